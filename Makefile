@@ -1,0 +1,49 @@
+# Each target sets up .venv by itself; a second run does only what is new.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+WORKERS ?= auto
+
+.PHONY: demo test lint bench docs format clean
+
+demo: .venv/.base
+	$(BIN)/isocost demo
+
+test: .venv/.dev
+	$(BIN)/python -m pytest --numprocesses $(WORKERS)
+
+lint: .venv/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: .venv/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/.dev
+	$(BIN)/python -m benchmarks
+
+docs: .venv/.dev .venv/.docs
+	$(BIN)/python tools/refresh_docs.py
+	$(BIN)/python -m sphinx --quiet --fail-on-warning -b html docs build/docs
+	@echo "open build/docs/index.html"
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/.base: pyproject.toml constraints.txt | .venv/bin/python
+	$(PIP) --editable .
+	@touch $@
+
+.venv/.dev: pyproject.toml constraints.txt | .venv/bin/python
+	$(PIP) --editable ".[dev]"
+	@touch $@ .venv/.base
+
+.venv/.docs: pyproject.toml constraints.txt | .venv/bin/python
+	$(PIP) --editable ".[docs]"
+	@touch $@

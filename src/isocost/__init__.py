@@ -1,0 +1,101 @@
+"""isocost: risk scores that stay calibrated and whose errors cost every group the same.
+
+Everything is arithmetic on a tally, one small table made in one pass over any data; and every
+repair is a rule, one small table that any engine can apply.  Names are loaded when they
+are first used, so that importing isocost stays cheap.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from isocost.costs import Cost
+    from isocost.engines.dispatch import tally
+    from isocost.engines.rewrite import apply_file
+    from isocost.errors import (
+        DataError,
+        FileError,
+        InfeasibleError,
+        InfeasibleWarning,
+        IsocostError,
+        IsocostWarning,
+        MissingDependencyError,
+        RuleError,
+        UsageError,
+    )
+    from isocost.measure.audit import Audit, Measures, audit
+    from isocost.measure.disparity import Disparity
+    from isocost.measure.feasibility import Feasibility, feasibility
+    from isocost.measure.functions import calibration_gap, generalized_fnr, generalized_fpr
+    from isocost.repair.withhold import withhold
+    from isocost.rules import Rule
+    from isocost.tallies import Tally
+
+_HOME = {
+    "Audit": "measure.audit",
+    "Cost": "costs",
+    "DataError": "errors",
+    "Disparity": "measure.disparity",
+    "Feasibility": "measure.feasibility",
+    "FileError": "errors",
+    "InfeasibleError": "errors",
+    "InfeasibleWarning": "errors",
+    "IsocostError": "errors",
+    "IsocostWarning": "errors",
+    "Measures": "measure.audit",
+    "MissingDependencyError": "errors",
+    "Rule": "rules",
+    "RuleError": "errors",
+    "Tally": "tallies",
+    "UsageError": "errors",
+    "apply_file": "engines.rewrite",
+    "audit": "measure.audit",
+    "calibration_gap": "measure.functions",
+    "feasibility": "measure.feasibility",
+    "generalized_fnr": "measure.functions",
+    "generalized_fpr": "measure.functions",
+    "tally": "engines.dispatch",
+    "withhold": "repair.withhold",
+}
+
+__all__ = [
+    "Audit",
+    "Cost",
+    "DataError",
+    "Disparity",
+    "Feasibility",
+    "FileError",
+    "InfeasibleError",
+    "InfeasibleWarning",
+    "IsocostError",
+    "IsocostWarning",
+    "Measures",
+    "MissingDependencyError",
+    "Rule",
+    "RuleError",
+    "Tally",
+    "UsageError",
+    "__version__",
+    "apply_file",
+    "audit",
+    "calibration_gap",
+    "feasibility",
+    "generalized_fnr",
+    "generalized_fpr",
+    "tally",
+    "withhold",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'isocost' has no attribute {name!r}")
+    value = getattr(import_module(f"isocost.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

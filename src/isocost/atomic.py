@@ -1,0 +1,86 @@
+"""Files that are written whole or not at all, and read with clear errors."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from isocost.errors import FileError, Problem
+
+__all__ = ["MAX_TEXT_BYTES", "read_text", "replacing", "write_text"]
+
+MAX_TEXT_BYTES = 256 * 2**20
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """Give a temporary path beside ``path``; on success it takes that place.
+
+    Whatever goes wrong inside, also Ctrl-C, removes the temporary file and leaves what was
+    at ``path`` as it was.
+    """
+    target = Path(path)
+    try:
+        handle, name = tempfile.mkstemp(
+            dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix
+        )
+    except OSError as error:
+        raise _cannot("written", target, error, "choose a folder that exists") from error
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(target)
+    except BaseException as error:
+        temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and not isinstance(error, FileError):
+            raise _cannot(
+                "written", target, error, "free space, or choose another place"
+            ) from error
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write text to a file, whole or not at all."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def read_text(path: str | Path) -> str:
+    """Read a text file of at most 256 MiB."""
+    source = Path(path)
+    try:
+        if source.stat().st_size > MAX_TEXT_BYTES:
+            raise FileError(
+                Problem(
+                    "file",
+                    f"must be at most {MAX_TEXT_BYTES // 2**20} MiB",
+                    f"{source} of {source.stat().st_size // 2**20} MiB",
+                    "check that this is a rule or a tally, not data",
+                )
+            )
+        return source.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise FileError(
+            Problem("file", "must be UTF-8 text", str(source), "check that this is the right file")
+        ) from error
+    except FileError:
+        raise
+    except OSError as error:
+        raise _cannot("read", source, error, "check the path and your permissions") from error
+
+
+def _cannot(verb: str, path: Path, error: OSError, step: str) -> FileError:
+    return FileError(
+        Problem("file", f"must be one that can be {verb}", f"{path}: {error.strerror}", step)
+    )

@@ -1,0 +1,108 @@
+"""The columns of a tally: one row per group, label and score bin that occurs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["KEYS", "SUMS", "Cells", "Sums", "add_up"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.intp]
+
+KEYS = ("group", "label", "bin")
+"""What a cell is known by."""
+
+SUMS = ("n", "w", "w2", "wh", "wh2")
+"""What is summed in a cell: 1, w, w^2, w h and w h^2, for weight w and score h."""
+
+
+def add_up(place: Ints, values: Floats, size: int) -> Floats:
+    """Add up the values that have the same place, as floats."""
+    return np.bincount(place, values, minlength=size).astype(np.float64, copy=False)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """The five sums per group and label, as arrays of shape (..., groups, 2).
+
+    Leading dimensions are free, so that the same formulas serve one tally and
+    thousands of resampled ones.
+    """
+
+    n: Floats
+    w: Floats
+    w2: Floats
+    wh: Floats
+    wh2: Floats
+
+    @property
+    def weight(self) -> Floats:
+        """The weight of both labels together."""
+        total: Floats = self.w.sum(axis=-1)
+        return total
+
+    def pooled(self) -> Sums:
+        """The sums of everybody together, as if there were one group."""
+        return Sums(*(getattr(self, name).sum(axis=-2, keepdims=True) for name in SUMS))
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Cells sorted by group, label and bin, each of which occurs once; read-only arrays.
+
+    ``group`` indexes the tally's groups, ``label`` is 0 or 1, ``bin`` indexes the grid; the
+    other five are the sums that :data:`SUMS` names.
+    """
+
+    group: Ints
+    label: Ints
+    bin: Ints
+    n: Floats
+    w: Floats
+    w2: Floats
+    wh: Floats
+    wh2: Floats
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            kind = np.float64 if field.name in SUMS else np.intp
+            array = np.array(getattr(self, field.name), dtype=kind)
+            array.flags.writeable = False
+            object.__setattr__(self, field.name, array)
+
+    def __len__(self) -> int:
+        return len(self.n)
+
+    @classmethod
+    def merge(cls, parts: Sequence[Cells]) -> Cells:
+        """Put cells together: add up those that share a key, drop empty ones, sort."""
+        key = np.stack([np.concatenate([getattr(p, name) for p in parts]) for name in KEYS])
+        unique, place = np.unique(key, axis=1, return_inverse=True)
+        joined = [np.concatenate([getattr(p, name) for p in parts]) for name in SUMS]
+        n, w, w2, wh, wh2 = (add_up(place.ravel(), values, unique.shape[1]) for values in joined)
+        group, label, bin_ = unique
+        kept = w > 0
+        return cls(group, label, bin_, n, w, w2, wh, wh2).take(kept)
+
+    def renumbered(self, codes: Ints) -> Cells:
+        """The same cells with group i called codes[i]."""
+        return replace(self, group=codes[self.group])
+
+    def take(self, keep: npt.NDArray[np.bool_]) -> Cells:
+        """Only the cells to keep."""
+        return Cells(*(getattr(self, field.name)[keep] for field in fields(self)))
+
+    def totals(self, groups: int, keep: npt.NDArray[np.bool_] | None = None) -> Sums:
+        """Sum over bins, per group and label; over the kept cells if ``keep`` is given."""
+        place = self.group * 2 + self.label
+        weights = 1.0 if keep is None else keep.astype(np.float64)
+        return Sums(
+            *(
+                add_up(place, getattr(self, name) * weights, 2 * groups).reshape(groups, 2)
+                for name in SUMS
+            )
+        )

@@ -1,0 +1,117 @@
+"""The commands, and what every one of them has in common: errors and exit codes.
+
+Exit codes: 0 done; 1 infeasible, or a disparity above --fail-above; 2 bad usage or bad
+data; 70 a defect of isocost itself; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from isocost import __version__
+from isocost.cli import commands, demo
+from isocost.cli.output import complain
+from isocost.errors import InfeasibleError, IsocostError, IsocostWarning
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="isocost",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Keep risk scores calibrated and make their errors cost every group the same.",
+    epilog="Exit codes: 0 done; 1 infeasible or above --fail-above; 2 bad usage or bad data.",
+)
+
+
+class _InterruptedError(Exception):
+    """Ctrl-C, under a name that typer does not turn into exit code 1."""
+
+
+def _command(function: Callable[..., Any]) -> None:
+    @functools.wraps(function)
+    def guarded(*args: Any, **options: Any) -> Any:
+        try:
+            return function(*args, **options)
+        except KeyboardInterrupt as error:
+            raise _InterruptedError from error
+
+    app.command()(guarded)
+
+
+for _function in (commands.audit, commands.fit, commands.apply, demo.demo):
+    _command(_function)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"isocost {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error (anywhere in the line).")
+    ] = False,
+) -> None:
+    # Both options are taken care of before a command runs.
+    del version, debug
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and leave with its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    rest = [argument for argument in given if argument != "--debug"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", IsocostWarning)
+        warnings.showwarning = _show_warning
+        if len(rest) < len(given):
+            app(rest, prog_name="isocost")
+        sys.exit(_run(rest))
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        app(arguments, prog_name="isocost")
+    except SystemExit as leave:
+        return leave.code if isinstance(leave.code, int) else 0
+    except InfeasibleError as error:
+        return complain(error, 1)
+    except IsocostError as error:
+        return complain(error, 2)
+    except _InterruptedError:
+        return complain("interrupted; nothing was written", 130)
+    except BrokenPipeError:
+        # The reader, such as `head`, has seen enough; Python must not complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        text = f"unexpected {type(error).__name__}: {error}"
+        return complain(f"{text}\nThis is a defect of isocost; --debug shows where.", 70)
+    return 0
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: Any = None,
+    line: str | None = None,
+) -> None:
+    del category, filename, lineno, file, line
+    complain(f"warning: {message}", 0)

@@ -1,0 +1,223 @@
+"""The coin that falls the same for the same person everywhere.
+
+The coin of an id is the first 13 hexadecimal digits of ``md5(salt + ":" + id)``, a whole
+number below 2^52.  It shows heads with probability p when it is below ceil(p 2^52).  Whole
+numbers are written in decimal and texts in UTF-8, so any engine that has MD5 and text
+comparison throws the same coin.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from isocost.errors import DataError, Problem
+from isocost.md5 import first_64_bits
+
+__all__ = ["BITS", "SCHEME", "bound", "bounds", "coins", "hex_bound", "seeded_coins"]
+
+SCHEME = "md5-52"
+BITS = 52
+
+Coins = npt.NDArray[np.uint64]
+
+_CHUNK = 2**15
+_LONGEST = 200
+_BILLION = np.uint64(10**9)
+_POWERS = np.array([10**k for k in range(20)], dtype=np.uint64)
+
+
+def bound(probability: float) -> int:
+    """The number that a coin must be below to show heads with this probability.
+
+    Examples
+    --------
+    >>> bound(0.5) == 2**51, bound(1.0) == 2**52, bound(0.0)
+    (True, True, 0)
+    """
+    return math.ceil(probability * float(2**BITS))
+
+
+def bounds(probabilities: Sequence[float]) -> list[int]:
+    """The bounds of outcomes that share one coin: outcome i is chosen between bound i-1 and i."""
+    return [bound(min(1.0, math.fsum(probabilities[: i + 1]))) for i in range(len(probabilities))]
+
+
+def hex_bound(limit: int) -> str:
+    """A bound as text to compare hexadecimal digits with; "g" is above all of them.
+
+    Examples
+    --------
+    >>> hex_bound(bound(0.5)), hex_bound(bound(1.0))
+    ('8000000000000', 'g')
+    """
+    return "g" if limit >= 2**BITS else f"{limit:013x}"
+
+
+def seeded_coins(rows: int, seed: int) -> Coins:
+    """Coins in row order from a seed, for data that have no ids.
+
+    A person's coin then depends on the row the person stands in: shuffle the rows and it changes.
+    """
+    generator = np.random.default_rng(seed)
+    return generator.integers(0, 2**BITS, size=rows, dtype=np.uint64)
+
+
+def coins(ids: npt.ArrayLike | Sequence[Any], salt: str) -> Coins:
+    """The coin of each id.
+
+    Parameters
+    ----------
+    ids : array of whole numbers or texts
+        Null and float ids are refused: null is nobody, and 1.0 is not written like 1.
+    salt : str
+        Another salt throws other coins.
+
+    Examples
+    --------
+    >>> coins([1, 2, 3], "isocost").tolist() == coins(["1", "2", "3"], "isocost").tolist()
+    True
+    """
+    array = _as_array(ids)
+    prefix = f"{salt}:".encode()
+    out = np.empty(len(array), dtype=np.uint64)
+    throw = _throw_numbers if array.dtype.kind in "iu" else _throw_texts
+    for start in range(0, len(array), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        out[part] = throw(array[part], prefix)
+    return out
+
+
+def _as_array(ids: Any) -> npt.NDArray[Any]:
+    array = ids if isinstance(ids, np.ndarray) else np.asarray(ids, dtype=_kind_of(ids))
+    if array.dtype.kind in "iuU":
+        return array
+    if array.dtype.kind == "T":
+        array = array.astype(object)
+    if array.dtype.kind == "O":
+        return _check_objects(array)
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise _bad_ids(f"{int(np.isnan(array).sum())} null values among floats", null=True)
+    raise _bad_ids(f"values of type {array.dtype}")
+
+
+def _kind_of(ids: Any) -> Any:
+    # np.asarray would quietly turn [1, "a"] into texts and [1, None] into objects.
+    return object if isinstance(ids, list | tuple) else None
+
+
+def _check_objects(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    kinds = set(map(type, array.tolist()))
+    nulls = sum(1 for value in array.tolist() if _is_null(value)) if kinds - {str, int} else 0
+    if nulls:
+        raise _bad_ids(f"{nulls} null values", null=True)
+    wrong = [k for k in kinds if k is bool or not issubclass(k, str | int | np.integer)]
+    if wrong:
+        raise _bad_ids(f"values of type {', '.join(sorted(k.__name__ for k in wrong))}")
+    if all(not issubclass(kind, str) for kind in kinds):
+        try:
+            return array.astype(np.int64)
+        except OverflowError:
+            pass
+    return array
+
+
+def _is_null(value: Any) -> bool:
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except TypeError:  # pandas.NA refuses to be a truth value
+        return True
+
+
+def _bad_ids(got: str, null: bool = False) -> DataError:
+    step = (
+        "give every row an id, or pass seed= instead of id="
+        if null
+        else "use whole numbers or texts as ids, for example by casting the column to text"
+    )
+    return DataError(Problem("id", "must be a whole number or a text in every row", got, step))
+
+
+def _throw_numbers(values: npt.NDArray[Any], prefix: bytes) -> Coins:
+    negative = values < 0
+    size = values.astype(np.uint64)
+    size[negative] = ~size[negative] + np.uint64(1)
+    out = np.empty(len(values), dtype=np.uint64)
+    digits = np.searchsorted(_POWERS, size, side="right")
+    digits[size == 0] = 1
+    shape = digits * 2 + negative
+    for kind in _distinct(shape):
+        rows = slice(None) if kind == shape[0] and (shape == kind).all() else shape == kind
+        sign = b"-" if kind % 2 else b""
+        out[rows] = _coin(first_64_bits(prefix + sign, _decimal(size[rows], kind // 2)))
+    return out
+
+
+def _distinct(values: npt.NDArray[Any]) -> list[int]:
+    return [int(v) for v in np.flatnonzero(np.bincount(values))]
+
+
+def _decimal(values: Coins, digits: int) -> npt.NDArray[np.uint8]:
+    """The decimal digits as ASCII, one row per place."""
+    if digits > 9:
+        # 32-bit division is several times as fast: split off the last nine digits.
+        above = values // _BILLION
+        return np.concatenate([_decimal(above, digits - 9), _decimal(values - above * _BILLION, 9)])
+    out = np.empty((digits, len(values)), dtype=np.uint8)
+    rest = values.astype(np.uint32)
+    for place in range(digits - 1, -1, -1):
+        left = rest // np.uint32(10)
+        out[place] = rest - left * np.uint32(10)
+        rest = left
+    out += np.uint8(ord("0"))
+    return out
+
+
+def _throw_texts(values: npt.NDArray[Any], prefix: bytes) -> Coins:
+    texts = values if values.dtype.kind == "U" else _fixed_width(values)
+    if texts is None:
+        return _throw_slowly(values.tolist(), prefix)
+    letters = np.ascontiguousarray(texts).view(np.uint32).reshape(len(texts), -1)
+    if letters.size and letters.max() >= 128:
+        return _throw_slowly(values.tolist(), prefix)
+    lengths = np.char.str_len(texts)
+    out = np.empty(len(texts), dtype=np.uint64)
+    for length in _distinct(lengths):
+        rows = lengths == length
+        columns = np.ascontiguousarray(letters[rows, :length].T.astype(np.uint8))
+        out[rows] = _coin(first_64_bits(prefix, columns))
+    return out
+
+
+def _fixed_width(values: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+    """Texts as a NumPy text array, or None where that would lose or waste something."""
+    texts = values.tolist()
+    if not all(issubclass(kind, str) for kind in set(map(type, texts))):
+        return None
+    sizes = list(map(len, texts))
+    if max(sizes, default=0) > _LONGEST:
+        return None
+    array = np.array(texts, dtype=np.str_)
+    # NumPy drops trailing NUL characters: then the lengths no longer agree.
+    return array if int(np.char.str_len(array).sum()) == sum(sizes) else None
+
+
+def _throw_slowly(values: Iterable[Any], prefix: bytes) -> Coins:
+    shift = 64 - BITS
+    found = (
+        int.from_bytes(hashlib.md5(prefix + str(v).encode(), usedforsecurity=False).digest()[:8])
+        >> shift
+        for v in values
+    )
+    return np.fromiter(found, dtype=np.uint64)
+
+
+def _coin(first: Coins) -> Coins:
+    return first >> np.uint64(64 - BITS)

@@ -1,0 +1,227 @@
+"""Cost: what an error costs, as a linear function of the two generalized rates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from isocost.errors import Problem, UsageError
+from isocost.groups import Group, from_json, to_json
+
+__all__ = ["Cost", "CostLike", "as_cost"]
+
+Floats = npt.NDArray[np.float64]
+Amount: TypeAlias = float | Mapping[Group, float]
+
+_FORMS = '"fpr", "fnr", "weighted:1,3" or "plain:1,3"'
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The cost of a group's errors, g = a c_fp + b c_fn.
+
+    Parameters
+    ----------
+    fp, fn : float or {group: float}
+        What a false positive and a false negative cost; at least 0, not both 0.
+    by_base_rate : bool
+        If true, a = fp (1 - mu) and b = fn mu with mu the group's base rate, so that
+        g is the expected cost per person: the paper's weighted cost.  If false, a = fp and b = fn.
+
+    Notes
+    -----
+    For calibrated scores the weighted cost is (fp + fn)(mu - E[h^2]): the ratio fp : fn
+    cancels out of "equal cost for every group", only miscalibration makes it matter.
+
+    Examples
+    --------
+    >>> Cost.fnr()
+    Cost('fnr')
+    >>> Cost.weighted(fp=1, fn=3).coefficients(["a"], np.array([0.25]))
+    (array([0.75]), array([0.75]))
+    >>> as_cost("weighted:1,3") == Cost.weighted(fp=1, fn=3)
+    True
+    """
+
+    fp: Amount
+    fn: Amount
+    by_base_rate: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("fp", "fn"):
+            object.__setattr__(self, name, _check_amount(name, getattr(self, name)))
+        if isinstance(self.fp, Mapping) and isinstance(self.fn, Mapping):
+            self._check_groups(list(self.fp))
+        everybody: list[Group | None] = [*self._named_groups()] or [None]
+        for group in everybody:
+            if self._amount(self.fp, group) == 0 and self._amount(self.fn, group) == 0:
+                where = "" if group is None else f" for group {group!r}"
+                raise UsageError(
+                    Problem(
+                        "cost",
+                        "fp and fn must not both be 0",
+                        f"fp=0, fn=0{where}",
+                        "give at least one of them a positive number",
+                    )
+                )
+
+    @classmethod
+    def fpr(cls) -> Cost:
+        """Only false positives cost: g = c_fp."""
+        return cls(fp=1.0, fn=0.0)
+
+    @classmethod
+    def fnr(cls) -> Cost:
+        """Only false negatives cost: g = c_fn."""
+        return cls(fp=0.0, fn=1.0)
+
+    @classmethod
+    def weighted(cls, fp: Amount = 1.0, fn: Amount = 1.0) -> Cost:
+        """The expected cost per person: g = fp (1 - mu) c_fp + fn mu c_fn."""
+        return cls(fp=fp, fn=fn, by_base_rate=True)
+
+    @classmethod
+    def parse(cls, text: str) -> Cost:
+        """Read a cost as the command line writes it: "fpr", "fnr", "weighted:1,3", "plain:1,3"."""
+        kind, _, numbers = text.strip().lower().partition(":")
+        if kind in ("fpr", "fnr") and not numbers:
+            return cls.fpr() if kind == "fpr" else cls.fnr()
+        parts = numbers.split(",")
+        if kind in ("weighted", "plain") and len(parts) == 2:
+            try:
+                fp, fn = (float(part) for part in parts)
+            except ValueError:
+                pass
+            else:
+                return cls(fp=fp, fn=fn, by_base_rate=kind == "weighted")
+        raise _not_a_cost(text)
+
+    def coefficients(self, groups: Sequence[Group], base_rates: Floats) -> tuple[Floats, Floats]:
+        """The numbers a and b of each group.
+
+        ``base_rates`` may have leading dimensions; its last runs over the groups.
+        """
+        self._check_groups(groups)
+        fp = np.array([self._amount(self.fp, group) for group in groups])
+        fn = np.array([self._amount(self.fn, group) for group in groups])
+        if self.by_base_rate:
+            return fp * (1.0 - base_rates), fn * base_rates
+        return np.broadcast_to(fp, base_rates.shape), np.broadcast_to(fn, base_rates.shape)
+
+    def _named_groups(self) -> list[Group]:
+        amounts = [amount for amount in (self.fp, self.fn) if isinstance(amount, Mapping)]
+        return list(dict.fromkeys(group for amount in amounts for group in amount))
+
+    @staticmethod
+    def _amount(amount: Amount, group: Group | None) -> float:
+        if isinstance(amount, Mapping):
+            return amount[group]  # type: ignore[index]
+        return amount
+
+    def _check_groups(self, groups: Sequence[Group]) -> None:
+        amounts = [amount for amount in (self.fp, self.fn) if isinstance(amount, Mapping)]
+        unknown = [group for group in self._named_groups() if group not in groups]
+        lacking = [g for g in groups if any(g not in amount for amount in amounts)]
+        if unknown or lacking:
+            got = [f"unknown group {group!r}" for group in unknown]
+            got += [f"no number for group {group!r}" for group in lacking]
+            raise UsageError(
+                Problem(
+                    "cost",
+                    "a cost per group must name each group of the data and no other",
+                    ", ".join(got),
+                    f"use exactly the groups {', '.join(map(repr, groups))}",
+                )
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; numbers per group become [group, number] pairs."""
+
+        def plain(amount: Amount) -> Any:
+            if isinstance(amount, Mapping):
+                return [[to_json(group), number] for group, number in amount.items()]
+            return amount
+
+        return {"fp": plain(self.fp), "fn": plain(self.fn), "by_base_rate": self.by_base_rate}
+
+    @classmethod
+    def from_dict(cls, content: Any) -> Cost:
+        """The reverse of :meth:`to_dict`; everything is checked."""
+        fields = {"fp", "fn", "by_base_rate"}
+        if not isinstance(content, dict) or set(content) != fields:
+            raise _not_a_cost(content)
+        if not isinstance(content["by_base_rate"], bool):
+            raise _not_a_cost(content)
+
+        def amount(value: Any) -> Any:
+            if not isinstance(value, list):
+                return value
+            if not all(isinstance(pair, list) and len(pair) == 2 for pair in value):
+                raise _not_a_cost(content)
+            return {from_json(group): number for group, number in value}
+
+        return cls(amount(content["fp"]), amount(content["fn"]), content["by_base_rate"])
+
+    def __str__(self) -> str:
+        if isinstance(self.fp, Mapping) or isinstance(self.fn, Mapping):
+            return f"{'weighted' if self.by_base_rate else 'plain'} per group"
+        if not self.by_base_rate and (self.fp, self.fn) in ((1.0, 0.0), (0.0, 1.0)):
+            return "fpr" if self.fp else "fnr"
+        kind = "weighted" if self.by_base_rate else "plain"
+        return f"{kind}:{self.fp:.12g},{self.fn:.12g}"
+
+    def __repr__(self) -> str:
+        if isinstance(self.fp, Mapping) or isinstance(self.fn, Mapping):
+            return f"Cost(fp={self.fp!r}, fn={self.fn!r}, by_base_rate={self.by_base_rate})"
+        return f"Cost('{self}')"
+
+
+CostLike: TypeAlias = Cost | str
+
+
+def as_cost(cost: CostLike) -> Cost:
+    """A cost from a :class:`Cost` or a text such as "fnr"."""
+    if isinstance(cost, Cost):
+        return cost
+    if isinstance(cost, str):
+        return Cost.parse(cost)
+    raise _not_a_cost(cost)
+
+
+def _not_a_cost(got: object) -> UsageError:
+    return UsageError(
+        Problem("cost", f"must be a Cost, or one of {_FORMS}", repr(got), 'for example cost="fnr"')
+    )
+
+
+def _check_amount(name: str, amount: Any) -> Amount:
+    if isinstance(amount, Mapping):
+        if not amount:
+            raise _not_a_cost({})
+        return {
+            group: _check_number(f"{name} of group {group!r}", number)
+            for group, number in amount.items()
+        }
+    return _check_number(name, amount)
+
+
+def _check_number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        number = math.nan
+    else:
+        number = float(value)
+    if not (math.isfinite(number) and number >= 0):
+        raise UsageError(
+            Problem(
+                "cost",
+                f"{name} must be a number that is at least 0",
+                repr(value),
+                "costs are amounts of harm: use 0 for an error that does not count",
+            )
+        )
+    return number

@@ -1,0 +1,276 @@
+"""Arrays: the kernel that counts cells in chunks, and applies a rule to scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from isocost.cells import Cells, add_up
+from isocost.engines.encode import GroupEncoder, column_array
+from isocost.engines.labels import LabelReader
+from isocost.engines.problems import Problems
+from isocost.errors import DataError, IsocostError, Problem
+from isocost.grid import Grid
+from isocost.groups import Group
+from isocost.rules import Rule, unknown_groups
+from isocost.tallies import Tally
+
+__all__ = ["apply_arrays", "as_scores", "raise_all", "same_length", "tally_arrays"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.intp]
+
+CHUNK = 2**17
+"""Rows per chunk: large enough to hide NumPy's call overhead, small enough for the cache."""
+
+DENSE = 2**22
+"""Up to so many possible cells the sums are kept in full; above that only those that occur."""
+
+
+def tally_arrays(
+    score: Any,
+    label: Any,
+    groups: Sequence[Any],
+    weight: Any = None,
+    *,
+    grid: Grid,
+    positive: Any = None,
+    missing_group: Group | None = None,
+    names: dict[str, str] | None = None,
+    columns: dict[str, Any] | None = None,
+) -> Tally:
+    """Count the cells of columns that are arrays; see :func:`isocost.tally`."""
+    names = names or {}
+    problems = Problems(names)
+    score = as_scores(score, problems, "score")
+    weight = None if weight is None else as_scores(weight, problems, "weight")
+    label = column_array("label", label)
+    groups = [column_array("group", column) for column in groups]
+    named = {"score": score, "label": label, **{f"group {i}": g for i, g in enumerate(groups)}}
+    rows = same_length(named if weight is None else {**named, "weight": weight})
+    problems.rows = rows
+    encoder, labels = GroupEncoder(groups, missing_group), LabelReader(positive)
+    totals = _Totals(grid)
+    for start in range(0, rows, CHUNK):
+        part = slice(start, start + CHUNK)
+        h = _checked_scores(score[part], problems, start)
+        w = None if weight is None else _checked_weights(weight[part], problems, start)
+        y = labels.read(label[part], problems, start)
+        g = encoder.encode([column[part] for column in groups], problems, start)
+        totals.add(h, y, g, w, len(encoder.groups))
+    raise_all(problems, labels.finish(names.get("label", "label")))
+    return Tally.build(grid, encoder.groups, totals.cells(), columns)
+
+
+def raise_all(problems: Problems, more: list[Problem]) -> None:
+    """Raise one error that tells everything that was found, if anything was."""
+    found: list[Problem] = []
+    try:
+        problems.check()
+    except IsocostError as error:
+        found.extend(error.problems)
+    found.extend(more)
+    if found:
+        raise DataError(found)
+
+
+def as_scores(column: Any, problems: Problems, role: str) -> Floats:
+    """A column as floats; what is no number becomes NaN and is counted later."""
+    array = column_array(role, column)
+    if array.dtype.kind in "fiub":
+        return np.asarray(array, dtype=np.float64)
+    try:
+        return np.asarray(array, dtype=np.float64)  # objects: None becomes NaN
+    except (TypeError, ValueError):
+        pass
+    name = problems.names.get(role, role)
+    title = role if name == role else f"{role} (column {name!r})"
+    example = next((v for v in array.tolist() if not _is_number(v)), None)
+    raise DataError(
+        Problem(
+            title,
+            "must hold numbers",
+            f"values such as {example!r}",
+            "convert the column to numbers",
+        )
+    )
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def same_length(columns: dict[str, Any]) -> int:
+    """The common length of columns, at least 1."""
+    sizes = {name: len(column) for name, column in columns.items()}
+    if len(set(sizes.values())) > 1:
+        got = ", ".join(f"{name} has {size:,}" for name, size in sizes.items())
+        raise DataError(
+            Problem(
+                "data", "columns must have the same length", got, "pass columns of the same rows"
+            )
+        )
+    rows = next(iter(sizes.values()))
+    if rows == 0:
+        raise DataError(
+            Problem("data", "must have at least one row", "0 rows", "check the source of the data")
+        )
+    return rows
+
+
+def _checked_scores(h: Floats, problems: Problems, start: int) -> Floats:
+    """The scores as they are if all are good, else with the bad ones counted and set to 0."""
+    # NaN fails both comparisons, so two reductions check everything.
+    if h.min() >= 0.0 and h.max() <= 1.0:
+        return h
+    kinds = (
+        ("null or NaN", np.isnan(h)),
+        ("infinite", np.isinf(h)),
+        ("outside [0, 1]", np.isfinite(h) & ((h < 0.0) | (h > 1.0))),
+    )
+    return _without(h, kinds, problems, "score", start, 0.0)
+
+
+def _checked_weights(w: Floats, problems: Problems, start: int) -> Floats:
+    if w.min() > 0.0 and w.max() < np.inf:
+        return w
+    kinds = (
+        ("null or NaN", np.isnan(w)),
+        ("infinite", np.isinf(w)),
+        ("zero", w == 0.0),
+        ("negative", np.isfinite(w) & (w < 0.0)),
+    )
+    return _without(w, kinds, problems, "weight", start, 1.0)
+
+
+def _without(
+    values: Floats,
+    kinds: tuple[tuple[str, npt.NDArray[np.bool_]], ...],
+    problems: Problems,
+    role: str,
+    start: int,
+    filler: float,
+) -> Floats:
+    bad = np.zeros(len(values), dtype=bool)
+    for kind, wrong in kinds:
+        rows = np.flatnonzero(wrong)
+        if len(rows):
+            value = None if kind.startswith("null") else values[rows[0]]
+            problems.add(role, kind, len(rows), value, start + int(rows[0]))
+        bad |= wrong
+    return np.where(bad, filler, values)
+
+
+class _Totals:
+    """The five sums of every cell, added chunk by chunk."""
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
+        self.full: dict[str, Floats] = {}
+        self.sparse: list[Cells] = []
+        self.weighted = False
+
+    def add(self, h: Floats, y: Ints, g: Ints, w: Floats | None, groups: int) -> None:
+        """Add a chunk with scores h, labels y, group codes g and weights w."""
+        cell = g * 2
+        cell += y
+        cell *= self.grid.size
+        cell += self.grid.index(h)
+        size = groups * 2 * self.grid.size
+        self.weighted = w is not None
+        if size > DENSE:
+            cell, place = np.unique(cell, return_inverse=True)
+            sums = _sums(place, h, w, len(cell))
+            self.sparse.append(self._located(cell, sums))
+            return
+        for name, added in _sums(cell, h, w, size).items():
+            before = self.full.get(name)
+            if before is not None:
+                added[: len(before)] += before
+            self.full[name] = added
+
+    def cells(self) -> Cells:
+        """All cells that occur."""
+        parts = self.sparse
+        if self.full:
+            cell = np.flatnonzero(self.full["n"])
+            sums = {name: values[cell] for name, values in self.full.items()}
+            parts = [*parts, self._located(cell, sums)]
+        return Cells.merge(parts)
+
+    def _located(self, cell: Ints, sums: dict[str, Floats]) -> Cells:
+        if not self.weighted:
+            sums = {**sums, "w": sums["n"], "w2": sums["n"]}
+        rest, bin_ = np.divmod(cell, self.grid.size)
+        group, label = np.divmod(rest, 2)
+        return Cells(group, label, bin_, **sums)
+
+
+def _sums(cell: Ints, h: Floats, w: Floats | None, size: int) -> dict[str, Floats]:
+    n = np.bincount(cell, minlength=size).astype(np.float64)
+    if w is None:
+        return {"n": n, "wh": add_up(cell, h, size), "wh2": add_up(cell, h * h, size)}
+    product = w * h
+    return {
+        "n": n,
+        "w": add_up(cell, w, size),
+        "w2": add_up(cell, w * w, size),
+        "wh": add_up(cell, product, size),
+        "wh2": add_up(cell, product * h, size),
+    }
+
+
+def apply_arrays(
+    rule: Rule,
+    score: Any,
+    groups: Sequence[Any],
+    coins: Callable[[], npt.NDArray[np.uint64]],
+    *,
+    unknown: Literal["error", "keep"] = "error",
+    missing_group: Group | None = None,
+    names: dict[str, str] | None = None,
+) -> Floats:
+    """The repaired scores; ``coins`` is called only when the rule needs them."""
+    problems = Problems(names or {})
+    score = as_scores(score, problems, "score")
+    groups = [column_array("group", column) for column in groups]
+    problems.rows = rows = same_length(
+        {"score": score, **{f"group {i}": g for i, g in enumerate(groups)}}
+    )
+    encoder = GroupEncoder(groups, missing_group)
+    codes = np.empty(rows, dtype=np.intp)
+    for start in range(0, rows, CHUNK):
+        part = slice(start, start + CHUNK)
+        _checked_scores(score[part], problems, start)
+        codes[part] = encoder.encode([column[part] for column in groups], problems, start)
+    problems.check()
+    strangers = [group for group in encoder.groups if group not in rule.groups]
+    if strangers and unknown == "error":
+        raise unknown_groups(strangers, rule.groups)
+    thrown = coins() if rule.needs_coin else np.zeros(rows, dtype=np.uint64)
+    out: Floats = score.copy()
+    for code, group in enumerate(encoder.groups):
+        if group in rule.groups and rule.segments(group):
+            mine = np.flatnonzero(codes == code)
+            out[mine] = _repair(rule, group, score[mine], thrown[mine])
+    return out
+
+
+def _repair(rule: Rule, group: Group, h: Floats, thrown: npt.NDArray[np.uint64]) -> Floats:
+    """The scores of one group after the rule."""
+    out: Floats = h.copy()
+    for segment in rule.segments(group):
+        inside = (h >= segment.lo) & ((h < segment.hi) | (segment.hi == 1.0))
+        low = 0
+        for row, high in zip(segment.rows, segment.bounds, strict=True):
+            chosen = inside & (thrown >= np.uint64(low)) & (thrown < np.uint64(high))
+            out[chosen] = 1.0 - h[chosen] if row.value is None else row.value
+            low = high
+    return out

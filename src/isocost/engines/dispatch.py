@@ -1,0 +1,248 @@
+"""The two doors: data of any kind to a tally, and a rule with data of any kind to repaired data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from isocost import coin
+from isocost.engines.arrays import apply_arrays, tally_arrays
+from isocost.errors import Problem, UsageError, missing_column
+from isocost.grid import Grid
+from isocost.groups import Group, as_group
+from isocost.rules import Rule
+from isocost.tallies import Tally
+
+__all__ = ["apply_rule", "tally"]
+
+
+def tally(
+    data: Any = None,
+    score: Any = "score",
+    label: Any = "label",
+    group: Any = "group",
+    weight: Any = None,
+    bins: int = 1024,
+    edges: tuple[float, ...] = (),
+    *,
+    positive: Any = None,
+    missing_group: Group | None = None,
+) -> Tally:
+    """Count scores per group, label and score bin, in one pass over any data.
+
+    Parameters
+    ----------
+    data : dict of arrays, any eager frame that narwhals knows, or a path
+        A path or glob of CSV or Parquet files is read by DuckDB, out of core.
+        Leave it out to pass the columns themselves as arrays.
+    score, label, weight : str
+        The columns.  Scores lie in [0, 1]; labels are 0/1 or boolean, unless ``positive`` says what
+        the positive label is; weights are positive.
+    group : str or list of str
+        The group column; several make a group of each combination that occurs.
+    bins : int
+        How many bins of equal width.
+    edges : tuple of float
+        Further bin edges, such as a decision threshold.
+    positive : optional
+        The positive label of a column with two values other than 0 and 1.
+    missing_group : optional
+        The group of rows whose group is null; without it they are an error.
+
+    Returns
+    -------
+    Tally
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> ic.tally({"score": [0.2, 0.7, 0.4], "label": [0, 1, 1], "group": ["a", "a", "b"]})
+    Tally of 3 rows in 2 groups; 1024 bins
+    group  n  positives  base rate  mean score
+    -----  -  ---------  ---------  ----------
+    a      2          1     0.5000      0.4500
+    b      1          1     1.0000      0.4000
+    """
+    grid = Grid(bins, tuple(np.atleast_1d(edges).tolist()))
+    missing_group = None if missing_group is None else as_group(missing_group)
+    options = {"grid": grid, "positive": positive, "missing_group": missing_group}
+    if data is None:
+        group = group if isinstance(group, list | tuple) and _holds_arrays(group) else [group]
+        _need_arrays(score=score, label=label, group=group[0])
+        return tally_arrays(score, label, group, weight, **options)
+    columns = _names(score, label, group, weight)
+    if isinstance(data, str | Path):
+        from isocost.engines.files import tally_files
+
+        return tally_files(data, columns, **options)
+    source = _source(data)
+    names = {role: name for role, name in columns.items() if isinstance(name, str)}
+    names["group"] = ", ".join(columns["group"])
+    return tally_arrays(
+        source.numbers(columns["score"], "score"),
+        source.labels(columns["label"]),
+        [source.groups(name) for name in columns["group"]],
+        None if weight is None else source.numbers(columns["weight"], "weight"),
+        names=names,
+        columns=columns,
+        **options,
+    )
+
+
+def apply_rule(
+    rule: Rule,
+    data: Any,
+    *,
+    score: Any,
+    group: Any,
+    id: Any,
+    output: str,
+    seed: int | None,
+    unknown: Literal["error", "keep"],
+    missing_group: Group | None,
+    changed: str | None,
+) -> Any:
+    """See :meth:`isocost.Rule.apply`."""
+    if unknown not in ("error", "keep"):
+        raise UsageError(
+            Problem("unknown", 'must be "error" or "keep"', repr(unknown), 'use "error"')
+        )
+    options: dict[str, Any] = {"unknown": unknown, "missing_group": missing_group}
+    if data is None:
+        group = group if isinstance(group, list | tuple) and _holds_arrays(group) else [group]
+        _need_arrays(score=score, group=group[0])
+        thrown = partial(_coins, rule, lambda: id, seed, len(score))
+        return apply_arrays(rule, score, group, thrown, **options)
+    if isinstance(data, str | Path):
+        raise UsageError(
+            Problem(
+                "data",
+                "must be a dict of arrays or an eager frame",
+                f"the path {str(data)!r}",
+                "use isocost.apply_file(rule, path, output_path), or the command isocost apply",
+            )
+        )
+    source = _source(data)
+    groups = [group] if isinstance(group, str) else list(group)
+    before = source.numbers(score, "score")
+    thrown = partial(_coins, rule, lambda: source.ids(id), seed, len(before))
+    after = apply_arrays(
+        rule,
+        before,
+        [source.groups(name) for name in groups],
+        thrown,
+        names={"score": score, "group": ", ".join(groups)},
+        **options,
+    )
+    new: dict[str, npt.NDArray[Any]] = {output: after}
+    if changed is not None:
+        new[changed] = after != np.asarray(before, dtype=np.float64)
+    return source.with_columns(new)
+
+
+def _coins(rule: Rule, ids: Any, seed: int | None, rows: int) -> npt.NDArray[np.uint64]:
+    if seed is not None:
+        return coin.seeded_coins(rows, seed)
+    found = ids()
+    if isinstance(found, str):
+        raise UsageError(
+            Problem(
+                "id",
+                "must be given, because this rule throws a coin",
+                "no ids and no seed",
+                "pass id= so that a person's coin is always the same, or seed= for row order",
+            )
+        )
+    if len(found) != rows:
+        raise UsageError(
+            Problem(
+                "id",
+                "must have one value per row",
+                f"{len(found)} ids for {rows} rows",
+                "pass the ids of the same rows",
+            )
+        )
+    return coin.coins(found, rule.salt)
+
+
+class _Columns:
+    """A dict of arrays, with the same four doors as a frame."""
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self.data = data
+
+    def _get(self, name: str, role: str) -> Any:
+        if name not in self.data:
+            raise UsageError(missing_column(role, name, [str(key) for key in self.data]))
+        return self.data[name]
+
+    def numbers(self, name: str, role: str) -> Any:
+        return self._get(name, role)
+
+    def labels(self, name: str) -> Any:
+        return self._get(name, "label")
+
+    def groups(self, name: str) -> Any:
+        return self._get(name, "group")
+
+    def ids(self, name: str) -> Any:
+        return self._get(name, "id")
+
+    def with_columns(self, columns: dict[str, npt.NDArray[Any]]) -> dict[str, Any]:
+        return {**self.data, **columns}
+
+
+def _source(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return _Columns(data)
+    if isinstance(data, np.ndarray) and data.dtype.names:
+        return _Columns({name: data[name] for name in data.dtype.names})
+    from isocost.engines.frames import as_frame
+
+    return as_frame(data)
+
+
+def _names(score: Any, label: Any, group: Any, weight: Any) -> dict[str, Any]:
+    groups = [group] if isinstance(group, str) else group
+    named = {"score": score, "label": label, "weight": weight}
+    wrong = [
+        k for k, v in named.items() if not isinstance(v, str) and not (k == "weight" and v is None)
+    ]
+    if (
+        not isinstance(groups, list | tuple)
+        or not groups
+        or not all(isinstance(g, str) for g in groups)
+    ):
+        wrong.append("group")
+    if wrong:
+        raise UsageError(
+            Problem(
+                wrong[0],
+                "must be the name of a column when data are given",
+                f"an object of type {type(dict(named, group=group)[wrong[0]]).__name__}",
+                "pass names, or leave data out and pass arrays",
+            )
+        )
+    return {**named, "group": list(groups)}
+
+
+def _holds_arrays(group: Any) -> bool:
+    return bool(group) and all(isinstance(g, np.ndarray | list | tuple) for g in group)
+
+
+def _need_arrays(**columns: Any) -> None:
+    for name, value in columns.items():
+        if isinstance(value, str):
+            raise UsageError(
+                Problem(
+                    "data",
+                    "must be given when the columns are named",
+                    f"no data, and {name}={value!r}",
+                    "pass the data first, or arrays as score=, label=, group=",
+                )
+            )

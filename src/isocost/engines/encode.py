@@ -1,0 +1,252 @@
+"""Groups as small whole numbers, chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from isocost.engines.problems import Problems
+from isocost.errors import DataError, Problem
+from isocost.groups import Group, as_group
+
+__all__ = ["Encoded", "GroupEncoder", "Reader", "column_array", "encoder_for", "is_null"]
+
+Ints = npt.NDArray[np.intp]
+Array = npt.NDArray[Any]
+
+_TABLE = 2**16
+
+
+class Encoded:
+    """A column that its frame has already encoded: codes into ``values``, -1 for null."""
+
+    def __init__(self, codes: Array, values: Sequence[Any]) -> None:
+        self.codes = codes
+        self.values = [as_group(value) for value in values]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, part: slice) -> Array:
+        return self.codes[part]
+
+
+class Reader(Protocol):
+    """Turns chunks of one group column into codes, and knows the values found so far."""
+
+    values: list[Any]
+
+    def encode(self, chunk: Array) -> Ints:
+        """Codes into ``values``; -1 where the group is null."""
+        ...
+
+
+def is_null(value: Any) -> bool:
+    """Whether a value is None, NaN, NaT or pandas.NA."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):
+        return True
+
+
+class _EncodedReader:
+    def __init__(self, column: Encoded) -> None:
+        self.values: list[Any] = list(column.values)
+
+    def encode(self, chunk: Array) -> Ints:
+        return chunk.astype(np.intp, copy=False)
+
+
+class _NumberReader:
+    """Whole numbers and booleans through a table; other floats by sorting."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.values: list[Any] = []
+        self.codes: dict[Any, int] = {}
+        self.low = 0
+        self.table: Ints = np.empty(0, dtype=np.intp)
+
+    def encode(self, chunk: Array) -> Ints:
+        if self.kind == "b":
+            chunk = chunk.view(np.uint8)
+        elif self.kind == "f":
+            null = np.isnan(chunk)
+            if null.any():
+                codes = np.full(len(chunk), -1, dtype=np.intp)
+                codes[~null] = self.encode(chunk[~null])
+                return codes
+            small = len(chunk) == 0 or np.abs(chunk).max() < _TABLE
+            whole = chunk.astype(np.int64) if small else None
+            if whole is None or not np.array_equal(whole, chunk):
+                return self._by_sorting(chunk)
+            chunk = whole
+        return self._by_table(chunk)
+
+    def _by_table(self, chunk: Array) -> Ints:
+        if not len(chunk):
+            return np.empty(0, dtype=np.intp)
+        low, high = int(chunk.min()), int(chunk.max())
+        if len(self.table):
+            low, high = min(low, self.low), max(high, self.low + len(self.table) - 1)
+        if high - low >= _TABLE:
+            return self._by_sorting(chunk)
+        if (low, high) != (self.low, self.low + len(self.table) - 1):
+            self.low = low
+            self.table = np.full(high - low + 1, -1, dtype=np.intp)
+            for value, code in self.codes.items():
+                if low <= value <= high and value == int(value):
+                    self.table[int(value) - low] = code
+        place = chunk.astype(np.intp, copy=False)
+        place = place - low if low else place
+        codes = self.table[place]
+        if codes.min() < 0:
+            fresh = np.flatnonzero(np.bincount(place, minlength=len(self.table)) * (self.table < 0))
+            for value in fresh:
+                self.table[value] = self._code(int(value) + low)
+            codes = self.table[place]
+        return codes
+
+    def _by_sorting(self, chunk: Array) -> Ints:
+        unique, place = np.unique(chunk, return_inverse=True)
+        return np.array([self._code(v) for v in unique.tolist()], dtype=np.intp)[place]
+
+    def _code(self, value: Any) -> int:
+        if value not in self.codes:
+            self.codes[value] = len(self.values)
+            kind = {"b": bool, "f": float}.get(self.kind, int)
+            self.values.append(as_group(kind(value)))
+        return self.codes[value]
+
+
+class _ObjectReader:
+    """Anything else, through a dictionary."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self.codes: dict[tuple[type, Any], int] = {}
+
+    def encode(self, chunk: Array) -> Ints:
+        values = chunk.tolist()
+        kinds = set(map(type, values))
+        if kinds == {str}:
+            codes = {value: self._code(value) for value in dict.fromkeys(values)}
+            return np.fromiter(map(codes.__getitem__, values), dtype=np.intp, count=len(values))
+        return np.array([self._code(value) for value in values], dtype=np.intp)
+
+    def _code(self, value: Any) -> int:
+        if is_null(value):
+            return -1
+        group = as_group(value)
+        key = (type(group), group)
+        if key not in self.codes:
+            self.codes[key] = len(self.values)
+            self.values.append(group)
+        return self.codes[key]
+
+
+def encoder_for(column: Any) -> Reader:
+    """The reader that fits a column."""
+    if isinstance(column, Encoded):
+        return _EncodedReader(column)
+    if column.dtype.kind in "biuf":
+        return _NumberReader(column.dtype.kind)
+    return _ObjectReader()
+
+
+class GroupEncoder:
+    """The groups that one or several columns make, found as the chunks come."""
+
+    def __init__(self, columns: Sequence[Any], missing_group: Group | None) -> None:
+        self.readers = [encoder_for(column) for column in columns]
+        self.missing = missing_group
+        self.groups: list[Group] = []
+        self._places: dict[tuple[int, ...], int] = {}
+
+    def encode(self, chunks: Sequence[Array], problems: Problems, start: int) -> Ints:
+        """Codes into ``groups``; rows whose group is null and has no name are counted."""
+        parts = [reader.encode(chunk) for reader, chunk in zip(self.readers, chunks, strict=True)]
+        for i, part in enumerate(parts):
+            if len(part) and part.min() < 0:
+                parts[i] = self._fill(self.readers[i], part, problems, start)
+        if len(parts) == 1:
+            known = self.readers[0].values
+            self.groups.extend(known[len(self.groups) :])
+            return parts[0]
+        return self._combine(parts)
+
+    def _fill(self, reader: Reader, codes: Ints, problems: Problems, start: int) -> Ints:
+        null = codes < 0
+        if self.missing is None:
+            rows = np.flatnonzero(null)
+            problems.add("group", "null", len(rows), row=start + int(rows[0]))
+            # The error comes at the end of the pass; until then they count with the first group.
+            if not reader.values:
+                reader.values.append("")
+            return np.where(null, 0, codes)
+        if self.missing not in reader.values:
+            reader.values.append(self.missing)
+        return np.where(null, reader.values.index(self.missing), codes)
+
+    def _combine(self, parts: list[Ints]) -> Ints:
+        sizes = [len(reader.values) for reader in self.readers]
+        key = parts[0]
+        for part, size in zip(parts[1:], sizes[1:], strict=True):
+            key = key * size + part
+        unique, place = _unique_small(key, int(np.prod(sizes)))
+        codes = np.empty(len(unique), dtype=np.intp)
+        for i, value in enumerate(unique.tolist()):
+            where = tuple(int(v) for v in np.unravel_index(value, sizes))
+            if where not in self._places:
+                self._places[where] = len(self.groups)
+                self.groups.append(
+                    tuple(r.values[k] for r, k in zip(self.readers, where, strict=True))
+                )
+            codes[i] = self._places[where]
+        return codes[place]
+
+
+def _unique_small(key: Ints, size: int) -> tuple[Ints, Ints]:
+    """np.unique with its inverse, by counting where the keys are small."""
+    if size > _TABLE:
+        unique, place = np.unique(key, return_inverse=True)
+        return unique, place
+    unique = np.flatnonzero(np.bincount(key, minlength=size))
+    rank = np.zeros(size, dtype=np.intp)
+    rank[unique] = np.arange(len(unique))
+    return unique, rank[key]
+
+
+def column_array(role: str, column: Any) -> Any:
+    """A column as a one-dimensional array, or an error that names it."""
+    if isinstance(column, Encoded):
+        return column
+    array = column if isinstance(column, np.ndarray) else _from_list(column)
+    if array.dtype.kind == "T":
+        array = array.astype(object)
+    if array.ndim != 1:
+        raise DataError(
+            Problem(
+                role,
+                "must have one dimension",
+                f"an array of shape {array.shape}",
+                "pass one value per row",
+            )
+        )
+    return array
+
+
+def _from_list(values: Any) -> Array:
+    if hasattr(values, "to_numpy"):
+        return np.asarray(values.to_numpy())
+    array = np.asarray(values)
+    # NumPy makes one text type of [1, "1"] and [None, "a"]: keep such values as they are.
+    if array.dtype.kind in "US" and not all(isinstance(v, str) for v in values):
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+    return array

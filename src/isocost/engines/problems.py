@@ -1,0 +1,79 @@
+"""What can be wrong with data, counted during the one pass and told together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from isocost.errors import DataError, Problem
+
+__all__ = ["Problems"]
+
+_RULES = {
+    "score": (
+        "must be a number in [0, 1] in every row",
+        "drop or fill rows without a score; divide percentages by 100; turn decision values into "
+        "probabilities",
+    ),
+    "label": (
+        "must be 0/1 or boolean in every row",
+        "drop rows without a label; name the positive label with positive= (--positive) if the "
+        "column has two other values",
+    ),
+    "group": (
+        "must be known in every row",
+        'drop those rows, or count them as a group of their own with missing_group="unknown" '
+        "(--missing-group)",
+    ),
+    "weight": (
+        "must be a positive, finite number in every row",
+        "drop rows with weight 0, and check the column for missing values",
+    ),
+    "id": (
+        "must be a whole number or a text in every row",
+        "give every row an id, or use seed= instead of id=",
+    ),
+}
+
+
+@dataclass
+class Problems:
+    """Counts of what is wrong, by role and kind, each with one example."""
+
+    names: dict[str, str] = field(default_factory=dict)
+    found: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
+    rows: int = 0
+
+    def add(self, role: str, kind: str, count: int, example: Any = None, row: Any = None) -> None:
+        """Count ``count`` more of this kind; the first example is kept."""
+        if count <= 0:
+            return
+        before, shown = self.found.get((role, kind), (0, ""))
+        if not shown:
+            value = "" if example is None else f" {_show(example)}"
+            place = "" if row is None else f" in row {row}"
+            shown = f" (first:{value}{place})" if value or place else ""
+        self.found[role, kind] = (before + int(count), shown)
+
+    def check(self) -> None:
+        """Raise one error that tells everything, if anything was found."""
+        problems = []
+        for role in (role for role in _RULES if any(role == where for where, _ in self.found)):
+            rule, step = _RULES[role]
+            name = self.names.get(role, role)
+            title = role if name == role else f"{role} (column {name!r})"
+            got = ", ".join(
+                f"{count:,} {kind}{example}"
+                for (where, kind), (count, example) in self.found.items()
+                if where == role
+            )
+            counted = ", counted from 0" if " in row " in got else ""
+            of = f", of {self.rows:,} rows{counted}" if self.rows else ""
+            problems.append(Problem(title, rule, got + of, step))
+        if problems:
+            raise DataError(problems)
+
+
+def _show(value: Any) -> str:
+    text = repr(value.item() if hasattr(value, "item") else value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,179 @@
+"""A rule and files to a new file through DuckDB: out of core, whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from isocost.atomic import replacing
+from isocost.engines import sql
+from isocost.engines.encode import GroupEncoder
+from isocost.engines.problems import Problems
+from isocost.engines.source import Progress, Source, encode_cells, kind_of
+from isocost.errors import DataError, FileError, Problem, UsageError
+from isocost.groups import Group
+from isocost.rules import Rule, unknown_groups
+
+__all__ = ["apply_file"]
+
+
+def apply_file(
+    rule: Rule,
+    path: str | Path,
+    output: str | Path,
+    *,
+    score: str = "score",
+    group: str | Sequence[str] = "group",
+    id: str | None = "id",
+    column: str | None = None,
+    unknown: Literal["error", "keep"] = "error",
+    missing_group: Group | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> int:
+    """Repair the scores of CSV or Parquet files into a new file; the rows keep their order.
+
+    Parameters
+    ----------
+    rule : Rule
+        What to apply.
+    path : path or glob
+        The data; never changed.
+    output : path
+        A .csv or .parquet file, written whole or not at all.
+    score, group, id : str
+        The columns.  Ids may be whole numbers or texts; not needed if the rule throws no coin.
+    column : str, optional
+        The column to write; by default the score column.
+    unknown, missing_group
+        As in :meth:`isocost.Rule.apply`.
+    force : bool
+        Whether an existing output may be replaced.
+    progress : callable, optional
+        Called with the share done.
+
+    Returns
+    -------
+    int
+        How many rows were written.
+    """
+    groups = [group] if isinstance(group, str) else list(group)
+    source = Source(path, groups)
+    _check_output(source, Path(output), force)
+    names = {"score": score, "group": ", ".join(groups), "id": id or ""}
+    h = source.number("score", score)
+    keys = [source.column("group", name) for name in groups]
+    who = _id_text(source, id) if rule.needs_coin else None
+    found = _groups_in(source, h, keys, who, names, missing_group, len(groups))
+    strangers = [g for g in found.groups if g not in rule.groups]
+    if strangers and unknown == "error":
+        raise unknown_groups(strangers, rule.groups)
+    known = [g for g in rule.groups if g in found.groups]
+    if source.kind != ".parquet":
+        # The query reads the texts as they stand, so the types have to be named.
+        keys = [f"CAST({key} AS {source.types[n]})" for key, n in zip(keys, groups, strict=True)]
+    new = sql.repaired(rule, known, h, keys, who, missing_group)
+    ending = kind_of(str(output))
+    selected = _selected(source, column or score, new, typed=ending == ".parquet")
+    options = "FORMAT parquet" if ending == ".parquet" else "FORMAT csv, HEADER"
+    options += ", DELIMITER '\t'" if ending == ".tsv" else ""
+    with replacing(output) as temporary:
+        place = sql.literal(str(temporary))
+        query = f"SELECT {selected} FROM {source.raw}"
+        source.run(f"COPY ({query}) TO {place} ({options})", progress)
+    return found.rows
+
+
+def _selected(source: Source, target: str, new: str, typed: bool) -> str:
+    """All columns, one of them new; numbers of a CSV become numbers in a Parquet file."""
+    listed = []
+    for column, kind in source.types.items():
+        plain = sql.name(column)
+        cast = typed and source.kind != ".parquet" and kind in ("BIGINT", "DOUBLE")
+        listed.append(f"CAST({plain} AS {kind}) AS {plain}" if cast else plain)
+    listed = [
+        f"{new} AS {sql.name(target)}" if column == target else kept
+        for column, kept in zip(source.types, listed, strict=True)
+    ]
+    if target not in source.types:
+        listed.append(f"{new} AS {sql.name(target)}")
+    return ", ".join(listed)
+
+
+def _check_output(source: Source, output: Path, force: bool) -> None:
+    kind_of(str(output))
+    inputs = [Path(name).resolve() for name in source.files()]
+    if output.resolve() in inputs:
+        step = "choose another path for the output"
+        raise FileError(Problem("output", "must not be the input", str(output), step))
+    if output.exists() and not force:
+        step = "choose another path, or pass force=True (--force) to replace it"
+        raise FileError(Problem("output", "must not exist yet", str(output), step))
+    if not output.resolve().parent.is_dir():
+        step = "make the folder first"
+        raise FileError(Problem("output", "must be in a folder that exists", str(output), step))
+
+
+def _id_text(source: Source, id: str | None) -> str:
+    if id is None:
+        step = "name the column that says who a row is about (id=, --id)"
+        raise UsageError(
+            Problem("id", "must be given, because this rule throws a coin", "none", step)
+        )
+    column = source.column("id", id)
+    kind = source.types[id]
+    if kind in ("BIGINT", "DOUBLE") and "INT" not in kind:
+        raise DataError(
+            Problem(
+                f"id (column {id!r})",
+                "must be a whole number or a text in every row",
+                f"values of type {kind}",
+                "use another column, or write the ids without decimals",
+            )
+        )
+    return f"CAST({column} AS VARCHAR)"
+
+
+class _Found:
+    """The groups of a file and how many rows it has."""
+
+    def __init__(self, groups: list[Group], rows: int) -> None:
+        self.groups = groups
+        self.rows = rows
+
+
+def _groups_in(
+    source: Source,
+    h: str,
+    keys: Sequence[str],
+    who: str | None,
+    names: dict[str, str],
+    missing: Group | None,
+    count: int,
+) -> _Found:
+    """Check the rows and list the groups, in one query."""
+    null_id = "0" if who is None else f"count_if({who} IS NULL)"
+    query = (
+        f"SELECT {', '.join(f'{key} AS g{i}' for i, key in enumerate(keys))}, count(*) AS n, "
+        f"count_if({h} IS NULL OR isnan({h})) AS missing_score, "
+        f"count_if({h} < 0 OR ({h} > 1 AND NOT isnan({h}))) AS wrong_score, "
+        f"{null_id} AS missing_id FROM {source.reader} GROUP BY ALL"
+    )
+    found = source.columns_of(query)
+    rows = int(found["n"].sum()) if len(found["n"]) else 0
+    if rows == 0:
+        step = "check the source of the data"
+        raise DataError(
+            Problem("data", "must have at least one row", f"0 rows in {source.path}", step)
+        )
+    problems = Problems(names)
+    problems.rows = rows
+    raw = [found[f"g{i}"] for i in range(count)]
+    encoder = GroupEncoder(raw, missing)
+    encode_cells(encoder, raw, found["n"], problems)
+    problems.add("score", "null or NaN", int(found["missing_score"].sum()))
+    problems.add("score", "outside [0, 1]", int(found["wrong_score"].sum()))
+    problems.add("id", "null", int(found["missing_id"].sum()))
+    problems.check()
+    return _Found(encoder.groups, rows)

@@ -1,0 +1,144 @@
+"""Every error and warning of isocost, and how their messages are built.
+
+A message has four parts: the *name* of what is wrong, the *rule* it breaks, what
+was *got* instead, and the *next step*.  :class:`Problem` holds them; an error holds one
+or several problems, so that everything wrong with a data set is told at once.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from isocost.measure.feasibility import Feasibility
+
+__all__ = [
+    "DataError",
+    "FileError",
+    "InfeasibleError",
+    "InfeasibleWarning",
+    "IsocostError",
+    "IsocostWarning",
+    "MissingDependencyError",
+    "Problem",
+    "RuleError",
+    "UsageError",
+    "missing_column",
+]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong, in four parts.
+
+    Examples
+    --------
+    >>> print(Problem("weight", "must be positive", "3 values <= 0", "drop those rows"))
+    weight: must be positive
+      got:  3 values <= 0
+      next: drop those rows
+    """
+
+    name: str
+    rule: str
+    got: str
+    next_step: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.rule}\n  got:  {self.got}\n  next: {self.next_step}"
+
+
+class IsocostError(Exception):
+    """Base of every error that isocost raises on purpose.
+
+    Attributes
+    ----------
+    problems : tuple of Problem
+        What is wrong; at least one.
+    """
+
+    def __init__(self, problems: Problem | Iterable[Problem]) -> None:
+        found = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        self.problems: tuple[Problem, ...] = found
+        super().__init__(found)
+
+    def __str__(self) -> str:
+        blocks = "\n".join(str(problem) for problem in self.problems)
+        if len(self.problems) == 1:
+            return blocks
+        return f"{len(self.problems)} problems:\n{blocks}"
+
+
+class DataError(IsocostError, ValueError):
+    """The data cannot be used as they are."""
+
+
+class UsageError(IsocostError, ValueError):
+    """An argument has a value that it cannot have."""
+
+
+class RuleError(IsocostError, ValueError):
+    """A rule, or a file that should hold one, is not valid."""
+
+
+class FileError(IsocostError, OSError):
+    """A file cannot be read or written."""
+
+
+class MissingDependencyError(IsocostError, ImportError):
+    """An optional part is not installed; the message has the pip command."""
+
+
+class InfeasibleError(IsocostError):
+    """What was asked for cannot be had with these scores.
+
+    Attributes
+    ----------
+    feasibility : Feasibility
+        By how much it fails, and what can be had instead.
+    """
+
+    def __init__(self, problem: Problem, feasibility: Feasibility) -> None:
+        super().__init__(problem)
+        self.feasibility = feasibility
+
+    def __reduce__(self) -> tuple[type[InfeasibleError], tuple[Problem, Feasibility]]:
+        return type(self), (self.problems[0], self.feasibility)
+
+
+class IsocostWarning(UserWarning):
+    """Base of every warning that isocost gives."""
+
+
+class InfeasibleWarning(IsocostWarning):
+    """What was asked for cannot be had; the nearest thing was done."""
+
+
+def missing_column(
+    role: str, wanted: object, available: Sequence[str], option: str | None = None
+) -> Problem:
+    """Say that a column is not there, list those that are, suggest the nearest.
+
+    Examples
+    --------
+    >>> print(missing_column("score", "scor", ["id", "score"]))
+    score: must name a column of the data
+      got:  'scor', and the columns are 'id', 'score'
+      next: did you mean score='score'?
+    """
+    shown = ", ".join(repr(name) for name in available[:30])
+    more = f" and {len(available) - 30} more" if len(available) > 30 else ""
+    near = difflib.get_close_matches(str(wanted), available, n=1, cutoff=0.5)
+    option = option or f"{role}="
+    step = (
+        f"did you mean {option}{near[0]!r}?"
+        if near
+        else f"name one of the columns above with {option}"
+    )
+    got = f"{wanted!r}, and the columns are {shown}{more}"
+    if not available:
+        got, step = f"{wanted!r}, and the data have no columns", "pass data that have columns"
+    return Problem(role, "must name a column of the data", got, step)

@@ -1,0 +1,167 @@
+"""The bins that scores are counted in, the same on every engine.
+
+A grid is ``bins`` equal parts of [0, 1], the nine tenths 0.1 ... 0.9, and any further
+edges.  The tenths are always there so that the usual ten-bin calibration gap and the
+thresholds people write down are exact, not rounded to a bin.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from isocost.errors import Problem, UsageError
+
+__all__ = ["MAX_BINS", "TENTHS", "Grid", "check_threshold"]
+
+MAX_BINS = 2**16
+TENTHS = tuple(i / 10 for i in range(1, 10))
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.intp]
+
+
+def check_threshold(threshold: float, name: str = "threshold") -> float:
+    """Return a decision threshold as a float, or say why it is none."""
+    try:
+        value = float(threshold)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not 0.0 < value < 1.0:
+        raise UsageError(
+            Problem(
+                name,
+                "must be a number strictly between 0 and 1",
+                repr(threshold),
+                f"use {name}=0.5, or the score from which people are treated as positive",
+            )
+        )
+    return value
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Cut points of [0, 1]: bin k holds the scores in [cuts[k], cuts[k + 1]).
+
+    Parameters
+    ----------
+    bins : int
+        How many equal parts; a power of two makes 0.5, 0.25 ... exact edges.
+    edges : tuple of float
+        Further cut points, such as a decision threshold.  Those already on the grid are
+        dropped, so that two grids are equal when their cuts are.
+
+    Notes
+    -----
+    The last bin includes 1.  A cut point is the double nearest to i / bins and membership
+    is decided by comparing with it, so every engine that has IEEE doubles agrees.
+
+    Examples
+    --------
+    >>> grid = Grid(4, (0.3, 0.5, 0.55))
+    >>> grid.edges
+    (0.55,)
+    >>> grid.index(np.array([0.0, 0.25, 0.54, 0.55, 1.0])).tolist()
+    [0, 3, 6, 7, 12]
+    """
+
+    bins: int = 1024
+    edges: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (
+            isinstance(self.bins, bool)
+            or not isinstance(self.bins, int | np.integer)
+            or not 1 <= self.bins <= MAX_BINS
+        ):
+            raise UsageError(
+                Problem(
+                    "bins",
+                    f"must be a whole number from 1 to {MAX_BINS}",
+                    repr(self.bins),
+                    "use bins=1024, the default",
+                )
+            )
+        object.__setattr__(self, "bins", int(self.bins))
+        object.__setattr__(self, "edges", self._normalise(self.edges))
+
+    def _normalise(self, edges: Iterable[float]) -> tuple[float, ...]:
+        checked = {check_threshold(edge, "edges") for edge in edges}
+        on_grid = {i / self.bins for i in range(1, self.bins)}.union(TENTHS)
+        return tuple(sorted(checked - on_grid))
+
+    @cached_property
+    def cuts(self) -> Floats:
+        """All cut points from 0 to 1, sorted."""
+        uniform = np.arange(self.bins + 1) / self.bins
+        cuts = np.unique(np.concatenate([uniform, TENTHS, self.edges]))
+        cuts.flags.writeable = False
+        return cuts
+
+    @property
+    def size(self) -> int:
+        """How many bins there are in all."""
+        return len(self.cuts) - 1
+
+    @cached_property
+    def extra(self) -> tuple[float, ...]:
+        """Cut points that are not i / bins: tenths and edges."""
+        uniform = np.arange(self.bins + 1) / self.bins
+        return tuple(np.setdiff1d(self.cuts, uniform).tolist())
+
+    @property
+    def is_dyadic(self) -> bool:
+        """Whether floor(score * bins) is exact in floating point."""
+        return self.bins & (self.bins - 1) == 0
+
+    @cached_property
+    def _first(self) -> Ints:
+        """For each equal part, the first of the bins it is cut into."""
+        uniform = np.arange(self.bins) / self.bins
+        return np.searchsorted(self.cuts, uniform, side="right") - 1
+
+    @cached_property
+    def _is_cut(self) -> npt.NDArray[np.bool_]:
+        """For each equal part, whether a further edge cuts it."""
+        return np.diff(np.append(self._first, self.size)) > 1
+
+    def index(self, scores: Floats) -> Ints:
+        """The bin of each score; the scores must lie in [0, 1]."""
+        if not self.is_dyadic:
+            return self._search(scores)
+        part = (scores * self.bins).astype(np.intp)
+        np.minimum(part, self.bins - 1, out=part)
+        found = self._first[part]
+        if self.extra:
+            # Few scores fall in a part that an edge cuts: only those are searched.
+            rows = np.flatnonzero(self._is_cut[part])
+            found[rows] = self._search(scores[rows])
+        return found
+
+    def _search(self, scores: Floats) -> Ints:
+        found = np.searchsorted(self.cuts, scores, side="right") - 1
+        return np.minimum(found, self.size - 1)
+
+    def has_cut(self, value: float) -> bool:
+        """Whether ``value`` is one of the cut points."""
+        place = int(np.searchsorted(self.cuts, value))
+        return place < len(self.cuts) and bool(self.cuts[place] == value)
+
+    def first_bin(self, value: float, name: str = "threshold") -> int:
+        """The first bin at or above ``value``, which must be a cut point."""
+        if not self.has_cut(value):
+            raise UsageError(
+                Problem(
+                    name,
+                    "must be an edge of the tally, so that no bin lies on both sides of it",
+                    f"{value!r}, which lies inside a bin",
+                    f"make the tally with edges=({value!r},), or use a tenth or a multiple of "
+                    f"1/{self.bins}",
+                )
+            )
+        return int(np.searchsorted(self.cuts, value))

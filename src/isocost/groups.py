@@ -1,0 +1,123 @@
+"""What may name a group, and how groups are ordered and shown.
+
+A group is a text, a whole number, a float, a boolean, or a tuple of these when several
+columns make it.  Values keep their type: 1 and "1" are two groups.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+from isocost.errors import DataError, Problem
+
+__all__ = [
+    "Group",
+    "Scalar",
+    "as_group",
+    "from_json",
+    "group_names",
+    "names_of",
+    "sort_groups",
+    "to_json",
+]
+
+Scalar: TypeAlias = str | int | float | bool
+Group: TypeAlias = Scalar | tuple[Scalar, ...]
+
+_RANK = {bool: 0, int: 1, float: 2, str: 3}
+
+
+def as_group(value: Any) -> Group:
+    """Turn a value from any engine into a group, or say why it cannot be one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> as_group(np.int8(3)), as_group(["F", 1])
+    (3, ('F', 1))
+    """
+    if isinstance(value, tuple | list):
+        if not value:
+            raise _bad_group(value)
+        parts = tuple(as_group(part) for part in value)
+        if any(isinstance(part, tuple) for part in parts):
+            raise _bad_group(value)
+        return parts  # type: ignore[return-value]
+    if type(value) not in _RANK:
+        item = getattr(value, "item", None)
+        value = item() if callable(item) else value
+    if type(value) not in _RANK and isinstance(value, str):
+        value = str(value)
+    if type(value) not in _RANK or (isinstance(value, float) and not math.isfinite(value)):
+        raise _bad_group(value)
+    return value  # type: ignore[no-any-return]
+
+
+def _bad_group(value: Any) -> DataError:
+    return DataError(
+        Problem(
+            "group",
+            "values must be text, numbers or booleans",
+            f"{value!r} of type {type(value).__name__}",
+            "turn the column into text first, for example with str() or CAST(... AS VARCHAR)",
+        )
+    )
+
+
+def _sort_key(group: Group) -> tuple[Any, ...]:
+    parts = group if isinstance(group, tuple) else (group,)
+    return tuple((_RANK[type(part)], part) for part in parts)
+
+
+def sort_groups(groups: Iterable[Group]) -> list[Group]:
+    """Order groups by type, then value, so that row order never matters.
+
+    Groups that Python holds equal although their types differ (1, 1.0 and True) are refused:
+    they would be one key in every mapping.
+    """
+    ordered = sorted(groups, key=_sort_key)
+    if len(set(ordered)) != len(ordered):
+        twin = next(g for g in ordered if ordered.count(g) > 1)
+        raise DataError(
+            Problem(
+                "group",
+                "values must stay different when compared",
+                f"{', '.join(repr(g) for g in ordered if g == twin)}, which are equal in Python",
+                "turn the column into text first, so that each value is its own group",
+            )
+        )
+    return ordered
+
+
+def group_names(groups: Sequence[Group]) -> list[str]:
+    """How to show each group to a person; quotes only where 1 and "1" are both there.
+
+    Examples
+    --------
+    >>> group_names(["a", ("F", 30)])
+    ['a', 'F, 30']
+    >>> group_names([1, "1"])
+    ['1', "'1'"]
+    """
+    plain = [", ".join(map(str, g)) if isinstance(g, tuple) else str(g) for g in groups]
+    if len(set(plain)) == len(plain):
+        return plain
+    return [", ".join(map(repr, g)) if isinstance(g, tuple) else repr(g) for g in groups]
+
+
+def names_of(groups: Iterable[Group]) -> dict[Group, str]:
+    """The name to show for each group; see :func:`group_names`."""
+    listed = list(groups)
+    return dict(zip(listed, group_names(listed), strict=True))
+
+
+def to_json(group: Group) -> Any:
+    """A group as JSON has it: a tuple becomes a list."""
+    return list(group) if isinstance(group, tuple) else group
+
+
+def from_json(value: Any) -> Group:
+    """The reverse of :func:`to_json`; refuses what cannot name a group."""
+    return as_group(value)

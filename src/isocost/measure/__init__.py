@@ -1,0 +1,1 @@
+"""Tally in, numbers out: rates, calibration, feasibility, disparity, audit."""

@@ -1,0 +1,121 @@
+"""The rows of a rule: what they are, what they promise, and the check that they do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Literal
+
+from isocost.coin import bounds
+from isocost.errors import Problem, RuleError
+from isocost.groups import Group
+
+__all__ = ["Action", "Row", "Segment", "bad_rule", "check_rows", "segments_of", "short"]
+
+Action = Literal["set", "mirror"]
+
+SLACK = 1e-9
+"""How far the probabilities of one interval may add up to more than 1, for rounding."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a rule: what may happen to the scores of a group in [lo, hi)."""
+
+    group: Group
+    lo: float
+    hi: float
+    action: Action
+    value: float | None
+    probability: float
+
+
+@dataclass(frozen=True)
+class Segment:
+    """All rows of one interval of one group, with the bounds their common coin is held to."""
+
+    lo: float
+    hi: float
+    rows: tuple[Row, ...]
+
+    @cached_property
+    def bounds(self) -> list[int]:
+        """Row i is chosen when the coin lies between bound i - 1 and bound i."""
+        return bounds([row.probability for row in self.rows])
+
+    @property
+    def needs_coin(self) -> bool:
+        """Whether the outcome is open: some row has a probability between 0 and 1."""
+        return any(0.0 < row.probability < 1.0 for row in self.rows)
+
+
+def segments_of(rows: Iterable[Row], group: Group) -> list[Segment]:
+    """The intervals of one group, from low to high."""
+    found: dict[tuple[float, float], list[Row]] = {}
+    for row in rows:
+        if row.group == group:
+            found.setdefault((row.lo, row.hi), []).append(row)
+    return [Segment(lo, hi, tuple(parts)) for (lo, hi), parts in sorted(found.items())]
+
+
+def check_rows(groups: Sequence[Group], rows: Sequence[Row]) -> None:
+    """Check all that the rows promise: types, ranges, intervals, probabilities."""
+    if not groups or len(set(groups)) != len(groups):
+        raise bad_rule("rule groups", "must be named, each once", short(list(groups)))
+    for row in rows:
+        _check_row(row, groups)
+    for group in groups:
+        segments = segments_of(rows, group)
+        for low, high in pairwise(segments):
+            if high.lo < low.hi:
+                raise bad_rule(
+                    "rule intervals",
+                    "of one group must be the same or not overlap",
+                    f"[{low.lo}, {low.hi}) and [{high.lo}, {high.hi}) for group {group!r}",
+                )
+        for segment in segments:
+            total = math.fsum(row.probability for row in segment.rows)
+            if total > 1.0 + SLACK:
+                raise bad_rule(
+                    "rule probability",
+                    "must add up to at most 1 over the rows of an interval",
+                    f"{total!r} for group {group!r} in [{segment.lo}, {segment.hi})",
+                )
+
+
+def _check_row(row: Row, groups: Sequence[Group]) -> None:
+    if row.group not in groups:
+        raise bad_rule("rule row", "must be of a group the rule names", short(row.group))
+    if not (_in_unit(row.lo) and _in_unit(row.hi) and row.lo < row.hi):
+        raise bad_rule("rule interval", "must have 0 <= lo < hi <= 1", f"{row.lo!r}, {row.hi!r}")
+    if not _in_unit(row.probability):
+        raise bad_rule("rule probability", "must be a number in [0, 1]", short(row.probability))
+    if row.action not in ("set", "mirror"):
+        raise bad_rule("rule action", 'must be "set" or "mirror"', short(row.action))
+    if row.action == "set" and not _in_unit(row.value):
+        raise bad_rule("rule value", "must be a score in [0, 1]", short(row.value))
+    if row.action == "mirror" and row.value is not None:
+        raise bad_rule("rule value", "must be null for the action mirror", short(row.value))
+
+
+def _in_unit(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def short(value: Any) -> str:
+    """A value for an error message, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+def bad_rule(
+    name: str,
+    rule: str,
+    got: str,
+    step: str = "make the rule again with isocost, and do not edit it",
+) -> RuleError:
+    """An error about a rule."""
+    return RuleError(Problem(name, rule, got, step))

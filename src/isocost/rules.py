@@ -1,0 +1,321 @@
+"""Rule: the one format of every repair, small enough to read, sign and keep.
+
+A rule is rows (group, lo, hi, action, value, probability).  A score of that group in [lo, hi),
+the last hi included, becomes ``value`` ("set") or 1 - score ("mirror") with that
+probability; what is left over keeps its score.  Rows on the same interval share one coin.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from isocost import __version__
+from isocost.atomic import read_text, write_text
+from isocost.cells import SUMS, Cells
+from isocost.coin import SCHEME
+from isocost.costs import Cost
+from isocost.errors import Problem, UsageError
+from isocost.groups import Group, names_of, to_json
+from isocost.rows import Row, Segment, check_rows, segments_of
+from isocost.rulefile import FORMAT, VERSION, check_texts, read_fields
+from isocost.tallies import Tally
+from isocost.text import html_table, text_table
+
+__all__ = ["DEFAULT_SALT", "Rule", "unknown_groups"]
+
+DEFAULT_SALT = "isocost"
+
+
+@dataclass(frozen=True, repr=False)
+class Rule:
+    """A repair of scores that any engine can apply.
+
+    Parameters
+    ----------
+    groups : tuple
+        Every group the rule knows; those without rows keep their scores.
+    rows : tuple of Row
+        What happens to whom.
+    method : str
+        What made it, such as "withhold".
+    cost : Cost or None
+        The cost that it makes equal.
+    settings : mapping
+        The arguments it was made with.
+    notes : tuple of str
+        What a reader must know, such as that the goal could not be reached.
+    made_from : mapping
+        A summary of the tally it was made from.
+    salt : str
+        The coin's salt; see :mod:`isocost.coin`.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> from isocost.experiments import compas
+    >>> r = ic.withhold(compas(), cost="fpr", tolerance=0.07)
+    >>> r.rows[0].group, r.rows[0].action
+    ('Caucasian', 'set')
+    >>> ic.Rule.from_json(r.to_json()) == r
+    True
+    """
+
+    groups: tuple[Group, ...]
+    rows: tuple[Row, ...]
+    method: str
+    cost: Cost | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    made_from: Mapping[str, Any] = field(default_factory=dict)
+    salt: str = DEFAULT_SALT
+
+    def __post_init__(self) -> None:
+        check_rows(self.groups, self.rows)
+        check_texts(self.salt, self.notes)
+
+    # What it does
+
+    @property
+    def alpha(self) -> dict[Group, float]:
+        """The share of each group whose score is withheld; 0 where the group is unchanged."""
+        if self.method != "withhold":
+            raise UsageError(
+                Problem(
+                    "alpha",
+                    "is what a rule made by withhold has",
+                    f"a rule made by {self.method}",
+                    "use rule.rows, or rule.expected(tally) to see what the rule does",
+                )
+            )
+        shares = dict.fromkeys(self.groups, 0.0)
+        shares.update({row.group: row.probability for row in self.rows})
+        return shares
+
+    @property
+    def needs_coin(self) -> bool:
+        """Whether any outcome is decided by a coin, so that ids or a seed are needed."""
+        return any(s.needs_coin for group in self.groups for s in self.segments(group))
+
+    def segments(self, group: Group) -> list[Segment]:
+        """The intervals of one group, from low to high."""
+        return segments_of(self.rows, group)
+
+    def expected(self, tally: Tally) -> Tally:
+        """What the rule will do to these scores on average over the coin, in closed form.
+
+        A share p of the rows in [lo, hi) moves to the bin of ``value``, or to the mirrored bin;
+        the share left over stays.  The sums of the result are exact.
+
+        Examples
+        --------
+        >>> import isocost as ic
+        >>> from isocost.experiments import compas
+        >>> t = compas()
+        >>> r = ic.withhold(t, cost="fpr", tolerance=0.07)
+        >>> round(ic.audit(r.expected(t), cost="fpr").disparity.difference, 9)
+        0.07
+        """
+        unknown = [group for group in tally.groups if group not in self.groups]
+        if unknown:
+            raise unknown_groups(unknown, self.groups)
+        cells = Cells.merge(list(self._moves(tally)))
+        return Tally.build(tally.grid, tally.groups, cells, tally.columns)
+
+    def _moves(self, tally: Tally) -> Iterator[Cells]:
+        """The cells that stay and those that each row makes, each with its share."""
+        cells = tally.cells
+        stay = np.ones(len(cells))
+        for place, group in enumerate(tally.groups):
+            for segment in self.segments(group):
+                first = tally.grid.first_bin(segment.lo, "rule interval")
+                last = tally.grid.first_bin(segment.hi, "rule interval")
+                inside = (cells.group == place) & (cells.bin >= first) & (cells.bin < last)
+                for row in segment.rows:
+                    stay[inside] -= row.probability
+                    yield _moved(cells.take(inside), row, tally)
+        stay[stay < 1e-15] = 0.0
+        yield _share_of(cells, stay)
+
+    def apply(
+        self,
+        data: Any = None,
+        score: Any = "score",
+        group: Any = "group",
+        id: Any = "id",
+        output: str = "score",
+        *,
+        seed: int | None = None,
+        unknown: Literal["error", "keep"] = "error",
+        missing_group: Group | None = None,
+        changed: str | None = None,
+    ) -> Any:
+        """Repair the scores of data; the same kind of data comes back.
+
+        Parameters
+        ----------
+        data : dict of arrays, or any eager frame that narwhals knows
+            Never changed in place.
+        score, group, id : str (``group`` also a list of str)
+            The columns.  An id is a whole number or a text; it decides the person's coin.  The ids
+            are not looked at when the rule has no coin or a seed is given.
+            Without ``data`` these are the arrays themselves, and an array comes back.
+        output : str
+            The column to write; by default the score column of the result.
+        seed : int, optional
+            Throw coins in row order instead of by id.  Use it only when there are no ids: a
+            person's coin then changes with the order of the rows.
+        unknown : {"error", "keep"}
+            What to do with groups that the rule does not know.
+        missing_group : optional
+            The group of rows whose group is null; without it they are an error.
+        changed : str, optional
+            A boolean column to add that says whether the score was changed.
+
+        Examples
+        --------
+        >>> import isocost as ic
+        >>> from isocost.experiments import compas
+        >>> rule = ic.withhold(compas(), cost="fpr", tolerance=0.07)
+        >>> data = {"score": [0.2, 0.2, 0.9], "id": [4, 5, 6],
+        ...         "group": ["Caucasian", "Caucasian", "African-American"]}
+        >>> rule.apply(data)["score"].round(3).tolist()
+        [0.2, 0.394, 0.9]
+        """
+        from isocost.engines.dispatch import apply_rule
+
+        return apply_rule(
+            self,
+            data,
+            score=score,
+            group=group,
+            id=id,
+            output=output,
+            seed=seed,
+            unknown=unknown,
+            missing_group=missing_group,
+            changed=changed,
+        )
+
+    # JSON
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "made_by": f"isocost {__version__}",
+            "method": self.method,
+            "cost": None if self.cost is None else self.cost.to_dict(),
+            "settings": dict(self.settings),
+            "coin": {"scheme": SCHEME, "salt": self.salt},
+            "groups": [to_json(group) for group in self.groups],
+            "rows": [
+                {
+                    "group": to_json(row.group),
+                    "lo": row.lo,
+                    "hi": row.hi,
+                    "action": row.action,
+                    "value": row.value,
+                    "probability": row.probability,
+                }
+                for row in self.rows
+            ],
+            "notes": list(self.notes),
+            "made_from": dict(self.made_from),
+        }
+
+    def to_json(self) -> str:
+        """The rule as JSON text; :meth:`from_json` reads it back."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+    def save(self, path: str | Path) -> None:
+        """Write the JSON to a file, whole or not at all."""
+        write_text(path, self.to_json() + "\n")
+
+    @classmethod
+    def from_json(cls, text: str) -> Rule:
+        """Read a rule from JSON text, which is data: all of it is checked, nothing runs."""
+        return cls(**read_fields(text))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Rule:
+        """Read a rule that :meth:`save` wrote."""
+        return cls.from_json(read_text(path))
+
+    def with_salt(self, salt: str) -> Rule:
+        """The same rule with other coins."""
+        return replace(self, salt=salt)
+
+    # For people
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        names = names_of(self.groups)
+        rows = []
+        for row in self.rows:
+            close = "]" if row.hi == 1.0 else ")"
+            new = "1 - score" if row.value is None else f"{row.value:.4f}"
+            interval = f"[{row.lo:g}, {row.hi:g}{close}"
+            rows.append([names[row.group], interval, new, f"{row.probability:.4f}"])
+        return ["group", "score in", "becomes", "with probability"], rows
+
+    def _headline(self) -> str:
+        cost = "" if self.cost is None else f", cost {self.cost}"
+        touched = {row.group for row in self.rows}
+        kept = [name for group, name in names_of(self.groups).items() if group not in touched]
+        unchanged = f"; unchanged: {', '.join(kept)}" if kept else ""
+        return f"Rule by {self.method}{cost}{unchanged}"
+
+    def __repr__(self) -> str:
+        table = text_table(*self._table()) if self.rows else "no rows: every score stays"
+        return "\n".join([self._headline(), table, *(f"note: {note}" for note in self.notes)])
+
+    def _repr_html_(self) -> str:
+        caption = ". ".join([self._headline(), *self.notes])
+        return html_table(*self._table(), caption=caption)
+
+
+def unknown_groups(unknown: list[Any], known: tuple[Group, ...]) -> UsageError:
+    """Say which groups a rule does not know, and whether it is a matter of type."""
+    texts = {str(group) for group in known}
+    by_type = [group for group in unknown if str(group) in texts]
+    step = (
+        'use data with the groups of the rule, or unknown="keep" to leave the others as they are'
+        if not by_type
+        else f"give the column the type it had when the rule was made: {by_type[0]!r} is of type "
+        f"{type(by_type[0]).__name__} here"
+    )
+    shown = ", ".join(map(repr, unknown[:10])) + (" ..." if len(unknown) > 10 else "")
+    return UsageError(
+        Problem(
+            "group",
+            f"must be one the rule knows: {', '.join(map(repr, known))}",
+            shown,
+            step,
+        )
+    )
+
+
+def _share_of(cells: Cells, share: Any) -> Cells:
+    scaled = {name: getattr(cells, name) * share for name in SUMS}
+    return Cells(cells.group, cells.label, cells.bin, **scaled)
+
+
+def _moved(cells: Cells, row: Row, tally: Tally) -> Cells:
+    """The cells after a row was applied to its share of them."""
+    if row.value is not None:
+        value = row.value
+        place = np.full(len(cells), tally.grid.index(np.array([value]))[0])
+        wh, wh2 = cells.w * value, cells.w * value**2
+    else:
+        wh = cells.w - cells.wh
+        wh2 = cells.w - 2.0 * cells.wh + cells.wh2
+        # The bin of the mean, not the opposite bin: 0.5 stays in its bin when mirrored.
+        place = tally.grid.index(np.clip(wh / cells.w, 0.0, 1.0))
+    moved = Cells(cells.group, cells.label, place, cells.n, cells.w, cells.w2, wh, wh2)
+    return _share_of(moved, row.probability)

@@ -1,0 +1,52 @@
+"""Plain-text and HTML tables: one summary, many renderings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from unicodedata import east_asian_width
+
+__all__ = ["html_table", "text_table", "width"]
+
+
+def width(text: str) -> int:
+    """How many terminal columns a text takes."""
+    return sum(2 if east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def _pad(text: str, to: int, left: bool) -> str:
+    space = " " * (to - width(text))
+    return text + space if left else space + text
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in aligned columns: the first to the left, the others to the right.
+
+    Examples
+    --------
+    >>> print(text_table(["group", "n"], [["a", "10"], ["bb", "5"]]))
+    group   n
+    -----  --
+    a      10
+    bb      5
+    """
+    widths = [max(width(row[i]) for row in (header, *rows)) for i in range(len(header))]
+    lines = [header, ["-" * w for w in widths], *rows]
+    return "\n".join(
+        "  ".join(_pad(cell, widths[i], i == 0) for i, cell in enumerate(line)).rstrip()
+        for line in lines
+    )
+
+
+def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
+    """The same table as HTML, with every text escaped."""
+    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
+    body = "".join(
+        "<tr>"
+        + f'<th scope="row" style="text-align:left">{escape(row[0])}</th>'
+        + "".join(f'<td style="text-align:right">{escape(cell)}</td>' for cell in row[1:])
+        + "</tr>"
+        for row in rows
+    )
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

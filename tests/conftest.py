@@ -1,0 +1,80 @@
+"""Data that the tests share: the three tallies, and random populations."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+import isocost as ic
+
+hypothesis.settings.register_profile(
+    "isocost",
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    derandomize=True,
+)
+hypothesis.settings.load_profile("isocost")
+
+DATA = Path(__file__).parent / "data"
+SCORED = ("income", "health", "criminal_recidivism")
+
+
+@pytest.fixture(params=SCORED)
+def scored_name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def scored(scored_name: str) -> ic.Tally:
+    return ic.Tally.load(DATA / f"{scored_name}.json")
+
+
+@pytest.fixture(scope="session")
+def scored_folder() -> Path:
+    folder = Path(os.environ.get("ISOCOST_DATA", "")) / "scored"
+    if "ISOCOST_DATA" not in os.environ or not folder.is_dir():
+        pytest.skip("set ISOCOST_DATA to a folder with scored/income.csv and the other two files")
+    return folder
+
+
+def _score() -> st.SearchStrategy[float]:
+    grid = st.integers(0, 16).map(lambda i: i / 16)
+    return st.one_of(grid, st.floats(0, 1), st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 1.0]))
+
+
+@st.composite
+def populations(draw, groups=(2, 4), rows=(2, 25), weighted=None):
+    """Rows in which every group has positives and negatives, as a dict of arrays."""
+    columns = {"score": [], "label": [], "group": [], "weight": []}
+    weighted = draw(st.booleans()) if weighted is None else weighted
+    for name in "abcdefghij"[: draw(st.integers(*groups))]:
+        size = draw(st.integers(*rows))
+        labels = [0, 1, *draw(st.lists(st.integers(0, 1), min_size=size - 2, max_size=size - 2))]
+        columns["label"] += labels
+        columns["score"] += draw(st.lists(_score(), min_size=size, max_size=size))
+        columns["group"] += [name] * size
+        heavy = st.floats(0.1, 10) if weighted else st.just(1.0)
+        columns["weight"] += draw(st.lists(heavy, min_size=size, max_size=size))
+    return {name: np.array(values) for name, values in columns.items()}
+
+
+def counted(data, **options) -> ic.Tally:
+    return ic.tally(data, weight="weight", **options)
+
+
+def sample(rows=20_000, groups=2, seed=0, weighted=False):
+    """A large simulated sample with roughly calibrated scores, ids included."""
+    random = np.random.default_rng(seed)
+    group = random.integers(0, groups, rows)
+    score = random.beta(1.5 + group / groups, 2.5, rows)
+    label = (random.random(rows) < score).astype(int)
+    data = {"id": np.arange(rows), "group": group, "score": score, "label": label}
+    if weighted:
+        data["weight"] = random.gamma(2.0, 1.0, rows) + 0.05
+    return data

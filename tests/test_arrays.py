@@ -1,0 +1,233 @@
+"""ic.tally on dictionaries and arrays: kinds of columns, and everything that can be wrong."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import isocost as ic
+from isocost.engines import arrays
+from tests.conftest import counted, populations, sample
+
+GOOD = {"score": [0.2, 0.7, 0.4, 0.9], "label": [0, 1, 1, 0], "group": ["a", "a", "b", "b"]}
+
+
+def brute_force(data, tally):
+    """Cells from a loop over the rows."""
+    cells = {}
+    for g, y, h, w in zip(data["group"], data["label"], data["score"], data["weight"], strict=True):
+        place = int(tally.grid.index(np.array([h]))[0])
+        cell = cells.setdefault((tally.groups.index(g), int(y), place), np.zeros(5))
+        cell += [1, w, w * w, w * h, w * h * h]
+    return cells
+
+
+@given(data=populations(), bins=st.sampled_from([1, 10, 1024]))
+def test_cells_by_a_loop(data, bins):
+    tally = counted(data, bins=bins, edges=(0.123,))
+    cells = tally.cells
+    wanted = brute_force(data, tally)
+    keys = list(zip(cells.group.tolist(), cells.label.tolist(), cells.bin.tolist(), strict=True))
+    assert keys == sorted(wanted)
+    found = np.stack([cells.n, cells.w, cells.w2, cells.wh, cells.wh2], axis=1)
+    np.testing.assert_allclose(found, [wanted[key] for key in keys], rtol=1e-12)
+
+
+def test_chunks_do_not_matter(monkeypatch):
+    data = sample(1_000, groups=7, weighted=True)
+    whole = ic.tally(data, weight="weight")
+    monkeypatch.setattr(arrays, "CHUNK", 13)
+    assert ic.tally(data, weight="weight") == whole
+    monkeypatch.setattr(arrays, "DENSE", 3)
+    assert ic.tally(data, weight="weight") == whole
+    monkeypatch.setattr(arrays, "DENSE", 20_000)
+    assert ic.tally(data, weight="weight") == whole
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        [False, True, True, False],
+        np.array([0, 1, 1, 0], dtype=np.int8),
+        np.array([0, 1, 1, 0], dtype=np.uint64),
+        np.array([0.0, 1.0, 1.0, 0.0]),
+        np.array([0, 1, True, False], dtype=object),
+        ["0", "1", "1", "0"],
+    ],
+)
+def test_labels_of_any_kind(label):
+    assert ic.tally({**GOOD, "label": label}) == ic.tally(GOOD)
+
+
+@pytest.mark.parametrize(
+    ("label", "positive"),
+    [
+        (["no", "yes", "yes", "no"], "yes"),
+        ([-1, 1, 1, -1], 1),
+        ([1, 2, 2, 1], 2),
+        ([2.5, 0.5, 0.5, 2.5], 0.5),
+        (np.array(["n", "y", "y", "n"], dtype=object), "y"),
+        ([0, 1, 1, 0], 1),
+    ],
+)
+def test_a_named_positive_label(label, positive):
+    assert ic.tally({**GOOD, "label": label}, positive=positive) == ic.tally(GOOD)
+
+
+def test_groups_keep_their_type():
+    def groups(values):
+        return ic.tally({**GOOD, "group": values}).groups
+
+    assert groups([1, 1, 2, 2]) == (1, 2)
+    assert [type(g) for g in groups([1.0, 1.0, 2.5, 2.5])] == [float, float]
+    assert [type(g) for g in groups([True, True, False, False])] == [bool, bool]
+    assert groups(np.array([1, 1, "1", "1"], dtype=object)) == (1, "1")
+    assert groups([1, 1, "1", "1"]) == (1, "1")
+    assert groups([-(10**12), 10**12, 5, 5]) == (-(10**12), 5, 10**12)
+    assert groups(np.array([0.5, 1e300, 0.5, 1.0])) == (0.5, 1.0, 1e300)
+    with pytest.raises(ic.DataError, match="must stay different when compared"):
+        groups(np.array([1, 1, True, True], dtype=object))
+
+
+def test_many_integer_groups_found_as_they_come(monkeypatch):
+    monkeypatch.setattr(arrays, "CHUNK", 10)
+    group = np.concatenate([np.arange(50), np.arange(100_000, 100_050), np.arange(-50, 0)])
+    data = {"score": np.full(150, 0.5), "label": np.zeros(150), "group": group}
+    assert ic.tally(data).groups == tuple(sorted(group.tolist()))
+
+
+def test_intersections():
+    data = {**GOOD, "sex": ["F", "F", "M", "M"], "age": [30, 40, 30, 40]}
+    tally = ic.tally(data, group=["sex", "age"])
+    assert tally.groups == (("F", 30), ("F", 40), ("M", 30), ("M", 40))
+    assert tally.columns["group"] == ["sex", "age"]
+    direct = ic.tally(score=GOOD["score"], label=GOOD["label"], group=[data["sex"], data["age"]])
+    assert direct == tally
+
+
+def test_many_intersections(monkeypatch):
+    random = np.random.default_rng(0)
+    columns = {name: random.integers(0, 60, 3_000) for name in "xyz"}
+    data = {"score": random.random(3_000), "label": random.integers(0, 2, 3_000), **columns}
+    tally = ic.tally(data, group=["x", "y", "z"])
+    wanted = set(zip(*(columns[name].tolist() for name in "xyz"), strict=True))
+    assert set(tally.groups) == wanted
+    monkeypatch.setattr(arrays, "CHUNK", 100)
+    assert ic.tally(data, group=["x", "y", "z"]) == tally
+
+
+def test_null_groups():
+    data = {**GOOD, "group": ["a", None, "b", float("nan")]}
+    with pytest.raises(ic.DataError, match=r"group: must be known in every row\n  got:  2 null"):
+        ic.tally(data)
+    assert ic.tally(data, missing_group="?").groups == ("?", "a", "b")
+    numbers = {**GOOD, "group": [1.0, np.nan, 2.0, np.nan]}
+    assert ic.tally(numbers, missing_group=-1.0).groups == (-1.0, 1.0, 2.0)
+    two = {**GOOD, "sex": ["F", None, "M", "M"], "age": [1, 2, 1, 2]}
+    assert ic.tally(two, group=["sex", "age"], missing_group="?").groups[0] == ("?", 2)
+    with pytest.raises(ic.DataError, match="1 null"):
+        ic.tally(two, group=["sex", "age"])
+
+
+def test_arrays_without_data():
+    direct = ic.tally(score=GOOD["score"], label=GOOD["label"], group=GOOD["group"])
+    assert direct == ic.tally(GOOD)
+    with pytest.raises(ic.UsageError, match="data: must be given when the columns are named"):
+        ic.tally(score="score")
+
+
+def test_a_structured_array():
+    rows = np.array(
+        [(0.2, 0, 1), (0.7, 1, 2)], dtype=[("score", float), ("label", int), ("group", int)]
+    )
+    assert ic.tally(rows) == ic.tally({"score": [0.2, 0.7], "label": [0, 1], "group": [1, 2]})
+
+
+def test_all_problems_of_one_data_set_together():
+    data = {
+        "score": [0.2, np.nan, 1.5, -0.1, np.inf, None],
+        "label": [0, 1, 2, np.nan, 1, 0],
+        "group": ["a", None, "b", "b", "a", "a"],
+        "weight": [1, 0, -1, np.nan, np.inf, 1],
+    }
+    with pytest.raises(ic.DataError) as error:
+        ic.tally(data, weight="weight")
+    assert str(error.value) == (
+        "4 problems:\n"
+        "score: must be a number in [0, 1] in every row\n"
+        "  got:  2 null or NaN (first: in row 1), 1 infinite (first: inf in row 4), "
+        "2 outside [0, 1] (first: 1.5 in row 2), of 6 rows, counted from 0\n"
+        "  next: drop or fill rows without a score; divide percentages by 100; turn decision "
+        "values into probabilities\n"
+        "label: must be 0/1 or boolean in every row\n"
+        "  got:  1 null or NaN (first: in row 3), 1 other than 0 and 1 (first: 2.0 in row 2), "
+        "of 6 rows, counted from 0\n"
+        "  next: drop rows without a label; name the positive label with positive= (--positive) "
+        "if the column has two other values\n"
+        "group: must be known in every row\n"
+        "  got:  1 null (first: in row 1), of 6 rows, counted from 0\n"
+        "  next: drop those rows, or count them as a group of their own with "
+        'missing_group="unknown" (--missing-group)\n'
+        "weight: must be a positive, finite number in every row\n"
+        "  got:  1 null or NaN (first: in row 3), 1 infinite (first: inf in row 4), "
+        "1 zero (first: 0.0 in row 1), 1 negative (first: -1.0 in row 2), "
+        "of 6 rows, counted from 0\n"
+        "  next: drop rows with weight 0, and check the column for missing values"
+    )
+    assert isinstance(error.value, ValueError)
+    assert len(error.value.problems) == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        (
+            {"score": ["a", "b", "c", "d"]},
+            {},
+            "score: must hold numbers\n  got:  values such as 'a'",
+        ),
+        ({"label": ["yes", "no", "yes", "no"]}, {}, "label: must be 0/1 or boolean"),
+        ({"label": [-1, 1, 1, -1]}, {}, "2 other than 0 and 1 (first: -1 in row 0)"),
+        ({"label": ["x", "y", "z", "x"]}, {"positive": "x"}, "label: must have two values"),
+        ({"label": ["x", "y", "y", "x"]}, {"positive": "q"}, "must hold the positive label 'q'"),
+        ({"label": [1, 2, 2, 1]}, {"positive": "2"}, "must hold the positive label '2'"),
+        ({"label": ["x", None, "y", "x"]}, {"positive": "x"}, "1 null or NaN"),
+        ({"score": [0.1, 0.2]}, {}, "columns must have the same length"),
+        ({"score": [[0.1], [0.2], [0.3], [0.4]]}, {}, "score: must have one dimension"),
+        ({"group": [b"a", b"a", b"b", b"b"]}, {}, "group: values must be text"),
+    ],
+)
+def test_bad_columns(change, options, message):
+    with pytest.raises(ic.DataError) as error:
+        ic.tally({**GOOD, **change}, **options)
+    assert message in str(error.value)
+
+
+def test_empty_data():
+    with pytest.raises(ic.DataError, match="data: must have at least one row"):
+        ic.tally({"score": [], "label": [], "group": []})
+
+
+def test_wrong_names():
+    with pytest.raises(ic.UsageError) as error:
+        ic.tally(GOOD, score="scores")
+    assert "the columns are 'score', 'label', 'group'" in str(error.value)
+    assert "did you mean score='score'?" in str(error.value)
+    with pytest.raises(
+        ic.UsageError, match="group: must be the name of a column when data are given"
+    ):
+        ic.tally(GOOD, group=[])
+    with pytest.raises(ic.UsageError, match="the data have no columns"):
+        ic.tally({})
+
+
+def test_bad_bins_and_edges():
+    with pytest.raises(ic.UsageError, match="bins"):
+        ic.tally(GOOD, bins=0)
+    with pytest.raises(ic.UsageError, match="edges: must be a number strictly between 0 and 1"):
+        ic.tally(GOOD, edges=(1.5,))
+
+
+def test_not_data_at_all():
+    with pytest.raises(ic.UsageError, match="data: must be a dict of arrays, an eager frame"):
+        ic.tally(42)

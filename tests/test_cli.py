@@ -1,0 +1,189 @@
+"""The command line as a person or a pipeline uses it: a real process each time."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import isocost as ic
+from isocost.experiments import compas_rows
+
+ISOCOST = str(Path(sys.executable).with_name("isocost"))
+
+
+def run(*arguments, stdin=None, cwd=None):
+    done = subprocess.run(
+        [ISOCOST, *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        check=False,
+        timeout=120,
+    )
+    assert "Traceback" not in done.stderr or "--debug" in arguments
+    return done
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cli")
+    rows = pd.DataFrame(compas_rows())
+    rows.to_csv(folder / "compas.csv", index=False)
+    rows.to_parquet(folder / "compas.parquet")
+    return folder
+
+
+def test_audit_prints_a_table_and_the_verdict(folder):
+    done = run("audit", folder / "compas.csv", "--cost", "fpr")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert "generalized FPR            0.4475     0.3600  0.4078" in done.stdout
+    assert "Not feasible" in done.stdout
+
+
+def test_audit_as_json(folder):
+    done = run("audit", folder / "compas.parquet", "--cost", "fpr", "--threshold", 0.33, "--json")
+    content = json.loads(done.stdout)
+    assert content["threshold"] == 0.33
+    assert content["feasibility"]["feasible"] is False
+
+
+def test_audit_from_standard_input(folder):
+    text = (folder / "compas.csv").read_text()
+    done = run("audit", "-", "--cost", "fpr", stdin=text)
+    assert done.returncode == 0
+    assert done.stdout == run("audit", folder / "compas.csv", "--cost", "fpr").stdout
+    empty = run("audit", "-", stdin="")
+    assert empty.returncode == 2
+    assert "standard input: must hold CSV" in empty.stderr
+
+
+def test_audit_as_a_gate(folder):
+    data = folder / "compas.csv"
+    assert run("audit", data, "--cost", "fpr", "--fail-above", 0.1).returncode == 0
+    failed = run("audit", data, "--cost", "fpr", "--fail-above", 0.05, "--json")
+    assert failed.returncode == 1
+    assert "costs differ by 0.0875, more than 0.05" in failed.stderr
+    json.loads(failed.stdout)
+
+
+def test_fit_and_apply(folder, tmp_path):
+    rule, out = tmp_path / "rule.json", tmp_path / "out.parquet"
+    done = run("fit", folder / "compas.csv", "--cost", "fpr", "--tolerance", 0.06, "-o", rule)
+    assert done.returncode == 0
+    assert "Caucasian    [0, 1]   0.3936            0.8167" in done.stdout
+    done = run("apply", rule, folder / "compas.csv", "-o", out)
+    assert done.returncode == 0
+    assert done.stdout == f"6,150 rows are in {out}.\n"
+    wanted = ic.Rule.load(rule).apply(compas_rows())["score"]
+    np.testing.assert_array_equal(pd.read_parquet(out)["score"], wanted)
+    again = run("apply", rule, folder / "compas.csv", "-o", out)
+    assert again.returncode == 2
+    assert "output: must not exist yet" in again.stderr
+    assert run("apply", rule, folder / "compas.csv", "-o", out, "--force").returncode == 0
+
+
+def test_apply_takes_the_columns_the_rule_was_made_with(folder, tmp_path):
+    renamed = pd.DataFrame(compas_rows()).rename(
+        columns={"score": "risk", "group": "race", "id": "who"}
+    )
+    renamed.to_csv(tmp_path / "d.csv", index=False)
+    options = ["--score", "risk", "--group", "race", "--cost", "fpr", "--tolerance", 0.06]
+    assert run("fit", tmp_path / "d.csv", *options, "-o", tmp_path / "r.json").returncode == 0
+    done = run(
+        "apply", tmp_path / "r.json", tmp_path / "d.csv", "--id", "who", "-o", tmp_path / "o.csv"
+    )
+    assert done.returncode == 0
+    assert (pd.read_csv(tmp_path / "o.csv")["risk"] != renamed["risk"]).any()
+
+
+def test_fit_without_output_prints_the_rule(folder):
+    done = run("fit", folder / "compas.csv", "--cost", "fpr", "--tolerance", 0.06)
+    assert ic.Rule.from_json(done.stdout).method == "withhold"
+
+
+def test_infeasible_is_exit_code_1_and_no_file(folder, tmp_path):
+    rule = tmp_path / "rule.json"
+    done = run("fit", folder / "compas.csv", "--cost", "fpr", "-o", rule)
+    assert done.returncode == 1
+    assert "Caucasian cannot" in done.stderr
+    assert not rule.exists()
+    closest = run(
+        "fit", folder / "compas.csv", "--cost", "fpr", "--infeasible", "closest", "-o", rule
+    )
+    assert closest.returncode == 0
+    assert "warning: Equal cost (fpr) within 0 is not feasible" in closest.stderr
+    assert rule.exists()
+
+
+def test_fit_does_not_overwrite(folder, tmp_path):
+    rule = tmp_path / "rule.json"
+    rule.write_text("precious")
+    command = ["fit", folder / "compas.csv", "--cost", "fpr", "--tolerance", 0.06, "-o", rule]
+    assert run(*command).returncode == 2
+    assert rule.read_text() == "precious"
+    assert run(*command, "--force").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["audit", "no.csv"], "file: must exist"),
+        (["audit", "compas.csv", "--score", "scor"], "did you mean score='score'?"),
+        (["audit", "compas.csv", "--cost", "tpr"], "cost: must be a Cost"),
+        (["audit", "compas.csv", "--threshold", "2"], "must be a number strictly between 0 and 1"),
+        (["audit", "compas.csv", "--tolerance", "-1"], "tolerance: must be a number"),
+        (["audit", "compas.csv", "--bins", "0"], "bins: must be a whole number"),
+        (["audit", "compas.csv", "--drop-group", "Martian"], "--drop-group: must name a group"),
+        (["audit", "compas.csv", "--drop-group", "Caucasian"], "must have at least two values"),
+        (["fit", "compas.csv", "--method", "magic"], "magic"),
+        (["apply", "compas.csv", "compas.csv", "-o", "x.csv"], "rule file: must be JSON text"),
+        (["audit"], "Missing argument"),
+        (["nonsense"], "No such command"),
+    ],
+)
+def test_bad_usage_and_bad_data_are_exit_code_2(folder, arguments, message):
+    done = run(*arguments, cwd=folder)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stdout == ""
+
+
+def test_debug_shows_the_traceback(folder):
+    done = run("audit", "no.csv", "--debug", cwd=folder)
+    assert done.returncode != 0
+    assert "Traceback" in done.stderr
+    assert "FileError" in done.stderr
+
+
+def test_intersections_and_options(folder):
+    done = run("audit", "compas.csv", "--group", "group", "--group", "decile", cwd=folder)
+    assert done.returncode == 0
+    assert "African-American, 10" in done.stdout
+
+
+def test_demo_tells_the_story():
+    done = run("demo")
+    assert done.returncode == 0
+    assert "Can calibrated scores have equal generalized false-positive rates?" in done.stdout
+    assert "No." in done.stdout
+    assert "0.0539" in done.stdout
+    assert "Caucasian         0.3600  0.3875" in done.stdout
+
+
+def test_version_and_help():
+    assert run("--version").stdout == f"isocost {ic.__version__}\n"
+    for command in ("audit", "fit", "apply", "demo"):
+        assert run(command, "--help").returncode == 0
+        assert command in run("--help").stdout
+
+
+def test_a_reader_that_has_seen_enough(folder):
+    command = f"'{ISOCOST}' audit '{folder}/compas.csv' | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert done.stderr == ""

@@ -1,0 +1,118 @@
+"""Every eager frame gives the tally that the arrays give, and gets its own kind back."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import isocost as ic
+from isocost.rows import Row
+from tests.conftest import sample
+
+DATA = sample(3_000, groups=3, weighted=True)
+DATA["name"] = np.array(["x", "y", "ß"])[DATA["group"]]
+DATA["yes"] = np.where(DATA["label"] == 1, "yes", "no")
+DATA["key"] = np.array([f"k{i}" for i in DATA["id"]])
+
+FRAMES = {
+    "pandas": pd.DataFrame,
+    "pandas-index": lambda d: pd.DataFrame(d, index=np.arange(len(d["id"])) * 2 + 7),
+    "pandas-pyarrow": lambda d: pd.DataFrame(d).convert_dtypes(dtype_backend="pyarrow"),
+    "pandas-nullable": lambda d: pd.DataFrame(d).convert_dtypes(),
+    "pandas-categorical": lambda d: pd.DataFrame(d).astype({"name": "category"}),
+    "polars": pl.DataFrame,
+    "polars-categorical": lambda d: pl.DataFrame(d).with_columns(
+        pl.col("name").cast(pl.Categorical)
+    ),
+    "polars-enum": lambda d: pl.DataFrame(d).with_columns(
+        pl.col("name").cast(pl.Enum(["y", "x", "ß"]))
+    ),
+    "pyarrow": pa.table,
+    "pyarrow-chunked": lambda d: pa.concat_tables([pa.table(d).slice(0, 7), pa.table(d).slice(7)]),
+    "pyarrow-dictionary": lambda d: pa.table(
+        {**d, "name": pa.array(d["name"]).dictionary_encode()}
+    ),
+}
+
+
+@pytest.fixture(params=FRAMES)
+def make(request):
+    return FRAMES[request.param]
+
+
+@pytest.mark.parametrize("group", ["group", "name", ["name", "group"]])
+def test_tally_is_that_of_the_arrays(make, group):
+    assert ic.tally(make(DATA), group=group, weight="weight") == ic.tally(
+        DATA, group=group, weight="weight"
+    )
+
+
+def test_a_named_positive_label(make):
+    assert ic.tally(make(DATA), label="yes", positive="yes") == ic.tally(DATA)
+
+
+@pytest.mark.parametrize("who", ["id", "key"])
+def test_apply_gives_the_same_coins_and_the_same_kind(make, who):
+    rule = ic.Rule(
+        groups=("x", "y", "ß"),
+        rows=(Row("x", 0.0, 1.0, "set", 0.25, 0.5), Row("ß", 0.0, 0.5, "mirror", None, 0.25)),
+        method="test",
+    )
+    frame = make(DATA)
+    before = frame["score"].to_numpy().copy()
+    out = rule.apply(frame, group="name", id=who, output="repaired", changed="touched")
+    wanted = rule.apply(DATA, group="name", id=who)["score"]
+    assert type(out) is type(frame)
+    np.testing.assert_array_equal(out["repaired"].to_numpy(), wanted)
+    np.testing.assert_array_equal(out["touched"].to_numpy(), wanted != DATA["score"])
+    np.testing.assert_array_equal(frame["score"].to_numpy(), before)
+    if isinstance(frame, pd.DataFrame):
+        assert out.index.equals(frame.index)
+
+
+def with_nulls(kind):
+    columns = {
+        "score": [0.2, None, 0.4, 0.9],
+        "label": [0, 1, None, 1],
+        "group": ["a", None, "b", "b"],
+        "id": [1, None, 2, 3],
+    }
+    return {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}[kind](columns)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_nulls_are_counted_on_each(kind):
+    frame = with_nulls(kind)
+    with pytest.raises(ic.DataError) as error:
+        ic.tally(frame)
+    text = str(error.value)
+    assert "3 problems" in text
+    assert text.count("1 null") == 3
+    rule = ic.Rule(groups=("a", "b"), rows=(Row("a", 0.0, 1.0, "set", 0.3, 0.5),), method="test")
+    with pytest.raises(ic.DataError, match="score: must be a number"):
+        rule.apply(frame)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_null_and_float_ids_are_refused_on_each(kind):
+    make = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}[kind]
+    rule = ic.Rule(groups=("a",), rows=(Row("a", 0.0, 1.0, "set", 0.3, 0.5),), method="test")
+    for ids in ([1, None], [1.0, 2.0], ["x", None]):
+        with pytest.raises(ic.DataError, match="id: must be a whole number or a text"):
+            rule.apply(make({"score": [0.1, 0.2], "group": ["a", "a"], "id": ids}))
+
+
+def test_missing_column_lists_those_there_are():
+    with pytest.raises(ic.UsageError, match="did you mean group='group'"):
+        ic.tally(pd.DataFrame({"score": [0.1], "label": [1], "group": ["a"]}), group="grupo")
+
+
+def test_a_lazy_frame_says_what_to_do():
+    with pytest.raises(ic.UsageError, match=r"call .collect\(\) first"):
+        ic.tally(pl.LazyFrame({"score": [0.1], "label": [1], "group": ["a"]}))
+
+
+def test_text_scores_are_refused():
+    with pytest.raises(ic.DataError, match="score: must hold numbers"):
+        ic.tally(pl.DataFrame({"score": ["high"], "label": [1], "group": ["a"]}))

@@ -1,0 +1,84 @@
+"""Arrows point one way: a module imports only what stands above it."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import isocost
+
+ROOT = Path(isocost.__file__).parent
+LAYERS = [
+    {"errors"},
+    {"text", "atomic", "grid", "groups", "md5"},
+    {"cells", "costs", "coin"},
+    {"tallies", "rows"},
+    {"rulefile"},
+    {"rules"},
+    {"measure"},
+    {"repair"},
+    {"engines"},
+    {"learn"},
+    {"show"},
+    {"experiments"},
+    {"cli"},
+]
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+
+# Where a method must reach down, it does so inside a function, and is named here.
+DOORS = {("rules", "engines")}
+
+
+def layer_of(path: Path) -> str:
+    return path.relative_to(ROOT).with_suffix("").parts[0]
+
+
+def imports(path: Path):
+    """Each layer of isocost that a module imports, and whether at the top level."""
+    tree = ast.parse(path.read_text())
+    for_types = {
+        id(node)
+        for branch in ast.walk(tree)
+        if isinstance(branch, ast.If) and "TYPE_CHECKING" in ast.dump(branch.test)
+        for node in ast.walk(branch)
+    }
+    inside = {
+        id(node)
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef)
+        for node in ast.walk(function)
+    }
+    for node in ast.walk(tree):
+        if id(node) in for_types:
+            continue
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module]
+            if node.module == "isocost" or node.module.count(".") == 0:
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "isocost" and len(parts) > 1 and parts[1] != "__version__":
+                yield parts[1], id(node) in inside
+
+
+MODULES = sorted(p for p in ROOT.rglob("*.py") if p != ROOT / "__init__.py")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_point_up(path):
+    mine = layer_of(path)
+    assert mine in RANK, f"{mine} has no layer: give it one"
+    for other, in_function in imports(path):
+        if (mine, other) in DOORS:
+            assert in_function, f"{mine} may import {other} only inside a function"
+        elif mine != other:
+            assert RANK[other] < RANK[mine], f"{mine} imports {other}, which is not above it"
+
+
+def test_the_check_sees_a_wrong_arrow(tmp_path):
+    bad = tmp_path / "bad.py"
+    bad.write_text("def f():\n    from isocost.engines import arrays\nimport isocost.cli.app\n")
+    assert sorted(imports(bad)) == [("cli", False), ("engines", True)]

@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+from hypothesis import given
+
+import isocost as ic
+from isocost.experiments import compas
+from isocost.measure import rates
+from tests.conftest import counted, populations
+
+
+def direct(data, group, threshold=0.5):
+    """The definitions, one group, straight from the rows."""
+    mine = data["group"] == group
+    h, y, w = data["score"][mine], data["label"][mine], data["weight"][mine]
+    hard = h >= threshold
+    return {
+        "base_rate": np.average(y, weights=w),
+        "mean_score": np.average(h, weights=w),
+        "generalized_fpr": np.average(h[y == 0], weights=w[y == 0]),
+        "generalized_fnr": np.average(1 - h[y == 1], weights=w[y == 1]),
+        "brier": np.average((h - y) ** 2, weights=w),
+        "fpr": np.average(hard[y == 0], weights=w[y == 0]),
+        "fnr": np.average(~hard[y == 1], weights=w[y == 1]),
+        "accuracy": np.average(hard == y, weights=w),
+        "selection_rate": np.average(hard, weights=w),
+    }
+
+
+@given(data=populations())
+def test_every_rate_by_its_definition(data):
+    result = ic.audit(counted(data), threshold=0.5)
+    for group, measures in result.groups.items():
+        for name, value in direct(data, group).items():
+            assert getattr(measures, name) == pytest.approx(value, abs=1e-12), name
+
+
+@given(data=populations(groups=(2, 3)))
+def test_overall_by_its_definition(data):
+    everybody = {**data, "group": np.full(len(data["score"]), "all")}
+    overall = ic.audit(counted(data), threshold=0.3).overall
+    for name, value in direct(everybody, "all", 0.3).items():
+        assert getattr(overall, name) == pytest.approx(value, abs=1e-12), name
+
+
+@given(data=populations())
+def test_the_identity_that_holds_always(data):
+    sums = counted(data).totals
+    mu = rates.base_rate(sums)
+    left = mu * rates.generalized_fnr(sums) - (1 - mu) * rates.generalized_fpr(sums)
+    np.testing.assert_allclose(left, mu - rates.mean_score(sums), atol=1e-12)
+
+
+@given(data=populations(weighted=True))
+def test_scaling_all_weights_changes_nothing(data):
+    once = ic.audit(counted(data), cost="weighted:1,3")
+    twice = ic.audit(counted({**data, "weight": data["weight"] * 7.5}), cost="weighted:1,3")
+    for group in once.groups:
+        for name in ("generalized_fpr", "fnr", "brier", "calibration_gap", "cost", "share"):
+            wanted = getattr(once.groups[group], name)
+            assert getattr(twice.groups[group], name) == pytest.approx(wanted, abs=1e-12)
+
+
+def test_on_calibrated_scores_one_number_places_the_group_on_its_line():
+    # Two levels, each with exactly its share of positives.
+    score = np.repeat([0.25, 0.75], 40)
+    label = np.concatenate([np.repeat([1, 0], [10, 30]), np.repeat([1, 0], [30, 10])])
+    group = np.tile(["a", "b"], 40)
+    sums = ic.tally({"score": score, "label": label, "group": group}).totals
+    second = (score**2).mean()
+    np.testing.assert_allclose(rates.generalized_fpr(sums), (0.5 - second) / 0.5)
+    np.testing.assert_allclose(rates.generalized_fnr(sums), (0.5 - second) / 0.5)
+
+
+def test_the_ratio_cancels_out_of_the_weighted_cost_when_calibrated():
+    score = np.repeat([0.2, 0.8], 50)
+    label = np.concatenate([np.repeat([1, 0], [10, 40]), np.repeat([1, 0], [40, 10])])
+    tally = ic.tally({"score": score, "label": label, "group": np.tile(["a", "b"], 50)})
+    for fp, fn in ((1, 3), (3, 1), (2, 2)):
+        costs = rates.group_costs(tally.totals, tally.groups, ic.Cost.weighted(fp, fn))
+        mu = rates.base_rate(tally.totals)
+        np.testing.assert_allclose(costs, 4 * (mu - (0.2**2 + 0.8**2) / 2), atol=1e-12)
+
+
+def test_no_calibrated_score_costs_more_than_the_trivial_one():
+    tally = compas()
+    assert (
+        rates.group_costs(tally.totals, tally.groups, ic.Cost.fpr())
+        < rates.trivial_costs(tally.totals, tally.groups, ic.Cost.fpr())
+    ).all()
+
+
+def test_groups_without_positives_or_negatives_are_named():
+    data = {"score": [0.1, 0.9, 0.2, 0.3], "label": [0, 1, 0, 0], "group": ["a", "a", "b", "b"]}
+    for ask in (ic.audit, ic.withhold, ic.feasibility):
+        with pytest.raises(ic.DataError) as error:
+            ask(ic.tally(data))
+        text = str(error.value)
+        assert "group 'b': must have positives: without them it has no false-negative rate" in text
+        assert "tally.drop(['b'])" in text
+
+
+def test_one_group_is_not_enough():
+    for ask in (ic.audit, ic.withhold, ic.feasibility):
+        with pytest.raises(ic.DataError, match="group: must have at least two values"):
+            ask(ic.tally({"score": [0.1, 0.9], "label": [0, 1], "group": ["a", "a"]}))

@@ -1,0 +1,128 @@
+"""A rule file is untrusted input: whatever is in it, the answer is a RuleError or a good rule."""
+
+import contextlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import isocost as ic
+from isocost.experiments import compas
+from isocost.rows import Row
+
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from(["a", 1, ("F", 2)]), st.sampled_from([0, 0.25, 0.5]), st.floats(0, 1)
+    ),
+    unique_by=lambda row: row[:2],
+)
+
+
+@given(rows=ROWS, salt=st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
+def test_json_round_trip(rows, salt):
+    rule = ic.Rule(
+        groups=("a", 1, ("F", 2)),
+        rows=tuple(Row(g, lo, lo + 0.25, "set", p, p) for g, lo, p in rows),
+        method="test",
+        cost=ic.Cost(fp={"a": 1, 1: 2, ("F", 2): 3}, fn=1),
+        salt=salt,
+        notes=("a note",),
+    )
+    back = ic.Rule.from_json(rule.to_json())
+    assert back == rule
+    assert [type(g) for g in back.groups] == [type(g) for g in rule.groups]
+
+
+def content():
+    return ic.withhold(compas(), cost="fpr", tolerance=0.06).to_dict()
+
+
+def row(**change):
+    return lambda c: c["rows"][0].update(change)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c.update(format="x"), 'must say "format": "isocost-rule"'),
+        (lambda c: c.update(version=99), "rule version: must be 1"),
+        (lambda c: c.pop("rows"), "no 'rows'"),
+        (lambda c: c.update(code="import os"), "an unknown 'code'"),
+        (lambda c: c.update(rows={}), "rule rows: must be of the right kind"),
+        (lambda c: c.update(groups=[]), "rule groups: must be named, each once"),
+        (lambda c: c.update(groups=["a", "a"]), "rule groups: must be named, each once"),
+        (lambda c: c.update(groups=[None]), "group: values must be text"),
+        (lambda c: c.update(notes=[1]), "rule notes: must be texts"),
+        (lambda c: c.update(cost={"fp": -1, "fn": 0, "by_base_rate": False}), "at least 0"),
+        (lambda c: c["coin"].update(scheme="crc32"), "rule coin"),
+        (lambda c: c["coin"].update(salt=1), "rule salt"),
+        (lambda c: c["coin"].update(salt="x" * 2000), "rule salt"),
+        (lambda c: c.update(rows=[[]]), "rule row: must have the fields"),
+        (row(group="nobody"), "must be of a group the rule names"),
+        (row(lo=0.5, hi=0.5), "rule interval: must have 0 <= lo < hi <= 1"),
+        (row(lo=-1), "rule interval"),
+        (row(hi="1"), "rule interval"),
+        (row(probability=1.5), "rule probability: must be a number in [0, 1]"),
+        (row(probability=True), "rule probability"),
+        (row(action="exec"), "rule action"),
+        (row(value=2), "rule value: must be a score in [0, 1]"),
+        (row(value=None), "rule value: must be a score in [0, 1]"),
+        (row(action="mirror"), "rule value: must be null"),
+        (lambda c: c["rows"].append(dict(c["rows"][0])), "must add up to at most 1"),
+        (
+            lambda c: c["rows"].append({**c["rows"][0], "lo": 0.5}),
+            "must be the same or not overlap",
+        ),
+    ],
+)
+def test_hostile_content(change, message):
+    changed = content()
+    change(changed)
+    with pytest.raises(ic.RuleError) as error:
+        ic.Rule.from_json(json.dumps(changed))
+    assert message in str(error.value)
+    assert "next:" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "null", "[]", '"rule"', "[" * 100_000, '{"a": NaN}', '{"a": 1, "a": 2}', "9" * 5000],
+)
+def test_hostile_text(text):
+    with pytest.raises(ic.RuleError):
+        ic.Rule.from_json(text)
+
+
+@given(text=st.text(max_size=50), place=st.integers(0, 2000))
+def test_damaged_text(text, place):
+    whole = json.dumps(content())
+    damaged = whole[:place] + text + whole[place + len(text) :]
+    with contextlib.suppress(ic.RuleError):
+        ic.Rule.from_json(damaged)
+
+
+def test_save_is_whole_or_not_at_all(tmp_path, monkeypatch):
+    rule = ic.withhold(compas(), cost="fpr", tolerance=0.06)
+    path = tmp_path / "rule.json"
+    rule.save(path)
+    assert ic.Rule.load(path) == rule
+
+    def fail(*_args, **_options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.write_text", fail)
+    with pytest.raises(ic.FileError, match="No space left on device"):
+        rule.with_salt("other").save(path)
+    assert [p.name for p in tmp_path.iterdir()] == ["rule.json"]
+    assert ic.Rule.load(path) == rule
+
+
+def test_missing_and_binary_files(tmp_path):
+    with pytest.raises(ic.FileError, match="must be one that can be read"):
+        ic.Rule.load(tmp_path / "no.json")
+    with pytest.raises(ic.FileError, match="must be one that can be written"):
+        ic.withhold(compas(), cost="fpr", tolerance=0.06).save(tmp_path / "no" / "rule.json")
+    (tmp_path / "b.json").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ic.FileError, match="must be UTF-8 text"):
+        ic.Rule.load(tmp_path / "b.json")
