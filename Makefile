@@ -21,7 +21,7 @@ format: .venv/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: .venv/.dev
+bench: .venv/.dev .venv-peers/.installed
 	$(BIN)/python -m benchmarks
 
 docs: .venv/.dev .venv/.docs
@@ -30,7 +30,7 @@ docs: .venv/.dev .venv/.docs
 	@echo "open build/docs/index.html"
 
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:
@@ -43,6 +43,11 @@ clean:
 .venv/.dev: pyproject.toml constraints.txt | .venv/bin/python
 	$(PIP) --editable ".[dev]"
 	@touch $@ .venv/.base
+
+.venv-peers/.installed: benchmarks/peers.txt
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
 
 .venv/.docs: pyproject.toml constraints.txt | .venv/bin/python
 	$(PIP) --editable ".[docs]"

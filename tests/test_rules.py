@@ -57,6 +57,15 @@ def test_mirroring_one_half_stays_where_it_is():
     assert rule.expected(tally) == tally
 
 
+@pytest.mark.parametrize("score", [i / 10 for i in range(1, 10)])
+def test_mirrored_tenths_land_in_the_bin_they_land_in_one_by_one(score):
+    rule = rule_of(Row("a", 0.0, 1.0, "mirror", None, 1.0), groups=("a",))
+    for count in range(1, 60):
+        data = {"score": [score] * count, "label": [1] * count, "group": ["a"] * count}
+        expected = rule.expected(ic.tally(data)).cells.bin.tolist()
+        assert expected == ic.tally(rule.apply(data)).cells.bin.tolist()
+
+
 @pytest.mark.parametrize("groups", [2, 5])
 def test_apply_converges_to_expected_at_the_binomial_rate(groups):
     data = sample(60_000, groups=groups, seed=3)

@@ -80,11 +80,14 @@ class Cells:
     @classmethod
     def merge(cls, parts: Sequence[Cells]) -> Cells:
         """Put cells together: add up those that share a key, drop empty ones, sort."""
-        key = np.stack([np.concatenate([getattr(p, name) for p in parts]) for name in KEYS])
-        unique, place = np.unique(key, axis=1, return_inverse=True)
+        group, label, bin_ = (np.concatenate([getattr(p, name) for p in parts]) for name in KEYS)
+        bins = int(bin_.max()) + 1
+        # One number per cell sorts many times as fast as three.
+        unique, place = np.unique((group * 2 + label) * bins + bin_, return_inverse=True)
         joined = [np.concatenate([getattr(p, name) for p in parts]) for name in SUMS]
-        n, w, w2, wh, wh2 = (add_up(place.ravel(), values, unique.shape[1]) for values in joined)
-        group, label, bin_ = unique
+        n, w, w2, wh, wh2 = (add_up(place, values, len(unique)) for values in joined)
+        rest, bin_ = np.divmod(unique, bins)
+        group, label = np.divmod(rest, 2)
         kept = w > 0
         return cls(group, label, bin_, n, w, w2, wh, wh2).take(kept)
 

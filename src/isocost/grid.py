@@ -119,29 +119,49 @@ class Grid:
         """Whether floor(score * bins) is exact in floating point."""
         return self.bins & (self.bins - 1) == 0
 
+    @property
+    def slots(self) -> int:
+        """How many slots :meth:`slot` tells apart; a few more than there are bins."""
+        return self.bins + 1 + len(self.extra)
+
     @cached_property
-    def _first(self) -> Ints:
-        """For each equal part, the first of the bins it is cut into."""
-        uniform = np.arange(self.bins) / self.bins
-        return np.searchsorted(self.cuts, uniform, side="right") - 1
+    def bin_of_slot(self) -> Ints:
+        """The bin that each slot stands for."""
+        starts = np.concatenate([np.arange(self.bins + 1) / self.bins, self.extra])
+        return self._search(starts)
 
     @cached_property
     def _is_cut(self) -> npt.NDArray[np.bool_]:
         """For each equal part, whether a further edge cuts it."""
-        return np.diff(np.append(self._first, self.size)) > 1
+        cut = np.zeros(self.bins + 1, dtype=bool)
+        cut[(np.array(self.extra) * self.bins).astype(np.intp)] = True
+        return cut
 
-    def index(self, scores: Floats) -> Ints:
-        """The bin of each score; the scores must lie in [0, 1]."""
+    def slot(self, scores: Floats) -> Ints:
+        """A place for each score that :attr:`bin_of_slot` turns into its bin; quick to find.
+
+        Slot i is the equal part that starts at i / bins (the last holds 1 alone); after them come
+        the bins that start at a further edge.  The scores must lie in [0, 1].
+        """
         if not self.is_dyadic:
-            return self._search(scores)
+            return self._slot_of_bin[self._search(scores)]
         part = (scores * self.bins).astype(np.intp)
-        np.minimum(part, self.bins - 1, out=part)
-        found = self._first[part]
         if self.extra:
             # Few scores fall in a part that an edge cuts: only those are searched.
             rows = np.flatnonzero(self._is_cut[part])
-            found[rows] = self._search(scores[rows])
-        return found
+            part[rows] = self._slot_of_bin[self._search(scores[rows])]
+        return part
+
+    @cached_property
+    def _slot_of_bin(self) -> Ints:
+        slots = np.empty(self.size, dtype=np.intp)
+        # From the back, so that the slot of score 1 does not stand for the last bin.
+        slots[self.bin_of_slot[::-1]] = np.arange(self.slots)[::-1]
+        return slots
+
+    def index(self, scores: Floats) -> Ints:
+        """The bin of each score; the scores must lie in [0, 1]."""
+        return self.bin_of_slot[self.slot(scores)]
 
     def _search(self, scores: Floats) -> Ints:
         found = np.searchsorted(self.cuts, scores, side="right") - 1

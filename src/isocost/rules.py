@@ -21,6 +21,7 @@ from isocost.cells import SUMS, Cells
 from isocost.coin import SCHEME
 from isocost.costs import Cost
 from isocost.errors import Problem, UsageError
+from isocost.grid import Grid
 from isocost.groups import Group, names_of, to_json
 from isocost.rows import Row, Segment, check_rows, segments_of
 from isocost.rulefile import FORMAT, VERSION, check_texts, read_fields
@@ -306,6 +307,14 @@ def _share_of(cells: Cells, share: Any) -> Cells:
     return Cells(cells.group, cells.label, cells.bin, **scaled)
 
 
+def _means(cells: Cells, grid: Grid) -> Any:
+    """The mean score of each cell; scores at the lower edge of their bin stay exactly there."""
+    low = grid.cuts[cells.bin]
+    mean = np.clip(cells.wh / cells.w, low, np.nextafter(grid.cuts[cells.bin + 1], 0.0))
+    # A sum of equal scores may round: 0.3 three times is not 0.9.
+    return np.where(mean - low < 1e-12, low, mean)
+
+
 def _moved(cells: Cells, row: Row, tally: Tally) -> Cells:
     """The cells after a row was applied to its share of them."""
     if row.value is not None:
@@ -315,7 +324,7 @@ def _moved(cells: Cells, row: Row, tally: Tally) -> Cells:
     else:
         wh = cells.w - cells.wh
         wh2 = cells.w - 2.0 * cells.wh + cells.wh2
-        # The bin of the mean, not the opposite bin: 0.5 stays in its bin when mirrored.
-        place = tally.grid.index(np.clip(wh / cells.w, 0.0, 1.0))
+        # The bin of the mirrored mean, not the opposite bin: 0.5 stays in its bin.
+        place = tally.grid.index(1.0 - _means(cells, tally.grid))
     moved = Cells(cells.group, cells.label, place, cells.n, cells.w, cells.w2, wh, wh2)
     return _share_of(moved, row.probability)

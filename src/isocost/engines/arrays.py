@@ -181,9 +181,9 @@ class _Totals:
         """Add a chunk with scores h, labels y, group codes g and weights w."""
         cell = g * 2
         cell += y
-        cell *= self.grid.size
-        cell += self.grid.index(h)
-        size = groups * 2 * self.grid.size
+        cell *= self.grid.slots
+        cell += self.grid.slot(h)
+        size = groups * 2 * self.grid.slots
         self.weighted = w is not None
         if size > DENSE:
             cell, place = np.unique(cell, return_inverse=True)
@@ -208,9 +208,9 @@ class _Totals:
     def _located(self, cell: Ints, sums: dict[str, Floats]) -> Cells:
         if not self.weighted:
             sums = {**sums, "w": sums["n"], "w2": sums["n"]}
-        rest, bin_ = np.divmod(cell, self.grid.size)
+        rest, slot = np.divmod(cell, self.grid.slots)
         group, label = np.divmod(rest, 2)
-        return Cells(group, label, bin_, **sums)
+        return Cells(group, label, self.grid.bin_of_slot[slot], **sums)
 
 
 def _sums(cell: Ints, h: Floats, w: Floats | None, size: int) -> dict[str, Floats]:

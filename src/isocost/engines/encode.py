@@ -71,6 +71,7 @@ class _NumberReader:
         self.codes: dict[Any, int] = {}
         self.low = 0
         self.table: Ints = np.empty(0, dtype=np.intp)
+        self.has_holes = self.is_identity = False
 
     def encode(self, chunk: Array) -> Ints:
         if self.kind == "b":
@@ -91,26 +92,37 @@ class _NumberReader:
     def _by_table(self, chunk: Array) -> Ints:
         if not len(chunk):
             return np.empty(0, dtype=np.intp)
-        low, high = int(chunk.min()), int(chunk.max())
+        place = chunk.astype(np.intp, copy=False)
+        place = place - self.low if self.low else place
+        # Without a sign, numbers below the table are large: one maximum finds both sides.
+        if place.view(np.uintp).max() >= len(self.table):
+            if not self._widen(int(chunk.min()), int(chunk.max())):
+                return self._by_sorting(chunk)
+            place = chunk.astype(np.intp, copy=False) - self.low
+        if self.has_holes:
+            fresh = np.bincount(place, minlength=len(self.table)).astype(bool) & (self.table < 0)
+            for value in np.flatnonzero(fresh):
+                self.table[value] = self._code(int(value) + self.low)
+            self._look()
+        return place if self.is_identity else self.table[place]
+
+    def _widen(self, low: int, high: int) -> bool:
+        """Make room for the numbers from low to high; false if that would take too much."""
         if len(self.table):
             low, high = min(low, self.low), max(high, self.low + len(self.table) - 1)
         if high - low >= _TABLE:
-            return self._by_sorting(chunk)
-        if (low, high) != (self.low, self.low + len(self.table) - 1):
-            self.low = low
-            self.table = np.full(high - low + 1, -1, dtype=np.intp)
-            for value, code in self.codes.items():
-                if low <= value <= high and value == int(value):
-                    self.table[int(value) - low] = code
-        place = chunk.astype(np.intp, copy=False)
-        place = place - low if low else place
-        codes = self.table[place]
-        if codes.min() < 0:
-            fresh = np.flatnonzero(np.bincount(place, minlength=len(self.table)) * (self.table < 0))
-            for value in fresh:
-                self.table[value] = self._code(int(value) + low)
-            codes = self.table[place]
-        return codes
+            return False
+        self.low = low
+        self.table = np.full(high - low + 1, -1, dtype=np.intp)
+        for value, code in self.codes.items():
+            if low <= value <= high and value == int(value):
+                self.table[int(value) - low] = code
+        self._look()
+        return True
+
+    def _look(self) -> None:
+        self.has_holes = bool(self.table.min() < 0)
+        self.is_identity = np.array_equal(self.table, np.arange(len(self.table)))
 
     def _by_sorting(self, chunk: Array) -> Ints:
         unique, place = np.unique(chunk, return_inverse=True)

@@ -42,10 +42,10 @@ class LabelReader:
                 _count(problems, "null or NaN", null, chunk, start, example=False)
                 _count(problems, "other than 0 and 1", ~good & ~null, chunk, start)
                 return _as_ints(chunk == 1)
-        elif chunk.size and (chunk.min() < 0 or chunk.max() > 1):
+        elif chunk.size and _as_unsigned(chunk).max() > 1:
             _count(problems, "other than 0 and 1", (chunk != 0) & (chunk != 1), chunk, start)
             return _as_ints(chunk == 1)
-        return chunk.astype(np.intp)
+        return chunk.astype(np.intp, copy=False)
 
     def _objects(self, chunk: Array, problems: Problems, start: int) -> Ints:
         values = chunk.tolist()
@@ -90,6 +90,11 @@ def two_valued(positive: Any, seen: list[Any], name: str) -> list[Problem]:
         step = "name the positive label exactly as it stands in the column, with its type"
         return [Problem(title, rule, f"only {shown}", step)]
     return []
+
+
+def _as_unsigned(chunk: Array) -> Array:
+    """The same bytes without a sign: negative numbers become large, so one maximum sees them."""
+    return chunk.view(f"u{chunk.dtype.itemsize}")
 
 
 def _as_ints(good: Any) -> Ints:

@@ -43,9 +43,9 @@ class Measures:
     brier : float
         E[(h - y)^2].
     calibration_gap, calibration_gap_equal_mass, calibration_gap_debiased, calibration_gap_smooth
-        Estimates of E|P(y = 1 | h) - h|; see :mod:`isocost.measure.calibration`.
+        Estimates of ``E|P(y = 1 | h) - h|``; see :mod:`isocost.measure.calibration`.
     calibration_gap_bound : float
-        |mu - E[h]|, a certified lower bound of the gap.
+        ``|mu - E[h]|``, a certified lower bound of the gap.
     cost, trivial_cost : float
         The present cost, and that of the base rate for everybody.  NaN for everybody together
         when the cost differs by group.

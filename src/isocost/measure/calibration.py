@@ -1,7 +1,7 @@
 """How far scores are from meaning what they say.
 
-The calibration gap is sum over levels p of P(h = p) |P(y = 1 | h = p) - p|.  With continuous
-scores it has to be estimated, and there is no one right way; this module has four, and
+The calibration gap is the sum over levels p of ``P(h = p) |P(y = 1 | h = p) - p|``.  With
+continuous scores it has to be estimated, and there is no one right way; this module has four, and
 one bound that needs no estimate at all:
 
 ================  ==============================================================
@@ -9,7 +9,7 @@ one bound that needs no estimate at all:
 ``equal_mass``    bins that hold equally many people
 ``debiased``      equal width, less the amount that chance alone adds
 ``smooth``        kernel smoothing at the bandwidth that equals the result
-``bound``         |mu - E[h]|, which is never above the true gap
+``bound``         ``|mu - E[h]|``, which is never above the true gap
 ================  ==============================================================
 
 Binned estimates are too high for small samples: a perfectly calibrated score with n rows in B
@@ -174,11 +174,30 @@ def gap_smooth(levels: Levels) -> float:
         kept = spectrum * np.exp(-0.5 * (bandwidth * frequency) ** 2)
         return float(np.abs(np.fft.irfft(kept, 2 * _GRID)[:_GRID]).sum())
 
+    return _fixed_point(smoothed)
+
+
+def _fixed_point(function: Callable[[float], float]) -> float:
+    """Where a falling function of [0, 1] meets its argument, by false position (Illinois)."""
     low, high = 0.0, 1.0
-    while high - low > _TAIL + 1e-9 * high:
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if smoothed(middle) > middle else (low, middle)
-    return (low + high) / 2.0
+    above, below = function(low), function(high) - high
+    if above <= _TAIL:
+        return above
+    side = 0
+    for _ in range(100):
+        middle = (low * below - high * above) / (below - above)
+        value = function(middle) - middle
+        if abs(value) < _TAIL or high - low < _TAIL:
+            return middle
+        if value > 0:
+            low, above = middle, value
+            below = below / 2.0 if side == 1 else below
+            side = 1
+        else:
+            high, below = middle, value
+            above = above / 2.0 if side == -1 else above
+            side = -1
+    return middle
 
 
 def _width_place(levels: Levels, bins: int) -> Ints:

@@ -1,0 +1,1 @@
+"""Speed beside peers and beside the limit, as ratios within one run."""

@@ -1,0 +1,143 @@
+"""Tally, audit and apply in memory; importing; each beside its limit."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import isocost as ic
+from benchmarks.timing import best, peak, sample, shown
+from isocost.rows import Row
+
+PEERS = Path(".venv-peers/bin/python")
+
+
+def by_hand(data: dict[str, np.ndarray], groups: int) -> object:
+    """The same cells, as one would write them in NumPy for these columns and no others."""
+    bins = np.minimum((data["score"] * 1024).astype(np.int64), 1023)
+    cell = (data["group"] * 2 + data["label"]) * 1024 + bins
+    size = groups * 2 * 1024
+    score = data["score"]
+    return (
+        np.bincount(cell, minlength=size),
+        np.bincount(cell, score, size),
+        np.bincount(cell, score * score, size),
+    )
+
+
+def audited(data: dict[str, np.ndarray]) -> object:
+    """Tally and audit, the way a user calls it."""
+    return ic.audit(ic.tally(data))
+
+
+def in_memory(rows: int = 10_000_000, groups: int = 10) -> list[tuple[str, str, str, str]]:
+    """Tally and audit of ten million rows in ten groups."""
+    data = sample(rows, groups)
+    ours = best(lambda: audited(data), 7)
+    hand = best(lambda: by_hand(data, groups), 5)
+    read = best(lambda: [data[name].sum() for name in ("score", "label", "group")], 7)
+    memory = peak(lambda: audited(data))
+    size = f"tally + audit, {rows:.0e} rows, {groups} groups"
+    return [
+        (
+            size,
+            shown(ours),
+            f"{ours / hand:.2f} times NumPy bincount by hand ({shown(hand)})",
+            "<= 1.3",
+        ),
+        (
+            size,
+            shown(ours),
+            f"{ours / read:.1f} times one sum of the columns ({shown(read)})",
+            "<= 15",
+        ),
+        (size, f"{memory:.0f} MB", "peak memory above the data", "<= 300 MB"),
+    ]
+
+
+def against_peers(rows: int = 1_000_000) -> list[tuple[str, str, str, str]]:
+    """The same measures from AIF360, fairlearn and pandas, two groups."""
+    if not PEERS.exists():
+        return [("peers", "-", "not installed: run make bench", "-")]
+    data = sample(rows, 2)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "data.npz"
+        np.savez(path, **data)
+        command = [str(PEERS), "benchmarks/peers.py", str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    ours = best(lambda: audited(data), 7)
+    wanted = {"fairlearn": ">= 500", "aif360": ">= 10", "pandas_by_hand": "-"}
+    names = {
+        "fairlearn": "fairlearn MetricFrame, 4 metrics",
+        "aif360": "AIF360 ClassificationMetric, 7 rates, its data set made before",
+        "pandas_by_hand": "pandas groupby, the cells only",
+    }
+    return [
+        (
+            f"tally + audit, {rows:.0e} rows, 2 groups",
+            shown(ours),
+            f"{theirs / ours:.0f} times as fast as {names[name]} ({shown(theirs)})",
+            wanted[name],
+        )
+        for name, theirs in json.loads(done.stdout.splitlines()[-1]).items()
+    ]
+
+
+def applying(rows: int = 2_000_000) -> list[tuple[str, str, str, str]]:
+    """Apply with ids against a loop over hashlib that throws the same coins."""
+    data = sample(rows, 2)
+    groups = ic.tally(data).groups
+    rule = ic.Rule(
+        groups=groups,
+        rows=tuple(Row(group, 0.0, 1.0, "set", 0.4, 0.5) for group in groups),
+        method="benchmark",
+    )
+    few = 200_000
+
+    def loop() -> list[bool]:
+        half = 2**51
+        return [int(hashlib.md5(b"isocost:%d" % i).hexdigest()[:13], 16) < half for i in range(few)]
+
+    ours = best(lambda: rule.apply(data), 5)
+    theirs = best(loop, 5) * rows / few
+    return [
+        (
+            f"apply with whole-number ids, {rows:.0e} rows",
+            f"{rows / ours / 1e6:.1f} million rows/s",
+            f"{theirs / ours:.1f} times as fast as a hashlib loop "
+            f"({rows / theirs / 1e6:.2f} million/s)",
+            ">= 4",
+        )
+    ]
+
+
+def importing() -> list[tuple[str, str, str, str]]:
+    """Import isocost and touch what an audit of arrays needs, against importing NumPy."""
+
+    def seconds(code: str) -> float:
+        script = f"import time; s = time.perf_counter(); {code}; print(time.perf_counter() - s)"
+
+        def once() -> float:
+            done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+            return float(done.stdout)
+
+        return min(once() for _ in range(9))
+
+    numpy = seconds("import numpy")
+    plain = seconds("import isocost")
+    used = seconds("import isocost as ic; ic.tally; ic.audit; ic.withhold; ic.Rule")
+    return [
+        ("import isocost", shown(plain), f"{plain / numpy:.2f} times import numpy", "<= 2.5"),
+        (
+            "import, and touch tally, audit, withhold, Rule",
+            shown(used),
+            f"{used / numpy:.2f} times import numpy ({shown(numpy)})",
+            "<= 2.5",
+        ),
+    ]
