@@ -26,15 +26,20 @@ if TYPE_CHECKING:
         UsageError,
     )
     from isocost.measure.audit import Audit, Measures, audit
+    from isocost.measure.bounds import Bounds, bounds
+    from isocost.measure.comparison import distinct
     from isocost.measure.disparity import Disparity
     from isocost.measure.feasibility import Feasibility, feasibility
     from isocost.measure.functions import calibration_gap, generalized_fnr, generalized_fpr
+    from isocost.repair.odds import equalize_odds
+    from isocost.repair.reconcile import Reconcilability, reconcile
     from isocost.repair.withhold import withhold
     from isocost.rules import Rule
     from isocost.tallies import Tally
 
 _HOME = {
     "Audit": "measure.audit",
+    "Bounds": "measure.bounds",
     "Cost": "costs",
     "DataError": "errors",
     "Disparity": "measure.disparity",
@@ -46,22 +51,28 @@ _HOME = {
     "IsocostWarning": "errors",
     "Measures": "measure.audit",
     "MissingDependencyError": "errors",
+    "Reconcilability": "repair.reconcile",
     "Rule": "rules",
     "RuleError": "errors",
     "Tally": "tallies",
     "UsageError": "errors",
     "apply_file": "engines.rewrite",
     "audit": "measure.audit",
+    "bounds": "measure.bounds",
     "calibration_gap": "measure.functions",
+    "distinct": "measure.comparison",
+    "equalize_odds": "repair.odds",
     "feasibility": "measure.feasibility",
     "generalized_fnr": "measure.functions",
     "generalized_fpr": "measure.functions",
+    "reconcile": "repair.reconcile",
     "tally": "engines.dispatch",
     "withhold": "repair.withhold",
 }
 
 __all__ = [
     "Audit",
+    "Bounds",
     "Cost",
     "DataError",
     "Disparity",
@@ -73,6 +84,7 @@ __all__ = [
     "IsocostWarning",
     "Measures",
     "MissingDependencyError",
+    "Reconcilability",
     "Rule",
     "RuleError",
     "Tally",
@@ -80,10 +92,14 @@ __all__ = [
     "__version__",
     "apply_file",
     "audit",
+    "bounds",
     "calibration_gap",
+    "distinct",
+    "equalize_odds",
     "feasibility",
     "generalized_fnr",
     "generalized_fpr",
+    "reconcile",
     "tally",
     "withhold",
 ]

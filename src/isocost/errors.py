@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from isocost.measure.feasibility import Feasibility
+    from isocost.repair.reconcile import Reconcilability
 
 __all__ = [
     "DataError",
@@ -97,15 +98,17 @@ class InfeasibleError(IsocostError):
 
     Attributes
     ----------
-    feasibility : Feasibility
+    feasibility : Feasibility or Reconcilability
         By how much it fails, and what can be had instead.
     """
 
-    def __init__(self, problem: Problem, feasibility: Feasibility) -> None:
+    def __init__(self, problem: Problem, feasibility: Feasibility | Reconcilability) -> None:
         super().__init__(problem)
         self.feasibility = feasibility
 
-    def __reduce__(self) -> tuple[type[InfeasibleError], tuple[Problem, Feasibility]]:
+    def __reduce__(
+        self,
+    ) -> tuple[type[InfeasibleError], tuple[Problem, Feasibility | Reconcilability]]:
         return type(self), (self.problems[0], self.feasibility)
 
 

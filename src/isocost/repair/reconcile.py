@@ -1,0 +1,284 @@
+"""Reconciling: calibrated scores whose error rates at a threshold are equal."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from isocost.costs import CostLike
+from isocost.errors import InfeasibleError, InfeasibleWarning, Problem
+from isocost.groups import names_of
+from isocost.measure.feasibility import round_up
+from isocost.measure.rates import base_rate, require_both_labels, require_two_groups
+from isocost.repair.common import summary_of
+from isocost.repair.levels import FEWEST, score_levels
+from isocost.repair.program import Choices, make_choices
+from isocost.repair.request import Request, check_request, check_word
+from isocost.repair.solver import Plan, least_excess, solve, unsolved
+from isocost.rows import Row
+from isocost.rules import DEFAULT_SALT, Rule
+from isocost.tallies import Tally
+
+__all__ = ["Reconcilability", "reconcile"]
+
+Floats = npt.NDArray[np.float64]
+
+ROUNDING = 1e-9
+"""An excess up to here is the solver's rounding, not a reason to call a thing infeasible."""
+
+
+@dataclass(frozen=True)
+class Reconcilability:
+    """Whether calibrated scores can make rates equal, and if not, how nearly.
+
+    Attributes
+    ----------
+    feasible : bool
+        Whether the tolerances asked for can be met.
+    smallest_tolerance : float
+        A tolerance that is enough for all the rates: the largest one asked for plus ``excess``.
+        If one number was asked for, no smaller one will do.
+    excess : float
+        The least amount by which every tolerance must be raised; 0 if feasible.
+    tolerances : {name: float}
+        What was asked for.
+    equal : tuple of str
+        The rates to be equal.
+    threshold : float
+        The score from which people are positive.
+    """
+
+    feasible: bool
+    smallest_tolerance: float
+    excess: float
+    tolerances: Mapping[str, float]
+    equal: tuple[str, ...]
+    threshold: float
+
+    @property
+    def advice(self) -> str:
+        """The smallest tolerances as one would pass them, rounded up."""
+        if len(set(self.tolerances.values())) == 1:
+            return round_up(self.smallest_tolerance)
+        raised = (f'"{n}": {round_up(t + self.excess)}' for n, t in self.tolerances.items())
+        return f"{{{', '.join(raised)}}}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "feasible": self.feasible,
+            "smallest_tolerance": self.smallest_tolerance,
+            "excess": self.excess,
+            "tolerances": dict(self.tolerances),
+            "equal": list(self.equal),
+            "threshold": self.threshold,
+        }
+
+    def __str__(self) -> str:
+        rates = " and ".join(self.equal)
+        if self.feasible:
+            return f"Feasible: calibrated scores can have equal {rates} at {self.threshold:g}."
+        return (
+            f"Not feasible: calibrated scores made from these cannot have equal {rates} at "
+            f"{self.threshold:g}.\nIt would take tolerance={self.advice}."
+        )
+
+
+def reconcile(
+    tally: Tally,
+    threshold: float = 0.5,
+    equal: str | Sequence[str] = ("fpr", "fnr"),
+    tolerance: float | Mapping[str, float] = 0.0,
+    *,
+    cost: CostLike | None = None,
+    keep: Literal["information", "decisions", "scores"] = "information",
+    levels: int = 64,
+    infeasible: Literal["raise", "closest"] = "raise",
+    salt: str = DEFAULT_SALT,
+) -> Rule:
+    """Make rates equal over all groups with scores that are calibrated in every group.
+
+    Calibrated scores cannot have equal generalized rates of both kinds; decisions at a threshold
+    can have equal rates.  In each group, levels with share of positives p_i and mass w_i get
+    outputs q_j with mass m_ij >= 0:
+
+        sum_j m_ij = w_i                    everyone is somewhere
+        sum_i m_ij (p_i - q_j) = 0          every output is calibrated
+        highest - lowest <= tolerance       for each rate of ``equal``, over the groups
+
+    Among these the one that keeps most of what ``keep`` names is chosen.
+
+    Parameters
+    ----------
+    tally : Tally
+        Of a holdout part: not the data the scores were trained on.
+    threshold : float
+        Outputs at or above it are positive; must be an edge of the tally.
+    equal : sequence of str
+        From "fpr", "fnr", "selection_rate" (at the threshold), "generalized_fpr",
+        "generalized_fnr" and "cost".
+    tolerance : float or {name: float}
+        How far a rate may differ between groups; a rate that is not named gets 0.
+    cost : Cost or str
+        What an error costs, if "cost" is to be equal.
+    keep : {"information", "decisions", "scores"}
+        The highest E[q^2]; the fewest decisions that change; or the least E|q - h| with h the
+        level's mean score.  Ties go to information.
+    levels : int
+        The most levels of a group.  They have about equal weight, and 20 rows or more.
+    infeasible : {"raise", "closest"}
+        What to do when it cannot be had: raise :class:`InfeasibleError`, whose ``feasibility``
+        is a :class:`Reconcilability`, or use the smallest tolerance, with a warning and a note.
+    salt : str
+        The coin's salt.
+
+    Returns
+    -------
+    Rule
+        Every score is set to a value that is the share of positives of those who get it.
+
+    Notes
+    -----
+    All of it is exact on the tally it was made from, and holds up to chance on new data; there
+    fewer levels hold better, because their shares of positives are better known.
+    Decisions near the threshold change in both directions, some by a coin: the rule's notes
+    say how many.
+
+    An output is the level's own share of positives, the threshold, or 1/1024 less.  With hard
+    rates alone no others would keep more information, but for that 1/1024.  Generalized
+    rates, costs and ``keep="scores"`` may need coarser outputs: there the base rate and 32 evenly
+    spaced values serve all levels of a group, and the smallest tolerance is that of these.
+
+    References
+    ----------
+    Reich, Vijaykumar: A Possibility in Algorithmic Fairness: Can Calibration and Equal Error
+    Rates Be Reconciled?, FORC 2021.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> from isocost.experiments import compas
+    >>> rule = reconcile(compas())
+    >>> after = ic.audit(rule.expected(compas()))
+    >>> for group, m in after.groups.items():
+    ...     print(f"{group:16} {m.fpr:.4f} {m.fnr:.4f} {m.calibration_gap:.4f}")
+    African-American 0.2490 0.4855 0.0000
+    Caucasian        0.2490 0.4855 0.0000
+    """
+    request = check_request(threshold, equal, tolerance, cost, keep, levels)
+    check_word("infeasible", infeasible, ("raise", "closest"))
+    require_two_groups(tally)
+    require_both_labels(tally)
+    plan = _plan(tally, request)
+    shares, notes = solve(plan, _harms(plan.choices, request.keep)), []
+    if shares is None:
+        asked = _reconcilability(plan, request)
+        if not asked.feasible and infeasible == "raise":
+            raise InfeasibleError(_explain(asked), asked)
+        if not asked.feasible:
+            notes.append(_closest_note(asked))
+            warnings.warn(notes[0], InfeasibleWarning, stacklevel=2)
+        shares = solve(plan.relaxed(asked.excess + ROUNDING), _harms(plan.choices, request.keep))
+    if shares is None:
+        raise unsolved("a solution that does not meet the equations")
+    return Rule(
+        groups=tally.groups,
+        rows=tuple(_rows(tally, plan.choices, shares)),
+        method="reconcile",
+        cost=request.cost,
+        settings={**request.to_dict(), "infeasible": infeasible},
+        notes=(*notes, *_notes(tally, plan.choices, shares)),
+        made_from=summary_of(tally),
+        salt=salt,
+    )
+
+
+def _plan(tally: Tally, request: Request) -> Plan:
+    groups = range(len(tally.groups))
+    parts = [score_levels(tally, i, request.threshold, request.levels) for i in groups]
+    choices = make_choices(parts, request.threshold, request.wide)
+    rates = {name: choices.rate(name) for name in request.equal if name != "cost"}
+    if request.cost is not None:
+        a, b = request.cost.coefficients(tally.groups, base_rate(tally.totals))
+        rates["cost"] = choices.cost(a, b)
+    rates = {name: rates[name] for name in request.equal}
+    return Plan(choices, rates, request.tolerances)
+
+
+def _harms(choices: Choices, keep: str) -> list[Floats]:
+    """What is made small, in order: ties go to information."""
+    return [choices.harm(name) for name in dict.fromkeys((keep, "information"))]
+
+
+def _reconcilability(plan: Plan, request: Request) -> Reconcilability:
+    excess = least_excess(plan)
+    feasible = excess <= ROUNDING
+    excess = 0.0 if feasible else excess
+    return Reconcilability(
+        feasible=feasible,
+        smallest_tolerance=max(request.tolerances.values()) + excess,
+        excess=excess,
+        tolerances=request.tolerances,
+        equal=request.equal,
+        threshold=request.threshold,
+    )
+
+
+def _explain(asked: Reconcilability) -> Problem:
+    return Problem(
+        f"equal {' and '.join(asked.equal)} with calibration",
+        f"must be possible at the threshold {asked.threshold:g}",
+        str(asked).splitlines()[0],
+        f"accept tolerance={asked.advice} or more; or leave a rate out of equal=; or choose "
+        'another threshold; or pass infeasible="closest"',
+    )
+
+
+def _closest_note(asked: Reconcilability) -> str:
+    return (
+        f"Equal {' and '.join(asked.equal)} at {asked.threshold:g} is not feasible. This is the "
+        f"closest: the tolerance is {asked.advice}."
+    )
+
+
+def _rows(tally: Tally, choices: Choices, shares: Floats) -> Iterator[Row]:
+    """One row per level and output that anybody gets, from low to high."""
+    for k in np.lexsort((choices.value, choices.row)):
+        if shares[k] > 0:
+            part, level = choices.levels[choices.group[k]], choices.level[k]
+            yield Row(
+                tally.groups[choices.group[k]],
+                float(part.lo[level]),
+                float(part.hi[level]),
+                "set",
+                float(choices.value[k]),
+                float(shares[k]),
+            )
+
+
+def _notes(tally: Tally, choices: Choices, shares: Floats) -> Iterator[str]:
+    """What the rule does to people, and where it knows little."""
+    own = choices.people * choices.p**2
+    most = float(own[choices.pool < 0].sum())
+    lost = 1.0 - float((choices.people * choices.value**2) @ shares) / most
+    turned = float((choices.people * choices.turned) @ shares)
+    by_coin = float((choices.people * (shares < 1.0)) @ shares)
+    yield (
+        f"{max(0.0, lost):.2%} of the information E[q^2] of the levels is lost; the decision at "
+        f"{choices.threshold:g} changes for {turned:.2%} of people; for {by_coin:.2%} the output "
+        "hangs on the coin."
+    )
+    for name, part in zip(names_of(tally.groups).values(), choices.levels, strict=True):
+        if part.n.min() < FEWEST:
+            yield (
+                f"A level of {name} has {part.n.min():.6g} rows: its share of positives is "
+                "uncertain."
+            )
+        for side, where in ((True, "at or above"), (False, "below")):
+            if not (part.above == side).any():
+                yield f"Nobody in {name} scores {where} {choices.threshold:g}: such scores stay."

@@ -1,0 +1,212 @@
+"""One group: the lemmas, and that no smaller constant would do."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import isocost as ic
+from isocost.errors import UsageError
+from isocost.experiments import compas
+from isocost.measure import bounds as mb
+from tests.populations import (
+    CLOSE,
+    Population,
+    base_rates,
+    costs,
+    near_line,
+    placed,
+    populations,
+    two_scores,
+)
+
+
+@given(st.data(), base_rates)
+def test_placed_population_has_the_gap_of_its_residual(data, mu):
+    p = data.draw(near_line(mu))
+    c_fp, c_fn = p.rates
+    assert p.mu == pytest.approx(mu, abs=CLOSE)
+    assert p.gap == pytest.approx(abs(mu * c_fn - (1 - mu) * c_fp), abs=CLOSE)
+
+
+@given(populations())
+def test_residual_is_base_rate_less_mean_score_and_at_most_the_gap(p):
+    residual = mb.linearity_residual(p.mu, *p.rates)
+    assert residual == pytest.approx(p.mu - p.mean_score, abs=CLOSE)
+    bound = mb.linearity_bound(p.gap)
+    assert abs(residual) <= bound.sharp + CLOSE
+    assert bound.paper == 2 * bound.sharp
+
+
+@pytest.mark.parametrize("rates", [(0.3, 0.2), (0.1, 0.4)])
+def test_linearity_constant_one_is_attained(rates):
+    p = placed(0.5, *rates)
+    assert p.gap > 0.04
+    assert abs(mb.linearity_residual(0.5, *p.rates)) == pytest.approx(p.gap, rel=1e-12)
+
+
+@given(st.data(), base_rates, costs())
+def test_cost_no_lower_means_error_rates_hardly_lower(data, mu, cost):
+    cost, coefficients = cost
+    a, b = coefficients(mu)
+    h, other = sorted(two_scores(data, mu), key=lambda p: p.cost(a, b))
+    gap = max(h.gap, other.gap)
+    any_cost, this_cost = mb.cost_error_bound(mu, gap), mb.cost_error_bound(mu, gap, cost)
+    for name, before, after in zip(
+        ("generalized_fpr", "generalized_fnr"), h.rates, other.rates, strict=True
+    ):
+        narrow, wide = getattr(this_cost, name), getattr(any_cost, name)
+        assert before - after <= narrow.sharp + CLOSE
+        assert narrow.sharp <= wide.sharp + CLOSE
+        assert wide.sharp == pytest.approx(wide.paper / 2)
+
+
+@given(base_rates, costs())
+def test_cost_error_bound_is_attained_by_two_scores_of_the_same_cost(mu, cost):
+    cost, coefficients = cost
+    a, b = coefficients(mu)
+    trivial = a * mu + b * (1 - mu)
+    gap, value = 0.02 * min(mu, 1 - mu), 0.5 * trivial
+
+    def at(r):
+        return placed(mu, (mu * value - b * r) / trivial, ((1 - mu) * value + a * r) / trivial)
+
+    high, low = at(-gap), at(gap)
+    assert high.cost(a, b) == pytest.approx(low.cost(a, b), rel=1e-12)
+    assert max(high.gap, low.gap) == pytest.approx(gap, rel=1e-9)
+    drop = mb.cost_error_bound(mu, gap, cost)
+    assert high.rates[0] - low.rates[0] == pytest.approx(drop.generalized_fpr.sharp, rel=1e-9)
+    assert low.rates[1] - high.rates[1] == pytest.approx(drop.generalized_fnr.sharp, rel=1e-9)
+
+
+def test_constant_two_is_attained_by_hand():
+    # Two scores of one group, mu = 1/2, both with gap 0.1 and c_fn = 0.4.
+    h = Population.of([(0.6, 0.5, 0.5)])
+    other = Population.of([(0.1, 5 / 12, 1 / 12), (0.7, 1 / 12, 5 / 12)])
+    assert h.gap == pytest.approx(0.1)
+    assert other.gap == pytest.approx(0.1)
+    assert h.rates == pytest.approx((0.6, 0.4))
+    assert other.rates == pytest.approx((0.2, 0.4))
+    bound = mb.cost_error_bound(0.5, 0.1).generalized_fpr
+    assert h.rates[0] - other.rates[0] == pytest.approx(bound.sharp)
+    assert bound.sharp == pytest.approx(0.4)
+    assert bound.paper == pytest.approx(0.8)
+
+
+@given(populations(), costs())
+def test_rates_lie_in_the_range_of_their_cost_and_costs_in_that_of_their_rates(p, cost):
+    cost, coefficients = cost
+    value = p.cost(*coefficients(p.mu))
+    found = mb.rates_at_cost(value, cost, p.mu, p.gap)
+    c_fp, c_fn = p.rates
+    assert found.generalized_fpr[0] - CLOSE <= c_fp <= found.generalized_fpr[1] + CLOSE
+    assert found.generalized_fnr[0] - CLOSE <= c_fn <= found.generalized_fnr[1] + CLOSE
+    for known in ({"generalized_fpr": c_fp}, {"generalized_fnr": c_fn}):
+        low, high = mb.costs_at_rate(cost, p.mu, p.gap, **known)
+        assert low - CLOSE <= value <= high + CLOSE
+
+
+@given(st.data(), base_rates, costs())
+def test_range_ends_hold_for_higher_and_for_lower_costs(data, mu, cost):
+    cost, coefficients = cost
+    a, b = coefficients(mu)
+    low, high = sorted(two_scores(data, mu), key=lambda p: p.cost(a, b))
+    gap = max(low.gap, high.gap)
+    at_low = mb.rates_at_cost(low.cost(a, b), cost, mu, gap)
+    at_high = mb.rates_at_cost(high.cost(a, b), cost, mu, gap)
+    for i, name in enumerate(("generalized_fpr", "generalized_fnr")):
+        assert high.rates[i] >= getattr(at_low, name)[0] - CLOSE
+        assert low.rates[i] <= getattr(at_high, name)[1] + CLOSE
+
+
+@given(base_rates, costs(), st.integers(0, 20))
+def test_range_of_rates_against_a_search_over_the_square(mu, cost, part):
+    cost, coefficients = cost
+    a, b = coefficients(mu)
+    gap = 0.05
+    value = part / 20 * (a * min(1, (mu + gap) / (1 - mu)) + b * min(1, (1 - mu + gap) / mu))
+    found = mb.rates_at_cost(value, cost, mu, gap)
+    # Every residual that is allowed, one point each.
+    r = np.linspace(-gap, gap, 20001)
+    trivial = a * mu + b * (1 - mu)
+    c_fp, c_fn = (mu * value - b * r) / trivial, ((1 - mu) * value + a * r) / trivial
+    inside = (np.minimum(c_fp, c_fn) >= -1e-9) & (np.maximum(c_fp, c_fn) <= 1 + 1e-9)
+    assume(inside.any())
+    for rate, ends in ((c_fp, found.generalized_fpr), (c_fn, found.generalized_fnr)):
+        step = abs(rate[1] - rate[0]) + 1e-8
+        assert rate[inside].min() == pytest.approx(ends[0], abs=step)
+        assert rate[inside].max() == pytest.approx(ends[1], abs=step)
+
+
+@given(populations(), st.integers(0, 16), costs())
+def test_interpolation_scales_the_gap_exactly_and_the_cost_linearly(p, part, cost):
+    _, coefficients = cost
+    alpha, (a, b) = part / 16, coefficients(p.mu)
+    after = p.interpolated(alpha)
+    assert mb.gap_after_interpolation(p.gap, alpha) == pytest.approx(after.gap, abs=CLOSE)
+    trivial = a * p.mu + b * (1 - p.mu)
+    expected = mb.cost_after_interpolation(p.cost(a, b), trivial, alpha)
+    assert expected == pytest.approx(after.cost(a, b), abs=CLOSE)
+
+
+def test_interpolation_where_the_base_rate_is_a_level_already():
+    p = Population.of([(0.5, 0.3, 0.1), (0.75, 0.2, 0.4)])
+    assert p.mu in p.score
+    assert p.interpolated(0.25).gap == pytest.approx(0.75 * p.gap)
+
+
+def test_withholding_scales_the_gap_of_a_tally():
+    t = compas()
+    rule = ic.withhold(t, cost="fpr", tolerance=0.07)
+    before, after = mb.bounds(t, "fpr").groups, mb.bounds(rule.expected(t), "fpr").groups
+    for group, alpha in rule.alpha.items():
+        expected = mb.gap_after_interpolation(before[group].gap, alpha)
+        assert after[group].gap == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda: mb.linearity_residual(0, 0.1, 0.1),
+            "base_rate: must be a number strictly between",
+        ),
+        (
+            lambda: mb.linearity_residual(0.5, 1.1, 0.1),
+            "generalized_fpr: must be a number in [0, 1]",
+        ),
+        (lambda: mb.linearity_residual(0.5, 0.1, math.nan), "generalized_fnr: must be a number in"),
+        (
+            lambda: mb.linearity_bound(-0.1),
+            "gap: must be a number that is at least 0\n  got:  -0.1",
+        ),
+        (lambda: mb.linearity_bound(math.inf), "got:  inf"),
+        (lambda: mb.cost_error_bound(1, 0.1), "without positives or negatives there are no error"),
+        (lambda: mb.cost_error_bound("half", 0.1), "got:  'half'"),
+        (lambda: mb.gap_after_interpolation(0.1, 1.2), "alpha: must be a number in [0, 1]"),
+        (lambda: mb.cost_after_interpolation(-1, 1, 0.5), "value: must be a number that is at"),
+        (lambda: mb.rates_at_cost(0.8, "fnr", 0.5, "x"), "gap: must be a number"),
+        (
+            lambda: mb.rates_at_cost(0.9, "fpr", 0.4, 0.0),
+            "next: use a value of at most 0.666667, or a larger gap",
+        ),
+        (lambda: mb.rates_at_cost(2, "weighted:1,1", 0.5, 1), "use a value of at most 1,"),
+        (lambda: mb.costs_at_rate("fnr", 0.5, 0.1), "exactly one of them must be given\n  got:  n"),
+        (
+            lambda: mb.costs_at_rate("fnr", 0.2, 0.1, generalized_fpr=1.0),
+            "next: use a gap of at least 0.6",
+        ),
+        (
+            lambda: mb.cost_error_bound(0.5, 0.1, ic.Cost(fp={"a": 1}, fn={"a": 1})),
+            "cost: must not differ by group here",
+        ),
+    ],
+)
+def test_bad_input(call, text):
+    with pytest.raises(UsageError) as caught:
+        call()
+    assert text in str(caught.value)

@@ -1,0 +1,608 @@
+"""Equalized odds from finished scores, against hand examples and two other formulations."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import combinations, pairwise
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import isocost as ic
+from isocost.experiments.compas import compas, compas_rows
+from isocost.measure import rates as measured
+from isocost.repair import odds
+from isocost.repair.odds import equalize_odds
+
+JUST_ABOVE = float(np.nextafter(0.5, 1.0))
+KINDS = ("generalized", "hard")
+
+
+def rates_of(tally, threshold=0.5, kind="generalized"):
+    """The two rates that are made equal, per group."""
+    sums, above = tally.totals, tally.totals_above(threshold)
+    if kind == "generalized":
+        pair = measured.generalized_fpr(sums), measured.generalized_fnr(sums)
+    else:
+        pair = measured.fpr(sums, above), measured.fnr(sums, above)
+    return np.stack(pair, axis=-1)
+
+
+def loss_of(tally, threshold=0.5):
+    return float(rates_of(tally, threshold, "hard").sum())
+
+
+def flips_of(rule):
+    """{group: (p2n, n2p)}"""
+    found = {group: [0.0, 0.0] for group in rule.groups}
+    for row in rule.rows:
+        assert row.action == "mirror"
+        assert row.value is None
+        found[row.group][row.lo == 0.0] = row.probability
+    return {group: tuple(pair) for group, pair in found.items()}
+
+
+def data_of(score, label, group, weight=None):
+    data = {"score": np.array(score, dtype=float), "label": label, "group": group}
+    return data if weight is None else {**data, "weight": np.array(weight, dtype=float)}
+
+
+def tally_of(data, **options):
+    return ic.tally(data, weight="weight" if "weight" in data else None, **options)
+
+
+# Two other ways to solve it, straight from the rows
+
+
+def outcomes(score, threshold, kind):
+    return (score >= threshold).astype(float) if kind == "hard" else score
+
+
+def row_program(data, threshold, kind):
+    """The least loss, by a program with a keep-probability for every single row."""
+    from scipy.optimize import linprog
+
+    h, y, g = data["score"], np.array(data["label"]), np.array(data["group"])
+    w = data.get("weight", np.ones(len(h)))
+    side = h >= threshold
+    groups = sorted(set(g.tolist()))
+
+    def mean_outcome(group, label, kind):
+        """Coefficients of the keep-probabilities, and what is left when nobody keeps."""
+        share = np.where((g == group) & (y == label), w, 0.0)
+        share /= share.sum()
+        kept, turned = (outcomes(x, threshold, kind) for x in (h, 1.0 - h))
+        return share * (kept - turned), float(share @ turned)
+
+    equations, right = [], []
+    for label in (0, 1):
+        pairs = [mean_outcome(group, label, kind) for group in groups]
+        for slope, level in pairs[1:]:
+            equations.append(slope - pairs[0][0])
+            right.append(pairs[0][1] - level)
+    for group in groups:
+        for where in (True, False):
+            rows = np.flatnonzero((g == group) & (side == where))
+            for first, second in pairwise(rows):
+                same = np.zeros(len(h))
+                same[first], same[second] = 1.0, -1.0
+                equations.append(same)
+                right.append(0.0)
+    cost, constant = np.zeros(len(h)), 0.0
+    for group in groups:
+        for label, sign in ((0, 1.0), (1, -1.0)):
+            slope, level = mean_outcome(group, label, "hard")
+            cost += sign * slope
+            constant += sign * level + (label == 1)
+    solved = linprog(cost, A_eq=np.array(equations), b_eq=right, bounds=(0, 1), method="highs-ds")
+    assert solved.status == 0
+    return solved.fun + constant
+
+
+def group_plane(data, group, threshold, kind):
+    """Rates and loss of a group: where they are, and where the two flips lead."""
+    inside = np.array(data["group"]) == group
+    h, y = data["score"][inside], np.array(data["label"])[inside]
+    w = data.get("weight", np.ones(len(inside)))[inside]
+    up = h >= threshold
+
+    def pair(score, kind):
+        out = outcomes(score, threshold, kind)
+        wrong = np.where(y == 0, out, 1.0 - out)
+        return np.array([np.average(wrong[y == k], weights=w[y == k]) for k in (0, 1)])
+
+    versions = [h, np.where(up, 1.0 - h, h), np.where(up, h, 1.0 - h)]
+    here, *there = (pair(version, kind) for version in versions)
+    loss, *losses = (pair(version, "hard").sum() for version in versions)
+    slopes = np.column_stack([point - here for point in there])
+    return here, slopes, loss, np.array(losses) - loss
+
+
+def plane_program(data, threshold, kind):
+    """The least loss, by trying every corner of the region of common rates.
+
+    Given the common point z, the flips of a group are slopes^-1 (z - here), so everything is a
+    program in the plane.  None when a group's slopes are (nearly) dependent.
+    """
+    planes = [group_plane(data, g, threshold, kind) for g in sorted(set(data["group"]))]
+    if min(abs(np.linalg.det(slopes)) for _, slopes, _, _ in planes) < 1e-6:
+        return None
+    inverses = [np.linalg.inv(slopes) for _, slopes, _, _ in planes]
+    normals = np.vstack([side for inverse in inverses for side in (inverse, -inverse)])
+    offsets = np.concatenate(
+        [
+            side
+            for inverse, (here, *_) in zip(inverses, planes, strict=True)
+            for side in (-inverse @ here, 1.0 + inverse @ here)
+        ]
+    )
+    best = np.inf
+    for corner in combinations(range(len(normals)), 2):
+        matrix = normals[list(corner)]
+        if abs(np.linalg.det(matrix)) < 1e-9:
+            continue
+        z = np.linalg.solve(matrix, -offsets[list(corner)])
+        if (normals @ z + offsets >= -1e-8).all():
+            total = sum(
+                loss + slope @ (inverse @ (z - here))
+                for inverse, (here, _, loss, slope) in zip(inverses, planes, strict=True)
+            )
+            best = min(best, total)
+    return best
+
+
+@st.composite
+def populations(draw, groups=(2, 3, 10), weights=True):
+    """Scores in sixteenths: every level has its own bin, so a tally loses nothing."""
+    count = draw(st.sampled_from(groups))
+    score, label, group = [], [], []
+    for name in range(count):
+        size = draw(st.integers(4, 9))
+        score += draw(st.lists(st.integers(0, 16), min_size=size, max_size=size))
+        label += [0, 1, *draw(st.lists(st.integers(0, 1), min_size=size - 2, max_size=size - 2))]
+        group += [name] * size
+    weight = None
+    if weights and draw(st.booleans()):
+        weight = draw(st.lists(st.integers(1, 5), min_size=len(score), max_size=len(score)))
+    return data_of(np.array(score) / 16, label, group, weight)
+
+
+thresholds = st.sampled_from([0.5, 0.5, 0.25, 0.75])
+kinds = st.sampled_from(KINDS)
+
+
+@settings(max_examples=60, deadline=None)
+@given(populations(), thresholds, kinds)
+def test_rates_become_equal_and_the_loss_is_least(data, threshold, kind):
+    tally = tally_of(data)
+    rule = equalize_odds(tally, threshold, rates=kind)
+    after = rule.expected(tally)
+    assert np.ptp(rates_of(after, threshold, kind), axis=0).max() < 1e-12
+    assert all(0 < row.probability <= 1 for row in rule.rows)
+    least = row_program(data, threshold, kind)
+    assert loss_of(after, threshold) == pytest.approx(least, abs=1e-6)
+    corner = plane_program(data, threshold, kind)
+    if corner is not None:
+        assert loss_of(after, threshold) == pytest.approx(corner, abs=1e-6)
+
+
+@settings(max_examples=30, deadline=None)
+@given(populations(weights=False), kinds)
+def test_informative_groups_have_a_second_formulation_that_agrees(data, kind):
+    # Labels drawn towards the scores, so that the corner of the plane is not the trivial one.
+    rng = np.random.default_rng(len(data["score"]))
+    noise = rng.normal(0, 0.15, len(data["score"]))
+    data["score"] = np.clip(np.round(16 * (0.25 + np.array(data["label"]) / 2 + noise)), 0, 16) / 16
+    corner = plane_program(data, 0.5, kind)
+    assume(corner is not None)
+    tally = tally_of(data)
+    after = equalize_odds(tally, rates=kind).expected(tally)
+    assert loss_of(after) == pytest.approx(corner, abs=1e-7)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_pair_of_flips_on_a_grid_does_better(kind):
+    rng = np.random.default_rng(5)
+    group = np.repeat(["a", "b"], [60, 90])
+    label = (rng.random(150) < np.where(group == "a", 0.3, 0.6)).astype(int)
+    noise = rng.normal(0, np.where(group == "a", 0.15, 0.3))
+    score = np.clip(np.round(64 * (0.3 + 0.4 * label + noise)), 0, 64) / 64
+    data = data_of(score, label, group)
+    tally = tally_of(data)
+    ours = loss_of(equalize_odds(tally, rates=kind).expected(tally))
+    (here_a, slopes_a, loss_a, costs_a), (here_b, slopes_b, loss_b, costs_b) = (
+        group_plane(data, name, 0.5, kind) for name in "ab"
+    )
+    axis = np.linspace(0, 1, 401)
+    flips_a = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    flips_b = np.linalg.solve(slopes_b, (here_a + flips_a @ slopes_a.T - here_b).T).T
+    inside = ((flips_b >= 0) & (flips_b <= 1)).all(axis=1)
+    losses = loss_a + flips_a @ costs_a + loss_b + flips_b @ costs_b
+    assert inside.any()
+    assert ours <= losses[inside].min() + 1e-12
+    assert losses[inside].min() <= ours + 0.02
+
+
+# Known numbers
+
+
+@pytest.mark.parametrize(
+    ("kind", "p2n", "n2p", "common", "accuracies"),
+    [
+        ("generalized", 0.2635, 0.1940, (0.4217, 0.4929), (0.6006, 0.6226)),
+        ("hard", 0.2148, 0.1434, (0.2695, 0.5072), (0.6082, 0.6369)),
+    ],
+)
+def test_recidivism(kind, p2n, n2p, common, accuracies):
+    tally = compas()
+    rule = equalize_odds(tally, rates=kind)
+    flips = flips_of(rule)
+    assert flips["African-American"] == (pytest.approx(p2n, abs=5e-5), 0.0)
+    assert flips["Caucasian"] == (0.0, pytest.approx(n2p, abs=5e-5))
+    after = rule.expected(tally)
+    for pair in rates_of(after, kind=kind):
+        assert tuple(pair) == pytest.approx(common, abs=5e-5)
+    right = measured.accuracy(after.totals, after.totals_above(0.5))
+    assert tuple(right) == pytest.approx(accuracies, abs=5e-5)
+
+
+def test_by_hand():
+    # c_fp and c_fn: a 1/4 and 1/4, b 0 and 0.  Turning b's scores round with p makes both p.
+    data = data_of(
+        [0.25, 0.25, 0.75, 0.75, 0, 0, 1, 1], [0, 0, 1, 1, 0, 0, 1, 1], ["a"] * 4 + ["b"] * 4
+    )
+    rule = equalize_odds(tally_of(data))
+    assert flips_of(rule) == {"a": (0.0, 0.0), "b": (pytest.approx(0.25), pytest.approx(0.25))}
+    assert [(row.lo, row.hi) for row in rule.rows] == [(0.5, 1.0), (0.0, 0.5)]
+
+
+def test_applied_to_people_it_does_what_was_expected():
+    rows = compas_rows()
+    tally = compas()
+    rule = equalize_odds(tally)
+    expected = rule.expected(tally)
+    applied = ic.tally(rule.apply(rows))
+    for kind in KINDS:
+        # Standard errors are about 0.006.
+        assert rates_of(applied, kind=kind) == pytest.approx(
+            rates_of(expected, kind=kind), abs=0.025
+        )
+    moved = rates_of(expected, kind="hard") - rates_of(tally, kind="hard")
+    assert np.abs(moved).min() > 0.03
+
+
+# Special scores
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("count", [2, 3, 10])
+def test_identical_groups_keep_their_scores(kind, count):
+    score, label = [0.1, 0.3, 0.4, 0.6, 0.8, 0.9], [0, 0, 1, 0, 1, 1]
+    data = data_of(score * count, label * count, np.repeat(np.arange(count), 6))
+    rule = equalize_odds(tally_of(data), rates=kind)
+    assert rule.rows == ()
+    assert rule.notes == ()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_perfect_scores_stay(kind):
+    data = data_of([0, 1, 0, 0, 1, 0, 1, 1], [0, 1, 0, 0, 1, 0, 1, 1], list("aaabbccc"))
+    rule = equalize_odds(tally_of(data), rates=kind)
+    assert rule.rows == ()
+    assert rule.notes == ()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_that_are_the_wrong_way_round_are_all_turned(kind):
+    data = data_of([0.875, 0.125] * 2, [0, 1] * 2, list("aabb"))
+    tally = tally_of(data)
+    rule = equalize_odds(tally, rates=kind)
+    assert flips_of(rule) == {"a": (1.0, 1.0), "b": (1.0, 1.0)}
+    assert not rule.needs_coin
+    assert loss_of(rule.expected(tally)) == 0.0
+
+
+def test_constant_scores_meet_with_the_fewest_flips_and_a_note():
+    # Every common rate in [3/8, 5/8] is as good: only a has to move, from 1/4 to 3/8.
+    data = data_of([0.25] * 4 + [0.375] * 4, [0, 1] * 4, ["a"] * 4 + ["b"] * 4)
+    rule = equalize_odds(tally_of(data))
+    assert flips_of(rule) == {"a": (0.0, pytest.approx(0.25)), "b": (0.0, 0.0)}
+    assert rule.notes[1] == (
+        "The two common rates add up to 1.0000: giving everybody one and the same score is no "
+        "worse. Nothing is left of what the scores knew."
+    )
+
+
+@pytest.mark.parametrize("scores", [(0.25, 0.25, 0.75), (0.75, 0.25, 0.25), (0.375, 0.625, 0.625)])
+def test_of_equally_good_flips_the_fewest_are_taken(scores):
+    # Any common rate is as good.  One group differs, and it alone is turned round.
+    data = data_of(np.repeat(scores, 4), [0, 1] * 6, np.repeat(list("abc"), 4))
+    rule = equalize_odds(tally_of(data))
+    (odd,) = [group for group, h in zip("abc", scores, strict=True) if scores.count(h) == 1]
+    assert [(row.group, row.probability) for row in rule.rows] == [(odd, 1.0)]
+
+
+def test_what_is_useless_depends_on_the_rates_that_were_asked_for():
+    # The scores know something, the decisions at 1/2 nothing: everybody is negative.
+    data = data_of([0.125, 0.375] * 2, [0, 1] * 2, list("aabb"))
+    assert equalize_odds(tally_of(data)).notes == ()
+    (note,) = equalize_odds(tally_of(data), rates="hard").notes
+    assert "add up to 1.0000" in note
+
+
+def test_one_uninformative_group_makes_the_rates_of_all_useless():
+    good = ([0.0, 0.25, 0.75, 1.0], [0, 0, 1, 1])
+    data = data_of(good[0] * 2 + [0.375] * 4, good[1] * 3, np.repeat(list("abc"), 4))
+    tally = tally_of(data)
+    rule = equalize_odds(tally)
+    assert rates_of(rule.expected(tally)).sum(axis=1) == pytest.approx([1.0] * 3)
+    assert "add up to 1.0000" in rule.notes[-1]
+    without = equalize_odds(tally.drop(["c"]))
+    assert without.notes == ()
+
+
+def test_hard_rates_that_only_a_constant_decision_can_share():
+    # At 3/4 a score of 1/2 cannot be made positive, so that b has FPR 0 and FNR 1 whatever is done.
+    data = data_of([0.0, 0.25, 0.875, 1.0] + [0.5] * 4, [0, 0, 1, 1] * 2, ["a"] * 4 + ["b"] * 4)
+    tally = tally_of(data)
+    rule = equalize_odds(tally, 0.75, rates="hard")
+    assert flips_of(rule) == {"a": (1.0, 0.0), "b": (0.0, 0.0)}
+    assert rates_of(rule.expected(tally), 0.75, "hard").tolist() == [[0.0, 1.0], [0.0, 1.0]]
+    assert "add up to 1.0000" in rule.notes[-1]
+
+
+def test_weights_count_as_copies():
+    score, label = [0.125, 0.25, 0.625, 0.875, 0.375, 0.5625, 0.75, 0.25], [0, 1, 0, 1] * 2
+    group, weight = list("aaaabbbb"), [1, 2, 3, 4, 3, 1, 2, 2]
+    copies = [np.repeat(np.array(x), weight) for x in (score, label, group)]
+    weighted = equalize_odds(tally_of(data_of(score, label, group, weight)))
+    repeated = equalize_odds(tally_of(data_of(*copies)))
+    plain = equalize_odds(tally_of(data_of(score, label, group)))
+    assert len(weighted.rows) == len(repeated.rows) >= 2
+    for one, other in zip(weighted.rows, repeated.rows, strict=True):
+        assert one == replace(other, probability=pytest.approx(other.probability, abs=1e-12))
+    assert flips_of(weighted) != flips_of(plain)
+
+
+# Scores of exactly one half
+
+
+@pytest.mark.parametrize("edges", [(), (0.5, JUST_ABOVE)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tie_turned_round_is_no_changed_decision(kind, edges):
+    # b: everybody at 1/2.  Nothing can change for it, so it has no row.
+    data = data_of([0.125, 0.25, 0.75, 0.875] + [0.5] * 4, [0, 0, 1, 1] * 2, ["a"] * 4 + ["b"] * 4)
+    tally = tally_of(data, edges=edges)
+    rule = equalize_odds(tally, rates=kind)
+    flips = flips_of(rule)
+    assert flips["b"] == (0.0, 0.0)
+    after = rule.expected(tally)
+    assert rates_of(after, kind="hard")[1].tolist() == [1.0, 0.0]
+    # Only a half of each side brings a to (1/2, 1/2); only all of the low side to FPR 1, FNR 0.
+    wanted = (0.5, 0.5) if kind == "generalized" else (0.0, 1.0)
+    assert flips["a"] == pytest.approx(wanted)
+    assert np.ptp(rates_of(after, kind=kind), axis=0).max() < 1e-12
+
+
+def test_ties_with_a_bin_of_their_own_are_told_from_their_neighbours():
+    # Half of a's upper side are ties, the others a hair above and in the same bin of 1/1024.
+    hair = 0.5 + 2.0**-12
+    score = [0.25, 0.5, hair, hair, 0.5, 0.5, 0.125, 0.25, 0.625, 0.875]
+    label = [0, 0, 0, 0, 1, 1, 0, 0, 1, 1]
+    data = data_of(score, label, ["a"] * 6 + ["b"] * 4)
+    apart = tally_of(data, edges=(0.5, JUST_ABOVE))
+    rule = equalize_odds(apart, rates="hard")
+    after = rule.expected(apart)
+    # Turning a's upper side round loses its two false positives above 1/2, and no true positive.
+    assert flips_of(rule)["a"] == (pytest.approx(1.0), 0.0)
+    assert rates_of(after, kind="hard")[0] == pytest.approx([0.25, 0.0])
+    assert np.ptp(rates_of(after, kind="hard"), axis=0).max() < 1e-12
+    assert loss_of(after) == pytest.approx(row_program(data, 0.5, "hard"), abs=1e-9)
+    applied = ic.tally(rule.apply(data, seed=0), edges=(0.5, JUST_ABOVE))
+    assert rates_of(applied, kind="hard")[0] == pytest.approx([0.25, 0.0])
+    together = tally_of(data)
+    assert flips_of(equalize_odds(together, rates="hard")) != flips_of(rule)
+
+
+@settings(max_examples=40, deadline=None)
+@given(populations(groups=(2, 3)), kinds)
+def test_many_ties(data, kind):
+    rng = np.random.default_rng(0)
+    data["score"] = np.where(rng.random(len(data["score"])) < 0.5, 0.5, data["score"])
+    tally = tally_of(data, edges=(0.5, JUST_ABOVE))
+    after = equalize_odds(tally, rates=kind).expected(tally)
+    assert np.ptp(rates_of(after, kind=kind), axis=0).max() < 1e-12
+    assert loss_of(after) == pytest.approx(row_program(data, 0.5, kind), abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("spread", [1e-6, 1e-11])
+def test_scores_that_hardly_differ_from_one_half(kind, spread):
+    rng = np.random.default_rng(3)
+    group, label = np.repeat(np.arange(5), 40), rng.integers(0, 2, 200)
+    data = data_of(0.5 + spread * rng.normal(size=200), label, group)
+    tally = tally_of(data, edges=(0.5, JUST_ABOVE))
+    after = equalize_odds(tally, rates=kind).expected(tally)
+    assert np.ptp(rates_of(after, kind=kind), axis=0).max() < 1e-12
+
+
+# Other thresholds
+
+
+@pytest.mark.parametrize("threshold", [0.7, 0.3, 0.9, 0.25])
+def test_thresholds_of_the_grid(threshold):
+    rng = np.random.default_rng(1)
+    group = np.repeat(["a", "b", "c"], 200)
+    label = rng.integers(0, 2, 600)
+    score = np.clip(0.3 + 0.4 * label + rng.normal(0, 0.25, 600), 0, 1)
+    data = data_of(score, label, group)
+    for kind in KINDS:
+        tally = tally_of(data)
+        rule = equalize_odds(tally, threshold, rates=kind)
+        after = rule.expected(tally)
+        assert {row.lo for row in rule.rows} <= {0.0, threshold}
+        assert np.ptp(rates_of(after, threshold, kind), axis=0).max() < 1e-12
+        corner = plane_program(data, threshold, kind)
+        assert loss_of(after, threshold) == pytest.approx(corner, abs=1e-7)
+
+
+def test_a_threshold_whose_mirror_is_no_edge_says_which_edges_to_make():
+    with pytest.raises(ic.UsageError) as caught:
+        equalize_odds(compas(edges=(0.67,)), 0.67)
+    assert str(caught.value) == (
+        "threshold: and 1 - threshold must be edges of the tally, so that no bin lies on both "
+        "sides before or after its scores are turned round\n"
+        "  got:  0.67, and 0.33 inside a bin\n"
+        "  next: make the tally with edges=(0.33, 0.67)"
+    )
+    tally = compas(edges=(0.33, 0.67))
+    after = equalize_odds(tally, 0.67).expected(tally)
+    assert np.ptp(rates_of(after), axis=0).max() < 1e-12
+
+
+def test_a_threshold_that_is_no_edge_gets_all_edges_in_one_message():
+    with pytest.raises(ic.UsageError) as caught:
+        equalize_odds(compas(edges=(0.123,)), 0.67)
+    message = str(caught.value)
+    assert "0.67, and 0.67 and 0.33 inside a bin" in message
+    assert "edges=(0.123, 0.33, 0.67)" in message
+
+
+# What the rule says about itself
+
+
+def test_the_rule_is_complete_and_survives_json():
+    tally = compas()
+    rule = equalize_odds(tally, rates="hard", salt="pepper")
+    assert rule.method == "odds"
+    assert rule.cost is None
+    assert rule.settings == {"threshold": 0.5, "rates": "hard"}
+    assert rule.salt == "pepper"
+    assert rule.made_from["n"] == 6150
+    assert ic.Rule.from_json(rule.to_json()) == rule
+
+
+def test_the_note_on_calibration_gives_the_distance_from_the_line():
+    tally = compas()
+    rule = equalize_odds(tally)
+    assert rule.notes == (
+        "Equalized odds gives up calibration. Distance from the calibrated line, "
+        "|mu c_fn - (1 - mu) c_fp|: 0.0617 for Caucasian (before 0.0111), "
+        "0.0487 for African-American (before 0.0074).",
+    )
+    mu = measured.base_rate(tally.totals)
+    fp, fn = rates_of(rule.expected(tally)).T
+    assert np.abs(mu * fn - (1 - mu) * fp) == pytest.approx([0.0487, 0.0617], abs=5e-5)
+
+
+def test_the_note_on_calibration_names_ten_groups():
+    best = ([0.0] * 2 + [1.0] * 2) * 13
+    data = data_of([*best, 0.25, 0.25, 0.75, 0.75], [0, 0, 1, 1] * 14, np.repeat(range(14), 4))
+    (note,) = equalize_odds(tally_of(data)).notes
+    assert note.count(" for ") == 10
+    assert note.endswith(" and 3 more.")
+
+
+# What it refuses
+
+
+def test_rates_must_be_one_of_two():
+    with pytest.raises(ic.UsageError) as caught:
+        equalize_odds(compas(), rates="soft")
+    assert str(caught.value) == (
+        'rates: must be "generalized" or "hard"\n'
+        "  got:  'soft'\n"
+        '  next: use "generalized" for mean scores, as the paper does, or "hard" for decisions'
+    )
+
+
+def test_one_group_is_refused():
+    with pytest.raises(ic.DataError, match="at least two values"):
+        equalize_odds(compas().select(["Caucasian"]))
+
+
+def test_a_group_without_positives_is_refused():
+    data = data_of([0.1, 0.9, 0.2, 0.3], [0, 1, 0, 0], list("aabb"))
+    with pytest.raises(ic.DataError, match="group 'b': must have positives"):
+        equalize_odds(tally_of(data))
+
+
+@pytest.mark.parametrize("threshold", [0.0, 1.0, "high", float("nan")])
+def test_a_threshold_lies_between_0_and_1(threshold):
+    with pytest.raises(ic.UsageError, match="strictly between 0 and 1"):
+        equalize_odds(compas(), threshold)
+
+
+def test_a_solver_that_fails_is_an_error(monkeypatch):
+    import scipy.optimize
+
+    failed = scipy.optimize.OptimizeResult(status=2, message="The problem is infeasible.")
+    monkeypatch.setattr(scipy.optimize, "linprog", lambda *_, **__: failed)
+    with pytest.raises(ic.UsageError) as caught:
+        equalize_odds(compas())
+    assert "has a solution, and the solver must find it" in str(caught.value)
+    assert "got:  The problem is infeasible." in str(caught.value)
+    assert "tally.drop" in str(caught.value)
+
+
+# The polish
+
+
+def compas_program():
+    return odds._program(compas(), 0.5, odds.GENERALIZED)
+
+
+def test_polishing_makes_a_rough_answer_exact():
+    program = compas_program()
+    exact, _ = odds._linprog(program)
+    rough = exact + 1e-7 * np.array([1.0, 0.0, 0.0, -1.0, 1.0, 1.0])
+    rough[[1, 2]] += 1e-10
+    assert program.residual(rough) > 1e-8
+    assert program.residual(odds._polished(rough, program)) < 1e-15
+    assert odds._polished(rough, program) == pytest.approx(exact, abs=1e-12)
+
+
+def test_a_solver_that_stops_early_is_made_good(monkeypatch):
+    import scipy.optimize
+
+    def rough(*args, **options):
+        result = linprog(*args, **options)
+        result.x = result.x + 1e-7 * np.array([1.0, 0.0, 0.0, -1.0, 1.0, 1.0])
+        return result
+
+    linprog = scipy.optimize.linprog
+    exact = flips_of(equalize_odds(compas()))
+    monkeypatch.setattr(scipy.optimize, "linprog", rough)
+    rule = equalize_odds(compas())
+    assert np.ptp(rates_of(rule.expected(compas())), axis=0).max() < 1e-12
+    for group, pair in flips_of(rule).items():
+        assert pair == pytest.approx(exact[group], abs=1e-12)
+
+
+def test_polishing_never_leaves_the_bounds():
+    program = compas_program()
+    wrong = np.array([0.9, 0.0, 0.0, 0.9, 0.5, 0.5])
+    tight = replace(program, lower=np.where(wrong == 0.9, 0.8, program.lower))
+    assert odds._polished(wrong, tight).tolist() == wrong.tolist()
+    outside = wrong - np.array([0.0, 1e-10, 0.0, 0.0, 0.0, 0.0])
+    assert odds._polished(outside, tight).tolist() == wrong.tolist()
+
+
+@pytest.mark.parametrize("threshold", [0.25, 0.5, 0.75])
+@pytest.mark.parametrize("equal", [odds.GENERALIZED, odds.HARD])
+def test_the_constant_score_to_start_from_is_feasible(threshold, equal):
+    ties = data_of([0.125, 0.5, 0.5, 0.75] * 2, [0, 0, 1, 1] * 2, ["a"] * 4 + ["b"] * 4)
+    for tally in (compas(), tally_of(ties)):
+        program = odds._program(tally, threshold, equal)
+        assert program.residual(program.start) < 1e-14
+        assert (program.start >= program.lower).all()
+        assert (program.start <= program.upper).all()
+
+
+def test_scipy_is_loaded_only_when_needed():
+    code = "import sys, isocost.repair.odds; sys.exit('scipy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
