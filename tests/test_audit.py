@@ -6,7 +6,8 @@ import pytest
 
 import isocost as ic
 from isocost.experiments import compas
-from tests.conftest import sample
+from isocost.measure.measures import COMPARED
+from tests.conftest import DATA, measured, sample
 
 
 def test_disparities():
@@ -23,7 +24,7 @@ def test_disparities():
 
 def test_nobody_selected_has_no_ratio():
     data = {"score": [0.1, 0.2] * 2, "label": [0, 1] * 2, "group": ["a", "a", "b", "b"]}
-    result = ic.audit(ic.tally(data))
+    result = measured(ic.tally(data))
     assert math.isnan(result.four_fifths_ratio)
     assert "nobody is selected" in repr(result)
     assert result.to_dict()["four_fifths_ratio"] is None
@@ -57,15 +58,16 @@ def test_json_is_complete_and_plain():
 def test_print_is_a_table_a_person_can_read():
     text = str(ic.audit(compas(), "fpr"))
     lines = text.splitlines()
-    assert lines[0] == "Audit of 6,150 rows; cost fpr, threshold 0.5"
-    assert any(
-        line.split() == ["generalized", "FPR", "0.4475", "0.3600", "0.4078"] for line in lines
-    )
+    assert lines[0] == "Audit of 6,150 rows; cost fpr, threshold 0.5; 0.95 intervals"
+    assert "generalized FPR  0.4475 [.440, .456]  0.3600 [.352, .367]  0.4078 [.402, .414]" in lines
     assert max(len(line) for line in lines[:18]) <= 80
+    plain = str(measured(compas(), "fpr")).splitlines()
+    assert "generalized FPR            0.4475     0.3600  0.4078" in plain
 
 
 def test_many_groups_get_a_line_each():
-    result = ic.audit(ic.tally(sample(5_000, groups=8)))
+    with pytest.warns(ic.UncertainWarning, match="which group's errors cost most: . does in"):
+        result = ic.audit(ic.tally(sample(5_000, groups=8)))
     header, rows = result.table()
     assert header[0] == "group"
     assert [row[0] for row in rows] == [*map(str, range(8)), "all"]
@@ -73,7 +75,7 @@ def test_many_groups_get_a_line_each():
 
 def test_html_escapes_group_names():
     data = {"score": [0.1, 0.9] * 2, "label": [0, 1] * 2, "group": ["<b>x</b>"] * 2 + ["y"] * 2}
-    html = ic.audit(ic.tally(data))._repr_html_()
+    html = measured(ic.tally(data))._repr_html_()
     assert "<b>x" not in html
     assert "&lt;b&gt;x" in html
 
@@ -88,6 +90,99 @@ def test_a_cost_per_group_has_no_overall_value():
 
 
 def test_shares_add_up():
-    result = ic.audit(ic.tally(sample(1_000, groups=3, weighted=True), weight="weight"))
+    result = measured(ic.tally(sample(1_000, groups=3, weighted=True), weight="weight"))
     assert np.isclose(sum(m.share for m in result.groups.values()), 1.0)
     assert result.overall.share == 1.0
+
+
+def test_every_number_of_the_audit_has_an_interval_that_holds_it():
+    result = ic.audit(compas(), "fpr")
+    for m in result.groups.values():
+        assert set(m.intervals) == set(COMPARED) | {"share"}
+        for name, (low, high) in m.intervals.items():
+            assert low - 1e-12 <= getattr(m, name) <= high + 1e-12, name
+    found = result.intervals
+    assert found.feasible_probability == 0.0
+    assert found.direction_established
+    assert found.disparities["cost"][0] > 0
+    low, high = found.alpha["Caucasian"]
+    assert 1 < low < 2.6006 < high
+    content = json.loads(result.to_json())
+    assert content["intervals"]["confidence"] == 0.95
+    assert len(content["groups"][0][1]["intervals"]["cost"]) == 2
+
+
+def test_a_direction_that_is_not_established_is_warned_of_and_told():
+    tally = ic.Tally.load(DATA / "health.json")
+    with pytest.warns(ic.UncertainWarning, match="not established at 95% whose errors cost more"):
+        result = ic.audit(tally, "weighted:1,3")
+    assert "It is not established that the errors of 1.0 cost most" in result.advice
+    assert "about 3 times as many rows would show it" in result.advice
+    assert "too little data to rule out a gap of 0.1" in result.advice
+
+
+def test_equal_costs_are_not_warned_of():
+    tally = compas()
+    rule = ic.equalize_odds(tally)
+    result = ic.audit(rule.expected(tally), "fpr")
+    assert not result.differs
+    assert "Nothing to do" in result.advice
+
+
+def test_advice_when_infeasible_names_what_can_be_had():
+    advice = ic.audit(compas(), "fpr").advice
+    assert "The errors of African-American cost more, beyond chance" in advice
+    assert "Not feasible: the scores of African-American cost 0.4475" in advice
+    assert "Instead: reconcile keeps scores calibrated" in advice
+    assert "To do it" not in advice
+
+
+def test_advice_when_feasible_says_what_it_does_to_whom():
+    tally = ic.Tally.load(DATA / "income.json")
+    with pytest.warns(ic.UncertainWarning):
+        advice = ic.audit(tally, "fpr").advice
+    assert "To do it: withhold gives 11.8% of 0.0 (between 0.0% and" in advice
+    assert "This is uncertain" not in advice
+
+
+def test_advice_when_not_calibrated_is_to_recalibrate_first():
+    data = sample(20_000)
+    data["score"] = data["score"] * 0.6
+    advice = ic.audit(ic.tally(data), "fnr").advice
+    assert advice.startswith("Not calibrated: ")
+    assert "on average too low by 0." in advice
+    assert "Recalibrate each group first" in advice
+    over = {**data, "score": 1 - (1 - data["score"]) * 0.6}
+    assert "too high" in measured(ic.tally(over)).advice
+
+
+def test_advice_on_scores_that_are_worse_than_none():
+    data = sample(20_000)
+    data["score"] = 1 - data["score"]
+    assert "they are worse than no scores" in measured(ic.tally(data), "fpr").advice
+
+
+def test_advice_on_an_uncertain_verdict():
+    # A trivial cost just above the target: other people might have made it infeasible.
+    groups = {"African-American": 1.0, "Caucasian": 1.137}
+    result = ic.audit(compas(), ic.Cost(fp=groups, fn=0))
+    assert 0.025 < result.intervals.feasible_probability < 0.975
+    assert "This is uncertain: it is feasible in" in result.advice
+
+
+def test_advice_on_weights():
+    assert "the ratio of the weights cancels" in measured(compas(), "weighted:1,3").advice
+    assert "the ratio" not in measured(compas(), "weighted:2,2").advice
+
+
+def test_options_of_the_intervals():
+    wide = ic.audit(compas(), "fpr", confidence=0.99).groups["Caucasian"].intervals["cost"]
+    narrow = ic.audit(compas(), "fpr", confidence=0.8).groups["Caucasian"].intervals["cost"]
+    assert np.ptp(wide) > np.ptp(narrow)
+    again = ic.audit(compas(), "fpr", seed=1).groups["Caucasian"].intervals["cost"]
+    assert again != ic.audit(compas(), "fpr", seed=2).groups["Caucasian"].intervals["cost"]
+    closed = ic.audit(compas(), "fpr", replicates=0)
+    assert closed.intervals.method == "analytic"
+    assert closed.groups["Caucasian"].intervals["cost"] == pytest.approx(narrow, abs=0.01)
+    with pytest.raises(ic.UsageError, match="confidence: must be a number"):
+        ic.audit(compas(), confidence=95)

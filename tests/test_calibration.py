@@ -12,7 +12,7 @@ from isocost.measure.calibration import (
     gap_smooth,
     levels_of,
 )
-from tests.conftest import counted, populations, sample
+from tests.conftest import counted, measured, populations, sample
 
 
 def levels(score, label, **options):
@@ -119,7 +119,7 @@ def test_perfect_and_constant_scores():
 
 def test_coarse_tallies_still_give_the_ten_bin_gap():
     data = sample(5_000)
-    fine, coarse = ic.audit(ic.tally(data)), ic.audit(ic.tally(data, bins=1))
+    fine, coarse = measured(ic.tally(data)), measured(ic.tally(data, bins=1))
     for group in fine.groups:
         a, b = fine.groups[group].calibration_gap, coarse.groups[group].calibration_gap
         assert a == pytest.approx(b, abs=1e-12)

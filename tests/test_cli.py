@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import isocost as ic
-from isocost.experiments import compas_rows
+from isocost.experiments import compas, compas_rows
 
 ISOCOST = str(Path(sys.executable).with_name("isocost"))
 
@@ -42,7 +42,8 @@ def test_audit_prints_a_table_and_the_verdict(folder):
     done = run("audit", folder / "compas.csv", "--cost", "fpr")
     assert done.returncode == 0
     assert done.stderr == ""
-    assert "generalized FPR            0.4475     0.3600  0.4078" in done.stdout
+    row = "generalized FPR  0.4475 [.440, .456]  0.3600 [.352, .367]  0.4078 [.402, .414]"
+    assert row in done.stdout
     assert "Not feasible" in done.stdout
 
 
@@ -100,6 +101,70 @@ def test_apply_takes_the_columns_the_rule_was_made_with(folder, tmp_path):
     )
     assert done.returncode == 0
     assert (pd.read_csv(tmp_path / "o.csv")["risk"] != renamed["risk"]).any()
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "disparity"),
+    [
+        ("coarsen", ["--cost", "fpr", "--tolerance", 0.06, "--allow-decision-changes"], "cost"),
+        ("odds", [], "generalized_fnr"),
+        ("reconcile", [], "fpr"),
+        ("reconcile", ["--equal", "selection_rate", "--keep", "decisions"], "selection_rate"),
+        ("reconcile", ["--equal", "cost", "--cost", "fnr", "--tolerance", 0.06], "cost"),
+    ],
+)
+def test_every_method_of_fit(folder, tmp_path, method, options, disparity):
+    path = tmp_path / "rule.json"
+    done = run("fit", folder / "compas.csv", "--method", method, *options, "-o", path)
+    assert done.returncode == 0, done.stderr
+    rule = ic.Rule.load(path)
+    assert rule.method == method
+    tally = compas()
+    after = ic.audit(rule.expected(tally), rule.cost or "fpr", confidence=None)
+    allowed = 0.06 if 0.06 in options else 0.0
+    assert after.disparities[disparity].difference <= allowed + 1e-9
+    applied = tmp_path / "out.csv"
+    assert run("apply", path, folder / "compas.csv", "-o", applied).returncode == 0
+    np.testing.assert_allclose(
+        pd.read_csv(applied)["score"], rule.apply(compas_rows())["score"], rtol=0, atol=1e-15
+    )
+
+
+def test_coarsen_says_what_it_may_not_do(folder):
+    data = folder / "compas.csv"
+    done = run("fit", data, "--method", "coarsen", "--cost", "fpr", "--tolerance", 0.06)
+    assert done.returncode in (1, 2)
+    assert "allow_decision_changes=True" in done.stderr
+
+
+def test_thresholds_that_are_no_tenths(folder, tmp_path):
+    for method in ("odds", "reconcile", "withhold"):
+        options = ["--threshold", 0.37, "--tolerance", 0.06, "-o", tmp_path / f"{method}.json"]
+        assert run("fit", folder / "compas.csv", "--method", method, *options).returncode == 0
+
+
+def test_compare(folder, tmp_path):
+    data = folder / "compas.csv"
+    options = ["--cost", "fpr", "--tolerance", 0.06, "-o", tmp_path / "w.json"]
+    run("fit", data, *options)
+    run("fit", data, "--method", "reconcile", "--threshold", 0.37, "-o", tmp_path / "r.json")
+    rules = [tmp_path / "w.json", tmp_path / "r.json"]
+    done = run("compare", data, *rules, "--threshold", 0.37)
+    assert done.returncode == 0, done.stderr
+    assert "original" in done.stdout
+    assert "decided by a coin" in done.stdout
+    content = json.loads(run("compare", data, *rules, "--threshold", 0.37, "--json").stdout)
+    assert list(content["rules"]) == ["original", "w", "r"]
+    assert content["rules"]["r"]["equalized_odds_difference"] < 1e-9
+
+
+def test_options_of_the_intervals(folder):
+    data = folder / "compas.csv"
+    content = json.loads(run("audit", data, "--confidence", 0.8, "--seed", 3, "--json").stdout)
+    assert content["intervals"]["confidence"] == 0.8
+    assert content["intervals"]["seed"] == 3
+    closed = json.loads(run("audit", data, "--replicates", 0, "--json").stdout)
+    assert closed["intervals"]["method"] == "analytic"
 
 
 def test_fit_without_output_prints_the_rule(folder):
@@ -173,12 +238,13 @@ def test_demo_tells_the_story():
     assert "Can calibrated scores have equal generalized false-positive rates?" in done.stdout
     assert "No." in done.stdout
     assert "0.0539" in done.stdout
-    assert "Caucasian         0.3600  0.3875" in done.stdout
+    assert "cost of Caucasian           0.3600    0.3875" in done.stdout
+    assert "FPR or FNR differ by        0.2197    0.5528  0.0606     0.0000" in done.stdout
 
 
 def test_version_and_help():
     assert run("--version").stdout == f"isocost {ic.__version__}\n"
-    for command in ("audit", "fit", "apply", "demo"):
+    for command in ("audit", "fit", "compare", "apply", "demo"):
         assert run(command, "--help").returncode == 0
         assert command in run("--help").stdout
 

@@ -5,12 +5,12 @@ from sklearn.metrics import make_scorer
 from sklearn.model_selection import cross_val_score
 
 import isocost as ic
-from tests.conftest import sample
+from tests.conftest import measured, sample
 
 
 def test_the_same_numbers_as_the_audit():
     data = sample(4_000, weighted=True)
-    result = ic.audit(ic.tally(data, weight="weight"))
+    result = measured(ic.tally(data, weight="weight"))
     for group, measures in result.groups.items():
         mine = data["group"] == group
         arguments = (data["label"][mine], data["score"][mine])

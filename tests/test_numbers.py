@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import isocost as ic
+from tests.conftest import DATA, measured
 
 # n, base rate, mean score, c_fp, c_fn, accuracy, ten-bin gap
 GROUPS = {
@@ -51,13 +52,11 @@ CLOSE = {"abs": 5.01e-5}
 
 
 def tally_named(name):
-    from tests.conftest import DATA
-
     return ic.Tally.load(DATA / f"{name}.json")
 
 
 def check_groups(tally, name):
-    result = ic.audit(tally)
+    result = measured(tally)
     for group, wanted in GROUPS[name].items():
         for field, value in zip(NAMES, wanted, strict=True):
             assert getattr(result.groups[group], field) == pytest.approx(value, **CLOSE), field
@@ -82,9 +81,41 @@ def test_algorithm_1(name, cost, costs, trivial, group, alpha, feasible, after):
             ic.withhold(tally, cost)
         return
     rule = ic.withhold(tally, cost)
-    measures = ic.audit(rule.expected(tally), cost).groups[group]
+    measures = measured(rule.expected(tally), cost).groups[group]
     found = (measures.generalized_fpr, measures.generalized_fnr)
     assert found == pytest.approx(after, **CLOSE)
+
+
+COMPAS = "criminal_recidivism"
+
+# p2n and n2p of groups 0 and 1, the common rates, accuracies
+ODDS = [
+    ("income", "generalized", (0, 0.1167), (0.0315, 0), (0.4093, 0.1786), (0.8122, 0.8330)),
+    ("income", "hard", (0, 0.0739), (0, 0.0096), (0.3741, 0.1030), (0.8158, 0.8677)),
+    ("health", "generalized", (0, 0.1718), (0.2690, 0), (0.3678, 0.3328), (0.7348, 0.7454)),
+    ("health", "hard", (0, 0.0917), (0.2405, 0), (0.2880, 0.1787), (0.7499, 0.7881)),
+    (COMPAS, "generalized", (0, 0.2635), (0.1940, 0), (0.4217, 0.4929), (0.6226, 0.6006)),
+    (COMPAS, "hard", (0, 0.2148), (0.1434, 0), (0.2695, 0.5072), (0.6369, 0.6082)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "rates", "p2n", "n2p", "common", "accuracies"), ODDS)
+def test_equalized_odds(name, rates, p2n, n2p, common, accuracies):
+    """The income numbers are given; the others were found by two independent solvers."""
+    tally = tally_named(name)
+    rule = ic.equalize_odds(tally, rates=rates)
+    flips = {(row.group, row.lo): row.probability for row in rule.rows}
+    for place, group in enumerate(tally.groups):
+        assert flips.get((group, 0.5), 0.0) == pytest.approx(p2n[place], **CLOSE)
+        assert flips.get((group, 0.0), 0.0) == pytest.approx(n2p[place], **CLOSE)
+    after = measured(rule.expected(tally))
+    prefix = "generalized_" if rates == "generalized" else ""
+    for m, accuracy in zip(after.groups.values(), accuracies, strict=True):
+        assert getattr(m, f"{prefix}fpr") == pytest.approx(common[0], **CLOSE)
+        assert getattr(m, f"{prefix}fnr") == pytest.approx(common[1], **CLOSE)
+        assert m.accuracy == pytest.approx(accuracy, **CLOSE)
+    assert after.disparities[f"{prefix}fpr"].difference < 1e-9
+    assert after.disparities[f"{prefix}fnr"].difference < 1e-9
 
 
 def test_the_same_from_the_files(scored_folder, scored_name, scored):

@@ -28,7 +28,8 @@ def test_so_is_work_on_arrays():
     code = (
         "import isocost as ic\n"
         "t = ic.tally({'score': [.1, .9] * 2, 'label': [0, 1] * 2, 'group': list('aabb')})\n"
-        "ic.withhold(t).apply({'score': [.1], 'group': ['a'], 'id': [1]}); str(ic.audit(t))"
+        "ic.withhold(t).apply({'score': [.1], 'group': ['a'], 'id': [1]}); "
+        "str(ic.audit(t, confidence=None))"
     )
     assert loaded_after(code) == set()
 

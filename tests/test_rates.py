@@ -5,7 +5,7 @@ from hypothesis import given
 import isocost as ic
 from isocost.experiments import compas
 from isocost.measure import rates
-from tests.conftest import counted, populations
+from tests.conftest import counted, measured, populations
 
 
 def direct(data, group, threshold=0.5):
@@ -28,7 +28,7 @@ def direct(data, group, threshold=0.5):
 
 @given(data=populations())
 def test_every_rate_by_its_definition(data):
-    result = ic.audit(counted(data), threshold=0.5)
+    result = measured(counted(data), threshold=0.5)
     for group, measures in result.groups.items():
         for name, value in direct(data, group).items():
             assert getattr(measures, name) == pytest.approx(value, abs=1e-12), name
@@ -37,7 +37,7 @@ def test_every_rate_by_its_definition(data):
 @given(data=populations(groups=(2, 3)))
 def test_overall_by_its_definition(data):
     everybody = {**data, "group": np.full(len(data["score"]), "all")}
-    overall = ic.audit(counted(data), threshold=0.3).overall
+    overall = measured(counted(data), threshold=0.3).overall
     for name, value in direct(everybody, "all", 0.3).items():
         assert getattr(overall, name) == pytest.approx(value, abs=1e-12), name
 
@@ -52,8 +52,8 @@ def test_the_identity_that_holds_always(data):
 
 @given(data=populations(weighted=True))
 def test_scaling_all_weights_changes_nothing(data):
-    once = ic.audit(counted(data), cost="weighted:1,3")
-    twice = ic.audit(counted({**data, "weight": data["weight"] * 7.5}), cost="weighted:1,3")
+    once = measured(counted(data), cost="weighted:1,3")
+    twice = measured(counted({**data, "weight": data["weight"] * 7.5}), cost="weighted:1,3")
     for group in once.groups:
         for name in ("generalized_fpr", "fnr", "brier", "calibration_gap", "cost", "share"):
             wanted = getattr(once.groups[group], name)

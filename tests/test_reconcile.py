@@ -20,6 +20,7 @@ from isocost.repair.levels import FEWEST, score_levels
 from isocost.repair.program import BELOW, OUTPUTS, make_choices
 from isocost.repair.reconcile import Reconcilability, reconcile
 from isocost.repair.solver import Plan, solve
+from tests.conftest import measured
 
 HARD = ("fpr", "fnr", "selection_rate")
 
@@ -102,7 +103,7 @@ def check_invariants(rule, tally):
             assert abs(positives - value * people) <= 1e-9 * everybody
     after = rule.expected(tally)
     assert after.cells.w.sum() == pytest.approx(cells.w.sum(), rel=1e-12)
-    audit = ic.audit(after, threshold=rule.settings["threshold"])
+    audit = measured(after, threshold=rule.settings["threshold"])
     assert all(m.calibration_gap <= 1e-9 for m in audit.groups.values())
     return audit
 
@@ -112,7 +113,7 @@ def check_invariants(rule, tally):
 
 def test_compas_numbers():
     tally = compas()
-    before = ic.audit(tally)
+    before = measured(tally)
     rule = reconcile(tally)
     after = check_invariants(rule, tally)
     assert before.groups["Caucasian"].fpr == pytest.approx(0.147, abs=5e-4)
@@ -173,7 +174,7 @@ def test_applied_to_people_it_does_what_was_expected():
     rows = compas_rows()
     rule = reconcile(compas())
     new = rule.apply(rows)["score"]
-    expected = ic.audit(rule.expected(compas()))
+    expected = measured(rule.expected(compas()))
     for group in rule.groups:
         inside = rows["group"] == group
         fpr = (new[inside & (rows["label"] == 0)] >= 0.5).mean()
@@ -276,7 +277,7 @@ def test_equal_costs_reach_the_optimum_of_the_joint_program():
     equal = ("fpr", "fnr", "cost")
     rule = reconcile(tally, equal=equal, cost="weighted:1,3")
     check_invariants(rule, tally)
-    after = ic.audit(rule.expected(tally), cost="weighted:1,3")
+    after = measured(rule.expected(tally), cost="weighted:1,3")
     assert all(after.disparities[name].difference <= 1e-9 for name in equal)
     assert rule.cost == ic.Cost.weighted(fp=1, fn=3)
     best = joint_program(parts, 0.5, equal, np.delete(np.linspace(0.2, 0.8, 121), 60))
@@ -314,7 +315,7 @@ def test_generalized_rates_and_costs(table, equal):
     cost = "weighted:1,3" if "cost" in equal else None
     rule, allowed = nearest(tally, equal=equal, cost=cost)
     check_invariants(rule, tally)
-    after = ic.audit(rule.expected(tally), cost="weighted:1,3")
+    after = measured(rule.expected(tally), cost="weighted:1,3")
     for name in equal:
         assert after.disparities[name].difference <= allowed + 2e-9
 

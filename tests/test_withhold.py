@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import isocost as ic
 from isocost.experiments import compas
 from isocost.measure.calibration import gap_equal_width, levels_of
-from tests.conftest import counted, populations, sample
+from tests.conftest import counted, measured, populations, sample
 
 COSTS = st.sampled_from(["fpr", "fnr", "weighted:1,3", "plain:2,1"])
 
@@ -32,7 +32,7 @@ def test_the_target_is_met_exactly_or_the_nearest_thing_is_said(data, cost, tole
         reached = verdict.smallest_tolerance
         assert rule.notes
     assert all(0 <= share <= 1 for share in rule.alpha.values())
-    after = ic.audit(rule.expected(tally), cost)
+    after = measured(rule.expected(tally), cost)
     assert after.disparity.difference <= max(reached, 0) + 1e-9
     goal = verdict.target_cost - reached
     for group, share in rule.alpha.items():
@@ -80,7 +80,7 @@ def test_ten_groups():
     data = sample(40_000, groups=10)
     tally = ic.tally(data)
     rule = ic.withhold(tally, "fnr")
-    after = ic.audit(rule.expected(tally), "fnr")
+    after = measured(rule.expected(tally), "fnr")
     assert after.disparity.difference < 1e-9
     assert sum(share == 0 for share in rule.alpha.values()) == 1
 
@@ -170,8 +170,8 @@ def test_apply_agrees_with_expected_on_people():
     tally = ic.tally(data)
     rule = ic.withhold(tally, "fpr", 0.02)
     expected, applied = (
-        ic.audit(rule.expected(tally), "fpr"),
-        ic.audit(ic.tally(rule.apply(data)), "fpr"),
+        measured(rule.expected(tally), "fpr"),
+        measured(ic.tally(rule.apply(data)), "fpr"),
     )
     for group in tally.groups:
         noise = 4 * 0.5 / np.sqrt(tally.totals.n.min())

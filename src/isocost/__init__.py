@@ -23,14 +23,21 @@ if TYPE_CHECKING:
         IsocostWarning,
         MissingDependencyError,
         RuleError,
+        UncertainWarning,
         UsageError,
     )
-    from isocost.measure.audit import Audit, Measures, audit
+    from isocost.measure.audit import Audit, audit
     from isocost.measure.bounds import Bounds, bounds
     from isocost.measure.comparison import distinct
     from isocost.measure.disparity import Disparity
     from isocost.measure.feasibility import Feasibility, feasibility
     from isocost.measure.functions import calibration_gap, generalized_fnr, generalized_fpr
+    from isocost.measure.intervals import Intervals, intervals
+    from isocost.measure.measures import Measures
+    from isocost.repair.changes import Changes
+    from isocost.repair.coarsen import coarsen, decision_limit
+    from isocost.repair.compare import Comparison, compare
+    from isocost.repair.frontier import Frontier, frontier
     from isocost.repair.odds import equalize_odds
     from isocost.repair.reconcile import Reconcilability, reconcile
     from isocost.repair.withhold import withhold
@@ -40,31 +47,41 @@ if TYPE_CHECKING:
 _HOME = {
     "Audit": "measure.audit",
     "Bounds": "measure.bounds",
+    "Changes": "repair.changes",
+    "Comparison": "repair.compare",
     "Cost": "costs",
     "DataError": "errors",
     "Disparity": "measure.disparity",
     "Feasibility": "measure.feasibility",
     "FileError": "errors",
+    "Frontier": "repair.frontier",
     "InfeasibleError": "errors",
     "InfeasibleWarning": "errors",
+    "Intervals": "measure.intervals",
     "IsocostError": "errors",
     "IsocostWarning": "errors",
-    "Measures": "measure.audit",
+    "Measures": "measure.measures",
     "MissingDependencyError": "errors",
     "Reconcilability": "repair.reconcile",
     "Rule": "rules",
     "RuleError": "errors",
     "Tally": "tallies",
+    "UncertainWarning": "errors",
     "UsageError": "errors",
     "apply_file": "engines.rewrite",
     "audit": "measure.audit",
     "bounds": "measure.bounds",
     "calibration_gap": "measure.functions",
+    "coarsen": "repair.coarsen",
+    "compare": "repair.compare",
+    "decision_limit": "repair.coarsen",
     "distinct": "measure.comparison",
     "equalize_odds": "repair.odds",
     "feasibility": "measure.feasibility",
+    "frontier": "repair.frontier",
     "generalized_fnr": "measure.functions",
     "generalized_fpr": "measure.functions",
+    "intervals": "measure.intervals",
     "reconcile": "repair.reconcile",
     "tally": "engines.dispatch",
     "withhold": "repair.withhold",
@@ -73,13 +90,17 @@ _HOME = {
 __all__ = [
     "Audit",
     "Bounds",
+    "Changes",
+    "Comparison",
     "Cost",
     "DataError",
     "Disparity",
     "Feasibility",
     "FileError",
+    "Frontier",
     "InfeasibleError",
     "InfeasibleWarning",
+    "Intervals",
     "IsocostError",
     "IsocostWarning",
     "Measures",
@@ -88,17 +109,23 @@ __all__ = [
     "Rule",
     "RuleError",
     "Tally",
+    "UncertainWarning",
     "UsageError",
     "__version__",
     "apply_file",
     "audit",
     "bounds",
     "calibration_gap",
+    "coarsen",
+    "compare",
+    "decision_limit",
     "distinct",
     "equalize_odds",
     "feasibility",
+    "frontier",
     "generalized_fnr",
     "generalized_fpr",
+    "intervals",
     "reconcile",
     "tally",
     "withhold",

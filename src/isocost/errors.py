@@ -26,6 +26,7 @@ __all__ = [
     "MissingDependencyError",
     "Problem",
     "RuleError",
+    "UncertainWarning",
     "UsageError",
     "missing_column",
 ]
@@ -118,6 +119,10 @@ class IsocostWarning(UserWarning):
 
 class InfeasibleWarning(IsocostWarning):
     """What was asked for cannot be had; the nearest thing was done."""
+
+
+class UncertainWarning(IsocostWarning):
+    """There is too little data to say which way a difference goes."""
 
 
 def missing_column(

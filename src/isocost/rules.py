@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from isocost import __version__
 from isocost.atomic import read_text, write_text
@@ -28,7 +29,7 @@ from isocost.rulefile import FORMAT, VERSION, check_texts, read_fields
 from isocost.tallies import Tally
 from isocost.text import html_table, text_table
 
-__all__ = ["DEFAULT_SALT", "Rule", "unknown_groups"]
+__all__ = ["DEFAULT_SALT", "Rule", "mirrored_bins", "unknown_groups"]
 
 DEFAULT_SALT = "isocost"
 
@@ -307,12 +308,15 @@ def _share_of(cells: Cells, share: Any) -> Cells:
     return Cells(cells.group, cells.label, cells.bin, **scaled)
 
 
-def _means(cells: Cells, grid: Grid) -> Any:
-    """The mean score of each cell; scores at the lower edge of their bin stay exactly there."""
+def mirrored_bins(cells: Cells, grid: Grid) -> npt.NDArray[np.intp]:
+    """The bins that cells come to when their scores h become 1 - h.
+
+    The bin of the mirrored mean, not the opposite bin: 0.5 stays in its bin.
+    """
     low = grid.cuts[cells.bin]
     mean = np.clip(cells.wh / cells.w, low, np.nextafter(grid.cuts[cells.bin + 1], 0.0))
     # A sum of equal scores may round: 0.3 three times is not 0.9.
-    return np.where(mean - low < 1e-12, low, mean)
+    return grid.index(1.0 - np.where(mean - low < 1e-12, low, mean))
 
 
 def _moved(cells: Cells, row: Row, tally: Tally) -> Cells:
@@ -324,7 +328,6 @@ def _moved(cells: Cells, row: Row, tally: Tally) -> Cells:
     else:
         wh = cells.w - cells.wh
         wh2 = cells.w - 2.0 * cells.wh + cells.wh2
-        # The bin of the mirrored mean, not the opposite bin: 0.5 stays in its bin.
-        place = tally.grid.index(1.0 - _means(cells, tally.grid))
+        place = mirrored_bins(cells, tally.grid)
     moved = Cells(cells.group, cells.label, place, cells.n, cells.w, cells.w2, wh, wh2)
     return _share_of(moved, row.probability)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from unicodedata import east_asian_width
 
-__all__ = ["html_table", "text_table", "width"]
+__all__ = ["html_table", "text_table", "transposed", "width"]
 
 
 def width(text: str) -> int:
@@ -36,6 +36,20 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         "  ".join(_pad(cell, widths[i], i == 0) for i, cell in enumerate(line)).rstrip()
         for line in lines
     )
+
+
+def transposed(
+    header: Sequence[str], rows: Sequence[Sequence[str]], corner: str = ""
+) -> tuple[list[str], list[list[str]]]:
+    """The table with rows and columns exchanged; ``corner`` names the new first column.
+
+    Examples
+    --------
+    >>> transposed(["", "a", "b"], [["n", "1", "2"]], "group")
+    (['group', 'n'], [['a', '1'], ['b', '2']])
+    """
+    first, *rest = (list(line) for line in zip(header, *rows, strict=True))
+    return [corner, *first[1:]], rest
 
 
 def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:

@@ -1,4 +1,4 @@
-"""The command line: isocost audit, fit, apply, demo."""
+"""The command line: isocost audit, fit, compare, apply, demo."""
 
 from isocost.cli.app import main
 

@@ -48,7 +48,7 @@ def _command(function: Callable[..., Any]) -> None:
     app.command()(guarded)
 
 
-for _function in (commands.audit, commands.fit, commands.apply, demo.demo):
+for _function in (commands.audit, commands.fit, commands.compare, commands.apply, demo.demo):
     _command(_function)
 
 

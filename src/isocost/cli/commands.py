@@ -1,12 +1,8 @@
-"""audit, fit and apply."""
+"""audit, fit, compare and apply."""
 
 from __future__ import annotations
 
-import shutil
-import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import json as json_text
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -15,24 +11,48 @@ import typer
 
 from isocost.cli import options
 from isocost.cli.output import complain, progress, say, show_table
-from isocost.engines.files import tally_files
+from isocost.cli.reading import Columns, local, may_write, read
 from isocost.engines.rewrite import apply_file
-from isocost.errors import FileError, Problem, UsageError
-from isocost.grid import Grid
-from isocost.groups import names_of
 from isocost.measure.audit import Audit
 from isocost.measure.audit import audit as measure
+from isocost.repair.coarsen import coarsen
+from isocost.repair.compare import Comparison
+from isocost.repair.compare import compare as put_side_by_side
+from isocost.repair.odds import equalize_odds
+from isocost.repair.reconcile import reconcile
 from isocost.repair.withhold import withhold
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import Tally
 
-__all__ = ["apply", "audit", "fit", "show_audit", "show_change"]
+__all__ = ["apply", "audit", "compare", "fit", "show_audit", "show_comparison", "show_rule"]
 
 
 class Method(StrEnum):
     """How a rule is made."""
 
     withhold = "withhold"
+    coarsen = "coarsen"
+    odds = "odds"
+    reconcile = "reconcile"
+
+
+class Rate(StrEnum):
+    """What reconcile may make equal."""
+
+    fpr = "fpr"
+    fnr = "fnr"
+    selection_rate = "selection_rate"
+    generalized_fpr = "generalized_fpr"
+    generalized_fnr = "generalized_fnr"
+    cost = "cost"
+
+
+class Keep(StrEnum):
+    """What reconcile keeps as much of as it can."""
+
+    information = "information"
+    decisions = "decisions"
+    scores = "scores"
 
 
 class Infeasible(StrEnum):
@@ -58,6 +78,9 @@ def audit(
     cost: options.CostOption = "fnr",
     threshold: options.Threshold = 0.5,
     tolerance: options.Tolerance = 0.0,
+    confidence: options.Confidence = 0.95,
+    replicates: options.Replicates = 2000,
+    seed: options.Seed = 0,
     positive: options.Positive = None,
     missing_group: options.MissingGroup = None,
     drop_group: options.DropGroup = None,
@@ -69,10 +92,9 @@ def audit(
     ] = None,
 ) -> None:
     """Measure each group's errors and calibration, and say what can be made equal."""
-    tally = _read(
-        data, score, label, group, weight, positive, missing_group, drop_group, bins, threshold
-    )
-    result = measure(tally, cost, threshold, tolerance=tolerance)
+    columns = Columns(score, label, group, weight, positive, missing_group, drop_group, bins)
+    tally = read(data, columns, (threshold,))
+    result = measure(tally, cost, threshold, confidence, replicates, seed, tolerance=tolerance)
     if json:
         say(result.to_json())
     else:
@@ -89,12 +111,22 @@ def fit(
     label: options.LabelColumn = "label",
     group: options.GroupColumns = ["group"],  # noqa: B006 - typer reads the default
     weight: options.WeightColumn = None,
-    method: Annotated[  # noqa: ARG001 - one so far
-        Method, typer.Option("--method", help="How to repair.")
-    ] = Method.withhold,
-    cost: options.CostOption = "fnr",
+    method: Annotated[Method, typer.Option("--method", help="How to repair.")] = Method.withhold,
+    cost: Annotated[
+        str | None,
+        typer.Option("--cost", help="fpr, fnr, weighted:FP,FN or plain:FP,FN.  [default: fnr]"),
+    ] = None,
     threshold: options.Threshold = 0.5,
     tolerance: options.Tolerance = 0.0,
+    equal: Annotated[
+        list[Rate], typer.Option("--equal", help="reconcile: what to make equal; give it again.")
+    ] = [Rate.fpr, Rate.fnr],  # noqa: B006 - typer reads the default
+    keep: Annotated[
+        Keep, typer.Option("--keep", help="reconcile: what to keep most of.")
+    ] = Keep.information,
+    allow_decision_changes: Annotated[
+        bool, typer.Option("--allow-decision-changes", help="coarsen: pool across the threshold.")
+    ] = False,
     infeasible: Annotated[
         Infeasible, typer.Option("--infeasible", help="Stop, or do the closest thing.")
     ] = Infeasible.stop,
@@ -108,17 +140,69 @@ def fit(
 ) -> None:
     """Make a rule that repairs the scores; without -o it is printed as JSON."""
     if output is not None:
-        _may_write(output, force)
-    tally = _read(
-        data, score, label, group, weight, positive, missing_group, drop_group, bins, threshold
-    )
-    rule = withhold(tally, cost, tolerance, infeasible.value, salt=salt)
+        may_write(output, force)
+    columns = Columns(score, label, group, weight, positive, missing_group, drop_group, bins)
+    tally = read(data, columns, (threshold, 1.0 - threshold))
+    if method is Method.withhold:
+        rule = withhold(tally, cost or "fnr", tolerance, infeasible.value, salt=salt)
+    elif method is Method.coarsen:
+        rule = coarsen(
+            tally,
+            cost or "fnr",
+            (threshold,),
+            tolerance,
+            infeasible.value,
+            allow_decision_changes=allow_decision_changes,
+            salt=salt,
+        )
+    elif method is Method.odds:
+        rule = equalize_odds(tally, threshold, salt=salt)
+    else:
+        rule = reconcile(
+            tally,
+            threshold,
+            [rate.value for rate in equal],
+            tolerance,
+            cost=(cost or "fnr") if Rate.cost in equal else None,
+            keep=keep.value,
+            infeasible=infeasible.value,
+            salt=salt,
+        )
     if output is None:
         say(rule.to_json())
         return
     rule.save(output)
-    show_change(tally, rule, threshold)
+    show_rule(tally, rule, cost, threshold)
     say(f"\nThe rule is in {output}.")
+
+
+def compare(
+    data: options.Data,
+    rules: Annotated[list[Path], typer.Argument(help="Rules, as isocost fit wrote them.")],
+    score: options.ScoreColumn = "score",
+    label: options.LabelColumn = "label",
+    group: options.GroupColumns = ["group"],  # noqa: B006 - typer reads the default
+    weight: options.WeightColumn = None,
+    cost: Annotated[
+        str | None, typer.Option("--cost", help="Default: the cost of the first rule.")
+    ] = None,
+    threshold: options.Threshold = 0.5,
+    positive: options.Positive = None,
+    missing_group: options.MissingGroup = None,
+    drop_group: options.DropGroup = None,
+    bins: options.Bins = 1024,
+    json: options.Json = False,
+) -> None:
+    """Put rules side by side: costs, calibration, accuracy, and what they do to people."""
+    loaded = {path.stem: Rule.load(path) for path in rules}
+    columns = Columns(score, label, group, weight, positive, missing_group, drop_group, bins)
+    ends = {end for rule in loaded.values() for row in rule.rows for end in (row.lo, row.hi)}
+    tally = read(data, columns, (threshold, *sorted(ends - {0.0, 1.0})))
+    found = put_side_by_side(tally, loaded, cost, threshold)
+    if json:
+        say(json_text.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        show_comparison(found)
 
 
 def apply(
@@ -144,7 +228,7 @@ def apply(
     """Repair the scores of a file into a new file; the input is never changed."""
     loaded = Rule.load(rule)
     columns = loaded.made_from.get("columns", {})
-    with _local(data) as path, progress("applying the rule") as report:
+    with local(data) as path, progress("applying the rule") as report:
         rows = apply_file(
             loaded,
             path,
@@ -164,92 +248,18 @@ def apply(
 def show_audit(result: Audit) -> None:
     """The table of an audit and what it means."""
     show_table(result.headline(), *result.table())
-    say("\n" + "\n".join((*result.summary(), result.advice)))
+    say("\n" + "\n".join(result.summary()))
+    for paragraph in result.advice.split("\n"):
+        say(paragraph)
 
 
-def show_change(tally: Tally, rule: Rule, threshold: float) -> None:
-    """What a rule is expected to do, before and after, per group."""
+def show_comparison(found: Comparison) -> None:
+    """Rules side by side."""
+    show_table(found.headline(), *found.table())
+
+
+def show_rule(tally: Tally, rule: Rule, cost: str | None, threshold: float) -> None:
+    """A rule, and what it is expected to do."""
     say(repr(rule))
-    cost = rule.cost or "fnr"
-    before, after = measure(tally, cost, threshold), measure(rule.expected(tally), cost, threshold)
-    names = names_of(tally.groups)
-    rows = [
-        [
-            names[group],
-            *(
-                f"{getattr(audit.groups[group], number):.4f}"
-                for number in (
-                    "cost",
-                    "generalized_fpr",
-                    "generalized_fnr",
-                    "accuracy",
-                    "calibration_gap",
-                )
-                for audit in (before, after)
-            ),
-        ]
-        for group in tally.groups
-    ]
-    header = ["group", "cost", "after", "gen. FPR", "after", "gen. FNR", "after"]
-    header += ["accuracy", "after", "gap", "after"]
-    say()
-    show_table("Before and after, on average over the coin", header, rows)
-
-
-def _read(
-    data: str,
-    score: str,
-    label: str,
-    group: list[str],
-    weight: str | None,
-    positive: str | None,
-    missing_group: str | None,
-    drop_group: list[str] | None,
-    bins: int,
-    threshold: float,
-) -> Tally:
-    columns = {"score": score, "label": label, "weight": weight, "group": list(group)}
-    with _local(data) as path, progress("counting") as report:
-        tally = tally_files(
-            path,
-            columns,
-            grid=Grid(bins, (threshold,)),
-            positive=positive,
-            missing_group=missing_group,
-            progress=report,
-        )
-    dropped = drop_group or []
-    names = names_of(tally.groups)
-    strange = [name for name in dropped if name not in names.values()]
-    if strange:
-        raise UsageError(
-            Problem(
-                "--drop-group",
-                "must name a group of the data",
-                f"{strange[0]!r}, and the groups are {', '.join(names.values())}",
-                "write the group as the audit table does",
-            )
-        )
-    return tally.drop(group for group, name in names.items() if name in dropped)
-
-
-@contextmanager
-def _local(data: str) -> Iterator[str]:
-    """The path of the data; standard input is kept in a temporary file meanwhile."""
-    if data != "-":
-        yield data
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "standard-input.csv"
-        with path.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
-        if path.stat().st_size == 0:
-            step = "pipe a CSV file with a header into the command"
-            raise FileError(Problem("standard input", "must hold CSV", "nothing", step))
-        yield str(path)
-
-
-def _may_write(path: Path, force: bool) -> None:
-    if path.exists() and not force:
-        step = "choose another path, or pass --force to replace it"
-        raise FileError(Problem("output", "must not exist yet", str(path), step))
+    say("\nOn average over the coin:\n")
+    show_comparison(put_side_by_side(tally, [rule], cost, threshold))

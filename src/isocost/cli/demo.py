@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from isocost.cli.commands import show_audit, show_change
+from isocost.cli.commands import show_audit, show_comparison, show_rule
 from isocost.cli.output import say
 from isocost.errors import InfeasibleError
 from isocost.experiments.compas import compas
 from isocost.measure.audit import audit
 from isocost.measure.feasibility import round_up
+from isocost.repair.compare import compare
+from isocost.repair.odds import equalize_odds
+from isocost.repair.reconcile import reconcile
 from isocost.repair.withhold import withhold
 
 __all__ = ["demo"]
@@ -25,10 +28,24 @@ def demo() -> None:
     try:
         withhold(tally, "fpr")
     except InfeasibleError as error:
-        needed = error.feasibility.smallest_tolerance
         say(f"No. {error}")
-        say(
-            f"\n2. What can be had: costs that differ by {TOLERANCE:g} instead of "
-            f"{result.disparity.difference:.4f} (the least possible is {round_up(needed)}).\n"
-        )
-    show_change(tally, withhold(tally, "fpr", TOLERANCE), 0.5)
+    needed = round_up(result.feasibility.smallest_tolerance)
+    say(
+        f"\n2. What withholding can do: bring the difference from "
+        f"{result.disparity.difference:.4f} down to {needed}. For {TOLERANCE:g}:\n"
+    )
+    withheld = withhold(tally, "fpr", TOLERANCE)
+    show_rule(tally, withheld, "fpr", 0.5)
+    say(
+        "\n3. What the impossibility leaves open: at a decision threshold, calibrated scores can\n"
+        "   have equal false-positive and equal false-negative rates. Reconciled at 0.5, beside\n"
+        "   the others (odds gives up calibration):\n"
+    )
+    rules = {
+        "withhold": withheld,
+        "odds": equalize_odds(tally),
+        "reconcile": reconcile(tally),
+        "fewest decisions": reconcile(tally, keep="decisions"),
+    }
+    show_comparison(compare(tally, rules, "fpr"))
+    say("\n" + rules["reconcile"].notes[0])

@@ -9,6 +9,7 @@ import typer
 
 __all__ = [
     "Bins",
+    "Confidence",
     "CostOption",
     "Data",
     "DropGroup",
@@ -19,7 +20,9 @@ __all__ = [
     "MissingGroup",
     "Output",
     "Positive",
+    "Replicates",
     "ScoreColumn",
+    "Seed",
     "Threshold",
     "Tolerance",
     "WeightColumn",
@@ -51,6 +54,11 @@ CostOption = Annotated[str, typer.Option("--cost", help="fpr, fnr, weighted:FP,F
 Threshold = Annotated[
     float, typer.Option("--threshold", help="Score from which people are treated as positive.")
 ]
+Confidence = Annotated[float, typer.Option("--confidence", help="Confidence of the intervals.")]
+Replicates = Annotated[
+    int, typer.Option("--replicates", help="Resamples for the intervals; 0 for closed forms only.")
+]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of the resamples.")]
 Tolerance = Annotated[float, typer.Option("--tolerance", help="How far costs may differ.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]

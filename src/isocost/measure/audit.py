@@ -4,86 +4,30 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from isocost.cells import Sums
 from isocost.costs import Cost, CostLike, as_cost
+from isocost.errors import UncertainWarning
 from isocost.grid import check_threshold
 from isocost.groups import Group, group_names, names_of, to_json
-from isocost.measure import rates
-from isocost.measure.calibration import calibration_gaps, levels_of
+from isocost.measure.advice import advice_of
 from isocost.measure.disparity import Disparity, disparity
 from isocost.measure.feasibility import Feasibility, feasibility
+from isocost.measure.intervals import Intervals, intervals
+from isocost.measure.measures import (
+    COMPARED,
+    Measures,
+    group_columns,
+    measures_at,
+    overall_columns,
+)
 from isocost.tallies import Tally
-from isocost.text import html_table, text_table
+from isocost.text import html_table, text_table, transposed
 
 __all__ = ["Audit", "Measures", "audit"]
-
-
-@dataclass(frozen=True)
-class Measures:
-    """The numbers of one group, or of everybody.
-
-    Attributes
-    ----------
-    n : float
-        Rows.
-    share : float
-        Share of the total weight.
-    base_rate, mean_score : float
-        mu = P(y = 1) and E[h].
-    generalized_fpr, generalized_fnr : float
-        Mean score of the negatives; one minus the mean score of the positives.
-    fpr, fnr, accuracy, selection_rate : float
-        At the threshold.
-    brier : float
-        E[(h - y)^2].
-    calibration_gap, calibration_gap_equal_mass, calibration_gap_debiased, calibration_gap_smooth
-        Estimates of ``E|P(y = 1 | h) - h|``; see :mod:`isocost.measure.calibration`.
-    calibration_gap_bound : float
-        ``|mu - E[h]|``, a certified lower bound of the gap.
-    cost, trivial_cost : float
-        The present cost, and that of the base rate for everybody.  NaN for everybody together
-        when the cost differs by group.
-    intervals : {name: (low, high)}
-        Confidence intervals, for the numbers that have one.
-    """
-
-    n: float
-    share: float
-    base_rate: float
-    mean_score: float
-    generalized_fpr: float
-    generalized_fnr: float
-    fpr: float
-    fnr: float
-    accuracy: float
-    selection_rate: float
-    brier: float
-    calibration_gap: float
-    calibration_gap_equal_mass: float
-    calibration_gap_debiased: float
-    calibration_gap_smooth: float
-    calibration_gap_bound: float
-    cost: float
-    trivial_cost: float
-    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; an undefined number becomes null."""
-        numbers = {name: getattr(self, name) for name in NUMBERS}
-        plain = {name: None if math.isnan(v) else v for name, v in numbers.items()}
-        return {**plain, "intervals": {name: list(pair) for name, pair in self.intervals.items()}}
-
-
-NUMBERS = tuple(f.name for f in fields(Measures) if f.name != "intervals")
-
-COMPARED = tuple(name for name in NUMBERS if name not in ("n", "share"))
-"""The numbers that groups are compared by."""
 
 SHOWN = {
     "n": "n",
@@ -102,6 +46,9 @@ SHOWN = {
     "trivial_cost": "trivial cost",
 }
 """The numbers of the printed table, with the names people read."""
+
+MOST_INTERVALS = 3
+"""With more groups than this the printed table has no room for intervals."""
 
 WIDEST = 6
 """With more groups than this, each group gets a line of its own."""
@@ -125,6 +72,8 @@ class Audit:
         Whether calibrated scores can cost every group the same.
     tally : Tally
         What it was computed from.
+    intervals : Intervals or None
+        How far the numbers may be off by chance; see :class:`isocost.Intervals`.
     """
 
     cost: Cost
@@ -134,6 +83,12 @@ class Audit:
     disparities: dict[str, Disparity]
     feasibility: Feasibility
     tally: Tally
+    intervals: Intervals | None = None
+
+    @property
+    def differs(self) -> bool:
+        """Whether costs differ by more than the tolerance."""
+        return self.disparity.difference > self.feasibility.tolerance + 1e-9
 
     @property
     def disparity(self) -> Disparity:
@@ -164,7 +119,16 @@ class Audit:
     @property
     def advice(self) -> str:
         """What the audit means, in plain words."""
-        return str(self.feasibility)
+        return "\n".join(
+            advice_of(
+                self.groups,
+                self.cost,
+                self.threshold,
+                self.disparity,
+                self.feasibility,
+                self.intervals,
+            )
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; groups become [group, numbers] pairs, to keep their type."""
@@ -181,6 +145,7 @@ class Audit:
             "equalized_odds_difference": self.equalized_odds_difference,
             "four_fifths_ratio": self.disparities["selection_rate"].to_dict()["ratio"],
             "feasibility": self.feasibility.to_dict(),
+            "intervals": None if self.intervals is None else self.intervals.to_dict(),
             "advice": self.advice,
         }
 
@@ -192,16 +157,21 @@ class Audit:
         """The printed table, as header and rows; with many groups each has a row."""
         names = [*group_names(tuple(self.groups)), "all"]
         columns = [*self.groups.values(), self.overall]
-        rows = [[title, *(_cell(name, m) for m in columns)] for name, title in SHOWN.items()]
+        inline = self.intervals is not None and len(self.groups) <= MOST_INTERVALS
+        rows = [
+            [title, *(_cell(name, m, inline).rstrip() for m in columns)]
+            for name, title in SHOWN.items()
+        ]
         header = ["", *names]
-        if len(self.groups) > WIDEST:
-            header, *rows = (list(line) for line in zip(header, *rows, strict=True))
-            header[0] = "group"
-        return header, rows
+        return (header, rows) if len(self.groups) <= WIDEST else transposed(header, rows, "group")
 
     def headline(self) -> str:
         """What was audited, in a line."""
-        return f"Audit of {self.tally.n:,.15g} rows; cost {self.cost}, threshold {self.threshold:g}"
+        level = f"; {self.intervals.confidence:.4g} intervals" if self.intervals else ""
+        return (
+            f"Audit of {self.tally.n:,.15g} rows; cost {self.cost}, "
+            f"threshold {self.threshold:g}{level}"
+        )
 
     def summary(self) -> list[str]:
         """The differences between groups, in a few lines."""
@@ -209,9 +179,10 @@ class Audit:
         d = self.disparity
         ratio = self.four_fifths_ratio
         generalized = self.generalized_equalized_odds_difference
+        found = self.intervals and self.intervals.disparities.get("cost")
         return [
-            f"Cost differs by {d.difference:.4f}: {names[d.highest]} highest, "
-            f"{names[d.lowest]} lowest.",
+            f"Cost differs by {d.difference:.4f}{f' {_short(found)}' if found else ''}: "
+            f"{names[d.highest]} highest, {names[d.lowest]} lowest.",
             f"Equalized odds difference: generalized {generalized:.4f}, "
             f"at the threshold {self.equalized_odds_difference:.4f}.",
             "Selection rates: nobody is selected."
@@ -230,17 +201,31 @@ class Audit:
         return html_table(*self.table(), caption=self.headline()) + lines
 
 
-def _cell(name: str, measures: Measures) -> str:
+def _cell(name: str, measures: Measures, with_interval: bool) -> str:
     value = float(getattr(measures, name))
     if name == "n":
         return f"{value:,.6g}" if value < 1e6 or not value.is_integer() else f"{value:,.0f}"
-    return "-" if math.isnan(value) else f"{value:.4f}"
+    if math.isnan(value):
+        return "-"
+    interval = measures.intervals.get(name)
+    if not with_interval:
+        return f"{value:.4f}"
+    return f"{value:.4f} {_short(interval):12}" if interval else f"{value:.4f} {'':12}"
+
+
+def _short(interval: Sequence[float]) -> str:
+    """An interval in few letters: [.438, .457]."""
+    low, high = (f"{end:.3f}".removeprefix("0") if end < 10 else "inf" for end in interval)
+    return f"[{low}, {high}]"
 
 
 def audit(
     tally: Tally,
     cost: CostLike = "fnr",
     threshold: float = 0.5,
+    confidence: float | None = 0.95,
+    replicates: int = 2000,
+    seed: int = 0,
     *,
     tolerance: float = 0.0,
 ) -> Audit:
@@ -254,76 +239,76 @@ def audit(
         What an error costs: "fpr", "fnr", "weighted:1,3" or a :class:`Cost`.
     threshold : float
         The score from which people are treated as positive; must be an edge of the tally.
+    confidence : float or None
+        Of the intervals; None for no intervals.
+    replicates : int
+        How often the cells are resampled for the intervals; 0 for closed forms only.
+    seed : int
+        The same seed gives the same intervals.
     tolerance : float
         How far costs may differ and still count as equal.
+
+    Warns
+    -----
+    UncertainWarning
+        If costs differ, but it is not established which group's errors cost most.
 
     Examples
     --------
     >>> import isocost as ic
     >>> from isocost.experiments import compas
     >>> a = ic.audit(compas(), cost="fpr")
-    >>> round(a.groups["Caucasian"].generalized_fpr, 4)
-    0.36
+    >>> white = a.groups["Caucasian"]
+    >>> low, high = white.intervals["generalized_fpr"]
+    >>> f"{white.generalized_fpr:.3f}, between {low:.3f} and {high:.3f}"
+    '0.360, between 0.352 and 0.367'
     >>> a.feasibility.feasible
     False
     """
     cost, threshold = as_cost(cost), check_threshold(threshold)
     verdict = feasibility(tally, cost, tolerance)
-    groups = tally.groups
-    sums, above = tally.totals, tally.totals_above(threshold)
-    columns = _measure(sums, above)
-    columns["share"] = sums.w.sum(axis=-1) / sums.w.sum()
-    columns["cost"] = np.array([verdict.costs[group] for group in groups])
-    columns["trivial_cost"] = np.array([verdict.trivial_costs[group] for group in groups])
-    _add_gaps(columns, [calibration_gaps(levels_of(tally, i)) for i in range(len(groups))])
-    per_group = {group: _measures_at(columns, i) for i, group in enumerate(groups)}
-    return Audit(
+    columns = group_columns(tally, cost, threshold)
+    found = None
+    if confidence is not None:
+        found = intervals(
+            tally,
+            cost,
+            threshold,
+            tolerance=tolerance,
+            confidence=confidence,
+            replicates=replicates,
+            seed=seed,
+        )
+    result = Audit(
         cost=cost,
         threshold=threshold,
-        groups=per_group,
-        overall=_overall(tally, cost, above),
-        disparities={name: disparity(groups, columns[name]) for name in COMPARED},
+        groups={
+            group: measures_at(columns, i, found.groups[group] if found else None)
+            for i, group in enumerate(tally.groups)
+        },
+        overall=measures_at(
+            overall_columns(tally, cost, threshold), 0, found.overall if found else None
+        ),
+        disparities={name: disparity(tally.groups, columns[name]) for name in COMPARED},
         feasibility=verdict,
         tally=tally,
+        intervals=found,
     )
+    if found and not found.direction_established and result.differs:
+        warnings.warn(_uncertain(result, found), UncertainWarning, stacklevel=2)
+    return result
 
 
-def _measure(sums: Sums, above: Sums) -> dict[str, Any]:
-    """The numbers that are plain formulas of the sums."""
-    return {
-        "n": sums.n.sum(axis=-1),
-        "base_rate": rates.base_rate(sums),
-        "mean_score": rates.mean_score(sums),
-        "generalized_fpr": rates.generalized_fpr(sums),
-        "generalized_fnr": rates.generalized_fnr(sums),
-        "fpr": rates.fpr(sums, above),
-        "fnr": rates.fnr(sums, above),
-        "accuracy": rates.accuracy(sums, above),
-        "selection_rate": rates.selection_rate(sums, above),
-        "brier": rates.brier(sums),
-    }
-
-
-def _measures_at(columns: dict[str, Any], place: int) -> Measures:
-    numbers: dict[str, Any] = {name: float(columns[name][place]) for name in NUMBERS}
-    return Measures(**numbers)
-
-
-def _add_gaps(columns: dict[str, Any], gaps: list[dict[str, float]]) -> None:
-    for method in gaps[0]:
-        name = "calibration_gap" if method == "equal_width" else f"calibration_gap_{method}"
-        columns[name] = np.array([gap[method] for gap in gaps])
-
-
-def _overall(tally: Tally, cost: Cost, above: Sums) -> Measures:
-    """Everybody together; a cost that differs by group has no meaning there."""
-    sums = tally.totals.pooled()
-    columns = _measure(sums, above.pooled())
-    columns["share"] = np.ones(1)
-    _add_gaps(columns, [calibration_gaps(levels_of(tally))])
-    if isinstance(cost.fp, Mapping) or isinstance(cost.fn, Mapping):
-        columns["cost"] = columns["trivial_cost"] = np.full(1, math.nan)
-    else:
-        columns["cost"] = rates.group_costs(sums, ("all",), cost)
-        columns["trivial_cost"] = rates.trivial_costs(sums, ("all",), cost)
-    return _measures_at(columns, 0)
+def _uncertain(result: Audit, found: Intervals) -> str:
+    names = names_of(result.groups)
+    top, bottom = (names[group] for group in found.compared)
+    start = f"It is not established at {found.confidence:.0%}"
+    if len(names) > 2:
+        chance = found.direction_probability
+        often = "" if chance is None else f": {top} does in {chance:.0%} of resamples"
+        return f"{start} which group's errors cost most{often}."
+    low, high = found.differences["cost"]
+    return (
+        f"{start} whose errors cost more: {top} less {bottom} is "
+        f"{result.disparity.difference:.4f}, with an interval from {low:.4f} to {high:.4f}."
+    )

@@ -1,0 +1,169 @@
+"""What an audit means, in plain words, built from its numbers.
+
+Each function gives one paragraph or none; together they say whether the scores are calibrated,
+whether costs differ, whether both can be had, which repair does what to whom, and what data would
+change the answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from isocost.costs import Cost
+from isocost.groups import Group, names_of
+from isocost.measure.disparity import Disparity
+from isocost.measure.feasibility import Feasibility
+from isocost.measure.intervals import Intervals
+from isocost.measure.measures import Measures
+
+__all__ = ["CALIBRATED", "advice_of"]
+
+CALIBRATED = 0.02
+"""A calibration gap up to here passes for calibrated: it is two points in a hundred."""
+
+UNKNOWN = 0.05
+"""While a gap above this cannot be ruled out, calibration is not known."""
+
+
+def advice_of(
+    groups: Mapping[Group, Measures],
+    cost: Cost,
+    threshold: float,
+    disparity: Disparity,
+    feasibility: Feasibility,
+    intervals: Intervals | None,
+) -> Iterator[str]:
+    """The paragraphs of the advice, one after the other."""
+    names = names_of(groups)
+    yield from _calibration(groups, names)
+    yield from _difference(names, disparity, feasibility, intervals)
+    yield from _verdict(feasibility, intervals)
+    yield from _repairs(names, threshold, feasibility, intervals)
+    yield from _weights(cost)
+
+
+def _calibration(groups: Mapping[Group, Measures], names: dict[Group, str]) -> Iterator[str]:
+    """Whether scores mean what they say: the precondition of everything else."""
+    off = []
+    worst, where = 0.0, ""
+    for group, m in groups.items():
+        low, high = m.intervals.get("calibration_gap", (m.calibration_gap_debiased, math.nan))
+        if low > CALIBRATED:
+            span = "" if math.isnan(high) else f", between {low:.3f} and {high:.3f}"
+            way = "too low" if m.mean_score < m.base_rate else "too high"
+            tilt = f"; on average {way} by {m.calibration_gap_bound:.3f}"
+            off.append(f"{names[group]} (gap {m.calibration_gap:.3f}{span}{tilt})")
+        if high > worst:
+            worst, where = high, names[group]
+    if off:
+        yield (
+            f"Not calibrated: {', '.join(off)}. A score does not mean the same for every group. "
+            "Recalibrate each group first, on other data than the scores were trained on; equal "
+            "costs of miscalibrated scores say little."
+        )
+    elif worst > UNKNOWN:
+        yield (
+            f"Calibration: no group is shown to be off by more than {CALIBRATED:g}, but there is "
+            f"too little data to rule out a gap of {worst:.3f} for {where}."
+        )
+    else:
+        yield (
+            f"Calibration: no group is shown to be off by more than {CALIBRATED:g}, so a score "
+            "means about the same for each."
+        )
+
+
+def _difference(
+    names: dict[Group, str],
+    disparity: Disparity,
+    feasibility: Feasibility,
+    intervals: Intervals | None,
+) -> Iterator[str]:
+    """Whether the difference is more than chance, and how much data would settle it."""
+    if intervals is None or disparity.difference <= feasibility.tolerance:
+        return
+    low, high = intervals.differences["cost"]
+    if intervals.direction_established:
+        yield (
+            f"The errors of {names[disparity.highest]} cost more, beyond chance: the difference "
+            f"to {names[disparity.lowest]} is {disparity.difference:.4f}, between {low:.4f} and "
+            f"{high:.4f}."
+        )
+        return
+    chance = intervals.direction_probability
+    told = "" if chance is None else f" (it comes out so in {chance:.0%} of resamples)"
+    yield (
+        f"It is not established that the errors of {names[disparity.highest]} cost most{told}. "
+        f"{_more_data(disparity.difference, low, high)} Until then, do not change anybody's "
+        "scores because of this difference."
+    )
+
+
+def _more_data(difference: float, low: float, high: float) -> str:
+    width = (high - low) / 2.0
+    if width <= 0 or difference <= 0:
+        return "More data may settle it."
+    # An interval's width falls with the square root of the rows.
+    times = max(2, math.ceil((width / difference) ** 2))
+    if times > 1000:
+        return "If the difference is as small as it looks, no practical amount of data settles it."
+    return f"If the difference is real, about {times} times as many rows would show it."
+
+
+def _verdict(feasibility: Feasibility, intervals: Intervals | None) -> Iterator[str]:
+    """Feasible or not, and how sure that is."""
+    chance = None if intervals is None else intervals.feasible_probability
+    sure = ""
+    if chance is not None and 0.025 < chance < 0.975:
+        sure = f" This is uncertain: it is feasible in {chance:.0%} of resamples."
+    yield f"{feasibility}{sure}"
+
+
+def _repairs(
+    names: dict[Group, str],
+    threshold: float,
+    feasibility: Feasibility,
+    intervals: Intervals | None,
+) -> Iterator[str]:
+    """Which repair does what to whom."""
+    if feasibility.uninformative:
+        listed = ", ".join(names[group] for group in feasibility.uninformative)
+        yield (
+            f"The scores of {listed} cost at least as much as giving everybody the base rate: they "
+            "are worse than no scores. Recalibrate or replace them before anything else."
+        )
+    if feasibility.feasible and not feasibility.changed:
+        return
+    if feasibility.feasible:
+        shares = ", ".join(
+            f"{feasibility.alpha[group]:.1%} of {names[group]}{_alpha_span(group, intervals)}"
+            for group in feasibility.changed
+        )
+        yield (
+            f"To do it: withhold gives {shares} the base rate instead of their score, by a coin; "
+            "coarsen reaches the same costs by rounding scores, the same for equal scores. Both "
+            "make the changed groups' scores worse, nobody's better."
+        )
+    yield (
+        f"Instead: reconcile keeps scores calibrated and makes FPR and FNR at {threshold:g} equal; "
+        "equalize_odds makes both generalized rates equal and gives up calibration. Compare them "
+        "with ic.compare or isocost compare before you choose."
+    )
+
+
+def _alpha_span(group: Group, intervals: Intervals | None) -> str:
+    if intervals is None or group not in intervals.alpha:
+        return ""
+    low, high = intervals.alpha[group]
+    top = f"{high:.1%}" if high <= 1 else "more than all"
+    return f" (between {low:.1%} and {top})"
+
+
+def _weights(cost: Cost) -> Iterator[str]:
+    """The ratio of a weighted cost does less than people think."""
+    if cost.by_base_rate and not isinstance(cost.fp, Mapping) and cost.fp != cost.fn:
+        yield (
+            f"Note on {cost}: for calibrated scores the ratio of the weights cancels out of equal "
+            "cost; only miscalibration makes it matter."
+        )

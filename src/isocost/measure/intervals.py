@@ -1,0 +1,369 @@
+"""Confidence intervals for every number of an audit, from the cells of the tally.
+
+===================================================  =============================================
+base_rate, fpr, fnr, accuracy, selection_rate,       Wilson, with the effective number of rows
+share; any rate of scores that are all 0 or 1
+generalized_fpr, generalized_fnr, mean_score,        percentiles of replicates, expanded for small
+brier, cost, alpha                                   samples; BCa but for alpha
+trivial_cost                                         image of the interval of the base rate
+calibration_gap and its variants                     a test of each size, inverted
+differences                                          MOVER from the two groups' intervals
+===================================================  =============================================
+
+They say what drawing other people would change.  They say nothing about labels that are wrong,
+people who are missing, or scores that were trained on these rows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from isocost.costs import CostLike, as_cost
+from isocost.errors import Problem, UsageError
+from isocost.grid import check_threshold
+from isocost.groups import Group, to_json
+from isocost.measure import rates
+from isocost.measure.calibration import calibration_gaps, levels_of
+from isocost.measure.estimates import Estimate, estimate_groups
+from isocost.measure.feasibility import (
+    SLACK,
+    Feasibility,
+    check_tolerance,
+    feasibility,
+    mixing_rates,
+)
+from isocost.measure.margins import (
+    Interval,
+    around,
+    difference,
+    expanded_tail,
+    fold,
+    normal_quantile,
+    percentiles,
+    size_interval,
+)
+from isocost.measure.resample import resample
+from isocost.tallies import Tally
+
+__all__ = ["Intervals", "intervals"]
+
+Floats = npt.NDArray[np.float64]
+
+MOST_REPLICATES = 100_000
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Intervals of the numbers of an audit.
+
+    Attributes
+    ----------
+    groups : {group: {name: (low, high)}}
+        For each group, by the names of :class:`Measures`.
+    overall : {name: (low, high)}
+        For everybody together.
+    differences : {name: (low, high)}
+        The number of ``compared[0]`` less that of ``compared[1]``.  An interval that holds 0 says
+        that no difference is established.  With three groups or more the pair was chosen
+        after looking at the costs: use ``disparities`` there.
+    compared : (group, group)
+        The groups whose errors cost most and least.
+    disparities : {name: (low, high)}
+        The largest difference between any two groups, at least 0.  Chance alone makes it
+        larger, most of all when groups are alike; the interval allows for that.
+    alpha : {group: (low, high)}
+        The share to withhold; above 1, or infinite, where no share is enough.  From 0 to infinity
+        for all when some group has less than two effective rows of a label that costs.
+    target_cost : (low, high)
+        The highest cost of any group.
+    feasible_probability : float or None
+        The share of replicates in which equal cost is feasible; None without replicates, and
+        when a group is too small to say (as for ``alpha``).
+    direction_probability : float or None
+        The share of replicates in which the same group has the highest cost; ties count in part.
+        Without replicates a normal approximation, for three groups or more a lower bound.
+    direction_established : bool
+        Whether that share is at least (1 + confidence) / 2, and the intervals of the difference
+        in cost from every other group lie above 0.  For two groups both say the same, unless
+        a group is small.
+    confidence, replicates, seed
+        What it was made with.
+    method : str
+        "replicates", or "analytic" when there are none.
+    """
+
+    groups: dict[Group, dict[str, Interval]]
+    overall: dict[str, Interval]
+    differences: dict[str, Interval]
+    compared: tuple[Group, Group]
+    disparities: dict[str, Interval]
+    alpha: dict[Group, Interval]
+    target_cost: Interval
+    feasible_probability: float | None
+    direction_probability: float | None
+    direction_established: bool
+    confidence: float
+    replicates: int
+    seed: int
+    method: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; groups become [group, ...] pairs, infinity becomes null."""
+
+        def plain(interval: Interval) -> list[float | None]:
+            return [end if math.isfinite(end) else None for end in interval]
+
+        return {
+            "confidence": self.confidence,
+            "replicates": self.replicates,
+            "seed": self.seed,
+            "method": self.method,
+            "compared": [to_json(group) for group in self.compared],
+            "differences": {name: plain(i) for name, i in self.differences.items()},
+            "disparities": {name: plain(i) for name, i in self.disparities.items()},
+            "alpha": [[to_json(group), plain(i)] for group, i in self.alpha.items()],
+            "target_cost": plain(self.target_cost),
+            "feasible_probability": self.feasible_probability,
+            "direction_probability": self.direction_probability,
+            "direction_established": self.direction_established,
+        }
+
+
+def intervals(
+    tally: Tally,
+    cost: CostLike = "fnr",
+    threshold: float = 0.5,
+    *,
+    tolerance: float = 0.0,
+    confidence: float = 0.95,
+    replicates: int = 2000,
+    seed: int = 0,
+) -> Intervals:
+    """Say how far the numbers of an audit may be off because other people might have been drawn.
+
+    Parameters
+    ----------
+    tally : Tally
+        At least two groups, each with positives and negatives.
+    cost, threshold, tolerance
+        As for :func:`isocost.audit`.
+    confidence : float
+        How often an interval should hold the true number, over many data sets.
+    replicates : int
+        How often the cells are resampled; 0 for closed forms only, without intervals for the
+        calibration gap and alpha.
+    seed : int
+        The same seed gives the same intervals.
+
+    Notes
+    -----
+    Rows are taken to be drawn independently: for several rows a person, or people who come in
+    clusters, intervals are too narrow.  Each interval stands for itself; of twenty at 95 %,
+    expect one to miss.
+
+    The plug-in gap is too high for small samples, so it lies near the top of its interval.
+
+    A number that does not vary in the sample, such as a constant score, has an interval without
+    width, unless it is a proportion.
+
+    Examples
+    --------
+    >>> from isocost.experiments import compas
+    >>> found = intervals(compas(), "fpr")
+    >>> low, high = found.differences["generalized_fpr"]
+    >>> found.compared, f"{low:.3f} to {high:.3f}", found.direction_established
+    (('African-American', 'Caucasian'), '0.078 to 0.099', True)
+    >>> found.feasible_probability
+    0.0
+    """
+    cost, threshold = as_cost(cost), check_threshold(threshold)
+    tolerance, confidence = check_tolerance(tolerance), _check_confidence(confidence)
+    replicates, seed = _check_replicates(replicates, confidence), _check_seed(seed)
+    verdict = feasibility(tally, cost, tolerance)
+    gaps = [calibration_gaps(levels_of(tally, i)) for i in (*range(len(tally.groups)), None)]
+    bandwidths = [gap["smooth"] for gap in gaps]
+    drawn = resample(tally, replicates, seed, bandwidths) if replicates else None
+    found, everybody = estimate_groups(tally, cost, threshold, confidence, gaps, drawn)
+    top, low = _extremes([verdict.costs[group] for group in tally.groups])
+    alpha: dict[Group, Interval] = {}
+    feasible = direction = None
+    # One row of a label says nothing of what its group costs, and so of who costs most.
+    known = all(math.isfinite(one.cost_factor) for one in found)
+    one_sided = (1.0 + confidence) / 2.0
+    if known and drawn is None:
+        direction = _direction(found, top, normal_quantile(one_sided))
+    if drawn is not None:
+        costs = rates.group_costs(drawn.sums, tally.groups, cost)
+        trivial = rates.trivial_costs(drawn.sums, tally.groups, cost)
+        alpha = _alpha(found, mixing_rates(costs, trivial, tolerance), top, verdict)
+        direction = _direction_share(costs, top) if known else None
+        feasible = _feasible_share(costs, trivial, tolerance) if known else None
+    established = direction is not None and direction >= one_sided and _costs_most(found, top)
+    return Intervals(
+        groups={group: one.intervals for group, one in zip(tally.groups, found, strict=True)},
+        overall=everybody.intervals,
+        differences=_differences(found[top], found[low]),
+        compared=(tally.groups[top], tally.groups[low]),
+        disparities=_disparities(found, confidence, replicates, seed),
+        alpha=alpha,
+        target_cost=_target_cost(found),
+        feasible_probability=feasible,
+        direction_probability=direction,
+        direction_established=established,
+        confidence=confidence,
+        replicates=replicates,
+        seed=seed,
+        method="replicates" if replicates else "analytic",
+    )
+
+
+def _extremes(costs: list[float]) -> tuple[int, int]:
+    """The groups with the highest and the lowest cost; two groups even when all are equal."""
+    top = int(np.argmax(costs))
+    return top, min((i for i in range(len(costs)) if i != top), key=lambda i: costs[i])
+
+
+def _differences(a: Estimate, b: Estimate) -> dict[str, Interval]:
+    return {
+        name: difference(a.values[name], a.intervals[name], b.values[name], b.intervals[name])
+        for name in a.intervals
+        if name in b.intervals and name != "share"
+    }
+
+
+def _disparities(
+    found: list[Estimate], confidence: float, replicates: int, seed: int
+) -> dict[str, Interval]:
+    """The range over the groups, for each number.
+
+    For two groups it is the size of their difference.  For more, normal noise of the width of
+    each group's interval stands for the replicates; without replicates there is no interval.
+    """
+    if len(found) == 2:
+        return {name: fold(interval) for name, interval in _differences(*found).items()}
+    if not replicates:
+        return {}
+    draws = np.random.default_rng((seed, 1)).standard_normal((replicates, len(found)))
+    z = normal_quantile((1.0 + confidence) / 2.0)
+    result = {}
+    for name in _differences(*found[:2]):
+        values = np.array([one.values[name] for one in found])
+        errors = np.array([_error(one, name, z) for one in found])
+        interval = size_interval(values, errors * draws, _range, (1.0 - confidence) / 2.0)
+        result[name] = around(float(np.ptp(values)), interval)
+    return result
+
+
+def _range(values: Floats) -> Floats:
+    spread: Floats = values.max(axis=-1) - values.min(axis=-1)
+    return spread
+
+
+def _error(one: Estimate, name: str, z: float) -> float:
+    low, high = one.intervals[name]
+    return (high - low) / (2.0 * z)
+
+
+def _target_cost(found: list[Estimate]) -> Interval:
+    """The highest cost, safe against the luck of the group that happens to look worst.
+
+    The lower ends are taken at a confidence raised for the number of groups (Bonferroni).
+    """
+    return max(one.safe_cost for one in found), max(one.intervals["cost"][1] for one in found)
+
+
+def _direction(found: list[Estimate], top: int, z: float) -> float:
+    """A normal approximation; exact for two groups, a lower bound for more."""
+    from scipy.special import ndtr
+
+    missed = 0.0
+    for place, other in enumerate(found):
+        if place != top:
+            gap = found[top].values["cost"] - other.values["cost"]
+            error = math.hypot(_error(found[top], "cost", z), _error(other, "cost", z))
+            missed += float(ndtr(-gap / error)) if error > 0 else float(gap <= SLACK) / 2.0
+    return max(0.0, 1.0 - missed)
+
+
+def _direction_share(costs: Floats, top: int) -> float:
+    """How often the group costs most; of equal ones each counts in part."""
+    highest = costs >= costs.max(axis=-1, keepdims=True) - SLACK
+    return float((highest[:, top] / highest.sum(axis=-1)).mean())
+
+
+def _costs_most(found: list[Estimate], top: int) -> bool:
+    others = (one for place, one in enumerate(found) if place != top)
+    return all(_differences(found[top], other)["cost"][0] > 0 for other in others)
+
+
+def _alpha(
+    found: list[Estimate], alpha: Floats, top: int, verdict: Feasibility
+) -> dict[Group, Interval]:
+    """Percentiles of the mixing rates; the smaller of the two groups sets how far to expand.
+
+    Where the costs may differ by no more than the tolerance, nothing may have to be withheld.
+    """
+    if not all(math.isfinite(one.cost_factor) for one in found):
+        return dict.fromkeys(verdict.alpha, (0.0, math.inf))
+    result = {}
+    for place, (group, estimate) in enumerate(verdict.alpha.items()):
+        factor = max(found[place].cost_factor, found[top].cost_factor)
+        low, high = percentiles(alpha[:, place], expanded_tail(factor))
+        needed = _differences(found[top], found[place])["cost"][0] > verdict.tolerance
+        result[group] = around(estimate, (low if needed else 0.0, high))
+    return result
+
+
+def _feasible_share(costs: Floats, trivial: Floats, tolerance: float) -> float:
+    goal = costs.max(axis=-1, keepdims=True) - tolerance
+    return float((goal <= np.maximum(costs, trivial) + SLACK).all(axis=-1).mean())
+
+
+def _check_confidence(confidence: Any) -> float:
+    try:
+        value = float(confidence)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not 0.0 < value < 1.0:
+        raise UsageError(
+            Problem(
+                "confidence",
+                "must be a number strictly between 0 and 1",
+                repr(confidence),
+                "use confidence=0.95",
+            )
+        )
+    return value
+
+
+def _check_replicates(replicates: Any, confidence: float) -> int:
+    # Five replicates beyond each end are the least that an end can be read from.
+    least = max(100, math.ceil(10.0 / (1.0 - confidence) - 1e-6))
+    whole = isinstance(replicates, int | np.integer) and not isinstance(replicates, bool)
+    if not whole or not (replicates == 0 or least <= replicates <= MOST_REPLICATES):
+        raise UsageError(
+            Problem(
+                "replicates",
+                f"must be 0, or a whole number from {least} to {MOST_REPLICATES} for "
+                f"confidence={confidence:g}",
+                repr(replicates),
+                f"use replicates={max(2000, least)}, or 0 for closed forms only"
+                if least <= MOST_REPLICATES
+                else "use a lower confidence, or replicates=0 for closed forms only",
+            )
+        )
+    return int(replicates)
+
+
+def _check_seed(seed: Any) -> int:
+    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+    if not whole or seed < 0:
+        raise UsageError(
+            Problem("seed", "must be a whole number that is at least 0", repr(seed), "use seed=0")
+        )
+    return int(seed)

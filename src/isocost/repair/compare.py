@@ -1,0 +1,222 @@
+"""Rules side by side: what each does to costs, calibration, accuracy and people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from isocost.costs import Cost, CostLike, as_cost
+from isocost.errors import Problem, UsageError
+from isocost.grid import check_threshold
+from isocost.groups import Group, names_of, to_json
+from isocost.measure.audit import Audit, audit
+from isocost.repair.changes import Changes, changes
+from isocost.rules import Rule
+from isocost.tallies import Tally
+from isocost.text import html_table, text_table, transposed
+
+__all__ = ["Compared", "Comparison", "compare"]
+
+ORIGINAL = "original"
+
+COLUMNS = (
+    "costs differ by",
+    "FPR or FNR differ by",
+    "largest calibration gap",
+    "accuracy",
+    "people changed",
+    "mean change",
+    "largest change",
+    "decided by a coin",
+    "decisions changed",
+    "Gini of the change",
+)
+
+MOST_COSTS = 4
+"""With more groups than this, the table shows the lowest and the highest cost only."""
+
+WIDEST = 6
+"""With more rules than this, each rule gets a line of its own."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One rule, or the scores as they are.
+
+    Attributes
+    ----------
+    audit : Audit
+        What holds after the rule, on average over the coin.
+    changes : Changes
+        What it does to everybody.
+    by_group : {group: Changes}
+        What it does to each group.
+    """
+
+    audit: Audit
+    changes: Changes
+    by_group: dict[Group, Changes]
+
+    @property
+    def gap(self) -> float:
+        """The largest calibration gap of a group (ten bins)."""
+        return max(m.calibration_gap for m in self.audit.groups.values())
+
+    @property
+    def largest_gini(self) -> float:
+        """The largest Gini coefficient within a group; NaN if nobody is changed."""
+        known = [c.gini for c in self.by_group.values() if not math.isnan(c.gini)]
+        return max(known, default=math.nan)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "costs": [[to_json(g), m.cost] for g, m in self.audit.groups.items()],
+            "disparity": self.audit.disparity.difference,
+            "calibration_gap": self.gap,
+            "accuracy": self.audit.overall.accuracy,
+            "equalized_odds_difference": self.audit.equalized_odds_difference,
+            "changes": self.changes.to_dict(),
+            "by_group": [[to_json(g), c.to_dict()] for g, c in self.by_group.items()],
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """What :func:`compare` found; ``rules[name]`` has the numbers of each rule."""
+
+    cost: Cost
+    threshold: float
+    rules: dict[str, Compared]
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Header and rows of the printed table: rules across, or down when there are many."""
+        groups = next(iter(self.rules.values())).audit.groups
+        few = len(groups) <= MOST_COSTS
+        costs = [f"cost of {name}" for name in names_of(groups).values()]
+        header = ["rule", *(costs if few else ["lowest cost", "highest cost"]), *COLUMNS]
+        rows = [[name, *self._cells(one, few)] for name, one in self.rules.items()]
+        return (header, rows) if len(self.rules) > WIDEST else transposed(header, rows)
+
+    @staticmethod
+    def _cells(one: Compared, few: bool) -> list[str]:
+        costs = [m.cost for m in one.audit.groups.values()]
+        shown = costs if few else [min(costs), max(costs)]
+        c, gini = one.changes, one.largest_gini
+        return [
+            *(f"{cost:.4f}" for cost in shown),
+            f"{one.audit.disparity.difference:.4f}",
+            f"{one.audit.equalized_odds_difference:.4f}",
+            f"{one.gap:.4f}",
+            f"{one.audit.overall.accuracy:.4f}",
+            f"{c.changed:.2%}",
+            f"{c.mean_change:.4f}",
+            f"{c.largest_change:.4f}",
+            f"{c.by_coin:.2%}",
+            f"{c.decisions:.2%}",
+            "-" if math.isnan(gini) else f"{gini:.3f}",
+        ]
+
+    def headline(self) -> str:
+        """What is compared, in a line."""
+        return f"Rules compared; cost {self.cost}, threshold {self.threshold:g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "format": "isocost-comparison",
+            "version": 1,
+            "cost": self.cost.to_dict(),
+            "threshold": self.threshold,
+            "rules": {name: one.to_dict() for name, one in self.rules.items()},
+        }
+
+    def __repr__(self) -> str:
+        return f"{self.headline()}\n{text_table(*self.table())}"
+
+    def _repr_html_(self) -> str:
+        return html_table(*self.table(), caption=self.headline())
+
+
+def compare(
+    tally: Tally,
+    rules: Mapping[str, Rule] | Iterable[Rule],
+    cost: CostLike | None = None,
+    threshold: float = 0.5,
+) -> Comparison:
+    """Put rules side by side, with the scores as they are on top.
+
+    Parameters
+    ----------
+    tally : Tally
+        What the rules would be applied to; a part they were not made from tells more.
+    rules : {name: Rule} or several rules
+        Rules without names are called by their method.
+    cost : Cost or str, optional
+        What an error costs; by default the cost of the first rule that has one, else "fnr".
+    threshold : float
+        The score from which people are treated as positive.
+
+    Returns
+    -------
+    Comparison
+        Per rule: the cost of each group and how far they differ, how far FPR or FNR at the
+        threshold differ, the largest calibration gap, accuracy, the share of people changed, mean
+        and largest change, the share whose outcome hangs on a coin, the share of decisions
+        changed, and the Gini coefficient of the change within a group, the paper's measure of who
+        bears it.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> from isocost.experiments import compas
+    >>> rules = [ic.withhold(compas(), "fpr", 0.06), ic.reconcile(compas())]
+    >>> found = ic.compare(compas(), rules)
+    >>> list(found.rules)
+    ['original', 'withhold', 'reconcile']
+    >>> round(found.rules["withhold"].audit.disparity.difference, 4)
+    0.06
+    """
+    named = _named(rules)
+    costs = [rule.cost for rule in named.values() if rule.cost is not None]
+    chosen = as_cost(cost) if cost is not None else (costs[0] if costs else Cost.fnr())
+    threshold = check_threshold(threshold)
+    nothing = Rule(groups=tally.groups, rows=(), method="none")
+    return Comparison(
+        cost=chosen,
+        threshold=threshold,
+        rules={
+            name: _compared(tally, rule, chosen, threshold)
+            for name, rule in {ORIGINAL: nothing, **named}.items()
+        },
+    )
+
+
+def _named(rules: Mapping[str, Rule] | Iterable[Rule]) -> dict[str, Rule]:
+    if isinstance(rules, Mapping):
+        named = {str(name): rule for name, rule in rules.items()}
+    else:
+        named = {}
+        for rule in [rules] if isinstance(rules, Rule) else rules:
+            method = getattr(rule, "method", "?")
+            times = sum(name.split(" ")[0] == method for name in named)
+            named[method if not times else f"{method} {times + 1}"] = rule
+    wrong = [rule for rule in named.values() if not isinstance(rule, Rule)]
+    if wrong or ORIGINAL in named:
+        got = f"a {type(wrong[0]).__name__}" if wrong else f"a rule called {ORIGINAL!r}"
+        step = "pass what withhold, coarsen, equalize_odds or reconcile returned"
+        raise UsageError(Problem("rules", "must be rules, by other names", got, step))
+    return named
+
+
+def _compared(tally: Tally, rule: Rule, cost: Cost, threshold: float) -> Compared:
+    return Compared(
+        audit=audit(rule.expected(tally), cost, threshold, confidence=None),
+        changes=changes(tally, rule, threshold),
+        by_group={
+            group: changes(tally, rule, threshold, place)
+            for place, group in enumerate(tally.groups)
+        },
+    )

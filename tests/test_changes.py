@@ -1,0 +1,135 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import isocost as ic
+from isocost.experiments import compas
+from isocost.repair.changes import changes, gini
+from isocost.rows import Row
+from tests.conftest import measured, sample
+
+VALUES = st.lists(st.tuples(st.floats(0, 1), st.floats(0.01, 5)), min_size=1, max_size=20)
+
+
+@given(pairs=VALUES)
+def test_gini_by_its_definition(pairs):
+    x, w = np.array(pairs).T
+    w = w / w.sum()
+    mean = w @ x
+    if mean < 1e-6:
+        return
+    wanted = (w[:, None] * w[None, :] * np.abs(x[:, None] - x[None, :])).sum() / (2 * mean)
+    assert gini(x, w) == pytest.approx(wanted, abs=1e-9)
+
+
+def test_gini_of_nothing_is_undefined():
+    assert math.isnan(gini(np.zeros(3), np.ones(3)))
+
+
+def by_hand(data, rule, threshold):
+    """Changes over people and coins, from a loop."""
+    fates = []
+    for h, g in zip(data["score"], data["group"], strict=True):
+        rows = [r for r in rule.rows if r.group == g and r.lo <= h and (h < r.hi or r.hi == 1)]
+        coin = any(0 < r.probability < 1 for r in rows)
+        left = 1.0 - sum(r.probability for r in rows)
+        for r in rows:
+            new = 1 - h if r.value is None else r.value
+            fates.append(
+                (r.probability, abs(new - h), coin, (new >= threshold) != (h >= threshold))
+            )
+        fates.append((left, 0.0, coin, False))
+    p, distance, coin, turned = (np.array(column) for column in zip(*fates, strict=True))
+    share = p / p.sum()
+    moved = (distance > 1e-12) & (p > 0)
+    return {
+        "changed": share[moved].sum(),
+        "mean_change": share @ distance,
+        "largest_change": distance[moved].max(initial=0),
+        "by_coin": share[coin].sum(),
+        "decisions": share[turned & (p > 0)].sum(),
+    }
+
+
+RULE = ic.Rule(
+    groups=(0, 1),
+    rows=(
+        Row(0, 0.0, 0.5, "set", 0.3, 0.25),
+        Row(0, 0.0, 0.5, "mirror", None, 0.5),
+        Row(1, 0.5, 1.0, "set", 0.4, 1.0),
+    ),
+    method="test",
+)
+
+
+@pytest.mark.parametrize("threshold", [0.5, 0.3])
+def test_changes_by_a_loop(threshold):
+    # Scores in the middle of bins, so that a bin's mean is the score.
+    data = sample(2_000)
+    data["score"] = (np.floor(data["score"] * 1024) + 0.5) / 1024
+    found = changes(ic.tally(data), RULE, threshold)
+    for name, value in by_hand(data, RULE, threshold).items():
+        assert getattr(found, name) == pytest.approx(value, abs=1e-9), name
+
+
+def test_a_value_that_is_the_score_already_is_no_change():
+    tally = ic.tally({"score": [0.25, 0.25], "label": [0, 1], "group": ["a", "a"]})
+    rule = ic.Rule(groups=("a",), rows=(Row("a", 0.0, 1.0, "set", 0.25, 1.0),), method="test")
+    assert changes(tally, rule).changed == 0
+    assert changes(tally, rule).to_dict()["gini"] is None
+
+
+def test_compare_puts_the_original_first_and_numbers_twins():
+    tally = compas()
+    rules = [
+        ic.withhold(tally, "fpr", 0.06),
+        ic.withhold(tally, "fpr", 0.07),
+        ic.equalize_odds(tally),
+    ]
+    found = ic.compare(tally, rules)
+    assert list(found.rules) == ["original", "withhold", "withhold 2", "odds"]
+    assert str(found.cost) == "fpr"
+    original = found.rules["original"]
+    assert original.changes.changed == 0
+    assert original.audit.disparity.difference == measured(tally, "fpr").disparity.difference
+    assert found.rules["withhold"].changes.by_coin == pytest.approx(2454 / 6150)
+    assert found.rules["odds"].gap > found.rules["withhold"].gap
+
+
+def test_withholding_is_borne_by_few():
+    # A share alpha of a group bears the whole change: its Gini coefficient is at least 1 - alpha.
+    tally = compas()
+    rule = ic.withhold(tally, "fpr", 0.07)
+    one = ic.compare(tally, [rule]).rules["withhold"]
+    assert one.by_group["Caucasian"].gini >= 1 - rule.alpha["Caucasian"] - 1e-12
+    assert one.largest_gini == one.by_group["Caucasian"].gini
+    assert math.isnan(one.by_group["African-American"].gini)
+
+
+def test_compare_is_printed_and_json():
+    tally = compas()
+    found = ic.compare(tally, {"mine": ic.withhold(tally, "fpr", 0.06)}, cost="fnr", threshold=0.3)
+    text = str(found)
+    assert "Rules compared; cost fnr, threshold 0.3" in text
+    assert "decisions changed" in text
+    content = found.to_dict()
+    assert content["rules"]["original"]["changes"]["gini"] is None
+    assert content["rules"]["mine"]["costs"][0][0] == "African-American"
+    assert "<table>" in found._repr_html_()
+    many = ic.compare(tally, {str(i): ic.withhold(tally, "fpr", 0.06) for i in range(8)})
+    assert many.table()[0][0] == "rule"
+
+
+def test_compare_with_many_groups_shows_the_extremes():
+    tally = ic.tally(sample(4_000, groups=6))
+    header = [row[0] for row in ic.compare(tally, [ic.equalize_odds(tally)]).table()[1]]
+    assert header[:2] == ["lowest cost", "highest cost"]
+
+
+@pytest.mark.parametrize("rules", [["x"], {"original": RULE}])
+def test_compare_refuses_other_things(rules):
+    with pytest.raises(ic.UsageError, match="rules: must be rules, by other names"):
+        ic.compare(compas(), rules)

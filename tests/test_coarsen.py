@@ -1,0 +1,577 @@
+"""Coarsening: calibrated pools that meet a cost exactly and leave decisions alone."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import isocost as ic
+from isocost.experiments import compas
+from isocost.measure.calibration import levels_of
+from isocost.repair.coarsen import coarsen, decision_limit
+from isocost.repair.edges import meet, move_edge
+from isocost.repair.pools import (
+    Pool,
+    even_pools,
+    fewest_pools,
+    information,
+    joined,
+    narrow_pools,
+    settle,
+    worth,
+)
+from isocost.repair.remedy import _on_its_side
+from tests.conftest import measured
+
+CLOSE = 1e-9
+
+
+def make(seed, groups=2, n=200, bins=64, weighted=False, spread=3.0, levels=None, shift=0.0):
+    """Scores that are calibrated for group 0 and ever sharper for the others."""
+    rng = np.random.default_rng(seed)
+    group = np.repeat(np.arange(groups), n)
+    logit = rng.normal(size=group.size) * (0.5 + spread * (group + 1) / groups)
+    score = 1.0 / (1.0 + np.exp(-logit))
+    if levels:
+        score = np.round(score * levels) / levels
+    label = (rng.random(group.size) < np.clip(score + shift * group, 0, 1)).astype(int)
+    label[:: n // 2] = 0
+    label[1 :: n // 2] = 1
+    data = {"score": score, "label": label, "group": group}
+    if weighted:
+        data["weight"] = rng.gamma(2.0, size=group.size)
+    return ic.tally(data, bins=bins, weight="weight" if weighted else None)
+
+
+def cost_of(tally, cost):
+    return ic.feasibility(tally, cost).costs
+
+
+def bin_sums(tally, group):
+    """(lowest score, weight, positives) of each bin of a group, from the cells themselves."""
+    cells = tally.cells
+    mine = cells.group == tally.index_of(group)
+    found = {}
+    for label, bin_, w in zip(cells.label[mine], cells.bin[mine], cells.w[mine], strict=True):
+        sums = found.setdefault(int(bin_), [float(tally.grid.cuts[bin_]), 0.0, 0.0])
+        sums[1] += w
+        sums[2] += w * label
+    return [found[bin_] for bin_ in sorted(found)]
+
+
+def outcomes(rule, group, score):
+    """The (value, probability) pairs of a score."""
+    for segment in rule.segments(group):
+        if segment.lo <= score < segment.hi or segment.hi == score == 1.0:
+            return [(row.value, row.probability) for row in segment.rows]
+    return []
+
+
+def check_calibrated(rule, tally, group):
+    totals = {}
+    for score, w, y in bin_sums(tally, group):
+        for value, share in outcomes(rule, group, score):
+            sums = totals.setdefault(value, [0.0, 0.0])
+            sums[0] += w * share
+            sums[1] += y * share
+    for value, (w, y) in totals.items():
+        # A value that hardly anybody gets is known only to rounding.
+        assert abs(y - value * w) <= CLOSE * max(w, 1e-3)
+
+
+def check_rising(rule, tally, group):
+    got = [outcomes(rule, group, score) for score, _, _ in bin_sums(tally, group)]
+    for low, high in pairwise(got):
+        if low != high:
+            assert max(v for v, _ in low) <= min(v for v, _ in high) + CLOSE
+
+
+def check_one_coin(rule, group):
+    mixed = [s for s in rule.segments(group) if len(s.rows) > 1 or s.rows[0].probability < 1.0]
+    assert len(mixed) <= 1
+    assert all(len(s.rows) == 2 for s in mixed)
+
+
+def check_sides(rule, thresholds):
+    for row in rule.rows:
+        for t in thresholds:
+            assert row.hi <= t or row.lo >= t
+            assert (row.value >= t) == (row.lo >= t)
+
+
+def keeps_scores(rule, group):
+    return any(sum(r.probability for r in s.rows) < 1 - 1e-9 for s in rule.segments(group))
+
+
+def check(rule, tally, cost, tolerance):
+    """All that coarsening promises, for each group; true if any group was changed."""
+    before, after = cost_of(tally, cost), cost_of(rule.expected(tally), cost)
+    goal = max(before.values()) - tolerance
+    changed = {row.group for row in rule.rows}
+    for group in tally.groups:
+        if group not in changed:
+            assert before[group] >= goal - CLOSE
+            assert abs(after[group] - before[group]) <= 1e-12
+            continue
+        assert before[group] < goal
+        assert abs(after[group] - goal) <= CLOSE
+        if not keeps_scores(rule, group):
+            check_rising(rule, tally, group)
+            check_calibrated(rule, tally, group)
+            check_one_coin(rule, group)
+        assert all(outcomes(rule, group, score) for score, _, _ in bin_sums(tally, group))
+    return bool(changed)
+
+
+tallies = st.builds(
+    make,
+    seed=st.integers(0, 10_000),
+    groups=st.sampled_from([2, 3, 10]),
+    n=st.sampled_from([12, 60, 300]),
+    bins=st.sampled_from([16, 64]),
+    weighted=st.booleans(),
+    spread=st.sampled_from([0.5, 3.0]),
+    levels=st.sampled_from([None, 4, 10]),
+    shift=st.sampled_from([0.0, -0.1, 0.1]),
+)
+costs = st.sampled_from(["fnr", "fpr", "weighted:1,3"])
+some_thresholds = st.sampled_from([(), (0.5,), (0.25, 0.5, 0.7)])
+
+
+@settings(max_examples=100, deadline=None)
+@given(tallies, costs, some_thresholds, st.sampled_from([0.0, 0.02]))
+def test_promises_hold_when_decisions_may_change(tally, cost, thresholds, tolerance):
+    asked = ic.feasibility(tally, cost, tolerance)
+    if not asked.feasible:
+        tolerance = asked.smallest_tolerance + 1e-6
+    rule = coarsen(tally, cost, thresholds, tolerance, allow_decision_changes=True)
+    check(rule, tally, cost, tolerance)
+    if not thresholds:
+        assert rule.rows == coarsen(tally, cost, (), tolerance).rows
+
+
+@settings(max_examples=100, deadline=None)
+@given(tallies, costs, some_thresholds, st.sampled_from([0.0, 0.02]))
+def test_no_decision_changes_and_the_refusal_is_right(tally, cost, thresholds, tolerance):
+    limits = decision_limit(tally, cost, thresholds)
+    present = cost_of(tally, cost)
+    goal = max(present.values()) - tolerance
+    short = [g for g in tally.groups if present[g] < goal - CLOSE and limits[g] < goal - CLOSE]
+    if not ic.feasibility(tally, cost, tolerance).feasible:
+        with pytest.raises(ic.InfeasibleError):
+            coarsen(tally, cost, thresholds, tolerance)
+    elif short:
+        with pytest.raises(ic.UsageError, match="allow_decision_changes=True"):
+            coarsen(tally, cost, thresholds, tolerance)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ic.InfeasibleWarning)
+        rule = coarsen(tally, cost, thresholds, tolerance, infeasible="closest")
+    check_sides(rule, thresholds)
+    reached = max(
+        tolerance, max(present.values()) - min(max(present[g], limits[g]) for g in limits)
+    )
+    check(rule, tally, cost, reached)
+
+
+@settings(max_examples=60, deadline=None)
+@given(tallies, costs, some_thresholds)
+def test_the_limit_is_the_cost_of_one_pool_per_side(tally, cost, thresholds):
+    limits, present = decision_limit(tally, cost, thresholds), cost_of(tally, cost)
+    for group in tally.groups:
+        bins = bin_sums(tally, group)
+        side = np.searchsorted(thresholds, [score for score, _, _ in bins], side="right")
+        w = np.bincount(side, [w for _, w, _ in bins], minlength=len(thresholds) + 1)
+        y = np.bincount(side, [y for _, _, y in bins], minlength=len(thresholds) + 1)
+        used = np.flatnonzero(w)
+        q = y[used] / w[used]
+        mu = y.sum() / w.sum()
+        c_fp = (q * (w - y)[used]).sum() / (w - y).sum()
+        c_fn = ((1 - q) * y[used]).sum() / y.sum()
+        pools = {"fpr": c_fp, "fnr": c_fn, "weighted:1,3": (1 - mu) * c_fp + 3 * mu * c_fn}[cost]
+        on_side = (np.searchsorted(thresholds, q, side="right") == used).all()
+        wanted = max(present[group], pools) if on_side else present[group]
+        assert limits[group] == pytest.approx(wanted, abs=1e-10)
+
+
+# The pools themselves
+
+
+def pools_of(w, y, score):
+    return [
+        Pool(float(a), float(b), float(s), float(s), i, i)
+        for i, (a, b, s) in enumerate(zip(w, y, score, strict=True))
+    ]
+
+
+def drawn_sides(seed, count, thresholds=(0.5,)):
+    rng = np.random.default_rng(seed)
+    w = rng.integers(1, 50, count)
+    y = rng.binomial(w, np.sort(rng.random(count)))
+    return settle(pools_of(w, y, np.sort(rng.random(count))), thresholds)
+
+
+def rises(values):
+    return all(low <= high + 1e-12 for low, high in pairwise(values))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 40), st.floats(0.0, 1.0))
+def test_pools_meet_a_target_and_rise(seed, count, part):
+    sides = drawn_sides(seed, count)
+    assert rises([p.value for p in sides.pools])
+    low, high = information(fewest_pools(sides)), information(sides.pools)
+    target = low + part * (high - low)
+    even = even_pools(sides, target)
+    assert information(even) <= target + 1e-9
+    assert rises([p.value for p in even])
+    narrow = narrow_pools(sides)
+    assert rises([p.value for p in narrow])
+    assert low - 1e-9 <= information(narrow) <= high + 1e-9
+    for start in (even, fewest_pools(sides)):
+        pieces = meet(start, sides.units, target)
+        if pieces is None:
+            assert start is even
+            continue
+        values = sorted({value for piece in pieces for value, _ in piece.outcomes})
+        got = sums_of(pieces, sides.units)
+        assert sum(y * y / w for w, y in got.values()) == pytest.approx(target, abs=1e-9)
+        assert [v for v in values if v in got] == values
+        assert rises([max(v for v, _ in p.outcomes) for p in pieces])
+        assert sum(len(p.outcomes) > 1 for p in pieces) <= 1
+        for piece in pieces:
+            for t in sides.thresholds:
+                assert all((v >= t) == (piece.low >= t) for v, _ in piece.outcomes)
+
+
+def test_equal_parts_by_hand():
+    # Nobody from 0.4 to 0.6; the share falls from the second to the third part of the upper side.
+    score = [0.1, 0.2, 0.3, 0.6, 0.7, 0.8, 0.9]
+    pools = pools_of([10] * 7, [1, 2, 3, 5, 8, 6, 9], score)
+    sides = settle(pools, (0.5,))
+    assert [p.value for p in sides.pools] == pytest.approx([0.1, 0.2, 0.3, 0.5, 0.7, 0.9])
+    # One more part for the upper side, which is wider: 0.6 and 0.7 against 0.8 and 0.9.
+    two = information([joined(pools[:3]), joined(pools[3:5]), joined(pools[5:])])
+    assert [(p.low, p.high) for p in even_pools(sides, two)] == [(0.1, 0.3), (0.6, 0.7), (0.8, 0.9)]
+    assert [(p.low, p.high) for p in even_pools(sides, two - 1e-6)] == [(0.1, 0.3), (0.6, 0.9)]
+
+
+def sums_of(pieces, units):
+    """Weight and positives of each value, from the units that get it."""
+    sums = {}
+    for piece in pieces:
+        for value, share in piece.outcomes:
+            got = sums.setdefault(value, np.zeros(2))
+            for unit in units:
+                if piece.first <= unit.first <= piece.last:
+                    got += share * np.array([unit.w, unit.y])
+    for value, (w, y) in sums.items():
+        assert y == pytest.approx(value * w, abs=1e-9)
+    return {value: got for value, got in sums.items() if got[0] > 0}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.floats(0.0, 1.0), st.booleans())
+def test_a_moved_edge_is_worth_what_was_asked(seed, part, down):
+    rng = np.random.default_rng(seed)
+    w = rng.gamma(1.0, size=12)
+    units = pools_of(w, w * np.sort(rng.random(12)), np.linspace(0.1, 0.9, 12))
+    low, high = joined(units[:5]), joined(units[5:])
+    keep = part * worth(low, high)
+    pieces = move_edge(low, high, units, keep, down=down)
+    sums = sums_of(pieces, units)
+    assert sum(len(piece.outcomes) > 1 for piece in pieces) <= 1
+    assert [p.first for p in pieces[1:]] == [p.last + 1 for p in pieces[:-1]]
+    both = joined(units)
+    worth_now = sum(y * y / w for w, y in sums.values()) - both.y**2 / both.w
+    assert worth_now == pytest.approx(keep, abs=1e-12)
+
+
+def test_settling_merges_what_falls_and_what_is_on_the_wrong_side():
+    falling = pools_of([10, 10, 10], [5, 3, 8], [0.1, 0.2, 0.3])
+    assert [p.value for p in settle(falling, ()).pools] == [0.4, 0.8]
+    # The third bin lies below 0.5 and has a share of 0.8: it is joined with those below.
+    sides = settle(falling, (0.5,))
+    assert sides.dropped == (0.5,)
+    mostly_low = pools_of([10, 30, 10], [1, 6, 8], [0.1, 0.2, 0.3])
+    sides = settle(mostly_low, (0.5,))
+    assert [p.value for p in sides.pools] == [0.1, 14 / 40]
+    assert [(u.first, u.last) for u in sides.units] == [(0, 0), (1, 2)]
+    assert sides.dropped == ()
+
+
+def test_several_new_edges_where_one_is_not_worth_enough():
+    pools = pools_of([10, 10, 10, 10], [0, 3, 7, 10], [0.1, 0.3, 0.7, 0.9])
+    whole = [joined(pools)]
+    target = information(pools) - 1e-3
+    pieces = meet(whole, pools, target)
+    assert len({value for piece in pieces for value, _ in piece.outcomes}) == 4
+
+
+# Examples
+
+
+def by_hand():
+    """Group a: 0.2, 0.4, 0.6, 0.8 calibrated, 100 people each.  Group b: half and half."""
+    score, label, group = [], [], []
+    for h in (0.2, 0.4, 0.6, 0.8):
+        score += [h] * 100
+        label += [1] * round(100 * h) + [0] * round(100 * (1 - h))
+        group += ["a"] * 100
+    for h, positives in ((0.4, 40), (0.6, 60)):
+        score += [h] * 100
+        label += [1] * positives + [0] * (100 - positives)
+        group += ["b"] * 100
+    return ic.tally({"score": score, "label": label, "group": group})
+
+
+def test_by_hand():
+    # c_fn = (mu - E[h^2]) / mu: a costs 0.4, b 0.48; pools {0.3, 0.7} of a cost 0.42.
+    tally = by_hand()
+    assert decision_limit(tally)["a"] == pytest.approx(0.42)
+    rule = coarsen(tally, tolerance=0.06)
+    assert [(r.lo, r.hi) for r in rule.rows] == [(0.0, 0.5), (0.5, 1.0)]
+    assert [r.value for r in rule.rows] == pytest.approx([0.3, 0.7])
+    assert not rule.needs_coin
+    assert rule.method == "coarsen"
+    assert rule.settings == {
+        "thresholds": [0.5],
+        "tolerance": 0.06,
+        "infeasible": "raise",
+        "allow_decision_changes": False,
+    }
+    assert rule.notes == (
+        "a has 2 pools, and no score changes by more than 0.1000. "
+        "Costs up to 0.4200 leave every decision alone, as here.",
+    )
+    assert ic.Rule.from_json(rule.to_json()) == rule
+
+
+def test_the_refusal_says_how_far_it_can_go():
+    with pytest.raises(ic.UsageError) as caught:
+        coarsen(by_hand())
+    assert str(caught.value) == (
+        "decisions: at 0.5 must stay as they are while costs are raised to 0.4800\n"
+        "  got:  the largest cost of a that leaves every decision alone is 0.4200\n"
+        "  next: accept tolerance=0.0600 or more; or pass allow_decision_changes=True to let "
+        'pools cross a threshold; or pass infeasible="closest" to go as far as this'
+    )
+    rule = coarsen(by_hand(), allow_decision_changes=True)
+    assert check(rule, by_hand(), "fnr", 0.0)
+    assert "of decisions change." in rule.notes[0]
+    with pytest.warns(ic.InfeasibleWarning, match="without changing a decision"):
+        near = coarsen(by_hand(), infeasible="closest")
+    assert near.rows == coarsen(by_hand(), tolerance=0.06).rows
+    assert near.notes[0] == (
+        "Equal cost (fnr) within 0 is not feasible without changing a decision. This is the "
+        "closest: costs differ by 0.0600."
+    )
+
+
+def test_a_share_of_positives_on_the_wrong_side_is_a_decision_change():
+    # Above 0.5 group a has 4 positives of 10: no calibrated pool of them stays above 0.5.
+    score = [0.2] * 50 + [0.6] * 10 + [0.25] * 40
+    label = [1] * 10 + [0] * 40 + [1] * 4 + [0] * 6 + [1] * 10 + [0] * 30
+    tally = ic.tally({"score": score, "label": label, "group": ["a"] * 60 + ["b"] * 40})
+    assert decision_limit(tally)["a"] == cost_of(tally, "fnr")["a"]
+    with pytest.raises(ic.UsageError) as caught:
+        coarsen(tally)
+    assert (
+        "the largest cost of a that leaves every decision alone is 0.6857, its present one: "
+        "the people on one side of 0.5 have a share of positives that belongs on the other"
+    ) in str(caught.value)
+    rule = coarsen(tally, allow_decision_changes=True)
+    assert check(rule, tally, "fnr", 0.0)
+    assert all(row.value < 0.5 for row in rule.rows)
+    assert "here 16.67% of decisions change" in rule.notes[0]
+
+
+def test_infeasible_is_like_withholding():
+    with pytest.raises(ic.InfeasibleError) as caught:
+        coarsen(compas(), "fnr")
+    assert "accept tolerance=0.0407 or more" in str(caught.value)
+    assert caught.value.feasibility.unreachable == ("African-American",)
+    with pytest.warns(ic.InfeasibleWarning, match="differ by 0.0407"):
+        rule = coarsen(compas(), "fnr", infeasible="closest", allow_decision_changes=True)
+    (row,) = rule.rows
+    assert (row.lo, row.hi, row.probability) == (0.0, 1.0, 1.0)
+    assert row.value == pytest.approx(1901 / 3696)
+
+
+def test_scores_that_cost_less_than_calibrated_ones_keep_a_share():
+    # Everybody of a has 0.9 and 6 of 10 are positive: a constant pool costs 0.4, the score 0.1.
+    score = [0.9] * 10 + [0.7] * 10
+    label = ([1] * 6 + [0] * 4) * 2
+    tally = ic.tally({"score": score, "label": label, "group": ["a"] * 10 + ["b"] * 10})
+    rule = coarsen(tally)
+    assert rule.rows[0].probability == pytest.approx((0.3 - 0.1) / (0.4 - 0.1))
+    assert "only 66.67% of its people get their pool's value" in rule.notes[0]
+    after = measured(rule.expected(tally)).groups["a"]
+    assert after.cost == pytest.approx(0.3, abs=1e-12)
+    assert after.calibration_gap <= (1 - 2 / 3) * 0.3 + 1e-12
+
+
+def test_identical_groups_have_no_rows():
+    data = {"score": [0.2, 0.7, 0.8] * 2, "label": [0, 1, 0] * 2, "group": list("aaabbb")}
+    rule = coarsen(ic.tally(data))
+    assert rule.rows == rule.notes == ()
+
+
+def test_perfect_scores_have_only_one_bin_to_divide():
+    score = [0.0] * 50 + [1.0] * 50 + [0.4] * 50 + [0.6] * 50
+    label = [0] * 50 + [1] * 50 + [0] * 30 + [1] * 20 + [0] * 20 + [1] * 30
+    tally = ic.tally({"score": score, "label": label, "group": ["a"] * 100 + ["b"] * 100})
+    assert decision_limit(tally)["a"] == pytest.approx(0.0)
+    rule = coarsen(tally, allow_decision_changes=True)
+    assert check(rule, tally, "fnr", 0.0)
+
+
+def test_a_value_at_the_threshold_is_one_value_on_both_sides():
+    # The upper pool has exactly 0.5, and a bin below the threshold joins it in part.
+    score = [0.1] * 10 + [0.3] * 10 + [0.7] * 10 + [0.25] * 8
+    label = [0] * 10 + [1] * 2 + [0] * 8 + [1] * 5 + [0] * 5 + [1] * 2 + [0] * 6
+    tally = ic.tally({"score": score, "label": label, "group": ["a"] * 30 + ["b"] * 8})
+    for tolerance in (0.0, 0.01, 0.03, 0.05):
+        rule = coarsen(tally, tolerance=tolerance, allow_decision_changes=True)
+        check(rule, tally, "fnr", tolerance)
+    edge_case = make(781, 3, 12, 16, spread=0.5, levels=4, shift=-0.1)
+    assert check(coarsen(edge_case, allow_decision_changes=True), edge_case, "fnr", 0.0)
+
+
+def test_rounding_does_not_carry_a_value_over_a_threshold():
+    below = np.nextafter(0.5, 0.0)
+    assert _on_its_side(float(below), 0.5, 1.0, (0.5,)) == 0.5
+    assert _on_its_side(0.5, 0.0, 0.5, (0.5,)) == below
+    # Further than rounding goes, it is no accident, and it is left alone.
+    assert _on_its_side(0.51, 0.0, 0.5, (0.5,)) == 0.51
+    assert _on_its_side(0.5, 0.0, 0.5, ()) == 0.5
+
+
+def test_constant_calibrated_scores_cannot_go_further():
+    score = [0.5] * 20 + [0.3, 0.1] * 10
+    label = [1, 0] * 10 + [1, 0] * 10
+    tally = ic.tally({"score": score, "label": label, "group": ["a"] * 20 + ["b"] * 20})
+    with pytest.raises(ic.InfeasibleError):
+        coarsen(tally)
+
+
+def test_tiny_groups():
+    data = {"score": [0.1, 0.9, 0.3, 0.6], "label": [0, 1, 0, 1], "group": list("aabb")}
+    tally = ic.tally(data)
+    rule = coarsen(tally, allow_decision_changes=True)
+    assert check(rule, tally, "fnr", 0.0)
+
+
+def test_scores_nobody_had_fall_in_the_nearest_pool_but_an_empty_side_stays():
+    score = [0.1] * 10 + [0.2] * 10 + [0.2] * 20
+    label = ([1] + [0] * 9) + ([1] * 3 + [0] * 7) + ([1] * 4 + [0] * 16)
+    tally = ic.tally({"score": score, "label": label, "group": ["a"] * 20 + ["b"] * 20})
+    rule = coarsen(tally, "weighted:1,1", tolerance=0.01)
+    assert max(row.hi for row in rule.rows) == 0.5
+    assert min(row.lo for row in rule.rows) == 0.0
+    out = rule.apply(score=[0.15, 0.49, 0.8], group=["a"] * 3, id=[1, 2, 3])
+    assert out[2] == 0.8
+    assert out[1] in {row.value for row in rule.rows}
+
+
+def test_weights_count():
+    once = make(3, n=150, weighted=True)
+    assert once.is_weighted
+    rule = coarsen(once, allow_decision_changes=True)
+    assert check(rule, once, "fnr", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"thresholds": (0.123,)}, "thresholds: must be an edge of the tally"),
+        ({"thresholds": (1.5,)}, "thresholds: must be a number strictly between 0 and 1"),
+        ({"thresholds": None}, "thresholds: must be a number strictly between 0 and 1"),
+        ({"tolerance": -1}, "tolerance: must be a number that is at least 0"),
+        ({"infeasible": "no"}, 'infeasible: must be "raise" or "closest"'),
+        ({"cost": "ppv"}, "cost: must be a Cost"),
+    ],
+)
+def test_bad_arguments(arguments, text):
+    with pytest.raises(ic.UsageError) as caught:
+        coarsen(by_hand(), **arguments)
+    assert text in str(caught.value)
+
+
+def test_one_threshold_needs_no_tuple_and_order_does_not_matter():
+    tally = by_hand()
+    assert coarsen(tally, thresholds=0.5, tolerance=0.07) == coarsen(tally, tolerance=0.07)
+    first = coarsen(tally, thresholds=(0.5, 0.3, 0.5), tolerance=0.075)
+    assert first == coarsen(tally, thresholds=(0.3, 0.5), tolerance=0.075)
+
+
+# The rule and what it does to people
+
+
+def people(n, seed):
+    """Calibrated scores, somewhat sharper for a than for b."""
+    rng = np.random.default_rng(seed)
+    score = np.concatenate([rng.beta(0.7, 0.7, n), rng.beta(0.8, 0.8, n)])
+    label = (rng.random(2 * n) < score).astype(int)
+    group = np.repeat(["a", "b"], n)
+    return {"score": score, "label": label, "group": group, "id": np.arange(2 * n)}
+
+
+def test_applied_to_people_it_does_what_was_expected():
+    data = people(40_000, 1)
+    score, label, group = data["score"], data["label"], data["group"]
+    tally = ic.tally(data)
+    rule = coarsen(tally)
+    assert check(rule, tally, "fnr", 0.0)
+    out = rule.apply(data)["score"]
+    mine = group == "a"
+    assert np.array_equal(out[~mine], score[~mine])
+    assert np.array_equal(out >= 0.5, score >= 0.5)
+    positives = mine & (label == 1)
+    wanted = cost_of(rule.expected(tally), "fnr")["a"]
+    (mixed,) = [s for s in rule.segments("a") if len(s.rows) > 1]
+    inside = positives & (score >= mixed.lo) & (score < mixed.hi)
+    values = [row.value for row in mixed.rows]
+    p = mixed.rows[0].probability
+    error = abs(values[1] - values[0]) * np.sqrt(p * (1 - p) * inside.sum()) / positives.sum()
+    assert abs((1 - out[positives]).mean() - wanted) <= 5 * error
+    # The coin is narrow: it divides one bin of the tally, and no equal scores anywhere else.
+    assert mixed.hi - mixed.lo <= 1 / 1024
+    elsewhere = mine & ~((score >= mixed.lo) & (score < mixed.hi))
+    order = np.argsort(score[elsewhere])
+    assert (np.diff(out[elsewhere][order]) >= -CLOSE).all()
+    for value in np.unique(out[elsewhere]):
+        got = mine & (out == value)
+        # Only the divided bin is left to chance.
+        assert abs(label[got].sum() - value * got.sum()) <= 5 * np.sqrt(inside.sum() + 1)
+
+
+def test_scores_change_less_than_by_withholding():
+    tally = ic.tally(people(5000, 2))
+    rule, other = coarsen(tally), ic.withhold(tally)
+    group = "a"
+    position = levels_of(tally, tally.index_of(group)).position
+    largest = max(abs(v - h) for h in position for v, _ in outcomes(rule, group, h))
+    assert f"no score changes by more than {largest:.4f}" in rule.notes[0]
+    assert largest < 0.6 * max(abs(other.rows[0].value - h) for h in position)
+    assert largest < 0.3
+    check_sides(rule, (0.5,))
+
+
+def test_many_fine_bins_stay_fast_and_exact():
+    score = (np.arange(3000) + 0.5) / 3000
+    n = np.full(3000, 1000.0)
+    weight = np.concatenate([n * score, n * (1 - score), [500.0, 500.0]])
+    data = {
+        "score": np.concatenate([score, score, [0.3, 0.3]]),
+        "label": np.concatenate([np.ones(3000), np.zeros(3000), [1, 0]]),
+        "group": np.array(["a"] * 6000 + ["b"] * 2),
+        "weight": weight,
+    }
+    tally = ic.tally(data, weight="weight", bins=4096)
+    rule = coarsen(tally, tolerance=0.355)
+    assert check(rule, tally, "fnr", 0.355)

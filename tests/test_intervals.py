@@ -1,0 +1,467 @@
+"""Intervals from cells, checked against rows, closed forms and published examples."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import isocost as ic
+from isocost.experiments import compas
+from isocost.measure import rates, resample
+from isocost.measure.intervals import intervals
+from isocost.measure.margins import (
+    accelerated,
+    difference,
+    fold,
+    percentiles,
+    size_interval,
+    wilson,
+)
+from isocost.measure.means import means_of
+from isocost.measure.measures import NUMBERS
+
+NAMES = set(NUMBERS) - {"n"}
+GAPS = {name for name in NAMES if name.startswith("calibration_gap")} - {"calibration_gap_bound"}
+
+
+def rows(n, groups=2, seed=0, weights=None):
+    rng = np.random.default_rng(seed)
+    group = np.arange(n * groups) % groups
+    score = rng.beta(0.8 + 0.2 * group, 1.0)
+    data = {"score": score, "group": group, "label": (rng.random(len(score)) < score).astype(int)}
+    if weights == "noise":
+        data["weight"] = rng.gamma(1.0, 1.0, len(score)) + 0.1
+    if weights == "score":
+        data["weight"] = (0.2 + score) ** 2 * rng.gamma(2.0, 1.0, len(score))
+    return data
+
+
+def tally_of(data, **options):
+    return ic.tally(data, weight="weight" if "weight" in data else None, **options)
+
+
+def drawn_rates(tally, replicates=2000, seed=0):
+    sums = resample.resample(tally, replicates, seed, [0.05] * (len(tally.groups) + 1)).sums
+    cost = ic.Cost.weighted(1, 3)
+    return {
+        "base_rate": rates.base_rate(sums),
+        "mean_score": rates.mean_score(sums),
+        "generalized_fpr": rates.generalized_fpr(sums),
+        "generalized_fnr": rates.generalized_fnr(sums),
+        "brier": rates.brier(sums),
+        "cost": rates.group_costs(sums, tally.groups, cost),
+    }
+
+
+def row_bootstrap(data, group, replicates=2000):
+    inside = data["group"] == group
+    h, y = data["score"][inside], data["label"][inside]
+    w = data.get("weight", np.ones(len(data["score"])))[inside]
+    counts = np.random.default_rng(9).multinomial(len(h), np.full(len(h), 1 / len(h)), replicates)
+
+    def mean(x, v):
+        return counts @ (v * x) / (counts @ v)
+
+    mu = mean(y, w)
+    fpr, fnr = mean(h, w * (1 - y)), mean(1 - h, w * y)
+    return {
+        "base_rate": mu,
+        "mean_score": mean(h, w),
+        "generalized_fpr": fpr,
+        "generalized_fnr": fnr,
+        "brier": mean((h - y) ** 2, w),
+        "cost": (1 - mu) * fpr + 3 * mu * fnr,
+    }
+
+
+# Resampling cells is resampling rows
+
+
+@pytest.mark.parametrize("weights", [None, "noise", "score"])
+@pytest.mark.parametrize("bins", [4, 1024])
+def test_standard_errors_are_those_of_a_row_bootstrap(weights, bins):
+    data = rows(700, weights=weights)
+    cells = drawn_rates(tally_of(data, bins=bins))
+    for group in (0, 1):
+        for name, values in row_bootstrap(data, group).items():
+            # Each standard deviation of 2000 replicates has a relative error of 1.6 %.
+            assert cells[name][:, group].std() == pytest.approx(values.std(), rel=0.09), name
+            middle = values.std() / 8
+            assert cells[name][:, group].mean() == pytest.approx(values.mean(), abs=middle), name
+
+
+@pytest.mark.parametrize("weights", [None, "score"])
+def test_standard_errors_are_those_of_the_closed_form(weights):
+    data = rows(3000, weights=weights)
+    tally = tally_of(data)
+    first = tally.grid.first_bin(0.5)
+    cells = drawn_rates(tally)
+    for place in (0, 1):
+        own = tally.cells.take(tally.cells.group == place)
+        means = means_of(own, first, tally.cells, 1.0, 3.0)
+        for name, values in cells.items():
+            assert means[name].error == pytest.approx(values[:, place].std(), rel=0.07), name
+        inside = (data["group"] == place) & (data["label"] == 0)
+        w, h = data.get("weight", np.ones(6000))[inside], data["score"][inside]
+        c_fp = (w * h).sum() / w.sum()
+        error = math.sqrt(((w * (h - c_fp)) ** 2).sum()) / w.sum()
+        assert means["generalized_fpr"].value == pytest.approx(c_fp)
+        assert means["generalized_fpr"].error == pytest.approx(error, rel=1e-3)
+
+
+def test_merging_cells_does_not_change_standard_errors(monkeypatch):
+    tally = tally_of(rows(1500, weights="score"))
+    merged = drawn_rates(tally, 4000)
+    monkeypatch.setattr(resample, "UNMERGED", 10**6)
+    fine = drawn_rates(tally, 4000)
+    for name, values in merged.items():
+        # 4000 replicates: 1.1 % each.
+        assert values.std(axis=0) == pytest.approx(fine[name].std(axis=0), rel=0.06), name
+
+
+def test_residuals_are_those_of_the_gaps():
+    tally = tally_of(rows(2000, groups=3, weights="score"))
+    found = ic.audit(tally, confidence=None)
+    units = [*found.groups.values(), found.overall]
+    smooth = [one.calibration_gap_smooth for one in units]
+    drawn = resample.resample(tally, 100, 0, smooth).residuals
+    for method, name in (("equal_width", ""), ("equal_mass", "_equal_mass")):
+        sizes = np.abs(drawn[method].found).sum(axis=-1)
+        assert sizes == pytest.approx([getattr(one, f"calibration_gap{name}") for one in units])
+    # The bandwidth is the gap itself; 64 points instead of 2048.
+    assert np.abs(drawn["smooth"].found).sum(axis=-1) == pytest.approx(smooth, rel=0.1)
+
+
+def test_every_replicate_has_both_labels():
+    data = {
+        "score": [0.2, 0.9, 0.3, 0.7, 0.6, 0.1],
+        "label": [0, 1, 0, 1, 1, 0],
+        "group": list("aabbbb"),
+    }
+    sums = resample.resample(ic.tally(data), 500, 0, [0.1] * 3).sums
+    assert (sums.n >= 1).all()
+    assert (sums.n[:, 0] > 1).any()
+
+
+# What comes back
+
+
+@pytest.mark.parametrize("groups", [2, 3, 10])
+def test_every_number_has_an_interval(groups):
+    tally = tally_of(rows(80, groups))
+    found = intervals(tally, replicates=200)
+    assert list(found.groups) == list(range(groups))
+    assert all(set(one) == NAMES for one in found.groups.values())
+    assert set(found.overall) == NAMES
+    assert set(found.differences) == set(found.disparities) == NAMES - {"share"}
+    assert set(found.alpha) == set(range(groups))
+    assert found.method == "replicates"
+    assert all(low >= 0 for low, _ in found.disparities.values())
+    assert 0 <= found.feasible_probability <= 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    n=st.integers(4, 60),
+    groups=st.integers(2, 4),
+    seed=st.integers(0, 10**6),
+    cost=st.sampled_from(["fpr", "fnr", "plain:1,2", "weighted:1,3"]),
+    weights=st.sampled_from([None, "noise", "score"]),
+    replicates=st.sampled_from([0, 200]),
+)
+def test_intervals_hold_the_estimates(n, groups, seed, cost, weights, replicates):
+    data = rows(n, groups, seed, weights)
+    data["label"][: 2 * groups] = np.arange(2 * groups) // groups
+    tally = tally_of(data)
+    found, a = intervals(tally, cost, replicates=replicates), ic.audit(tally, cost, confidence=None)
+    for group, pairs in [*found.groups.items(), (None, found.overall)]:
+        measures = a.overall if group is None else a.groups[group]
+        for name, (low, high) in pairs.items():
+            assert low - 1e-9 <= getattr(measures, name) <= high + 1e-9, name
+            limit = 3 if "cost" in name else 1
+            assert -1e-12 <= low <= high <= limit + 1e-12 or "gap" in name, name
+    for name, (low, high) in found.disparities.items():
+        assert low - 1e-9 <= a.disparities[name].difference <= high + 1e-9, name
+    for group, (low, high) in found.alpha.items():
+        assert low <= a.feasibility.alpha[group] <= high
+    assert found.target_cost[0] <= a.feasibility.target_cost <= found.target_cost[1]
+    top, bottom = found.compared
+    for name, (low, high) in found.differences.items():
+        signed = getattr(a.groups[top], name) - getattr(a.groups[bottom], name)
+        assert low - 1e-9 <= signed <= high + 1e-9
+
+
+def test_the_seed_decides_and_row_order_does_not():
+    data = rows(300, 3, weights="noise")
+    order = np.random.default_rng(5).permutation(900)
+    shuffled = {name: column[order] for name, column in data.items()}
+    first = intervals(tally_of(data), replicates=300)
+    again = intervals(tally_of(data), replicates=300)
+    other_order = intervals(tally_of(shuffled), replicates=300)
+    other_seed = intervals(tally_of(data), replicates=300, seed=1)
+    assert first == again
+    for name, pair in first.groups[1].items():
+        assert other_order.groups[1][name] == pytest.approx(pair, abs=1e-9)
+    assert other_seed.groups[1]["generalized_fpr"] != first.groups[1]["generalized_fpr"]
+
+
+def test_four_times_the_data_halve_the_width():
+    one = tally_of(rows(400))
+    four = one + one + one + one
+    wide, narrow = intervals(one, "fpr", replicates=4000), intervals(four, "fpr", replicates=4000)
+    for name in NAMES - GAPS - {"calibration_gap_bound"}:
+        ratio = np.diff(wide.groups[0][name])[0] / np.diff(narrow.groups[0][name])[0]
+        assert ratio == pytest.approx(2, rel=0.12), name
+    ratio = np.diff(wide.differences["cost"])[0] / np.diff(narrow.differences["cost"])[0]
+    assert ratio == pytest.approx(2, rel=0.1)
+
+
+def test_weights_count_by_their_variation_not_their_unit():
+    data = rows(400, weights="noise")
+    tenfold = {**data, "weight": 10 * data["weight"]}
+    first, scaled = intervals(tally_of(data)), intervals(tally_of(tenfold))
+    plain = intervals(tally_of({k: v for k, v in data.items() if k != "weight"}))
+    for name in ("base_rate", "generalized_fpr", "calibration_gap"):
+        assert scaled.groups[0][name] == pytest.approx(first.groups[0][name], abs=1e-9)
+    for name in ("base_rate", "generalized_fpr"):
+        ratio = np.diff(first.groups[0][name])[0] / np.diff(plain.groups[0][name])[0]
+        # E[w^2] / E[w]^2 = 2.21 / 1.21 for these weights, so about 1.35 times as wide.
+        assert ratio == pytest.approx(1.35, rel=0.15), name
+
+
+@pytest.mark.parametrize("cost", ["fpr", "plain:1,2", "weighted:1,3"])
+def test_closed_forms_agree_with_replicates(cost):
+    drawn = intervals(compas(), cost, replicates=8000)
+    closed = intervals(compas(), cost, replicates=0)
+    for group, pairs in closed.groups.items():
+        assert set(pairs) == NAMES - GAPS
+        for name, (low, high) in pairs.items():
+            other = drawn.groups[group][name]
+            assert other == pytest.approx((low, high), abs=0.06 * (high - low)), name
+    assert closed.alpha == {}
+    assert closed.feasible_probability is None
+    assert closed.method == "analytic"
+    assert closed.direction_probability == pytest.approx(drawn.direction_probability, abs=0.02)
+
+
+# Groups, directions, alpha
+
+
+def test_identical_groups_have_no_direction():
+    data = rows(200, 1)
+    twice = {name: np.concatenate([column, column]) for name, column in data.items()}
+    twice["group"] = np.repeat(["a", "b"], 200)
+    for replicates in (0, 2000):
+        found = intervals(ic.tally(twice), replicates=replicates)
+        assert found.direction_probability == pytest.approx(0.5, abs=0.05)
+        assert not found.direction_established
+        assert found.differences["cost"][0] < 0 < found.differences["cost"][1]
+        assert found.disparities["cost"][0] == 0
+        assert found.compared == ("a", "b")
+
+
+def test_compas_is_established_and_infeasible():
+    found = intervals(compas(), "fpr")
+    assert found.direction_established
+    assert found.direction_probability == 1
+    assert found.alpha["African-American"] == (0, 0)
+    low, high = found.alpha["Caucasian"]
+    assert 1 < low < 2.6006 < high
+    assert intervals(compas(), "fpr", tolerance=0.07).feasible_probability > 0.9
+
+
+@pytest.mark.parametrize(("n", "established"), [(150, False), (4000, True)])
+def test_alpha_may_be_0_exactly_when_no_difference_is_established(n, established):
+    found = intervals(tally_of(rows(n, seed=4)), replicates=400)
+    assert (found.differences["cost"][0] > 0) == established
+    assert (found.alpha[found.compared[1]][0] > 0) == established
+    assert found.direction_established == established
+
+
+def test_alpha_is_infinite_where_the_scores_say_nothing():
+    rng = np.random.default_rng(0)
+    score, label = np.full(400, 0.5), np.arange(400) % 2
+    score[200:] = rng.random(200)
+    found = intervals(ic.tally({"score": score, "label": label, "group": np.arange(400) // 200}))
+    # The trivial cost of group 0 is its cost in the mean, so half the replicates have no room.
+    assert found.alpha[0][1] == math.inf
+
+
+def test_many_equal_groups_do_not_look_different():
+    rng = np.random.default_rng(3)
+    missed = 0
+    for _ in range(12):
+        score = rng.random(10 * 100)
+        label = (rng.random(1000) < score).astype(int)
+        tally = ic.tally({"score": score, "label": label, "group": np.arange(1000) % 10})
+        missed += intervals(tally, replicates=200).disparities["generalized_fnr"][0] > 0
+    # Percentiles of the largest difference would miss every time.
+    assert missed <= 2
+
+
+def test_a_cost_per_group_has_no_meaning_for_everybody():
+    cost = ic.Cost(fp={"African-American": 1, "Caucasian": 2}, fn=0)
+    found, a = intervals(compas(), cost), ic.audit(compas(), cost, confidence=None)
+    assert set(found.overall) == NAMES - {"cost", "trivial_cost"}
+    for group, pairs in found.groups.items():
+        assert pairs["cost"][0] < a.groups[group].cost < pairs["cost"][1]
+
+
+def test_expected_tallies_have_fractional_counts():
+    rule = ic.withhold(compas(), cost="fpr", tolerance=0.07)
+    found = intervals(rule.expected(compas()), "fpr")
+    assert found.groups["Caucasian"]["generalized_fpr"][0] > 0.36
+
+
+# Edges
+
+
+def test_tiny_groups():
+    data = {
+        "score": [0.2, 0.9, 0.3, 0.7, 0.6, 0.1],
+        "label": [0, 1, 0, 1, 1, 0],
+        "group": list("aabbbb"),
+    }
+    found = intervals(ic.tally(data))
+    assert found.groups["a"]["generalized_fpr"] == (0, 1)
+    assert found.groups["a"]["fpr"] == pytest.approx(wilson(0.0, 1, 1.959964))
+    # The one positive of group a never varies, so the replicates alone would be sure.
+    assert found.direction_probability is None
+    assert found.feasible_probability is None
+    assert not found.direction_established
+    assert found.alpha == {"a": (0, math.inf), "b": (0, math.inf)}
+    assert intervals(ic.tally(data), replicates=0).direction_probability is None
+
+
+def test_perfect_scores():
+    y = np.arange(80) % 2
+    data = {"score": y.astype(float), "label": y, "group": np.arange(80) // 40}
+    found = intervals(ic.tally(data))
+    # Forty rows without an error do not prove that there are none.
+    assert found.groups[0]["generalized_fnr"] == pytest.approx(wilson(0.0, 20, 1.959964))
+    assert found.groups[0]["cost"] == found.groups[0]["generalized_fnr"]
+    assert found.direction_probability == 0.5
+    assert found.feasible_probability == 1
+    assert found.alpha[0] == (0, 0)
+
+
+def test_constant_scores():
+    data = {"score": np.full(80, 0.5), "label": np.arange(80) % 2, "group": np.arange(80) // 40}
+    found = intervals(ic.tally(data))
+    assert found.groups[0]["generalized_fnr"] == (0.5, 0.5)
+    assert found.groups[0]["calibration_gap_bound"][1] > 0.1
+    assert found.groups[0]["calibration_gap"][1] > 0.1
+
+
+# The formulas
+
+
+def test_wilson_and_newcombe_published_examples():
+    # Newcombe, Statistics in Medicine 17 (1998): 56/70 and 48/80, method 10.
+    z = 1.959964
+    a, b = wilson(0.8, 70, z), wilson(0.6, 80, z)
+    assert difference(0.8, a, 0.6, b) == pytest.approx((0.0524, 0.3339), abs=5e-5)
+    assert wilson(0.0, 10, z)[0] == 0
+    assert wilson(1.0, 10, z)[1] == 1
+
+
+def test_fold_and_percentiles():
+    assert fold((-0.1, 0.3)) == (0, 0.3)
+    assert fold((-0.3, -0.1)) == (0.1, 0.3)
+    values = np.array([3.0, np.inf, 1.0, 2.0, 0.0])
+    assert percentiles(values, 0.2) == (0, np.inf)
+    assert percentiles(values, 0.34) == (1, 3)
+
+
+def test_accelerated_is_percentiles_without_skew_and_leans_with_it():
+    values = np.linspace(-1, 1, 1999)
+    assert accelerated(values, 0.0, 0.0, 1.96) == pytest.approx(
+        percentiles(values, 0.025), abs=2e-3
+    )
+    low, high = accelerated(values, 0.0, 0.6, 1.96)
+    assert high > 0.95
+    assert low > -0.95
+
+
+@pytest.mark.parametrize("truth", [0.0, 1.0, 5.0])
+def test_size_intervals_hold_the_size(truth):
+    rng = np.random.default_rng(8)
+    noise = rng.standard_normal((500, 10))
+    held = []
+    for _ in range(150):
+        found = np.full(10, truth / 10) * 3 + rng.standard_normal(10)
+        low, high = size_interval(found, noise, lambda v: np.abs(v).sum(axis=-1), 0.025)
+        held.append(low <= 3 * truth <= high)
+    # 0.95 less three standard errors; percentiles hold a true 0 never.
+    assert np.mean(held) > 0.9
+
+
+def test_less_than_chance_means_fitted_scores():
+    noise = np.random.default_rng(0).standard_normal((500, 10))
+    low, high = size_interval(np.zeros(10), noise, lambda v: np.abs(v).sum(axis=-1), 0.025)
+    assert low == 0
+    assert high == pytest.approx(8 + 2 * 0.6 * math.sqrt(10), rel=0.1)
+
+
+def test_coverage_of_small_groups():
+    rng = np.random.default_rng(12)
+    shapes = ((0.6, 1.2), (0.7, 0.9))
+    mu = [a / (a + b) for a, b in shapes]
+    squares = [a * (a + 1) / ((a + b) * (a + b + 1)) for a, b in shapes]
+    truth = [(m - s) / (1 - m) for m, s in zip(mu, squares, strict=True)]
+    held = []
+    for seed in range(80):
+        score = np.concatenate([rng.beta(*shape, 60) for shape in shapes])
+        label = (rng.random(120) < score).astype(int)
+        tally = ic.tally({"score": score, "label": label, "group": np.repeat([0, 1], 60)})
+        found = intervals(tally, "fpr", replicates=200, seed=seed)
+        held += [
+            found.groups[g]["cost"][0] <= truth[g] <= found.groups[g]["cost"][1] for g in (0, 1)
+        ]
+    assert 0.9 < np.mean(held) < 0.995
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (
+            {"confidence": 95},
+            "confidence: must be a number strictly between 0 and 1\n"
+            "  got:  95\n  next: use confidence=0.95",
+        ),
+        ({"confidence": "high"}, "got:  'high'"),
+        (
+            {"replicates": 50},
+            "replicates: must be 0, or a whole number from 200 to 100000 for confidence=0.95\n"
+            "  got:  50\n  next: use replicates=2000, or 0 for closed forms only",
+        ),
+        ({"replicates": 500, "confidence": 0.999}, "from 10000 to 100000"),
+        ({"confidence": 0.99999}, "use a lower confidence, or replicates=0"),
+        ({"replicates": True}, "got:  True"),
+        ({"replicates": 300.0}, "got:  300.0"),
+        (
+            {"seed": -1},
+            "seed: must be a whole number that is at least 0\n  got:  -1\n  next: use seed=0",
+        ),
+        ({"seed": None}, "got:  None"),
+        ({"tolerance": -1}, "tolerance: must be a number that is at least 0"),
+        ({"threshold": 0.50001}, "threshold: must be an edge of the tally"),
+    ],
+)
+def test_bad_arguments(options, text):
+    with pytest.raises(ic.UsageError) as error:
+        intervals(compas(), **options)
+    assert text in str(error.value)
+
+
+def test_a_group_without_positives():
+    data = {"score": [0.1, 0.2, 0.3, 0.4], "label": [0, 0, 0, 1], "group": list("aabb")}
+    with pytest.raises(ic.DataError, match="group 'a': must have positives"):
+        intervals(ic.tally(data))
