@@ -15,11 +15,10 @@ from isocost.measure.feasibility import (
     Feasibility,
     check_tolerance,
     feasibility,
-    round_down,
     round_up,
 )
 from isocost.measure.rates import require_both_labels
-from isocost.repair.common import summary_of
+from isocost.repair.common import check_word, not_feasible, summary_of
 from isocost.repair.remedy import Candidate, candidates, repaired
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import Tally
@@ -114,12 +113,12 @@ def coarsen(
     >>> round(ic.audit(rule.expected(compas()), cost="fnr").disparity.difference, 9)
     0.08
     """
-    _check_choice(infeasible)
+    check_word("infeasible", infeasible, ("raise", "closest"))
     cost, tolerance = as_cost(cost), check_tolerance(tolerance)
     edges = _check_thresholds(tally, thresholds)
     asked = feasibility(tally, cost, tolerance)
     if not asked.feasible and infeasible == "raise":
-        raise InfeasibleError(_not_feasible(asked), asked)
+        raise InfeasibleError(not_feasible(asked), asked)
     goal = asked.target_cost - max(tolerance, asked.smallest_tolerance)
     found = candidates(tally, cost, edges, below=goal - SLACK)
     blocked = [] if allow_decision_changes else [f for f in found if f.limit < goal - SLACK]
@@ -167,13 +166,6 @@ def decision_limit(
     return {found.group: found.limit for found in candidates(tally, as_cost(cost), edges)}
 
 
-def _check_choice(infeasible: str) -> None:
-    if infeasible not in ("raise", "closest"):
-        raise UsageError(
-            Problem("infeasible", 'must be "raise" or "closest"', repr(infeasible), 'use "raise"')
-        )
-
-
 def _check_thresholds(tally: Tally, thresholds: Iterable[float] | float) -> tuple[float, ...]:
     """Thresholds in order, each once, each an edge of the tally."""
     given = thresholds if isinstance(thresholds, Iterable) else (thresholds,)
@@ -181,20 +173,6 @@ def _check_thresholds(tally: Tally, thresholds: Iterable[float] | float) -> tupl
     for threshold in checked:
         tally.grid.first_bin(threshold, "thresholds")
     return tuple(checked)
-
-
-def _not_feasible(asked: Feasibility) -> Problem:
-    names = names_of(asked.costs)
-    short = ", ".join(names[group] for group in asked.unreachable)
-    goal = asked.target_cost - asked.tolerance
-    return Problem(
-        "equal cost with calibration",
-        f"is possible only if every group can be raised to {goal:.4f}",
-        f"{short} cannot. {str(asked).splitlines()[0]}",
-        f"accept tolerance={round_up(asked.smallest_tolerance)} or more; or improve the scores of "
-        f"{names[asked.target_group]} until they cost at most {round_down(asked.required_cost)}; "
-        'or pass infeasible="closest"',
-    )
 
 
 def _refused(
@@ -209,8 +187,9 @@ def _refused(
         f"at {_listed(thresholds)} must stay as they are while costs are raised to "
         f"{asked.target_cost - asked.tolerance:.4f}",
         limits,
-        f"accept tolerance={round_up(enough)} or more; or pass allow_decision_changes=True to let "
-        'pools cross a threshold; or pass infeasible="closest" to go as far as this',
+        f"accept tolerance={round_up(enough)} or more; or pass allow_decision_changes=True "
+        "(--allow-decision-changes) to let pools cross a threshold; or "
+        'pass infeasible="closest" to go as far as this',
     )
 
 

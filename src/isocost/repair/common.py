@@ -1,14 +1,17 @@
-"""What every repair says about where it comes from."""
+"""What the repairs share: where a rule comes from, why a goal is out of reach."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from isocost.groups import to_json
+from isocost.errors import Problem, UsageError
+from isocost.groups import names_of, to_json
+from isocost.measure.feasibility import Feasibility, round_down, round_up
 from isocost.measure.rates import base_rate
 from isocost.tallies import Tally
 
-__all__ = ["summary_of"]
+__all__ = ["check_word", "not_feasible", "summary_of"]
 
 
 def summary_of(tally: Tally) -> dict[str, Any]:
@@ -26,3 +29,29 @@ def summary_of(tally: Tally) -> dict[str, Any]:
             for place, group in enumerate(tally.groups)
         ],
     }
+
+
+def check_word(name: str, value: object, words: Sequence[str]) -> None:
+    """Refuse a value that is not one of these words."""
+    if value not in words:
+        *others, last = (f'"{word}"' for word in words)
+        raise UsageError(
+            Problem(
+                name, f"must be {', '.join(others)} or {last}", repr(value), f'use "{words[0]}"'
+            )
+        )
+
+
+def not_feasible(asked: Feasibility) -> Problem:
+    """Why equal cost cannot be had, and what would make it possible."""
+    names = names_of(asked.costs)
+    short = ", ".join(names[group] for group in asked.unreachable)
+    goal = asked.target_cost - asked.tolerance
+    return Problem(
+        "equal cost with calibration",
+        f"is possible only if every group can be raised to {goal:.4f}",
+        f"{short} cannot. {str(asked).splitlines()[0]}",
+        f"accept tolerance={round_up(asked.smallest_tolerance)} or more; or improve the scores of "
+        f"{names[asked.target_group]} until they cost at most {round_down(asked.required_cost)}; "
+        'or pass infeasible="closest"',
+    )

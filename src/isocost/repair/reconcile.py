@@ -15,10 +15,10 @@ from isocost.errors import InfeasibleError, InfeasibleWarning, Problem
 from isocost.groups import names_of
 from isocost.measure.feasibility import round_up
 from isocost.measure.rates import base_rate, require_both_labels, require_two_groups
-from isocost.repair.common import summary_of
+from isocost.repair.common import check_word, summary_of
 from isocost.repair.levels import FEWEST, score_levels
 from isocost.repair.program import Choices, make_choices
-from isocost.repair.request import Request, check_request, check_word
+from isocost.repair.request import Request, check_request
 from isocost.repair.solver import Plan, least_excess, solve, unsolved
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule

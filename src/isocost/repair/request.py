@@ -12,8 +12,9 @@ from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
 from isocost.grid import check_threshold
 from isocost.measure.feasibility import check_tolerance
+from isocost.repair.common import check_word
 
-__all__ = ["HARD", "KEEPS", "RATES", "Request", "check_request", "check_word"]
+__all__ = ["HARD", "KEEPS", "RATES", "Request", "check_request"]
 
 HARD = ("fpr", "fnr", "selection_rate")
 RATES = (*HARD, "generalized_fpr", "generalized_fnr", "cost")
@@ -75,17 +76,6 @@ def check_request(
         keep=keep,
         levels=_check_levels(levels),
     )
-
-
-def check_word(name: str, value: object, words: Sequence[str]) -> None:
-    """Refuse a value that is not one of these words."""
-    if value not in words:
-        *others, last = (f'"{word}"' for word in words)
-        raise UsageError(
-            Problem(
-                name, f"must be {', '.join(others)} or {last}", repr(value), f'use "{words[0]}"'
-            )
-        )
 
 
 def _check_equal(equal: Any) -> tuple[str, ...]:

@@ -6,17 +6,16 @@ import warnings
 from typing import Literal
 
 from isocost.costs import CostLike, as_cost
-from isocost.errors import InfeasibleError, InfeasibleWarning, Problem, UsageError
+from isocost.errors import InfeasibleError, InfeasibleWarning
 from isocost.groups import names_of
 from isocost.measure.feasibility import (
     Feasibility,
     check_tolerance,
     feasibility,
-    round_down,
     round_up,
 )
 from isocost.measure.rates import base_rate
-from isocost.repair.common import summary_of
+from isocost.repair.common import check_word, not_feasible, summary_of
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import Tally
@@ -74,16 +73,13 @@ def withhold(
     >>> {group: round(share, 4) for group, share in rule.alpha.items()}
     {'African-American': 0.6043, 'Caucasian': 0.0}
     """
-    if infeasible not in ("raise", "closest"):
-        raise UsageError(
-            Problem("infeasible", 'must be "raise" or "closest"', repr(infeasible), 'use "raise"')
-        )
+    check_word("infeasible", infeasible, ("raise", "closest"))
     cost, tolerance = as_cost(cost), check_tolerance(tolerance)
     asked = feasibility(tally, cost, tolerance)
     found, notes = asked, []
     if not asked.feasible:
         if infeasible == "raise":
-            raise InfeasibleError(_explain(asked), asked)
+            raise InfeasibleError(not_feasible(asked), asked)
         found = feasibility(tally, cost, asked.smallest_tolerance)
         notes.append(_closest_note(asked))
         warnings.warn(notes[0], InfeasibleWarning, stacklevel=2)
@@ -102,20 +98,6 @@ def withhold(
         notes=tuple(notes),
         made_from=summary_of(tally),
         salt=salt,
-    )
-
-
-def _explain(asked: Feasibility) -> Problem:
-    names = names_of(asked.costs)
-    short = ", ".join(names[group] for group in asked.unreachable)
-    goal = asked.target_cost - asked.tolerance
-    return Problem(
-        "equal cost with calibration",
-        f"is possible only if every group can be raised to {goal:.4f}",
-        f"{short} cannot. {str(asked).splitlines()[0]}",
-        f"accept tolerance={round_up(asked.smallest_tolerance)} or more; or improve the scores of "
-        f"{names[asked.target_group]} until they cost at most {round_down(asked.required_cost)}; "
-        'or pass infeasible="closest"',
     )
 
 
