@@ -40,7 +40,8 @@ def markdown(rows: list[tuple[str, ...]]) -> str:
 
 def main() -> None:
     rows: list[tuple[str, ...]] = []
-    for part in (core.in_memory, core.against_peers, core.applying, core.importing):
+    parts = (core.in_memory, core.against_peers, core.applying, core.thinking, core.importing)
+    for part in parts:
         for row in part():
             rows.append(row)
             print("  ".join(row), flush=True)
