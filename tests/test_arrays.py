@@ -184,7 +184,7 @@ def test_all_problems_of_one_data_set_together():
         (
             {"score": ["a", "b", "c", "d"]},
             {},
-            "score: must hold numbers\n  got:  values such as 'a'",
+            "4 not a number (first: 'a' in row 0)",
         ),
         ({"label": ["yes", "no", "yes", "no"]}, {}, "label: must be 0/1 or boolean"),
         ({"label": [-1, 1, 1, -1]}, {}, "2 other than 0 and 1 (first: -1 in row 0)"),
@@ -231,3 +231,75 @@ def test_bad_bins_and_edges():
 def test_not_data_at_all():
     with pytest.raises(ic.UsageError, match="data: must be a dict of arrays, an eager frame"):
         ic.tally(42)
+
+
+def test_all_wrong_names_together():
+    with pytest.raises(ic.UsageError, match="3 problems"):
+        ic.tally(GOOD, score="scores", label="labels", group="groups")
+
+
+def test_problems_of_objects_are_reported_with_the_rest():
+    data = {**GOOD, "score": [0.2, "high", None, 10**400], "label": [0, 1, 7, {}]}
+    with pytest.raises(ic.DataError) as error:
+        ic.tally(data)
+    assert "1 null or NaN (first: in row 2)" in str(error.value)
+    assert "2 not a number (first: 'high' in row 1)" in str(error.value)
+    assert "2 other than 0 and 1" in str(error.value)
+
+
+def test_masked_values_are_null():
+    def masked(values):
+        return np.ma.array(values, mask=[0, 0, 0, 1])
+
+    data = {name: masked(values) for name, values in GOOD.items()}
+    with pytest.raises(ic.DataError, match="3 problems") as error:
+        ic.tally(data)
+    assert str(error.value).count("1 null") == 3
+    with pytest.raises(ic.DataError, match="1 others, such as nan"):
+        ic.generalized_fpr(GOOD["label"], masked(GOOD["score"]))
+
+
+def test_weights_whose_squares_are_no_numbers():
+    for weight in (1e-200, 1e200):
+        with pytest.raises(ic.DataError, match="4 below 1e-100 or above 1e100"):
+            ic.tally({**GOOD, "weight": [weight] * 4}, weight="weight")
+
+
+def test_weights_that_add_up_to_the_count_are_still_weights():
+    data = {"score": [0.5] * 4, "label": [0, 0, 1, 1], "group": ["a"] * 4}
+    tally = ic.tally({**data, "weight": [0.5, 1.5, 0.5, 1.5]}, weight="weight")
+    assert tally.is_weighted
+    assert ic.Tally.from_json(tally.to_json()) == tally
+
+
+def test_whole_numbers_beyond_64_bits_with_a_sign():
+    group = np.array([2**64 - 1, 2**64 - 2, 2**64 - 1, 3], dtype=np.uint64)
+    assert ic.tally({**GOOD, "group": group}).groups == (3, 2**64 - 2, 2**64 - 1)
+
+
+def test_booleans_and_numbers_do_not_mix_in_silence():
+    with pytest.raises(ic.DataError, match="must stay different when compared"):
+        ic.tally({**GOOD, "group": [True, True, 1, 1]})
+    numbers = ic.tally({**GOOD, "group": [1, 1, 2, 2]})
+    with pytest.raises(ic.DataError, match="must stay different when compared"):
+        numbers + ic.tally({**GOOD, "group": [True, True, False, False]})
+    assert (numbers + ic.tally({**GOOD, "group": [1.0, 1.0, 2.0, 2.0]})).groups == (1, 2)
+
+
+@pytest.mark.parametrize("first", [[None, "u"], ["u", None]])
+def test_the_name_for_missing_groups_may_occur(monkeypatch, first):
+    monkeypatch.setattr(arrays, "CHUNK", 1)
+    data = {**GOOD, "group": [*first, "b", "b"]}
+    assert ic.tally(data, missing_group="u").groups == ("b", "u")
+
+
+def test_many_columns_of_many_values():
+    random = np.random.default_rng(0)
+    columns = {f"c{i}": random.integers(0, 2_000, 4_000) for i in range(6)}
+    data = {"score": random.random(4_000), "label": random.integers(0, 2, 4_000), **columns}
+    assert len(ic.tally(data, group=list(columns)).groups) == 4_000
+
+
+def test_nothing_is_left():
+    with pytest.raises(ic.UsageError, match="groups: must leave some"):
+        ic.tally(GOOD).drop(["a", "b"])

@@ -128,3 +128,27 @@ def test_coarse_tallies_still_give_the_ten_bin_gap():
 def test_bad_bins():
     with pytest.raises(ic.UsageError, match="bins: must be at least 1"):
         gap_equal_width(levels([0.5], [1]), 0)
+
+
+def test_the_bound_is_the_distance_of_the_means():
+    assert ic.calibration_gap([0, 1, 1], [0.25, 0.5, 0.5], method="bound") == pytest.approx(0.25)
+
+
+def test_equal_mass_is_the_same_in_any_order_and_for_rows_and_cells():
+    from isocost.experiments import compas, compas_rows
+
+    rows = compas_rows()
+    mine = rows["group"] == "Caucasian"
+    y, h = rows["label"][mine], rows["score"][mine]
+    found = ic.calibration_gap(y, h, method="equal_mass")
+    assert found == pytest.approx(ic.calibration_gap(y[::-1], h[::-1], method="equal_mass"))
+    assert found == pytest.approx(gap_equal_mass(levels_of(compas(), 1)))
+
+
+def test_the_smooth_gap_is_continuous():
+    y = np.tile([0, 1], 50)
+    for shift in (1e-9, 1e-5, 1e-4):
+        apart = np.tile([0.5 - shift, 0.5 + shift], 50)
+        together = apart + 10 * shift
+        gap = ic.calibration_gap(y, apart, method="smooth")
+        assert gap == pytest.approx(ic.calibration_gap(y, together, method="smooth"), abs=2e-3)

@@ -1,16 +1,21 @@
 """The command line as a person or a pipeline uses it: a real process each time."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
 
 import isocost as ic
 from isocost.experiments import compas, compas_rows
+from isocost.rows import Row
 
 ISOCOST = str(Path(sys.executable).with_name("isocost"))
 
@@ -253,3 +258,63 @@ def test_a_reader_that_has_seen_enough(folder):
     command = f"'{ISOCOST}' audit '{folder}/compas.csv' | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert done.stderr == ""
+
+
+def test_debug_keeps_the_exit_code(folder):
+    assert run("audit", "no.csv", "--debug", cwd=folder).returncode == 2
+
+
+def test_a_closed_pipe_does_not_change_the_verdict(folder):
+    command = f"'{ISOCOST}' audit '{folder}/compas.csv' --cost fpr --json {{}} | true"
+    for options, code in (("", 0), ("--fail-above 0.01", 1)):
+        script = f"set -o pipefail; {command.format(options)}; exit ${{PIPESTATUS[0]}}"
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stderr
+
+
+def test_a_gate_that_is_no_number(folder):
+    done = run("audit", "compas.csv", "--fail-above", "nan", cwd=folder)
+    assert done.returncode == 2
+    assert "--fail-above: must be a number that is at least 0" in done.stderr
+
+
+@pytest.mark.parametrize("columns", [[1], None, {"group": 5}, {"score": ["a"]}, {"group": []}])
+def test_a_hostile_rule_file_is_no_defect(folder, tmp_path, columns):
+    rule = ic.withhold(compas(), "fpr", 0.06).to_dict()
+    rule["made_from"]["columns"] = columns
+    (tmp_path / "r.json").write_text(json.dumps(rule))
+    done = run("apply", tmp_path / "r.json", folder / "compas.csv", "-o", tmp_path / "o.csv")
+    assert done.returncode == 0, done.stderr
+
+
+def test_letters_that_the_terminal_cannot_write(tmp_path):
+    (tmp_path / "d.csv").write_text("score,label,group\n0.1,0,é\n0.9,1,é\n0.2,0,b\n0.7,1,b\n")
+    command = [ISOCOST, "audit", "d.csv"]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert done.returncode == 0
+    assert "\\xe9" in done.stdout
+
+
+def test_ctrl_c_is_130_and_leaves_nothing(tmp_path):
+    query = (
+        "COPY (SELECT range AS id, random() AS score, (random() < 0.5)::INT AS label, "
+        f"'g' || (range % 2) AS grp FROM range(20000000)) TO '{tmp_path}/big.parquet'"
+    )
+    duckdb.sql(query)
+    rule = ic.Rule(groups=("g0", "g1"), rows=(Row("g0", 0.0, 1.0, "set", 0.4, 0.5),), method="test")
+    rule.save(tmp_path / "r.json")
+    arguments = ["apply", "r.json", "big.parquet", "--group", "grp", "-o", "out.csv"]
+    job = subprocess.Popen([ISOCOST, *arguments], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    time.sleep(2.5)
+    job.send_signal(signal.SIGINT)
+    _, errors = job.communicate(timeout=60)
+    assert job.returncode == 130, errors
+    assert "interrupted; nothing was written" in errors
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["big.parquet", "r.json"]

@@ -293,3 +293,101 @@ def test_progress_is_reported(folder):
 def test_a_path_cannot_be_applied_in_memory(folder):
     with pytest.raises(ic.UsageError, match="apply_file"):
         RULE.apply(folder / "data.csv")
+
+
+def test_missing_groups_of_another_type(tmp_path):
+    path = tmp_path / "d.parquet"
+    group = pd.array([0, 1, None, 1], dtype="Int64")
+    pd.DataFrame({"score": [0.1] * 4, "label": [0, 1, 0, 1], "group": group}).to_parquet(path)
+    assert ic.tally(path, missing_group="unknown").groups == (0, 1, "unknown")
+    rule = ic.Rule(
+        groups=(0, 1, "unknown"), rows=(Row("unknown", 0.0, 1.0, "set", 0.7, 1.0),), method="test"
+    )
+    ic.apply_file(rule, path, tmp_path / "o.parquet", missing_group="unknown")
+    assert read(tmp_path / "o.parquet")["score"].tolist() == [0.1, 0.1, 0.7, 0.1]
+
+
+def test_nan_groups_are_missing_groups(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "d.parquet"
+    group = pa.array([1.0, float("nan"), None], pa.float64())
+    pq.write_table(pa.table({"score": [0.1] * 3, "group": group}), path)
+    rule = ic.Rule(groups=(1.0, 9.0), rows=(Row(9.0, 0.0, 1.0, "set", 0.5, 1.0),), method="test")
+    ic.apply_file(rule, path, tmp_path / "o.parquet", missing_group=9.0)
+    assert read(tmp_path / "o.parquet")["score"].tolist() == [0.1, 0.5, 0.5]
+
+
+def test_ids_that_are_no_ids(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rule = ic.Rule(groups=("a",), rows=(Row("a", 0.0, 1.0, "set", 0.5, 0.5),), method="test")
+    for kind in (pa.float32(), pa.bool_(), pa.decimal128(38, 2)):
+        table = pa.table(
+            {"score": [0.1], "group": ["a"], "id": pa.array([1], pa.int64()).cast(kind)}
+        )
+        pq.write_table(table, tmp_path / "d.parquet")
+        with pytest.raises(ic.DataError, match=r"id .* must be a whole number or a text"):
+            ic.apply_file(rule, tmp_path / "d.parquet", tmp_path / "o.parquet")
+
+
+def test_ids_beyond_64_bits_in_a_csv(tmp_path):
+    path = tmp_path / "d.csv"
+    ids = [18446744073709551615, 36893488147419103231]
+    path.write_text("id,score,group\n" + "".join(f"{i},0.1,a\n" for i in ids))
+    rule = ic.Rule(groups=("a",), rows=(Row("a", 0.0, 1.0, "set", 0.5, 0.5),), method="test")
+    ic.apply_file(rule, path, tmp_path / "o.csv")
+    wanted = rule.apply(score=[0.1, 0.1], group=["a", "a"], id=ids)
+    assert read(tmp_path / "o.csv")["score"].tolist() == wanted.tolist()
+
+
+def test_a_name_that_looks_like_a_glob(tmp_path):
+    row = "score,label,group\n{},1,a\n"
+    (tmp_path / "q1.csv").write_text(row.format(0.1))
+    (tmp_path / "q[1].csv").write_text(row.format(0.9))
+    assert ic.tally(tmp_path / "q[1].csv").totals.wh.sum() == pytest.approx(0.9)
+    rule = ic.Rule(groups=("a",), rows=(), method="test")
+    with pytest.raises(ic.FileError, match="output: must not be the input"):
+        ic.apply_file(rule, tmp_path / "q[1].csv", tmp_path / "q[1].csv", force=True)
+
+
+def test_a_wrong_word_for_unknown_groups(folder):
+    with pytest.raises(ic.UsageError, match='unknown: must be "error" or "keep"'):
+        ic.apply_file(RULE, folder / "data.csv", folder / "o.csv", group="name", unknown="bogus")
+
+
+def test_the_positive_label_by_the_type_of_the_column(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text("score,group,tf,number\n0.1,a,True,1.0\n0.2,a,False,2.0\n")
+    for label, positive in (("tf", "True"), ("tf", True), ("number", "1"), ("number", 1.0)):
+        tally = ic.tally(path, label=label, positive=positive)
+        assert tally.totals.wh.tolist() == [[0.2, 0.1]]
+    with pytest.raises(ic.DataError, match="must hold the positive label 'x'"):
+        ic.tally(path, label="number", positive="x")
+
+
+def test_text_scores_in_parquet(tmp_path):
+    pd.DataFrame({"score": ["0.5", "1.5"], "label": [0, 1], "group": ["a", "b"]}).to_parquet(
+        tmp_path / "d.parquet"
+    )
+    with pytest.raises(ic.DataError, match=r"1 outside \[0, 1\] \(first: '1.5'\)"):
+        ic.tally(tmp_path / "d.parquet")
+
+
+def test_a_failed_write_names_the_output(folder, monkeypatch):
+    from isocost.engines.source import Source
+
+    run = Source.run
+
+    def full(self, query, progress=None):
+        if query.startswith("COPY"):
+            raise self._explained(OSError("IO Error: could not write: No space left on device"))
+        return run(self, query, progress)
+
+    monkeypatch.setattr(Source, "run", full)
+    with pytest.raises(ic.FileError, match="output: must be written whole, and could not be") as e:
+        ic.apply_file(RULE, folder / "data.csv", folder / "o.csv", group="name")
+    assert "No space left" in str(e.value)
+    assert not (folder / "o.csv").exists()

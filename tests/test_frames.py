@@ -114,5 +114,38 @@ def test_a_lazy_frame_says_what_to_do():
 
 
 def test_text_scores_are_refused():
-    with pytest.raises(ic.DataError, match="score: must hold numbers"):
+    with pytest.raises(ic.DataError, match="1 not a number"):
         ic.tally(pl.DataFrame({"score": ["high"], "label": [1], "group": ["a"]}))
+
+
+def test_labels_with_nulls_and_a_positive_name():
+    for dtype in ("string", "string[pyarrow]", object):
+        label = pd.Series(["n", "y", pd.NA, "y"], dtype=dtype)
+        frame = pd.DataFrame({"score": [0.1] * 4, "label": label, "group": list("aabb")})
+        with pytest.raises(ic.DataError, match="1 null or NaN"):
+            ic.tally(frame, positive="y")
+
+
+def test_dictionaries_with_values_that_no_row_has():
+    codes = pa.array([0, 1, 0, 1, None], pa.int32())
+    column = pa.DictionaryArray.from_arrays(codes, pa.array(["x", "y", "Martian"]))
+    table = pa.table({"score": [0.1] * 5, "label": [0, 0, 1, 1, 1], "name": column})
+    assert ic.tally(table, group="name", missing_group="?").groups == ("?", "x", "y")
+    rule = ic.Rule(groups=("x", "y"), rows=(Row("x", 0.0, 1.0, "set", 0.5, 1.0),), method="test")
+    out = rule.apply(table.slice(0, 4), group="name")["score"].to_pylist()
+    assert out == [0.5, 0.1, 0.5, 0.1]
+
+
+def test_groups_that_are_all_null_or_null_and_nan():
+    table = pa.table({"score": [0.1, 0.2], "label": [0, 1], "group": pa.nulls(2)})
+    assert ic.tally(table, missing_group="?").groups == ("?",)
+    frame = pl.DataFrame(
+        {"score": [0.1] * 3, "label": [0, 1, 1], "group": [1.0, None, float("nan")]}
+    )
+    assert ic.tally(frame, missing_group=-1.0).groups == (-1.0, 1.0)
+
+
+def test_columns_with_the_same_name():
+    frame = pd.DataFrame([[0.1, 0, "a", "b"]], columns=["score", "label", "group", "group"])
+    with pytest.raises(ic.UsageError, match="data: must have columns with different names"):
+        ic.tally(frame)

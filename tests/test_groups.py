@@ -44,3 +44,16 @@ def test_json_round_trip(group):
     back = from_json(to_json(group))
     assert back == group
     assert type(back) is type(group)
+
+
+def test_names_can_do_nothing_to_a_terminal():
+    assert group_names(["\x1b[31mred", "a\nb", "\u202eabc"]) == [
+        "\\x1b[31mred",
+        "a\\nb",
+        "\\u202eabc",
+    ]
+
+
+def test_half_a_surrogate_pair_is_no_group():
+    with pytest.raises(ic.DataError, match="values must be text"):
+        as_group("\ud800")

@@ -103,3 +103,11 @@ def test_one_group_is_not_enough():
     for ask in (ic.audit, ic.withhold, ic.feasibility):
         with pytest.raises(ic.DataError, match="group: must have at least two values"):
             ask(ic.tally({"score": [0.1, 0.9], "label": [0, 1], "group": ["a", "a"]}))
+
+
+def test_a_wrong_group_column_does_not_flood_the_screen():
+    data = {"score": [0.5] * 200, "label": [0, 1] * 100, "group": list(range(200))}
+    with pytest.raises(ic.DataError) as error:
+        ic.audit(ic.tally(data))
+    assert "195 more groups without positives or negatives" in str(error.value)
+    assert len(str(error.value).splitlines()) < 30

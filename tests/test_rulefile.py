@@ -58,6 +58,7 @@ def row(**change):
         (lambda c: c["coin"].update(scheme="crc32"), "rule coin"),
         (lambda c: c["coin"].update(salt=1), "rule salt"),
         (lambda c: c["coin"].update(salt="x" * 2000), "rule salt"),
+        (lambda c: c["coin"].update(salt="\ud800"), "rule salt"),
         (lambda c: c.update(rows=[[]]), "rule row: must have the fields"),
         (row(group="nobody"), "must be of a group the rule names"),
         (row(lo=0.5, hi=0.5), "rule interval: must have 0 <= lo < hi <= 1"),
@@ -87,7 +88,20 @@ def test_hostile_content(change, message):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "null", "[]", '"rule"', "[" * 100_000, '{"a": NaN}', '{"a": 1, "a": 2}', "9" * 5000],
+    [
+        "",
+        "{",
+        "null",
+        "[]",
+        '"rule"',
+        "[" * 100_000,
+        '{"a": NaN}',
+        '{"a": 1, "a": 2}',
+        "9" * 5000,
+        '{"a": 1e999}',
+        None,
+        5,
+    ],
 )
 def test_hostile_text(text):
     with pytest.raises(ic.RuleError):
@@ -126,3 +140,11 @@ def test_missing_and_binary_files(tmp_path):
     (tmp_path / "b.json").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ic.FileError, match="must be UTF-8 text"):
         ic.Rule.load(tmp_path / "b.json")
+
+
+def test_a_rule_for_many_groups_is_checked_in_no_time():
+    groups = tuple(range(20_000))
+    rows = tuple(Row(group, 0.0, 1.0, "set", 0.5, 0.5) for group in groups)
+    rule = ic.Rule(groups=groups, rows=rows, method="test")
+    # Looking through all rows for each group would take minutes.
+    assert ic.Rule.from_json(rule.to_json()) == rule

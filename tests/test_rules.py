@@ -22,7 +22,7 @@ def simulated(data, rule):
         left = 1.0
         for row in rule.rows:
             inside = row.lo <= h and (h < row.hi or row.hi == 1.0)
-            if row.group == g and inside and row.probability > 0:
+            if row.group == g and inside and row.probability > 1e-12:
                 value = 1.0 - h if row.value is None else row.value
                 for key, item in zip(out, (value, y, g, w * row.probability), strict=True):
                     out[key].append(item)

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 import isocost as ic
@@ -45,8 +45,9 @@ def test_the_target_is_met_exactly_or_the_nearest_thing_is_said(data, cost, tole
 @given(data=populations(groups=(2, 3)), cost=COSTS)
 def test_the_gap_shrinks_at_least_by_what_is_kept(data, cost):
     tally = counted(data)
-    assume(ic.feasibility(tally, cost).feasible)
-    rule = ic.withhold(tally, cost)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ic.InfeasibleWarning)
+        rule = ic.withhold(tally, cost, infeasible="closest")
     after = rule.expected(tally)
     for place, group in enumerate(tally.groups):
         before_gap = gap_equal_width(levels_of(tally, place))
@@ -176,3 +177,23 @@ def test_apply_agrees_with_expected_on_people():
     for group in tally.groups:
         noise = 4 * 0.5 / np.sqrt(tally.totals.n.min())
         assert abs(expected.groups[group].cost - applied.groups[group].cost) < noise
+
+
+def test_closest_does_not_speak_of_groups_it_leaves_alone():
+    data = {
+        "score": [0.95, 0.05] * 2 + [0.6, 0.5] * 2,
+        "label": [0, 1] * 4,
+        "group": ["A"] * 4 + ["B"] * 4,
+    }
+    verdict = ic.feasibility(ic.tally(data), "fpr")
+    assert "withholding cannot raise the cost of B above the 0.6000 that it has" in str(verdict)
+    with pytest.warns(ic.InfeasibleWarning) as caught:
+        rule = ic.withhold(ic.tally(data), "fpr", infeasible="closest")
+    assert rule.rows == ()
+    assert "becomes the group's base rate" not in str(caught[0].message)
+
+
+def test_the_unit_of_cost_does_not_matter():
+    small, one = (ic.feasibility(compas(), ic.Cost(fp=unit, fn=0)) for unit in (1e-13, 1.0))
+    assert small.alpha == pytest.approx(one.alpha)
+    assert small.feasible == one.feasible

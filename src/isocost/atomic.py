@@ -33,7 +33,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        temporary.chmod(0o666 & ~_umask())
+        temporary.chmod(target.stat().st_mode if target.exists() else 0o666 & ~_umask())
         temporary.replace(target)
     except BaseException as error:
         temporary.unlink(missing_ok=True)

@@ -95,7 +95,12 @@ class Cells:
         """The same cells with group i called codes[i]."""
         return replace(self, group=codes[self.group])
 
-    def take(self, keep: npt.NDArray[np.bool_]) -> Cells:
+    def of_group(self, group: int) -> slice:
+        """Where the cells of a group are; they stand together."""
+        first, last = np.searchsorted(self.group, [group, group + 1])
+        return slice(int(first), int(last))
+
+    def take(self, keep: npt.NDArray[np.bool_] | Ints | slice) -> Cells:
         """Only the cells to keep."""
         return Cells(*(getattr(self, field.name)[keep] for field in fields(self)))
 

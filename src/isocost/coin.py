@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from isocost.errors import DataError, Problem
+from isocost.errors import DataError, Problem, UsageError
 from isocost.md5 import first_64_bits
 
 __all__ = ["BITS", "SCHEME", "bound", "bounds", "coins", "hex_bound", "seeded_coins"]
@@ -64,6 +64,9 @@ def seeded_coins(rows: int, seed: int) -> Coins:
 
     A person's coin then depends on the row the person stands in: shuffle the rows and it changes.
     """
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        rule = "must be a whole number that is at least 0"
+        raise UsageError(Problem("seed", rule, repr(seed), "use seed=0"))
     generator = np.random.default_rng(seed)
     return generator.integers(0, 2**BITS, size=rows, dtype=np.uint64)
 
@@ -94,6 +97,8 @@ def coins(ids: npt.ArrayLike | Sequence[Any], salt: str) -> Coins:
 
 
 def _as_array(ids: Any) -> npt.NDArray[Any]:
+    if isinstance(ids, np.ma.MaskedArray) and np.ma.getmaskarray(ids).any():
+        raise _bad_ids(f"{int(np.ma.getmaskarray(ids).sum())} masked values", null=True)
     array = ids if isinstance(ids, np.ndarray) else np.asarray(ids, dtype=_kind_of(ids))
     if array.dtype.kind in "iuU":
         return array
@@ -216,7 +221,10 @@ def _throw_slowly(values: Iterable[Any], prefix: bytes) -> Coins:
         >> shift
         for v in values
     )
-    return np.fromiter(found, dtype=np.uint64)
+    try:
+        return np.fromiter(found, dtype=np.uint64)
+    except UnicodeEncodeError as error:
+        raise _bad_ids("a text that UTF-8 cannot write") from error
 
 
 def _coin(first: Coins) -> Coins:

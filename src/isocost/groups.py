@@ -18,6 +18,7 @@ __all__ = [
     "as_group",
     "from_json",
     "group_names",
+    "is_writable",
     "names_of",
     "sort_groups",
     "to_json",
@@ -50,9 +51,20 @@ def as_group(value: Any) -> Group:
         value = item() if callable(item) else value
     if type(value) not in _RANK and isinstance(value, str):
         value = str(value)
+    if isinstance(value, str) and not is_writable(value):
+        raise _bad_group(value)
     if type(value) not in _RANK or (isinstance(value, float) and not math.isfinite(value)):
         raise _bad_group(value)
     return value  # type: ignore[no-any-return]
+
+
+def is_writable(text: str) -> bool:
+    """Whether UTF-8 can write a text; half a surrogate pair it cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _bad_group(value: Any) -> DataError:
@@ -101,10 +113,16 @@ def group_names(groups: Sequence[Group]) -> list[str]:
     >>> group_names([1, "1"])
     ['1', "'1'"]
     """
-    plain = [", ".join(map(str, g)) if isinstance(g, tuple) else str(g) for g in groups]
+    parts = [g if isinstance(g, tuple) else (g,) for g in groups]
+    plain = [", ".join(_visible(str(part)) for part in group) for group in parts]
     if len(set(plain)) == len(plain):
         return plain
-    return [", ".join(map(repr, g)) if isinstance(g, tuple) else repr(g) for g in groups]
+    return [", ".join(map(repr, group)) for group in parts]
+
+
+def _visible(text: str) -> str:
+    """A text that can do nothing to a terminal: what cannot be printed is spelled out."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def names_of(groups: Iterable[Group]) -> dict[Group, str]:

@@ -52,23 +52,25 @@ class Segment:
         return any(0.0 < row.probability < 1.0 for row in self.rows)
 
 
-def segments_of(rows: Iterable[Row], group: Group) -> list[Segment]:
-    """The intervals of one group, from low to high."""
-    found: dict[tuple[float, float], list[Row]] = {}
+def segments_of(rows: Iterable[Row]) -> dict[Group, list[Segment]]:
+    """The intervals of each group that has rows, from low to high."""
+    found: dict[Group, dict[tuple[float, float], list[Row]]] = {}
     for row in rows:
-        if row.group == group:
-            found.setdefault((row.lo, row.hi), []).append(row)
-    return [Segment(lo, hi, tuple(parts)) for (lo, hi), parts in sorted(found.items())]
+        found.setdefault(row.group, {}).setdefault((row.lo, row.hi), []).append(row)
+    return {
+        group: [Segment(lo, hi, tuple(parts)) for (lo, hi), parts in sorted(intervals.items())]
+        for group, intervals in found.items()
+    }
 
 
 def check_rows(groups: Sequence[Group], rows: Sequence[Row]) -> None:
     """Check all that the rows promise: types, ranges, intervals, probabilities."""
     if not groups or len(set(groups)) != len(groups):
         raise bad_rule("rule groups", "must be named, each once", short(list(groups)))
+    known = set(groups)
     for row in rows:
-        _check_row(row, groups)
-    for group in groups:
-        segments = segments_of(rows, group)
+        _check_row(row, known)
+    for group, segments in segments_of(rows).items():
         for low, high in pairwise(segments):
             if high.lo < low.hi:
                 raise bad_rule(
@@ -86,7 +88,7 @@ def check_rows(groups: Sequence[Group], rows: Sequence[Row]) -> None:
                 )
 
 
-def _check_row(row: Row, groups: Sequence[Group]) -> None:
+def _check_row(row: Row, groups: set[Group]) -> None:
     if row.group not in groups:
         raise bad_rule("rule row", "must be of a group the rule names", short(row.group))
     if not (_in_unit(row.lo) and _in_unit(row.hi) and row.lo < row.hi):

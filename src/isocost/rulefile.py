@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from isocost.coin import SCHEME
 from isocost.costs import Cost
 from isocost.errors import IsocostError, RuleError
-from isocost.groups import from_json
+from isocost.groups import from_json, is_writable
 from isocost.rows import Row, bad_rule, short
 
 __all__ = ["FORMAT", "VERSION", "check_texts", "read_fields"]
@@ -35,10 +36,12 @@ _ROW_FIELDS = {"group", "lo", "hi", "action", "value", "probability"}
 def read_fields(text: str) -> dict[str, Any]:
     """The arguments of a Rule from its JSON text; whatever is wrong is a :class:`RuleError`."""
     try:
-        content = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_unique)
+        content = json.loads(
+            text, parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_unique
+        )
     except RuleError:
         raise
-    except (ValueError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise bad_rule("rule file", "must be JSON text", str(error)) from error
     _check_fields(content)
     try:
@@ -103,7 +106,7 @@ def _parse_row(row: Any) -> Row:
 
 def check_texts(salt: Any, notes: Any) -> None:
     """Check the parts of a rule that are texts."""
-    if not isinstance(salt, str) or len(salt) > 1000:
+    if not isinstance(salt, str) or len(salt) > 1000 or not is_writable(salt):
         raise bad_rule("rule salt", "must be a text of at most 1000 characters", short(salt))
     if not all(isinstance(note, str) for note in notes):
         raise bad_rule("rule notes", "must be texts", short(list(notes)))
@@ -111,6 +114,11 @@ def check_texts(salt: Any, notes: Any) -> None:
 
 def _no_constant(name: str) -> Any:
     raise bad_rule("rule file", "must hold finite numbers only", name)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _no_constant(text)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,7 +30,7 @@ from isocost.rulefile import FORMAT, VERSION, check_texts, read_fields
 from isocost.tallies import Tally
 from isocost.text import html_table, text_table
 
-__all__ = ["DEFAULT_SALT", "Rule", "mirrored_bins", "unknown_groups"]
+__all__ = ["DEFAULT_SALT", "Rule", "check_unknown", "mirrored_bins", "unknown_groups"]
 
 DEFAULT_SALT = "isocost"
 
@@ -102,11 +103,15 @@ class Rule:
     @property
     def needs_coin(self) -> bool:
         """Whether any outcome is decided by a coin, so that ids or a seed are needed."""
-        return any(s.needs_coin for group in self.groups for s in self.segments(group))
+        return any(s.needs_coin for segments in self._segments.values() for s in segments)
 
     def segments(self, group: Group) -> list[Segment]:
         """The intervals of one group, from low to high."""
-        return segments_of(self.rows, group)
+        return self._segments.get(group, [])
+
+    @cached_property
+    def _segments(self) -> dict[Group, list[Segment]]:
+        return segments_of(self.rows)
 
     def expected(self, tally: Tally) -> Tally:
         """What the rule will do to these scores on average over the coin, in closed form.
@@ -123,7 +128,8 @@ class Rule:
         >>> round(ic.audit(r.expected(t), cost="fpr").disparity.difference, 9)
         0.07
         """
-        unknown = [group for group in tally.groups if group not in self.groups]
+        known = set(self.groups)
+        unknown = [group for group in tally.groups if group not in known]
         if unknown:
             raise unknown_groups(unknown, self.groups)
         cells = Cells.merge(list(self._moves(tally)))
@@ -134,10 +140,13 @@ class Rule:
         cells = tally.cells
         stay = np.ones(len(cells))
         for place, group in enumerate(tally.groups):
+            mine = cells.of_group(place) if self.segments(group) else slice(0)
+            bins = cells.bin[mine]
             for segment in self.segments(group):
                 first = tally.grid.first_bin(segment.lo, "rule interval")
                 last = tally.grid.first_bin(segment.hi, "rule interval")
-                inside = (cells.group == place) & (cells.bin >= first) & (cells.bin < last)
+                # The bins of one label rise, and then those of the other.
+                inside = mine.start + np.flatnonzero((bins >= first) & (bins < last))
                 for row in segment.rows:
                     stay[inside] -= row.probability
                     yield _moved(cells.take(inside), row, tally)
@@ -280,6 +289,14 @@ class Rule:
     def _repr_html_(self) -> str:
         caption = ". ".join([self._headline(), *self.notes])
         return html_table(*self._table(), caption=caption)
+
+
+def check_unknown(unknown: object) -> None:
+    """Refuse a word other than the two that say what to do with unknown groups."""
+    if unknown not in ("error", "keep"):
+        raise UsageError(
+            Problem("unknown", 'must be "error" or "keep"', repr(unknown), 'use "error"')
+        )
 
 
 def unknown_groups(unknown: list[Any], known: tuple[Group, ...]) -> UsageError:

@@ -103,7 +103,8 @@ class Tally:
     @property
     def is_weighted(self) -> bool:
         """Whether any row had a weight other than 1."""
-        return not np.array_equal(self.cells.n, self.cells.w)
+        n, w, w2 = self.cells.n, self.cells.w, self.cells.w2
+        return not (np.array_equal(n, w) and np.array_equal(n, w2))
 
     @cached_property
     def totals(self) -> Sums:
@@ -133,6 +134,9 @@ class Tally:
     def select(self, groups: Iterable[Group]) -> Tally:
         """Only these groups."""
         chosen = np.array([self.index_of(group) for group in groups], dtype=np.intp)
+        if not len(chosen):
+            step = "leave at least one group"
+            raise UsageError(Problem("groups", "must leave some", "none", step))
         kept = self.cells.take(np.isin(self.cells.group, chosen))
         return Tally.build(self.grid, self.groups, kept, self.columns)
 
@@ -157,6 +161,7 @@ class Tally:
         if not isinstance(other, Tally):
             return NotImplemented
         self._check_same_grid(other)
+        sort_groups({(type(g) is bool, g): g for g in (*self.groups, *other.groups)}.values())
         place = _places([*self.groups, *other.groups])
         codes = np.array([place[group] for group in other.groups], dtype=np.intp)
         cells = Cells.merge([self.cells, other.cells.renumbered(codes)])

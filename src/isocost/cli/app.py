@@ -7,8 +7,9 @@ data; 70 a defect of isocost itself; 130 interrupted.
 from __future__ import annotations
 
 import functools
-import os
+import io
 import sys
+import traceback
 import warnings
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -75,31 +76,29 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     rest = [argument for argument in given if argument != "--debug"]
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that cannot write a letter gets its code, not a failure.
+            stream.reconfigure(errors="backslashreplace")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", IsocostWarning)
         warnings.showwarning = _show_warning
-        if len(rest) < len(given):
-            app(rest, prog_name="isocost")
-        sys.exit(_run(rest))
+        sys.exit(_run(rest, debug=len(rest) < len(given)))
 
 
-def _run(arguments: list[str]) -> int:
+def _run(arguments: list[str], debug: bool) -> int:
     try:
         app(arguments, prog_name="isocost")
     except SystemExit as leave:
         return leave.code if isinstance(leave.code, int) else 0
-    except InfeasibleError as error:
-        return complain(error, 1)
-    except IsocostError as error:
-        return complain(error, 2)
     except _InterruptedError:
         return complain("interrupted; nothing was written", 130)
-    except BrokenPipeError:
-        # The reader, such as `head`, has seen enough; Python must not complain at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except Exception as error:
+        if debug:
+            traceback.print_exc()
+        if isinstance(error, IsocostError):
+            return complain(error, 1 if isinstance(error, InfeasibleError) else 2)
         text = f"unexpected {type(error).__name__}: {error}"
         return complain(f"{text}\nThis is a defect of isocost; --debug shows where.", 70)
     return 0

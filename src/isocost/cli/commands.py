@@ -15,6 +15,7 @@ from isocost.cli.reading import Columns, local, may_write, read
 from isocost.engines.rewrite import apply_file
 from isocost.measure.audit import Audit
 from isocost.measure.audit import audit as measure
+from isocost.measure.feasibility import check_tolerance
 from isocost.repair.coarsen import coarsen
 from isocost.repair.compare import Comparison
 from isocost.repair.compare import compare as put_side_by_side
@@ -92,6 +93,8 @@ def audit(
     ] = None,
 ) -> None:
     """Measure each group's errors and calibration, and say what can be made equal."""
+    if fail_above is not None:
+        check_tolerance(fail_above, "--fail-above")
     columns = Columns(score, label, group, weight, positive, missing_group, drop_group, bins)
     tally = read(data, columns, (threshold,))
     result = measure(tally, cost, threshold, confidence, replicates, seed, tolerance=tolerance)
@@ -227,14 +230,14 @@ def apply(
 ) -> None:
     """Repair the scores of a file into a new file; the input is never changed."""
     loaded = Rule.load(rule)
-    columns = loaded.made_from.get("columns", {})
+    columns = _columns_of(loaded)
     with local(data) as path, progress("applying the rule") as report:
         rows = apply_file(
             loaded,
             path,
             output,
-            score=score or columns.get("score", "score"),
-            group=group or columns.get("group", ["group"]),
+            score=score or columns.score,
+            group=group or columns.group,
             id=id,
             column=column,
             unknown=unknown.value,
@@ -243,6 +246,19 @@ def apply(
             progress=report,
         )
     say(f"{rows:,} rows are in {output}.")
+
+
+def _columns_of(rule: Rule) -> Columns:
+    """The columns the rule was made with, as far as the rule says so; it is not to be trusted."""
+    names = rule.made_from.get("columns")
+    names = names if isinstance(names, dict) else {}
+    score, group = names.get("score"), names.get("group")
+    plain = isinstance(group, list) and group and all(isinstance(name, str) for name in group)
+    return Columns(
+        score=score if isinstance(score, str) else "score",
+        label="label",
+        group=list(group) if isinstance(group, list) and plain else ["group"],
+    )
 
 
 def show_audit(result: Audit) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from isocost.engines.source import Progress as Report
 from isocost.text import text_table
@@ -19,7 +21,12 @@ __all__ = ["complain", "progress", "say", "show_table"]
 def say(text: str = "", *, error: bool = False) -> None:
     """Print text as it is, without markup or wrapping."""
     stream = sys.stderr if error else sys.stdout
-    stream.write(f"{text}\n")
+    try:
+        stream.write(f"{text}\n")
+        stream.flush()
+    except BrokenPipeError:
+        # The reader, such as `head`, has seen enough. The work goes on: its exit code counts.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def complain(problem: object, code: int) -> int:
@@ -30,16 +37,17 @@ def complain(problem: object, code: int) -> int:
 
 def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Show a table: drawn on a terminal, aligned text anywhere else."""
-    console = Console()
+    console = Console(emoji=False)
     if not console.is_terminal:
         say(f"{title}\n{text_table(header, rows)}")
         return
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    # Text, so that a group called [red] is a name and not an instruction.
+    table = Table(title=Text(title, style="bold"), title_justify="left", header_style="bold")
     for place, name in enumerate(header):
-        table.add_column(name, justify="left" if place == 0 else "right", overflow="fold")
+        table.add_column(Text(name), justify="left" if place == 0 else "right", overflow="fold")
     for row in rows:
-        table.add_row(*row)
-    console.print(table, markup=False)
+        table.add_row(*map(Text, row))
+    console.print(table)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isocost.cells import Cells, add_up
-from isocost.engines.encode import GroupEncoder, column_array
+from isocost.engines.encode import GroupEncoder, column_array, is_null
 from isocost.engines.labels import LabelReader
 from isocost.engines.problems import Problems
 from isocost.errors import DataError, IsocostError, Problem
@@ -18,13 +18,26 @@ from isocost.groups import Group
 from isocost.rules import Rule, unknown_groups
 from isocost.tallies import Tally
 
-__all__ = ["apply_arrays", "as_scores", "raise_all", "same_length", "tally_arrays"]
+__all__ = [
+    "EXTREME",
+    "WEIGHTS",
+    "apply_arrays",
+    "as_scores",
+    "raise_all",
+    "same_length",
+    "tally_arrays",
+]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
 
 CHUNK = 2**17
 """Rows per chunk: large enough to hide NumPy's call overhead, small enough for the cache."""
+
+WEIGHTS = (1e-100, 1e100)
+"""Beyond these the square of a weight is no longer a number."""
+
+EXTREME = "below 1e-100 or above 1e100"
 
 DENSE = 2**22
 """Up to so many possible cells the sums are kept in full; above that only those that occur."""
@@ -78,33 +91,31 @@ def raise_all(problems: Problems, more: list[Problem]) -> None:
 
 
 def as_scores(column: Any, problems: Problems, role: str) -> Floats:
-    """A column as floats; what is no number becomes NaN and is counted later."""
+    """A column as floats; what is no number is counted and becomes 0, what is null becomes NaN."""
     array = column_array(role, column)
-    if array.dtype.kind in "fiub":
-        return np.asarray(array, dtype=np.float64)
+    if array.dtype.kind in "cmM":
+        array = array.astype(object)
     try:
         return np.asarray(array, dtype=np.float64)  # objects: None becomes NaN
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         pass
-    name = problems.names.get(role, role)
-    title = role if name == role else f"{role} (column {name!r})"
-    example = next((v for v in array.tolist() if not _is_number(v)), None)
-    raise DataError(
-        Problem(
-            title,
-            "must hold numbers",
-            f"values such as {example!r}",
-            "convert the column to numbers",
-        )
-    )
+    values = array.tolist()
+    numbers = np.array([_as_number(value) for value in values])
+    wrong = [row for row, number in enumerate(numbers) if number == -np.inf]
+    if wrong:
+        problems.add(role, "not a number", len(wrong), values[wrong[0]], wrong[0])
+        numbers[wrong] = 0.5
+    return numbers
 
 
-def _is_number(value: Any) -> bool:
+def _as_number(value: Any) -> float:
+    """A value as a float: NaN for null, minus infinity for what is no number."""
+    if is_null(value):
+        return np.nan
     try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return -np.inf
 
 
 def same_length(columns: dict[str, Any]) -> int:
@@ -139,13 +150,14 @@ def _checked_scores(h: Floats, problems: Problems, start: int) -> Floats:
 
 
 def _checked_weights(w: Floats, problems: Problems, start: int) -> Floats:
-    if w.min() > 0.0 and w.max() < np.inf:
+    if w.min() >= WEIGHTS[0] and w.max() <= WEIGHTS[1]:
         return w
     kinds = (
         ("null or NaN", np.isnan(w)),
         ("infinite", np.isinf(w)),
         ("zero", w == 0.0),
         ("negative", np.isfinite(w) & (w < 0.0)),
+        (EXTREME, np.isfinite(w) & (w > 0.0) & ((w < WEIGHTS[0]) | (w > WEIGHTS[1]))),
     )
     return _without(w, kinds, problems, "weight", start, 1.0)
 
@@ -251,14 +263,19 @@ def apply_arrays(
         _checked_scores(score[part], problems, start)
         codes[part] = encoder.encode([column[part] for column in groups], problems, start)
     problems.check()
-    strangers = [group for group in encoder.groups if group not in rule.groups]
+    known = set(rule.groups)
+    strangers = [group for group in encoder.groups if group not in known]
     if strangers and unknown == "error":
         raise unknown_groups(strangers, rule.groups)
     thrown = coins() if rule.needs_coin else np.zeros(rows, dtype=np.uint64)
     out: Floats = score.copy()
-    for code, group in enumerate(encoder.groups):
-        if group in rule.groups and rule.segments(group):
-            mine = np.flatnonzero(codes == code)
+    # NumPy sorts small whole numbers in one pass over the rows.
+    small = codes.astype(np.uint16) if len(encoder.groups) <= 2**16 else codes
+    order = np.argsort(small, kind="stable")
+    ends = np.cumsum(np.bincount(codes, minlength=len(encoder.groups)))
+    for group, first, last in zip(encoder.groups, [0, *ends[:-1]], ends, strict=True):
+        if rule.segments(group):
+            mine = order[first:last]
             out[mine] = _repair(rule, group, score[mine], thrown[mine])
     return out
 

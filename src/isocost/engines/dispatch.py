@@ -15,7 +15,7 @@ from isocost.engines.arrays import apply_arrays, tally_arrays
 from isocost.errors import Problem, UsageError, missing_column
 from isocost.grid import Grid
 from isocost.groups import Group, as_group
-from isocost.rules import Rule
+from isocost.rules import Rule, check_unknown
 from isocost.tallies import Tally
 
 __all__ = ["apply_rule", "tally"]
@@ -81,6 +81,7 @@ def tally(
 
         return tally_files(data, columns, **options)
     source = _source(data)
+    _need_columns(source, columns)
     names = {role: name for role, name in columns.items() if isinstance(name, str)}
     names["group"] = ", ".join(columns["group"])
     return tally_arrays(
@@ -108,10 +109,7 @@ def apply_rule(
     changed: str | None,
 ) -> Any:
     """See :meth:`isocost.Rule.apply`."""
-    if unknown not in ("error", "keep"):
-        raise UsageError(
-            Problem("unknown", 'must be "error" or "keep"', repr(unknown), 'use "error"')
-        )
+    check_unknown(unknown)
     options: dict[str, Any] = {"unknown": unknown, "missing_group": missing_group}
     if data is None:
         group = group if isinstance(group, list | tuple) and _holds_arrays(group) else [group]
@@ -128,7 +126,8 @@ def apply_rule(
             )
         )
     source = _source(data)
-    groups = [group] if isinstance(group, str) else list(group)
+    groups = _names(score, "label", group, None)["group"]
+    _need_columns(source, {"score": score, "group": groups})
     before = source.numbers(score, "score")
     thrown = partial(_coins, rule, lambda: source.ids(id), seed, len(before))
     after = apply_arrays(
@@ -175,6 +174,10 @@ class _Columns:
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self.data = data
+
+    @property
+    def columns(self) -> list[str]:
+        return [str(name) for name in self.data]
 
     def _get(self, name: str, role: str) -> Any:
         if name not in self.data:
@@ -229,6 +232,17 @@ def _names(score: Any, label: Any, group: Any, weight: Any) -> dict[str, Any]:
             )
         )
     return {**named, "group": list(groups)}
+
+
+def _need_columns(source: Any, wanted: Mapping[str, Any]) -> None:
+    """Refuse names that the data do not have, all of them at once."""
+    there = [str(name) for name in source.columns]
+    named = [(k, n) for k, v in wanted.items() for n in (v if isinstance(v, list) else [v])]
+    missing = [
+        missing_column(role, n, there) for role, n in named if n is not None and n not in there
+    ]
+    if missing:
+        raise UsageError(missing)
 
 
 def _holds_arrays(group: Any) -> bool:

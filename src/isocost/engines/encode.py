@@ -24,8 +24,17 @@ class Encoded:
     """A column that its frame has already encoded: codes into ``values``, -1 for null."""
 
     def __init__(self, codes: Array, values: Sequence[Any]) -> None:
-        self.codes = codes
-        self.values = [as_group(value) for value in values]
+        # A dictionary may hold values that no row has, the same value twice, or a null.
+        places: dict[tuple[type, Group], int] = {}
+        table = np.full(len(values) + 1, -1, dtype=np.intp)
+        used = np.bincount(np.asarray(codes)[np.asarray(codes) >= 0], minlength=len(values))
+        for code in np.flatnonzero(used).tolist():
+            if not is_null(values[code]):
+                group = as_group(values[code])
+                table[code] = places.setdefault((type(group), group), len(places))
+        self.values: list[Group] = [group for _, group in places]
+        plain = np.array_equal(table[:-1], np.arange(len(values)))
+        self.codes: Array = codes if plain else table[codes]
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -41,6 +50,10 @@ class Reader(Protocol):
 
     def encode(self, chunk: Array) -> Ints:
         """Codes into ``values``; -1 where the group is null."""
+        ...
+
+    def code_of(self, value: Group) -> int:
+        """The code of a value, which is new or one that occurs."""
         ...
 
 
@@ -60,6 +73,13 @@ class _EncodedReader:
 
     def encode(self, chunk: Array) -> Ints:
         return chunk.astype(np.intp, copy=False)
+
+    def code_of(self, value: Group) -> int:
+        for code, known in enumerate(self.values):
+            if known == value and type(known) is type(value):
+                return code
+        self.values.append(value)
+        return len(self.values) - 1
 
 
 class _NumberReader:
@@ -89,9 +109,18 @@ class _NumberReader:
             chunk = whole
         return self._by_table(chunk)
 
+    def code_of(self, value: Group) -> int:
+        kind = {"b": bool, "f": float}.get(self.kind, int)
+        if type(value) is kind:
+            return self._code(value)
+        self.values.append(value)
+        return self.codes.setdefault(("other", value), len(self.values) - 1)
+
     def _by_table(self, chunk: Array) -> Ints:
         if not len(chunk):
             return np.empty(0, dtype=np.intp)
+        if self.kind == "u" and chunk.max() > np.iinfo(np.intp).max:
+            return self._by_sorting(chunk)
         place = chunk.astype(np.intp, copy=False)
         place = place - self.low if self.low else place
         # Without a sign, numbers below the table are large: one maximum finds both sides.
@@ -115,7 +144,7 @@ class _NumberReader:
         self.low = low
         self.table = np.full(high - low + 1, -1, dtype=np.intp)
         for value, code in self.codes.items():
-            if low <= value <= high and value == int(value):
+            if not isinstance(value, tuple) and low <= value <= high and value == int(value):
                 self.table[int(value) - low] = code
         self._look()
         return True
@@ -150,6 +179,9 @@ class _ObjectReader:
             codes = {value: self._code(value) for value in dict.fromkeys(values)}
             return np.fromiter(map(codes.__getitem__, values), dtype=np.intp, count=len(values))
         return np.array([self._code(value) for value in values], dtype=np.intp)
+
+    def code_of(self, value: Group) -> int:
+        return self._code(value)
 
     def _code(self, value: Any) -> int:
         if is_null(value):
@@ -201,26 +233,23 @@ class GroupEncoder:
             if not reader.values:
                 reader.values.append("")
             return np.where(null, 0, codes)
-        if self.missing not in reader.values:
-            reader.values.append(self.missing)
-        return np.where(null, reader.values.index(self.missing), codes)
+        return np.where(null, reader.code_of(self.missing), codes)
 
     def _combine(self, parts: list[Ints]) -> Ints:
-        sizes = [len(reader.values) for reader in self.readers]
-        key = parts[0]
-        for part, size in zip(parts[1:], sizes[1:], strict=True):
-            key = key * size + part
-        unique, place = _unique_small(key, int(np.prod(sizes)))
-        codes = np.empty(len(unique), dtype=np.intp)
-        for i, value in enumerate(unique.tolist()):
-            where = tuple(int(v) for v in np.unravel_index(value, sizes))
+        # Two columns at a time, so that the keys stay small however many columns there are.
+        key, found = parts[0], [(code,) for code in range(len(self.readers[0].values))]
+        for part, reader in zip(parts[1:], self.readers[1:], strict=True):
+            size = len(reader.values)
+            unique, key = _unique_small(key * size + part, len(found) * size)
+            found = [(*found[value // size], value % size) for value in unique.tolist()]
+        codes = np.empty(len(found), dtype=np.intp)
+        for i, where in enumerate(found):
             if where not in self._places:
                 self._places[where] = len(self.groups)
-                self.groups.append(
-                    tuple(r.values[k] for r, k in zip(self.readers, where, strict=True))
-                )
+                values = (r.values[k] for r, k in zip(self.readers, where, strict=True))
+                self.groups.append(tuple(values))
             codes[i] = self._places[where]
-        return codes[place]
+        return codes[key]
 
 
 def _unique_small(key: Ints, size: int) -> tuple[Ints, Ints]:
@@ -238,7 +267,13 @@ def column_array(role: str, column: Any) -> Any:
     """A column as a one-dimensional array, or an error that names it."""
     if isinstance(column, Encoded):
         return column
-    array = column if isinstance(column, np.ndarray) else _from_list(column)
+    try:
+        array = column if isinstance(column, np.ndarray) else _from_list(column)
+    except ValueError as error:
+        step = "pass one value per row"
+        raise DataError(Problem(role, "must be a column", str(error), step)) from error
+    if isinstance(array, np.ma.MaskedArray):
+        array = unmasked(array)
     if array.dtype.kind == "T":
         array = array.astype(object)
     if array.ndim != 1:
@@ -253,12 +288,27 @@ def column_array(role: str, column: Any) -> Any:
     return array
 
 
+def unmasked(array: Array) -> Array:
+    """A masked array as objects, with None where it is masked."""
+    plain: Array = np.asarray(array).astype(object)
+    plain[np.ma.getmaskarray(array)] = None
+    return plain
+
+
 def _from_list(values: Any) -> Array:
     if hasattr(values, "to_numpy"):
         return np.asarray(values.to_numpy())
-    array = np.asarray(values)
-    # NumPy makes one text type of [1, "1"] and [None, "a"]: keep such values as they are.
-    if array.dtype.kind in "US" and not all(isinstance(v, str) for v in values):
-        array = np.empty(len(values), dtype=object)
-        array[:] = values
+    if not isinstance(values, list | tuple) or not _is_mixed(values):
+        return np.asarray(values)
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
     return array
+
+
+def _is_mixed(values: Sequence[Any]) -> bool:
+    """Whether NumPy would make one type of values that differ: [1, "1"], [None, "a"], [1, True]."""
+    found = set(map(type, values))
+    texts = {kind for kind in found if issubclass(kind, str)}
+    booleans = {kind for kind in found if issubclass(kind, bool | np.bool_)}
+    others = found - texts - booleans
+    return sum(map(bool, (texts, booleans, others))) > 1

@@ -9,11 +9,11 @@ import numpy as np
 
 from isocost.cells import Cells
 from isocost.engines import sql
-from isocost.engines.arrays import raise_all
+from isocost.engines.arrays import EXTREME, WEIGHTS, raise_all
 from isocost.engines.encode import GroupEncoder
 from isocost.engines.labels import two_valued
 from isocost.engines.problems import Problems
-from isocost.engines.source import NUMBERS, Progress, Source, encode_cells, no_rows
+from isocost.engines.source import Progress, Source, encode_cells, no_rows
 from isocost.errors import Problem, UsageError, missing_column
 from isocost.grid import Grid
 from isocost.groups import Group
@@ -23,7 +23,12 @@ __all__ = ["tally_files"]
 
 _SCORES = {-1: "null or NaN", -2: "infinite", -3: "outside [0, 1]"}
 _LABELS = {-1: "null or NaN", -2: "other than 0 and 1"}
-_WEIGHTS = {-1: "null or NaN", -2: "infinite", -3: "zero", -4: "negative"}
+_WEIGHTS = {-1: "null or NaN", -2: "infinite", -3: "zero", -4: "negative", -5: EXTREME}
+
+
+def _usual(weight: str) -> str:
+    low, high = (sql.literal(end) for end in WEIGHTS)
+    return f"({weight} BETWEEN {low} AND {high})"
 
 
 def tally_files(
@@ -80,7 +85,7 @@ def _tally_query(source: Source, columns: dict[str, Any], grid: Grid, positive: 
         first += f", {source.number('weight', columns['weight'])} AS w"
         status = (
             "CASE WHEN w IS NULL OR isnan(w) THEN -1 WHEN isinf(w) THEN -2 WHEN w = 0 THEN -3 "
-            "WHEN w < 0 THEN -4 ELSE 0 END"
+            f"WHEN w < 0 THEN -4 WHEN NOT {_usual('w')} THEN -5 ELSE 0 END"
         )
         sums = "sum(w) AS w, sum(w * w) AS w2, sum(w * h) AS wh, sum(w * h * h) AS wh2"
     bins = (
@@ -99,13 +104,12 @@ def _label(label: str, source: Source, columns: dict[str, Any], positive: Any) -
     """The label as 0 and 1; -1 for null, -2 for anything else."""
     kind = source.types[columns["label"]]
     if positive is not None:
-        wanted = sql.literal(str(positive).lower() if isinstance(positive, bool) else str(positive))
-        return (
-            f"CASE WHEN {label} IS NULL THEN -1 ELSE (CAST({label} AS VARCHAR) = {wanted})::INT END"
-        )
+        nan = f"OR isnan({label}) " if kind in ("DOUBLE", "FLOAT") else ""
+        same = f"({_is_positive(label, kind, positive)})::INT"
+        return f"CASE WHEN {label} IS NULL {nan}THEN -1 ELSE {same} END"
     if kind == "BOOLEAN":
         return f"CASE WHEN {label} IS NULL THEN -1 ELSE {label}::INT END"
-    if any(number in kind for number in NUMBERS):
+    if any(number in kind for number in sql.NUMBERS):
         nan = f"OR isnan({label}) " if kind in ("DOUBLE", "FLOAT") else ""
         return (
             f"CASE WHEN {label} IS NULL {nan}THEN -1 WHEN {label} = 0 THEN 0 "
@@ -131,25 +135,45 @@ def _count_bad(
 
 def _example(source: Source, column: str, role: str, code: int) -> Any:
     """One of the bad values; the second query runs only when there is something to tell."""
-    name = sql.name(column)
+    name, number = sql.name(column), f"CAST({sql.name(column)} AS DOUBLE)"
     if code == -1:
         return None
     if role == "label":
         where = f"{name}::VARCHAR NOT IN ('0', '1', '0.0', '1.0')"
     elif code == -2:
-        where = f"isinf({name}::DOUBLE)"
+        where = f"isinf({number})"
     elif role == "weight":
-        where = f"{name} = 0" if code == -3 else f"{name} < 0"
+        where = {-3: f"{number} = 0", -4: f"{number} < 0"}.get(code, f"NOT {_usual(number)}")
+        where += f" AND NOT isinf({number}) AND NOT isnan({number})"
     else:
-        where = f"{name} < 0 OR {name} > 1"
+        where = f"({number} < 0 OR {number} > 1) AND NOT isinf({number}) AND NOT isnan({number})"
     row = source.run(f"SELECT {name} FROM {source.reader} WHERE {where} LIMIT 1").fetchone()
     return row[0] if row else None
+
+
+def _is_positive(label: str, kind: str, positive: Any) -> str:
+    """The condition that a label is the positive one, by the type of the column.
+
+    On the command line every value is a text, so "2" is also the number 2 and "True" the boolean.
+    """
+    text = str(positive)
+    if kind == "BOOLEAN":
+        known = {"true": "TRUE", "1": "TRUE", "false": "FALSE", "0": "FALSE"}
+        return f"{label} = {known[text.lower()]}" if text.lower() in known else "FALSE"
+    if any(number in kind for number in sql.NUMBERS):
+        try:
+            return f"{label} = {sql.literal(float(positive))}"
+        except (TypeError, ValueError):
+            return "FALSE"
+    return f"CAST({label} AS VARCHAR) = {sql.literal(text)}"
 
 
 def _label_problems(found: dict[str, Any], positive: Any, name: str) -> list[Problem]:
     if positive is None:
         return []
-    texts = [*found["least_label"].tolist(), *found["most_label"].tolist()]
-    seen = sorted({text for text in texts if text is not None})
-    wanted = str(positive).lower() if isinstance(positive, bool) else str(positive)
-    return two_valued(wanted, seen, name)
+    others = found["y"] == 0
+    texts = [*found["least_label"][others].tolist(), *found["most_label"][others].tolist()]
+    seen: list[Any] = sorted({text for text in texts if text is not None})
+    if (found["y"] == 1).any():
+        seen.insert(0, positive)
+    return two_valued(positive, seen, name)

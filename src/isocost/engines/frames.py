@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from isocost.engines.encode import Encoded
+from isocost.engines.encode import Encoded, is_null
 from isocost.errors import MissingDependencyError, Problem, UsageError, missing_column
 
 __all__ = ["Frame", "as_frame"]
@@ -26,7 +26,7 @@ class Frame:
 
     def _series(self, name: str, role: str) -> Any:
         if name not in self.columns:
-            raise UsageError(missing_column(role, name, self.columns))
+            raise UsageError(missing_column(role, name, [str(name) for name in self.columns]))
         return self.frame.get_column(name)
 
     def numbers(self, name: str, role: str) -> npt.NDArray[Any]:
@@ -79,6 +79,8 @@ def _encoded(series: Any) -> Encoded:
     """Dictionary codes of a series, in the way of its own library."""
     import narwhals as nw
 
+    if series.null_count() == len(series):
+        return Encoded(np.full(len(series), -1), [])
     native, kind = nw.to_native(series), series.implementation
     if kind.is_pandas_like():
         codes, values = native.factorize()
@@ -87,7 +89,7 @@ def _encoded(series: Any) -> Encoded:
         encoded = native.combine_chunks().dictionary_encode()
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         return Encoded(codes, encoded.dictionary.to_pylist())
-    values = [value for value in series.unique().to_list() if value is not None]
+    values = [value for value in series.unique().to_list() if not is_null(value)]
     codes = series.replace_strict(
         values, list(range(len(values))), default=-1, return_dtype=nw.Int64
     )
@@ -109,6 +111,11 @@ def as_frame(data: Any) -> Frame:
         ) from error
     try:
         frame = nw.from_native(data, eager_only=True)
+    except nw.exceptions.DuplicateError as error:
+        step = "rename or drop the columns that have the same name"
+        raise UsageError(
+            Problem("data", "must have columns with different names", str(error), step)
+        ) from error
     except TypeError as error:
         raise UsageError(
             Problem(

@@ -51,7 +51,9 @@ class LabelReader:
         values = chunk.tolist()
         null = np.array([is_null(value) for value in values], dtype=bool)
         known: dict[Any, int] = {0: 0, 1: 1, "0": 0, "1": 1}
-        found = [-1 if n else known.get(v, -1) for v, n in zip(values, null, strict=True)]
+        found = [
+            -1 if n else known.get(_hashable(v), -1) for v, n in zip(values, null, strict=True)
+        ]
         labels = np.array(found, dtype=np.intp)
         _count(problems, "null or NaN", null, chunk, start, example=False)
         _count(problems, "other than 0 and 1", (labels < 0) & ~null, chunk, start)
@@ -63,13 +65,13 @@ class LabelReader:
             distinct = np.unique(chunk[~null]).tolist()
         else:
             null = np.array([is_null(value) for value in chunk.tolist()], dtype=bool)
-            distinct = list(dict.fromkeys(chunk[~null].tolist()))
+            distinct = list(dict.fromkeys(map(_hashable, chunk[~null].tolist())))
         _count(problems, "null or NaN", null, chunk, start, example=False)
         for value in distinct[:20]:
             self.seen[value] = None
-        if isinstance(self.positive, str) != (chunk.dtype.kind not in "biuf"):
-            return np.array([v == self.positive for v in chunk.tolist()], dtype=np.intp)
-        return _as_ints(chunk == self.positive)
+        labels = np.zeros(len(chunk), dtype=np.intp)
+        labels[~null] = [value == self.positive for value in chunk[~null].tolist()]
+        return labels
 
     def finish(self, name: str = "label") -> list[Problem]:
         """What is wrong with the set of labels, once all chunks were read."""
@@ -90,6 +92,11 @@ def two_valued(positive: Any, seen: list[Any], name: str) -> list[Problem]:
         step = "name the positive label exactly as it stands in the column, with its type"
         return [Problem(title, rule, f"only {shown}", step)]
     return []
+
+
+def _hashable(value: Any) -> Any:
+    """The value, or its text where it cannot be looked up, as a list cannot."""
+    return value if type(value).__hash__ is not None else repr(value)
 
 
 def _as_unsigned(chunk: Array) -> Array:

@@ -10,12 +10,18 @@ from isocost.atomic import replacing
 from isocost.engines import sql
 from isocost.engines.encode import GroupEncoder
 from isocost.engines.problems import Problems
-from isocost.engines.source import Progress, Source, encode_cells, kind_of
+from isocost.engines.source import Progress, Source, encode_cells, kind_of, no_rows
 from isocost.errors import DataError, FileError, Problem, UsageError
 from isocost.groups import Group
-from isocost.rules import Rule, unknown_groups
+from isocost.rules import Rule, check_unknown, unknown_groups
 
 __all__ = ["apply_file"]
+
+_WHOLE = {
+    f"{sign}{size}"
+    for sign in ("", "U")
+    for size in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+}
 
 
 def apply_file(
@@ -58,6 +64,7 @@ def apply_file(
     int
         How many rows were written.
     """
+    check_unknown(unknown)
     groups = [group] if isinstance(group, str) else list(group)
     source = Source(path, groups)
     _check_output(source, Path(output), force)
@@ -70,10 +77,12 @@ def apply_file(
     if strangers and unknown == "error":
         raise unknown_groups(strangers, rule.groups)
     known = [g for g in rule.groups if g in found.groups]
-    if source.kind != ".parquet":
-        # The query reads the texts as they stand, so the types have to be named.
-        keys = [f"CAST({key} AS {source.types[n]})" for key, n in zip(keys, groups, strict=True)]
-    new = sql.repaired(rule, known, h, keys, who, missing_group)
+    columns = [
+        # A CSV is read as texts here, so the types have to be named.
+        sql.Column(key if source.kind == ".parquet" else f"CAST({key} AS {kind})", kind)
+        for key, kind in zip(keys, (source.types[name] for name in groups), strict=True)
+    ]
+    new = sql.repaired(rule, known, h, columns, who, missing_group)
     ending = kind_of(str(output))
     selected = _selected(source, column or score, new, typed=ending == ".parquet")
     options = "FORMAT parquet" if ending == ".parquet" else "FORMAT csv, HEADER"
@@ -81,7 +90,13 @@ def apply_file(
     with replacing(output) as temporary:
         place = sql.literal(str(temporary))
         query = f"SELECT {selected} FROM {source.raw}"
-        source.run(f"COPY ({query}) TO {place} ({options})", progress)
+        try:
+            source.run(f"COPY ({query}) TO {place} ({options})", progress)
+        except FileError as error:
+            got = error.problems[0].got.replace(str(temporary), str(output))
+            step = "check the input, the space on the disk and the permissions of the folder"
+            rule_text = "must be written whole, and could not be"
+            raise FileError(Problem("output", rule_text, got, step)) from error
     return found.rows
 
 
@@ -123,7 +138,12 @@ def _id_text(source: Source, id: str | None) -> str:
         )
     column = source.column("id", id)
     kind = source.types[id]
-    if kind in ("BIGINT", "DOUBLE") and "INT" not in kind:
+    whole = kind == "VARCHAR" or kind in _WHOLE
+    if kind == "DOUBLE" and source.kind != ".parquet":
+        # Whole numbers beyond 64 bits look like doubles to DuckDB; the text tells.
+        query = f"SELECT 1 FROM {source.raw} WHERE NOT regexp_full_match({column}, '-?[0-9]+')"
+        whole = source.run(f"{query} LIMIT 1").fetchone() is None
+    if not whole:
         raise DataError(
             Problem(
                 f"id (column {id!r})",
@@ -163,10 +183,7 @@ def _groups_in(
     found = source.columns_of(query)
     rows = int(found["n"].sum()) if len(found["n"]) else 0
     if rows == 0:
-        step = "check the source of the data"
-        raise DataError(
-            Problem("data", "must have at least one row", f"0 rows in {source.path}", step)
-        )
+        raise no_rows(source.path)
     problems = Problems(names)
     problems.rows = rows
     raw = [found[f"g{i}"] for i in range(count)]

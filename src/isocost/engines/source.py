@@ -16,19 +16,16 @@ from isocost.engines.encode import GroupEncoder
 from isocost.engines.problems import Problems
 from isocost.errors import DataError, FileError, Problem, UsageError, missing_column
 
-__all__ = ["NUMBERS", "Progress", "Source", "encode_cells", "kind_of", "no_rows"]
+__all__ = ["Progress", "Source", "encode_cells", "kind_of", "no_rows"]
 
 Array = npt.NDArray[Any]
 
 Progress = Callable[[float], None]
 """Called now and then with the share of the work that is done, from 0 to 1."""
 
-NUMBERS = ("INT", "DOUBLE", "FLOAT", "REAL", "DECIMAL")
-"""What the names of numeric types contain."""
-
 _READERS = {
-    ".csv": "read_csv({path}{types})",
-    ".tsv": "read_csv({path}, delim='\t'{types})",
+    ".csv": "read_csv({path}, header = true{types})",
+    ".tsv": "read_csv({path}, header = true, delim = '\t'{types})",
     ".parquet": "read_parquet({path})",
 }
 # Dates stay texts: a group may be called 2026-01-01.
@@ -43,6 +40,8 @@ class Source:
 
         self.path = str(path)
         self.kind = kind_of(self.path)
+        # A file that is there is meant, even if its name looks like a glob.
+        self.pattern = _escaped(self.path) if Path(self.path).is_file() else self.path
         self.connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
         self.connection.execute("SET enable_progress_bar = true")
         self.connection.execute("SET enable_progress_bar_print = false")
@@ -52,7 +51,7 @@ class Source:
         self._as_texts([name for name in texts if name in self.types])
 
     def _reader(self, types: str) -> str:
-        return _READERS[self.kind].format(path=sql.literal(self.path), types=types)
+        return _READERS[self.kind].format(path=sql.literal(self.pattern), types=types)
 
     @property
     def raw(self) -> str:
@@ -85,7 +84,14 @@ class Source:
                 return self.connection.execute(query)
             return self._run_watched(query, progress)
         except duckdb.Error as error:
+            if "interrupted" in str(error).lower():
+                raise KeyboardInterrupt from error
             raise self._explained(error) from error
+        except RuntimeError as error:
+            # DuckDB catches Ctrl-C itself and says so in its own way.
+            if "interrupted" in str(error).lower():
+                raise KeyboardInterrupt from error
+            raise
 
     def _run_watched(self, query: str, progress: Progress) -> Any:
         with ThreadPoolExecutor(max_workers=1) as pool:
@@ -101,7 +107,7 @@ class Source:
                 raise
 
     def _explained(self, error: Exception) -> FileError | DataError:
-        first = str(error).splitlines()[0]
+        first = " ".join(line.strip() for line in str(error).splitlines()[:4] if line.strip())[:300]
         if "No files found" in first:
             problem = Problem(
                 "file",
@@ -132,7 +138,7 @@ class Source:
 
     def files(self) -> list[str]:
         """The files that are read."""
-        rows = self.run(f"SELECT file FROM glob({sql.literal(self.path)})").fetchall()
+        rows = self.run(f"SELECT file FROM glob({sql.literal(self.pattern)})").fetchall()
         return [str(row[0]) for row in rows]
 
     def column(self, role: str, wanted: str) -> str:
@@ -144,7 +150,7 @@ class Source:
     def number(self, role: str, wanted: str) -> str:
         """A numeric column as SQL of type DOUBLE."""
         column = self.column(role, wanted)
-        if not any(kind in self.types[wanted] for kind in NUMBERS):
+        if not any(kind in self.types[wanted] for kind in sql.NUMBERS):
             found = self.run(
                 f"SELECT count(*), min({column}::VARCHAR) FROM {self.reader} "
                 f"WHERE {column} IS NOT NULL AND try_cast({column}::VARCHAR AS DOUBLE) IS NULL"
@@ -161,6 +167,10 @@ class Source:
                     )
                 )
         return f"CAST({column} AS DOUBLE)"
+
+
+def _escaped(path: str) -> str:
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)
 
 
 def kind_of(path: str) -> str:

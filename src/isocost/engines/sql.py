@@ -6,6 +6,7 @@ Written for DuckDB, which reads files for isocost.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from isocost.coin import hex_bound
 from isocost.grid import Grid
@@ -13,7 +14,10 @@ from isocost.groups import Group, Scalar
 from isocost.rows import Segment
 from isocost.rules import Rule
 
-__all__ = ["bin_of", "is_group", "literal", "name", "repaired"]
+__all__ = ["NUMBERS", "Column", "bin_of", "is_group", "literal", "name", "repaired"]
+
+NUMBERS = ("INT", "DOUBLE", "FLOAT", "REAL", "DECIMAL")
+"""What the names of numeric types contain."""
 
 
 def name(column: str) -> str:
@@ -54,13 +58,36 @@ def bin_of(score: str, grid: Grid) -> str:
     return f"({part})::INT{beyond}"
 
 
-def is_group(columns: Sequence[str], group: Group, missing: Group | None) -> str:
+@dataclass(frozen=True)
+class Column:
+    """A column as SQL, with its type."""
+
+    text: str
+    kind: str
+
+    def test(self, value: Scalar) -> str:
+        """The condition that it has a value; none that is of another type is ever equal."""
+        if isinstance(value, str):
+            fits = self.kind == "VARCHAR" or self.kind.startswith("ENUM")
+        elif isinstance(value, bool):
+            fits = self.kind == "BOOLEAN"
+        else:
+            fits = any(number in self.kind for number in NUMBERS)
+        return f"{self.text} = {literal(value)}" if fits else "FALSE"
+
+    def is_missing(self) -> str:
+        """The condition that it is null or NaN."""
+        nan = f" OR isnan({self.text})" if self.kind in ("DOUBLE", "FLOAT") else ""
+        return f"{self.text} IS NULL{nan}"
+
+
+def is_group(columns: Sequence[Column], group: Group, missing: Group | None) -> str:
     """The condition that a row is of a group; nulls are of the group called ``missing``."""
     parts = group if isinstance(group, tuple) else (group,)
     tests = []
     for column, part in zip(columns, parts, strict=True):
-        test = f"{column} = {literal(part)}"
-        tests.append(f"({test} OR {column} IS NULL)" if part == missing else test)
+        test = column.test(part)
+        tests.append(f"({test} OR {column.is_missing()})" if part == missing else test)
     return " AND ".join(tests)
 
 
@@ -68,7 +95,7 @@ def repaired(
     rule: Rule,
     groups: Sequence[Group],
     score: str,
-    columns: Sequence[str],
+    columns: Sequence[Column],
     id: str | None,
     missing: Group | None = None,
 ) -> str:
@@ -76,8 +103,10 @@ def repaired(
 
     Parameters
     ----------
-    score, columns, id : str
-        SQL expressions for the score (a double), the group columns, and the id (a text).
+    score, id : str
+        SQL expressions for the score (a double) and the id (a text).
+    columns : list of Column
+        The group columns.
     """
     digest = "" if id is None else f"substr(md5({literal(rule.salt + ':')} || {id}), 1, 13)"
     whens = []

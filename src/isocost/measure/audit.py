@@ -155,7 +155,8 @@ class Audit:
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """The printed table, as header and rows; with many groups each has a row."""
-        names = [*group_names(tuple(self.groups)), "all"]
+        names = group_names(tuple(self.groups))
+        names.append("all" if "all" not in names else "everybody")
         columns = [*self.groups.values(), self.overall]
         inline = self.intervals is not None and len(self.groups) <= MOST_INTERVALS
         rows = [

@@ -83,7 +83,7 @@ class Levels:
 def levels_of(tally: Tally, group: int | None = None) -> Levels:
     """The levels of one group of a tally, or of everybody."""
     cells = tally.cells
-    inside = np.ones(len(cells), dtype=bool) if group is None else cells.group == group
+    inside = slice(None) if group is None else cells.of_group(group)
     bin_ = cells.bin[inside]
     w = cells.w[inside]
     size = tally.grid.size
@@ -121,13 +121,11 @@ def gap_equal_mass(levels: Levels, bins: int = DEFAULT_BINS) -> float:
 
     People at one level stay together, so bins can only be as equal as the levels allow.
     """
-    order = np.argsort(levels.position, kind="stable")
-    middle = np.empty(len(order))
-    middle[order] = np.cumsum(levels.w[order]) - levels.w[order] / 2.0
+    unique, same = np.unique(levels.position, return_inverse=True)
+    together = levels.pooled(same, len(unique))
+    middle = np.cumsum(together.w) - together.w / 2.0
     place = np.minimum((middle / levels.total * bins).astype(np.intp), bins - 1)
-    # Equal positions in different rows are one level.
-    _, first, same = np.unique(levels.position, return_index=True, return_inverse=True)
-    pooled = levels.pooled(place[first][same], bins)
+    pooled = together.pooled(place, bins)
     return float(np.abs(pooled.wy - pooled.wh).sum()) / levels.total
 
 
@@ -165,8 +163,7 @@ def gap_smooth(levels: Levels) -> float:
     Reflecting at both ends makes the smoothing a product in the frequencies of the
     mirrored residuals, so one trial of s costs one short Fourier transform.
     """
-    place = np.minimum((levels.position * _GRID).astype(np.intp), _GRID - 1)
-    residual = np.bincount(place, levels.wy - levels.wh, minlength=_GRID) / levels.total
+    residual = _spread(levels.position, (levels.wy - levels.wh) / levels.total)
     spectrum = np.fft.rfft(np.concatenate([residual, residual[::-1]]))
     frequency = np.arange(len(spectrum)) * math.pi
 
@@ -175,6 +172,18 @@ def gap_smooth(levels: Levels) -> float:
         return float(np.abs(np.fft.irfft(kept, 2 * _GRID)[:_GRID]).sum())
 
     return _fixed_point(smoothed)
+
+
+def _spread(position: Floats, mass: Floats) -> Floats:
+    """Put masses on the middles of the grid's cells, each shared by the two nearest.
+
+    So the result moves continuously with the positions; beyond the outer middles it is reflected.
+    """
+    place = position * _GRID - 0.5
+    low = np.floor(place).astype(np.intp)
+    upper = place - low
+    below, above = np.maximum(low, 0), np.minimum(low + 1, _GRID - 1)
+    return add_up(below, mass * (1.0 - upper), _GRID) + add_up(above, mass * upper, _GRID)
 
 
 def _fixed_point(function: Callable[[float], float]) -> float:

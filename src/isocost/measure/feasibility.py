@@ -32,7 +32,7 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 
 SLACK = 1e-12
-"""How far rounding may put a cost beyond a bound that it meets."""
+"""How far rounding may put a cost beyond a bound that it meets, as a share of the costs."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,9 @@ a cost of at most 0.3936.
         """The groups whose scores must be withheld in part."""
         return tuple(group for group, share in self.alpha.items() if share > 0)
 
+    def _ceiling(self, group: Group) -> float:
+        return max(self.costs[group], self.trivial_costs[group])
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; per-group numbers become [group, number] pairs, infinity null."""
 
@@ -116,11 +119,17 @@ a cost of at most 0.3936.
         names = names_of(self.costs)
         target = names[self.target_group]
         if not self.feasible:
-            lowest = min(self.unreachable, key=lambda group: self.trivial_costs[group])
+            lowest = min(self.unreachable, key=self._ceiling)
+            limit = (
+                f"calibrated scores of {names[lowest]} cannot cost more than "
+                f"{self.trivial_costs[lowest]:.4f}"
+                if lowest not in self.uninformative
+                else f"withholding cannot raise the cost of {names[lowest]} above the "
+                f"{self.costs[lowest]:.4f} that it has"
+            )
             return (
                 f"Not feasible: the scores of {target} cost {self.target_cost:.4f} ({self.cost}), "
-                f"and calibrated scores of {names[lowest]} cannot cost more than "
-                f"{self.trivial_costs[lowest]:.4f}.\n"
+                f"and {limit}.\n"
                 f"It would take a tolerance of at least {round_up(self.smallest_tolerance)}, "
                 f"or better scores for {target}: a cost of at most "
                 f"{round_down(self.required_cost)}."
@@ -151,7 +160,7 @@ def round_down(value: float) -> str:
     return f"{math.floor(value * 1e4 + 1e-9) / 1e4:.4f}"
 
 
-def check_tolerance(tolerance: float) -> float:
+def check_tolerance(tolerance: float, name: str = "tolerance") -> float:
     """Return a tolerance as a float, or say why it is none."""
     try:
         value = float(tolerance)
@@ -160,10 +169,10 @@ def check_tolerance(tolerance: float) -> float:
     if not (math.isfinite(value) and value >= 0):
         raise UsageError(
             Problem(
-                "tolerance",
+                name,
                 "must be a number that is at least 0",
                 repr(tolerance),
-                "use tolerance=0.0 for equal costs, or the difference you accept",
+                "use 0 for equal costs, or the difference you accept",
             )
         )
     return value
@@ -174,11 +183,12 @@ def mixing_rates(costs: Floats, trivial: Floats, tolerance: float) -> Floats:
 
     The last dimension runs over the groups.  Infinite where withholding does not raise the cost.
     """
+    scale = np.maximum(costs, trivial).max(axis=-1, keepdims=True)
     need = costs.max(axis=-1, keepdims=True) - tolerance - costs
     room = trivial - costs
     with np.errstate(divide="ignore", invalid="ignore"):
         alpha = np.where(room > 0, need / room, np.inf)
-    return np.where(need <= SLACK, 0.0, alpha)
+    return np.where(need <= SLACK * scale, 0.0, alpha)
 
 
 def feasibility(tally: Tally, cost: CostLike = "fnr", tolerance: float = 0.0) -> Feasibility:
@@ -204,7 +214,7 @@ def feasibility(tally: Tally, cost: CostLike = "fnr", tolerance: float = 0.0) ->
     alpha = mixing_rates(costs, trivial, tolerance)
     # A group that already costs more than its trivial score can at least stay where it is.
     ceiling = np.maximum(costs, trivial)
-    short = goal > ceiling + SLACK
+    short = goal > ceiling + SLACK * ceiling.max()
     # Rounding may put a share that is just enough a hair above 1.
     alpha = np.where(short, alpha, np.minimum(alpha, 1.0))
     lowest = float(ceiling.min())
@@ -221,7 +231,7 @@ def feasibility(tally: Tally, cost: CostLike = "fnr", tolerance: float = 0.0) ->
         smallest_tolerance=max(0.0, float(costs[top]) - lowest),
         required_cost=lowest,
         uninformative=tuple(
-            g for g, c, t in zip(groups, costs, trivial, strict=True) if c >= t - SLACK
+            g for g, c, t in zip(groups, costs, trivial, strict=True) if c >= t * (1.0 - SLACK)
         ),
     )
 

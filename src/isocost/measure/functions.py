@@ -139,6 +139,8 @@ def _checked(y_true: Any, y_score: Any, sample_weight: Any) -> tuple[Floats, Flo
 
 
 def _column(name: str, values: Any) -> Floats:
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(np.float64), np.nan)
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -38,6 +38,9 @@ __all__ = [
     "trivial_costs",
 ]
 
+MOST_TOLD = 5
+"""How many groups an error names."""
+
 Floats = npt.NDArray[np.float64]
 
 
@@ -125,6 +128,10 @@ def require_both_labels(tally: Tally) -> None:
                         "line), pool it with another through tally.relabel, or gather more data",
                     )
                 )
+    if len(problems) > MOST_TOLD:
+        more = f"{len(problems) - MOST_TOLD:,} more groups without positives or negatives"
+        step = "check that the group column is the right one; leave small groups out or pool them"
+        problems[MOST_TOLD:] = [Problem("groups", "must have both labels", more, step)]
     if problems:
         raise DataError(problems)
 

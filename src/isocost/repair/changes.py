@@ -95,7 +95,7 @@ def changes(tally: Tally, rule: Rule, threshold: float = 0.5, group: int | None 
 
 def _outcomes(tally: Tally, rule: Rule, threshold: float, place: int) -> Iterator[_Outcomes]:
     """Every fate that a person of a group can have, with its weight."""
-    cells, grid = tally.cells.take(tally.cells.group == place), tally.grid
+    cells, grid = tally.cells.take(tally.cells.of_group(place)), tally.grid
     first = grid.first_bin(threshold)
     above = cells.bin >= first
     mean = cells.wh / cells.w

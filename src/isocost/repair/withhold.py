@@ -81,7 +81,7 @@ def withhold(
         if infeasible == "raise":
             raise InfeasibleError(not_feasible(asked), asked)
         found = feasibility(tally, cost, asked.smallest_tolerance)
-        notes.append(_closest_note(asked))
+        notes.append(_closest_note(asked, found))
         warnings.warn(notes[0], InfeasibleWarning, stacklevel=2)
     mu = base_rate(tally.totals)
     rows = tuple(
@@ -101,13 +101,11 @@ def withhold(
     )
 
 
-def _closest_note(asked: Feasibility) -> str:
+def _closest_note(asked: Feasibility, found: Feasibility) -> str:
     names = names_of(asked.costs)
-    blank = [g for g in asked.unreachable if asked.trivial_costs[g] <= asked.required_cost + 1e-12]
-    constant = ", ".join(names[group] for group in blank)
-    left = round_up(asked.smallest_tolerance)
+    blank = ", ".join(names[group] for group, share in found.alpha.items() if share == 1.0)
+    price = f", and every score of {blank} becomes the group's base rate" if blank else ""
     return (
         f"Equal cost ({asked.cost}) within {asked.tolerance:g} is not feasible. This is the "
-        f"closest: costs differ by {left}, and every score of {constant} becomes the group's "
-        "base rate."
+        f"closest: costs differ by {round_up(asked.smallest_tolerance)}{price}."
     )
