@@ -101,7 +101,7 @@ class ImpossibilityBound:
         cost, other = self.comparison.cost, self.comparison.other
         names = names_of(self.generalized_fpr)
         within = f" within {self.cost_difference:g}" if self.cost_difference else ""
-        gaps = f"calibration gaps of at most {self.gap:g}" if self.gap else "calibrated scores"
+        gaps = f"calibration gaps of at most {self.gap:.4g}" if self.gap else "calibrated scores"
         lines = [
             f"With {gaps}, {cost} and {other} can both be equal{within} for "
             f"{listed(names.values())} only if"
