@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from isocost.engines.dispatch import tally
     from isocost.engines.rewrite import apply_file
     from isocost.errors import (
+        ConstraintWarning,
         DataError,
         FileError,
         InfeasibleError,
@@ -49,6 +50,7 @@ _HOME = {
     "Bounds": "measure.bounds",
     "Changes": "repair.changes",
     "Comparison": "repair.compare",
+    "ConstraintWarning": "errors",
     "Cost": "costs",
     "DataError": "errors",
     "Disparity": "measure.disparity",
@@ -92,6 +94,7 @@ __all__ = [
     "Bounds",
     "Changes",
     "Comparison",
+    "ConstraintWarning",
     "Cost",
     "DataError",
     "Disparity",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from isocost.repair.reconcile import Reconcilability
 
 __all__ = [
+    "ConstraintWarning",
     "DataError",
     "FileError",
     "InfeasibleError",
@@ -119,6 +120,10 @@ class IsocostWarning(UserWarning):
 
 class InfeasibleWarning(IsocostWarning):
     """What was asked for cannot be had; the nearest thing was done."""
+
+
+class ConstraintWarning(IsocostWarning):
+    """A model was trained, but not as the constraint wants it."""
 
 
 class UncertainWarning(IsocostWarning):

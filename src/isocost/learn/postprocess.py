@@ -1,0 +1,374 @@
+"""Three classifiers that repair the scores of another: the repairs of isocost as meta-estimators.
+
+All of them fit in the same way.
+
+- With ``cv=5`` (or a splitter) the rows are scored by models that were trained without them, and
+  the rule is made from these out-of-fold scores.  It is never made from scores of the training
+  rows, which look better than they are, and not equally so in every group.  Then the estimator is
+  trained again on all rows; the rule is applied to its scores.  A splitter with a single
+  test part, ShuffleSplit(1), makes a holdout.
+- With ``cv="prefit"`` the estimator is used as it is, and all rows given to fit must be rows that
+  it was not trained on.  Where estimators are cloned, as searches do, put the fitted one into
+  sklearn.frozen.FrozenEstimator.
+- With ``recalibrate`` the held-out scores are first calibrated in each group.  The scores that the
+  rule is made from are calibrated by a calibrator that was fitted on the other folds; the one
+  that is kept is fitted on all held-out scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from isocost.costs import CostLike
+from isocost.errors import InfeasibleError
+from isocost.grid import check_threshold
+from isocost.learn.base import PostProcessor
+from isocost.learn.sensitive import GroupsFrom
+from isocost.measure.audit import Audit, audit
+from isocost.measure.feasibility import Feasibility, feasibility
+from isocost.repair.coarsen import coarsen
+from isocost.repair.common import check_word
+from isocost.repair.odds import equalize_odds
+from isocost.repair.reconcile import Reconcilability, reconcile
+from isocost.repair.request import check_request
+from isocost.repair.withhold import withhold
+from isocost.rules import DEFAULT_SALT, Rule
+from isocost.tallies import Tally
+
+__all__ = ["CalibratedEqualizedOdds", "EqualizedOdds", "Reconciled"]
+
+Calibration = Literal["sigmoid", "isotonic", "histogram", "beta"]
+
+
+class CalibratedEqualizedOdds(PostProcessor):
+    """Make errors cost every group the same and keep scores calibrated.
+
+    Scores h of a classifier are repaired by :func:`isocost.withhold` or :func:`isocost.coarsen`,
+    so that g = a c_fp + b c_fn is equal over all groups; see there for the formulas.
+
+    Parameters
+    ----------
+    estimator : classifier
+        With predict_proba or decision_function; LogisticRegression() if None.
+    cost : Cost or str
+        What an error costs: "fpr", "fnr", "weighted:1,3" or a :class:`isocost.Cost`.
+    method : {"withhold", "coarsen"}
+        Withhold scores by a coin, or pool neighbouring scores without one.
+    tolerance : float
+        How far costs may differ.
+    threshold : float
+        From which score :meth:`predict` says positive; "coarsen" leaves decisions there alone.
+    allow_decision_changes : bool
+        Whether "coarsen" may change decisions where costs cannot be made equal otherwise.
+    infeasible : {"raise", "closest"}
+        What to do when equal cost cannot be had: raise :class:`isocost.InfeasibleError`, or come
+        as near as possible, with a warning.
+    recalibrate : {None, "sigmoid", "isotonic", "histogram", "beta"}
+        Calibrate scores in each group first, by
+        :class:`isocost.learn.recalibrate.GroupCalibrator`.
+        Calibrated scores are the method's precondition: look at ``audit_``.
+    cv : int, "prefit" or splitter
+        Where the scores that the rule is made from come from.  A number means so many folds,
+        stratified by group and label.
+    groups_from : str, int, list of these, or callable
+        Where groups are when no ``sensitive_features`` are passed: columns of X by name or
+        position, or a function of X, such as one that cuts age at 40.  Then no routing is
+        needed, and every scorer of scikit-learn works.
+    unknown : {"error", "keep"}
+        What happens to rows of groups that were not there in fit: an error, or they keep their
+        score; with ``recalibrate`` the calibrator of all groups together makes it.
+    salt : str
+        The coin's salt; see :func:`isocost.withhold`.
+    random_state : int, RandomState instance or None
+        Without ids the coin depends on the values of the row.  If set, it also depends on this
+        and on how many equal rows stand before it; use that where few different rows occur.
+    confidence : float or None
+        Of the intervals in ``audit_``; None for none.
+
+    Attributes
+    ----------
+    estimator_, calibrator_
+        What makes the scores; the calibrator is None without ``recalibrate``.
+    rule_ : Rule
+        The repair: ``rule_.to_json()`` is all that another system needs.
+    tally_ : Tally
+        Of the held-out scores, before the repair.
+    audit_, repaired_audit_ : Audit
+        Of ``tally_``, and of what the rule will make of it on average over the coin.
+    feasibility_ : Feasibility
+        Whether equal cost can be had, and what it takes.
+    response_ : str
+        The method of the estimator that scores come from.
+    classes_, n_features_in_, feature_names_in_
+        As everywhere in scikit-learn; the last two if the estimator has them.
+
+    Notes
+    -----
+    Costs are equal on average over the coin and on the held-out scores; on new data up to chance.
+    The final estimator was trained on more rows than those of the folds, so its
+    scores are a little better than those the rule was made from.
+
+    fairlearn's GridSearch has predict_proba.  Its ExponentiatedGradient and ThresholdOptimizer give
+    only the chance of a positive decision, which is no risk score: they need ``recalibrate``.
+    Sensitive features are handed on to the estimators of fairlearn, and to others that name them in
+    their signature or request them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isocost.learn import CalibratedEqualizedOdds
+    >>> random = np.random.default_rng(0)
+    >>> group = random.choice(["a", "b"], 4000)
+    >>> X = random.normal(size=(4000, 2)) * np.where(group == "a", 2.0, 1.0)[:, None]
+    >>> y = random.random(4000) < 1 / (1 + np.exp(-X.sum(axis=1)))
+    >>> model = CalibratedEqualizedOdds(cost="fnr").fit(X, y, sensitive_features=group)
+    >>> f"{model.audit_.disparity.difference:.3f}"
+    '0.109'
+    >>> f"{model.repaired_audit_.disparity.difference:.3f}"
+    '0.000'
+    >>> model.predict_proba(X[:2], sensitive_features=group[:2]).shape
+    (2, 2)
+    """
+
+    _needs_calibration = True
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        cost: CostLike = "fnr",
+        method: Literal["withhold", "coarsen"] = "withhold",
+        tolerance: float = 0.0,
+        threshold: float = 0.5,
+        allow_decision_changes: bool = False,
+        infeasible: Literal["raise", "closest"] = "raise",
+        recalibrate: Calibration | None = None,
+        cv: Any = 5,
+        groups_from: GroupsFrom = None,
+        unknown: Literal["error", "keep"] = "error",
+        salt: str = DEFAULT_SALT,
+        random_state: Any = None,
+        confidence: float | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.cost = cost
+        self.method = method
+        self.tolerance = tolerance
+        self.threshold = threshold
+        self.allow_decision_changes = allow_decision_changes
+        self.infeasible = infeasible
+        self.recalibrate = recalibrate
+        self.cv = cv
+        self.groups_from = groups_from
+        self.unknown = unknown
+        self.salt = salt
+        self.random_state = random_state
+        self.confidence = confidence
+
+    def _check_words(self) -> None:
+        super()._check_words()
+        check_word("method", self.method, ("withhold", "coarsen"))
+        check_word("infeasible", self.infeasible, ("raise", "closest"))
+
+    def _make_rule(self, tally: Tally) -> tuple[Rule, Feasibility]:
+        verdict = feasibility(tally, self.cost, self.tolerance)
+        options: dict[str, Any] = {"infeasible": self.infeasible, "salt": self.salt}
+        if self.method == "withhold":
+            return withhold(tally, self.cost, self.tolerance, **options), verdict
+        options["allow_decision_changes"] = self.allow_decision_changes
+        return coarsen(tally, self.cost, (self.threshold,), self.tolerance, **options), verdict
+
+    def _audit(self, tally: Tally) -> Audit:
+        return audit(tally, self.cost, self.threshold, self.confidence, tolerance=self.tolerance)
+
+
+class EqualizedOdds(PostProcessor):
+    """Give every group the same false-positive and false-negative rate; calibration is given up.
+
+    Scores are turned round, h to 1 - h, by :func:`isocost.equalize_odds` (EO-Derived).
+
+    Parameters
+    ----------
+    estimator : classifier
+        With predict_proba or decision_function; LogisticRegression() if None.
+    threshold : float
+        The score from which people are treated as positive.
+    rates : {"generalized", "hard"}
+        Make the generalized rates equal, or those of the decisions at the threshold.
+    recalibrate, cv, groups_from, unknown, salt, random_state, confidence
+        As in :class:`CalibratedEqualizedOdds`.
+
+    Attributes
+    ----------
+    feasibility_ : Feasibility
+        Equal odds can always be had in this way; this says whether *calibrated* scores could have
+        equal generalized FNR instead.
+
+    Notes
+    -----
+    The other attributes are those of :class:`CalibratedEqualizedOdds`.  Scores need not be
+    calibrated, so ExponentiatedGradient and ThresholdOptimizer of fairlearn may be wrapped as
+    they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isocost.learn import EqualizedOdds
+    >>> random = np.random.default_rng(0)
+    >>> group = random.choice(["a", "b"], 4000)
+    >>> X = random.normal(size=(4000, 2)) * np.where(group == "a", 2.0, 1.0)[:, None]
+    >>> y = random.random(4000) < 1 / (1 + np.exp(-X.sum(axis=1)))
+    >>> model = EqualizedOdds().fit(X, y, sensitive_features=group)
+    >>> round(model.repaired_audit_.generalized_equalized_odds_difference, 9)
+    0.0
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        threshold: float = 0.5,
+        rates: Literal["generalized", "hard"] = "generalized",
+        recalibrate: Calibration | None = None,
+        cv: Any = 5,
+        groups_from: GroupsFrom = None,
+        unknown: Literal["error", "keep"] = "error",
+        salt: str = DEFAULT_SALT,
+        random_state: Any = None,
+        confidence: float | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.threshold = threshold
+        self.rates = rates
+        self.recalibrate = recalibrate
+        self.cv = cv
+        self.groups_from = groups_from
+        self.unknown = unknown
+        self.salt = salt
+        self.random_state = random_state
+        self.confidence = confidence
+
+    def _check_words(self) -> None:
+        super()._check_words()
+        check_word("rates", self.rates, ("generalized", "hard"))
+
+    def _edges(self) -> tuple[float, ...]:
+        threshold = check_threshold(self.threshold)
+        # A bin of its own for 1/2, which turned round is itself; forests give it often.
+        return (threshold, float(f"{1.0 - threshold:.12g}"), float(np.nextafter(0.5, 1.0)))
+
+    def _make_rule(self, tally: Tally) -> tuple[Rule, Feasibility]:
+        rule = equalize_odds(tally, self.threshold, rates=self.rates, salt=self.salt)
+        return rule, feasibility(tally)
+
+
+class Reconciled(PostProcessor):
+    """Make rates at a threshold equal over all groups with scores that are calibrated.
+
+    Scores are repaired by :func:`isocost.reconcile`: each becomes the share of positives of
+    those who get it, so they are calibrated whatever they were.
+
+    Parameters
+    ----------
+    estimator : classifier
+        With predict_proba or decision_function; LogisticRegression() if None.
+    threshold, equal, tolerance, cost, keep, levels, infeasible
+        As in :func:`isocost.reconcile`.
+    recalibrate, cv, groups_from, unknown, salt, random_state, confidence
+        As in :class:`CalibratedEqualizedOdds`.
+
+    Attributes
+    ----------
+    feasibility_ : Reconcilability
+        Whether the rates can be made equal, and if not, how nearly.
+
+    Notes
+    -----
+    The other attributes are those of :class:`CalibratedEqualizedOdds`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isocost.learn import Reconciled
+    >>> random = np.random.default_rng(0)
+    >>> group = random.choice(["a", "b"], 4000)
+    >>> X = random.normal(size=(4000, 2)) * np.where(group == "a", 2.0, 1.0)[:, None]
+    >>> y = random.random(4000) < 1 / (1 + np.exp(-X.sum(axis=1)))
+    >>> model = Reconciled().fit(X, y, sensitive_features=group)
+    >>> round(model.repaired_audit_.equalized_odds_difference, 9)
+    0.0
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        threshold: float = 0.5,
+        equal: str | Sequence[str] = ("fpr", "fnr"),
+        tolerance: float | Mapping[str, float] = 0.0,
+        cost: CostLike | None = None,
+        keep: Literal["information", "decisions", "scores"] = "information",
+        levels: int = 64,
+        infeasible: Literal["raise", "closest"] = "raise",
+        recalibrate: Calibration | None = None,
+        cv: Any = 5,
+        groups_from: GroupsFrom = None,
+        unknown: Literal["error", "keep"] = "error",
+        salt: str = DEFAULT_SALT,
+        random_state: Any = None,
+        confidence: float | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.threshold = threshold
+        self.equal = equal
+        self.tolerance = tolerance
+        self.cost = cost
+        self.keep = keep
+        self.levels = levels
+        self.infeasible = infeasible
+        self.recalibrate = recalibrate
+        self.cv = cv
+        self.groups_from = groups_from
+        self.unknown = unknown
+        self.salt = salt
+        self.random_state = random_state
+        self.confidence = confidence
+
+    def _request(self) -> Any:
+        asked = (self.threshold, self.equal, self.tolerance, self.cost, self.keep, self.levels)
+        return check_request(*asked)
+
+    def _check_words(self) -> None:
+        super()._check_words()
+        check_word("infeasible", self.infeasible, ("raise", "closest"))
+        self._request()
+
+    def _make_rule(self, tally: Tally) -> tuple[Rule, Reconcilability]:
+        options: dict[str, Any] = {
+            "threshold": self.threshold,
+            "equal": self.equal,
+            "tolerance": self.tolerance,
+            "cost": self.cost,
+            "keep": self.keep,
+            "levels": self.levels,
+            "salt": self.salt,
+        }
+        try:
+            rule = reconcile(tally, **options, infeasible="raise")
+        except InfeasibleError as error:
+            if self.infeasible == "raise" or not isinstance(error.feasibility, Reconcilability):
+                raise
+            return reconcile(tally, **options, infeasible="closest"), error.feasibility
+        request = self._request()
+        tolerances = dict(request.tolerances)
+        largest = max(tolerances.values())
+        verdict = Reconcilability(
+            True, largest, 0.0, tolerances, tuple(request.equal), request.threshold
+        )
+        return rule, verdict
+
+    def _audit(self, tally: Tally) -> Audit:
+        return audit(tally, self.cost or "fnr", self.threshold, self.confidence)

@@ -1,0 +1,350 @@
+"""Equalized odds in training: logistic regression whose errors do not vary with the group."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.linear_model._base import LinearClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_random_state, validate_data
+
+from isocost.errors import ConstraintWarning, DataError, Problem, UsageError
+from isocost.groups import Group, names_of
+from isocost.learn.convex import need_dccp
+from isocost.learn.program import KINDS, Program, make_program
+from isocost.learn.search import Search, Start, settle, unconstrained
+from isocost.learn.training import check_groups, group_codes, row_weights
+from isocost.repair.common import check_word
+
+if TYPE_CHECKING:
+    from isocost.learn.path import ConstraintPath
+
+__all__ = ["EqualizedOddsLogisticRegression"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.intp]
+
+
+class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Logistic regression with errors that are uncorrelated with the group (EO-Trained).
+
+    Minimises the logistic loss under the constraint of Zafar et al. (2017): for every group, the
+    covariance between being in it and the distance from the boundary of those who are
+    misclassified lies between -bound and bound.  The group is not a feature unless X holds it, and
+    is not needed to predict.
+
+    Parameters
+    ----------
+    constraint : {"fpr", "fnr", "both", "all"}
+        Which errors: false positives, false negatives, each of the two, or both together.
+    bound : float
+        The largest covariance.  It has the unit of the decision function, so a useful value lies
+        between 0 and what ``achieved_`` is without a constraint.
+    C : float or None
+        As in ``LogisticRegression``; None or infinity for no penalty, which is the paper's program.
+    fit_intercept : bool
+        Whether to add a constant.
+    max_iter : int
+        Most steps from each start, of either solver.
+    taus : tuple of float
+        First penalties of the convex-concave programs, one start each.  With ``()`` only the
+        smooth solver is used, and cvxpy and dccp are not needed.
+    restarts : int
+        How many random points near the unconstrained optimum the smooth solver starts from.
+    max_cells : int or None
+        Convex-concave programs are solved on at most so many distinct rows, drawn at random; the
+        smooth solver then goes on with all.  A thousand take about a second, all of them (None)
+        minutes if there are many.
+    tol : float
+        By how much the bound may be exceeded, relative to the mean distance from the boundary at
+        the unconstrained optimum, or to 1 if that is less.
+    verbose : int
+        1 shows a bar and every start on standard error; 2 also what the solver prints.
+    random_state : int, RandomState or None
+        For the random starts.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_, n_features_in_, n_iter_
+        As in ``LogisticRegression``; ``n_iter_`` counts the smooth solver's steps in the start
+        that was kept.
+    achieved_ : {kind: {group: float}}
+        The covariances on the training data.
+    loss_ : float
+        The mean logistic loss on the training data, without the penalty.
+    met_ : bool
+        Whether the bound is met; if not, a :class:`~isocost.errors.ConstraintWarning` was given.
+    converged_ : bool
+        Whether the solver of the start that was kept was content.  It is told, not relied on.
+    starts_ : tuple of Start
+        What every start gave.
+
+    Notes
+    -----
+    The constraint is a proxy.  It makes *distances* of misclassified people equal on average over
+    everybody in a group, on the training data; error rates on other data come out near, not
+    equal.  A program that is not convex may have better solutions than the one found.
+
+    The optimum often puts the boundary through a number of people who have the same features.  It
+    is then moved off them by a few millionths, so that rounding decides nobody's answer.
+
+    References
+    ----------
+    Zafar, Valera, Gomez Rodriguez, Gummadi: Fairness Beyond Disparate Treatment & Disparate Impact.
+    WWW 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> group = rng.integers(0, 2, 2000)
+    >>> X = rng.normal(size=(2000, 2)) + np.outer(group, [1.0, 0.0])
+    >>> y = rng.random(2000) < 1 / (1 + np.exp(-X.sum(axis=1)))
+    >>> model = EqualizedOddsLogisticRegression("fpr").fit(X, y, sensitive_features=group)
+    >>> model.met_, round(abs(model.achieved_["fpr"][0]), 6)
+    (True, 0.0)
+    """
+
+    def __init__(
+        self,
+        constraint: str = "fpr",
+        bound: float = 0.0,
+        C: float | None = 1.0,
+        *,
+        fit_intercept: bool = True,
+        max_iter: int = 200,
+        taus: tuple[float, ...] = (0.5, 5.0, 50.0),
+        restarts: int = 3,
+        max_cells: int | None = 1000,
+        tol: float = 1e-4,
+        verbose: int = 0,
+        random_state: Any = 0,
+    ) -> None:
+        self.constraint = constraint
+        self.bound = bound
+        self.C = C
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.taus = taus
+        self.restarts = restarts
+        self.max_cells = max_cells
+        self.tol = tol
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+    ) -> EqualizedOddsLogisticRegression:
+        """Train.
+
+        Parameters
+        ----------
+        X : array or frame of shape (rows, features)
+            Numbers.
+        y : array
+            Two classes; the second in sorted order is the positive one.
+        sensitive_features : array, frame, name or list of names
+            The group of each row: values, or columns of X that hold them.  Required.
+        sample_weight : array, optional
+            A weight of 2 is the same as the row twice.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        program = self._program(X, y, sensitive_features, sample_weight)
+        self._solve(program, ())
+        return self
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The probability of each class, one column each, as the logistic model has it."""
+        from scipy.special import expit
+
+        z = self.decision_function(X)
+        found: Floats = np.column_stack([expit(-z), expit(z)])
+        return found
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """The logarithm of the probability of each class."""
+        z = self.decision_function(X)
+        found: Floats = -np.column_stack([np.logaddexp(0.0, z), np.logaddexp(0.0, -z)])
+        return found
+
+    def constraint_path(
+        self,
+        X: Any,
+        y: Any,
+        bounds: Any,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+    ) -> ConstraintPath:
+        """Train at several bounds, from loose to tight, each from where the last one ended.
+
+        Returns
+        -------
+        ConstraintPath
+            A point per bound: the fitted model, its loss, accuracy and error rates on these data.
+            This estimator itself is left as it was.
+        """
+        from isocost.learn.path import trace
+
+        return trace(self, X, y, bounds, sensitive_features, sample_weight)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _check_parameters(self) -> None:
+        check_word("constraint", self.constraint, tuple(KINDS))
+        _check_number("bound", self.bound, 0.0, "use 0.0 for no covariance at all")
+        _check_number("tol", self.tol, 0.0, "use 1e-4")
+        for name, least in (("max_iter", 1), ("restarts", 0)):
+            _check_number(name, getattr(self, name), least, f"use {least} or more")
+        if self.C is not None:
+            _check_number("C", self.C, 0.0, "use 1.0, or None for no penalty", open=True)
+        if self.max_cells is not None:
+            _check_number("max_cells", self.max_cells, 1, "use 1000, or None for all")
+        for tau in self.taus:
+            _check_number("taus", tau, 0.0, "use (0.5, 5.0, 50.0)", open=True)
+        if len(self.taus):
+            need_dccp()
+
+    def _program(self, X: Any, y: Any, sensitive: Any, sample_weight: Any) -> Program:
+        """Check the rows and write the program."""
+        given = X
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        label = self._labels(y)
+        codes, groups = group_codes(sensitive, given, len(y))
+        weight = row_weights(sample_weight, X)
+        used = weight > 0
+        if not used.all():
+            X, label, codes, weight = X[used], label[used], codes[used], weight[used]
+            seen, codes = np.unique(codes, return_inverse=True)
+            groups = [groups[i] for i in seen]
+        if len(np.unique(label)) < 2:
+            raise _one_class(y, int(used.sum()))
+        kinds = KINDS[self.constraint]
+        check_groups(codes, groups, label, weight, kinds)
+        C = np.inf if self.C is None else float(self.C)
+        return make_program(
+            X, label, codes, groups, weight, kinds=kinds, C=C, intercept=self.fit_intercept
+        )
+
+    def _labels(self, y: Any) -> Ints:
+        """Store the classes; labels as 0 and 1."""
+        check_classification_targets(y)
+        self.classes_, label = np.unique(y, return_inverse=True)
+        if len(self.classes_) > 2:
+            raise DataError(
+                Problem(
+                    "y",
+                    "must have two classes. Only binary classification is supported. "
+                    f"The type of the target is {type_of_target(y)}.",
+                    f"{len(self.classes_)} classes",
+                    "train one model for each class against the others",
+                )
+            )
+        if len(self.classes_) < 2:
+            raise _one_class(y, len(y))
+        found: Ints = label
+        return found
+
+    def _solve(self, program: Program, given: tuple[Floats, ...]) -> None:
+        """Search, keep the best, and say so if it is not good enough."""
+        free = unconstrained(program)
+        search = Search(
+            program,
+            free,
+            bound=float(self.bound),
+            tolerance=self.tol * min(1.0, program.distance(free)) + 1e-12,
+            max_iter=int(self.max_iter),
+            taus=tuple(float(tau) for tau in self.taus),
+            restarts=int(self.restarts),
+            max_cells=self.max_cells,
+            verbose=int(self.verbose),
+        )
+        starts = search.run(_generator(self.random_state), given)
+        best = search.best(starts)
+        self._keep(search, starts, best)
+
+    def _keep(self, search: Search, starts: list[Start], best: Start) -> None:
+        program = search.program
+        w = best.w if best is starts[0] else settle(search, best.w)
+        coef, intercept = program.from_scaled(w)
+        self.coef_, self.intercept_ = coef[np.newaxis], np.array([intercept])
+        self.n_iter_ = max(1, best.iterations)
+        self.starts_, self.loss_, self.met_ = tuple(starts), program.loss(w), best.met
+        self.converged_ = not best.note
+        self.achieved_: dict[str, dict[Group, float]] = {kind: {} for kind, _ in program.names}
+        for (kind, group), value in zip(program.names, program.covariances(w), strict=True):
+            self.achieved_[kind][group] = float(value)
+        if not best.met:
+            _warn_unmet(self)
+        elif _constant(program, w) and not _constant(program, search.free):
+            _warn_constant(self)
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    if random_state is None or isinstance(random_state, int | np.integer):
+        return np.random.default_rng(random_state)
+    return np.random.default_rng(check_random_state(random_state).randint(2**31))
+
+
+def _constant(program: Program, w: Floats) -> bool:
+    return len(np.unique(program.x @ w > 0)) == 1
+
+
+def _check_number(name: str, value: Any, least: float, step: str, open: bool = False) -> None:
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    # A comparison with NaN is false.
+    if not number or not (value > least if open else value >= least):
+        words = f"above {least:g}" if open else f"at least {least:g}"
+        raise UsageError(Problem(name, f"must be a number {words}", repr(value), step))
+
+
+def _one_class(y: Any, rows: int) -> DataError:
+    return DataError(
+        Problem(
+            "y",
+            "must hold two classes, in rows with a weight above 0",
+            f"one class, {y[0]!r}" if rows != 1 else f"one sample, of class {y[0]!r}",
+            "check how the labels were made, or how the rows were split",
+        )
+    )
+
+
+def _warn_unmet(model: EqualizedOddsLogisticRegression) -> None:
+    kind, group, value = max(
+        ((k, g, v) for k, found in model.achieved_.items() for g, v in found.items()),
+        key=lambda row: abs(row[2]),
+    )
+    name = names_of(model.achieved_[kind])[group]
+    problem = Problem(
+        "bound",
+        f"must be met: no covariance beyond {model.bound:g}",
+        f"{value:.6g} ({kind}, {name}) after {len(model.starts_)} starts",
+        f"raise max_iter, try other taus, or accept bound={abs(value) * 1.01:.3g}",
+    )
+    warnings.warn(ConstraintWarning(str(problem)), stacklevel=5)
+
+
+def _warn_constant(model: EqualizedOddsLogisticRegression) -> None:
+    problem = Problem(
+        "constraint",
+        "should leave something to predict",
+        f'"{model.constraint}" with bound={model.bound:g}, met only by giving everybody one class',
+        "raise the bound, choose another constraint, or use better features",
+    )
+    warnings.warn(ConstraintWarning(str(problem)), stacklevel=5)

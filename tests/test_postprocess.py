@@ -1,0 +1,632 @@
+"""The post-processing estimators: what they do, alone and inside scikit-learn."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    ShuffleSplit,
+    cross_validate,
+)
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from threadpoolctl import threadpool_limits
+
+import isocost as ic
+from isocost.learn import CalibratedEqualizedOdds, EqualizedOdds, Reconciled
+from isocost.learn.folds import folds_of
+from isocost.learn.sensitive import read_groups
+from tests.conftest import measured
+
+EVERY = [CalibratedEqualizedOdds, EqualizedOdds, Reconciled]
+FAST = LogisticRegression(solver="liblinear")
+
+
+def people(rows=3000, seed=0, base=0.0):
+    """Rows whose scores say more about group a than about group b."""
+    random = np.random.default_rng(seed)
+    group = random.choice(["a", "b"], rows)
+    X = random.normal(size=(rows, 3)) * np.where(group == "a", 2.0, 1.0)[:, None]
+    y = (random.random(rows) < 1 / (1 + np.exp(-X.sum(axis=1) - base))).astype(int)
+    return X, y, group
+
+
+X, Y, GROUP = people()
+NEW_X, NEW_Y, NEW_GROUP = people(500, seed=1)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return CalibratedEqualizedOdds(FAST, cv=3).fit(X, Y, sensitive_features=GROUP)
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+def problem(error):
+    return str(error.value)
+
+
+# What is fitted
+
+
+def test_the_rule_comes_from_out_of_fold_scores(fitted):
+    """Recomputed by hand: score each fold by a model of the others, tally, withhold."""
+    scores = np.empty(len(Y))
+    for train, test in folds_of(X, Y, read_groups(X, GROUP), 3, {}):
+        scores[test] = clone(FAST).fit(X[train], Y[train]).predict_proba(X[test])[:, 1]
+    tally = ic.tally({"score": scores, "label": Y, "group": GROUP})
+    assert fitted.tally_ == tally
+    assert fitted.rule_ == ic.withhold(fitted.tally_, "fnr")
+    training = FAST.fit(X, Y).predict_proba(X)[:, 1]
+    assert fitted.tally_ != ic.tally({"score": training, "label": Y, "group": GROUP})
+
+
+def test_the_final_estimator_is_trained_on_everything(fitted):
+    assert np.array_equal(fitted.estimator_.coef_, clone(FAST).fit(X, Y).coef_)
+
+
+def test_folds_are_stratified_by_group_and_label():
+    cells = np.unique(np.char.add(GROUP, Y.astype(str)), return_inverse=True)[1]
+    for _, test in folds_of(X, Y, read_groups(X, GROUP), 5, {}):
+        assert np.abs(np.bincount(cells[test]) - np.bincount(cells) / 5).max() <= 1
+
+
+def test_each_repair_does_what_its_function_does():
+    odds = EqualizedOdds(FAST, rates="hard", cv=2).fit(X, Y, sensitive_features=GROUP)
+    assert odds.rule_ == ic.equalize_odds(odds.tally_, rates="hard")
+    assert odds.repaired_audit_.equalized_odds_difference == pytest.approx(0, abs=1e-9)
+    same = Reconciled(FAST, levels=16, cv=2).fit(X, Y, sensitive_features=GROUP)
+    assert same.rule_ == ic.reconcile(same.tally_, levels=16)
+    assert same.feasibility_.feasible
+    assert same.repaired_audit_.equalized_odds_difference == pytest.approx(0, abs=1e-9)
+    pools = CalibratedEqualizedOdds(FAST, method="coarsen", cv=2, tolerance=0.08)
+    pools.fit(X, Y, sensitive_features=GROUP)
+    assert pools.rule_ == ic.coarsen(pools.tally_, "fnr", tolerance=0.08)
+    assert pools.repaired_audit_.disparity.difference == pytest.approx(0.08, abs=1e-9)
+    pools.set_params(tolerance=0.0)
+    with pytest.raises(ic.UsageError, match="allow_decision_changes=True"):
+        pools.fit(X, Y, sensitive_features=GROUP)
+    pools.set_params(allow_decision_changes=True).fit(X, Y, sensitive_features=GROUP)
+    assert pools.repaired_audit_.disparity.difference == pytest.approx(0.0, abs=1e-9)
+
+
+def test_audits_are_those_of_the_tally(fitted):
+    assert fitted.audit_ == measured(fitted.tally_, "fnr")
+    assert fitted.repaired_audit_ == measured(fitted.rule_.expected(fitted.tally_), "fnr")
+    assert fitted.feasibility_ == ic.feasibility(fitted.tally_, "fnr")
+    sure = clone(fitted).set_params(confidence=0.9).fit(X, Y, sensitive_features=GROUP)
+    assert sure.audit_.intervals.confidence == 0.9
+
+
+@pytest.mark.parametrize("threshold", [0.5, 0.3, 0.33])
+@pytest.mark.parametrize("kind", EVERY)
+def test_predictions_are_the_rule_applied(kind, threshold):
+    model = kind(FAST, threshold=threshold, cv=2).fit(X, Y, sensitive_features=GROUP)
+    ids = np.arange(500)
+    scores = model.estimator_.predict_proba(NEW_X)[:, 1]
+    wanted = model.rule_.apply(score=scores, group=NEW_GROUP, id=ids)
+    found = model.predict_proba(NEW_X, sensitive_features=NEW_GROUP, ids=ids)
+    assert np.array_equal(found[:, 1], wanted)
+    assert np.allclose(found.sum(axis=1), 1)
+    decided = model.predict(NEW_X, sensitive_features=NEW_GROUP, ids=ids)
+    assert np.array_equal(decided, (wanted >= threshold).astype(int))
+    accuracy = model.score(NEW_X, NEW_Y, sensitive_features=NEW_GROUP, ids=ids)
+    assert accuracy == np.mean(decided == NEW_Y)
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_expected_proba_is_the_average_over_many_coins(kind):
+    model = kind(FAST, cv=2).fit(X, Y, sensitive_features=GROUP)
+    rows = slice(0, 40)
+    expected = model.expected_proba(NEW_X[rows], sensitive_features=NEW_GROUP[rows])[:, 1]
+    scores = model.estimator_.predict_proba(NEW_X[rows])[:, 1]
+    many = {"score": np.tile(scores, 4000), "group": np.tile(NEW_GROUP[rows], 4000)}
+    thrown = model.rule_.apply(many, seed=0)["score"].reshape(4000, 40)
+    assert np.abs(thrown.mean(axis=0) - expected).max() < 0.03
+    assert thrown.std(axis=0).max() > 1e-4
+
+
+def test_infeasible():
+    x, y, group = people(4000)
+    y = np.where(group == "b", np.random.default_rng(0).random(4000) < 0.2, y)
+    with pytest.raises(ic.InfeasibleError):
+        CalibratedEqualizedOdds(FAST, cv=2).fit(x, y, sensitive_features=group)
+    model = CalibratedEqualizedOdds(FAST, cv=2, infeasible="closest")
+    with pytest.warns(ic.InfeasibleWarning):
+        model.fit(x, y, sensitive_features=group)
+    assert not model.feasibility_.feasible
+    small = Reconciled(FAST, equal=("generalized_fpr", "generalized_fnr"), cv=2)
+    with pytest.raises(ic.InfeasibleError):
+        small.fit(x, y, sensitive_features=group)
+    with pytest.warns(ic.InfeasibleWarning):
+        small.set_params(infeasible="closest").fit(x, y, sensitive_features=group)
+    assert small.feasibility_.excess > 0
+
+
+# cv
+
+
+def test_prefit_and_frozen_use_the_model_as_it_is():
+    base = clone(FAST).fit(NEW_X, NEW_Y)
+    model = CalibratedEqualizedOdds(base, cv="prefit").fit(X, Y, sensitive_features=GROUP)
+    assert model.estimator_ is base
+    scores = base.predict_proba(X)[:, 1]
+    assert model.tally_ == ic.tally({"score": scores, "label": Y, "group": GROUP})
+    frozen = CalibratedEqualizedOdds(FrozenEstimator(base), cv=3)
+    assert frozen.fit(X, Y, sensitive_features=GROUP).tally_ == model.tally_
+
+
+def test_a_splitter_may_make_one_holdout():
+    split = ShuffleSplit(1, test_size=0.3, random_state=0)
+    model = CalibratedEqualizedOdds(FAST, cv=split).fit(X, Y, sensitive_features=GROUP)
+    assert model.tally_.n == 900
+    assert np.array_equal(model.estimator_.coef_, clone(FAST).fit(X, Y).coef_)
+
+
+def test_a_splitter_must_not_test_rows_twice():
+    split = ShuffleSplit(3, test_size=0.5, random_state=0)
+    with pytest.raises(ic.UsageError, match="cv: must test each row once at most"):
+        CalibratedEqualizedOdds(FAST, cv=split).fit(X, Y, sensitive_features=GROUP)
+
+
+def test_a_group_that_vanishes_from_a_fold():
+    group = np.where(np.arange(3000) < 1000, "first", "rest")
+    with pytest.raises(ic.DataError) as error:
+        CalibratedEqualizedOdds(FAST, cv=KFold(3)).fit(X, Y, sensitive_features=group)
+    assert problem(error) == (
+        "cv: the training part of every fold must have positives and negatives of every group\n"
+        "  got:  no rows of group 'first' in the training part of fold 1 of 3\n"
+        "  next: join the group with another or leave it out; use cv=5, whose folds are "
+        'stratified by group and label; or cv="prefit" with an estimator fitted on other data'
+    )
+
+
+def test_one_positive_in_a_group_vanishes_too():
+    group = GROUP.copy()
+    group[np.flatnonzero(Y == 1)[7]] = "c"
+    group[np.flatnonzero(Y == 0)[:9]] = "c"
+    with pytest.raises(ic.DataError, match="no positives of group 'c' in the training part of"):
+        CalibratedEqualizedOdds(FAST).fit(X, Y, sensitive_features=group)
+
+
+@pytest.mark.parametrize(
+    ("cv", "text"),
+    [
+        ("holdout", 'cv: must be a whole number, "prefit", or a splitter'),
+        (1, "cv: must be at least 2"),
+        (5000, "the largest group has 802 rows of its commoner label"),
+    ],
+)
+def test_bad_cv(cv, text):
+    with pytest.raises(ic.UsageError, match=text):
+        CalibratedEqualizedOdds(FAST, cv=cv).fit(X, Y, sensitive_features=GROUP)
+
+
+# Weights
+
+
+def test_weights_reach_the_estimator_and_the_tally():
+    weight = np.random.default_rng(3).gamma(2.0, size=len(Y))
+    model = CalibratedEqualizedOdds(FAST, cv=2, tolerance=0.02)
+    model.fit(X, Y, sensitive_features=GROUP, sample_weight=weight)
+    assert np.array_equal(model.estimator_.coef_, clone(FAST).fit(X, Y, sample_weight=weight).coef_)
+    assert model.tally_.is_weighted
+    assert model.tally_.totals.w.sum() == pytest.approx(weight.sum())
+
+
+def test_rows_of_weight_zero_do_not_count_for_the_rule():
+    base = clone(FAST).fit(NEW_X, NEW_Y)
+    weight = (np.arange(len(Y)) % 3 > 0).astype(float)
+    kept = weight > 0
+    model = CalibratedEqualizedOdds(FrozenEstimator(base), cv="prefit")
+    all_rows = clone(model).fit(X, Y, sensitive_features=GROUP, sample_weight=weight)
+    some = clone(model).fit(X[kept], Y[kept], sensitive_features=GROUP[kept])
+    assert all_rows.tally_ == some.tally_
+
+
+def test_an_estimator_without_weights_is_told():
+    class Plain(LogisticRegression):
+        def fit(self, X, y):
+            return super().fit(X, y)
+
+    model = EqualizedOdds(Plain(), cv=2)
+    with pytest.warns(ic.IsocostWarning, match="Plain takes no sample_weight"):
+        model.fit(X, Y, sensitive_features=GROUP, sample_weight=np.ones(len(Y)) * 2)
+    assert model.tally_.is_weighted
+
+
+@pytest.mark.parametrize(
+    "weight", [[1.0], np.full(3000, -1.0), np.full(3000, np.nan), ["x"] * 3000]
+)
+def test_bad_weights(weight):
+    with pytest.raises(ic.DataError, match="sample_weight: must be one number per row, at least 0"):
+        EqualizedOdds(FAST).fit(X, Y, sensitive_features=GROUP, sample_weight=weight)
+
+
+# Estimators of many kinds
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LogisticRegression(),
+        HistGradientBoostingClassifier(max_iter=10),
+        RandomForestClassifier(20, min_samples_leaf=20, random_state=0),
+        MLPClassifier((4,), max_iter=30, random_state=0, tol=0.1, n_iter_no_change=3),
+        make_pipeline(StandardScaler(), LogisticRegression()),
+    ],
+    ids=lambda e: type(e).__name__,
+)
+def test_works_with(estimator):
+    model = CalibratedEqualizedOdds(estimator, cv=2, tolerance=0.01)
+    with threadpool_limits(1):
+        model.fit(X, Y, sensitive_features=GROUP)
+    assert model.repaired_audit_.disparity.difference <= 0.01 + 1e-9
+    assert model.predict_proba(NEW_X, sensitive_features=NEW_GROUP).shape == (500, 2)
+
+
+def test_decision_values_must_be_recalibrated():
+    with pytest.raises(ic.UsageError) as error:
+        CalibratedEqualizedOdds(SVC()).fit(X, Y, sensitive_features=GROUP)
+    assert problem(error) == (
+        "estimator: must have predict_proba: decision values are not probabilities\n"
+        "  got:  SVC, which has only decision_function\n"
+        '  next: set recalibrate="sigmoid" (or another method), which turns them into '
+        "probabilities in each group"
+    )
+
+
+def test_no_scores_at_all():
+    with pytest.raises(ic.UsageError) as error:
+        CalibratedEqualizedOdds(LinearRegression()).fit(X, Y, sensitive_features=GROUP)
+    assert problem(error) == (
+        "estimator: must have predict_proba or decision_function\n"
+        "  got:  LinearRegression, which has neither\n"
+        "  next: use a classifier that gives scores, or wrap it in "
+        "sklearn.calibration.CalibratedClassifierCV"
+    )
+
+
+@pytest.mark.parametrize("kind", EVERY)
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+def test_recalibrated_decision_values(kind, method):
+    pytest.importorskip("isocost.learn.recalibrate")
+    model = kind(RidgeClassifier(), recalibrate=method, cv=2, unknown="keep")
+    model.fit(X, Y, sensitive_features=GROUP)
+    assert model.response_ == "decision_function"
+    assert set(model.calibrator_.groups_) == {"a", "b"}
+    found = model.predict_proba(NEW_X, sensitive_features=NEW_GROUP)[:, 1]
+    assert found.min() >= 0
+    assert found.max() <= 1
+    assert model.audit_.overall.calibration_gap_debiased < 0.05
+    strangers = model.predict_proba(NEW_X, sensitive_features=["z"] * 500)[:, 1]
+    assert len(np.unique(strangers)) > 20
+
+
+def test_support_vectors():
+    pytest.importorskip("isocost.learn.recalibrate")
+    model = CalibratedEqualizedOdds(SVC(), recalibrate="sigmoid", cv=2)
+    model.fit(X[:800], Y[:800], sensitive_features=GROUP[:800])
+    assert model.repaired_audit_.disparity.difference == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:The scores do not rise")
+@pytest.mark.parametrize("method", ["isotonic", "histogram", "beta"])
+def test_no_score_is_calibrated_on_its_own_label(method):
+    """With labels that mean nothing, calibrated scores must say nothing either."""
+    recalibrate = pytest.importorskip("isocost.learn.recalibrate")
+    random = np.random.default_rng(0)
+    x, y, group = random.random((600, 2)), random.integers(0, 2, 600), random.choice([1, 2], 600)
+    base = clone(FAST).fit(NEW_X[:, :2], NEW_Y)
+    model = EqualizedOdds(base, recalibrate=method, cv="prefit").fit(x, y, sensitive_features=group)
+    own = recalibrate.GroupCalibrator(method, cv=None, shrinkage=0.0)
+    scores = base.predict_proba(x)[:, 1]
+    fooled = own.fit(scores, y, sensitive_features=group).predict(scores, sensitive_features=group)
+
+    def gain(tally):
+        audit = measured(tally)
+        return np.mean([1 - m.generalized_fpr - m.generalized_fnr for m in audit.groups.values()])
+
+    assert gain(ic.tally({"score": fooled, "label": y, "group": group})) > 0.0
+    assert gain(model.tally_) < gain(ic.tally({"score": fooled, "label": y, "group": group}))
+
+
+def test_labels_of_any_kind():
+    model = CalibratedEqualizedOdds(FAST, cv=2)
+    words = np.where(Y == 1, "yes", "no")
+    model.fit(X, words, sensitive_features=GROUP)
+    assert model.classes_.tolist() == ["no", "yes"]
+    plain = CalibratedEqualizedOdds(FAST, cv=2).fit(X, Y, sensitive_features=GROUP)
+    assert model.rule_ == plain.rule_
+    new = {"sensitive_features": NEW_GROUP}
+    assert (model.predict(NEW_X, **new) == "yes").tolist() == (
+        plain.predict(NEW_X, **new) == 1
+    ).tolist()
+
+
+# Frames, and what scikit-learn asks of everybody
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames(frame, fitted):
+    columns = {"one": X[:, 0], "two": X[:, 1], "three": X[:, 2]}
+    data, groups = frame(columns), frame({"g": GROUP})
+    model = CalibratedEqualizedOdds(FAST, cv=3).fit(data, Y, sensitive_features=groups)
+    assert model.tally_ == fitted.tally_
+    assert model.feature_names_in_.tolist() == ["one", "two", "three"]
+    assert model.n_features_in_ == 3
+    found = model.predict_proba(data, sensitive_features=groups["g"])
+    wanted = fitted.predict_proba(X, sensitive_features=GROUP)
+    assert np.allclose(found, wanted, rtol=1e-12)
+
+
+def test_set_output_in_a_pipeline():
+    pipeline = make_pipeline(
+        StandardScaler(), CalibratedEqualizedOdds(FAST, groups_from="f", cv=2, tolerance=0.3)
+    ).set_output(transform="pandas")
+    data = pd.DataFrame({"x": X[:, 0], "f": GROUP == "a"})
+    pipeline.fit(data.astype(float), Y)
+    assert pipeline[-1].feature_names_in_.tolist() == ["x", "f"]
+    assert len(pipeline[-1].tally_.groups) == 2
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_clone_pickle_json_html(kind):
+    model = kind(FAST, cv=2).fit(X, Y, sensitive_features=GROUP)
+    assert clone(model).get_params()["cv"] == 2
+    again = pickle.loads(pickle.dumps(model))
+    new = {"sensitive_features": NEW_GROUP}
+    assert np.array_equal(again.predict_proba(NEW_X, **new), model.predict_proba(NEW_X, **new))
+    assert ic.Rule.from_json(model.rule_.to_json()) == model.rule_
+    assert kind.__name__ in model._repr_html_()
+
+
+def test_the_default_estimator():
+    model = EqualizedOdds().fit(X, Y, sensitive_features=GROUP)
+    assert isinstance(model.estimator_, LogisticRegression)
+    assert model.estimator is None
+
+
+# The coin
+
+
+def test_the_same_row_alone_or_in_a_batch(fitted):
+    new = {"sensitive_features": NEW_GROUP}
+    batch = fitted.predict_proba(NEW_X, **new)
+    alone = [
+        fitted.predict_proba(NEW_X[i : i + 1], sensitive_features=NEW_GROUP[i : i + 1])[0]
+        for i in range(100)
+    ]
+    assert np.allclose(batch[:100], alone, rtol=1e-12)
+    order = np.random.default_rng(0).permutation(500)
+    shuffled = fitted.predict_proba(NEW_X[order], sensitive_features=NEW_GROUP[order])
+    assert np.array_equal(shuffled, batch[order])
+    changed = batch[:, 1] != fitted.estimator_.predict_proba(NEW_X)[:, 1]
+    share = fitted.rule_.alpha["a"]
+    assert abs(changed[NEW_GROUP == "a"].mean() - share) < 0.1
+
+
+def test_another_salt_throws_other_coins(fitted):
+    other = clone(fitted).set_params(salt="other").fit(X, Y, sensitive_features=GROUP)
+    new = {"sensitive_features": NEW_GROUP}
+    assert not np.array_equal(other.predict_proba(NEW_X, **new), fitted.predict_proba(NEW_X, **new))
+
+
+def test_random_state_gives_equal_rows_coins_of_their_own(fitted):
+    rows, group = np.repeat(NEW_X[NEW_GROUP == "a"][:1], 2000, axis=0), ["a"] * 2000
+    new = {"sensitive_features": group}
+    assert len(np.unique(fitted.predict_proba(rows, **new)[:, 1])) == 1
+    model = pickle.loads(pickle.dumps(fitted)).set_params(random_state=7)
+    found = model.predict_proba(rows, **new)[:, 1]
+    share = fitted.rule_.alpha["a"]
+    withheld = np.mean(found == fitted.rule_.rows[0].value)
+    assert abs(withheld - share) < 4 * np.sqrt(share * (1 - share) / 2000)
+    assert np.array_equal(found, model.predict_proba(rows, **new)[:, 1])
+    model.set_params(random_state=np.random.RandomState(0))
+    assert not np.array_equal(found, model.predict_proba(rows, **new)[:, 1])
+
+
+# Bad input
+
+
+def test_sensitive_features_are_required(fitted):
+    text = (
+        "sensitive_features: must be given: the repair depends on the group\n"
+        "  got:  None\n"
+        "  next: pass sensitive_features=, in a pipeline or a search with "
+        "sklearn.set_config(enable_metadata_routing=True); or set groups_from= to the columns of X "
+        "that hold the group, which needs no routing"
+    )
+    with pytest.raises(ic.UsageError) as error:
+        EqualizedOdds(FAST).fit(X, Y)
+    assert problem(error) == text
+    with pytest.raises(ic.UsageError) as error:
+        fitted.predict(X)
+    assert problem(error) == text
+
+
+def test_groups_of_the_wrong_length(fitted):
+    text = "sensitive_features: must have one value per row of X\n  got:  2 for 3000 rows"
+    with pytest.raises(ic.DataError, match=text):
+        fitted.predict_proba(X, sensitive_features=["a", "b"])
+    with pytest.raises(ic.DataError, match=text):
+        EqualizedOdds(FAST).fit(X, Y, sensitive_features=["a", "b"])
+
+
+def test_groups_not_seen_in_fit(fitted):
+    with pytest.raises(ic.UsageError) as error:
+        fitted.predict_proba(NEW_X[:2], sensitive_features=["a", "z"])
+    assert "group: must be one the rule knows: 'a', 'b'\n  got:  'z'" in problem(error)
+    kind = pickle.loads(pickle.dumps(fitted)).set_params(unknown="keep")
+    found = kind.predict_proba(NEW_X[:2], sensitive_features=["a", "z"])
+    assert found[1, 1] == fitted.estimator_.predict_proba(NEW_X[:2])[1, 1]
+    average = kind.expected_proba(NEW_X[:2], sensitive_features=["a", "z"])
+    assert average[1, 1] == pytest.approx(found[1, 1], abs=1e-15)
+
+
+def test_one_class_in_a_group():
+    group = np.where(Y == 1, GROUP, np.where(np.arange(3000) < 50, "c", GROUP))
+    with pytest.raises(ic.DataError, match="group 'c': must have positives"):
+        EqualizedOdds(FAST).fit(X, Y, sensitive_features=group)
+
+
+def test_one_group_or_one_class_or_three():
+    with pytest.raises(ic.DataError, match="group: must have at least two values"):
+        EqualizedOdds(FAST).fit(X, Y, sensitive_features=["a"] * len(Y))
+    with pytest.raises(ic.DataError, match="y: must have two classes\n  got:  one class, 0"):
+        EqualizedOdds(FAST).fit(X, Y * 0, sensitive_features=GROUP)
+    with pytest.raises(ic.DataError, match="Only binary classification is supported"):
+        EqualizedOdds(FAST).fit(X, np.arange(3000) % 3, sensitive_features=GROUP)
+
+
+def test_prefit_needs_a_fitted_model_of_the_same_classes():
+    with pytest.raises(ic.UsageError, match='estimator: must be fitted when cv="prefit"'):
+        EqualizedOdds(clone(FAST), cv="prefit").fit(X, Y, sensitive_features=GROUP)
+    base = clone(FAST).fit(NEW_X, NEW_Y)
+    with pytest.raises(ic.DataError, match="y: must have the classes that the estimator was"):
+        EqualizedOdds(base, cv="prefit").fit(X, Y * 2, sensitive_features=GROUP)
+    three = LogisticRegression().fit(NEW_X, np.arange(500) % 3)
+    with pytest.raises(ic.UsageError, match="estimator: must tell two classes apart"):
+        EqualizedOdds(three, cv="prefit").fit(X, Y, sensitive_features=GROUP)
+
+
+@pytest.mark.parametrize("ids", [[1], "id"])
+def test_bad_ids(ids, fitted):
+    with pytest.raises(ic.UsageError, match="ids: must have one value per row of X"):
+        fitted.predict_proba(NEW_X, sensitive_features=NEW_GROUP, ids=ids)
+
+
+@pytest.mark.parametrize(
+    ("kind", "setting"),
+    [
+        (CalibratedEqualizedOdds, {"method": "flip"}),
+        (CalibratedEqualizedOdds, {"infeasible": "ignore"}),
+        (CalibratedEqualizedOdds, {"recalibrate": "platt"}),
+        (CalibratedEqualizedOdds, {"threshold": 1.5}),
+        (CalibratedEqualizedOdds, {"unknown": "drop"}),
+        (EqualizedOdds, {"rates": "soft"}),
+        (Reconciled, {"equal": "tpr"}),
+        (Reconciled, {"keep": "all"}),
+    ],
+)
+def test_bad_settings_are_told_before_training(kind, setting):
+    with pytest.raises(ic.UsageError, match=f"{next(iter(setting))}: must"):
+        kind(LinearRegression(), **setting).fit(X, Y, sensitive_features=GROUP)
+
+
+# Metadata routing
+
+
+def test_pipeline(routing):
+    model = CalibratedEqualizedOdds(FAST, cv=2).set_predict_proba_request(ids=True)
+    pipeline = make_pipeline(StandardScaler(), model)
+    pipeline.fit(X, Y, sensitive_features=GROUP)
+    ids = np.arange(500)
+    found = pipeline.predict_proba(NEW_X, sensitive_features=NEW_GROUP, ids=ids)
+    scaled = pipeline[0].transform(NEW_X)
+    wanted = pipeline[-1].predict_proba(scaled, sensitive_features=NEW_GROUP, ids=ids)
+    assert np.array_equal(found, wanted)
+    assert pipeline.predict(NEW_X, sensitive_features=NEW_GROUP).shape == (500,)
+
+
+def test_requests_can_be_turned_off_and_renamed(routing):
+    model = EqualizedOdds(FAST, cv=2).set_fit_request(sensitive_features="race")
+    pipeline = make_pipeline(StandardScaler(), model).fit(X, Y, race=GROUP)
+    assert pipeline[-1].rule_.groups == ("a", "b")
+    model.set_fit_request(sensitive_features=False)
+    with pytest.raises(TypeError, match="unexpected argument"):
+        make_pipeline(StandardScaler(), model).fit(X, Y, sensitive_features=GROUP)
+
+
+def test_cross_validate(routing):
+    found = cross_validate(
+        CalibratedEqualizedOdds(FAST, cv=2),
+        X, Y, cv=3, params={"sensitive_features": GROUP}, return_estimator=True,
+    )  # fmt: skip
+    assert (found["test_score"] > 0.7).all()
+    assert sum(model.tally_.n for model in found["estimator"]) == 6000
+
+
+def test_grid_search(routing):
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), CalibratedEqualizedOdds(FAST, cv=2)),
+        {"calibratedequalizedodds__tolerance": [0.0, 0.05]},
+        cv=2,
+    )
+    search.fit(X, Y, sensitive_features=GROUP)
+    best = search.best_estimator_[-1]
+    assert best.rule_.settings["tolerance"] == best.tolerance
+
+
+def test_weights_are_routed_to_the_inner_estimator(routing):
+    weight = np.random.default_rng(3).gamma(2.0, size=len(Y))
+    asked = clone(FAST).set_fit_request(sample_weight=True)
+    given = {"sensitive_features": GROUP, "sample_weight": weight}
+    model = EqualizedOdds(asked, cv=2).fit(X, Y, **given)
+    assert np.array_equal(model.estimator_.coef_, clone(FAST).fit(X, Y, sample_weight=weight).coef_)
+    refused = clone(FAST).set_fit_request(sample_weight=False)
+    model = EqualizedOdds(refused, cv=2).fit(X, Y, **given)
+    assert np.array_equal(model.estimator_.coef_, clone(FAST).fit(X, Y).coef_)
+    assert model.tally_.is_weighted
+    unset = sklearn.exceptions.UnsetMetadataPassedError
+    with pytest.raises(unset, match="not explicitly set as requested or not requested"):
+        EqualizedOdds(clone(FAST), cv=2).fit(X, Y, **given)
+    assert EqualizedOdds(cv=2).fit(X, Y, **given).tally_.is_weighted
+
+
+def test_groups_for_the_splitter_are_routed(routing):
+    site = np.arange(len(Y)) % 7
+    model = EqualizedOdds(FAST, cv=GroupKFold(3).set_split_request(groups=True))
+    model.fit(X, Y, sensitive_features=GROUP, groups=site)
+    assert model.tally_.n == 3000
+
+
+def test_fit_params_go_to_the_estimator_without_routing():
+    class Noted(LogisticRegression):
+        def fit(self, X, y, note=None, rows=None):
+            self.note_, self.rows_ = note, rows
+            return super().fit(X, y)
+
+    model = EqualizedOdds(Noted(), cv=2)
+    model.fit(X, Y, sensitive_features=GROUP, note="hello", rows=np.arange(3000))
+    assert model.estimator_.note_ == "hello"
+    assert len(model.estimator_.rows_) == 3000
+
+
+# Truth
+
+
+def test_held_out_disparity_is_within_its_interval():
+    """Fitted on 1e5 rows, the costs of new people differ by no more than chance."""
+    x, y, group = people(100_000, seed=5)
+    model = CalibratedEqualizedOdds(FAST, cost="fnr", cv=3).fit(x, y, sensitive_features=group)
+    new_x, new_y, new_group = people(100_000, seed=6)
+    before = model.estimator_.predict_proba(new_x)[:, 1]
+    after = model.predict_proba(new_x, sensitive_features=new_group)[:, 1]
+
+    def difference(scores):
+        tally = ic.tally({"score": scores, "label": new_y, "group": new_group})
+        return ic.intervals(tally, "fnr", replicates=500).differences["cost"]
+
+    assert min(map(abs, difference(before))) > 0.1
+    low, high = sorted(difference(after))
+    assert low <= 0 <= high
+    assert high - low < 0.01
+    gaps = measured(ic.tally({"score": after, "label": new_y, "group": new_group})).groups.values()
+    assert max(m.calibration_gap_debiased for m in gaps) < 0.02

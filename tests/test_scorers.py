@@ -1,0 +1,168 @@
+"""The scorer: its number, its sign, and that it gets the groups wherever scikit-learn takes it."""
+
+import pickle
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import isocost as ic
+from isocost.learn import CalibratedEqualizedOdds, cost_disparity_scorer
+from tests.conftest import measured
+from tests.test_postprocess import FAST, GROUP, NEW_GROUP, NEW_X, NEW_Y, X, Y
+
+NEW = {"sensitive_features": NEW_GROUP}
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+@pytest.fixture(scope="module")
+def model():
+    return clone(FAST).fit(X, Y)
+
+
+@pytest.mark.parametrize("cost", ["fnr", "fpr", "weighted:1,3", ic.Cost(fp=1, fn=2)])
+def test_it_is_minus_the_disparity_of_the_audit(model, cost):
+    scores = model.predict_proba(NEW_X)[:, 1]
+    audit = measured(ic.tally({"score": scores, "label": NEW_Y, "group": NEW_GROUP}), cost)
+    found = cost_disparity_scorer(cost)(model, NEW_X, NEW_Y, **NEW)
+    assert found == -audit.disparity.difference
+    assert found < 0
+
+
+def test_weights_count(model):
+    weight = np.random.default_rng(0).gamma(2.0, size=len(NEW_Y))
+    data = {"s": model.predict_proba(NEW_X)[:, 1], "y": NEW_Y, "g": NEW_GROUP, "w": weight}
+    audit = measured(ic.tally(data, score="s", label="y", group="g", weight="w"))
+    found = cost_disparity_scorer()(model, NEW_X, NEW_Y, sample_weight=weight, **NEW)
+    assert found == pytest.approx(-audit.disparity.difference, abs=1e-12)
+
+
+def test_decisions(model):
+    scorer = cost_disparity_scorer("fpr", response_method="predict")
+    scores = model.predict_proba(NEW_X)[:, 1]
+    audit = measured(ic.tally({"score": scores, "label": NEW_Y, "group": NEW_GROUP}))
+    found = scorer(model, NEW_X, NEW_Y, **NEW)
+    assert found == pytest.approx(-audit.disparities["fpr"].difference, abs=1e-12)
+
+
+def test_expected_scores_and_ids():
+    repaired = CalibratedEqualizedOdds(FAST, cv=2).fit(X, Y, sensitive_features=GROUP)
+    average = cost_disparity_scorer(response_method="expected_proba")
+    plain = cost_disparity_scorer()(repaired.estimator_, NEW_X, NEW_Y, **NEW)
+    assert average(repaired, NEW_X, NEW_Y, **NEW) > plain
+    scorer = cost_disparity_scorer()
+    one = scorer(repaired, NEW_X, NEW_Y, ids=np.arange(500), **NEW)
+    two = scorer(repaired, NEW_X, NEW_Y, ids=np.arange(500) + 1000, **NEW)
+    assert one != two
+
+
+def test_labels_of_any_kind(model):
+    words = np.where(Y == 1, "yes", "no")
+    other = clone(FAST).fit(X, words)
+    scorer = cost_disparity_scorer()
+    found = scorer(other, NEW_X, np.where(NEW_Y == 1, "yes", "no"), **NEW)
+    assert found == scorer(model, NEW_X, NEW_Y, **NEW)
+
+
+# Higher is better: the search must choose the model whose costs differ least
+
+
+def test_grid_search_takes_the_smallest_disparity(routing):
+    grid = {"tolerance": [0.1, 0.0, 0.05]}
+    scorer = cost_disparity_scorer("fnr", response_method="expected_proba")
+    search = GridSearchCV(CalibratedEqualizedOdds(FAST, cv=2), grid, scoring=scorer, cv=2)
+    search.fit(X, Y, sensitive_features=GROUP)
+    assert search.best_params_ == {"tolerance": 0.0}
+    means = search.cv_results_["mean_test_score"]
+    assert (means <= 0).all()
+    assert means[1] > means[2] > means[0]
+    assert search.best_score_ == means.max()
+
+
+def test_pipelines_hand_the_groups_on(routing):
+    pipeline = make_pipeline(StandardScaler(), CalibratedEqualizedOdds(FAST, cv=2))
+    given = {"sensitive_features": GROUP}
+    found = cross_validate(pipeline, X, Y, scoring=cost_disparity_scorer(), cv=2, params=given)
+    plain = cross_validate(
+        make_pipeline(StandardScaler(), clone(FAST)),
+        X, Y, scoring=cost_disparity_scorer(), cv=2, params=given,
+    )  # fmt: skip
+    assert found["test_score"].mean() > plain["test_score"].mean() + 0.03
+
+
+def test_beside_other_scorers(routing):
+    scoring = {"disparity": cost_disparity_scorer(), "auc": get_scorer("roc_auc")}
+    given = {"sensitive_features": GROUP}
+    found = cross_validate(clone(FAST), X, Y, scoring=scoring, cv=2, params=given)
+    assert (found["test_disparity"] < 0).all()
+    assert (found["test_auc"] > 0.5).all()
+
+
+def test_weights_are_routed_when_asked_for(routing):
+    given = {"sensitive_features": GROUP, "sample_weight": np.linspace(0.1, 2, len(Y))}
+    base = clone(FAST).set_fit_request(sample_weight=False)
+    scorer = cost_disparity_scorer()
+    with pytest.raises(ValueError, match="not explicitly set as requested or not requested"):
+        cross_validate(base, X, Y, scoring=scorer, cv=2, params=given)
+    with_weights = cost_disparity_scorer().set_score_request(sample_weight=True)
+    without = cost_disparity_scorer().set_score_request(sample_weight=False)
+    base.set_fit_request(sample_weight=True)
+    scores = [
+        cross_validate(base, X, Y, scoring=s, cv=2, params=given)["test_score"].tolist()
+        for s in (with_weights, without)
+    ]
+    assert scores[0] != scores[1]
+
+
+def sides(X):
+    return np.where(np.asarray(X)[:, 2] > 0, "right", "left")
+
+
+def test_without_routing_groups_come_from_x():
+    scorer = cost_disparity_scorer(groups_from=sides)
+    model = CalibratedEqualizedOdds(FAST, cv=2, groups_from=sides, infeasible="closest")
+    assert cross_validate(GaussianNB(), X, Y, scoring=scorer, cv=2)["test_score"].max() < 0
+    with pytest.warns(ic.InfeasibleWarning):
+        found = cross_validate(model, X, Y, scoring={"a": scorer, "b": "roc_auc"}, cv=2)
+    assert np.isfinite(found["test_b"]).all()
+
+
+def test_pipelines_without_routing():
+    repaired = CalibratedEqualizedOdds(FAST, cv=2)
+    pipeline = make_pipeline(StandardScaler(), repaired)
+    pipeline.fit(X, Y, calibratedequalizedodds__sensitive_features=GROUP)
+    found = cost_disparity_scorer()(pipeline, NEW_X, NEW_Y, **NEW)
+    scaled = pipeline[0].transform(NEW_X)
+    assert found == cost_disparity_scorer()(pipeline[-1], scaled, NEW_Y, **NEW)
+
+
+def test_bad_input(model):
+    with pytest.raises(ic.UsageError, match="sensitive_features: must be given"):
+        cost_disparity_scorer()(model, NEW_X, NEW_Y)
+    with pytest.raises(ic.UsageError, match="cost: must be a Cost"):
+        cost_disparity_scorer("fdr")
+    with pytest.raises(ic.UsageError, match="response_method: must be"):
+        cost_disparity_scorer(response_method="decision_function")
+    with pytest.raises(ic.UsageError, match="set_score_request: knows sensitive_features"):
+        cost_disparity_scorer().set_score_request(weight=True)
+    three = LogisticRegression().fit(X, np.arange(3000) % 3)
+    with pytest.raises(ic.DataError, match="y: must have two classes"):
+        cost_disparity_scorer()(three, NEW_X, NEW_Y, **NEW)
+
+
+def test_repr_and_pickle():
+    scorer = cost_disparity_scorer("weighted:1,3")
+    assert repr(scorer) == "cost_disparity_scorer('weighted:1,3', lower disparity is better)"
+    assert repr(pickle.loads(pickle.dumps(scorer))) == repr(scorer)
