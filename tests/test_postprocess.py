@@ -252,10 +252,16 @@ def test_an_estimator_without_weights_is_told():
 
 
 @pytest.mark.parametrize(
-    "weight", [[1.0], np.full(3000, -1.0), np.full(3000, np.nan), ["x"] * 3000]
+    ("weight", "rule"),
+    [
+        ([1.0], "must have one value per row"),
+        (np.full(3000, -1.0), "must be finite and not negative"),
+        (np.full(3000, np.nan), "must be finite and not negative"),
+        (["x"] * 3000, "must hold numbers"),
+    ],
 )
-def test_bad_weights(weight):
-    with pytest.raises(ic.DataError, match="sample_weight: must be one number per row, at least 0"):
+def test_bad_weights(weight, rule):
+    with pytest.raises(ic.DataError, match=f"sample_weight: {rule}"):
         EqualizedOdds(FAST).fit(X, Y, sensitive_features=GROUP, sample_weight=weight)
 
 
@@ -462,7 +468,7 @@ def test_sensitive_features_are_required(fitted):
 
 
 def test_groups_of_the_wrong_length(fitted):
-    text = "sensitive_features: must have one value per row of X\n  got:  2 for 3000 rows"
+    text = "sensitive_features: must have one value per row of X\n  got:  2 values for 3,000 rows"
     with pytest.raises(ic.DataError, match=text):
         fitted.predict_proba(X, sensitive_features=["a", "b"])
     with pytest.raises(ic.DataError, match=text):

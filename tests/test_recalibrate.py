@@ -528,7 +528,7 @@ NAN = math.nan
         ({"scores": [[0.1, 0.9]] * 4}, ("one value per row", "shape (4, 2)", "[:, 1]")),
         ({"scores": ["x"] * 4}, ("scores: must hold numbers", "'x'", "pass an array of numbers")),
         ({"scores": []}, ("scores: must have at least one row", "0 rows", "check the source")),
-        ({"y": [0, 1, 0]}, ("y: must have one value per score", "3 values for 4", "same rows")),
+        ({"y": [0, 1, 0]}, ("y: must have one value per row", "3 values for 4", "same rows")),
         ({"y": [1, 1, 1, 1]}, ("y: must have two values", "1 class: 1", "both labels")),
         ({"y": [0, 1, 2, 1]}, ("y: must have two values", "3 classes: 0, 1, 2", "y == 'x'")),
         ({"y": [0, 1, NAN, 1]}, ("y: must be known", "nan in row 2", "without a label")),
@@ -541,11 +541,11 @@ NAN = math.nan
         ),
         (
             {"sensitive_features": ["a", None, "b", "b"]},
-            ("sensitive_features: must be known", "1 null (first: in row 1), of 4", "'unknown'"),
+            ("sensitive_features: must be known", "1 null (first: in row 1), of 4", '"unknown"'),
         ),
         (
             {"sensitive_features": [[1, 2, 3]] * 3},
-            ("sensitive_features: must have one value", "3 values for 4 scores", "same order"),
+            ("sensitive_features: must have one value", "3 values for 4 rows", "same order"),
         ),
         (
             {"sensitive_features": [1, 1.0, "a", True]},
@@ -610,7 +610,7 @@ def test_bad_input_to_predict_and_score():
         c.predict([1.5], sensitive_features=["a"])
     with pytest.raises(ic.DataError, match="scores: must be finite"):
         c.predict([NAN], sensitive_features=["a"])
-    with pytest.raises(ic.DataError, match="2 values for 1 scores"):
+    with pytest.raises(ic.DataError, match="2 values for 1 rows"):
         c.predict([0.5], sensitive_features=["a", "b"])
     with pytest.raises(ic.UsageError, match="sensitive_features: must be given"):
         c.predict([0.5])

@@ -112,11 +112,16 @@ FRAME = pd.DataFrame({"sex": ["f", "m"], "age": [20, 30]})
             2,
             "groups_from: must be the position of a column of X\n  got:  2, and X has 2",
         ),
-        (ROWS, ["a", None, "b", "b"], None, "must be known in every row\n  got:  1 null values"),
+        (ROWS, ["a", None, "b", "b"], None, "must be known in every row\n  got:  1 null"),
         (ROWS, 3, None, "sensitive_features: must have one dimension"),
         (ROWS, np.zeros((4, 1, 1)), None, "sensitive_features: must have one dimension"),
-        (ROWS, ["a", "b"], None, "must have one value per row of X\n  got:  2 for 4 rows"),
-        (ROWS, np.zeros((4, 0)), None, "must have one value per row of X\n  got:  none for 4 rows"),
+        (ROWS, ["a", "b"], None, "must have one value per row of X\n  got:  2 values for 4 rows"),
+        (
+            ROWS,
+            np.zeros((4, 0)),
+            None,
+            "must have one value per row of X\n  got:  no values for 4 rows",
+        ),
     ],
 )
 def test_bad_groups(X, given, setting, text):

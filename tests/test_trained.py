@@ -333,14 +333,14 @@ def test_parameters_that_cannot_be(parameters, text):
 def test_groups_that_cannot_be():
     X, y, group = people(50)
     text = fails(UsageError, X, y, None)
-    assert text.startswith("sensitive_features: must say the group of each row\n  got:  None")
+    assert text.startswith("sensitive_features: must be given: the group of each row\n  got:  None")
     assert "set_fit_request(sensitive_features=True)" in text
     text = fails(DataError, X, y, group[:40])
-    assert "must have one value for each of the 50 rows of X\n  got:  40" in text
+    assert "must have one value per row of X\n  got:  40 values for 50 rows" in text
     text = fails(DataError, X, y, ["a"] * 50)
     assert "must hold at least two groups\n  got:  only 'a'" in text
     text = fails(DataError, X, y, [None, *group[1:]])
-    assert "must be known in every row\n  got:  1 null, of 50 rows" in text
+    assert "must be known in every row\n  got:  1 null (first: in row 0), of 50 rows" in text
     text = fails(DataError, X, y, group, weight=(group == "a").astype(float))
     assert "must hold at least two groups" in text
 
@@ -365,11 +365,17 @@ def test_labels_that_cannot_be():
     assert "must hold two classes" in fails(DataError, X, y, group, weight=y.astype(float))
 
 
-@pytest.mark.parametrize("weight", [np.ones(40), -np.ones(50), np.full(50, np.nan)])
-def test_weights_that_cannot_be(weight):
+@pytest.mark.parametrize(
+    ("weight", "rule"),
+    [
+        (np.ones(40), "must have one value per row"),
+        (-np.ones(50), "must be finite and not negative"),
+        (np.full(50, np.nan), "must be finite and not negative"),
+    ],
+)
+def test_weights_that_cannot_be(weight, rule):
     X, y, group = people(50)
-    text = fails(DataError, X, y, group, weight=weight)
-    assert "sample_weight: must be a number, 0 or more, for each of the 50 rows of X" in text
+    assert f"sample_weight: {rule}" in fails(DataError, X, y, group, weight=weight)
 
 
 def test_without_the_solvers(monkeypatch):
@@ -421,7 +427,7 @@ def test_an_unknown_column_is_told():
         EqualizedOddsLogisticRegression().fit(
             pd.DataFrame(X, columns=["x", "race"]), y, sensitive_features="rac"
         )
-    assert "did you mean group='race'" in str(caught.value)
+    assert "did you mean sensitive_features='race'" in str(caught.value)
 
 
 def test_in_pipelines_and_searches():

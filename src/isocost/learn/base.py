@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from isocost.engines.arrays import apply_arrays, tally_arrays
 from isocost.grid import Grid, check_threshold
 from isocost.learn.average import averaged, two_columns
-from isocost.learn.checks import as_fitted, check_cells, need_labels, row_weights, two_classes
+from isocost.learn.checks import as_fitted, check_cells, need_labels, two_classes
 from isocost.learn.folds import HeldOut, cross_calibrated, folds_of, held_out_scores
 from isocost.learn.inner import (
     inner_params,
@@ -25,6 +25,7 @@ from isocost.learn.inner import (
     routing_is_on,
     rows_of_params,
 )
+from isocost.learn.inputs import weights_of
 from isocost.learn.rowcoin import coins_of_rows
 from isocost.learn.sensitive import Groups, read_groups
 from isocost.measure.audit import Audit, audit
@@ -97,7 +98,7 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type
         """
         self._check_words()
         X, y = indexable(X, need_labels(y))
-        weight = None if sample_weight is None else row_weights(sample_weight, len(y))
+        weight = None if sample_weight is None else weights_of(sample_weight, len(y))
         self.classes_, labels = two_classes(y, weight)
         groups = read_groups(X, sensitive_features, self.groups_from)
         check_cells(labels, groups, weight)

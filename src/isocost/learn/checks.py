@@ -16,7 +16,7 @@ from isocost.grid import Grid
 from isocost.learn.sensitive import Groups
 from isocost.measure.rates import require_both_labels, require_two_groups
 
-__all__ = ["as_fitted", "check_cells", "need_labels", "row_weights", "two_classes"]
+__all__ = ["as_fitted", "check_cells", "need_labels", "two_classes"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
@@ -74,36 +74,6 @@ def two_classes(y: Any, weight: Floats | None) -> tuple[npt.NDArray[Any], Ints]:
             )
         )
     return classes, labels.astype(np.intp)
-
-
-def row_weights(sample_weight: Any, rows: int) -> Floats:
-    """Weights as floats, one per row; 0 is allowed, but not everywhere."""
-    try:
-        weight = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError):
-        weight = np.empty(0)
-    if weight.shape != (rows,) or not (np.isfinite(weight) & (weight >= 0)).all():
-        got = f"an array of shape {weight.shape} for {rows} rows"
-        if weight.shape == (rows,):
-            got = f"{int((~(np.isfinite(weight) & (weight >= 0))).sum())} that are not"
-        raise DataError(
-            Problem(
-                "sample_weight",
-                "must be one number per row, at least 0",
-                got,
-                "pass the weights of the same rows",
-            )
-        )
-    if not weight.any():
-        raise DataError(
-            Problem(
-                "sample_weight",
-                "must not be zero in every row",
-                f"{rows} weights that are zero",
-                "pass weights that say how much each row counts",
-            )
-        )
-    return weight
 
 
 def check_cells(labels: Ints, groups: Groups, weight: Floats | None) -> None:

@@ -14,8 +14,9 @@ from sklearn.utils import check_random_state
 from isocost.errors import DataError, Problem
 from isocost.groups import Group, sort_groups
 from isocost.learn.heldout import HeldOut, HeldOutGroup, Quality, mean_quality, quality_of
-from isocost.learn.inputs import group_codes, read_all, real_scores, two_labels, weights_of
+from isocost.learn.inputs import read_all, real_scores, two_labels, weights_of
 from isocost.learn.maps import CalibrationMap, effective_number, fit_map
+from isocost.learn.sensitive import groups_of
 
 __all__ = ["GroupMaps", "Recipe", "Rows", "fit_groups", "held_out", "is_level", "read_rows"]
 
@@ -54,11 +55,12 @@ class Rows:
 def read_rows(scores: Any, y: Any, groups: Any, weight: Any, probabilities: str = "") -> Rows:
     """Check everything that a calibrator is fitted to; rows of weight 0 are left out."""
     values = real_scores(scores, probabilities)
-    (classes, labels), (present, codes), w = read_all(
+    (classes, labels), found, w = read_all(
         partial(two_labels, y, len(values)),
-        partial(group_codes, groups, len(values)),
+        partial(groups_of, groups, len(values)),
         partial(weights_of, weight, len(values)),
     )
+    present, codes = found.names, found.codes
     kept = w > 0
     if not kept.all():
         values, w, codes = values[kept], w[kept], codes[kept]

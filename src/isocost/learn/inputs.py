@@ -1,4 +1,4 @@
-"""What estimators are given, checked and turned into arrays: scores, labels, weights, groups."""
+"""What estimators are given, checked and turned into arrays: scores, labels, weights."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from isocost.engines.encode import GroupEncoder, column_array, is_null
-from isocost.engines.frames import Frame
-from isocost.engines.problems import Problems
+from isocost.engines.encode import column_array, is_null
 from isocost.errors import DataError, IsocostError, Problem, UsageError
-from isocost.groups import Group
 
-__all__ = ["group_codes", "read_all", "real_scores", "two_labels", "weights_of"]
+__all__ = ["read_all", "real_scores", "two_labels", "weights_of"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
@@ -123,65 +120,6 @@ def two_labels(y: Any, rows: int) -> tuple[npt.NDArray[Any], Floats]:
     return classes, codes.astype(np.float64)
 
 
-def group_codes(sensitive_features: Any, rows: int) -> tuple[list[Group], Ints]:
-    """The groups that occur, and for each row the place of its group among them.
-
-    One column of an array, a series or a frame makes the groups; several make a group of each
-    combination that occurs.
-
-    Examples
-    --------
-    >>> groups, codes = group_codes([("F", 30), ("M", 30), ("F", 30)], 3)
-    >>> groups, codes.tolist()
-    ([('F', 30), ('M', 30)], [0, 1, 0])
-    """
-    if sensitive_features is None:
-        raise UsageError(
-            Problem(
-                "sensitive_features",
-                "must be given",
-                "None",
-                "pass the group of each row as sensitive_features=; inside a pipeline, request it "
-                "with set_fit_request(sensitive_features=True) and the like",
-            )
-        )
-    columns = [column_array("sensitive_features", c) for c in _columns(sensitive_features)]
-    _same_rows("sensitive_features", len(columns[0]) if columns else 0, rows)
-    problems = Problems()
-    encoder = GroupEncoder(columns, None)
-    codes = encoder.encode([column[0:rows] for column in columns], problems, 0)
-    if ("group", "null") in problems.found:
-        count, example = problems.found["group", "null"]
-        raise DataError(
-            Problem(
-                "sensitive_features",
-                "must be known in every row",
-                f"{count:,} null{example}, of {rows:,} rows, counted from 0",
-                "drop those rows, or give them a group of their own such as 'unknown'",
-            )
-        )
-    return encoder.groups, codes
-
-
-def _columns(data: Any) -> list[Any]:
-    """The columns of an array, a list, a series or a frame."""
-    import narwhals as nw
-
-    if not isinstance(data, np.ndarray | list | tuple):
-        wrapped = nw.from_native(data, eager_only=True, allow_series=True, pass_through=True)
-        if isinstance(wrapped, nw.Series):
-            wrapped = wrapped.alias("group").to_frame()
-        if isinstance(wrapped, nw.DataFrame):
-            frame = Frame(wrapped)
-            return [frame.groups(name) for name in frame.columns]
-        data = np.asarray(data)
-    if isinstance(data, list | tuple) and data and isinstance(data[0], list | tuple | np.ndarray):
-        return [list(column) for column in zip(*data, strict=True)]
-    if isinstance(data, np.ndarray) and data.ndim == 2:
-        return list(data.T)
-    return [data]
-
-
 def _numbers(name: str, values: Any) -> Floats:
     try:
         plain = values.to_numpy() if hasattr(values, "to_numpy") else values
@@ -200,9 +138,9 @@ def _numbers(name: str, values: Any) -> Floats:
 
 def _same_rows(name: str, size: int, rows: int) -> None:
     if size != rows:
-        got = f"{size:,} values for {rows:,} scores"
+        got = f"{size:,} values for {rows:,} rows"
         step = "pass the values of the same rows, in the same order"
-        raise DataError(Problem(name, "must have one value per score", got, step))
+        raise DataError(Problem(name, "must have one value per row", got, step))
 
 
 def _refuse(

@@ -116,7 +116,7 @@ def trace(
     for tight, loose in zip(copies[:0:-1], copies[-2::-1], strict=True):
         if program is not None and tight.met_ and not _as_good(program, loose, tight):
             loose._solve(program, (_scaled(program, tight),))
-    codes, groups = group_codes(sensitive, X, len(y))
+    codes, groups = group_codes(sensitive, X)
     weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
     return ConstraintPath(tuple(_point(copy, X, y, codes, groups, weight) for copy in copies))
 

@@ -16,8 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from isocost.errors import DataError, IsocostWarning, Problem, UsageError
 from isocost.groups import Group
 from isocost.learn.grouped import GroupMaps, Recipe, fit_groups, held_out, is_level, read_rows
-from isocost.learn.inputs import group_codes, real_scores, weights_of
+from isocost.learn.inputs import real_scores, weights_of
 from isocost.learn.maps import METHODS, PROBABILITIES
+from isocost.learn.sensitive import groups_of
 from isocost.repair.common import check_word
 
 __all__ = ["SHRINKAGE", "GroupCalibrator"]
@@ -160,12 +161,13 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
         """The calibrated probability of the positive label, one per row."""
         check_is_fitted(self)
         values = real_scores(scores, self._range())
-        present, codes = group_codes(sensitive_features, len(values))
-        strangers = [group for group in present if group not in self.maps_]
+        groups = groups_of(sensitive_features, len(values))
+        strangers = [group for group in groups.names if group not in self.maps_]
         if strangers and self.unknown != "pooled":
             raise _unknown(strangers, self.groups_)
         place = {group: i for i, group in enumerate(self.groups_)}
-        codes = np.array([place.get(group, -1) for group in present], dtype=np.intp)[codes]
+        known = np.array([place.get(group, -1) for group in groups.names], dtype=np.intp)
+        codes = known[groups.codes]
         maps = [self.maps_[group] for group in self.groups_]
         shares = [self.weights_[group] for group in self.groups_]
         return GroupMaps(self.pooled_, maps, shares)(values, codes)

@@ -19,7 +19,7 @@ from isocost.engines.problems import Problems
 from isocost.errors import DataError, Problem, UsageError, missing_column
 from isocost.groups import Group
 
-__all__ = ["Groups", "GroupsFrom", "as_eager_frame", "column_of", "read_groups"]
+__all__ = ["Groups", "GroupsFrom", "as_eager_frame", "column_of", "groups_of", "read_groups"]
 
 Ints = npt.NDArray[np.intp]
 GroupsFrom: TypeAlias = str | int | Sequence[str | int] | Callable[[Any], Any] | None
@@ -85,20 +85,37 @@ def read_groups(X: Any, sensitive_features: Any, groups_from: GroupsFrom = None)
     """
     rows = _rows_of(X)
     if sensitive_features is None:
-        columns = _from_setting(X, groups_from)
-    elif _names_columns(X, sensitive_features, rows):
-        names = [sensitive_features] if isinstance(sensitive_features, str) else sensitive_features
-        columns = [column_of(X, name, _NAME) for name in names]
-    else:
-        columns = _columns_in(sensitive_features)
-    arrays = [column_array(_NAME, column) for column in columns]
-    _check_lengths(arrays, rows)
-    return _encode(arrays)
+        return _encode(_from_setting(X, groups_from), rows)
+    if not _names_columns(X, sensitive_features, rows):
+        return groups_of(sensitive_features, rows)
+    names = [sensitive_features] if isinstance(sensitive_features, str) else sensitive_features
+    return _encode([column_of(X, name, _NAME) for name in names], rows)
+
+
+def groups_of(sensitive_features: Any, rows: int) -> Groups:
+    """The groups of so many rows, from an array, a series or a frame.
+
+    Examples
+    --------
+    >>> groups_of([("F", 30), ("M", 30), ("F", 30)], 3).names
+    (('F', 30), ('M', 30))
+    """
+    if sensitive_features is None:
+        raise UsageError(
+            Problem(
+                _NAME,
+                "must be given: the group of each row",
+                "None",
+                f"pass {_NAME}=; in a pipeline or a search also request it with "
+                f"set_fit_request({_NAME}=True) and the like",
+            )
+        )
+    return _encode(_columns_in(sensitive_features), rows)
 
 
 def _rows_of(X: Any) -> int:
     shape = getattr(X, "shape", None)
-    return int(shape[0]) if shape else len(X)
+    return int(shape[0]) if shape else len(X if hasattr(X, "__len__") else np.asarray(X))
 
 
 def _from_setting(X: Any, groups_from: GroupsFrom) -> list[Any]:
@@ -214,27 +231,29 @@ def _plain_array(given: Any) -> Any:
 def _check_lengths(columns: list[Any], rows: int) -> None:
     sizes = {len(column) for column in columns}
     if sizes != {rows}:
-        got = ", ".join(map(str, sorted(sizes))) or "none"
+        got = ", ".join(map(str, sorted(sizes))) or "no"
         raise DataError(
             Problem(
                 _NAME,
                 "must have one value per row of X",
-                f"{got} for {rows} rows",
+                f"{got} values for {rows:,} rows",
                 "pass the groups of the same rows, in the same order",
             )
         )
 
 
-def _encode(arrays: list[Any]) -> Groups:
+def _encode(columns: list[Any], rows: int) -> Groups:
+    arrays = [column_array(_NAME, column) for column in columns]
+    _check_lengths(arrays, rows)
     encoder, problems = GroupEncoder(arrays, None), Problems()
     codes = encoder.encode([array[:] for array in arrays], problems, 0)
     if problems.found:
-        count = sum(count for count, _ in problems.found.values())
+        count, first = problems.found["group", "null"]
         raise DataError(
             Problem(
                 _NAME,
                 "must be known in every row",
-                f"{count} null values, of {len(codes)} rows",
+                f"{count:,} null{first}, of {rows:,} rows, counted from 0",
                 'drop those rows, or fill them with a name of their own such as "unknown"',
             )
         )

@@ -15,9 +15,10 @@ from sklearn.utils.validation import check_random_state, validate_data
 from isocost.errors import ConstraintWarning, DataError, Problem, UsageError
 from isocost.groups import Group, names_of
 from isocost.learn.convex import need_dccp
+from isocost.learn.inputs import weights_of
 from isocost.learn.program import KINDS, Program, make_program
 from isocost.learn.search import Search, Start, settle, unconstrained
-from isocost.learn.training import check_groups, group_codes, row_weights
+from isocost.learn.training import check_groups, group_codes
 from isocost.repair.common import check_word
 
 if TYPE_CHECKING:
@@ -226,8 +227,8 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
         given = X
         X, y = validate_data(self, X, y, dtype=np.float64)
         label = self._labels(y)
-        codes, groups = group_codes(sensitive, given, len(y))
-        weight = row_weights(sample_weight, X)
+        codes, groups = group_codes(sensitive, given)
+        weight = weights_of(sample_weight, len(X))
         used = weight > 0
         if not used.all():
             X, label, codes, weight = X[used], label[used], codes[used], weight[used]

@@ -6,15 +6,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import _check_sample_weight
 
-from isocost.engines.encode import GroupEncoder, column_array
-from isocost.engines.frames import as_frame
-from isocost.engines.problems import Problems
-from isocost.errors import DataError, Problem, UsageError
+from isocost.errors import DataError, Problem
 from isocost.groups import Group, names_of, sort_groups
+from isocost.learn.sensitive import groups_of, read_groups
 
-__all__ = ["check_groups", "group_codes", "row_weights"]
+__all__ = ["check_groups", "group_codes"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
@@ -23,93 +20,12 @@ _NEEDED = {"fpr": (0,), "fnr": (1,), "all": ()}
 _CLASS = ("negative", "positive")
 
 
-def group_codes(sensitive: Any, data: Any, rows: int) -> tuple[Ints, list[Group]]:
-    """The group of each row as a place in the sorted list of groups.
-
-    ``sensitive`` is one value per row, several columns of them (a frame or an array of two
-    dimensions), or the name or names of columns of ``data``.
-    """
-    if sensitive is None:
-        raise UsageError(
-            Problem(
-                "sensitive_features",
-                "must say the group of each row",
-                "None",
-                "pass fit(X, y, sensitive_features=...): one value per row, or names of columns "
-                "of X; in a pipeline also call set_fit_request(sensitive_features=True)",
-            )
-        )
-    codes, found = _encoded(_columns(sensitive, data), rows)
-    groups = sort_groups(found)
-    rank = np.array([groups.index(group) for group in found], dtype=np.intp)
-    return rank[codes], groups
-
-
-def _encoded(columns: list[Any], rows: int) -> tuple[Ints, list[Group]]:
-    """Codes and the groups that they stand for, in no order."""
-    lengths = {len(column) for column in columns}
-    if lengths != {rows}:
-        raise DataError(
-            Problem(
-                "sensitive_features",
-                f"must have one value for each of the {rows:,} rows of X",
-                f"{max(lengths - {rows}):,}",
-                "pass the groups of the same rows, in the same order",
-            )
-        )
-    encoder, problems = GroupEncoder(columns, None), Problems(rows=rows)
-    codes = encoder.encode([column[:] for column in columns], problems, 0)
-    if problems.found:
-        raise DataError(
-            Problem(
-                "sensitive_features",
-                "must be known in every row",
-                f"{problems.found['group', 'null'][0]:,} null, of {rows:,} rows",
-                'drop those rows, or make them a group of their own such as "unknown"',
-            )
-        )
-    # A frame's dictionary may hold values that no row has.
-    seen, places = np.unique(codes, return_inverse=True)
-    return places, [encoder.groups[code] for code in seen]
-
-
-def _columns(sensitive: Any, data: Any) -> list[Any]:
-    """The columns that make the groups."""
-    named = [sensitive] if isinstance(sensitive, str) else sensitive
-    if hasattr(data, "columns") and isinstance(named, list) and _are_names(named, data):
-        frame = as_frame(data)
-        return [frame.groups(name) for name in named]
-    if hasattr(sensitive, "columns"):
-        frame = as_frame(sensitive)
-        return [frame.groups(name) for name in frame.columns]
-    if np.ndim(named) == 2:
-        return [column_array("sensitive_features", column) for column in np.asarray(named).T]
-    return [column_array("sensitive_features", named)]
-
-
-def _are_names(named: list[Any], data: Any) -> bool:
-    """Whether these are names of columns, not one group per row."""
-    return all(isinstance(name, str) for name in named) and (
-        len(named) != len(data) or set(named) <= set(data.columns)
-    )
-
-
-def row_weights(sample_weight: Any, features: Floats) -> Floats:
-    """One weight per row; 1 if none are given."""
-    try:
-        found: Floats = _check_sample_weight(
-            sample_weight, features, dtype=np.float64, ensure_non_negative=True
-        )
-    except ValueError as error:
-        raise DataError(
-            Problem(
-                "sample_weight",
-                f"must be a number, 0 or more, for each of the {len(features):,} rows of X",
-                str(error).splitlines()[0],
-                "pass the weights of the same rows, or None for equal ones",
-            )
-        ) from error
-    return found
+def group_codes(sensitive: Any, data: Any) -> tuple[Ints, list[Group]]:
+    """The group of each row of ``data`` as a place in the sorted list of groups."""
+    found = read_groups(data, groups_of(None, 0) if sensitive is None else sensitive)
+    groups = sort_groups(found.names)
+    rank = np.array([groups.index(group) for group in found.names], dtype=np.intp)
+    return rank[found.codes], groups
 
 
 def check_groups(
