@@ -10,7 +10,7 @@ demo: .venv/.base
 	$(BIN)/isocost demo
 
 test: .venv/.dev .venv/.data
-	$(BIN)/python -m pytest --numprocesses $(WORKERS)
+	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest --numprocesses $(WORKERS)
 
 lint: .venv/.dev
 	$(BIN)/ruff check .

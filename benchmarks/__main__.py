@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import core
+from benchmarks import core, learn
 
 PAGE = Path("docs/performance.md")
 HEADER = ("what", "took", "which is", "wanted")
@@ -40,7 +40,15 @@ def markdown(rows: list[tuple[str, ...]]) -> str:
 
 def main() -> None:
     rows: list[tuple[str, ...]] = []
-    parts = (core.in_memory, core.against_peers, core.applying, core.thinking, core.importing)
+    parts = (
+        core.in_memory,
+        core.against_peers,
+        core.applying,
+        core.thinking,
+        core.importing,
+        learn.fitting,
+        learn.predicting,
+    )
     for part in parts:
         for row in part():
             rows.append(row)
