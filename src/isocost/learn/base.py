@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ Ints = npt.NDArray[np.intp]
 CALIBRATORS = ("sigmoid", "isotonic", "histogram", "beta")
 
 
-class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A classifier whose scores are repaired by a rule; the base of all that do this.
 
     A subclass says which edges its tally needs, how the rule is made and whether scores must be
@@ -61,9 +62,9 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type
     def _edges(self) -> tuple[float, ...]:
         return (check_threshold(self.threshold),)
 
+    @abstractmethod
     def _make_rule(self, tally: Tally) -> tuple[Rule, Any]:
         """The rule, and whether what was asked for can be had."""
-        raise NotImplementedError
 
     def _audit(self, tally: Tally) -> Audit:
         return audit(tally, threshold=self.threshold, confidence=self.confidence)
