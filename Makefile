@@ -4,13 +4,16 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= auto
 
-.PHONY: demo test lint bench docs format clean
+.PHONY: demo test test-minimum lint bench docs format clean
 
 demo: .venv/.base
 	$(BIN)/isocost demo
 
 test: .venv/.dev .venv/.data
 	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest --numprocesses $(WORKERS)
+
+test-minimum: .venv-minimum/.installed
+	.venv-minimum/bin/python -m pytest --numprocesses $(WORKERS)
 
 lint: .venv/.dev
 	$(BIN)/ruff check .
@@ -30,7 +33,7 @@ docs: .venv/.dev .venv/.docs
 	@echo "open build/docs/index.html"
 
 clean:
-	rm -rf .venv .venv-peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-minimum .venv-peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:
@@ -52,6 +55,12 @@ clean:
 .venv-peers/.installed: benchmarks/peers.txt
 	$(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+.venv-minimum/.installed: pyproject.toml constraints-minimum.txt
+	$(PYTHON) -m venv .venv-minimum
+	.venv-minimum/bin/python -m pip install --quiet --disable-pip-version-check \
+	    --constraint constraints-minimum.txt --editable ".[dev]"
 	@touch $@
 
 .venv/.docs: pyproject.toml constraints.txt | .venv/bin/python

@@ -303,3 +303,10 @@ def test_many_columns_of_many_values():
 def test_nothing_is_left():
     with pytest.raises(ic.UsageError, match="groups: must leave some"):
         ic.tally(GOOD).drop(["a", "b"])
+
+
+@pytest.mark.parametrize("unit", ["D", "ns"])
+def test_dates_are_no_groups(unit):
+    days = np.array(["2026-01-01"] * 2 + ["2026-01-02"] * 2, dtype=f"datetime64[{unit}]")
+    with pytest.raises(ic.DataError, match="group: values must be text, numbers or booleans"):
+        ic.tally({**GOOD, "group": days})

@@ -181,7 +181,9 @@ RULE = ic.Rule(
 
 
 def read(path):
-    return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path)
+    return pd.read_csv(path, float_precision="round_trip")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -27,6 +27,7 @@ __all__ = [
 Scalar: TypeAlias = str | int | float | bool
 Group: TypeAlias = Scalar | tuple[Scalar, ...]
 
+_KINDS = tuple("biufU")
 _RANK = {bool: 0, int: 1, float: 2, str: 3}
 
 
@@ -46,9 +47,9 @@ def as_group(value: Any) -> Group:
         if any(isinstance(part, tuple) for part in parts):
             raise _bad_group(value)
         return parts  # type: ignore[return-value]
-    if type(value) not in _RANK:
-        item = getattr(value, "item", None)
-        value = item() if callable(item) else value
+    # NumPy's own numbers and texts; a date's item() would be a number of nanoseconds.
+    if getattr(getattr(value, "dtype", None), "kind", "") in _KINDS:
+        value = value.item()
     if type(value) not in _RANK and isinstance(value, str):
         value = str(value)
     if isinstance(value, str) and not is_writable(value):

@@ -173,7 +173,8 @@ class _ObjectReader:
         self.codes: dict[tuple[type, Any], int] = {}
 
     def encode(self, chunk: Array) -> Ints:
-        values = chunk.tolist()
+        # tolist would turn dates into numbers of nanoseconds.
+        values = list(chunk) if chunk.dtype.kind in "mM" else chunk.tolist()
         kinds = set(map(type, values))
         if kinds == {str}:
             codes = {value: self._code(value) for value in dict.fromkeys(values)}
