@@ -85,7 +85,9 @@ def apply_file(
     new = sql.repaired(rule, known, h, columns, who, missing_group)
     ending = kind_of(str(output))
     selected = _selected(source, column or score, new, typed=ending == ".parquet")
-    options = "FORMAT parquet" if ending == ".parquet" else "FORMAT csv, HEADER"
+    # The temporary file is ours: one of DuckDB's own would stay behind after Ctrl-C.
+    options = "USE_TMP_FILE false, "
+    options += "FORMAT parquet" if ending == ".parquet" else "FORMAT csv, HEADER"
     options += ", DELIMITER '\t'" if ending == ".tsv" else ""
     with replacing(output) as temporary:
         place = sql.literal(str(temporary))
