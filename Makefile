@@ -13,7 +13,7 @@ test: .venv/.dev .venv/.data
 	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest --numprocesses $(WORKERS)
 
 test-minimum: .venv-minimum/.installed
-	.venv-minimum/bin/python -m pytest --numprocesses $(WORKERS)
+	SCIPY_ARRAY_API=1 .venv-minimum/bin/python -m pytest --numprocesses $(WORKERS)
 
 lint: .venv/.dev
 	$(BIN)/ruff check .

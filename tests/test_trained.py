@@ -516,7 +516,12 @@ def single_run(X, y, group, start):
     distance = cp.pos(cells @ w)
     one, other = np.maximum(factor, 0) @ distance, np.maximum(-factor, 0) @ distance
     problem = cp.Problem(cp.Minimize(loss), [one <= other, other <= one])
-    problem.solve(method="dccp", tau_ini=5.0, mu=1.2, tau_max=1e10, max_iter=50, solver="CLARABEL")
+    with warnings.catch_warnings():
+        # Some versions of cvxpy say so of a step on the way.
+        warnings.filterwarnings("ignore", "Solution may be inaccurate")
+        problem.solve(
+            method="dccp", tau_ini=5.0, mu=1.2, tau_max=1e10, max_iter=50, solver="CLARABEL"
+        )
     z = cells @ w.value
     return (n @ np.logaddexp(0, z) - positive @ z) / n.sum()
 
