@@ -310,3 +310,28 @@ def test_dates_are_no_groups(unit):
     days = np.array(["2026-01-01"] * 2 + ["2026-01-02"] * 2, dtype=f"datetime64[{unit}]")
     with pytest.raises(ic.DataError, match="group: values must be text, numbers or booleans"):
         ic.tally({**GOOD, "group": days})
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "kind"),
+    [
+        ("score", 1.5, "1 outside [0, 1]"),
+        ("score", -0.1, "1 outside [0, 1]"),
+        ("score", np.nan, "1 null or NaN"),
+        ("score", np.inf, "1 infinite"),
+        ("score", -np.inf, "1 infinite"),
+        ("weight", 0.0, "1 zero"),
+        ("weight", -1.0, "1 negative"),
+        ("weight", np.nan, "1 null or NaN"),
+        ("weight", np.inf, "1 infinite"),
+        ("label", 2, "1 other than 0 and 1"),
+        ("label", -1, "1 other than 0 and 1"),
+    ],
+)
+def test_one_bad_value_alone_is_seen(column, value, kind):
+    data = {**GOOD, "weight": [1.0] * 4}
+    data[column] = [*data[column][:3], value]
+    with pytest.raises(ic.DataError) as error:
+        ic.tally(data, weight="weight")
+    assert kind in str(error.value)
+    assert "in row 3" in str(error.value)

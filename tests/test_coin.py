@@ -106,3 +106,9 @@ def test_seeded_coins_are_reproducible():
     np.testing.assert_array_equal(seeded_coins(5, 1), seeded_coins(5, 1))
     assert (seeded_coins(1000, 1) < 2**52).all()
     assert (seeded_coins(5, 1) != seeded_coins(5, 2)).any()
+
+
+def test_a_probability_above_0_is_never_impossible():
+    # Rounded up: the least coin, 0, shows heads for any probability that is not 0.
+    assert bound(2.0**-60) == 1
+    assert bound(0.1) == int(0.1 * 2**52) + 1
