@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as json_text
 from enum import StrEnum
 from pathlib import Path
+from textwrap import fill
 from typing import Annotated
 
 import typer
@@ -26,6 +27,10 @@ from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import Tally
 
 __all__ = ["apply", "audit", "compare", "fit", "show_audit", "show_comparison", "show_rule"]
+
+
+LINE = 80
+"""How wide the advice is, like the table above it."""
 
 
 class Method(StrEnum):
@@ -266,7 +271,7 @@ def show_audit(result: Audit) -> None:
     show_table(result.headline(), *result.table())
     say("\n" + "\n".join(result.summary()))
     for paragraph in result.advice.split("\n"):
-        say(paragraph)
+        say(fill(paragraph, LINE, break_long_words=False, break_on_hyphens=False))
 
 
 def show_comparison(found: Comparison) -> None:
