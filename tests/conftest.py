@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import shutil
+import socket
+import sys
 from pathlib import Path
 
 import hypothesis
@@ -41,6 +45,61 @@ def scored_folder() -> Path:
     if "ISOCOST_DATA" not in os.environ or not folder.is_dir():
         pytest.skip("set ISOCOST_DATA to a folder with scored/income.csv and the other two files")
     return folder
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """One Spark session for all tests: two cores, and four attempts for each task."""
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+        pytest.skip("Spark needs Java, and there is none")
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    settings = {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    if _has_connect():
+        settings["spark.plugins"] = "org.apache.spark.sql.connect.SparkConnectPlugin"
+        settings["spark.connect.grpc.binding.address"] = "127.0.0.1"
+        settings["spark.connect.grpc.binding.port"] = str(free_port())
+    session = SparkSession.builder.master("local[2,4]").config(map=settings).getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def spark_connect(spark):
+    """The same Spark through its server, as a client far away sees it."""
+    if not _has_connect():
+        pytest.skip("Spark Connect needs grpcio: pip install 'pyspark[connect]'")
+    from pyspark.sql.connect.session import SparkSession
+
+    port = spark.conf.get("spark.connect.grpc.binding.port")
+    session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate()
+    yield session
+    session.client.close()
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _has_connect() -> bool:
+    names = ("grpc", "grpc_status", "google.rpc", "zstandard", "pandas")
+    try:
+        return all(importlib.util.find_spec(name) for name in names)
+    except ModuleNotFoundError:
+        return False
 
 
 def _score() -> st.SearchStrategy[float]:

@@ -229,7 +229,7 @@ def test_bad_bins_and_edges():
 
 
 def test_not_data_at_all():
-    with pytest.raises(ic.UsageError, match="data: must be a dict of arrays, an eager frame"):
+    with pytest.raises(ic.UsageError, match="data: must be a dict of arrays, a frame"):
         ic.tally(42)
 
 

@@ -237,8 +237,8 @@ def test_intersections_and_options(folder):
     assert "African-American, 10" in done.stdout
 
 
-def test_demo_tells_the_story():
-    done = run("demo")
+def test_demo_tells_the_story(tmp_path):
+    done = run("demo", cwd=tmp_path)
     assert done.returncode == 0
     assert "Can calibrated scores have equal generalized false-positive rates?" in done.stdout
     assert "No." in done.stdout
@@ -249,7 +249,7 @@ def test_demo_tells_the_story():
 
 def test_version_and_help():
     assert run("--version").stdout == f"isocost {ic.__version__}\n"
-    for command in ("audit", "fit", "compare", "apply", "demo"):
+    for command in ("audit", "fit", "compare", "apply", "report", "demo"):
         assert run(command, "--help").returncode == 0
         assert command in run("--help").stdout
 
@@ -312,7 +312,10 @@ def test_ctrl_c_is_130_and_leaves_nothing(tmp_path):
     rule.save(tmp_path / "r.json")
     arguments = ["apply", "r.json", "big.parquet", "--group", "grp", "-o", "out.csv"]
     job = subprocess.Popen([ISOCOST, *arguments], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    time.sleep(2.5)
+    # A third file is the one being written: only now is there something to leave behind.
+    deadline = time.monotonic() + 60
+    while len(list(tmp_path.iterdir())) < 3 and time.monotonic() < deadline and job.poll() is None:
+        time.sleep(0.05)
     job.send_signal(signal.SIGINT)
     _, errors = job.communicate(timeout=60)
     assert job.returncode == 130, errors

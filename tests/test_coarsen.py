@@ -14,6 +14,7 @@ import isocost as ic
 from isocost.cells import Cells
 from isocost.experiments import compas
 from isocost.measure.calibration import gap_equal_width, levels_of
+from isocost.moves import mirrored_bins
 from isocost.repair.coarsen import coarsen, decision_limit
 from isocost.repair.edges import meet, move_edge
 from isocost.repair.pools import (
@@ -27,7 +28,6 @@ from isocost.repair.pools import (
     worth,
 )
 from isocost.repair.remedy import _on_its_side
-from isocost.rules import mirrored_bins
 from tests.conftest import DATA, measured
 
 CLOSE = 1e-9

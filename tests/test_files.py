@@ -299,7 +299,7 @@ def test_progress_is_reported(folder):
     source = Source(folder / "data.parquet")
     query = "SELECT sum(a.score * b.score * c.weight) FROM data a, data b, data c"
     query = f"WITH data AS (SELECT * FROM {source.reader} LIMIT 700) {query}"
-    source.run(query, seen.append)
+    source.run(query, lambda *done: seen.append(done[0]))
     assert all(0 <= share <= 1 for share in seen)
 
 

@@ -108,11 +108,6 @@ def test_missing_column_lists_those_there_are():
         ic.tally(pd.DataFrame({"score": [0.1], "label": [1], "group": ["a"]}), group="grupo")
 
 
-def test_a_lazy_frame_says_what_to_do():
-    with pytest.raises(ic.UsageError, match=r"call .collect\(\) first"):
-        ic.tally(pl.LazyFrame({"score": [0.1], "label": [1], "group": ["a"]}))
-
-
 def test_text_scores_are_refused():
     with pytest.raises(ic.DataError, match="1 not a number"):
         ic.tally(pl.DataFrame({"score": ["high"], "label": [1], "group": ["a"]}))
@@ -149,3 +144,51 @@ def test_columns_with_the_same_name():
     frame = pd.DataFrame([[0.1, 0, "a", "b"]], columns=["score", "label", "group", "group"])
     with pytest.raises(ic.UsageError, match="data: must have columns with different names"):
         ic.tally(frame)
+
+
+@pytest.mark.parametrize("kind", [pl.DataFrame, pa.table])
+@pytest.mark.parametrize("late", ["new", None, "a"])
+@pytest.mark.parametrize("few", [1, 40])
+def test_texts_whose_values_the_first_rows_may_not_have(kind, late, few):
+    # Few values in the first rows are looked up; one that comes later must not be lost.
+    group = [f"{chr(97 + i % few)}" if few < 26 else f"v{i % few}" for i in range(5000)]
+    group[4999] = late
+    data = {"score": [0.25, 0.75] * 2500, "label": [0, 1] * 2500, "group": group}
+    options = {"missing_group": "?"}
+    found = ic.tally(kind(data), **options)
+    assert found == ic.tally(data, **options)
+    assert ("?" if late is None else late) in found.groups
+
+
+def test_lists_are_no_groups():
+    table = pa.table({"score": [0.1, 0.2], "label": [0, 1], "group": [["a"], ["b"]]})
+    frames = [table, pl.from_arrow(table), pl.from_arrow(table).lazy()]
+    frames += [table.to_pandas(), table.to_pandas(types_mapper=pd.ArrowDtype)]
+    for frame in frames:
+        with pytest.raises(ic.DataError, match="group: values must be text, numbers or booleans"):
+            ic.tally(frame)
+
+
+def test_decimals_are_the_nearest_doubles():
+    table = pa.table(
+        {
+            "score": pa.array(["0.7", "0.3"]).cast(pa.decimal128(3, 2)),
+            "group": ["b", "b"],
+            "id": [1, 2],
+        }
+    )
+    rule = ic.Rule(groups=("b",), rows=(), method="test")
+    for frame in (table, pl.from_arrow(table), table.to_pandas(types_mapper=pd.ArrowDtype)):
+        assert list(rule.apply(frame, output="new")["new"].to_numpy()) == [0.7, 0.3]
+
+
+def test_hard_decisions_are_scores_in_files_too(tmp_path):
+    data = pa.table({"score": [True, False], "label": [1, 0], "group": ["a", "b"]})
+    data.to_pandas().to_csv(tmp_path / "d.csv", index=False)
+    data.to_pandas().to_parquet(tmp_path / "d.parquet")
+    for name in ("d.csv", "d.parquet"):
+        assert ic.tally(tmp_path / name) == ic.tally(data)
+    rule = ic.Rule(groups=("a", "b"), rows=(Row("a", 0.0, 1.0, "set", 0.5, 1.0),), method="test")
+    for name in ("d.csv", "d.parquet"):
+        ic.apply_file(rule, tmp_path / name, tmp_path / "out.csv", force=True)
+        assert pd.read_csv(tmp_path / "out.csv")["score"].tolist() == [0.5, 0.0]

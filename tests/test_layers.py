@@ -13,7 +13,7 @@ LAYERS = [
     {"text", "atomic", "grid", "groups", "md5"},
     {"cells", "costs", "coin"},
     {"tallies", "rows"},
-    {"rulefile"},
+    {"rulefile", "moves"},
     {"rules"},
     {"measure"},
     {"repair"},

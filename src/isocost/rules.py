@@ -8,29 +8,28 @@ probability; what is left over keeps its score.  Rows on the same interval share
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost import __version__
 from isocost.atomic import read_text, write_text
-from isocost.cells import SUMS, Cells
+from isocost.cells import Cells
 from isocost.coin import SCHEME
 from isocost.costs import Cost
 from isocost.errors import Problem, UsageError
-from isocost.grid import Grid
 from isocost.groups import Group, names_of, to_json
+from isocost.moves import moved, share_of
 from isocost.rows import Row, Segment, check_rows, segments_of
 from isocost.rulefile import FORMAT, VERSION, check_texts, read_fields
 from isocost.tallies import Tally
 from isocost.text import html_table, text_table
 
-__all__ = ["DEFAULT_SALT", "Rule", "check_unknown", "mirrored_bins", "unknown_groups"]
+__all__ = ["DEFAULT_SALT", "Rule", "check_unknown", "unknown_groups"]
 
 DEFAULT_SALT = "isocost"
 
@@ -149,9 +148,9 @@ class Rule:
                 inside = mine.start + np.flatnonzero((bins >= first) & (bins < last))
                 for row in segment.rows:
                     stay[inside] -= row.probability
-                    yield _moved(cells.take(inside), row, tally)
+                    yield moved(cells.take(inside), row, tally.grid)
         stay[stay < 1e-15] = 0.0
-        yield _share_of(cells, stay)
+        yield share_of(cells, stay)
 
     def apply(
         self,
@@ -170,8 +169,9 @@ class Rule:
 
         Parameters
         ----------
-        data : dict of arrays, or any eager frame that narwhals knows
-            Never changed in place.
+        data : dict of arrays, or any frame that narwhals knows
+            Never changed in place.  A lazy frame (polars, duckdb, ibis, dask, pyspark) stays lazy:
+            a bad row, such as one with a null id, stops the engine when it comes to it.
         score, group, id : str (``group`` also a list of str)
             The columns.  An id is a whole number or a text; it decides the person's coin.  The ids
             are not looked at when the rule has no coin or a seed is given.
@@ -212,6 +212,33 @@ class Rule:
             missing_group=missing_group,
             changed=changed,
         )
+
+    def to_sql(
+        self,
+        dialect: str = "duckdb",
+        table: str | Sequence[str] = "scores",
+        *,
+        score: str = "score",
+        group: str | Sequence[str] = "group",
+        id: str | None = "id",
+        **options: Any,
+    ) -> str:
+        """A query that does in a warehouse what :meth:`apply` does here, row by row.
+
+        ``options`` are output, changed, unknown, missing_group and columns, which
+        :func:`isocost.engines.select.to_sql` describes.
+
+        Examples
+        --------
+        >>> import isocost as ic
+        >>> from isocost.experiments import compas
+        >>> rule = ic.withhold(compas(), cost="fpr", tolerance=0.07)
+        >>> print(rule.to_sql("bigquery", "lake.scores", unknown="keep").splitlines()[0])
+        -- Scores after a rule made by withhold, cost fpr; isocost 0.1.0.
+        """
+        from isocost.engines.select import to_sql
+
+        return to_sql(self, dialect, table, score=score, group=group, id=id, **options)
 
     # JSON
 
@@ -318,33 +345,3 @@ def unknown_groups(unknown: list[Any], known: tuple[Group, ...]) -> UsageError:
             step,
         )
     )
-
-
-def _share_of(cells: Cells, share: Any) -> Cells:
-    scaled = {name: getattr(cells, name) * share for name in SUMS}
-    return Cells(cells.group, cells.label, cells.bin, **scaled)
-
-
-def mirrored_bins(cells: Cells, grid: Grid) -> npt.NDArray[np.intp]:
-    """The bins that cells come to when their scores h become 1 - h.
-
-    The bin of the mirrored mean, not the opposite bin: 0.5 stays in its bin.
-    """
-    low = grid.cuts[cells.bin]
-    mean = np.clip(cells.wh / cells.w, low, np.nextafter(grid.cuts[cells.bin + 1], 0.0))
-    # A sum of equal scores may round: 0.3 three times is not 0.9.
-    return grid.index(1.0 - np.where(mean - low < 1e-12, low, mean))
-
-
-def _moved(cells: Cells, row: Row, tally: Tally) -> Cells:
-    """The cells after a row was applied to its share of them."""
-    if row.value is not None:
-        value = row.value
-        place = np.full(len(cells), tally.grid.index(np.array([value]))[0])
-        wh, wh2 = cells.w * value, cells.w * value**2
-    else:
-        wh = cells.w - cells.wh
-        wh2 = cells.w - 2.0 * cells.wh + cells.wh2
-        place = mirrored_bins(cells, tally.grid)
-    moved = Cells(cells.group, cells.label, place, cells.n, cells.w, cells.w2, wh, wh2)
-    return _share_of(moved, row.probability)

@@ -263,7 +263,7 @@ class Tally:
         rows = []
         for i, name in enumerate(group_names(self.groups)):
             w, wh = totals.w[i], totals.wh[i]
-            counts = [f"{totals.n[i].sum():,.6g}", f"{totals.n[i, 1]:,.6g}"]
+            counts = [_shown(totals.n[i].sum()), _shown(totals.n[i, 1])]
             rates = [f"{w[1] / w.sum():.4f}", f"{wh.sum() / w.sum():.4f}"]
             rows.append([name, *counts, *rates])
         return ["group", "n", "positives", "base rate", "mean score"], rows
@@ -279,6 +279,10 @@ class Tally:
 
     def _repr_html_(self) -> str:
         return html_table(*self._table(), caption=self._headline())
+
+
+def _shown(count: float) -> str:
+    return f"{count:,.0f}" if count >= 1e6 else f"{count:,.6g}"
 
 
 def _places(groups: Iterable[Group]) -> dict[Group, int]:

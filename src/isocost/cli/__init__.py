@@ -1,4 +1,4 @@
-"""The command line: isocost audit, fit, compare, apply, demo."""
+"""The command line; each command is one function of a module here."""
 
 from isocost.cli.app import main
 

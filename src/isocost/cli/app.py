@@ -1,7 +1,7 @@
 """The commands, and what every one of them has in common: errors and exit codes.
 
-Exit codes: 0 done; 1 infeasible, or a disparity above --fail-above; 2 bad usage or bad
-data; 70 a defect of isocost itself; 130 interrupted.
+Exit codes: 0 done; 1 infeasible, a disparity above --fail-above, or an alarm of watch; 2 bad
+usage or bad data; 70 a defect of isocost itself; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,17 @@ from typing import Annotated, Any
 import typer
 
 from isocost import __version__
-from isocost.cli import commands, demo
+from isocost.cli import (
+    commands,
+    counting,
+    datasets,
+    demo,
+    report,
+    reproduce,
+    serve,
+    sql,
+    watch,
+)
 from isocost.cli.output import complain
 from isocost.errors import InfeasibleError, IsocostError, IsocostWarning
 
@@ -30,7 +40,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="Keep risk scores calibrated and make their errors cost every group the same.",
-    epilog="Exit codes: 0 done; 1 infeasible or above --fail-above; 2 bad usage or bad data.",
+    epilog="Exit codes: 0 done; 1 infeasible, above --fail-above, or an alarm; 2 bad usage or "
+    "bad data.",
 )
 
 
@@ -49,7 +60,20 @@ def _command(function: Callable[..., Any]) -> None:
     app.command()(guarded)
 
 
-for _function in (commands.audit, commands.fit, commands.compare, commands.apply, demo.demo):
+for _function in (
+    commands.audit,
+    commands.fit,
+    commands.compare,
+    commands.apply,
+    sql.sql,
+    counting.tally,
+    watch.watch,
+    report.report,
+    serve.serve,
+    datasets.datasets,
+    reproduce.reproduce,
+    demo.demo,
+):
     _command(_function)
 
 

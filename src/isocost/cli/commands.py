@@ -10,10 +10,13 @@ from typing import Annotated
 
 import typer
 
+from isocost.atomic import read_text
 from isocost.cli import options
-from isocost.cli.output import complain, progress, say, show_table
+from isocost.cli.merging import format_of
+from isocost.cli.output import complain, draw, progress, say, show_table
 from isocost.cli.reading import Columns, local, may_write, read
 from isocost.engines.rewrite import apply_file
+from isocost.engines.settings import Settings
 from isocost.measure.audit import Audit
 from isocost.measure.audit import audit as measure
 from isocost.measure.feasibility import check_tolerance
@@ -24,9 +27,20 @@ from isocost.repair.odds import equalize_odds
 from isocost.repair.reconcile import reconcile
 from isocost.repair.withhold import withhold
 from isocost.rules import DEFAULT_SALT, Rule
+from isocost.tallies import FORMAT as TALLY
 from isocost.tallies import Tally
 
-__all__ = ["apply", "audit", "compare", "fit", "show_audit", "show_comparison", "show_rule"]
+__all__ = [
+    "Unknown",
+    "apply",
+    "audit",
+    "columns_of",
+    "compare",
+    "fit",
+    "show_audit",
+    "show_comparison",
+    "show_rule",
+]
 
 
 LINE = 80
@@ -76,7 +90,7 @@ class Unknown(StrEnum):
 
 
 def audit(
-    data: options.Data,
+    data: options.DataOrTallies,
     score: options.ScoreColumn = "score",
     label: options.LabelColumn = "label",
     group: options.GroupColumns = ["group"],  # noqa: B006 - typer reads the default
@@ -91,7 +105,11 @@ def audit(
     missing_group: options.MissingGroup = None,
     drop_group: options.DropGroup = None,
     bins: options.Bins = 1024,
+    memory_limit: options.MemoryLimit = None,
+    threads: options.Threads = None,
     json: options.Json = False,
+    plot: options.Plot = None,
+    no_color: options.NoColor = False,
     fail_above: Annotated[
         float | None,
         typer.Option("--fail-above", help="Exit with 1 if the costs differ by more than this."),
@@ -100,13 +118,16 @@ def audit(
     """Measure each group's errors and calibration, and say what can be made equal."""
     if fail_above is not None:
         check_tolerance(fail_above, "--fail-above")
-    columns = Columns(score, label, group, weight, positive, missing_group, drop_group, bins)
+    limits = Settings(memory_limit, threads)
+    columns = Columns(
+        score, label, group, weight, positive, missing_group, drop_group, bins, limits
+    )
     tally = read(data, columns, (threshold,))
     result = measure(tally, cost, threshold, confidence, replicates, seed, tolerance=tolerance)
     if json:
         say(result.to_json())
     else:
-        show_audit(result)
+        show_audit(result, plot, color=not no_color)
     found = result.disparity.difference
     if fail_above is not None and found > fail_above:
         complain(f"costs differ by {found:.4f}, more than {fail_above:g} (--fail-above)", 1)
@@ -114,7 +135,7 @@ def audit(
 
 
 def fit(
-    data: options.Data,
+    data: options.DataOrTallies,
     score: options.ScoreColumn = "score",
     label: options.LabelColumn = "label",
     group: options.GroupColumns = ["group"],  # noqa: B006 - typer reads the default
@@ -143,13 +164,18 @@ def fit(
     missing_group: options.MissingGroup = None,
     drop_group: options.DropGroup = None,
     bins: options.Bins = 1024,
+    memory_limit: options.MemoryLimit = None,
+    threads: options.Threads = None,
     output: options.Output = None,
     force: options.Force = False,
 ) -> None:
     """Make a rule that repairs the scores; without -o it is printed as JSON."""
     if output is not None:
         may_write(output, force)
-    columns = Columns(score, label, group, weight, positive, missing_group, drop_group, bins)
+    limits = Settings(memory_limit, threads)
+    columns = Columns(
+        score, label, group, weight, positive, missing_group, drop_group, bins, limits
+    )
     tally = read(data, columns, (threshold, 1.0 - threshold))
     if method is Method.withhold:
         rule = withhold(tally, cost or "fnr", tolerance, infeasible.value, salt=salt)
@@ -186,7 +212,10 @@ def fit(
 
 def compare(
     data: options.Data,
-    rules: Annotated[list[Path], typer.Argument(help="Rules, as isocost fit wrote them.")],
+    rules: Annotated[
+        list[Path],
+        typer.Argument(help="Rules, as isocost fit wrote them; tallies among them join the data."),
+    ],
     score: options.ScoreColumn = "score",
     label: options.LabelColumn = "label",
     group: options.GroupColumns = ["group"],  # noqa: B006 - typer reads the default
@@ -199,13 +228,19 @@ def compare(
     missing_group: options.MissingGroup = None,
     drop_group: options.DropGroup = None,
     bins: options.Bins = 1024,
+    memory_limit: options.MemoryLimit = None,
+    threads: options.Threads = None,
     json: options.Json = False,
 ) -> None:
     """Put rules side by side: costs, calibration, accuracy, and what they do to people."""
-    loaded = {path.stem: Rule.load(path) for path in rules}
-    columns = Columns(score, label, group, weight, positive, missing_group, drop_group, bins)
+    more = [str(path) for path in rules if format_of(read_text(path)) == TALLY]
+    loaded = {path.stem: Rule.load(path) for path in rules if str(path) not in more}
+    limits = Settings(memory_limit, threads)
+    columns = Columns(
+        score, label, group, weight, positive, missing_group, drop_group, bins, limits
+    )
     ends = {end for rule in loaded.values() for row in rule.rows for end in (row.lo, row.hi)}
-    tally = read(data, columns, (threshold, *sorted(ends - {0.0, 1.0})))
+    tally = read([data, *more], columns, (threshold, *sorted(ends - {0.0, 1.0})))
     found = put_side_by_side(tally, loaded, cost, threshold)
     if json:
         say(json_text.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
@@ -216,7 +251,9 @@ def compare(
 def apply(
     rule: Annotated[Path, typer.Argument(help="The rule, as isocost fit wrote it.")],
     data: options.Data,
-    output: Annotated[Path, typer.Option("--output", "-o", help="CSV or Parquet file to write.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="File to write; its ending says how.")
+    ],
     score: Annotated[
         str | None, typer.Option("--score", help="Column of scores; default: as in the rule.")
     ] = None,
@@ -232,10 +269,15 @@ def apply(
     ] = Unknown.error,
     missing_group: options.MissingGroup = None,
     force: options.Force = False,
+    memory_limit: options.MemoryLimit = None,
+    threads: options.Threads = None,
+    any_order: Annotated[
+        bool, typer.Option("--any-order", help="Rows may change places: takes less memory.")
+    ] = False,
 ) -> None:
     """Repair the scores of a file into a new file; the input is never changed."""
     loaded = Rule.load(rule)
-    columns = _columns_of(loaded)
+    columns = columns_of(loaded)
     with local(data) as path, progress("applying the rule") as report:
         rows = apply_file(
             loaded,
@@ -248,12 +290,15 @@ def apply(
             unknown=unknown.value,
             missing_group=missing_group,
             force=force,
+            memory_limit=memory_limit,
+            threads=threads,
+            keep_order=not any_order,
             progress=report,
         )
     say(f"{rows:,} rows are in {output}.")
 
 
-def _columns_of(rule: Rule) -> Columns:
+def columns_of(rule: Rule) -> Columns:
     """The columns the rule was made with, as far as the rule says so; it is not to be trusted."""
     names = rule.made_from.get("columns")
     names = names if isinstance(names, dict) else {}
@@ -266,9 +311,10 @@ def _columns_of(rule: Rule) -> Columns:
     )
 
 
-def show_audit(result: Audit) -> None:
-    """The table of an audit and what it means."""
-    show_table(result.headline(), *result.table())
+def show_audit(result: Audit, plot: bool | None = None, *, color: bool = True) -> None:
+    """The table of an audit, its drawing, and what it means."""
+    show_table(result.headline(), *result.table(), color=color)
+    draw(result, plot, color=color)
     say("\n" + "\n".join(result.summary()))
     for paragraph in result.advice.split("\n"):
         say(fill(paragraph, LINE, break_long_words=False, break_on_hyphens=False))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
 from isocost.cli.commands import show_audit, show_comparison, show_rule
 from isocost.cli.output import say
-from isocost.errors import InfeasibleError
+from isocost.errors import FileError, InfeasibleError, MissingDependencyError, Problem
 from isocost.experiments.compas import compas
-from isocost.measure.audit import audit
+from isocost.measure.audit import Audit, audit
 from isocost.measure.feasibility import round_up
 from isocost.repair.compare import compare
 from isocost.repair.odds import equalize_odds
@@ -16,10 +21,20 @@ from isocost.repair.withhold import withhold
 __all__ = ["demo"]
 
 TOLERANCE = 0.06
+TITLE = "COMPAS: do errors cost every group the same?"
 
 
-def demo() -> None:
+def demo(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where to write the report.")
+    ] = Path("report.html"),
+    report: Annotated[
+        bool, typer.Option("--report/--no-report", help="Write the report, or leave it.")
+    ] = True,
+) -> None:
     """Audit and repair COMPAS, from counts that come with the package; needs no network."""
+    if report:
+        _only_its_own(output)
     tally = compas()
     say("COMPAS risk scores of 6,150 defendants: does a wrong score cost every group the same?\n")
     result = audit(tally, "fpr")
@@ -49,3 +64,30 @@ def demo() -> None:
     }
     show_comparison(compare(tally, rules, "fpr"))
     say("\n" + rules["reconcile"].notes[0])
+    if report:
+        _write(result, output)
+
+
+def _only_its_own(path: Path) -> None:
+    """Refuse a file that an earlier demo did not write: it may be somebody's work."""
+    if not path.exists():
+        return
+    try:
+        with path.open(encoding="utf-8") as file:
+            start = file.read(4096)
+    except (OSError, UnicodeDecodeError):
+        start = ""
+    if f"<title>{TITLE}</title>" not in start:
+        step = "choose another path with -o, or pass --no-report"
+        raise FileError(Problem("output", "must be free, or a report of the demo", str(path), step))
+
+
+def _write(result: Audit, path: Path) -> None:
+    from isocost.show.report import report
+
+    try:
+        report(result, None, path, title=TITLE)
+    except MissingDependencyError as error:
+        say(f"\nNo report was written. {error}")
+        return
+    say(f"\nThe report is in {path.resolve()}: open it in a browser.")

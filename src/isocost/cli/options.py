@@ -12,28 +12,40 @@ __all__ = [
     "Confidence",
     "CostOption",
     "Data",
+    "DataOrTallies",
     "DropGroup",
     "Force",
     "GroupColumns",
     "Json",
     "LabelColumn",
+    "MemoryLimit",
     "MissingGroup",
+    "NoColor",
     "Output",
+    "Plot",
     "Positive",
     "Replicates",
     "ScoreColumn",
     "Seed",
+    "Threads",
     "Threshold",
     "Tolerance",
     "WeightColumn",
 ]
 
-Data = Annotated[
-    str,
-    typer.Argument(
-        help="CSV or Parquet file, or a glob in quotes; - reads CSV from standard input."
-    ),
+_DATA = (
+    "CSV, TSV, JSON lines or Parquet, a folder or a glob in quotes; - reads CSV from standard "
+    "input."
+)
+Data = Annotated[str, typer.Argument(help=_DATA)]
+DataOrTallies = Annotated[
+    list[str],
+    typer.Argument(help=f"{_DATA} Or tallies, as isocost tally wrote them; several are added."),
 ]
+MemoryLimit = Annotated[
+    str | None, typer.Option("--memory-limit", help="Memory that files may take; default: 1GiB.")
+]
+Threads = Annotated[int | None, typer.Option("--threads", help="Threads; default: one a core.")]
 ScoreColumn = Annotated[str, typer.Option("--score", help="Column of scores in [0, 1].")]
 LabelColumn = Annotated[str, typer.Option("--label", help="Column of labels, 0/1 or boolean.")]
 GroupColumns = Annotated[
@@ -63,3 +75,8 @@ Tolerance = Annotated[float, typer.Option("--tolerance", help="How far costs may
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write.")]
+Plot = Annotated[
+    bool | None,
+    typer.Option("--plot/--no-plot", help="Draw the audit.  [default: on a terminal]"),
+]
+NoColor = Annotated[bool, typer.Option("--no-color", help="Print without colours.")]

@@ -8,14 +8,25 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
 from isocost.engines.source import Progress as Report
+from isocost.measure.audit import Audit
+from isocost.show.terminal import CHARACTERS, bars_text, plane_text
 from isocost.text import text_table
 
-__all__ = ["complain", "progress", "say", "show_table"]
+__all__ = ["complain", "draw", "progress", "say", "show_table"]
+
+NARROWEST, WIDEST, WIDEST_PLANE = 40, 100, 72
+"""How wide a drawing may be, in characters."""
 
 
 def say(text: str = "", *, error: bool = False) -> None:
@@ -35,9 +46,11 @@ def complain(problem: object, code: int) -> int:
     return code
 
 
-def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def show_table(
+    title: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, color: bool = True
+) -> None:
     """Show a table: drawn on a terminal, aligned text anywhere else."""
-    console = Console(emoji=False)
+    console = _console(color)
     if not console.is_terminal:
         say(f"{title}\n{text_table(header, rows)}")
         return
@@ -50,14 +63,49 @@ def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]])
     console.print(table)
 
 
+def draw(audit: Audit, wanted: bool | None = None, *, color: bool = True) -> None:
+    """Draw an audit: on a terminal unless unwanted, elsewhere only if wanted."""
+    console = _console(color)
+    if not (console.is_terminal if wanted is None else wanted):
+        return
+    plain = not _can_write(CHARACTERS, console.encoding)
+    width = max(NARROWEST, min(WIDEST, console.width))
+    plane = plane_text(audit, min(width, WIDEST_PLANE), max(10, min(18, width // 3)), plain)
+    drawing = Text("\n").append(plane).append("\n").append(bars_text(audit, width, plain))
+    console.print(drawing, soft_wrap=True, end="")
+
+
+def _console(color: bool) -> Console:
+    return Console(emoji=False, color_system="auto" if color else None)
+
+
+def _can_write(letters: str, encoding: str) -> bool:
+    try:
+        letters.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
 @contextmanager
 def progress(what: str) -> Iterator[Report | None]:
-    """A progress bar on the error stream, if that is a terminal and the work takes a while."""
+    """A progress bar with rows and time left on the error stream, if that is a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[rows]}"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(what, total=1.0)
-        yield lambda share: bar.update(task, completed=share)
+        task = bar.add_task(what, total=1.0, rows="")
+
+        def report(share: float, rows: int | None) -> None:
+            shown = "" if rows is None else f"{share * rows:,.0f} of {rows:,} rows"
+            bar.update(task, completed=share, rows=shown)
+
+        yield report

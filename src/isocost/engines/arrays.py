@@ -11,7 +11,7 @@ import numpy.typing as npt
 from isocost.cells import Cells, add_up
 from isocost.engines.encode import GroupEncoder, column_array, is_null
 from isocost.engines.labels import LabelReader
-from isocost.engines.problems import Problems
+from isocost.engines.problems import USUAL_WEIGHTS, WRONG, Problems
 from isocost.errors import DataError, IsocostError, Problem
 from isocost.grid import Grid
 from isocost.groups import Group
@@ -19,8 +19,6 @@ from isocost.rules import Rule, unknown_groups
 from isocost.tallies import Tally
 
 __all__ = [
-    "EXTREME",
-    "WEIGHTS",
     "apply_arrays",
     "as_scores",
     "raise_all",
@@ -33,11 +31,6 @@ Ints = npt.NDArray[np.intp]
 
 CHUNK = 2**17
 """Rows per chunk: large enough to hide NumPy's call overhead, small enough for the cache."""
-
-WEIGHTS = (1e-100, 1e100)
-"""Beyond these the square of a weight is no longer a number."""
-
-EXTREME = "below 1e-100 or above 1e100"
 
 DENSE = 2**22
 """Up to so many possible cells the sums are kept in full; above that only those that occur."""
@@ -141,42 +134,36 @@ def _checked_scores(h: Floats, problems: Problems, start: int) -> Floats:
     # NaN fails both comparisons, so two reductions check everything.
     if h.min() >= 0.0 and h.max() <= 1.0:
         return h
-    kinds = (
-        ("null or NaN", np.isnan(h)),
-        ("infinite", np.isinf(h)),
-        ("outside [0, 1]", np.isfinite(h) & ((h < 0.0) | (h > 1.0))),
-    )
-    return _without(h, kinds, problems, "score", start, 0.0)
+    wrong = (np.isnan(h), np.isinf(h), np.isfinite(h) & ((h < 0.0) | (h > 1.0)))
+    return _without(h, wrong, problems, "score", start, 0.0)
 
 
 def _checked_weights(w: Floats, problems: Problems, start: int) -> Floats:
-    if w.min() >= WEIGHTS[0] and w.max() <= WEIGHTS[1]:
+    least, most = USUAL_WEIGHTS
+    if w.min() >= least and w.max() <= most:
         return w
-    kinds = (
-        ("null or NaN", np.isnan(w)),
-        ("infinite", np.isinf(w)),
-        ("zero", w == 0.0),
-        ("negative", np.isfinite(w) & (w < 0.0)),
-        (EXTREME, np.isfinite(w) & (w > 0.0) & ((w < WEIGHTS[0]) | (w > WEIGHTS[1]))),
-    )
-    return _without(w, kinds, problems, "weight", start, 1.0)
+    finite = np.isfinite(w)
+    extreme = finite & (w > 0.0) & ((w < least) | (w > most))
+    wrong = (np.isnan(w), np.isinf(w), w == 0.0, finite & (w < 0.0), extreme)
+    return _without(w, wrong, problems, "weight", start, 1.0)
 
 
 def _without(
     values: Floats,
-    kinds: tuple[tuple[str, npt.NDArray[np.bool_]], ...],
+    wrong: tuple[npt.NDArray[np.bool_], ...],
     problems: Problems,
     role: str,
     start: int,
     filler: float,
 ) -> Floats:
+    """The values with those that are wrong counted and replaced; in the order of the codes."""
     bad = np.zeros(len(values), dtype=bool)
-    for kind, wrong in kinds:
-        rows = np.flatnonzero(wrong)
+    for (code, kind), these in zip(WRONG[role].items(), wrong, strict=True):
+        rows = np.flatnonzero(these)
         if len(rows):
-            value = None if kind.startswith("null") else values[rows[0]]
+            value = None if code == -1 else values[rows[0]]
             problems.add(role, kind, len(rows), value, start + int(rows[0]))
-        bad |= wrong
+        bad |= these
     return np.where(bad, filler, values)
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from isocost import coin
 from isocost.engines.arrays import apply_arrays, tally_arrays
+from isocost.engines.frames import Lazy
 from isocost.errors import Problem, UsageError, missing_column
 from isocost.grid import Grid
 from isocost.groups import Group, as_group
@@ -32,13 +33,18 @@ def tally(
     *,
     positive: Any = None,
     missing_group: Group | None = None,
+    memory_limit: str | None = None,
+    threads: int | None = None,
 ) -> Tally:
     """Count scores per group, label and score bin, in one pass over any data.
 
     Parameters
     ----------
-    data : dict of arrays, any eager frame that narwhals knows, or a path
-        A path or glob of CSV or Parquet files is read by DuckDB, out of core.
+    data : dict of arrays, any frame that narwhals knows, or a path
+        Eager frames: pandas, polars, pyarrow.  Lazy ones, polars LazyFrame, duckdb relations,
+        ibis, dask and pyspark, are asked one query, and only cells come back.
+        A path, glob or directory of CSV, TSV, JSON lines or Parquet files is read by DuckDB, out
+        of core; folders such as ``sex=F`` are a column.
         Leave it out to pass the columns themselves as arrays.
     score, label, weight : str
         The columns.  Scores lie in [0, 1]; labels are 0/1 or boolean, unless ``positive`` says what
@@ -53,6 +59,11 @@ def tally(
         The positive label of a column with two values other than 0 and 1.
     missing_group : optional
         The group of rows whose group is null; without it they are an error.
+    memory_limit : str, optional
+        For files: how much memory may be used, such as "512MB".  By default 1 GiB, or 256 MiB a
+        thread, and more only for work that needs it.
+    threads : int, optional
+        For files: how many threads; by default one a core.
 
     Returns
     -------
@@ -71,6 +82,8 @@ def tally(
     grid = Grid(bins, tuple(np.atleast_1d(edges).tolist()))
     missing_group = None if missing_group is None else as_group(missing_group)
     options = {"grid": grid, "positive": positive, "missing_group": missing_group}
+    if not isinstance(data, str | Path):
+        _only_for_files(memory_limit=memory_limit, threads=threads)
     if data is None:
         group = group if isinstance(group, list | tuple) and _holds_arrays(group) else [group]
         _need_arrays(score=score, label=label, group=group[0])
@@ -78,10 +91,15 @@ def tally(
     columns = _names(score, label, group, weight)
     if isinstance(data, str | Path):
         from isocost.engines.files import tally_files
+        from isocost.engines.settings import Settings
 
-        return tally_files(data, columns, **options)
+        return tally_files(data, columns, settings=Settings(memory_limit, threads), **options)
     source = _source(data)
     _need_columns(source, columns)
+    if isinstance(source, Lazy):
+        from isocost.engines.lazy import tally_lazy
+
+        return tally_lazy(source, columns, **options)
     names = {role: name for role, name in columns.items() if isinstance(name, str)}
     names["group"] = ", ".join(columns["group"])
     return tally_arrays(
@@ -120,7 +138,7 @@ def apply_rule(
         raise UsageError(
             Problem(
                 "data",
-                "must be a dict of arrays or an eager frame",
+                "must be a dict of arrays or a frame",
                 f"the path {str(data)!r}",
                 "use isocost.apply_file(rule, path, output_path), or the command isocost apply",
             )
@@ -128,6 +146,13 @@ def apply_rule(
     source = _source(data)
     groups = _names(score, "label", group, None)["group"]
     _need_columns(source, {"score": score, "group": groups})
+    if isinstance(source, Lazy):
+        from isocost.engines.lazy_rule import apply_lazy
+
+        written: dict[str, Any] = {"output": output, "changed": changed}
+        return apply_lazy(
+            rule, source, score=score, groups=groups, id=id, seed=seed, **written, **options
+        )
     before = source.numbers(score, "score")
     thrown = partial(_coins, rule, lambda: source.ids(id), seed, len(before))
     after = apply_arrays(
@@ -243,6 +268,13 @@ def _need_columns(source: Any, wanted: Mapping[str, Any]) -> None:
     ]
     if missing:
         raise UsageError(missing)
+
+
+def _only_for_files(**settings: Any) -> None:
+    for name, value in settings.items():
+        if value is not None:
+            rule, step = "is a setting for files", "leave it out, or pass the path of a file"
+            raise UsageError(Problem(name, rule, f"{value!r}, and data in memory", step))
 
 
 def _holds_arrays(group: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Eager frames of any library that narwhals knows, as columns for the array kernel."""
+"""Frames of any library that narwhals knows; eager ones as columns for the array kernel."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from isocost.engines.encode import Encoded, is_null
-from isocost.errors import MissingDependencyError, Problem, UsageError, missing_column
+from isocost.errors import DataError, MissingDependencyError, Problem, UsageError, missing_column
 
-__all__ = ["Frame", "as_frame"]
+__all__ = ["Frame", "Lazy", "as_frame", "check_group_type"]
+
+
+_HEAD, _FEW = 2**12, 12
 
 
 class Frame:
@@ -37,6 +40,9 @@ class Frame:
         if str(series.dtype) != "Object":
             import narwhals as nw
 
+            if series.dtype == nw.Decimal:
+                # As a text first: pyarrow makes 0.7000000000000001 of 0.7.
+                series = series.cast(nw.String)
             series = series.cast(nw.Float64)
         return np.asarray(series.to_numpy())
 
@@ -50,6 +56,8 @@ class Frame:
     def groups(self, name: str) -> Any:
         """A group column, through the frame's own dictionary encoding where that is quicker."""
         series = self._series(name, "group")
+        if series.dtype.is_nested():
+            check_group_type(name, series.dtype)
         if series.dtype.is_numeric() and not series.null_count():
             return np.asarray(series.to_numpy())
         return _encoded(series)
@@ -75,6 +83,29 @@ class Frame:
         return nw.to_native(self.frame.with_columns(*new))
 
 
+def check_group_type(name: str, kind: Any) -> None:
+    """Refuse a column that cannot hold groups, by its type."""
+    import narwhals as nw
+
+    if kind.is_nested() or kind.is_temporal() or kind in (nw.Binary, nw.Decimal):
+        title = "group" if name == "group" else f"group (column {name!r})"
+        got, step = f"a column of type {kind}", "turn the column into text first"
+        raise DataError(Problem(title, "values must be text, numbers or booleans", got, step))
+
+
+class Lazy:
+    """A frame whose rows stay where they are: queries go to it, and cells come back."""
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+        self.types: dict[str, Any] = dict(frame.collect_schema())
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.types)
+
+
 def _encoded(series: Any) -> Encoded:
     """Dictionary codes of a series, in the way of its own library."""
     import narwhals as nw
@@ -82,8 +113,16 @@ def _encoded(series: Any) -> Encoded:
     if series.null_count() == len(series):
         return Encoded(np.full(len(series), -1), [])
     native, kind = nw.to_native(series), series.implementation
+    if series.dtype == nw.String and not kind.is_pandas_like():
+        guessed = _guessed(series, native)
+        if guessed is not None:
+            return guessed
     if kind.is_pandas_like():
-        codes, values = native.factorize()
+        try:
+            codes, values = native.factorize()
+        except TypeError:
+            check_group_type(series.name, nw.List(nw.Object))
+            raise
         return Encoded(np.asarray(codes), list(values))
     if kind.is_pyarrow():
         encoded = native.combine_chunks().dictionary_encode()
@@ -96,7 +135,31 @@ def _encoded(series: Any) -> Encoded:
     return Encoded(codes.to_numpy(), values)
 
 
-def as_frame(data: Any) -> Frame:
+def _guessed(series: Any, native: Any) -> Encoded | None:
+    """Codes of texts if the first rows have all values, and few: looking up beats hashing."""
+    import narwhals as nw
+
+    first = series.head(_HEAD).unique().to_list()
+    values = [value for value in first if value is not None]
+    if not 0 < len(values) <= _FEW:
+        return None
+    if series.implementation.is_pyarrow():
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        found = pc.index_in(native, value_set=pa.array(values, native.type)).fill_null(-1)
+        codes = found.to_numpy()
+    else:
+        code = nw.lit(-1, nw.Int8)
+        for place, value in enumerate(values):
+            is_value = nw.col(series.name) == value
+            code = nw.when(is_value).then(nw.lit(place, nw.Int8)).otherwise(code)
+        codes = series.to_frame().select(code.alias("code")).get_column("code").to_numpy()
+    complete = np.count_nonzero(codes < 0) == series.null_count()
+    return Encoded(codes, values) if complete else None
+
+
+def as_frame(data: Any) -> Frame | Lazy:
     """Wrap a frame, or say which kinds of data there are."""
     try:
         import narwhals as nw
@@ -110,7 +173,7 @@ def as_frame(data: Any) -> Frame:
             )
         ) from error
     try:
-        frame = nw.from_native(data, eager_only=True)
+        frame = nw.from_native(data)
     except nw.exceptions.DuplicateError as error:
         step = "rename or drop the columns that have the same name"
         raise UsageError(
@@ -120,10 +183,10 @@ def as_frame(data: Any) -> Frame:
         raise UsageError(
             Problem(
                 "data",
-                "must be a dict of arrays, an eager frame (pandas, polars, pyarrow ...), or the "
-                "path of a CSV or Parquet file",
+                "must be a dict of arrays, a frame (pandas, polars, pyarrow, duckdb, ibis, dask, "
+                "pyspark), or the path of a CSV or Parquet file",
                 f"an object of type {type(data).__module__}.{type(data).__name__}",
-                "for a lazy frame call .collect() first; for arrays pass score=, label=, group=",
+                "turn it into one of these; for arrays pass score=, label=, group=",
             )
         ) from error
-    return Frame(frame)
+    return Lazy(frame) if isinstance(frame, nw.LazyFrame) else Frame(frame)

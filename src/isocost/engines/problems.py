@@ -7,7 +7,19 @@ from typing import Any
 
 from isocost.errors import DataError, Problem
 
-__all__ = ["Problems"]
+__all__ = ["USUAL_WEIGHTS", "WRONG", "Problems", "problem_of"]
+
+USUAL_WEIGHTS = (1e-100, 1e100)
+"""Beyond these the square of a weight is no longer a number."""
+
+_EXTREME = "below 1e-100 or above 1e100"
+
+WRONG = {
+    "score": {-1: "null or NaN", -2: "infinite", -3: "outside [0, 1]"},
+    "label": {-1: "null or NaN", -2: "other than 0 and 1"},
+    "weight": {-1: "null or NaN", -2: "infinite", -3: "zero", -4: "negative", -5: _EXTREME},
+}
+"""What is wrong with a value, by its role and the code that a query gives it instead of a cell."""
 
 _RULES = {
     "score": (
@@ -38,11 +50,15 @@ _RULES = {
 
 @dataclass
 class Problems:
-    """Counts of what is wrong, by role and kind, each with one example."""
+    """Counts of what is wrong, by role and kind, each with one example.
+
+    ``example`` says which one: the first, or the least where rows have no order.
+    """
 
     names: dict[str, str] = field(default_factory=dict)
     found: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
     rows: int = 0
+    example: str = "first"
 
     def add(self, role: str, kind: str, count: int, example: Any = None, row: Any = None) -> None:
         """Count ``count`` more of this kind; the first example is kept."""
@@ -52,16 +68,13 @@ class Problems:
         if not shown:
             value = "" if example is None else f" {_show(example)}"
             place = "" if row is None else f" in row {row}"
-            shown = f" (first:{value}{place})" if value or place else ""
+            shown = f" ({self.example}:{value}{place})" if value or place else ""
         self.found[role, kind] = (before + int(count), shown)
 
     def check(self) -> None:
         """Raise one error that tells everything, if anything was found."""
         problems = []
         for role in (role for role in _RULES if any(role == where for where, _ in self.found)):
-            rule, step = _RULES[role]
-            name = self.names.get(role, role)
-            title = role if name == role else f"{role} (column {name!r})"
             got = ", ".join(
                 f"{count:,} {kind}{example}"
                 for (where, kind), (count, example) in self.found.items()
@@ -69,9 +82,24 @@ class Problems:
             )
             counted = ", counted from 0" if " in row " in got else ""
             of = f", of {self.rows:,} rows{counted}" if self.rows else ""
-            problems.append(Problem(title, rule, got + of, step))
+            problems.append(problem_of(role, self.names.get(role, role), got + of))
         if problems:
             raise DataError(problems)
+
+
+def problem_of(role: str, name: str, got: str) -> Problem:
+    """What is wrong with the column that has a role, in four parts.
+
+    Examples
+    --------
+    >>> print(problem_of("id", "person", "1 null"))
+    id (column 'person'): must be a whole number or a text in every row
+      got:  1 null
+      next: give every row an id, or use seed= instead of id=
+    """
+    rule, step = _RULES[role]
+    title = role if name == role else f"{role} (column {name!r})"
+    return Problem(title, rule, got, step)
 
 
 def _show(value: Any) -> str:

@@ -13,54 +13,82 @@ import numpy.typing as npt
 
 from isocost.engines import sql
 from isocost.engines.encode import GroupEncoder
+from isocost.engines.places import find
 from isocost.engines.problems import Problems
+from isocost.engines.settings import Settings
 from isocost.errors import DataError, FileError, Problem, UsageError, missing_column
 
-__all__ = ["Progress", "Source", "encode_cells", "kind_of", "no_rows"]
+__all__ = ["Progress", "Source", "encode_cells", "no_rows"]
 
 Array = npt.NDArray[Any]
 
-Progress = Callable[[float], None]
-"""Called now and then with the share of the work that is done, from 0 to 1."""
+Progress = Callable[[float, int | None], None]
+"""Called now and then with the share of the work that is done, from 0 to 1, and with the number
+of rows in all where it is known."""
 
 _READERS = {
-    ".csv": "read_csv({path}, header = true{types})",
-    ".tsv": "read_csv({path}, header = true, delim = '\t'{types})",
-    ".parquet": "read_parquet({path})",
+    ".csv": "read_csv({files}, header = true{options})",
+    ".tsv": "read_csv({files}, header = true, delim = '\t'{options})",
+    ".jsonl": "read_json({files}, format = 'newline_delimited'{options})",
+    ".parquet": "read_parquet({files}{options})",
 }
+_FORMATS = {".csv": "CSV", ".tsv": "CSV", ".jsonl": "JSON lines", ".parquet": "Parquet"}
 # Dates stay texts: a group may be called 2026-01-01.
-_GUESS = ", auto_type_candidates = ['BOOLEAN', 'BIGINT', 'DOUBLE', 'VARCHAR']"
+_GUESS = {
+    ".csv": ", auto_type_candidates = ['BOOLEAN', 'BIGINT', 'DOUBLE', 'VARCHAR']",
+    ".tsv": ", auto_type_candidates = ['BOOLEAN', 'BIGINT', 'DOUBLE', 'VARCHAR']",
+    # All lines are looked at: a key that comes late would be lost, a type found late an error.
+    ".jsonl": ", sample_size = -1",
+    ".parquet": "",
+}
+_PLAIN = ("BOOLEAN", "BIGINT", "UBIGINT", "HUGEINT", "DOUBLE", "VARCHAR")
 
 
 class Source:
     """Files that DuckDB reads, with the names and types of their columns."""
 
-    def __init__(self, path: str | Path, texts: Sequence[str] = ()) -> None:
-        import duckdb
-
+    def __init__(
+        self, path: str | Path, texts: Sequence[str] = (), settings: Settings | None = None
+    ) -> None:
         self.path = str(path)
-        self.kind = kind_of(self.path)
-        # A file that is there is meant, even if its name looks like a glob.
-        self.pattern = _escaped(self.path) if Path(self.path).is_file() else self.path
-        self.connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
-        self.connection.execute("SET enable_progress_bar = true")
-        self.connection.execute("SET enable_progress_bar_print = false")
-        self.reader = self._reader(_GUESS)
+        self.place = find(path)
+        self.kind = self.place.kind
+        self.is_text = self.place.is_text
+        self.settings = settings or Settings()
+        self.connection = self.settings.connect()
+        self._hive = ", hive_partitioning = " + ("true" if self.place.partitions else "false")
+        self.reader = self._reader(_GUESS[self.kind])
         described = self.run(f"DESCRIBE SELECT * FROM {self.reader}").fetchall()
         self.types: dict[str, str] = {str(row[0]): str(row[1]) for row in described}
+        self._keep_dates()
         self._as_texts([name for name in texts if name in self.types])
 
-    def _reader(self, types: str) -> str:
-        return _READERS[self.kind].format(path=sql.literal(self.pattern), types=types)
+    def _reader(self, options: str) -> str:
+        files = ", ".join(map(sql.literal, self.place.patterns))
+        return _READERS[self.kind].format(files=f"[{files}]", options=options + self._hive)
 
     @property
     def raw(self) -> str:
         """The reader that leaves every value of a CSV as it is written: 007 stays 007."""
-        return self._reader(", all_varchar = true")
+        return self._reader(", all_varchar = true") if self.is_text else self.reader
+
+    def _keep_dates(self) -> None:
+        """Read as texts what DuckDB would make dates of; nested values of JSON stay as they are."""
+        keys = self.place.partitions
+        dated = [key for key in keys if self.types[key] not in _PLAIN]
+        if dated:
+            self._hive += f", hive_types = {_struct(dict.fromkeys(dated, 'VARCHAR'))}"
+            self.types.update(dict.fromkeys(dated, "VARCHAR"))
+        options = _GUESS[self.kind]
+        if self.kind == ".jsonl":
+            mine = {name: kind for name, kind in self.types.items() if name not in keys}
+            self.types.update({name: _json_type(kind) for name, kind in mine.items()})
+            options = f", columns = {_struct({name: self.types[name] for name in mine})}"
+        self.reader = self._reader(options)
 
     def _as_texts(self, wanted: list[str]) -> None:
         """Read these columns of a CSV as texts where DuckDB would see booleans in yes and no."""
-        if self.kind == ".parquet":
+        if not self.is_text:
             return
         chosen = []
         for name in wanted:
@@ -71,9 +99,17 @@ class Source:
             if self.types[name] == "BOOLEAN" and self.run(query).fetchone():
                 chosen.append(name)
         if chosen:
-            listed = ", ".join(f"{sql.literal(name)}: 'VARCHAR'" for name in chosen)
-            self.reader = self._reader(f"{_GUESS}, types = {{{listed}}}")
+            types = _struct(dict.fromkeys(chosen, "VARCHAR"))
+            self.reader = self._reader(f"{_GUESS[self.kind]}, types = {types}")
             self.types.update(dict.fromkeys(chosen, "VARCHAR"))
+
+    def count_rows(self) -> int | None:
+        """How many rows there are, where the files say so themselves: in Parquet."""
+        if self.kind != ".parquet":
+            return None
+        files = ", ".join(map(sql.literal, self.place.patterns))
+        found = self.run(f"SELECT sum(num_rows) FROM parquet_file_metadata([{files}])").fetchone()
+        return int(found[0])
 
     def run(self, query: str, progress: Progress | None = None) -> Any:
         """Run a query; a failure becomes an error that names the file."""
@@ -83,6 +119,10 @@ class Source:
             if progress is None:
                 return self.connection.execute(query)
             return self._run_watched(query, progress)
+        except duckdb.OutOfMemoryException as error:
+            if self.settings.relax(self.connection):
+                return self.run(query, progress)
+            raise self._explained(error) from error
         except duckdb.Error as error:
             if "interrupted" in str(error).lower():
                 raise KeyboardInterrupt from error
@@ -94,6 +134,7 @@ class Source:
             raise
 
     def _run_watched(self, query: str, progress: Progress) -> Any:
+        rows = self.count_rows()
         with ThreadPoolExecutor(max_workers=1) as pool:
             job = pool.submit(self.connection.execute, query)
             try:
@@ -101,12 +142,13 @@ class Source:
                     try:
                         return job.result(timeout=0.1)
                     except StillRunning:
-                        progress(max(0.0, self.connection.query_progress() / 100.0))
+                        share = self.connection.query_progress() / 100.0
+                        progress(min(max(share, 0.0), 1.0), rows)
             except BaseException:
                 self.connection.interrupt()
                 raise
 
-    def _explained(self, error: Exception) -> FileError | DataError:
+    def _explained(self, error: Exception) -> FileError | DataError | UsageError:
         first = " ".join(line.strip() for line in str(error).splitlines()[:4] if line.strip())[:300]
         if "No files found" in first:
             problem = Problem(
@@ -116,7 +158,16 @@ class Source:
                 "check the path; put a glob in quotes so that the shell leaves it alone",
             )
             return FileError(problem)
-        if "onversion" in first or "CSV Error" in first:
+        if "Out of Memory" in first:
+            return UsageError(
+                Problem(
+                    "memory_limit",
+                    "must be enough for the work",
+                    first,
+                    "raise it, use fewer threads, or write without keeping the order of the rows",
+                )
+            )
+        if "onversion" in first or "CSV Error" in first or "alformed JSON" in first:
             return DataError(
                 Problem(
                     "file",
@@ -125,7 +176,7 @@ class Source:
                     "correct the line, or pass the data as a frame with the types you want",
                 )
             )
-        kind = "Parquet" if self.kind == ".parquet" else "CSV"
+        kind = _FORMATS[self.kind]
         step = "check that the file is what its ending says, and that it is whole"
         return FileError(
             Problem("file", f"must be readable as {kind}", f"{self.path}: {first}", step)
@@ -138,8 +189,11 @@ class Source:
 
     def files(self) -> list[str]:
         """The files that are read."""
-        rows = self.run(f"SELECT file FROM glob({sql.literal(self.pattern)})").fetchall()
-        return [str(row[0]) for row in rows]
+        globs = (
+            self.run(f"SELECT file FROM glob({sql.literal(pattern)})").fetchall()
+            for pattern in self.place.patterns
+        )
+        return [str(row[0]) for rows in globs for row in rows]
 
     def column(self, role: str, wanted: str) -> str:
         """A column as SQL, or an error that lists those there are."""
@@ -150,6 +204,9 @@ class Source:
     def number(self, role: str, wanted: str) -> str:
         """A numeric column as SQL of type DOUBLE."""
         column = self.column(role, wanted)
+        if self.types[wanted] == "BOOLEAN":
+            # No cast to a number: DuckDB would have the reader of a CSV do it, which cannot.
+            return f"CASE CAST({column} AS BOOLEAN) WHEN TRUE THEN 1e0 WHEN FALSE THEN 0e0 END"
         if not any(kind in self.types[wanted] for kind in sql.NUMBERS):
             found = self.run(
                 f"SELECT count(*), min({column}::VARCHAR) FROM {self.reader} "
@@ -169,24 +226,17 @@ class Source:
         return f"CAST({column} AS DOUBLE)"
 
 
-def _escaped(path: str) -> str:
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)
-
-
-def kind_of(path: str) -> str:
-    """The kind of file, by its ending."""
-    plain = path.lower().removesuffix(".gz")
-    for ending in _READERS:
-        if plain.endswith(ending) and not (ending == ".parquet" and plain != path.lower()):
-            return ending
-    raise FileError(
-        Problem(
-            "file",
-            "must end in .csv, .tsv (also .gz) or .parquet",
-            repr(path),
-            "convert the file, or load it into a frame and pass that",
-        )
+def _struct(values: dict[str, str]) -> str:
+    listed = ", ".join(
+        f"{sql.literal(name)}: {sql.literal(value)}" for name, value in values.items()
     )
+    return f"{{{listed}}}"
+
+
+def _json_type(kind: str) -> str:
+    """How a column of JSON is read: numbers and booleans as such, other values as written."""
+    nested = kind == "JSON" or kind.endswith("]") or kind.startswith(("STRUCT", "MAP"))
+    return "JSON" if nested else kind if kind in _PLAIN else "VARCHAR"
 
 
 def _plain(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

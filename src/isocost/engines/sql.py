@@ -1,6 +1,7 @@
 """Pieces of SQL: quoting, the bin of a score, and a rule as one CASE expression.
 
-Written for DuckDB, which reads files for isocost.
+For DuckDB, which reads files for isocost; the types of the columns are known here.  Queries for
+other databases are in :mod:`isocost.engines.select`.
 """
 
 from __future__ import annotations
@@ -8,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from isocost.coin import hex_bound
-from isocost.grid import Grid
+from isocost.engines.cases import Case, repaired_group
+from isocost.engines.dialects import DUCKDB
 from isocost.groups import Group, Scalar
-from isocost.rows import Segment
 from isocost.rules import Rule
 
-__all__ = ["NUMBERS", "Column", "bin_of", "is_group", "literal", "name", "repaired"]
+__all__ = ["NUMBERS", "Column", "is_group", "literal", "name", "repaired"]
 
 NUMBERS = ("INT", "DOUBLE", "FLOAT", "REAL", "DECIMAL")
 """What the names of numeric types contain."""
@@ -33,29 +33,10 @@ def literal(value: Scalar) -> str:
     >>> literal("it's"), literal(0.1), literal(3), literal(True)
     ("'it''s'", '0.1e0', '3', 'TRUE')
     """
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
     if isinstance(value, str):
+        # Also a path, which must be one literal whatever is in it.
         return "'" + value.replace("'", "''") + "'"
-    if isinstance(value, int):
-        return str(value)
-    text = repr(float(value))
-    return text if "e" in text else f"{text}e0"
-
-
-def bin_of(score: str, grid: Grid) -> str:
-    """The bin of a score in [0, 1]: the equal part it is in, plus the further edges below it."""
-    last = grid.bins - 1
-    part = f"least(floor({score} * {grid.bins}), {last})"
-    if not grid.is_dyadic:
-        # The product may round across an edge: compare with the edge itself.
-        bins = literal(float(grid.bins))
-        part = (
-            f"least({part} - ({score} < {part} / {bins})::INT "
-            f"+ ({score} >= ({part} + 1) / {bins})::INT, {last})"
-        )
-    beyond = "".join(f" + ({score} >= {literal(edge)})::INT" for edge in grid.extra)
-    return f"({part})::INT{beyond}"
+    return DUCKDB.literal(value)
 
 
 @dataclass(frozen=True)
@@ -108,23 +89,10 @@ def repaired(
     columns : list of Column
         The group columns.
     """
-    digest = "" if id is None else f"substr(md5({literal(rule.salt + ':')} || {id}), 1, 13)"
-    whens = []
-    for group in groups:
-        segments = rule.segments(group)
-        if segments:
-            inner = " ".join(_when(segment, score, digest) for segment in segments)
-            condition = is_group(columns, group, missing)
-            whens.append(f"WHEN {condition} THEN CASE {inner} ELSE {score} END")
-    return f"CASE {' '.join(whens)} ELSE {score} END" if whens else score
-
-
-def _when(segment: Segment, score: str, digest: str) -> str:
-    upper = "" if segment.hi == 1.0 else f" AND {score} < {literal(segment.hi)}"
-    outcomes = []
-    for row, bound in zip(segment.rows, segment.bounds, strict=True):
-        new = f"1e0 - {score}" if row.value is None else literal(row.value)
-        test = f"{digest} < '{hex_bound(bound)}'" if segment.needs_coin else str(bound > 0).upper()
-        outcomes.append(f"WHEN {test} THEN {new}")
-    chosen = f"CASE {' '.join(outcomes)} ELSE {score} END"
-    return f"WHEN {score} >= {literal(segment.lo)}{upper} THEN {chosen}"
+    coin = "" if id is None else DUCKDB.coin(rule.salt, id)
+    whens = tuple(
+        (is_group(columns, group, missing), repaired_group(rule, group, score, coin, DUCKDB))
+        for group in groups
+        if rule.segments(group)
+    )
+    return str(Case(whens, score)) if whens else score

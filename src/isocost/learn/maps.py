@@ -14,6 +14,7 @@ of the lower.  Weights count like repeated rows.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from itertools import combinations
@@ -22,6 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
@@ -274,7 +276,10 @@ def _fit_freely(features: Floats, target: Floats, w: Floats) -> tuple[list[float
     both = np.repeat([1.0, 0.0], len(target))
     model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-10)
     shares = np.concatenate([w * target, w * (1.0 - target)]) / w.mean()
-    model.fit(np.concatenate([turned, turned]), both, sample_weight=shares)
+    with warnings.catch_warnings():
+        # Where nothing is left to gain, scikit-learn hands over to its other solver by itself.
+        warnings.filterwarnings("ignore", "Line search of Newton solver", ConvergenceWarning)
+        model.fit(np.concatenate([turned, turned]), both, sample_weight=shares)
     slopes = turn @ model.coef_[0]
     intercept = float(model.intercept_[0] - slopes @ centre)
     return (slopes / np.where(size > 0, size, 1.0)).tolist(), intercept

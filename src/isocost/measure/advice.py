@@ -33,17 +33,18 @@ def advice_of(
     disparity: Disparity,
     feasibility: Feasibility,
     intervals: Intervals | None,
+    names: Mapping[Group, str] | None = None,
 ) -> Iterator[str]:
-    """The paragraphs of the advice, one after the other."""
-    names = names_of(groups)
+    """The paragraphs of the advice, one after the other; groups may be given other names."""
+    names = names_of(groups) if names is None else names
     yield from _calibration(groups, names)
     yield from _difference(names, disparity, feasibility, intervals)
-    yield from _verdict(feasibility, intervals)
+    yield from _verdict(names, feasibility, intervals)
     yield from _repairs(names, threshold, feasibility, intervals)
     yield from _weights(cost)
 
 
-def _calibration(groups: Mapping[Group, Measures], names: dict[Group, str]) -> Iterator[str]:
+def _calibration(groups: Mapping[Group, Measures], names: Mapping[Group, str]) -> Iterator[str]:
     """Whether scores mean what they say: the precondition of everything else."""
     off = []
     worst, where = 0.0, ""
@@ -75,7 +76,7 @@ def _calibration(groups: Mapping[Group, Measures], names: dict[Group, str]) -> I
 
 
 def _difference(
-    names: dict[Group, str],
+    names: Mapping[Group, str],
     disparity: Disparity,
     feasibility: Feasibility,
     intervals: Intervals | None,
@@ -111,17 +112,19 @@ def _more_data(difference: float, low: float, high: float) -> str:
     return f"If the difference is real, about {times} times as many rows would show it."
 
 
-def _verdict(feasibility: Feasibility, intervals: Intervals | None) -> Iterator[str]:
+def _verdict(
+    names: Mapping[Group, str], feasibility: Feasibility, intervals: Intervals | None
+) -> Iterator[str]:
     """Feasible or not, and how sure that is."""
     chance = None if intervals is None else intervals.feasible_probability
     sure = ""
     if chance is not None and 0.025 < chance < 0.975:
         sure = f" This is uncertain: it is feasible in {chance:.0%} of resamples."
-    yield f"{feasibility}{sure}"
+    yield f"{feasibility.told(names)}{sure}"
 
 
 def _repairs(
-    names: dict[Group, str],
+    names: Mapping[Group, str],
     threshold: float,
     feasibility: Feasibility,
     intervals: Intervals | None,

@@ -8,6 +8,7 @@ group's trivial cost lies below it.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,7 +117,10 @@ a cost of at most 0.3936.
         }
 
     def __str__(self) -> str:
-        names = names_of(self.costs)
+        return self.told(names_of(self.costs))
+
+    def told(self, names: Mapping[Group, str]) -> str:
+        """The verdict in words, with these names for the groups."""
         target = names[self.target_group]
         if not self.feasible:
             lowest = min(self.unreachable, key=self._ceiling)

@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import numpy.typing as npt
 
-from isocost.rules import Rule, mirrored_bins
+from isocost.moves import mirrored_bins
+from isocost.rules import Rule
 from isocost.tallies import Tally
 
 __all__ = ["Changes", "changes", "gini"]

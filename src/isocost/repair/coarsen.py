@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal
 
 from isocost.costs import CostLike, as_cost
 from isocost.errors import InfeasibleError, InfeasibleWarning, Problem, UsageError
@@ -123,12 +123,14 @@ def coarsen(
     if blocked and infeasible == "raise":
         raise UsageError(_refused(blocked, asked, edges))
     notes = []
+    options: dict[str, Any] = {"infeasible": infeasible}
     if blocked or not asked.feasible:
         goal = min([goal, *(f.limit for f in blocked)])
+        options["reached"] = asked.target_cost - goal
         notes.append(_closest_note(asked, asked.target_cost - goal, blocked))
         warnings.warn(notes[0], InfeasibleWarning, stacklevel=2)
     repairs = [repaired(f, goal, tally, edges) for f in found if f.cost < goal - SLACK]
-    options = {"infeasible": infeasible, "allow_decision_changes": allow_decision_changes}
+    options["allow_decision_changes"] = allow_decision_changes
     return Rule(
         groups=tally.groups,
         rows=tuple(row for rows, _ in repairs for row in rows),

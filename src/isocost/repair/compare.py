@@ -17,7 +17,7 @@ from isocost.rules import Rule
 from isocost.tallies import Tally
 from isocost.text import html_table, text_table, transposed
 
-__all__ = ["Compared", "Comparison", "compare"]
+__all__ = ["Compared", "Comparison", "compare", "cost_of_rules", "named_rules"]
 
 ORIGINAL = "original"
 
@@ -179,9 +179,8 @@ def compare(
     >>> round(found.rules["withhold"].audit.disparity.difference, 4)
     0.06
     """
-    named = _named(rules)
-    costs = [rule.cost for rule in named.values() if rule.cost is not None]
-    chosen = as_cost(cost) if cost is not None else (costs[0] if costs else Cost.fnr())
+    named = named_rules(rules)
+    chosen = cost_of_rules(cost, named)
     threshold = check_threshold(threshold)
     nothing = Rule(groups=tally.groups, rows=(), method="none")
     return Comparison(
@@ -194,7 +193,16 @@ def compare(
     )
 
 
-def _named(rules: Mapping[str, Rule] | Iterable[Rule]) -> dict[str, Rule]:
+def cost_of_rules(cost: CostLike | None, rules: Mapping[str, Rule]) -> Cost:
+    """The cost asked for; else that of the first rule that has one; else "fnr"."""
+    if cost is not None:
+        return as_cost(cost)
+    costs = [rule.cost for rule in rules.values() if rule.cost is not None]
+    return costs[0] if costs else Cost.fnr()
+
+
+def named_rules(rules: Mapping[str, Rule] | Iterable[Rule]) -> dict[str, Rule]:
+    """Rules by name; those without a name are called by their method, numbered if need be."""
     if isinstance(rules, Mapping):
         named = {str(name): rule for name, rule in rules.items()}
     else:

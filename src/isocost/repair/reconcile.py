@@ -176,12 +176,15 @@ def reconcile(
     require_both_labels(tally)
     plan = _plan(tally, request)
     shares, notes = solve(plan, _harms(plan.choices, request.keep)), []
+    reached: dict[str, Any] = {}
     if shares is None:
         asked = _reconcilability(plan, request)
         if not asked.feasible and infeasible == "raise":
             raise InfeasibleError(_explain(asked), asked)
         if not asked.feasible:
             notes.append(_closest_note(asked))
+            raised = {name: t + asked.excess for name, t in request.tolerances.items()}
+            reached = {"reached": raised}
             warnings.warn(notes[0], InfeasibleWarning, stacklevel=2)
         shares = solve(plan.relaxed(asked.excess + ROUNDING), _harms(plan.choices, request.keep))
     if shares is None:
@@ -191,7 +194,7 @@ def reconcile(
         rows=tuple(_rows(tally, plan.choices, shares)),
         method="reconcile",
         cost=request.cost,
-        settings={**request.to_dict(), "infeasible": infeasible},
+        settings={**request.to_dict(), "infeasible": infeasible, **reached},
         notes=(*notes, *_notes(tally, plan.choices, shares)),
         made_from=summary_of(tally),
         salt=salt,

@@ -77,11 +77,13 @@ def withhold(
     cost, tolerance = as_cost(cost), check_tolerance(tolerance)
     asked = feasibility(tally, cost, tolerance)
     found, notes = asked, []
+    reached: dict[str, float] = {}
     if not asked.feasible:
         if infeasible == "raise":
             raise InfeasibleError(not_feasible(asked), asked)
         found = feasibility(tally, cost, asked.smallest_tolerance)
         notes.append(_closest_note(asked, found))
+        reached = {"reached": asked.smallest_tolerance}
         warnings.warn(notes[0], InfeasibleWarning, stacklevel=2)
     mu = base_rate(tally.totals)
     rows = tuple(
@@ -94,7 +96,7 @@ def withhold(
         rows=rows,
         method="withhold",
         cost=cost,
-        settings={"tolerance": tolerance, "infeasible": infeasible},
+        settings={"tolerance": tolerance, "infeasible": infeasible, **reached},
         notes=tuple(notes),
         made_from=summary_of(tally),
         salt=salt,

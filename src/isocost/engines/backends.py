@@ -1,0 +1,226 @@
+"""What lazy engines do each in its own way; all else is one narwhals expression for all.
+
+Columns are named and read in the engine's own way by :func:`column`.  narwhals has no MD5, and no
+way to stop at a bad row.  Each engine does the two in one native step, :func:`guarded`, which adds
+two columns:
+
+- the score itself, read through a test that fails where the row has a fault, so that no
+  result can be had without it;
+- the coin: the 13 hexadecimal digits where the engine has MD5, else the number they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from isocost.coin import coins, hex_bound
+from isocost.engines.frames import Frame, Lazy
+from isocost.errors import MissingDependencyError, Problem, UsageError
+
+if TYPE_CHECKING:
+    from narwhals import Expr
+
+__all__ = ["Guard", "collect", "column", "guarded", "limit"]
+
+
+@dataclass(frozen=True)
+class Guard:
+    """What the native step is to do: the columns it reads, and the two that it adds.
+
+    ``fault`` names a column of whole numbers, 0 where all is well; ``messages`` says what the
+    others mean.  Without ``id`` there is no coin.
+    """
+
+    score: str
+    fault: str
+    messages: dict[int, str]
+    id: str | None
+    salt: str
+    checked: str
+    coin: str
+
+
+def collect(frame: Any) -> dict[str, list[Any]]:
+    """The few rows of a result as lists; nulls are None or NaN."""
+    if not (frame.implementation.is_polars() or frame.implementation.is_dask()):
+        _need_arrow()
+    # Polars would otherwise hold all rows of a file at once.
+    options = {"engine": "streaming"} if frame.implementation.is_polars() else {}
+    return frame.collect(**options).to_dict(as_series=False)  # type: ignore[no-any-return]
+
+
+def column(source: Lazy, name: str) -> Expr:
+    """A column of the data, by its name."""
+    import narwhals as nw
+
+    engine, found = source.frame.implementation, nw.col(name)
+    if engine.is_pyspark() or engine.is_pyspark_connect():
+        return nw.col(_in_backticks(name))
+    if (engine.is_duckdb() or engine.is_ibis()) and source.types[name].is_float():
+        # Parquet says nothing of NaN in its least and greatest values, and DuckDB would believe
+        # that there is none, were it not for the condition: NaN would lie in [0, 1].
+        return nw.when(~found.is_null()).then(found)
+    return found
+
+
+def _in_backticks(name: str) -> str:
+    """A name for Spark, which would take a dot for a step into a structure."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def limit(frame: Any, bound: int) -> str | int:
+    """The bound that the engine's coins are held to, in the form they have."""
+    has_digits = not (frame.implementation.is_polars() or frame.implementation.is_dask())
+    return hex_bound(bound) if has_digits else bound
+
+
+def guarded(frame: Any, guard: Guard) -> Any:
+    """The narwhals frame with the two columns added; nothing is computed yet."""
+    import narwhals as nw
+
+    kind = frame.implementation.value
+    if kind not in _NATIVE:
+        raise UsageError(
+            Problem(
+                "data",
+                f"must be of an engine that has the coin: {', '.join(_NATIVE)}",
+                f"a lazy frame of {kind}",
+                "collect it first, or turn it into one of these",
+            )
+        )
+    return nw.from_native(_NATIVE[kind](nw.to_native(frame), guard))
+
+
+def _polars(native: Any, guard: Guard) -> Any:
+    import polars as pl
+
+    def check(columns: Any) -> Any:
+        _stop_at(columns[1].to_numpy(), guard)
+        return columns[0]
+
+    def throw(columns: Any) -> Any:
+        import narwhals as nw
+
+        batch = Frame(nw.from_native(columns[0].alias("id").to_frame()))
+        return pl.Series(_thrown(batch, "id", guard.salt))
+
+    apply = partial(pl.map_batches, is_elementwise=True)
+    added = [apply([guard.score, guard.fault], check, return_dtype=pl.Float64).alias(guard.checked)]
+    if guard.id is not None:
+        added.append(apply([guard.id], throw, return_dtype=pl.Int64).alias(guard.coin))
+    return native.with_columns(added)
+
+
+def _dask(native: Any, guard: Guard) -> Any:
+    kinds = {guard.checked: np.float64} | ({} if guard.id is None else {guard.coin: np.int64})
+    empty = native._meta.assign(**{name: np.array([], kind) for name, kind in kinds.items()})
+    return native.map_partitions(_dask_part, guard, meta=empty)
+
+
+def _dask_part(part: Any, guard: Guard) -> Any:
+    import narwhals as nw
+
+    _stop_at(part[guard.fault].to_numpy(), guard)
+    added = {guard.checked: part[guard.score].to_numpy(np.float64)}
+    if guard.id is not None:
+        frame = Frame(nw.from_native(part, eager_only=True))
+        added[guard.coin] = _thrown(frame, guard.id, guard.salt)
+    return part.assign(**added)
+
+
+def _thrown(frame: Frame, id: str, salt: str) -> Any:
+    try:
+        return coins(frame.ids(id), salt).astype(np.int64)
+    except ValueError as error:
+        raise ValueError(str(error)) from None
+
+
+def _stop_at(faults: Any, guard: Guard) -> None:
+    """Fail at the first fault; a plain error, because Polars makes it anew from its text."""
+    if len(faults) and faults.max() > 0:
+        raise ValueError(guard.messages[int(faults[faults > 0][0])])
+
+
+def _duckdb(native: Any, guard: Guard) -> Any:
+    import duckdb
+
+    column, value = duckdb.ColumnExpression, duckdb.ConstantExpression
+    call, case = duckdb.FunctionExpression, duckdb.CaseExpression
+    fault = column(guard.fault)
+    code, message = next(iter(guard.messages.items()))
+    checked = case(fault == value(code), call("error", value(message)))
+    for code, message in list(guard.messages.items())[1:]:
+        checked = checked.when(fault == value(code), call("error", value(message)))
+    added = [checked.otherwise(column(guard.score)).alias(guard.checked)]
+    if guard.id is not None:
+        text = call("concat", value(f"{guard.salt}:"), column(guard.id).cast("VARCHAR"))
+        digits = call("substr", call("md5", text), value(1), value(13))
+        added.append(digits.alias(guard.coin))
+    return native.select(duckdb.StarExpression(), *added)
+
+
+def _ibis(native: Any, guard: Guard) -> Any:
+    import ibis
+
+    backend = native.get_backend().name
+    if backend != "duckdb":
+        step = "write the table with rule.to_sql(...), or collect it first"
+        rule = "must be on DuckDB to be repaired through ibis"
+        raise UsageError(Problem("data", rule, f"an ibis table on {backend}", step))
+
+    @ibis.udf.scalar.builtin(name="error")  # type: ignore[untyped-decorator]
+    def stop(message: str) -> str: ...  # type: ignore[empty-body]
+
+    branches = [
+        (native[guard.fault] == code, stop(message).cast("float64"))
+        for code, message in guard.messages.items()
+    ]
+    added = {guard.checked: ibis.cases(*branches, else_=native[guard.score])}
+    if guard.id is not None:
+        text = ibis.literal(f"{guard.salt}:") + native[guard.id].cast("string")
+        added[guard.coin] = text.hexdigest("md5").substr(0, 13)
+    return native.mutate(**added)
+
+
+def _spark(native: Any, guard: Guard, connect: bool = False) -> Any:
+    f = import_module(f"pyspark.sql{'.connect' if connect else ''}.functions")
+    checked = f.col(guard.score)
+    for code, message in guard.messages.items():
+        stop = f.raise_error(f.lit(message)).cast("double")
+        checked = f.when(f.col(guard.fault) == code, stop).otherwise(checked)
+    added = {guard.checked: checked}
+    if guard.id is not None:
+        who = f.col(_in_backticks(guard.id)).cast("string")
+        text = f.concat(f.lit(f"{guard.salt}:"), who)
+        added[guard.coin] = f.substring(f.md5(text.cast("binary")), 1, 13)
+    return native.withColumns(added)
+
+
+_NATIVE: dict[str, Callable[[Any, Guard], Any]] = {
+    "polars": _polars,
+    "duckdb": _duckdb,
+    "ibis": _ibis,
+    "dask": _dask,
+    "pyspark": _spark,
+    "pyspark[connect]": partial(_spark, connect=True),
+}
+
+
+def _need_arrow() -> None:
+    try:
+        import_module("pyarrow")
+    except ImportError as error:  # pragma: no cover - the tests have it
+        raise MissingDependencyError(
+            Problem(
+                "pyarrow",
+                "must be installed, because the cells of this engine come back through it",
+                "no pyarrow",
+                "pip install pyarrow",
+            )
+        ) from error

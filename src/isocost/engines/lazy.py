@@ -1,0 +1,294 @@
+"""Lazy frames to a tally: one query of narwhals expressions; only cells come back.
+
+Bad rows become cells of their own, so that the checks cost no second query; only an example of a
+bad value does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from isocost.cells import Cells
+from isocost.engines.arrays import raise_all
+from isocost.engines.backends import collect, column
+from isocost.engines.encode import GroupEncoder
+from isocost.engines.frames import Lazy, check_group_type
+from isocost.engines.labels import two_valued
+from isocost.engines.problems import USUAL_WEIGHTS, WRONG, Problems
+from isocost.engines.source import encode_cells
+from isocost.errors import DataError, Problem
+from isocost.grid import Grid
+from isocost.groups import Group, Scalar
+from isocost.tallies import Tally
+
+if TYPE_CHECKING:
+    from narwhals import Expr
+
+__all__ = [
+    "equals",
+    "fits",
+    "group_column",
+    "is_null",
+    "number",
+    "score_status",
+    "tally_lazy",
+]
+
+_TENTHS = 16.0
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+def tally_lazy(
+    source: Lazy,
+    columns: dict[str, Any],
+    *,
+    grid: Grid,
+    positive: Any = None,
+    missing_group: Group | None = None,
+) -> Tally:
+    """Count the cells of a lazy frame in one query; see :func:`isocost.tally`."""
+    placed = _placed(source, columns, grid, positive)
+    found = collect(_counted(placed, positive))
+    n = np.array(found["n"], dtype=np.float64)
+    if not len(n):
+        step = "check the source of the data"
+        raise DataError(Problem("data", "must have at least one row", "0 rows", step))
+    names = {**columns, "group": ", ".join(columns["group"])}
+    problems = Problems({role: name for role, name in names.items() if name}, example="least")
+    problems.rows = int(n.sum())
+    raw = [_objects(found[f"g{i}"]) for i in range(len(columns["group"]))]
+    encoder = GroupEncoder(raw, missing_group)
+    codes = encode_cells(encoder, raw, n, problems)
+    keys = {key: np.array(found[key], dtype=np.intp) for key in found if key in ("y", "b", "v")}
+    _count_bad(placed, keys, n, problems)
+    raise_all(problems, _label_problems(source, columns["label"], positive, found, keys["y"]))
+    sums = {name: np.array(found.get(name, n), dtype=np.float64) for name in ("w", "w2")}
+    sums |= {name: np.array(found[name], dtype=np.float64) for name in ("wh", "wh2")}
+    cells = Cells(codes, keys["y"], _bins(keys["b"], grid), n=n, **sums)
+    return Tally.build(grid, encoder.groups, cells, columns)
+
+
+def _placed(source: Lazy, columns: dict[str, Any], grid: Grid, positive: Any) -> Any:
+    """The rows with their cells, and what is to be added up."""
+    import narwhals as nw
+
+    for name in columns["group"]:
+        check_group_type(name, source.types[name])
+    picked = {f"g{i}": group_column(source, name) for i, name in enumerate(columns["group"])}
+    picked["h"] = number(source, columns["score"], "score")
+    picked["l"], picked["y"] = _label(source, columns["label"], positive)
+    if columns["weight"] is not None:
+        picked["w"] = number(source, columns["weight"], "weight")
+    h, w = nw.col("h"), nw.col("w")
+    good = (h >= 0.0) & (h <= 1.0)
+    added = {"b": nw.when(good).then(_slot(h, grid)).otherwise(score_status(h)).cast(nw.Int64)}
+    sums = {"wh": h, "wh2": h * h}
+    if "w" in picked:
+        added["v"] = _weight_status(w)
+        sums = {"w": w, "w2": w * w, "wh": w * h, "wh2": w * h * h}
+    added |= {f"sum_{name}": value for name, value in sums.items()}
+    return source.frame.select(**picked).with_columns(**added)
+
+
+def _counted(placed: Any, positive: Any) -> Any:
+    """The query that makes the cells.  Only plain columns are summed: some engines want that."""
+    import narwhals as nw
+
+    names = placed.collect_schema().names()
+    keys = [name for name in names if name in ("y", "b", "v") or name.startswith("g")]
+    totals = {name.removeprefix("sum_"): nw.col(name).sum() for name in names if "sum_" in name}
+    label = nw.col("l")
+    seen = {} if positive is None else {"least_l": label.min(), "most_l": label.max()}
+    return placed.group_by(*keys).agg(n=nw.len(), **totals, **seen)
+
+
+def _slot(h: Expr, grid: Grid) -> Expr:
+    """A number for each score in [0, 1] that :func:`_bins` turns into its bin.
+
+    It tells the equal part, the tenth, and how many further edges lie below.  That is quicker than
+    comparing with each of the nine tenths.
+    """
+    slot = _part(h, grid.bins) * _TENTHS + _part(h, 10)
+    if grid.edges:
+        slot = slot * float(len(grid.edges) + 1)
+    for edge in grid.edges:
+        slot = slot + _flag(h >= edge)
+    return slot
+
+
+def _bins(slots: Any, grid: Grid) -> Any:
+    """The bins that slots stand for: each starts at the last edge that is not above the score."""
+    rest, below = np.divmod(slots, len(grid.edges) + 1)
+    part, tenth = np.divmod(rest, int(_TENTHS))
+    edge = np.array([0.0, *grid.edges])[below]
+    return grid.index(np.maximum(np.maximum(part / grid.bins, tenth / 10), edge))
+
+
+def _part(h: Expr, parts: int) -> Expr:
+    """How many of the edges i / parts, from i = 1, lie at or below a score.
+
+    Nothing is divided: Polars does that by a constant's reciprocal, and gets 3 / 10 wrong.
+    """
+    # floor, not a cast: DuckDB's cast rounds.
+    part = (h * float(parts)).floor()
+    too_high, too_low = _misplaced(parts)
+    part = part - _flag(_is_one_of(h, too_high)) if too_high else part
+    return part + _flag(_is_one_of(h, too_low)) if too_low else part
+
+
+def _is_one_of(h: Expr, values: list[float]) -> Expr:
+    # For one value, as the tenths have, a comparison is quicker than DuckDB's lists.
+    return h == values[0] if len(values) == 1 else h.is_in(values)
+
+
+def _misplaced(parts: int) -> tuple[list[float], list[float]]:
+    """The few scores whose product with ``parts`` rounds across an edge, upwards and downwards.
+
+    Examples
+    --------
+    >>> _misplaced(1024), _misplaced(10)
+    (([], []), ([0.8999999999999999], []))
+    """
+    whole = np.arange(1, parts + 1)
+    below, above = np.nextafter(whole / parts, 0.0), whole / parts
+    found: tuple[list[float], list[float]] = [], []
+    while (wrong := below * parts >= whole).any():
+        found[0].extend(below[wrong].tolist())
+        below = np.where(wrong, np.nextafter(below, 0.0), below)
+    while (wrong := above * parts < whole).any():
+        found[1].extend(above[wrong].tolist())
+        above = np.where(wrong, np.nextafter(above, 1.0), above)
+    return found
+
+
+def _flag(condition: Expr) -> Expr:
+    import narwhals as nw
+
+    # Spark turns no boolean into a float.
+    return condition.cast(nw.Int64).cast(nw.Float64)
+
+
+def number(source: Lazy, name: str, role: str) -> Expr:
+    """A numeric column as Float64; another type is refused before any row is read."""
+    import narwhals as nw
+
+    kind = source.types[name]
+    if kind == nw.Boolean:
+        return column(source, name).cast(nw.Int64).cast(nw.Float64)
+    if not (kind.is_numeric() or kind in (nw.Unknown, nw.Object)):
+        title = role if name == role else f"{role} (column {name!r})"
+        step = "cast the column to a number in the engine first"
+        raise DataError(Problem(title, "must hold numbers", f"a column of type {kind}", step))
+    return column(source, name).cast(nw.Float64)
+
+
+def is_null(values: Expr, kind: Any) -> Expr:
+    """Whether a value is null or NaN."""
+    return values.is_null() | values.is_nan() if kind.is_float() else values.is_null()
+
+
+def score_status(h: Expr) -> Expr:
+    """What is wrong with a score that is not in [0, 1]: a key of :data:`SCORES`, as a float."""
+    import narwhals as nw
+
+    return nw.coalesce(
+        nw.when(h.is_null() | h.is_nan()).then(nw.lit(-1.0)),
+        nw.when((h > _LARGEST) | (h < -_LARGEST)).then(nw.lit(-2.0)),
+        nw.lit(-3.0),
+    )
+
+
+def _weight_status(w: Expr) -> Expr:
+    import narwhals as nw
+
+    return nw.coalesce(
+        nw.when(w.is_null() | w.is_nan()).then(nw.lit(-1)),
+        nw.when((w > _LARGEST) | (w < -_LARGEST)).then(nw.lit(-2)),
+        nw.when(w == 0.0).then(nw.lit(-3)),
+        nw.when(w < 0.0).then(nw.lit(-4)),
+        nw.when((w < USUAL_WEIGHTS[0]) | (w > USUAL_WEIGHTS[1])).then(nw.lit(-5)),
+        nw.lit(0),
+    )
+
+
+def group_column(source: Lazy, name: str) -> Expr:
+    """A group column; categories become texts."""
+    import narwhals as nw
+
+    values = column(source, name)
+    return values.cast(nw.String) if source.types[name] in (nw.Categorical, nw.Enum) else values
+
+
+def fits(kind: Any, value: Scalar) -> bool:
+    """Whether a column of this type can have a value, as Python compares: 1 is 1.0 and True."""
+    import narwhals as nw
+
+    if kind == nw.Object:
+        return True
+    if isinstance(value, str):
+        return kind in (nw.String, nw.Categorical, nw.Enum)
+    return value in (0, 1) if kind == nw.Boolean else bool(kind.is_numeric())
+
+
+def equals(values: Expr, kind: Any, value: Scalar) -> Expr:
+    """Whether a column has a value; never, if its type does not fit."""
+    import narwhals as nw
+
+    if not fits(kind, value):
+        # Not a literal: that would have one row where the column has many.
+        return values.is_null() & ~values.is_null()
+    if kind == nw.Boolean:
+        return values == bool(value)
+    return values == (int(value) if isinstance(value, bool) else value)
+
+
+def _label(source: Lazy, name: str, positive: Any) -> tuple[Expr, Expr]:
+    """The label to show, and the label as 0 and 1 with -1 for null and -2 for anything else."""
+    import narwhals as nw
+
+    kind, values = source.types[name], group_column(source, name)
+    shown = values.cast(nw.Int64) if kind == nw.Boolean else values
+    text = kind in (nw.String, nw.Categorical, nw.Enum)
+    zero, one = ("0", "1") if text else (0, 1)
+    # What most rows have comes first: engines stop at the condition that holds.
+    found = nw.when(is_null(values, kind)).then(nw.lit(-1)).otherwise(nw.lit(0))
+    if positive is None:
+        found = nw.when(is_null(values, kind)).then(nw.lit(-1)).otherwise(nw.lit(-2))
+        found = nw.when(equals(values, kind, zero)).then(nw.lit(0)).otherwise(found)
+    is_one = equals(values, kind, one if positive is None else positive)
+    return shown, nw.when(is_one).then(nw.lit(1)).otherwise(found)
+
+
+def _objects(values: list[Any]) -> Any:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _count_bad(placed: Any, keys: dict[str, Any], n: Any, to: Problems) -> None:
+    """Count the rows of the cells that stand for bad data; each kind is asked for an example."""
+    import narwhals as nw
+
+    for role, key, values in (("score", "b", "h"), ("label", "y", "l"), ("weight", "v", "w")):
+        for code, kind in WRONG[role].items() if key in keys else ():
+            rows = int(n[keys[key] == code].sum())
+            if rows and code != -1:
+                least = placed.filter(nw.col(key) == code).select(least=nw.col(values).min())
+                to.add(role, kind, rows, collect(least)["least"][0])
+            else:
+                to.add(role, kind, rows)
+
+
+def _label_problems(
+    source: Lazy, name: str, positive: Any, found: dict[str, list[Any]], y: Any
+) -> list[Problem]:
+    if positive is None:
+        return []
+    import narwhals as nw
+
+    others = np.flatnonzero(y == 0)
+    values = {found[key][row] for key in ("least_l", "most_l") for row in others}
+    seen = sorted(map(bool, values)) if source.types[name] == nw.Boolean else sorted(values)
+    return two_valued(positive, [positive, *seen] if (y == 1).any() else seen, name)

@@ -1,0 +1,325 @@
+"""A rule as a SELECT that a warehouse can run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from isocost import __version__
+from isocost.engines.cases import Case, repaired_group
+from isocost.engines.dialects import dialect_named
+from isocost.engines.grammar import Dialect
+from isocost.engines.layout import comment, indented, select, steps_of
+from isocost.errors import Problem, UsageError
+from isocost.groups import Group, Scalar, as_group, group_names
+from isocost.rules import Rule, check_unknown
+
+__all__ = ["to_sql"]
+
+SCORE, COIN, NEW = "isocost_score", "isocost_coin", "isocost_new"
+
+
+def to_sql(
+    rule: Rule,
+    dialect: str = "duckdb",
+    table: str | Sequence[str] = "scores",
+    *,
+    score: str = "score",
+    group: str | Sequence[str] = "group",
+    id: str | None = "id",
+    output: str | None = None,
+    changed: str | None = None,
+    unknown: Literal["error", "keep"] = "error",
+    missing_group: Group | None = None,
+    columns: Literal["*"] | Sequence[str] = "*",
+) -> str:
+    """A query that does to the rows of a table what :meth:`isocost.Rule.apply` does.
+
+    Parameters
+    ----------
+    rule : Rule
+        What to apply.
+    dialect : str
+        duckdb, postgres, bigquery, snowflake, spark, trino, redshift, mysql or clickhouse.
+    table : str or sequence of str
+        The table; dots separate database, schema and table, or the parts are given one by one.
+    score, group, id : str (``group`` also a list of str)
+        The columns.  Ids are whole numbers or texts; they are not used if the rule has no coin.
+    output : str, optional
+        The column of repaired scores; by default ``repaired_`` and the name of the score column.
+        It may be one of ``columns``, which it then replaces.
+    changed : str, optional
+        A boolean column to add that says whether the score was changed.
+    unknown, missing_group
+        As in :meth:`isocost.Rule.apply`.
+    columns : "*" or list of str
+        The columns to keep.
+
+    Notes
+    -----
+    A score that is null or outside [0, 1], a null id and an unknown group end the query with an
+    error, as they do elsewhere; none is passed over.  A group of the rule that is a text is
+    compared with the text of the column, so a column of whole numbers has the group "1".
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> from isocost.rows import Row
+    >>> rule = ic.Rule(("a", "b"), (Row("a", 0.0, 1.0, "set", 0.25, 0.5),), "withhold")
+    >>> query = to_sql(rule, "postgres", columns=["id"], output="score")
+    >>> print(query[query.index("SELECT") : query.index("CROSS")])
+    SELECT
+      t."id",
+      isocost_new AS "score"
+    FROM "scores" AS t
+    """
+    check_unknown(unknown)
+    d = dialect_named(dialect)
+    names = [group] if isinstance(group, str) else list(group)
+    missing = None if missing_group is None else as_group(missing_group)
+    keys = _keys(rule, names, missing)
+    if rule.needs_coin and id is None:
+        step = "name the column that says who a row is about (id=, --id)"
+        rule_text = "must be given, because this rule throws a coin"
+        raise UsageError(Problem("id", rule_text, "none", step))
+    who = f"t.{d.name_of(id)}" if rule.needs_coin and id is not None else None
+    helpers = [(SCORE, d.as_double(f"t.{d.name_of(score)}"))]
+    helpers += [(key.alias, d.comparable(f"t.{d.name_of(key.name)}", key.kind)) for key in keys]
+    if who is not None:
+        helpers.append((COIN, d.coin(rule.salt, who)))
+    tests = _Tests(rule, d, keys, missing, unknown)
+    # The ids of a floating type are found by asking for the type, which the helpers have not kept.
+    is_float = d.float_id.format(who) if who and d.float_id else None
+    if is_float:
+        helpers.append(("isocost_float_id", is_float))
+    new = str(tests.case(who is not None, is_float is not None))
+    inputs = [score, *names, *([] if id is None else [id])]
+    listed = _Listed(d, columns, inputs, output or f"repaired_{score}", changed)
+    listed.check([alias for alias, _ in helpers])
+    head = _head(rule, who is not None, unknown)
+    body = _lateral if d.star == "lateral" else _stepwise
+    return f"{head}\n{body(d.table_of(table), helpers, new, listed)}\n"
+
+
+@dataclass(frozen=True)
+class _Key:
+    """A group column: its name, the kind of its values, and the name of its helper."""
+
+    name: str
+    kind: type
+    alias: str
+
+
+def _keys(rule: Rule, names: Sequence[str], missing: Group | None) -> list[_Key]:
+    groups = [_parts(group) for group in rule.groups]
+    sizes = {len(parts) for parts in groups}
+    if sizes != {len(names)}:
+        raise UsageError(
+            Problem(
+                "group",
+                f"must name as many columns as the groups of the rule have parts: {max(sizes)}",
+                f"{len(names)}: {', '.join(map(repr, names))}",
+                "name the columns the rule was made with, in the same order",
+            )
+        )
+    aliases = [f"isocost_group_{i + 1}" for i in range(len(names))]
+    if len(names) == 1:
+        aliases = ["isocost_group"]
+    values = [[parts[i] for parts in groups] for i in range(len(names))]
+    kinds = [_kind(name, column, missing) for name, column in zip(names, values, strict=True)]
+    return [_Key(*parts) for parts in zip(names, kinds, aliases, strict=True)]
+
+
+def _parts(group: Group) -> tuple[Scalar, ...]:
+    return group if isinstance(group, tuple) else (group,)
+
+
+def _kind(name: str, values: Iterable[Scalar], missing: Group | None) -> type:
+    """The one type of the values of a group column, for a column in a database has one."""
+    listed = list(values)
+    kinds = {type(value) for value in listed if value != missing} or {type(listed[0])}
+    if kinds == {int, float}:
+        return float
+    if len(kinds) > 1:
+        raise UsageError(
+            Problem(
+                f"group (column {name!r})",
+                "must have values of one type, as a column in a database has",
+                ", ".join(sorted(kind.__name__ for kind in kinds)),
+                "make the rule again with the column turned into text",
+            )
+        )
+    return kinds.pop()
+
+
+@dataclass(frozen=True)
+class _Tests:
+    """The conditions of the CASE: what is wrong with a row, and which group it is of."""
+
+    rule: Rule
+    dialect: Dialect
+    keys: Sequence[_Key]
+    missing: Group | None
+    unknown: str
+
+    def case(self, coin: bool, typed: bool) -> Case:
+        """The score after the rule, or an error."""
+        d = self.dialect
+        shown = d.as_text.format(SCORE)
+        range_test = f"{SCORE} IS NULL OR NOT ({SCORE} BETWEEN 0 AND 1)"
+        whens: list[tuple[str, str | Case]] = [(range_test, d.fail("score outside [0, 1]", shown))]
+        if self.missing is None:
+            nulls = " OR ".join(self._is_missing(key) for key in self.keys)
+            whens.append((nulls, d.fail("null group, where the score is", shown)))
+        if coin:
+            what = (
+                "null or float id, where the score is" if typed else "null id, where the score is"
+            )
+            null = f"{COIN} IS NULL" + (" OR isocost_float_id" if typed else "")
+            whens.append((null, d.fail(what, shown)))
+        kept = []
+        for group in self.rule.groups:
+            if self.rule.segments(group):
+                repaired = repaired_group(self.rule, group, SCORE, COIN, d)
+                whens.append((self._is(group), repaired))
+            else:
+                kept.append(self._is(group))
+        if self.unknown == "keep":
+            return Case(tuple(whens), SCORE)
+        whens += [(condition, SCORE) for condition in kept]
+        return Case(tuple(whens), d.fail("group that the rule does not know", self._shown()))
+
+    def _is(self, group: Group) -> str:
+        tests = []
+        for key, part in zip(self.keys, _parts(group), strict=True):
+            fits = type(part) is key.kind or (key.kind is float and type(part) is int)
+            test = self.dialect.same(key.alias, part) if fits else ""
+            if self.missing is not None and part == self.missing:
+                null = self._is_missing(key)
+                test = f"({test} OR {null})" if test else null
+            tests.append(test)
+        return " AND ".join(tests)
+
+    def _is_missing(self, key: _Key) -> str:
+        nan = self.dialect.is_nan if key.kind is float else None
+        null = f"{key.alias} IS NULL"
+        return f"({null} OR {nan.format(key.alias)})" if nan else null
+
+    def _shown(self) -> str:
+        d = self.dialect
+        texts = [d.as_text.format(key.alias) for key in self.keys]
+        shown = f"COALESCE({texts[0]}, 'null')" if len(texts) > 1 else texts[0]
+        for text in texts[1:]:
+            shown = d.joined(d.joined(shown, "', '"), f"COALESCE({text}, 'null')")
+        return shown
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """The columns of the result."""
+
+    dialect: Dialect
+    columns: Literal["*"] | Sequence[str]
+    inputs: Sequence[str]
+    output: str
+    changed: str | None
+
+    def check(self, helpers: Sequence[str]) -> None:
+        """Refuse names that the query uses itself, or that would occur twice."""
+        given = [] if self.columns == "*" else list(self.columns)
+        own = [name for name in (*given, self.output, self.changed) if name in (*helpers, NEW)]
+        twice = [name for name in given if given.count(name) > 1]
+        if self.changed is not None and self.changed in (*given, self.output):
+            twice.append(self.changed)
+        if own or twice:
+            rule = "must differ from each other and from the names the query uses itself"
+            step = "choose another name for that column"
+            raise UsageError(Problem("columns", rule, repr((own + twice)[0]), step))
+        if self.columns == "*" and self.output in self.inputs:
+            self._check_star()
+
+    def _check_star(self) -> None:
+        """Refuse to replace a column of a star where a star cannot leave one out."""
+        if self.dialect.star in ("EXCLUDE", "EXCEPT"):
+            return
+        raise UsageError(
+            Problem(
+                "columns",
+                "must be listed to replace one of them, because a star cannot leave one out here",
+                f"columns='*' and output={self.output!r} for {self.dialect.name}",
+                "list the columns, or give the output another name",
+            )
+        )
+
+    def items(self, prefix: str) -> list[str]:
+        """The columns by name, the new one in its place or at the end."""
+        d = self.dialect
+        new = f"{NEW} AS {d.name_of(self.output)}"
+        listed = [
+            new if name == self.output else f"{prefix}{d.name_of(name)}"
+            for name in (() if self.columns == "*" else self.columns)
+        ]
+        if self.columns == "*" or self.output not in self.columns:
+            listed.append(new)
+        if self.changed is not None:
+            listed.append(f"{NEW} <> {SCORE} AS {d.name_of(self.changed)}")
+        return listed
+
+
+def _lateral(table: str, helpers: Sequence[tuple[str, str]], new: str, listed: _Listed) -> str:
+    """The query with its helpers beside the table, so that a star is the table's own."""
+    star = ["t.*"] if listed.columns == "*" else []
+    return "\n".join(
+        [
+            select([*star, *listed.items("t.")]),
+            f"FROM {table} AS t",
+            "CROSS JOIN LATERAL (",
+            indented(select([f"{text} AS {alias}" for alias, text in helpers])),
+            ") AS isocost_prepared",
+            "CROSS JOIN LATERAL (",
+            indented(select([f"{new} AS {NEW}"])),
+            ") AS isocost_repaired",
+        ]
+    )
+
+
+def _stepwise(table: str, helpers: Sequence[tuple[str, str]], new: str, listed: _Listed) -> str:
+    """The query in named steps; what the steps add is left out of a star."""
+    d = listed.dialect
+    prepared = select(["t.*", *(f"{text} AS {alias}" for alias, text in helpers)])
+    steps = {
+        "isocost_prepared": f"{prepared}\nFROM {table} AS t",
+        "isocost_repaired": f"{select(['*', f'{new} AS {NEW}'])}\nFROM isocost_prepared",
+    }
+    left_out = [*(alias for alias, _ in helpers), NEW]
+    if listed.output in listed.inputs:
+        left_out.append(d.name_of(listed.output))
+    own = ", ".join(left_out)
+    if listed.columns != "*":
+        last = f"{select(listed.items(''))}\nFROM isocost_repaired"
+    elif d.star == "EXCLUDE last":
+        steps["isocost_named"] = f"{select(['*', *listed.items('')])}\nFROM isocost_repaired"
+        last = f"SELECT * EXCLUDE ({own})\nFROM isocost_named"
+    else:
+        last = f"{select([f'* {d.star} ({own})', *listed.items('')])}\nFROM isocost_repaired"
+    return f"{steps_of(steps)}\n{last}"
+
+
+def _head(rule: Rule, coin: bool, unknown: str) -> str:
+    cost = "" if rule.cost is None else f", cost {rule.cost}"
+    touched = [group for group in rule.groups if rule.segments(group)]
+    names = dict(zip(rule.groups, group_names(rule.groups), strict=True))
+    kept = ", ".join(names[group] for group in rule.groups if group not in touched)
+    changed = ", ".join(names[group] for group in touched)
+    lines = [f"Scores after a rule made by {rule.method}{cost}; isocost {__version__}."]
+    lines += [f"Note: {note}" for note in rule.notes]
+    lines.append(f"Changed: {changed or 'nobody'}.  Unchanged: {kept or 'nobody'}.")
+    if coin:
+        lines.append(
+            f"The coin is the first 13 hexadecimal digits of md5('{rule.salt}:' || id), so the "
+            "same person has the same coin everywhere; 'g' is above every digit."
+        )
+    strangers = " and an unknown group end" if unknown == "error" else " end"
+    lines.append(f"A bad score, a null id or group{strangers} the query.")
+    return "\n".join(comment(line) for line in lines)

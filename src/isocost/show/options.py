@@ -1,0 +1,174 @@
+"""The repairs that a report compares, made at the audit's own settings."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from isocost.errors import InfeasibleError, InfeasibleWarning, IsocostError
+from isocost.grid import TENTHS
+from isocost.measure.audit import Audit
+from isocost.measure.audit import audit as measure
+from isocost.measure.feasibility import round_up
+from isocost.repair.coarsen import coarsen
+from isocost.repair.compare import Compared, compare
+from isocost.repair.odds import equalize_odds
+from isocost.repair.reconcile import reconcile
+from isocost.repair.withhold import withhold
+from isocost.rules import Rule
+from isocost.show.merging import page_tally, snapped, undecided
+from isocost.show.sentences import number, percent, shown_names
+from isocost.show.words import METHODS, WORDS
+from isocost.tallies import Tally
+
+__all__ = ["Option", "compact", "options_of", "reconciled", "repair_rows"]
+
+MOST_ROWS = 4000
+"""With more rows than this over all thresholds, only the audit's own is precomputed."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """A repair of the report: a rule, or why there is none."""
+
+    label: str
+    rule: Rule | None
+    does: str = ""
+    keeps: str = ""
+    why: str = ""
+
+
+def options_of(audit: Audit, given: Mapping[str, Rule] | Iterable[Rule] | None) -> list[Option]:
+    """The rules given, or every method as far as it is feasible at the audit's settings."""
+    if given is not None:
+        named = given if isinstance(given, Mapping) else _by_method(given)
+        return [Option(str(name), rule) for name, rule in named.items()]
+    tally, cost, at = audit.tally, audit.cost, audit.threshold
+    tolerance = audit.feasibility.tolerance
+    makers: dict[str, Callable[[], Rule]] = {
+        "withhold": lambda: withhold(tally, cost, tolerance),
+        "coarsen": lambda: coarsen(tally, cost, (at,), tolerance),
+        "equalize_odds": lambda: equalize_odds(tally, at),
+        "reconcile": lambda: reconcile(tally, at),
+    }
+    return [_attempt(audit, name, make) for name, make in makers.items()]
+
+
+def _by_method(rules: Iterable[Rule]) -> dict[str, Rule]:
+    named: dict[str, Rule] = {}
+    for rule in [rules] if isinstance(rules, Rule) else rules:
+        # What is no rule is told by compare, with all that is wrong.
+        method = getattr(rule, "method", "?")
+        times = sum(name.split(" ")[0] == method for name in named)
+        named[method if not times else f"{method} {times + 1}"] = rule
+    return named
+
+
+def _attempt(audit: Audit, name: str, make: Callable[[], Rule]) -> Option:
+    words = METHODS[name]
+    try:
+        return Option(words["label"], make(), words["does"], words["keeps"])
+    except InfeasibleError as error:
+        least = error.feasibility.smallest_tolerance
+        least = _coarsest(audit) if name == "coarsen" else least
+        why = WORDS["needs_tolerance"].format(smallest=round_up(least))
+    except IsocostError as error:
+        problem = error.problems[0]
+        why = f"{problem.name} {problem.rule}"
+        if problem.name == "decisions":
+            least = _coarsest(audit)
+            why = WORDS["needs_tolerance_decisions"].format(smallest=round_up(least))
+    told = WORDS["not_feasible"].format(why=why)
+    return Option(words["label"], None, words["does"], words["keeps"], told)
+
+
+def _coarsest(audit: Audit) -> float:
+    """How far costs still differ when coarsening does all it can without changing decisions."""
+    tally, tolerance = audit.tally, audit.feasibility.tolerance
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InfeasibleWarning)
+        rule = coarsen(tally, audit.cost, (audit.threshold,), tolerance, "closest")
+    after = measure(rule.expected(tally), audit.cost, audit.threshold, confidence=None)
+    return after.disparity.difference
+
+
+def repair_rows(audit: Audit, found: list[Option], decided: bool = True) -> list[dict[str, Any]]:
+    """The lines of the table that puts repairs side by side, the present scores first.
+
+    What depends on who is at or above the threshold is left out unless ``decided``.
+    """
+    rules = {str(place): one.rule for place, one in enumerate(found) if one.rule is not None}
+    compared = compare(audit.tally, rules, audit.cost, audit.threshold).rules
+    shown = [("original", Option("As it is", None)), *((str(i), o) for i, o in enumerate(found))]
+    return [
+        {
+            "label": one.label,
+            "does": one.does,
+            "keeps": one.keeps,
+            "why": one.why,
+            **(_line(compared[key], decided) if key in compared else {}),
+        }
+        for key, one in shown
+    ]
+
+
+def _line(one: Compared, decided: bool) -> dict[str, Any]:
+    audit, names = one.audit, shown_names(one.by_group)
+    return {
+        "numbers": [
+            number(audit.disparity.difference),
+            number(audit.equalized_odds_difference) if decided else "–",
+            number(one.gap),
+            percent(audit.overall.accuracy) if decided else "–",
+        ],
+        "who": [(names[g], percent(c.changed)) for g, c in one.by_group.items() if c.changed],
+        "chance": [
+            percent(one.changes.by_coin),
+            percent(one.changes.decisions) if decided else "–",
+        ],
+    }
+
+
+def reconciled(shown: Tally, held: dict[str, Any], threshold: float) -> list[dict[str, Any]]:
+    """What reconcile gives at the audit's threshold and at the tenths; the page cannot solve it.
+
+    It is computed from the bins that the page has: a level of fewer people would tell of them.
+    """
+    tally = page_tally(shown, held)
+    found: list[dict[str, Any]] = []
+    total = 0
+    for at in (threshold, *(tenth for tenth in TENTHS if tenth != threshold)):
+        if total > MOST_ROWS:
+            break
+        if undecided(held, tally.grid, at):
+            continue
+        try:
+            rule = snapped(reconcile(tally, at), tally, held)
+        except InfeasibleError as error:
+            needed = error.feasibility.smallest_tolerance
+            found.append({"threshold": at, "rule": None, "smallest_tolerance": needed})
+        except IsocostError:
+            # Python's own table says why, if it is the audit's threshold.
+            continue
+        else:
+            total += len(rule.rows)
+            found.append({"threshold": at, "rule": compact(tally, rule)})
+    return found
+
+
+def compact(tally: Tally, rule: Rule) -> dict[str, Any]:
+    """A rule for the page: rows are [place of the group, lo, hi, value or null, probability].
+
+    Places instead of groups, because JavaScript does not know 1.0 from 1.
+    """
+    content = rule.to_dict()
+    places = {group: place for place, group in enumerate(tally.groups)}
+    content["rows"] = [
+        [places[row.group], row.lo, row.hi, row.value, row.probability]
+        for row in rule.rows
+        if row.group in places
+    ]
+    kept = ("method", "cost", "settings", "coin", "rows", "notes")
+    return {name: content[name] for name in kept}

@@ -1,0 +1,158 @@
+/** @file The controls: native inputs that show the state and change it. */
+
+import { general } from "../model/numbers.js";
+import { costText } from "../model/costs.js";
+import { byId, fill, make, plainText } from "./say.js";
+import { weightsOf } from "./state.js";
+import { markOf } from "./drawing.js";
+
+/** Make the inputs that depend on the data, and tell whenever one changes.
+ * @param {any} page
+ * @param {any} known thresholds, methods, weights
+ * @param {any} own the state of the audit
+ * @param {(change: any, busy?: Element) => void} change */
+export function makeControls(page, known, own, change) {
+  makeKinds(page, own, change);
+  const weights = weightsOf(page.own);
+  const weight = byId("weight");
+  weight.max = String(weights.length - 1);
+  weight.addEventListener("input", () => {
+    const [fp, fn] = weights[Number(weight.value)] ?? [1, 1];
+    change({ cost: { kind: "weighted", fp, fn } });
+  });
+  const threshold = byId("threshold");
+  threshold.max = String(known.thresholds.length - 1);
+  threshold.addEventListener("input", () => {
+    change({ threshold: known.thresholds[Number(threshold.value)] });
+  });
+  const [slider, number] = [byId("tolerance"), byId("tolerance-number")];
+  slider.addEventListener("input", () => change({ tolerance: Number(slider.value) }));
+  number.addEventListener("input", () => {
+    const value = number.valueAsNumber;
+    if (Number.isFinite(value) && value >= 0) change({ tolerance: value }, number);
+  });
+  const method = byId("method");
+  method.replaceChildren(
+    make("option", { value: "none" }, "None"),
+    ...known.methods.filter((/** @type {string} */ key) => key !== "none").map((/** @type {string} */ key) =>
+      make("option", { value: key }, page.words.methods[key]?.label ?? key.replace("given:", "")),
+    ),
+  );
+  method.addEventListener("change", () => change({ method: method.value }));
+  byId("controls").addEventListener("submit", (/** @type {Event} */ event) => event.preventDefault());
+}
+
+/** @param {any} page
+ * @param {any} own
+ * @param {(change: any, busy?: Element) => void} change */
+function makeKinds(page, own, change) {
+  const { costs } = page.words;
+  const kinds = ["fpr", "fnr", "weighted"];
+  const special = page.own.cost.kind === "plain" || page.own.cost.text.endsWith("per group");
+  if (special) kinds.push("own");
+  byId("cost-kinds").replaceChildren(
+    ...kinds.map((kind) => {
+      const words = kind === "own" ? { label: "As in the audit", hint: costText(own.cost) } : costs[kind];
+      const input = make("input", { type: "radio", name: "cost", value: kind, id: `cost-${kind}` });
+      input.addEventListener("change", () => {
+        const [fp, fn] = page.own.cost.kind === "weighted" && !special ? [page.own.cost.fp, page.own.cost.fn] : [1, 1];
+        change({ cost: kind === "own" ? own.cost : kind === "weighted" ? { kind, fp, fn } : { kind } });
+      });
+      return make("label", { class: "choice" }, input, make("span", {}, words.label), make("small", {}, words.hint));
+    }),
+  );
+}
+
+/** Show the state in the inputs; the one that a person is typing in is left alone.
+ * @param {any} page
+ * @param {any} known
+ * @param {any} state
+ * @param {any} found
+ * @param {Element} [busy] */
+export function showControls(page, known, state, found, busy) {
+  const { cost } = state;
+  const kind = ["fpr", "fnr"].includes(cost.kind) ? cost.kind : cost.kind === "weighted" && !Array.isArray(cost.fp) && !Array.isArray(cost.fn) ? "weighted" : "own";
+  const radio = document.getElementById(`cost-${kind}`);
+  if (radio instanceof window.HTMLInputElement) radio.checked = true;
+  byId("weights").hidden = kind !== "weighted";
+  if (kind === "weighted") {
+    const weights = weightsOf(page.own);
+    const place = weights.findIndex(([fp, fn]) => fp === cost.fp && fn === cost.fn);
+    const text = `false alarm ${general(cost.fp)}, miss ${general(cost.fn)}`;
+    byId("weight").value = String(Math.max(0, place));
+    byId("weight").setAttribute("aria-valuetext", text);
+    byId("weight-out").textContent = `${general(cost.fp)} : ${general(cost.fn)}`;
+  }
+  const slider = byId("tolerance");
+  slider.max = String(toleranceTop(found, state));
+  slider.value = String(state.tolerance);
+  if (busy !== byId("tolerance-number")) byId("tolerance-number").value = general(state.tolerance, 12);
+  const place = known.thresholds.indexOf(state.threshold);
+  byId("threshold").value = String(place);
+  byId("threshold").setAttribute("aria-valuetext", general(state.threshold));
+  byId("threshold-out").textContent = general(state.threshold);
+  byId("method").value = state.method;
+  byId("method-does").textContent = methodText(page, found);
+}
+
+/** The end of the slider: past the present difference, where nothing more changes.
+ * @param {any} found
+ * @param {any} state */
+function toleranceTop(found, state) {
+  const spread = found ? Math.max(...found.f.costs) - Math.min(...found.f.costs) : 0.1;
+  return Math.max(0.1, Math.ceil(spread * 12) / 10, Math.ceil(state.tolerance * 10) / 10);
+}
+
+/** @param {any} page
+ * @param {any} found */
+function methodText(page, found) {
+  const chosen = found?.chosen;
+  if (!chosen) return "";
+  const words = page.words.methods[chosen.key];
+  const does = words ? `${words.does} ` : "";
+  if (chosen.why) return chosen.isTold ? `${does}${chosen.why}` : `${does}It is ${chosen.why}.`;
+  return `${does}${chosen.note ?? ""}`;
+}
+
+/** The groups as switches that are the legend too.
+ * @param {any} page
+ * @param {any} state
+ * @param {any} look
+ * @param {(change: any, busy?: Element) => void} change */
+export function showGroups(page, state, look, change) {
+  const names = page.called;
+  const on = names.length - state.off.length;
+  byId("groups").replaceChildren(
+    ...names.map((/** @type {string} */ name, /** @type {number} */ i) => {
+      const input = /** @type {HTMLInputElement} */ (make("input", { type: "checkbox", id: `group-${i}` }));
+      input.checked = !state.off.includes(i);
+      // Two groups must stay, or there is nothing to compare.
+      input.disabled = input.checked && on <= 2;
+      input.addEventListener("change", () => {
+        const off = state.off.filter((/** @type {number} */ place) => place !== i);
+        change({ off: input.checked ? off : [...off, i] }, input);
+      });
+      const text = make("span", { class: "with-mark" }, markOf(look.shapes[i], look.colors[i]), make("bdi", {}, name));
+      if (names.length === 2) return text;
+      return make("label", { class: "choice" }, input, text);
+    }),
+  );
+}
+
+/** Put a text on the clipboard, or show it to be copied by hand where that is not allowed.
+ * @param {string} text
+ * @param {string} what */
+export async function copyText(text, what) {
+  const area = byId("copied");
+  area.hidden = true;
+  try {
+    await navigator.clipboard.writeText(text);
+    byId("told").textContent = plainText(fill("{what} copied.", { what }));
+  } catch {
+    area.hidden = false;
+    area.value = text;
+    area.focus();
+    area.select();
+    byId("told").textContent = plainText(fill("{what} is below: copy it from there.", { what }));
+  }
+}

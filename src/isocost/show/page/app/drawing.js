@@ -1,0 +1,103 @@
+/** @file Drawing with Vega-Embed: colours from the style sheet, data put in as they change. */
+
+/** The colours and shapes of the present theme.
+ * @param {any} page
+ * @returns {any} */
+export function lookOf(page) {
+  const style = window.getComputedStyle(document.documentElement);
+  /** @param {string} name */
+  const color = (name) => style.getPropertyValue(`--${name}`).trim();
+  const dark = style.colorScheme === "dark";
+  const palette = page.palette[dark ? "dark" : "light"];
+  const many = page.tally.groups.length;
+  return {
+    dark,
+    ink: color("ink"),
+    muted: color("muted"),
+    line: color("strong-line"),
+    soft: color("line"),
+    paper: color("paper"),
+    alert: color("alert"),
+    colors: Array.from({ length: many }, (_, i) => palette[i % palette.length]),
+    shapes: Array.from({ length: many }, (_, i) => page.shapes[i % page.shapes.length]),
+  };
+}
+
+/** What Vega-Lite needs to know about a look.
+ * @param {any} look */
+function configOf(look) {
+  const font = window.getComputedStyle(document.body).fontFamily;
+  return {
+    font,
+    background: "transparent",
+    view: { stroke: null },
+    text: { color: look.ink },
+    axis: {
+      labelColor: look.muted, titleColor: look.ink, domainColor: look.line, tickColor: look.line,
+      gridColor: look.soft, gridOpacity: 0.6, labelFontSize: 12, titleFontSize: 12.5,
+      titleFontWeight: 500, titlePadding: 8, titleLimit: 420,
+    },
+  };
+}
+
+/** A picture that can be given other data.
+ * @param {HTMLElement} place
+ * @param {any} spec
+ * @param {any} look
+ * @param {{data: Record<string, any[]>, signals?: Record<string, number>}} figure
+ * @param {number} [height]
+ * @returns {Promise<any>} the view */
+export async function drawn(place, spec, look, { data, signals = {} }, height) {
+  const params = (spec.params ?? []).map((/** @type {any} */ one) => ({
+    ...one, value: signals[one.name] ?? one.value,
+  }));
+  const { view } = await /** @type {any} */ (window).vegaEmbed(
+    place,
+    {
+      ...spec, params, datasets: data, ...(height ? { height } : {}),
+      autosize: { type: "fit", contains: "padding" },
+    },
+    {
+      mode: "vega-lite", renderer: "svg", ast: true, actions: false, defaultStyle: false,
+      config: configOf(look), tooltip: { theme: look.dark ? "dark" : "light" },
+    },
+  );
+  // Pictures are told in words beside them; the marks themselves would be noise.
+  place.querySelector("svg")?.setAttribute("aria-hidden", "true");
+  return view;
+}
+
+/** Put data and signals into a picture.
+ * @param {any} view
+ * @param {{data: Record<string, any[]>, signals?: Record<string, number>}} figure */
+export async function refill(view, { data, signals = {} }) {
+  for (const [name, value] of Object.entries(signals)) view.signal(name, value);
+  for (const [name, rows] of Object.entries(data)) view.data(name, rows);
+  await view.runAsync();
+}
+
+const OUTLINES = {
+  circle: "M8 2a6 6 0 1 0 0.01 0z",
+  square: "M2.5 2.5h11v11h-11z",
+  diamond: "M8 1l6 7-6 7-6-7z",
+  "triangle-up": "M8 2l7 12H1z",
+  cross: "M6 1.5h4v4.5h4.5v4H10v4.5H6V10H1.5V6H6z",
+  "triangle-down": "M8 14L1 2h14z",
+};
+
+/** A group's mark as a small picture.
+ * @param {string} shape
+ * @param {string} color
+ * @returns {SVGElement} */
+export function markOf(shape, color) {
+  const space = "http://www.w3.org/2000/svg";
+  const svg = document.createElementNS(space, "svg");
+  svg.setAttribute("viewBox", "0 0 16 16");
+  svg.setAttribute("class", "mark");
+  svg.setAttribute("aria-hidden", "true");
+  const path = document.createElementNS(space, "path");
+  path.setAttribute("d", OUTLINES[/** @type {keyof typeof OUTLINES} */ (shape)]);
+  path.setAttribute("fill", color);
+  svg.append(path);
+  return svg;
+}

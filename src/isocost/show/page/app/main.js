@@ -1,0 +1,326 @@
+/** @file The page: from the embedded data and the controls to everything that is shown. */
+
+import { general } from "../model/numbers.js";
+import { jsonText } from "../model/groups.js";
+import { readTally, rowsOf, subset } from "../model/tally.js";
+import { costFor, costText } from "../model/costs.js";
+import { measures, overall } from "../model/measures.js";
+import { feasibility } from "../model/feasibility.js";
+import { makeRule } from "../model/rules.js";
+import { reliability } from "../model/views.js";
+import { commandLine } from "../model/command.js";
+import { byId, fill, fixed3, make, plainText, put } from "./say.js";
+import { fromHash, ownState, thresholdsOf, toHash } from "./state.js";
+import { effects, repairsOf } from "./repairs.js";
+import { costsFigure, planeFigure, reliabilityFigure } from "./figures.js";
+import { drawn, lookOf, markOf, refill } from "./drawing.js";
+import { showNumbers, showRepairs } from "./tables.js";
+import { sentencesOf, settingsOf, staleText } from "./verdicts.js";
+import { copyText, makeControls, showControls, showGroups } from "./controls.js";
+
+const page = JSON.parse(byId("data").textContent);
+const whole = readTally(page.tally);
+const own = ownState(page.own, whole);
+const known = {
+  thresholds: thresholdsOf(whole, own.threshold),
+  methods: ["none", ...Object.keys(page.rules).map((name) => `given:${name}`), ...Object.keys(page.words.methods)],
+  groups: whole.groups.length,
+};
+const [firstGiven] = Object.keys(page.rules);
+if (firstGiven !== undefined) own.method = `given:${firstGiven}`;
+
+let state = fromHash(window.location.hash, own, known);
+let look = lookOf(page);
+/** The pictures, once they are drawn.
+ * @type {Record<string, any>} */
+let views = {};
+let rowsDrawn = 0;
+/** What was computed last.
+ * @type {any} */
+let latest = null;
+
+/** Everything that the present settings lead to.
+ * @param {any} settings
+ * @returns {any} */
+function computed(settings) {
+  const shown = whole.groups.map((_, i) => i).filter((i) => !settings.off.includes(i));
+  const tally = subset(whole, shown);
+  const cost = costFor(settings.cost, tally.groups);
+  const exact = { ...settings, cost };
+  const nothing = makeRule(tally, { method: "none", settings: {}, rows: [], notes: [] });
+  const repairs = repairsOf(page, tally, shown, exact);
+  return {
+    state: settings,
+    shown,
+    tally,
+    n: rowsOf(tally),
+    names: shown.map((i) => page.called[i]),
+    spoken: shown.map((i) => page.spoken[i]),
+    called: page.called,
+    words: page.words,
+    own: page.own,
+    f: feasibility(tally, cost, settings.tolerance),
+    m: measures(tally, exact),
+    all: overall(tally, exact),
+    before: effects(tally, nothing, exact),
+    repairs,
+    chosen: repairs.find((one) => one.key === settings.method) ?? null,
+    sameCost: costText(settings.cost) === costText(own.cost),
+    sameThreshold: settings.threshold === own.threshold,
+    sameGroups: settings.off.length === 0,
+  };
+}
+
+/** @param {any} found */
+function showWords(found) {
+  const { verdict, ledes, keys, geometry, why } = sentencesOf(found);
+  put(byId("verdict"), verdict);
+  byId("why").textContent = why;
+  paragraphs(byId("geometry"), geometry);
+  byId("keys").replaceChildren(
+    ...keys.map((key) => {
+      const note = make("span", { class: "note" });
+      if (key.note) put(note, key.note);
+      const value = make("dd", {}, make("span", { class: "figure" }, key.value), note);
+      return make("div", key.alert ? { class: "alert" } : {}, make("dt", {}, key.label), value);
+    }),
+  );
+  const { words } = page;
+  const { kind, fp, fn } = found.f.cost;
+  const amounts = { fp: amountText(fp), fn: amountText(fn) };
+  const meaning = fill(words.costs[kind].meaning, amounts);
+  put(byId("meaning"), meaning);
+  paragraphs(byId("ledes"), [meaning, ...ledes]);
+  const axis = plainText(fill(words.costs[kind].axis, amounts));
+  put(byId("settings"), settingsOf(found, axis));
+  const settings = `cost ${costText(own.cost)}, threshold ${general(own.threshold)}, tolerance ${general(own.tolerance)}`;
+  const stale = staleText(found, settings);
+  byId("stale").hidden = stale === "";
+  byId("stale").textContent = stale;
+  byId("legend-gap").hidden = found.f.feasible;
+}
+
+/** @param {any} amount */
+function amountText(amount) {
+  return Array.isArray(amount) ? "an amount of its own group" : general(amount ?? 1, 12);
+}
+
+/** @param {HTMLElement} place
+ * @param {any[][]} sentences */
+function paragraphs(place, sentences) {
+  place.replaceChildren(
+    ...sentences.map((parts) => {
+      const line = make("p");
+      put(line, parts);
+      return line;
+    }),
+  );
+}
+
+/** What the pictures show, in words.
+ * @param {any} found */
+function showAlternatives(found) {
+  const { f, m, spoken } = found;
+  const costs = spoken.map((/** @type {string} */ name, /** @type {number} */ i) =>
+    `${name}: cost ${fixed3(f.costs[i])}, at most ${fixed3(f.trivial_costs[i])} if calibrated`,
+  );
+  byId("costs-text").textContent = `Costs of errors. ${costs.join("; ")}. To match: ${fixed3(f.goal)}.`;
+  const places = spoken.map((/** @type {string} */ name, /** @type {number} */ i) =>
+    `${name}: false alarms ${fixed3(m[i].generalized_fpr)}, misses ${fixed3(m[i].generalized_fnr)}; its line ends at ` +
+    `${fixed3(m[i].base_rate)}, ${fixed3(1 - m[i].base_rate)}`,
+  );
+  byId("plane-text").textContent = `The plane of both rates. ${places.join(". ")}.`;
+  const legend = spoken.map((/** @type {string} */ name, /** @type {number} */ i) => {
+    const place = found.shown[i];
+    return make("li", {}, markOf(look.shapes[place], look.colors[place]), make("bdi", {}, name));
+  });
+  byId("plane-groups").replaceChildren(...legend);
+}
+
+/** @param {any} found */
+async function showPictures(found) {
+  const count = found.f.costs.length;
+  const [costs, plane] = [byId("costs-chart"), byId("plane-chart")];
+  const bars = costsFigure(found, look, costs.clientWidth);
+  if (!views["costs"] || rowsDrawn !== count) {
+    rowsDrawn = count;
+    views["costs"] = await drawn(costs, page.charts.costs, look, bars, 66 * count + 46);
+  } else await refill(views["costs"], bars);
+  const size = { width: plane.clientWidth - 60, height: plane.clientHeight - 50 };
+  const figure = planeFigure(found, look, size);
+  showLegends(bars.data, figure.data, found);
+  if (!views["plane"]) views["plane"] = await drawn(plane, page.charts.plane, look, figure);
+  else await refill(views["plane"], figure);
+}
+
+/** Legends tell only of what is in their picture.
+ * @param {Record<string, any[]>} bars
+ * @param {Record<string, any[]>} marks
+ * @param {any} found */
+function showLegends(bars, marks, found) {
+  byId("legend-target").hidden = !bars["target"]?.length;
+  byId("legend-level").hidden = !marks["levels"]?.length;
+  byId("legend-needed").hidden = !marks["needed"]?.length;
+  byId("legend-arrow").hidden = !marks["arrows"]?.length;
+  const repair = { name: found.chosen?.label ?? "" };
+  put(byId("legend-repair"), fill(page.words.what_repair, { repair }));
+}
+
+/** One picture of reliability per group; they do not depend on the controls.
+ * @param {any} found */
+async function showReliability(found) {
+  const place = byId("reliability");
+  place.replaceChildren();
+  for (const [i, name] of found.names.entries()) {
+    const at = found.shown[i];
+    const bins = reliability(found.tally, i);
+    const text = bins
+      .map((bin) => `scores ${bin.lo.toFixed(1)} to ${bin.hi.toFixed(1)}: ${fixed3(bin.mean_label)} came true`)
+      .join("; ");
+    const chart = make("div", { class: "chart", role: "img", "aria-label": `${name}. ${text}` });
+    const title = make("figcaption", {}, markOf(look.shapes[at], look.colors[at]), make("bdi", {}, name));
+    place.append(make("figure", {}, title, chart));
+    const figure = { data: reliabilityFigure(bins, look.colors[at], look) };
+    await drawn(chart, page.charts.reliability, look, figure);
+  }
+}
+
+/** Tell the present state everywhere but in the pictures.
+ * @param {Element} [busy] the input that a person is typing in */
+function tell(busy) {
+  const found = computed(state);
+  latest = found;
+  expose(found);
+  showControls(page, known, state, found, busy);
+  showWords(found);
+  showAlternatives(found);
+  showNumbers(byId("numbers"), found, look, markOf);
+  showRepairs(byId("repairs"), found, look);
+  byId("copy-rule").disabled = !found.chosen?.rule;
+  byId("copy-command").disabled = commandOf(found) === null;
+  remember(toHash(state, own));
+}
+
+/** Keep the settings in the address; inside a notebook there is none of our own.
+ * @param {string} settings */
+function remember(settings) {
+  try {
+    window.history.replaceState(null, "", `#${settings}`);
+  } catch {
+    // A frame without an address: nothing is lost but the link.
+  }
+}
+
+/** Draw what was told last; one drawing after the other, and none that is out of date.
+ * @param {boolean} [panels] also the pictures of reliability */
+function draw(panels) {
+  const mine = latest;
+  queue(async () => {
+    if (mine === latest) await showPictures(mine);
+    if (panels && mine.shown.join() === latest.shown.join()) await showReliability(mine);
+  });
+}
+
+/** @param {() => Promise<any>} task */
+function queue(task) {
+  pending = pending.catch(() => {}).then(task);
+}
+
+/** @param {any} change
+ * @param {Element} [busy] */
+function update(change, busy) {
+  const before = state.off.join();
+  state = { ...state, ...change };
+  byId("told").textContent = "";
+  byId("copied").hidden = true;
+  const switched = state.off.join() !== before;
+  if (switched) {
+    showGroups(page, state, look, update);
+    if (busy) document.getElementById(busy.id)?.focus();
+  }
+  tell(busy);
+  draw(switched);
+}
+
+/** What is being drawn; tests wait for it.
+ * @type {Promise<any>} */
+let pending = Promise.resolve();
+
+/** @param {any} found */
+function commandOf(found) {
+  const { chosen } = found;
+  const names = { withhold: "withhold", coarsen: "coarsen", equalize_odds: "odds", reconcile: "reconcile" };
+  const method = names[/** @type {keyof typeof names} */ (chosen?.key ?? "")];
+  const drop = [...state.off.map((i) => whole.names[i]), ...whole.left_out];
+  const { cost, threshold, tolerance } = state;
+  const command = method && chosen.rule ? "fit" : "audit";
+  const settings = { command, cost, threshold, drop, bins: whole.bins, method };
+  // A tolerance is one of costs; reconcile was computed for equal rates.
+  return commandLine(/** @type {any} */ ({ ...settings, tolerance: method === "reconcile" && chosen.rule ? 0 : tolerance }), whole.columns);
+}
+
+/** @param {any} found */
+function expose(found) {
+  /** @type {any} */ (window).isocost = { found, state, set: update, settled: () => pending };
+}
+
+/** @param {string | null} theme */
+function retheme(theme) {
+  if (theme) document.documentElement.dataset["theme"] = theme;
+  look = lookOf(page);
+  byId("theme").textContent = look.dark ? "Light" : "Dark";
+  byId("theme").setAttribute("aria-label", `Switch to ${look.dark ? "light" : "dark"} colours`);
+  showGroups(page, state, look, update);
+  tell();
+  queue(async () => {
+    views = {};
+    await showPictures(latest);
+    document.documentElement.dataset["ready"] ??= String(Math.round(window.performance.now()));
+    await showReliability(latest);
+  });
+}
+
+function start() {
+  byId("controls").hidden = false;
+  byId("theme").hidden = false;
+  makeControls(page, known, own, update);
+  byId("theme").addEventListener("click", () => {
+    retheme(look.dark ? "light" : "dark");
+  });
+  byId("reset").addEventListener("click", (/** @type {Event} */ event) => {
+    event.preventDefault();
+    update({ ...own });
+  });
+  byId("copy-rule").addEventListener("click", () => {
+    const { chosen } = /** @type {any} */ (window).isocost.found;
+    queue(() => copyText(`${jsonText(chosen.rule)}\n`, "The rule"));
+  });
+  byId("copy-command").addEventListener("click", () => {
+    const line = commandOf(/** @type {any} */ (window).isocost.found) ?? "";
+    queue(() => copyText(line, "The command line"));
+  });
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  dark.addEventListener("change", () => {
+    if (!document.documentElement.dataset["theme"]) retheme(null);
+  });
+  // Paper is light: the pictures are drawn again for it, and back afterwards.
+  let before = "";
+  window.addEventListener("beforeprint", () => {
+    before = document.documentElement.dataset["theme"] ?? "";
+    if (look.dark) retheme("light");
+  });
+  window.addEventListener("afterprint", () => {
+    if (before) retheme(before);
+    else if (document.documentElement.dataset["theme"]) {
+      delete document.documentElement.dataset["theme"];
+      retheme(null);
+    }
+  });
+  window.addEventListener("hashchange", () => update(fromHash(window.location.hash, own, known)));
+  retheme(null);
+  queue(async () => {
+    document.documentElement.dataset["done"] = "";
+  });
+}
+
+start();

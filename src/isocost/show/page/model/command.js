@@ -1,0 +1,78 @@
+/** @file The command line that does what the page shows. */
+
+import { costText, isPerGroup } from "./costs.js";
+
+/** @import {Columns} from "./tally.js" */
+/** @import {Cost} from "./costs.js" */
+
+/** What the page is set to.
+ * @typedef {object} CommandSettings
+ * @property {"audit" | "fit"} command
+ * @property {Cost} cost
+ * @property {number} [threshold]
+ * @property {number} [tolerance]
+ * @property {"withhold" | "coarsen" | "odds" | "reconcile"} [method]
+ * @property {"raise" | "closest"} [infeasible]
+ * @property {boolean} [allow_decision_changes]
+ * @property {string[]} [drop] names of the groups that are switched off or left out
+ * @property {number} [bins]
+ * @property {string} [data]
+ * @property {string} [output] */
+
+/** The command line for a POSIX shell; null for a cost per group, which it cannot express.
+ *
+ * Names may be hostile: each value is one quoted word, bound to its option by "=".
+ * @param {CommandSettings} settings
+ * @param {Columns} columns
+ * @returns {string | null} */
+export function commandLine(settings, columns) {
+  const { command, cost, threshold = 0.5, tolerance = 0, bins = 1024 } = settings;
+  const isFit = command === "fit";
+  const usesCost = !isFit || ["withhold", "coarsen"].includes(settings.method ?? "withhold");
+  if (usesCost && isPerGroup(cost)) return null;
+  const usesTolerance = usesCost || settings.method === "reconcile";
+  const { score = "score", label = "label", group = ["group"], weight } = columns;
+  /** @type {[string, string | number | string[] | null | undefined][]} */
+  const options = [
+    ["score", score],
+    ["label", label],
+    ["group", group],
+    ["weight", weight],
+    ["method", isFit ? (settings.method ?? "withhold") : null],
+    ["cost", usesCost ? costText(cost) : null],
+    ["threshold", threshold],
+    ["tolerance", usesTolerance ? tolerance : null],
+    ["infeasible", isFit && settings.infeasible === "closest" ? "closest" : null],
+    ["drop-group", settings.drop],
+    ["bins", bins === 1024 ? null : bins],
+  ];
+  const words = options.flatMap(([name, value]) =>
+    [value ?? []].flat().map((one) => `--${name}=${quoted(String(one))}`),
+  );
+  if (isFit && settings.allow_decision_changes) words.push("--allow-decision-changes");
+  if (isFit) words.push(`--output=${quoted(settings.output ?? "rule.json")}`);
+  return ["isocost", command, quoted(asPath(settings.data ?? "data.csv")), ...words].join(" ");
+}
+
+/** A file name that no option can be mistaken for.
+ * @param {string} name
+ * @returns {string} */
+function asPath(name) {
+  return name.startsWith("-") && name !== "-" ? `./${name}` : name;
+}
+
+/** A text as one word of a POSIX shell, whatever it holds.
+ *
+ * What cannot be printed is spelled out in $'...', so that pasting it does nothing by itself.
+ * @param {string} text
+ * @returns {string} */
+export function quoted(text) {
+  if (/^[\w@%+:,./-]+$/.test(text)) return text;
+  if (!/[\p{C}\p{Z}]/u.test(text.replaceAll(" ", ""))) return `'${text.replaceAll("'", "'\\''")}'`;
+  const spelled = [...text].map((character) => {
+    if (character === "'" || character === "\\") return `\\${character}`;
+    if (character === " " || !/[\p{C}\p{Z}]/u.test(character)) return character;
+    return `\\U${(character.codePointAt(0) ?? 0).toString(16).padStart(8, "0")}`;
+  });
+  return `$'${spelled.join("")}'`;
+}

@@ -1,0 +1,228 @@
+/** @file The numbers of one group, and of everybody. */
+
+import { at, justBelow, placeAfter, sum } from "./numbers.js";
+import { decides, firstBin, pooled, totalsOf, weightOf } from "./tally.js";
+import { coefficients, isPerGroup } from "./costs.js";
+
+/** @import {Tally} from "./tally.js" */
+/** @import {Sums} from "./tally.js" */
+/** @import {Cost} from "./costs.js" */
+/** @import {Group} from "./groups.js" */
+
+/** What is measured; see Python's Measures.  NaN where a number does not exist or is not known.
+ * @typedef {object} Measures
+ * @property {number} n
+ * @property {number} weight
+ * @property {number} share
+ * @property {number} base_rate
+ * @property {number} mean_score
+ * @property {number} generalized_fpr
+ * @property {number} generalized_fnr
+ * @property {number} fpr
+ * @property {number} fnr
+ * @property {number} selection_rate
+ * @property {number} accuracy
+ * @property {number} brier
+ * @property {number} calibration_gap
+ * @property {number} cost
+ * @property {number} trivial_cost */
+
+/** @typedef {Measures & {group: Group, name: string}} GroupMeasures */
+
+/** People in one bin of a group, whatever their label.
+ * @typedef {object} Level
+ * @property {number} position
+ * @property {number} w
+ * @property {number} wy
+ * @property {number} wh
+ * @property {number} w2
+ * @property {number} n
+ * @property {number} first
+ * @property {number} end */
+
+/** The share of positives, mu.
+ * @param {Sums} sums */
+export function baseRate(sums) {
+  return sums.w[1] / weightOf(sums);
+}
+
+/** The mean score E[h].
+ * @param {Sums} sums */
+export function meanScore(sums) {
+  return (sums.wh[0] + sums.wh[1]) / weightOf(sums);
+}
+
+/** The mean score of the negatives, c_fp.
+ * @param {Sums} sums */
+export function generalizedFpr(sums) {
+  return sums.wh[0] / sums.w[0];
+}
+
+/** One minus the mean score of the positives, c_fn.
+ * @param {Sums} sums */
+export function generalizedFnr(sums) {
+  return (sums.w[1] - sums.wh[1]) / sums.w[1];
+}
+
+/** The share of negatives at or above the threshold.
+ * @param {Sums} sums
+ * @param {Sums} above */
+export function hardFpr(sums, above) {
+  return above.w[0] / sums.w[0];
+}
+
+/** The share of positives below the threshold.
+ * @param {Sums} sums
+ * @param {Sums} above */
+export function hardFnr(sums, above) {
+  return (sums.w[1] - above.w[1]) / sums.w[1];
+}
+
+/** The cost g = a c_fp + b c_fn.
+ * @param {Sums} sums
+ * @param {Group} group
+ * @param {Cost} cost */
+export function costOf(sums, group, cost) {
+  const [a, b] = coefficients(cost, group, baseRate(sums));
+  return a * generalizedFpr(sums) + b * generalizedFnr(sums);
+}
+
+/** The cost if everybody's score were the base rate, a mu + b (1 - mu).
+ * @param {Sums} sums
+ * @param {Group} group
+ * @param {Cost} cost */
+export function trivialCostOf(sums, group, cost) {
+  const mu = baseRate(sums);
+  const [a, b] = coefficients(cost, group, mu);
+  return a * mu + b * (1 - mu);
+}
+
+/** The sums of each group at or above a threshold; NaN where merged bins lie across it.
+ * @param {Tally} tally
+ * @param {number} threshold
+ * @returns {Sums[]} */
+export function totalsAbove(tally, threshold) {
+  const first = firstBin(tally.cuts, threshold);
+  const above = totalsOf(tally.cells, tally.groups.length, (cell) => cell.bin >= first);
+  return above.map((sums, place) =>
+    decides(tally, threshold, place) ? sums : { ...sums, w: [Number.NaN, Number.NaN] },
+  );
+}
+
+/** The numbers of every group.
+ * @param {Tally} tally
+ * @param {{threshold: number, cost: Cost}} settings
+ * @returns {GroupMeasures[]} */
+export function measures(tally, { threshold, cost }) {
+  const above = totalsAbove(tally, threshold);
+  const all = sum(tally.totals.map(weightOf));
+  return tally.groups.map((group, place) => {
+    const sums = at(tally.totals, place);
+    return {
+      group,
+      name: at(tally.names, place),
+      ...plainNumbers(sums, at(above, place)),
+      share: weightOf(sums) / all,
+      calibration_gap: calibrationGap(levelsOf(tally, place)),
+      cost: costOf(sums, group, cost),
+      trivial_cost: trivialCostOf(sums, group, cost),
+    };
+  });
+}
+
+/** The same for everybody together; a cost that differs by group has no meaning there.
+ * @param {Tally} tally
+ * @param {{threshold: number, cost: Cost}} settings
+ * @returns {Measures} */
+export function overall(tally, { threshold, cost }) {
+  const sums = pooled(tally.totals);
+  const meaningless = isPerGroup(cost);
+  return {
+    ...plainNumbers(sums, pooled(totalsAbove(tally, threshold))),
+    share: 1,
+    calibration_gap: calibrationGap(levelsOf(tally)),
+    cost: meaningless ? Number.NaN : costOf(sums, "all", cost),
+    trivial_cost: meaningless ? Number.NaN : trivialCostOf(sums, "all", cost),
+  };
+}
+
+/** The numbers that are plain formulas of the sums.
+ * @param {Sums} sums
+ * @param {Sums} above */
+function plainNumbers(sums, above) {
+  const weight = weightOf(sums);
+  return {
+    n: sums.n[0] + sums.n[1],
+    weight,
+    base_rate: baseRate(sums),
+    mean_score: meanScore(sums),
+    generalized_fpr: generalizedFpr(sums),
+    generalized_fnr: generalizedFnr(sums),
+    fpr: hardFpr(sums, above),
+    fnr: hardFnr(sums, above),
+    selection_rate: weightOf(above) / weight,
+    accuracy: (above.w[1] + sums.w[0] - above.w[0]) / weight,
+    brier: (sums.wh2[0] + sums.wh2[1] - 2 * sums.wh[1] + sums.w[1]) / weight,
+  };
+}
+
+/** The bins of one group, or of everybody, that hold anybody.
+ * @param {Tally} tally
+ * @param {number} [group]
+ * @returns {Level[]} */
+export function levelsOf(tally, group) {
+  /** @type {Map<number, Level>} */
+  const found = new Map();
+  for (const cell of tally.cells) {
+    if (group !== undefined && cell.group !== group) continue;
+    const known = found.get(cell.bin);
+    const { first, end } = cell;
+    const level = known ?? { position: 0, w: 0, wy: 0, wh: 0, w2: 0, n: 0, first, end };
+    if (!known) found.set(cell.bin, level);
+    level.w += cell.w;
+    level.wy += cell.w * cell.label;
+    level.wh += cell.wh;
+    level.w2 += cell.w2;
+    level.n += cell.n;
+    level.first = Math.min(level.first, first);
+    level.end = Math.max(level.end, end);
+  }
+  const levels = [...found.entries()].sort(([a], [b]) => a - b).map(([, level]) => level);
+  for (const level of levels) level.position = positionOf(level, tally.cuts);
+  return levels;
+}
+
+/** The mean score, which rounding must not carry over an edge.
+ * @param {{w: number, wh: number, first: number, end: number}} part
+ * @param {number[]} cuts
+ * @returns {number} */
+export function positionOf(part, cuts) {
+  const mean = Math.max(part.wh / part.w, at(cuts, part.first));
+  const top = at(cuts, part.end);
+  return mean < top ? mean : justBelow(top);
+}
+
+/** Levels added up over so many bins of equal width; bins without anybody are left out.
+ * @param {Level[]} levels
+ * @param {number} bins
+ * @returns {{place: number, n: number, w: number, wy: number, wh: number, w2: number}[]} */
+export function pooledLevels(levels, bins) {
+  const cuts = Array.from({ length: bins + 1 }, (_, i) => i / bins);
+  const parts = cuts.slice(1).map((_, place) => ({ place, n: 0, w: 0, wy: 0, wh: 0, w2: 0 }));
+  for (const level of levels) {
+    const place = placeAfter(cuts, level.position) - 1;
+    const part = at(parts, Math.min(Math.max(place, 0), bins - 1));
+    for (const name of /** @type {const} */ (["n", "w", "wy", "wh", "w2"])) {
+      part[name] += level[name];
+    }
+  }
+  return parts.filter((part) => part.w > 0);
+}
+
+/** The plug-in calibration gap over ten bins of equal width.
+ * @param {Level[]} levels
+ * @returns {number} */
+export function calibrationGap(levels) {
+  const off = pooledLevels(levels, 10).map((part) => Math.abs(part.wy - part.wh));
+  return sum(off) / sum(levels.map((level) => level.w));
+}

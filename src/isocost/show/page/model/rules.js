@@ -1,0 +1,218 @@
+/** @file Rules: the one format of every repair, and what a rule will do. */
+
+import { at, sum } from "./numbers.js";
+import { keyOf } from "./groups.js";
+import { binOf, firstBin, rowsOf, straddles, withCells } from "./tally.js";
+import { costFields } from "./costs.js";
+import { baseRate, positionOf } from "./measures.js";
+
+/** @import {Tally} from "./tally.js" */
+/** @import {Cell} from "./tally.js" */
+/** @import {Cost} from "./costs.js" */
+/** @import {CostFields} from "./costs.js" */
+/** @import {Group} from "./groups.js" */
+
+/** How far 1 - cut may be from a cut and still be it: 1 - 0.7 is not the double 0.3. */
+export const NEAR_CUT = 1e-12;
+
+/** A score of the group in [lo, hi), the last hi included, becomes `value` or, mirrored, 1 - score.
+ * @typedef {object} Row
+ * @property {Group} group
+ * @property {number} lo
+ * @property {number} hi
+ * @property {"set" | "mirror"} action
+ * @property {number | null} value
+ * @property {number} probability */
+
+/** A rule as Python's Rule.to_json writes it.
+ * @typedef {object} Rule
+ * @property {"isocost-rule"} format
+ * @property {1} version
+ * @property {string} made_by
+ * @property {string} method
+ * @property {CostFields | null} cost
+ * @property {Record<string, unknown>} settings
+ * @property {{scheme: string, salt: string}} coin
+ * @property {Group[]} groups
+ * @property {Row[]} rows
+ * @property {string[]} notes
+ * @property {Record<string, unknown>} made_from */
+
+/** What cannot be had, why, and the nearest rule.
+ * @typedef {object} Refused
+ * @property {true} infeasible
+ * @property {"cost" | "decisions" | "threshold"} reason
+ * @property {string} message
+ * @property {number | null} smallest_tolerance the smallest tolerance that will do, if one does
+ * @property {Rule | null} nearest what `infeasible: "closest"` gives */
+
+/** Rows of one interval, which share a coin.
+ * @typedef {{lo: number, hi: number, rows: Row[]}} Segment */
+
+/** A rule, with all that its format asks for.
+ * @param {Tally} tally
+ * @param {{method: string, cost?: Cost, settings: Record<string, unknown>, rows: Row[],
+ *   notes: string[], salt?: string}} parts
+ * @returns {Rule} */
+export function makeRule(tally, parts) {
+  const { groups, totals } = tally;
+  return {
+    format: "isocost-rule",
+    version: 1,
+    made_by: `isocost ${tally.version}`,
+    method: parts.method,
+    cost: parts.cost ? costFields(parts.cost) : null,
+    settings: parts.settings,
+    coin: { scheme: "md5-52", salt: parts.salt ?? "isocost" },
+    groups,
+    rows: parts.rows,
+    notes: parts.notes,
+    made_from: {
+      columns: tally.columns,
+      n: rowsOf(tally),
+      groups: groups.map((group, place) => {
+        const sums = at(totals, place);
+        return { group, n: sums.n[0] + sums.n[1], base_rate: baseRate(sums) };
+      }),
+    },
+  };
+}
+
+/** The intervals of one group, from low to high.
+ * @param {Rule} rule
+ * @param {Group} group
+ * @returns {Segment[]} */
+export function segmentsOf(rule, group) {
+  const key = keyOf(group);
+  /** @type {Map<string, Segment>} */
+  const found = new Map();
+  for (const row of rule.rows) {
+    if (keyOf(row.group) !== key) continue;
+    const name = `${row.lo} ${row.hi}`;
+    const segment = found.get(name) ?? { lo: row.lo, hi: row.hi, rows: [] };
+    segment.rows.push(row);
+    found.set(name, segment);
+  }
+  return [...found.values()].sort((a, b) => a.lo - b.lo || a.hi - b.hi);
+}
+
+/** The bins of a segment, from the first up to, not including, the last.
+ *
+ * Ends that are no cuts, or that lie inside merged bins, are an error: there is no closed form.
+ * @param {Tally} tally
+ * @param {Segment} segment
+ * @returns {[number, number]} */
+export function binsOf(tally, segment) {
+  const found = /** @type {[number, number]} */ (
+    [segment.lo, segment.hi].map((end) => firstBin(tally.cuts, end))
+  );
+  if (found.includes(-1)) {
+    throw new Error(`The rule's interval from ${segment.lo} to ${segment.hi} ends inside a bin.`);
+  }
+  return found;
+}
+
+/** Refuse a merged cell that lies only in part between two bins.
+ * @param {Cell} cell
+ * @param {number} first
+ * @param {number} last */
+export function requireWhole(cell, first, last) {
+  if (straddles(cell, first) || straddles(cell, last)) {
+    throw new Error("An interval of the rule ends inside bins that are merged on this page.");
+  }
+}
+
+/** The bin that a cell comes to when its scores h become 1 - h.
+ *
+ * The bin of the mirrored mean, not the opposite bin: 0.5 stays in its bin.
+ * @param {Cell} cell
+ * @param {number[]} cuts
+ * @returns {number} */
+export function mirroredBin(cell, cuts) {
+  const low = at(cuts, cell.first);
+  const mean = positionOf(cell, cuts);
+  // A sum of equal scores may round: 0.3 three times is not 0.9.
+  return binOf(cuts, 1 - (mean - low < 1e-12 ? low : mean));
+}
+
+/** What the rule will do to these scores on average over the coin, in closed form.
+ * @param {Rule} rule
+ * @param {Tally} tally
+ * @returns {Tally} */
+export function expected(rule, tally) {
+  const known = new Set(rule.groups.map(keyOf));
+  const strange = tally.groups.findIndex((group) => !known.has(keyOf(group)));
+  if (strange >= 0) throw new Error(`The rule does not know ${at(tally.names, strange)}.`);
+  /** @type {Cell[]} */
+  const moved = [];
+  const stay = tally.cells.map(() => 1);
+  for (const [place, group] of tally.groups.entries()) {
+    for (const segment of segmentsOf(rule, group)) {
+      const [first, last] = binsOf(tally, segment);
+      const inside = tally.cells.flatMap((cell, i) =>
+        cell.group === place && isInside(cell, first, last) ? [i] : [],
+      );
+      for (const row of segment.rows) {
+        for (const i of inside) {
+          stay[i] = at(stay, i) - row.probability;
+          moved.push(shareOf(movedCell(at(tally.cells, i), row, tally.cuts), row.probability));
+        }
+      }
+    }
+  }
+  const left = stay.map((share) => (share < 1e-15 ? 0 : share));
+  const kept = tally.cells.map((cell, i) => shareOf(cell, at(left, i)));
+  return withCells(tally, [...moved, ...kept]);
+}
+
+/** @param {Cell} cell
+ * @param {number} first
+ * @param {number} last
+ * @returns {boolean} */
+function isInside(cell, first, last) {
+  requireWhole(cell, first, last);
+  return cell.bin >= first && cell.bin < last;
+}
+
+/** A cell after a row was applied to it.
+ * @param {Cell} cell
+ * @param {Row} row
+ * @param {number[]} cuts
+ * @returns {Cell} */
+function movedCell(cell, row, cuts) {
+  if (row.value !== null) {
+    const bin = binOf(cuts, row.value);
+    const [wh, wh2] = [cell.w * row.value, cell.w * (row.value * row.value)];
+    return { ...cell, bin, first: bin, end: bin + 1, wh, wh2 };
+  }
+  const bin = mirroredBin(cell, cuts);
+  const [wh, wh2] = [cell.w - cell.wh, cell.w - 2 * cell.wh + cell.wh2];
+  if (cell.end - cell.first === 1) return { ...cell, bin, first: bin, end: bin + 1, wh, wh2 };
+  const low = binOf(cuts, 1 - at(cuts, cell.end) + NEAR_CUT);
+  const high = binOf(cuts, 1 - at(cuts, cell.first) - NEAR_CUT);
+  return { ...cell, bin, first: Math.min(low, bin), end: Math.max(high, bin) + 1, wh, wh2 };
+}
+
+/** @param {Cell} cell
+ * @param {number} share
+ * @returns {Cell} */
+function shareOf(cell, share) {
+  const { n, w, w2, wh, wh2 } = cell;
+  return { ...cell, n: n * share, w: w * share, w2: w2 * share, wh: wh * share, wh2: wh2 * share };
+}
+
+/** Whether the outcome is open: some row has a probability between 0 and 1.
+ * @param {Segment} segment
+ * @returns {boolean} */
+export function needsCoin(segment) {
+  return segment.rows.some((row) => row.probability > 0 && row.probability < 1);
+}
+
+/** The share of each group whose score is withheld, in the order of the rule's groups.
+ * @param {Rule} rule
+ * @returns {number[]} */
+export function alphaOf(rule) {
+  return rule.groups.map((group) =>
+    sum(rule.rows.filter((row) => keyOf(row.group) === keyOf(group)).map((r) => r.probability)),
+  );
+}

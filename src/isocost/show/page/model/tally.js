@@ -1,0 +1,251 @@
+/** @file The tally: the one small table that everything else is computed from. */
+
+import { at, placeAfter, sum } from "./numbers.js";
+
+/** @import {Group} from "./groups.js" */
+
+/** The sums over the people of a group and label in a bin: 1, w, w^2, w h and w h^2.
+ *
+ * Small bins may have been merged into one before they came here: the people of the cell lie
+ * somewhere in the bins from `first` up to, not including, `end`.
+ * @typedef {object} Cell
+ * @property {number} group
+ * @property {number} label
+ * @property {number} bin
+ * @property {number} first
+ * @property {number} end
+ * @property {number} n
+ * @property {number} w
+ * @property {number} w2
+ * @property {number} wh
+ * @property {number} wh2 */
+
+/** The sums of one group's negatives and positives.
+ * @typedef {{n: [number, number], w: [number, number], wh: [number, number],
+ *   wh2: [number, number]}} Sums */
+
+/** @typedef {{score?: string, label?: string, group?: string[], weight?: string | null}} Columns */
+
+/** What Python's payload() writes into the page.
+ * @typedef {object} Payload
+ * @property {string} isocost
+ * @property {number} bins
+ * @property {number[]} edges
+ * @property {Columns} columns
+ * @property {Group[]} groups
+ * @property {string[]} names
+ * @property {Record<string, number[]>} cells
+ * @property {number} min_count
+ * @property {string[]} left_out */
+
+/** @typedef {object} Tally
+ * @property {string} version
+ * @property {number} bins
+ * @property {number[]} edges
+ * @property {number[]} cuts
+ * @property {Columns} columns
+ * @property {Group[]} groups
+ * @property {string[]} names
+ * @property {Cell[]} cells
+ * @property {Sums[]} totals
+ * @property {number} min_count
+ * @property {string[]} left_out */
+
+/** The tally that a payload holds.
+ * @param {Payload} payload
+ * @returns {Tally} */
+export function readTally(payload) {
+  const { cells: columns, bins, edges } = payload;
+  /** @param {string} name
+   * @param {string} instead */
+  const column = (name, instead) => columns[name] ?? columns[instead] ?? [];
+  const [bin, n] = [column("bin", ""), column("n", "")];
+  const [first, end] = [column("first", "bin"), columns["end"]];
+  const cells = bin.map((place, i) => ({
+    group: at(column("group", ""), i),
+    label: at(column("label", ""), i),
+    bin: place,
+    first: at(first, i),
+    end: end ? at(end, i) : place + 1,
+    n: at(n, i),
+    w: at(column("w", "n"), i),
+    w2: at(column("w2", "n"), i),
+    wh: at(column("wh", ""), i),
+    wh2: at(column("wh2", ""), i),
+  }));
+  return {
+    version: payload.isocost,
+    bins,
+    edges,
+    cuts: cutsOf(bins, edges),
+    columns: payload.columns,
+    groups: payload.groups,
+    names: payload.names,
+    cells,
+    totals: totalsOf(cells, payload.groups.length),
+    min_count: payload.min_count,
+    left_out: payload.left_out,
+  };
+}
+
+/** All cut points from 0 to 1: equal parts, the tenths, further edges.
+ * @param {number} bins
+ * @param {number[]} edges
+ * @returns {number[]} */
+export function cutsOf(bins, edges) {
+  const parts = Array.from({ length: bins + 1 }, (_, i) => i / bins);
+  const tenths = Array.from({ length: 9 }, (_, i) => (i + 1) / 10);
+  return [...new Set([...parts, ...tenths, ...edges])].sort((a, b) => a - b);
+}
+
+/** Only these groups, in the order of the tally.
+ * @param {Tally} tally
+ * @param {number[]} groupIndexes
+ * @returns {Tally} */
+export function subset(tally, groupIndexes) {
+  const kept = [...new Set(groupIndexes)].sort((a, b) => a - b);
+  const place = new Map(kept.map((old, i) => [old, i]));
+  const cells = tally.cells
+    .filter((cell) => place.has(cell.group))
+    .map((cell) => ({ ...cell, group: place.get(cell.group) ?? 0 }));
+  const groups = kept.map((i) => at(tally.groups, i));
+  return {
+    ...tally,
+    groups,
+    names: kept.map((i) => at(tally.names, i)),
+    cells,
+    totals: totalsOf(cells, groups.length),
+  };
+}
+
+/** The same groups with other cells: those that share a key are added up, empty ones dropped.
+ * @param {Tally} tally
+ * @param {Iterable<Cell>} cells
+ * @returns {Tally} */
+export function withCells(tally, cells) {
+  /** @type {Map<number, Cell>} */
+  const found = new Map();
+  const size = tally.cuts.length;
+  for (const cell of cells) {
+    const key = (cell.group * 2 + cell.label) * size + cell.bin;
+    const known = found.get(key);
+    if (!known) found.set(key, { ...cell });
+    else addTo(known, cell);
+  }
+  const kept = [...found.entries()].filter(([, cell]) => cell.w > 0);
+  const merged = kept.sort(([a], [b]) => a - b).map(([, cell]) => cell);
+  return { ...tally, cells: merged, totals: totalsOf(merged, tally.groups.length) };
+}
+
+/** @param {Cell} known
+ * @param {Cell} more */
+function addTo(known, more) {
+  known.n += more.n;
+  known.w += more.w;
+  known.w2 += more.w2;
+  known.wh += more.wh;
+  known.wh2 += more.wh2;
+  known.first = Math.min(known.first, more.first);
+  known.end = Math.max(known.end, more.end);
+}
+
+/** The sums of each group, over the cells that are to be kept.
+ * @param {Cell[]} cells
+ * @param {number} groups
+ * @param {(cell: Cell) => boolean} [keep]
+ * @returns {Sums[]} */
+export function totalsOf(cells, groups, keep = () => true) {
+  /** @type {Sums[]} */
+  const totals = Array.from({ length: groups }, () => ({
+    n: [0, 0],
+    w: [0, 0],
+    wh: [0, 0],
+    wh2: [0, 0],
+  }));
+  for (const cell of cells) {
+    if (!keep(cell)) continue;
+    const sums = at(totals, cell.group);
+    const label = cell.label ? 1 : 0;
+    sums.n[label] += cell.n;
+    sums.w[label] += cell.w;
+    sums.wh[label] += cell.wh;
+    sums.wh2[label] += cell.wh2;
+  }
+  return totals;
+}
+
+/** The sums of everybody together.
+ * @param {Sums[]} totals
+ * @returns {Sums} */
+export function pooled(totals) {
+  /** @param {"n" | "w" | "wh" | "wh2"} name
+   * @returns {[number, number]} */
+  const both = (name) => [sum(totals.map((t) => t[name][0])), sum(totals.map((t) => t[name][1]))];
+  return { n: both("n"), w: both("w"), wh: both("wh"), wh2: both("wh2") };
+}
+
+/** The weight of both labels together.
+ * @param {Sums} sums
+ * @returns {number} */
+export function weightOf(sums) {
+  return sums.w[0] + sums.w[1];
+}
+
+/** How many rows there are.
+ * @param {Tally} tally
+ * @returns {number} */
+export function rowsOf(tally) {
+  return sum(tally.cells.map((cell) => cell.n));
+}
+
+/** The bin of a score in [0, 1]; the last holds 1.
+ * @param {number[]} cuts
+ * @param {number} score
+ * @returns {number} */
+export function binOf(cuts, score) {
+  return Math.min(placeAfter(cuts, score) - 1, cuts.length - 2);
+}
+
+/** The first bin at or above a cut point; -1 for a value that is none.
+ * @param {number[]} cuts
+ * @param {number} value
+ * @returns {number} */
+export function firstBin(cuts, value) {
+  const place = placeAfter(cuts, value) - 1;
+  return cuts[place] === value ? place : -1;
+}
+
+/** Whether people of a cell may lie on both sides of a bin's lower edge.
+ * @param {Cell} cell
+ * @param {number} first
+ * @returns {boolean} */
+export function straddles(cell, first) {
+  return cell.first < first && first < cell.end;
+}
+
+/** Whether it is known of everybody on which side of a threshold they are.
+ *
+ * It must be a cut point, and no merged bins may lie across it.
+ * @param {Tally} tally
+ * @param {number} threshold
+ * @param {number} [group] of this group only
+ * @returns {boolean} */
+export function decides(tally, threshold, group) {
+  const first = firstBin(tally.cuts, threshold);
+  if (first < 0) return false;
+  return !tally.cells.some(
+    (cell) => (group === undefined || cell.group === group) && straddles(cell, first),
+  );
+}
+
+/** Why groups of this tally cannot be compared, in words; null if they can.
+ * @param {Tally} tally
+ * @returns {string | null} */
+export function cannotCompare(tally) {
+  if (tally.groups.length < 2) return "There must be at least two groups to compare.";
+  for (const [place, { w }] of tally.totals.entries()) {
+    const lacking = w[1] === 0 ? "positives" : w[0] === 0 ? "negatives" : null;
+    if (lacking) return `${at(tally.names, place)} has no ${lacking}, so a rate does not exist.`;
+  }
+  return null;
+}

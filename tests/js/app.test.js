@@ -1,0 +1,159 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { feasibility } from "../../src/isocost/show/page/model.js";
+import { counted, fill, fixed3, listed, percent1, plainText } from "../../src/isocost/show/page/app/say.js";
+import { fromHash, ownState, thresholdsOf, toHash, weightsOf } from "../../src/isocost/show/page/app/state.js";
+import { blockedOf, costsFigure, planeFigure, short } from "../../src/isocost/show/page/app/figures.js";
+import { sentencesOf, settingsOf, staleText } from "../../src/isocost/show/page/app/verdicts.js";
+import { spreadOf } from "../../src/isocost/show/page/app/repairs.js";
+import { holds } from "../../src/isocost/show/page/app/tables.js";
+import { measures, subset } from "../../src/isocost/show/page/model.js";
+import { tallyOf, twoGroups } from "./small.js";
+
+/** @type {any} the browser's name for what node has as well */
+(globalThis).window = globalThis;
+
+/** The page's words, read from Python's file: one "name": "text" after the other.
+ * @returns {Record<string, any>} */
+function words() {
+  const source = readFileSync("src/isocost/show/words.py", "utf-8");
+  /** @type {Record<string, any>} */
+  const texts = {};
+  const start = source.indexOf("WORDS = {");
+  const entries = source.slice(start, source.indexOf("\n}", start));
+  for (const [, name, text] of entries.matchAll(/^ {4}"(\w+)": (\((?:\s*"[^"]*")+\s*\)|"[^"]*")/gm)) {
+    texts[String(name)] = [...String(text).matchAll(/"([^"]*)"/g)].map((part) => part[1]).join("");
+  }
+  return texts;
+}
+
+const OWN = { confidence: 0.95, established: true, difference: [0.1, 0.2], disparity: [0.1, 0.2] };
+
+/** What main.js computes, as far as sentences and pictures need it.
+ * @param {any} tally
+ * @param {any} [change]
+ * @returns {any} */
+function found(tally, { cost = { kind: "fpr" }, tolerance = 0, ...more } = {}) {
+  return {
+    f: feasibility(tally, cost, tolerance), m: measures(tally, { cost, threshold: 0.5 }), n: 8,
+    spoken: tally.names, called: tally.names, shown: tally.groups.map((/** @type {any} */ _, /** @type {number} */ i) => i),
+    words: words(), own: OWN, sameCost: true, sameGroups: true, sameThreshold: true, tally, chosen: null, ...more,
+  };
+}
+
+const LOOK = { colors: ["#1", "#2", "#3"], shapes: ["circle", "square", "diamond"], ink: "i", muted: "m", line: "l", alert: "red" };
+
+test("sentences are filled with texts and names, and never with markup", () => {
+  const parts = fill("{a} and {b}.", { a: { name: "<b>" }, b: ["x ", { name: "{a}" }] });
+  assert.deepEqual(parts, [{ name: "<b>" }, " and ", "x ", { name: "{a}" }, "."]);
+  assert.equal(plainText(parts), "<b> and x {a}.");
+  assert.deepEqual(fill("no {such} place"), ["no ", "", " place"]);
+  assert.equal(plainText(listed([["a"], ["b"], ["c"]])), "a, b and c");
+  assert.deepEqual(listed([]), []);
+});
+
+test("numbers for people", () => {
+  assert.deepEqual([fixed3(-0.0504), fixed3(Number.NaN), fixed3(Infinity)], ["−0.050", "–", "–"]);
+  assert.deepEqual([percent1(0.1234), percent1(Number.NaN)], ["12.3\u00a0%", "–"]);
+  assert.equal(counted(1234567.25), "1,234,567.3");
+  assert.equal(short("🦊".repeat(30)), `${"🦊".repeat(25)}…`);
+  assert.equal(spreadOf([{ x: 1 }, { x: -2 }], "x"), 3);
+});
+
+test("the weights of the audit stand among those on offer, in order", () => {
+  assert.equal(weightsOf({ cost: { kind: "fpr" } }).length, 9);
+  const own = weightsOf({ cost: { kind: "weighted", fp: 2, fn: 5 } });
+  assert.equal(own.length, 10);
+  const shares = own.map(([fp, fn]) => fn / (fp + fn));
+  assert.deepEqual(shares, [...shares].sort((a, b) => a - b));
+  // 2 : 2 is 1 : 1, and takes its place.
+  assert.deepEqual(weightsOf({ cost: { kind: "weighted", fp: 2, fn: 2 } })[4], [2, 2]);
+});
+
+test("settings survive the address, and nonsense does not", () => {
+  const tally = twoGroups();
+  const own = ownState({ cost: { kind: "fpr" }, tolerance: 0, threshold: 0.5 }, tally);
+  const known = { thresholds: thresholdsOf(tally, 0.5), methods: ["none", "withhold"], groups: 4 };
+  assert.equal(toHash(own, own), "");
+  const cost = { kind: /** @type {const} */ ("weighted"), fp: 1, fn: 2.5 };
+  const state = { cost, tolerance: 0.03, threshold: 0.3, method: "none", off: [1, 3] };
+  assert.deepEqual(fromHash(`#${toHash(state, own)}`, own, known), state);
+  for (const bad of ["#cost=weighted:0,0", "#cost=weighted:1,1e999", "#tolerance=-1", "#tolerance=Infinity",
+    "#threshold=0.33", "#method=alert", "#off=0.1.2", "#off=9", "#off=-1", "#%%%"]) {
+    assert.deepEqual(fromHash(bad, own, known), own, bad);
+  }
+});
+
+test("a feasible repair is told, with the tolerance if there is one", () => {
+  const exact = sentencesOf(found(twoGroups()));
+  assert.equal(plainText(exact.verdict), "Errors cost b more than a. It can be made equal, but only by making scores worse for a.");
+  assert.equal(exact.why, "Why it can be equal");
+  const close = sentencesOf(found(twoGroups(), { tolerance: 0.05 }));
+  assert.match(plainText(close.verdict), /can be brought down to 0\.05, but only by making scores worse for a\.$/);
+  assert.equal(close.why, "Why it can come that close");
+  assert.match(plainText(close.geometry[2] ?? []), /^To cost as much as b, give or take 0\.05, a must move/);
+  const done = sentencesOf(found(twoGroups(), { tolerance: 0.2 }));
+  assert.equal(plainText(done.verdict), "Errors cost every group the same, give or take 0.2.");
+  assert.equal(done.why, "Where the groups are");
+});
+
+/** b costs 0.8 false alarms; a's trivial cost is 0.25, c's 0.5: a is further away. */
+function outOfReach() {
+  return tallyOf([
+    ["a", 0, 0.1], ["a", 0, 0.1], ["a", 0, 0.1], ["a", 1, 0.7],
+    ["b", 0, 0.8], ["b", 1, 0.9], ["b", 1, 0.9], ["b", 1, 0.9], ["b", 1, 0.9], ["b", 1, 0.9],
+    ["c", 0, 0.2], ["c", 1, 0.8],
+  ], ["a", "b", "c"]);
+}
+
+test("the group that is furthest from its place is the one that is told and marked", () => {
+  const all = found(outOfReach());
+  assert.deepEqual(all.f.unreachable, [0, 2]);
+  assert.equal(blockedOf(all.f), 0);
+  const told = sentencesOf(all);
+  assert.match(plainText(told.verdict), /^Errors cost b most, and no calibrated repair/);
+  assert.match(plainText(told.geometry[2] ?? []), /b, a would have to move past the end of its line/);
+  const bars = costsFigure(all, LOOK, 600).data;
+  assert.deepEqual(bars["gaps"]?.map((gap) => gap.text), ["0.550 out of reach", "0.300 out of reach", "to match: 0.800"]);
+  const two = found(subset(outOfReach(), [0, 1]));
+  const marks = planeFigure(two, LOOK, { width: 600, height: 400 }).data;
+  assert.deepEqual(marks["needed"]?.map((one) => one.color), ["red"]);
+});
+
+test("a cross is drawn unless the arrow ends there", () => {
+  const plain = found(twoGroups());
+  const size = { width: 600, height: 400 };
+  assert.equal(planeFigure(plain, LOOK, size).data["needed"]?.length, 1);
+  const rates = { generalized_fpr: 0.4, generalized_fnr: 0.4 };
+  const there = { ...plain, chosen: { after: [rates, plain.m[1]] } };
+  assert.equal(planeFigure(there, LOOK, size).data["needed"]?.length, 0);
+  const elsewhere = { ...plain, chosen: { after: [{ ...rates, generalized_fpr: 0.3 }, plain.m[1]] } };
+  assert.equal(planeFigure(elsewhere, LOOK, size).data["needed"]?.length, 1);
+  assert.equal(planeFigure(elsewhere, LOOK, size).data["arrows"]?.length, 1);
+});
+
+test("what is not established is not claimed", () => {
+  const own = { ...OWN, established: false };
+  const two = sentencesOf(found(twoGroups(), { own }));
+  assert.equal(plainText(two.verdict), "It is not established whose errors cost more.");
+  const many = sentencesOf(found(outOfReach(), { own }));
+  assert.equal(plainText(many.verdict), "It is not established which group’s errors cost most.");
+  assert.doesNotMatch(plainText(many.ledes[0] ?? []), /anything from/);
+});
+
+test("what was computed beforehand is dropped only where it no longer holds", () => {
+  const all = found(twoGroups());
+  assert.equal(staleText(all, "s"), "");
+  assert.doesNotMatch(staleText({ ...all, sameThreshold: false }, "s"), /more than chance/);
+  assert.match(staleText({ ...all, sameCost: false }, "s"), /audit’s own \(s\).*more than chance/);
+  assert.equal(staleText({ ...all, sameCost: false, own: { confidence: null } }, "s"), "");
+  assert.equal(holds("fpr", { ...all, sameThreshold: false }, false), false);
+  assert.equal(holds("cost", { ...all, sameThreshold: false }, false), true);
+  assert.equal(holds("brier", { ...all, sameGroups: false }, true), false);
+  const state = { tolerance: 0.05, threshold: 0.5, off: [1] };
+  assert.equal(
+    plainText(settingsOf({ ...all, state }, "Cost of errors: misses")),
+    "Cost of errors: misses. Allowed difference: 0.05. Decisions at a score of 0.5. Switched off: b.",
+  );
+});

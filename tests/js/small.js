@@ -1,0 +1,66 @@
+/** @file Small tallies whose numbers can be worked out by hand. */
+
+import { readTally } from "../../src/isocost/show/page/model.js";
+
+/** @typedef {import("../../src/isocost/show/page/model/groups.js").Group} Group */
+
+/** A tally of rows [group, label, score], on a grid of ten bins.
+ * @param {[Group, number, number][]} rows
+ * @param {Group[]} groups
+ * @returns {ReturnType<typeof readTally>} */
+export function tallyOf(rows, groups) {
+  const keys = groups.map((group) => JSON.stringify(group));
+  const cells = rows.map(([group, label, score]) => ({
+    group: keys.indexOf(JSON.stringify(group)),
+    label,
+    bin: Math.min(Math.floor(score * 10 + 1e-9), 9),
+    score,
+  }));
+  cells.sort((a, b) => a.group - b.group || a.label - b.label || a.bin - b.bin);
+  return readTally({
+    isocost: "0.1.0",
+    bins: 10,
+    edges: [],
+    columns: { score: "score", label: "label", group: ["group"], weight: null },
+    groups,
+    names: groups.map(String),
+    min_count: 0,
+    left_out: [],
+    cells: {
+      group: cells.map((cell) => cell.group),
+      label: cells.map((cell) => cell.label),
+      bin: cells.map((cell) => cell.bin),
+      n: cells.map(() => 1),
+      wh: cells.map((cell) => cell.score),
+      wh2: cells.map((cell) => cell.score ** 2),
+    },
+  });
+}
+
+/** Base rates 1/2 and 1/2.  a: c_fp = 0.25, c_fn = 0.25.  b: c_fp = 0.4, c_fn = 0.4.
+ * @returns {ReturnType<typeof readTally>} */
+export function twoGroups() {
+  return tallyOf(
+    [
+      ["a", 0, 0.2],
+      ["a", 0, 0.3],
+      ["a", 1, 0.7],
+      ["a", 1, 0.8],
+      ["b", 0, 0.35],
+      ["b", 0, 0.45],
+      ["b", 1, 0.55],
+      ["b", 1, 0.65],
+    ],
+    ["a", "b"],
+  );
+}
+
+/** Like twoGroups, with every bin of b merged into one.
+ * @returns {ReturnType<typeof readTally>} */
+export function merged() {
+  const tally = twoGroups();
+  const cells = tally.cells.map((cell) =>
+    cell.group === 1 ? { ...cell, bin: 5, first: 3, end: 7 } : cell,
+  );
+  return { ...tally, cells };
+}

@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { test } from "node:test";
+import { commandLine, costText, groupName, jsonText, quoted } from "../../src/isocost/show/page/model.js";
+import { exactSum, general, justBelow, roundDown, roundUp } from "../../src/isocost/show/page/model/numbers.js";
+
+test("groups are shown as Python shows them", () => {
+  assert.equal(groupName("a b"), "a b");
+  assert.equal(groupName(["F", 30, true]), "F, 30, True");
+  assert.equal(groupName({ exact: "1.0" }), "1.0");
+  assert.equal(groupName(0.00001), "1e-05");
+  assert.equal(groupName("a\nb\u202e\u{e0001}\x07"), "a\\nb\\u202e\\U000e0001\\x07");
+  assert.equal(groupName("<script>é😀"), "<script>é😀");
+});
+
+test("JSON text keeps exact numbers, and nothing that only looks like one", () => {
+  const group = { exact: "9007199254740993" };
+  const big = { group, more: [1, "<", null, true], none: [], no: {} };
+  const text = jsonText(big);
+  assert.match(text, /"group": 9007199254740993,/);
+  assert.deepEqual(JSON.parse(text), { ...big, group: 9007199254740992 });
+  const hostile = { columns: { exact: '1, "rows": []' } };
+  assert.deepEqual(JSON.parse(jsonText(hostile)), hostile);
+});
+
+test("costs are written as the command line reads them", () => {
+  assert.equal(costText({ kind: "fpr" }), "fpr");
+  assert.equal(costText({ kind: "plain", fp: 0, fn: 1 }), "fnr");
+  assert.equal(costText({ kind: "weighted", fp: 1, fn: 2.5 }), "weighted:1,2.5");
+  assert.equal(costText({ kind: "weighted", fp: [["a", 1]], fn: 1 }), "weighted per group");
+});
+
+test("sums are rounded once", () => {
+  assert.equal(exactSum([1e16, 1, -1e16]), 1);
+  assert.equal(exactSum(Array.from({ length: 10 }, () => 0.1)), 1);
+  assert.equal(exactSum([1, 2 ** -53, 2 ** -106]), 1 + 2 ** -52);
+  assert.equal(exactSum([]), 0);
+});
+
+test("numbers as Python writes them", () => {
+  assert.equal(justBelow(1), 1 - 2 ** -53);
+  assert.deepEqual([0.05, 0, 1e-5, 123456789, 2.5, 100].map((x) => general(x)), [
+    "0.05", "0", "1e-05", "1.23457e+08", "2.5", "100",
+  ]);
+  assert.equal(general(1 / 3, 12), "0.333333333333");
+  assert.deepEqual([roundUp(0.05381), roundUp(0.0538)], ["0.0539", "0.0538"]);
+  assert.equal(roundDown(0.05389), "0.0538");
+});
+
+test("command lines", () => {
+  const columns = { score: "risk", label: "y", group: ["sex", "age band"], weight: null };
+  assert.equal(
+    commandLine({ command: "audit", cost: { kind: "fpr" }, tolerance: 0.05 }, columns),
+    "isocost audit data.csv --score=risk --label=y --group=sex --group='age band' --cost=fpr " +
+      "--threshold=0.5 --tolerance=0.05",
+  );
+  const cost = { kind: /** @type {const} */ ("fpr") };
+  assert.equal(
+    commandLine(
+      { command: "fit", method: "odds", cost, threshold: 0.3, drop: ["it's"], data: "-x.csv" },
+      { score: "s", label: "y", group: ["g"], weight: "w" },
+    ),
+    "isocost fit ./-x.csv --score=s --label=y --group=g --weight=w --method=odds --threshold=0.3 " +
+      "--drop-group='it'\\''s' --output=rule.json",
+  );
+  const perGroup = commandLine({ command: "fit", cost: { kind: "plain", fp: [["a", 1]] } }, {});
+  assert.equal(perGroup, null);
+});
+
+test("a shell reads every word back as it was", () => {
+  const hostile = [
+    "$(touch x)", "`id`", "a'b\"c", "; rm -rf /", "--score=x", "", "~", "*", "a\\nb", "!!",
+    "\u202eabc", "new\nline", "tab\there", "\x1b[201~id", "é😀", "שלום",
+    "a b", "#x", "\u00a0", "'\n\\'",
+  ];
+  const script = `printf '%s\\0' ${hostile.map(quoted).join(" ")}`;
+  const env = { ...process.env, LC_ALL: "C.UTF-8" };
+  const words = execFileSync("bash", ["-c", script], { encoding: "utf-8", env }).split("\0");
+  assert.deepEqual(words.slice(0, -1), hostile);
+  assert.ok(!/[\p{Cc}\p{Cf}]/u.test(hostile.map(quoted).join("")));
+});

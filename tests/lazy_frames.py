@@ -1,0 +1,59 @@
+"""The same data as a lazy frame of each engine, for the tests that put them side by side."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+SESSIONS = {"pyspark": "spark", "pyspark-connect": "spark_connect"}
+"""The fixture that an engine needs."""
+
+KINDS = ("polars", "duckdb", "ibis", "dask", *SESSIONS)
+
+# pyspark 4.3 says so whenever it meets pandas 3; nothing here goes through pandas.
+SPARK_AND_PANDAS = "ignore:PySpark does not yet fully support pandas:FutureWarning"
+
+
+def session_of(kind, request):
+    """The session of an engine that has one, else None."""
+    return request.getfixturevalue(SESSIONS[kind]) if kind in SESSIONS else None
+
+
+def as_lazy(kind, data, spark=None):
+    """A dict of lists or arrays as a lazy frame; None is null."""
+    pa = pytest.importorskip("pyarrow")
+    table = data if isinstance(data, pa.Table) else pa.table(data)
+    if kind == "polars":
+        return pytest.importorskip("polars").from_arrow(table).lazy()
+    if kind == "duckdb":
+        return pytest.importorskip("duckdb").connect().from_arrow(table)
+    if kind == "ibis":
+        return pytest.importorskip("ibis").memtable(table)
+    if kind == "dask":
+        dd = pytest.importorskip("dask.dataframe")
+        return dd.from_pandas(table.to_pandas(), npartitions=3)
+    if not len(table):
+        # Without rows Spark Connect asks for the types.
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        return spark.createDataFrame([], from_arrow_schema(table.schema))
+    return spark.createDataFrame(table)
+
+
+def columns_of(kind, frame):
+    """What a lazy frame holds, as a dict of lists; the tests sort by id where order matters."""
+    if kind == "polars":
+        return frame.collect().to_dict(as_series=False)
+    if kind == "duckdb":
+        return frame.to_arrow_table().to_pydict()
+    if kind == "ibis":
+        return frame.to_pyarrow().to_pydict()
+    if kind == "dask":
+        return {name: column.tolist() for name, column in frame.compute().items()}
+    return frame.toArrow().to_pydict()
+
+
+def by_id(columns):
+    """The columns in the order of the ids."""
+    order = np.argsort(columns["id"])
+    return {name: [values[i] for i in order] for name, values in columns.items()}

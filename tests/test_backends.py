@@ -1,0 +1,223 @@
+"""A rule on each lazy engine: the same scores, still lazy, and no bad row kept in silence."""
+
+import numpy as np
+import pytest
+
+import isocost as ic
+from isocost.engines.backends import _NATIVE, limit
+from isocost.rows import Row
+from tests.conftest import sample
+from tests.lazy_frames import KINDS, SPARK_AND_PANDAS, as_lazy, by_id, columns_of, session_of
+
+pytest.importorskip("pyarrow")
+pytestmark = pytest.mark.filterwarnings(SPARK_AND_PANDAS)
+
+QUICK = ("polars", "duckdb", "ibis", "dask")
+
+RULE = ic.Rule(
+    groups=("a", "it's", "ünï", "untouched"),
+    rows=(
+        Row("a", 0.0, 0.5, "set", 0.25, 0.3),
+        Row("a", 0.0, 0.5, "mirror", None, 0.3),
+        Row("a", 0.5, 1.0, "set", 0.75, 0.0),
+        Row("it's", 0.5, 1.0, "set", 0.1, 1.0),
+        Row("ünï", 0.0, 1.0, "mirror", None, 0.5),
+    ),
+    method="test",
+)
+
+
+def rows(size=600):
+    data = sample(size, groups=4)
+    data["group"] = np.array(RULE.groups)[data["group"]]
+    data["score"][:4], data["group"][:4] = (0.0, 0.5, 1.0, 1.0), ("a", "a", "it's", "ünï")
+    return data
+
+
+@pytest.fixture(params=KINDS)
+def engine(request):
+    """The name of an engine, and a function that makes its frames."""
+    kind = request.param
+    spark = session_of(kind, request)
+    return kind, lambda data: as_lazy(kind, data, spark)
+
+
+def test_the_same_scores_as_the_arrays_and_still_lazy(engine):
+    kind, lazy = engine
+    data = rows()
+    frame = lazy(data)
+    out = RULE.apply(frame, output="repaired", changed="moved")
+    assert type(out) is type(frame)
+    expected = RULE.apply(data, output="repaired", changed="moved")
+    found = by_id(columns_of(kind, out))
+    assert list(found) == list(expected)
+    for name, values in expected.items():
+        assert found[name] == values.tolist(), name
+    assert 0.2 < np.mean(found["moved"]) < 0.6
+    # What came in is as it was.
+    assert by_id(columns_of(kind, frame))["score"] == data["score"].tolist()
+
+
+def test_the_score_column_is_replaced_where_it_stands(engine):
+    kind, lazy = engine
+    data = rows(60)
+    found = columns_of(kind, RULE.apply(lazy(data)))
+    assert list(found) == list(data)
+    assert by_id(found)["score"] == RULE.apply(data)["score"].tolist()
+
+
+def test_columns_with_any_name(engine):
+    kind, lazy = engine
+    names = {"score": "model.score", "id": 'it`s "who"', "group": "the; group--"}
+    data = rows(60)
+    named = {names.get(name, name): values for name, values in data.items()}
+    found = columns_of(kind, RULE.apply(lazy(named), **names, output="new.score"))
+    assert list(found) == [*named, "new.score"]
+    assert by_id({"id": found[names["id"]], "new": found["new.score"]})["new"] == (
+        RULE.apply(data)["score"].tolist()
+    )
+
+
+@pytest.mark.parametrize("kind", QUICK)
+def test_several_group_columns_with_nulls_and_unknown_groups(kind):
+    data = {
+        "score": [0.2, 0.4, 0.6, 0.8],
+        "sex": ["F", "M", None, "X"],
+        "age": [30, 40, 30, 50],
+        "isocost_score": [1, 2, 3, 4],
+        "id": ["p", "q", "r", "s"],
+    }
+    rule = ic.Rule(
+        groups=(("F", 30), ("M", 40), ("?", 30)),
+        rows=(
+            Row(("F", 30), 0.0, 1.0, "set", 0.5, 1.0),
+            Row(("?", 30), 0.0, 1.0, "mirror", None, 1.0),
+        ),
+        method="test",
+    )
+    options = {"group": ["sex", "age"], "missing_group": "?", "unknown": "keep"}
+    found = columns_of(kind, rule.apply(as_lazy(kind, data), **options))
+    assert found["score"] == [0.5, 0.4, 1.0 - 0.6, 0.8]
+    assert list(found) == list(data)
+    with pytest.raises(Exception, match="group: must be one the rule knows"):
+        columns_of(kind, rule.apply(as_lazy(kind, data), **(options | {"unknown": "error"})))
+    with pytest.raises(Exception, match=r"group \(column 'sex, age'\): must be known in every row"):
+        columns_of(kind, rule.apply(as_lazy(kind, data), **(options | {"missing_group": None})))
+
+
+@pytest.mark.parametrize("kind", QUICK)
+@pytest.mark.parametrize(
+    ("column", "value", "text"),
+    [
+        ("score", None, "score: must be a number in .0, 1. in every row\n  got:  null or NaN"),
+        ("score", float("nan"), "score: must be a number in .0, 1. in every row\n  got:  null"),
+        ("score", float("inf"), "got:  infinite"),
+        ("score", 1.0000001, "got:  outside .0, 1."),
+        ("group", None, "group: must be known in every row\n  got:  null"),
+        ("group", "b", "group: must be one the rule knows: 'a', .*\n  got:  another group"),
+        ("id", None, "id: must be a whole number or a text in every row\n  got: .* ?null"),
+    ],
+)
+def test_a_bad_row_stops_the_engine_when_it_comes_to_it(kind, column, value, text):
+    data = {"score": [0.1, 0.9], "group": ["a", "untouched"], "id": ["x", "y"]}
+    data[column] = [data[column][0], value]
+    out = RULE.apply(as_lazy(kind, data))  # nothing is read yet
+    with pytest.raises(Exception, match=text):
+        columns_of(kind, out)
+
+
+@pytest.mark.parametrize("kind", QUICK)
+def test_who_asks_only_for_the_new_score_is_told_too(kind):
+    data = {"score": [0.1, 0.9], "group": ["a", None], "id": ["x", "y"]}
+    frame = RULE.apply(as_lazy(kind, data), output="new")
+    only = frame[["new"]] if kind == "dask" else frame.select("new")
+    with pytest.raises(Exception, match="group: must be known in every row"):
+        columns_of(kind, only)
+
+
+def test_types_are_told_at_once(engine):
+    _, lazy = engine
+    data = {"score": [0.1], "group": ["a"], "id": [1.5]}
+    with pytest.raises(ic.DataError, match="got:  a column of type Float64"):
+        RULE.apply(lazy(data))
+    data = {"score": [0.1], "group": [3], "id": [1]}
+    with pytest.raises(ic.UsageError, match="group: must be one the rule knows") as error:
+        RULE.apply(lazy(data))
+    assert "got:  type Int64" in str(error.value)
+    assert "give them the types" in str(error.value)
+
+
+@pytest.mark.parametrize("kind", QUICK)
+def test_what_cannot_be_meant_is_refused(kind):
+    data = {"score": [0.1], "group": ["a"], "id": [1]}
+    frame = as_lazy(kind, data)
+    with pytest.raises(ic.UsageError, match="seed: needs rows that have an order"):
+        RULE.apply(frame, seed=0)
+    with pytest.raises(ic.UsageError, match="did you mean id='id'"):
+        RULE.apply(frame, id="idd")
+    with pytest.raises(ic.UsageError, match="must name a column of the data"):
+        RULE.apply(frame, score="h")
+    for ids in ([True], [None]):
+        with pytest.raises(ValueError, match="id: must be a whole number or a text"):
+            columns_of(kind, RULE.apply(as_lazy(kind, {**data, "id": ids})))
+    with pytest.raises(ic.UsageError, match="2 group columns of type String, Int64"):
+        RULE.apply(frame, group=["group", "id"])
+
+
+@pytest.mark.parametrize("kind", QUICK)
+def test_no_id_is_needed_where_no_coin_is_thrown(kind):
+    rule = ic.Rule(groups=(1, 2), rows=(Row(1, 0.0, 1.0, "set", 0.5, 1.0),), method="test")
+    data = {"score": [0.1, 0.9], "group": [1.0, 2.0]}
+    assert columns_of(kind, rule.apply(as_lazy(kind, data)))["score"] == [0.5, 0.9]
+    data["group"] = [True, False]  # True is 1 in Python; False is not 2
+    kept = columns_of(kind, rule.apply(as_lazy(kind, data), unknown="keep"))
+    assert kept["score"] == [0.5, 0.9] == rule.apply(data, unknown="keep")["score"].tolist()
+    data["group"] = ["1", "2"]
+    kept = columns_of(kind, rule.apply(as_lazy(kind, data), unknown="keep", changed="c"))
+    assert kept["score"] == [0.1, 0.9]
+    assert kept["c"] == [False, False]
+
+
+def test_one_pass_over_the_rows_and_one_more_for_an_example_of_a_bad_one():
+    pl = pytest.importorskip("polars")
+    passes = []
+
+    def watched(frame):
+        passes.append(len(frame))
+        return frame
+
+    for score in (0.5, 1.5):
+        data = pl.DataFrame({"score": [0.1, score], "label": [0, 1], "group": ["a", "b"]})
+        frame = data.lazy().map_batches(watched, schema=data.schema)
+        try:
+            ic.tally(frame)
+        except ic.DataError:
+            assert score > 1
+        assert passes == ([2] if score < 1 else [2, 2])
+        passes.clear()
+
+
+def test_engines_without_a_coin_are_named(monkeypatch):
+    pytest.importorskip("polars")
+    monkeypatch.delitem(_NATIVE, "polars")
+    with pytest.raises(ic.UsageError, match="must be of an engine that has the coin: duckdb, ibis"):
+        RULE.apply(as_lazy("polars", {"score": [0.1], "group": ["a"], "id": [1]}))
+
+
+def test_ibis_tables_elsewhere_are_refused():
+    ibis, pl = pytest.importorskip("ibis"), pytest.importorskip("polars")
+    data = pl.DataFrame({"score": [0.1], "group": ["a"], "id": [1]})
+    table = ibis.polars.connect({"t": data}).table("t")
+    with pytest.raises(ic.UsageError, match="must be on DuckDB to be repaired through ibis"):
+        RULE.apply(table)
+
+
+def test_bounds_have_the_form_of_the_coins():
+    import narwhals as nw
+
+    data = {"x": [1]}
+    digits = nw.from_native(as_lazy("duckdb", data))
+    numbers = nw.from_native(as_lazy("polars", data))
+    assert limit(digits, 2**51) == "8000000000000"
+    assert limit(digits, 2**52) == "g"
+    assert limit(numbers, 2**51) == 2**51

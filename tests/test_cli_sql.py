@@ -1,0 +1,81 @@
+"""isocost sql: the queries of the library, from the command line."""
+
+import duckdb
+import pytest
+
+import isocost as ic
+from isocost.cli.app import main
+from isocost.rows import Row
+
+RULE = ic.Rule(
+    ("a", "b"),
+    (Row("a", 0.0, 1.0, "set", 0.25, 0.5),),
+    "by hand",
+    made_from={"columns": {"score": "s", "group": ["g"]}},
+)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    RULE.save("rule.json")
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as leave:
+            main(["sql", *arguments])
+        printed = capsys.readouterr()
+        return leave.value.code, printed.out, printed.err
+
+    return call
+
+
+def test_columns_come_from_the_rule(run):
+    code, out, _ = run("rule.json", "--dialect", "bigquery", "--table", "lake.t")
+    assert code == 0
+    assert out == RULE.to_sql("bigquery", "lake.t", score="s", group="g")
+
+
+def test_options_reach_the_query(run):
+    options = ["--score", "x", "--group", "y", "--id", "z", "--column", "new", "--changed", "c"]
+    options += ["--keep", "z", "--unknown", "keep", "--missing-group", "a"]
+    code, out, _ = run("rule.json", *options)
+    assert code == 0
+    assert out == RULE.to_sql(
+        score="x", group="y", id="z", output="new", changed="c", columns=["z"],
+        unknown="keep", missing_group="a",
+    )  # fmt: skip
+
+
+def test_a_file_is_written_whole_and_not_twice(run, tmp_path):
+    code, out, _ = run("rule.json", "-o", "q.sql")
+    assert (code, out) == (0, "The query is in q.sql.\n")
+    assert (tmp_path / "q.sql").read_text() == RULE.to_sql(score="s", group="g")
+    code, _, err = run("rule.json", "-o", "q.sql")
+    assert code == 2
+    assert "output: must not exist yet" in err
+    assert run("rule.json", "-o", "q.sql", "--force")[0] == 0
+
+
+def test_the_tally(run):
+    options = ["--weight", "w", "--edge", "0.123", "--positive", "yes", "--label", "y"]
+    code, out, _ = run("--tally", "--table", "t", "--dialect", "duckdb", *options)
+    assert code == 0
+    assert out == ic.tally_sql(
+        table="t", group=["group"], label="y", weight="w", edges=(0.123,), positive="yes"
+    )
+    with duckdb.connect() as database:
+        database.execute("CREATE TABLE t AS SELECT 0.5 score, 'yes' y, 'a' \"group\", 2.0 w")
+        assert ic.tally_from_cells(database.execute(out).fetchall()).n == 1
+
+
+@pytest.mark.parametrize("arguments", [[], ["rule.json", "--tally"]])
+def test_one_of_the_two(run, arguments):
+    code, _, err = run(*arguments)
+    assert code == 2
+    assert "sql: must be given a rule or --tally" in err
+
+
+def test_an_unknown_dialect(run):
+    code, _, err = run("rule.json", "--dialect", "oracle")
+    assert code == 2
+    assert "dialect: must be one of duckdb, postgres" in err

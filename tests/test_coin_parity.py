@@ -1,0 +1,110 @@
+"""The same ids throw the same coins on every engine, to the last of their 52 bits."""
+
+import hashlib
+
+import numpy as np
+import pytest
+
+import isocost as ic
+from isocost.coin import coins
+from isocost.engines.backends import Guard, guarded
+from isocost.engines.frames import as_frame
+from isocost.rows import Row
+from tests.lazy_frames import KINDS, SPARK_AND_PANDAS, as_lazy, columns_of, session_of
+
+pa = pytest.importorskip("pyarrow")
+pytestmark = pytest.mark.filterwarnings(SPARK_AND_PANDAS)
+
+EAGER = ("numpy", "pandas", "pandas-pyarrow", "polars-eager", "pyarrow")
+SALT = "isocost's sält"
+
+NUMBERS = [
+    0,
+    1,
+    -1,
+    9,
+    10,
+    -10,
+    999_999_999,
+    10**9,
+    10**18,
+    -(10**18),
+    2**53 + 1,
+    2**63 - 1,
+    -(2**63),
+]
+TEXTS = [
+    "", " ", "a", "007", "1.0", "it's", 'say "so"', "back\\slash", "semi;--", "a\tb\nc", "%_",
+    "é", "e\u0301", "שלום", "مرحبا", "日本語", "🙂", "👩‍👩‍👧‍👦", "\u200b", "ﬁ", "İ",
+    "x" * 55, "ü" * 64,
+]  # fmt: skip
+VECTORS = {"numbers": NUMBERS, "texts": TEXTS}
+
+
+def by_hashlib(value, salt=SALT):
+    return int(hashlib.md5(f"{salt}:{value}".encode()).hexdigest()[:13], 16)
+
+
+def eager_coins(kind, ids):
+    if kind == "numpy":
+        return coins(np.array(ids), SALT).tolist()
+    table = pa.table({"id": ids})
+    if kind == "pandas":
+        frame = table.to_pandas()
+    elif kind == "pandas-pyarrow":
+        frame = table.to_pandas(types_mapper=pytest.importorskip("pandas").ArrowDtype)
+    else:
+        frame = pytest.importorskip("polars").from_arrow(table) if "polars" in kind else table
+    return coins(as_frame(frame).ids("id"), SALT).tolist()
+
+
+def lazy_coins(kind, ids, spark):
+    """The coins by id, because some engines keep no order."""
+    import narwhals as nw
+
+    data = {"id": ids, "h": [0.5] * len(ids), "fault": [0] * len(ids)}
+    guard = Guard("h", "fault", {1: "no"}, "id", SALT, "checked", "coin")
+    frame = guarded(nw.from_native(as_lazy(kind, data, spark)), guard)
+    found = columns_of(kind, nw.to_native(frame))
+    thrown = [int(c, 16) if isinstance(c, str) else c for c in found["coin"]]
+    return dict(zip(found["id"], thrown, strict=True))
+
+
+@pytest.mark.parametrize("vector", VECTORS)
+@pytest.mark.parametrize("kind", [*EAGER, *KINDS])
+def test_bit_for_bit(kind, vector, request):
+    ids = VECTORS[vector]
+    expected = [by_hashlib(value) for value in ids]
+    if kind in EAGER:
+        assert eager_coins(kind, ids) == expected
+        return
+    spark = session_of(kind, request)
+    assert lazy_coins(kind, ids, spark) == dict(zip(ids, expected, strict=True))
+
+
+RULE = ic.Rule(groups=("a",), rows=(Row("a", 0.0, 1.0, "set", 0.5, 0.5),), method="test", salt=SALT)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_null_and_float_ids_are_refused(kind, request):
+    spark = session_of(kind, request)
+    data = {"score": [0.1, 0.2], "group": ["a", "a"]}
+    text = "id: must be a whole number or a text in every row"
+    with pytest.raises(ic.DataError, match=text):
+        RULE.apply(as_lazy(kind, {**data, "id": [1.0, 2.0]}, spark))
+    for ids in (["x", None], [7, None]):
+        with pytest.raises(Exception, match=text):
+            columns_of(kind, RULE.apply(as_lazy(kind, {**data, "id": ids}, spark)))
+
+
+@pytest.mark.parametrize("kind", EAGER[1:])
+def test_null_and_float_ids_are_refused_at_once_by_eager_frames(kind):
+    for ids in ([1.0, 2.0], ["x", None], [7, None]):
+        with pytest.raises(ic.DataError, match="id: must be a whole number or a text"):
+            eager_coins(kind, ids)
+
+
+def test_the_table_tells_engines_apart_that_would_normalise_or_round():
+    # A lower-casing, NFC-normalising, or float engine would map two of these to one.
+    assert len(set(map(by_hashlib, NUMBERS + TEXTS))) == len(NUMBERS + TEXTS)
+    assert float(2**53 + 1) == float(2**53)

@@ -1,0 +1,248 @@
+"""Rules as SQL: run on DuckDB, parsed back everywhere, and safe whatever the names are."""
+
+import duckdb
+import pandas as pd
+import pytest
+import sqlglot
+from sqlglot import exp
+
+import isocost as ic
+from isocost.engines.dialects import DIALECTS, dialect_named
+from isocost.rows import Row
+from tests import warehouse
+
+RULE = ic.Rule(("a", "b"), (Row("a", 0.0, 1.0, "set", 0.25, 0.5),), "by hand")
+MACROS = {
+    "clickhouse": (
+        "CREATE MACRO toFloat64(x) AS CAST(x AS DOUBLE)",
+        "CREATE MACRO toTypeName(x) AS replace(typeof(x), 'DOUBLE', 'Float64')",
+    )
+}
+"""Functions that sqlglot leaves as they are."""
+
+TRANSPILED = ("bigquery", "snowflake", "trino", "redshift", "clickhouse")
+"""Dialects that sqlglot turns into DuckDB's faithfully; the others run elsewhere or are parsed."""
+
+
+@pytest.fixture(scope="module")
+def database():
+    with duckdb.connect() as connection:
+        connection.register("people", pd.DataFrame(warehouse.people()))
+        for dialect in MACROS.values():
+            for macro in dialect:
+                connection.execute(macro)
+        yield connection
+
+
+def runner(database, dialect):
+    def run(query):
+        if dialect != "duckdb":
+            (query,) = sqlglot.transpile(query, read=dialect, write="duckdb")
+        return database.execute(query).fetchall()
+
+    return run
+
+
+@pytest.mark.parametrize("id", ["id", "name"])
+@pytest.mark.parametrize("name", ["withhold", "coarsen", "odds", "reconcile", "custom"])
+def test_every_row_is_that_of_numpy(database, name, id):
+    rule = warehouse.rules()[name]
+    warehouse.check_rule(runner(database, "duckdb"), "duckdb", rule, warehouse.group_of(name), id)
+
+
+@pytest.mark.parametrize(("name", "id"), [("withhold", "id"), ("odds", "name"), ("custom", "name")])
+@pytest.mark.parametrize("dialect", TRANSPILED)
+def test_so_is_every_row_of_a_translated_query(database, dialect, name, id):
+    rule = warehouse.rules()[name]
+    warehouse.check_rule(runner(database, dialect), dialect, rule, warehouse.group_of(name), id)
+
+
+@pytest.mark.parametrize("kind", ["whole", "float", "boolean", "pairs"])
+@pytest.mark.parametrize("dialect", ["duckdb", *TRANSPILED])
+def test_groups_of_other_types(database, dialect, kind):
+    warehouse.check_rule(runner(database, dialect), dialect, *warehouse.typed_rule(kind))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_queries_are_parsed_back_with_every_value(dialect):
+    rule = warehouse.custom()
+    for options in ({}, {"changed": "moved"}, {"columns": ["id", "score"], "output": "score"}):
+        query = rule.to_sql(dialect, "lake.people", **options)
+        (tree,) = sqlglot.parse(query, read=dialect)
+        assert isinstance(tree, exp.Select)
+        texts = {text.replace("\\u0024", "$") for text in literals(tree)}
+        # What is written with CHR(10) or CHR(92) is in parts; the databases themselves join them.
+        split = "\n\\" if dialect == "redshift" else "\n" * (DIALECTS[dialect].strings == "plain")
+        whole = {group for group in rule.groups if not set(split) & set(group)}
+        assert whole <= texts
+        assert dialect == "redshift" or "it's\\:" in texts
+
+
+def literals(tree):
+    return {
+        node.this
+        for node in tree.find_all(exp.Literal, exp.ByteString)
+        if isinstance(node, exp.ByteString) or node.is_string
+    }
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_one_statement_whatever_the_names_are(dialect):
+    evil = "x`\"]'; drop table y; -- \\"
+    names = {"score": evil, "group": evil + "g", "id": evil + "i", "output": evil + "o"}
+    query = RULE.to_sql(dialect, ("lake", evil), **names)
+    (tree,) = sqlglot.parse(query, read=dialect)
+    assert tree.find(exp.Drop) is None
+    found = {node.name for node in tree.find_all(exp.Identifier)}
+    assert {evil, evil + "g", evil + "i", evil + "o"} <= found
+
+
+def test_hostile_names_run_on_duckdb(database):
+    evil = "x`\"]'; drop table y; -- \\"
+    data = {evil: [0.5, 0.5], f"{evil}g": ["a", "b"], f"{evil}i": [1, 2]}
+    database.register("evil", pd.DataFrame(data))
+    names = {"score": evil, "group": f"{evil}g", "id": f"{evil}i"}
+    found = database.execute(RULE.to_sql("duckdb", "evil", output=evil, **names)).df()
+    assert found[evil].tolist() == RULE.apply(data, output=evil, **names)[evil].tolist()
+    assert sorted(found.columns) == sorted(data)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ((1, None, "a"), "score outside [0, 1]: null"),
+        ((1, float("nan"), "a"), "score outside [0, 1]: nan"),
+        ((1, -0.5, "a"), "score outside [0, 1]: -0.5"),
+        ((None, 0.5, "b"), "null or float id, where the score is: 0.5"),
+        ((1, 0.5, None), "null group, where the score is: 0.5"),
+        ((1, 0.5, "c"), "group that the rule does not know: c"),
+    ],
+)
+@pytest.mark.parametrize("dialect", ["duckdb", *TRANSPILED])
+def test_bad_rows_end_the_query(database, dialect, row, message):
+    database.execute('CREATE OR REPLACE TABLE bad (id INT, score DOUBLE, "group" VARCHAR)')
+    database.execute("INSERT INTO bad VALUES (1, 0.5, 'a'), (2, 0.5, 'b')")
+    run = runner(database, dialect)
+    assert len(run(RULE.to_sql(dialect, "bad"))) == 2
+    database.execute("INSERT INTO bad VALUES (?, ?, ?)", row)
+    if "float" in message and DIALECTS[dialect].float_id is None:
+        message = message.replace("null or float", "null")
+    with pytest.raises(duckdb.Error) as error:
+        run(RULE.to_sql(dialect, "bad"))
+    assert f"isocost: {message}" in str(error.value)
+
+
+def test_float_ids_end_the_query(database):
+    source = "(SELECT 1e0 AS id, 0.5 AS score, 'a' AS \"group\")"
+    query = RULE.to_sql().replace('"scores"', source)
+    with pytest.raises(duckdb.Error, match="null or float id"):
+        database.execute(query).fetchall()
+
+
+def test_unknown_groups_may_keep_their_scores_and_nulls_may_have_a_name(database):
+    data = {"id": [1, 2, 3, 4], "score": [0.5] * 4, "group": ["a", "c", None, "b"]}
+    database.register("few", pd.DataFrame(data))
+    rule = ic.Rule(("a", "b", "?"), (Row("?", 0.0, 1.0, "set", 0.25, 1.0),), "by hand")
+    options = {"unknown": "keep", "missing_group": "?"}
+    query = rule.to_sql(table="few", columns=["id"], output="score", **options)
+    wanted = rule.apply(data, **options)["score"].tolist()
+    assert [row[1] for row in sorted(database.execute(query).fetchall())] == wanted
+    assert wanted == [0.5, 0.5, 0.25, 0.5]
+    numbers = ic.Rule((1, 2, "?"), (Row("?", 0.0, 1.0, "set", 0.25, 1.0),), "by hand")
+    source = '(SELECT 1 AS id, 0.5 AS score, NULL::INT AS "group")'
+    query = numbers.to_sql(columns=[], missing_group="?").replace('"scores"', source)
+    assert database.execute(query).fetchall() == [(0.25,)]
+
+
+def test_no_coin_no_id(database):
+    rule = ic.Rule(("a",), (Row("a", 0.0, 1.0, "mirror", None, 1.0),), "by hand")
+    query = rule.to_sql(id=None, columns=[])
+    assert "md5" not in query
+    source = "(SELECT 0.3e0 AS score, 'a' AS \"group\")"
+    assert database.execute(query.replace('"scores"', source)).fetchall() == [(0.7,)]
+    with pytest.raises(ic.UsageError, match=r"id: must be given, because this rule throws a coin"):
+        RULE.to_sql(id=None)
+
+
+def test_a_comment_stays_a_comment():
+    rule = ic.Rule(("a\n; drop table x", "b"), (), "by\nhand", notes=("x\u2028y ${z}",))
+    head = [line for line in rule.to_sql().splitlines() if line.startswith("--")]
+    assert head[0].startswith("-- Scores after a rule made by by\\nhand; isocost ")
+    assert "-- Note: x\\u2028y $ {z}" in head
+    assert "Unchanged: a\\n; drop table x, b." in " ".join(head)
+
+
+@pytest.mark.parametrize(
+    ("table", "wanted"),
+    [
+        ("scores", '"scores"'),
+        ("lake.daily.scores", '"lake"."daily"."scores"'),
+        ('"a.b".c', '"a.b"."c"'),
+        ('"say ""x""".c', '"say ""x"""."c"'),
+        (("a.b", 'c"'), '"a.b"."c"""'),
+    ],
+)
+def test_tables(table, wanted):
+    assert DIALECTS["postgres"].table_of(table) == wanted
+
+
+def test_plain_names_are_left_alone_in_snowflake():
+    names = [DIALECTS["snowflake"].name_of(n) for n in ("score", "Score", "group", "a b", "_x1")]
+    assert names == ["score", '"Score"', '"group"', '"a b"', "_x1"]
+
+
+def test_numbers_are_exact_doubles():
+    for dialect in DIALECTS.values():
+        for value in (0.1, 1 / 3, 1e-17, 5e-324, 1.0):
+            text = dialect.number(value)
+            assert float(text.split("'")[1] if "'" in text else text) == value
+            assert "e" in text or "::" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dialect": "oracle"}, "dialect: must be one of duckdb, postgres, bigquery, snowflake, "
+         "spark, trino, redshift, mysql, clickhouse\n  got:  'oracle'\n  next: use the one"),
+        ({"dialect": "sqlite"}, "dialect: must be able to do what the rule needs\n"
+         "  got:  sqlite, which has no MD5 and so cannot throw the coin\n  next: open the file"),
+        ({"table": "a..b"}, "table: must be a name, or names and dots\n  got:  'a..b'\n  next"),
+        ({"table": ()}, "table: must be named\n  got:  ()\n  next: use table="),
+        ({"score": ""}, "name: must be a text that is not empty\n  got:  ''\n  next: pass"),
+        ({"unknown": "skip"}, 'unknown: must be "error" or "keep"\n  got:  \'skip\'\n  next: use'),
+        ({"group": ["a", "b"]}, "group: must name as many columns as the groups of the rule have "
+         "parts: 1\n  got:  2: 'a', 'b'\n  next: name the columns"),
+        ({"output": "isocost_coin"}, "columns: must differ from each other and from the names the "
+         "query uses itself\n  got:  'isocost_coin'\n  next: choose"),
+        ({"changed": "x", "output": "x"}, "got:  'x'\n  next: choose another name"),
+        ({"dialect": "spark", "score": "${x}"}, "name: must not hold ${, which Spark replaces"),
+    ],
+)  # fmt: skip
+def test_errors_have_four_parts(options, message):
+    with pytest.raises(ic.UsageError) as error:
+        RULE.to_sql(**options)
+    assert message in str(error.value)
+
+
+def test_groups_of_two_types_and_null_characters_are_refused():
+    mixed = ic.Rule((1, "1"), (Row(1, 0.0, 1.0, "set", 0.5, 1.0),), "by hand")
+    with pytest.raises(ic.UsageError, match="must have values of one type") as error:
+        mixed.to_sql()
+    assert "got:  int, str\n  next: make the rule again" in str(error.value)
+    with pytest.raises(ic.UsageError, match="with a null character"):
+        ic.Rule(("a\0",), (), "by hand").to_sql()
+
+
+def test_replacing_a_column_in_a_star(database):
+    query = RULE.to_sql(
+        "duckdb", "people", score="score", output="score", unknown="keep", group="yes"
+    )
+    found = database.execute(query).df()
+    assert sorted(found.columns) == sorted(warehouse.people())
+    with pytest.raises(ic.UsageError, match="columns: must be listed to replace one of them"):
+        RULE.to_sql("postgres", output="score")
+
+
+def test_other_names_of_dialects():
+    assert dialect_named("PostgreSQL").name == "postgres"
+    assert dialect_named("databricks").name == "spark"

@@ -1,0 +1,301 @@
+import subprocess
+import sys
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import isocost as ic
+from isocost.experiments import compas
+from isocost.measure import rates
+from tests.conftest import DATA
+
+matplotlib = pytest.importorskip("matplotlib", reason='needs pip install "isocost[plot]"')
+from isocost.show import PlaneDisplay  # noqa: E402
+from isocost.show.geometry import crossing  # noqa: E402
+
+NAMES = [
+    "African-American", "Asian", "Caucasian", "Hispanic", "Other $x_1$ <script>",
+    "Native American or Alaska Native, alone or in any combination, of any ancestry",
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def no_global_state():
+    """Whatever is drawn, matplotlib is left as it was."""
+    import matplotlib.pyplot as plt
+
+    before = dict(matplotlib.rcParams)
+    yield
+    assert dict(matplotlib.rcParams) == before
+    assert plt.get_fignums() == []
+
+
+def income():
+    tally = ic.Tally.load(DATA / "income.json")
+    return tally.relabel({0.0: "men", 1.0: "women"})
+
+
+def six(seed=3):
+    random = np.random.default_rng(seed)
+    group = random.integers(0, 6, 3000)
+    mu = np.array([0.52, 0.42, 0.40, 0.38, 0.36, 0.46])[group]
+    score = random.beta(3 * mu, 3 * (1 - mu))
+    return (random.random(3000) < score).astype(int), score, np.array(NAMES)[group]
+
+
+def boxes(texts):
+    return [text.get_window_extent() for text in texts]
+
+
+def check_labels(display, but=0):
+    """No two labels overlap, none leaves the axes; ``but`` texts are written along a line."""
+    display.figure_.draw_without_rendering()
+    frame = display.ax_.get_window_extent()
+    found = boxes(display.texts_[but:])
+    for place, box in enumerate(found):
+        assert box.x0 >= frame.x0 - 1, display.texts_[but + place].get_text()
+        assert box.x1 <= frame.x1 + 1, display.texts_[but + place].get_text()
+        assert box.y0 >= frame.y0 - 1
+        assert box.y1 <= frame.y1 + 1
+        for other in found[:place]:
+            assert not box.overlaps(other)
+
+
+def test_numbers_are_there_before_anything_is_drawn():
+    tally = compas()
+    display = PlaneDisplay.from_tally(tally, cost="fpr")
+    found = ic.feasibility(tally, "fpr")
+    assert display.costs.tolist() == pytest.approx(list(found.costs.values()))
+    assert display.trivial_costs.tolist() == pytest.approx(list(found.trivial_costs.values()))
+    assert display.target_cost == found.target_cost
+    assert [g for g, far in zip(tally.groups, display.unreachable, strict=True) if far] == list(
+        found.unreachable
+    )
+    assert not hasattr(display, "ax_")
+
+
+def test_what_is_drawn_for_compas():
+    tally = compas()
+    display = PlaneDisplay.from_tally(tally, cost="fpr").plot()
+    sums = tally.totals
+    for place, mu in enumerate(rates.base_rate(sums)):
+        circle = np.asarray(display.circles_[place].get_offsets()[0])
+        assert circle == pytest.approx(
+            [rates.generalized_fpr(sums)[place], rates.generalized_fnr(sums)[place]]
+        )
+        assert display.lines_[place].get_xydata() == pytest.approx(np.array([[0, 0], [mu, 1 - mu]]))
+        assert display.trivials_[place].get_xydata()[0] == pytest.approx([mu, 1 - mu])
+    assert display.diagonal_.get_xydata().sum(axis=1) == pytest.approx(1.0)
+    (level,) = display.levels_
+    assert level.get_xdata() == pytest.approx(display.target_cost)
+    assert level.get_linestyle() == "--"
+    assert display.ax_.get_aspect() == 1.0
+    texts = " ".join(text.get_text() for text in display.texts_)
+    assert "African-American\ncosts 0.447" in texts
+    assert "Caucasian\ncosts 0.360" in texts
+    assert "Caucasian:\nat most 0.394" in texts
+    assert display.ax_.get_title(loc="left").startswith("Equal cost is out of reach")
+    check_labels(display, but=1)
+
+
+def test_what_is_out_of_reach_is_drawn_past_the_end_of_its_line():
+    display = PlaneDisplay.from_tally(compas(), cost="fpr").plot()
+    (beyond,) = display.beyond_
+    start, end = beyond.get_xydata()
+    assert start == pytest.approx(display.trivials_[1].get_xydata()[0])
+    assert end == pytest.approx(crossing(start[0], "fpr", display.target_cost).point)
+    assert end.sum() > 1
+    level = display.levels_[0].get_xydata()
+    assert level[:, 1].max() > end[1], "the level is drawn as far as the cross"
+
+
+def test_arrows_lead_from_before_to_after():
+    tally = income()
+    rules = {"one": ic.withhold(tally, "fpr"), "two": ic.equalize_odds(tally)}
+    display = PlaneDisplay.from_tally(tally, rules).plot(limits=(0.3, 0.6, 0.0, 0.3))
+    assert display.cost == ic.Cost.fpr()
+    for name, rule in rules.items():
+        sums = rule.expected(tally).totals
+        expected = np.column_stack([rates.generalized_fpr(sums), rates.generalized_fnr(sums)])
+        moved = np.abs(expected - display.points).max(axis=1) > 1e-9
+        drawn = np.vstack([np.asarray(m.get_offsets()) for m in display.diamonds_[name]])
+        assert drawn == pytest.approx(expected[moved])
+    assert len(display.diamonds_["one"]) == 1
+    assert len(display.diamonds_["two"]) == 2
+    (arrow,) = display.arrows_["one"]
+    assert arrow.xyann == pytest.approx(display.points[0])
+    assert arrow.xy == pytest.approx(np.asarray(display.diamonds_["one"][0].get_offsets()[0]))
+    check_labels(display)
+
+
+def test_rules_at_the_same_place_share_a_label():
+    tally = income()
+    rules = [ic.withhold(tally, "fpr"), ic.coarsen(tally, "fpr")]
+    display = PlaneDisplay.from_tally(tally, rules).plot()
+    assert "withhold, coarsen" in [text.get_text() for text in display.texts_]
+
+
+@pytest.mark.parametrize("limits", [None, "tight"])
+def test_six_groups_with_long_and_hostile_names(limits):
+    display = PlaneDisplay.from_predictions(*six()).plot(limits=limits)
+    texts = [text.get_text() for text in display.texts_]
+    assert sum("costs 0." in text for text in texts) == 6
+    assert any("Other $x_1$ <script>" in text for text in texts)
+    assert any("Native American or Alaska" in text and "..." in text for text in texts)
+    assert len({line.get_color() for line in display.lines_}) == 6
+    check_labels(display, but=0 if limits else 1)
+
+
+def test_points_that_nearly_coincide_have_labels_apart():
+    display = PlaneDisplay(
+        ["a", "b", "c", "d"], [0.3, 0.301, 0.3, 0.299], [0.3, 0.3, 0.301, 0.3], [0.5] * 4
+    ).plot()
+    check_labels(display, but=1)
+
+
+def test_from_points_alone_as_a_panel():
+    from matplotlib.figure import Figure
+
+    left, right = Figure(figsize=(8, 4)).subplots(1, 2)
+    display = PlaneDisplay(
+        ("men", "women"), [0.1, 0.05], [0.4, 0.45], [0.3, 0.1], "fnr",
+        after={"mixed": [[0.12, 0.45], [0.05, 0.45]]},
+    )  # fmt: skip
+    assert display.ellipse_axes is None
+    for ax in (left, right):
+        display.plot(ax, labels=False, title="calibrated", limits=(0, 0.5, 0.2, 0.7))
+        assert display.ax_ is ax
+        assert display.figure_ is ax.figure
+        assert ax.get_xlim() == (0, 0.5)
+        assert ax.get_ylim() == (0.2, 0.7)
+        assert ax.get_title(loc="left") == "calibrated"
+        assert display.texts_ == []
+    assert len(display.diamonds_["mixed"]) == 1
+
+
+def test_every_part_can_be_left_out():
+    display = PlaneDisplay.from_tally(income(), [ic.equalize_odds(income())]).plot(
+        level=False, ellipses=False, lines=False, arrows=False, circles=False, title="",
+        labels="groups",
+    )  # fmt: skip
+    assert display.levels_ == display.ellipses_ == display.lines_ == display.circles_ == []
+    assert display.arrows_ == {"odds": []}
+    assert display.ax_.get_title(loc="left") == ""
+    assert len(display.texts_) == 2
+
+
+def test_ellipses_are_as_wide_as_the_intervals():
+    display = PlaneDisplay.from_tally(compas()).plot()
+    for patch, centre, axes in zip(
+        display.ellipses_, display.points, display.ellipse_axes, strict=True
+    ):
+        xy = patch.get_xy()
+        assert xy.max(axis=0) == pytest.approx(centre + axes)
+        assert xy.min(axis=0) == pytest.approx(centre - axes)
+    for place, found in enumerate(ic.audit(compas(), replicates=0).groups.values()):
+        low, high = found.intervals["generalized_fnr"]
+        # One rate alone needs 1.96 standard errors, two together 2.45.
+        width = (high - low) / 2 * 2.4477 / 1.96
+        assert display.ellipse_axes[place, 1] == pytest.approx(width, rel=0.01)
+
+
+def test_levels_of_any_cost():
+    display = PlaneDisplay.from_tally(compas(), cost="fpr", levels=[0.2, ("weighted:1,1", 0.3)])
+    display.plot()
+    first, second = display.levels_
+    assert first.get_xdata() == pytest.approx(0.2)
+    x, y = second.get_xydata().T
+    assert 1 / x + 1 / y == pytest.approx(2 / 0.3)
+
+
+def test_a_cost_per_group_has_a_level_per_group():
+    cost = ic.Cost(fp={"African-American": 1.0, "Caucasian": 2.0}, fn=0.0)
+    display = PlaneDisplay.from_tally(compas(), cost=cost).plot()
+    ours = [line.get_xdata()[0] for line in display.levels_]
+    assert ours == pytest.approx([display.target_cost, display.target_cost / 2])
+    assert display.levels_[1].get_color() == display.lines_[1].get_color()
+
+
+def test_from_estimator_is_from_predictions():
+    from sklearn.linear_model import LogisticRegression
+
+    random = np.random.default_rng(0)
+    X = random.normal(size=(400, 2))
+    group = np.where(X[:, 1] > 0, "up", "down")
+    y = np.where(random.random(400) < 1 / (1 + np.exp(-X.sum(axis=1))), "yes", "no")
+    model = LogisticRegression().fit(X, y)
+    one = PlaneDisplay.from_estimator(model, X, y, sensitive_features=group, cost="fnr")
+    other = PlaneDisplay.from_predictions(y == "yes", model.predict_proba(X)[:, 1], group)
+    assert one.points == pytest.approx(other.points)
+    assert one.names == ["down", "up"]
+
+
+def test_verdicts():
+    same = PlaneDisplay(["a", "b"], [0.2, 0.3], [0.3, 0.3], [0.6, 0.5])
+    assert same.verdict == "Every group costs the same, 0.300."
+    possible = PlaneDisplay(["a", "b"], [0.2, 0.3], [0.2, 0.3], [0.5, 0.5])
+    assert possible.verdict == (
+        "Equal cost is possible: the scores of a can be made to cost as much as those of b, 0.300."
+    )
+    assert PlaneDisplay(["a"], [0.2], [0.2], [0.5]).verdict == ""
+
+
+def test_wrong_numbers_are_refused():
+    with pytest.raises(ic.UsageError) as error:
+        PlaneDisplay(["a", "b"], [0.2], [0.3, 0.3], [0.6, 0.5])
+    assert str(error.value) == (
+        "generalized_fpr: must be 2 numbers in [0, 1], a row per group\n"
+        "  got:  shape (1,)\n"
+        "  next: pass rates in the order of groups"
+    )
+    with pytest.raises(ic.UsageError, match="base_rates: must be 1 numbers"):
+        PlaneDisplay(["a"], [0.2], [0.3], [1.6])
+    with pytest.raises(ic.UsageError, match="limits: must be four numbers, or a word"):
+        PlaneDisplay(["a"], [0.2], [0.3], [0.6]).plot(limits="loose")
+
+
+def test_importing_the_displays_does_not_load_matplotlib():
+    script = (
+        "import sys, isocost.show as s\n"
+        "assert 'numpy' not in sys.modules\n"
+        "from isocost.experiments import compas\n"
+        "s.PlaneDisplay.from_tally(compas()); s.ReliabilityDisplay, s.FrontierDisplay\n"
+        "assert s.ChangeDisplay and 'ChangeDisplay' in dir(s)\n"
+        "assert 'matplotlib' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_unknown_names():
+    import isocost.show
+
+    with pytest.raises(AttributeError, match=r"'isocost.show' has no attribute 'Nothing'"):
+        _ = isocost.show.Nothing
+
+
+def test_without_matplotlib_the_command_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    display = PlaneDisplay.from_tally(compas())
+    with pytest.raises(ic.MissingDependencyError) as error:
+        display.plot()
+    assert str(error.value) == (
+        'plot: needs matplotlib\n  got:  no matplotlib\n  next: pip install "isocost[plot]"'
+    )
+
+
+def test_colours_differ_in_grey_or_by_dashes_and_inks_can_be_read():
+    from isocost.show.style import looks
+
+    def luminance(colour):
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
+
+    found = looks(35)
+    assert len({(look.colour, look.dashes) for look in found}) == 35
+    for look in found:
+        assert 1.05 / (luminance(look.ink) + 0.05) >= 4.5, "WCAG AA on white"
+    for one, other in pairwise(found):
+        assert one.dashes != other.dashes
+        assert one.marker != other.marker

@@ -1,0 +1,407 @@
+"""The report as a file: what it says, what it holds, and what it must not do."""
+
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import isocost as ic
+from isocost.experiments import compas, compas_rows
+from isocost.show.assets import embedded_json, inert, page_script, policy
+from isocost.show.charts import charts
+from isocost.show.facts import facts
+from isocost.show.hues import PALETTE
+from isocost.show.sentences import Name, fill, spoken_names
+from tests.conftest import DATA
+
+pytest.importorskip("vl_convert", reason='pip install "isocost[report]"')
+pytest.importorskip("jinja2", reason='pip install "isocost[report]"')
+
+
+class Texts(HTMLParser):
+    """The elements and the visible texts of a page."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.texts, self.scripts, self._open = [], [], [], []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self._open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag in self._open:
+            while self._open.pop() != tag:
+                pass
+
+    def handle_data(self, data):
+        if "script" in self._open:
+            self.scripts.append(data)
+        elif "style" not in self._open:
+            self.texts.append(data)
+
+    @property
+    def text(self):
+        return re.sub(r"\s+", " ", "".join(self.texts))
+
+
+@pytest.fixture(scope="module")
+def audit():
+    return ic.audit(compas(), "fpr", replicates=200)
+
+
+@pytest.fixture(scope="module")
+def html(audit):
+    return ic.report_html(audit)
+
+
+def plain(sentence):
+    return "".join(part if isinstance(part, str) else part.text for part in sentence)
+
+
+def test_says_everything_without_scripts(html, audit):
+    text = Texts(html).text
+    for words in (
+        "Errors cost African-American more than Caucasian, and no calibrated repair",
+        "better scores for African-American, down to a cost of 0.3936",
+        "accepting a difference of 0.0539",
+        "it would take a tolerance of 0.0539",
+        "it would take a tolerance of 0.0875",
+        "isocost 0.1.0",
+        "6,150",
+        "score: score; label: label; group: group",
+        "200 resamples, seed 0",
+    ):
+        assert words in text
+    for line in audit.advice.split("\n"):
+        assert line in text
+    low, high = audit.groups["Caucasian"].intervals["cost"]
+    assert f"{low:.3f} to {high:.3f}" in text
+
+
+def test_is_small_and_asks_for_nothing(html):
+    assert len(html.encode()) < 2e6
+    found = Texts(html)
+    links = {
+        name: value
+        for _, attrs in found.tags
+        for name, value in attrs.items()
+        if name in ("src", "href", "srcset", "action") and not (value or "").startswith("#")
+    }
+    assert links == {}
+    hosts = set(re.findall(r"https?://([^/\"'\s)]+)", html))
+    # Names of standards, and texts inside Vega that the page never follows.
+    assert hosts <= {"www.w3.org", "github.com", "vega.github.io"}
+    content = dict(found.tags)["meta"]
+    policies = [a["content"] for t, a in found.tags if t == "meta" and "http-equiv" in a]
+    assert content
+    assert policies[0].startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe-eval" not in policies[0]
+
+
+def test_scripts_are_those_the_policy_allows(html):
+    found = Texts(html)
+    kinds = [attrs.get("type") for tag, attrs in found.tags if tag == "script"]
+    assert kinds == ["application/json", "module", "module"]
+    bodies = re.findall(r'<script type="module">(.*?)</script>', html, re.DOTALL)
+    assert policy(bodies).replace("'", "&#39;") in html
+
+
+def test_holds_the_tally_and_no_rows(html):
+    data = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
+    cells = data["tally"]["cells"]
+    assert sum(cells["n"]) == 6150
+    assert len(cells["n"]) == len(compas().cells)
+    assert "id" not in data["tally"]["columns"]
+
+
+HOSTILE = ['<script>alert("1")</script>', "</script><!--", "a & b's", "\u2028line", "x" * 500]
+
+
+def test_hostile_names_stay_text():
+    rows = compas_rows()
+    names = np.array(HOSTILE)[np.arange(6150) % len(HOSTILE)]
+    audit = ic.audit(ic.tally({**rows, "group": names}), "fpr", confidence=None)
+    html = ic.report_html(audit, title="<b>bold</b>")
+    found = Texts(html)
+    assert [tag for tag, _ in found.tags].count("script") == 3
+    assert "b" not in {tag for tag, _ in found.tags}
+    assert '<script>alert("1")</script>' in found.text
+    assert "<b>bold</b>" in found.text
+    data = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
+    assert sorted(data["tally"]["groups"]) == sorted(HOSTILE)
+
+
+def test_embedded_json_comes_back():
+    content = {"a": "</script>&<!--\u2028\u2029", "b": [1.5, None]}
+    text = embedded_json(content)
+    assert not set("<>&\u2028\u2029") & set(text)
+    assert json.loads(text) == content
+    assert "</script" not in inert("x='</SCRIPT>'").lower()
+
+
+def test_written_whole_or_not_at_all(audit, tmp_path):
+    path = ic.report(audit, path=tmp_path / "report.html")
+    before = path.read_text()
+    with pytest.raises(ic.UsageError):
+        ic.report("nothing", path=path)
+    assert path.read_text() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+    with pytest.raises(ic.FileError, match="must be one that can be written"):
+        ic.report(audit, path=tmp_path / "nowhere" / "report.html")
+
+
+def test_errors_have_four_parts(audit):
+    with pytest.raises(ic.UsageError) as error:
+        ic.report_html(3)
+    assert str(error.value) == (
+        "audit: must be an Audit or a Tally\n  got:  a int\n"
+        "  next: pass what ic.audit or ic.tally returned"
+    )
+    with pytest.raises(ic.UsageError, match="settings: belong to the audit already\n  got:  cost"):
+        ic.report_html(audit, cost="fnr")
+    with pytest.raises(ic.UsageError, match="rules: must be rules"):
+        ic.report_html(audit, ["withhold"])
+    with pytest.raises(ic.DataError, match="min_count: must leave"):
+        ic.report_html(audit, min_count=1000)
+
+
+def test_a_tally_is_audited_first():
+    html = ic.report_html(compas(), cost="fpr", tolerance=0.06, threshold=0.4)
+    text = Texts(html).text
+    assert "brought down to 0.06, but only by making scores worse for Caucasian." in text
+    assert "fpr, 0.4, 0.06" in text
+
+
+def test_rules_that_are_given(audit):
+    given = {"mild": ic.withhold(compas(), "fpr", 0.07), "both": ic.equalize_odds(compas())}
+    html = ic.report_html(audit, given)
+    text = Texts(html).text
+    done = ic.compare(compas(), given, "fpr").rules["mild"]
+    assert f"mild {done.audit.disparity.difference:.3f}" in text.replace("mild", "mild ").replace(
+        "  ", " "
+    )
+    data = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
+    [[place, lo, hi, value, probability]] = data["rules"]["mild"]["rows"]
+    [row] = given["mild"].rows
+    assert (place, lo, hi, value, probability) == (1, 0.0, 1.0, row.value, row.probability)
+
+
+def test_small_cells_are_merged_and_small_groups_left_out():
+    few = {"score": [0.2, 0.8] * 3, "label": [0, 1] * 3, "group": ["few"] * 6}
+    rows = compas_rows()
+    both = {name: np.concatenate([rows[name], few[name]]) for name in few}
+    audit = ic.audit(ic.tally(both), "fpr", replicates=200)
+    html = ic.report_html(audit, min_count=40)
+    data = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
+    assert min(data["tally"]["cells"]["n"]) >= 40
+    assert data["tally"]["names"] == ["African-American", "Caucasian"]
+    text = Texts(html).text
+    assert "cells of fewer than 40 rows, merged with their neighbours" in text
+    assert "groups too small to show: few" in text
+    assert "Errors cost African-American more than Caucasian" in text
+
+
+@pytest.mark.parametrize(
+    ("cost", "tolerance", "words"),
+    [
+        ("fpr", 0.2, "Errors cost every group the same, give or take 0.2."),
+        ("fpr", 0.06, "brought down to 0.06, but only by making scores worse for Caucasian."),
+        ("fnr", 0.0, "Errors cost Caucasian more than African-American, and no calibrated"),
+    ],
+)
+def test_verdicts(cost, tolerance, words):
+    found = facts(ic.audit(compas(), cost, tolerance=tolerance, confidence=None), "t")
+    assert words in plain(found["verdict"])
+
+
+def test_verdict_when_nothing_is_established():
+    with pytest.warns(ic.UncertainWarning):
+        audit = ic.audit(ic.Tally.load(DATA / "health.json"), "weighted:1,3", replicates=200)
+    found = facts(audit, "t")
+    assert plain(found["verdict"]) == "It is not established whose errors cost more."
+    low, _ = audit.intervals.differences["cost"]
+    assert f"−{-low:.3f}" in " ".join(map(plain, found["ledes"]))
+
+
+def test_cost_per_group():
+    cost = ic.Cost(fp={"African-American": 1, "Caucasian": 2}, fn=0)
+    html = ic.report_html(ic.audit(compas(), cost, confidence=None))
+    data = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
+    assert data["own"]["cost"]["fp"] == [1.0, 2.0]
+
+
+def test_fill_and_names():
+    assert fill("{a} and {b}", a=["x", Name("n")], b="y") == ["x", Name("n"), " and y"]
+    assert [n.text for n in spoken_names([1, 1.5]).values()] == ["group 1", "group 1.5"]
+    assert [n.text for n in spoken_names(["group 1", 1]).values()] == ["group 1", "1"]
+
+
+def luminance(color):
+    parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return np.dot([0.2126, 0.7152, 0.0722], linear)
+
+
+@pytest.mark.parametrize(
+    ("theme", "papers"),
+    [("light", ("#fbfaf7", "#f2f0e9")), ("dark", ("#14161a", "#1e2127"))],
+)
+def test_marks_stand_out_from_the_page(theme, papers):
+    for color in PALETTE[theme]:
+        for paper in papers:
+            light, dark = sorted([luminance(color), luminance(paper)], reverse=True)
+            assert (light + 0.05) / (dark + 0.05) >= 3, (color, paper)
+
+
+def test_charts_have_no_data_of_their_own():
+    for spec in charts().values():
+        names = {layer["data"]["name"] for layer in spec["layer"] if "data" in layer}
+        assert names
+        assert not spec.get("datasets")
+
+
+def test_no_name_is_used_twice_in_the_script():
+    declared = re.findall(r"^(?:async )?(?:function|const|let) (\w+)", page_script(), re.MULTILINE)
+    assert len(declared) == len(set(declared))
+    assert not re.search(r"^(import|export)\b", page_script(), re.MULTILINE)
+
+
+def test_in_a_notebook(audit):
+    shown = ic.show_report(audit, height=500)
+    html = shown._repr_html_()
+    assert html.startswith('<iframe title="isocost report" sandbox="allow-scripts"')
+    assert html.count("<") == 2
+    assert 'height="500"' in html
+    assert repr(shown).startswith("Report of ")
+
+
+def test_without_the_packages(tmp_path):
+    code = (
+        "import sys; sys.modules['vl_convert'] = None\n"
+        "import isocost as ic\nfrom isocost.experiments import compas\n"
+        "try:\n    ic.report_html(ic.audit(compas(), confidence=None))\n"
+        "except ic.MissingDependencyError as error:\n    print(error)\n"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 'pip install "isocost[report]"' in out.stdout
+
+
+def test_command_line(tmp_path, monkeypatch, capsys):
+    from isocost.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    rows = compas_rows()
+    lines = ["score,label,group"] + [
+        f"{s},{y},{g}" for s, y, g in zip(rows["score"], rows["label"], rows["group"], strict=True)
+    ]
+    (tmp_path / "data.csv").write_text("\n".join(lines))
+    ic.withhold(compas(), "fpr", 0.07).save(tmp_path / "mild.json")
+    options = ["--cost", "fpr", "--title", "T & T", "--replicates", "200", "--rule", "mild.json"]
+    with pytest.raises(SystemExit) as left:
+        main(["report", "data.csv", *options, "--min-count", "5", "-o", "r.html"])
+    assert left.value.code == 0
+    assert capsys.readouterr().out == "The report is in r.html: open it in a browser.\n"
+    text = Texts((tmp_path / "r.html").read_text()).text
+    assert "T & T" in text
+    assert "mild" in text
+    with pytest.raises(SystemExit) as left:
+        main(["report", "data.csv", "-o", "r.html"])
+    assert left.value.code == 2
+    assert "pass --force" in capsys.readouterr().err
+
+
+def test_demo_writes_a_report_over_its_own_only(tmp_path, monkeypatch, capsys):
+    from isocost.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    for _ in "12":
+        with pytest.raises(SystemExit) as left:
+            main(["demo"])
+        assert left.value.code == 0
+        assert f"The report is in {tmp_path / 'report.html'}" in capsys.readouterr().out
+    (tmp_path / "report.html").write_text("my own work")
+    with pytest.raises(SystemExit) as left:
+        main(["demo"])
+    assert left.value.code == 2
+    assert "must be free, or a report of the demo" in capsys.readouterr().err
+    assert (tmp_path / "report.html").read_text() == "my own work"
+    with pytest.raises(SystemExit) as left:
+        main(["demo", "--no-report"])
+    assert left.value.code == 0
+
+
+def many_groups():
+    rng = np.random.default_rng(7)
+    score, group = rng.beta(2, 3, 80_000), np.repeat(np.arange(16), 5000)
+    label = (rng.random(80_000) < score).astype(int)
+    return ic.tally({"score": score, "label": label, "group": group})
+
+
+def test_many_groups_fit_into_two_megabytes():
+    tally = many_groups()
+    assert len(json.dumps(tally.to_dict()["cells"])) > 1_200_000
+    html = ic.report_html(ic.audit(tally, confidence=None))
+    assert len(html.encode()) < 2_000_000
+    text = Texts(html).text
+    assert "bins of scores merged, because so many would make the page too large" in text
+
+
+def test_of_many_groups_it_may_not_be_known_which_costs_most():
+    # Two that cost the same, and one that surely costs less.
+    a = {"score": [0.3, 0.7] * 200, "label": [0, 1] * 200}
+    b = {"score": [0.1, 0.9] * 200, "label": [0, 1] * 200}
+    data = {name: a[name] + a[name] + b[name] for name in a}
+    with pytest.warns(ic.UncertainWarning):
+        audit = ic.audit(ic.tally({**data, "group": ["x"] * 400 + ["y"] * 400 + ["z"] * 400}))
+    found = facts(audit, "t")
+    assert plain(found["verdict"]) == "It is not established which group’s errors cost most."
+    assert "could be anything from" not in plain(found["ledes"][1])
+
+
+def test_a_sentence_names_only_the_groups_that_lose_most():
+    rows = {"label": [0, 1] * 9}
+    parts = [
+        ic.tally({**rows, "score": [0.5 - s, 0.5 + s] * 9, "group": [f"g{i}"] * 18})
+        for i, s in enumerate((0.1, 0.2, 0.25, 0.3, 0.35, 0.4))
+    ]
+    audit = ic.audit(sum(parts[1:], parts[0]), "fnr", confidence=None)
+    assert len(audit.feasibility.changed) == 5
+    lede = plain(facts(audit, "t")["ledes"][1])
+    assert "75.0\u00a0% of g5" in lede
+    assert "and smaller shares of 2 more groups by" in lede
+    assert lede.count("%") == 3
+
+
+def test_a_group_has_one_name_on_the_page():
+    rows = compas_rows()
+    codes = (np.asarray(rows["group"]) == "Caucasian").astype(float)
+    html = ic.report_html(ic.audit(ic.tally({**rows, "group": codes}), "fpr", replicates=200))
+    text = Texts(html).text
+    assert "Errors cost group 0 more than group 1" in text
+    assert "better scores for group 0: a cost of" in text
+    assert not re.search(r"(?<![\d.])[01]\.0(?![\d\s])", text)
+    data = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
+    assert (data["called"], data["tally"]["names"]) == (["group 0", "group 1"], ["0.0", "1.0"])
+
+
+def test_few_people_are_told_of_nowhere():
+    # Only three people of "a" are above 1/2: neither rates nor intervals may say so.
+    scores = [0.1] * 20 + [0.2] * 20 + [0.9] * 3
+    labels = [0] * 18 + [1, 1] + [0, 1] * 10 + [1] * 3
+    data = {"score": scores + [0.2, 0.8] * 60, "label": labels + [0, 1, 0, 1, 1, 0] * 20,
+            "group": ["a"] * 43 + ["b"] * 120}  # fmt: skip
+    audit = ic.audit(ic.tally(data), replicates=200)
+    html = ic.report_html(audit, min_count=10)
+    found = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
+    kept = [set(spans) & {"fpr", "fnr", "selection_rate", "accuracy"}
+            for spans in found["own"]["intervals"]]  # fmt: skip
+    assert [bool(names) for names in kept] == [False, True, False]
+    row = re.search(r'<tr data-row="selection_rate">.*?</tr>', html, re.DOTALL).group()
+    assert re.findall(r"<td>([^< ]+)", row) == ["–", f"{audit.groups['b'].selection_rate:.3f}", "–"]
+    assert 0.5 not in [one["threshold"] for one in found["reconcile"]]

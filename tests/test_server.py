@@ -1,0 +1,367 @@
+"""isocost serve as a browser, and as a hostile page, would speak to it: a real server each time."""
+
+import http.client
+import io
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import duckdb
+import pandas as pd
+import pytest
+
+from isocost.cli.serve import bytes_of
+from isocost.errors import FileError, MissingDependencyError, UsageError
+from isocost.experiments import compas_rows
+from isocost.show import server
+from isocost.show.desk import Desk, Wish
+from tests.serving import ISOCOST, compas_csv, served
+
+pytest.importorskip("uvicorn", reason="isocost serve needs the extra serve")
+pytest.importorskip("starlette", reason="isocost serve needs the extra serve")
+
+LIMIT = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    with served(tmp_path_factory.mktemp("temporary"), "--max-size", LIMIT) as one:
+        yield one
+
+
+def test_the_page_and_its_headers(running):
+    status, headers, body = running.at("GET", "")
+    assert status == 200
+    assert b"<title>isocost" in body
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert headers["Cache-Control"] == "no-store"
+    assert headers["Referrer-Policy"] == "no-referrer"
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    for name, kind in (("serve.css", "text/css"), ("serve.js", "text/javascript")):
+        status, headers, _ = running.at("GET", name)
+        assert status == 200
+        assert headers["Content-Type"].startswith(kind)
+
+
+def test_it_listens_on_loopback_only(running):
+    with socket.socket() as other:
+        other.settimeout(2)
+        # Any other address of 127/8 is this machine as well, but not where it listens.
+        assert other.connect_ex(("127.0.0.2", running.port)) != 0
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "127.0.0.1", "[::1]:80"])
+def test_other_hosts_are_refused(running, host):
+    status, _, body = running.at("GET", "", host=host.format(port=running.port))
+    assert status == 421
+    assert b"<title>" not in body
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1", ""])
+def test_other_origins_are_refused(running, origin):
+    before = running.left()
+    for path in ("data?name=a.csv", "report"):
+        status, headers, _ = running.at("POST", path, b"x", headers={"Origin": origin})
+        assert status == 403
+        assert "Access-Control-Allow-Origin" not in headers
+    assert running.left() == before
+    mine = {"Origin": running.url[: running.url.index("/", 8)]}
+    assert running.at("GET", "data", headers=mine)[0] == 200
+
+
+def test_nothing_without_the_secret(running):
+    near = (f"/{running.token[:-1]}/", f"/{running.token}x/", "/%C3%A9/")
+    for path in ("/", "/data", "/serve.js", *near):
+        status, _, body = running.ask("GET", path)
+        assert status == 404
+        assert running.token.encode() not in body
+    assert running.ask("POST", "/data?name=a.csv", b"a")[0] == 404
+
+
+def test_a_path_that_is_none(running):
+    assert running.ask("OPTIONS", "*")[0] == 404
+
+
+def test_a_report_from_an_uploaded_file(running):
+    status, answer = running.upload("compas.csv", compas_csv().encode())
+    assert status == 200
+    file = answer["file"]
+    assert file["name"] == "compas.csv"
+    assert file["guess"] == {"score": "score", "label": "label", "group": "group", "weight": None}
+    assert len(running.left()) == 1
+    status, answer = running.report(file["id"], cost="fpr", threshold=0.45)
+    assert status == 200, answer
+    status, headers, page = running.at("GET", answer["report"])
+    assert status == 200
+    assert "sandbox" in headers["Content-Security-Policy"]
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    text = page.decode()
+    assert "compas.csv" in text
+    assert "African-American" in text
+    assert "0.45" in text
+    assert running.left() == []
+    status, headers, same = running.at("GET", f"{answer['report']}?download")
+    assert headers["Content-Disposition"] == 'attachment; filename="report.html"'
+    assert same == page
+
+
+def test_a_file_is_gone_after_its_report(running):
+    _, answer = running.upload("a.csv", compas_csv().encode())
+    assert running.report(answer["file"]["id"])[0] == 200
+    status, told = running.report(answer["file"]["id"])
+    assert status == 422
+    assert told["problems"][0]["next_step"] == "choose the file again"
+    assert running.at("GET", "report/0123456789abcdef.html")[0] == 422
+
+
+def test_a_wrong_choice_keeps_the_file_for_another(running):
+    _, answer = running.upload("a.csv", compas_csv().encode())
+    file = answer["file"]["id"]
+    status, told = running.report(file, score="scor")
+    assert status == 422
+    assert told["problems"] == [
+        {
+            "name": "score",
+            "rule": "must name a column of the data",
+            "got": "'scor', and the columns are 'id', 'group', 'decile', 'label', 'score'",
+            "next_step": "did you mean score='score'?",
+        }
+    ]
+    assert running.report(file, score="decile")[1]["problems"][0]["name"].startswith("score")
+    assert running.report(file, cost="tpr")[1]["problems"][0]["name"] == "cost"
+    assert running.report(file, threshold=1.5)[1]["problems"][0]["name"] == "threshold"
+    assert running.report(file)[0] == 200
+
+
+def test_a_new_file_replaces_the_old(running):
+    _, first = running.upload("a.csv", compas_csv().encode())
+    _, second = running.upload("b.csv", compas_csv().encode())
+    assert len(running.left()) == 1
+    assert running.report(first["file"]["id"])[0] == 422
+    assert running.report(second["file"]["id"])[0] == 200
+    assert running.left() == []
+
+
+def parquet():
+    file = io.BytesIO()
+    pd.DataFrame(compas_rows()).to_parquet(file)
+    return file.getvalue()
+
+
+def test_other_kinds_of_files(running):
+    for name, body in (
+        ("a.parquet", parquet()),
+        ("b.tsv", compas_csv().replace(",", "\t").encode()),
+    ):
+        status, answer = running.upload(name, body)
+        assert status == 200, answer
+        assert answer["file"]["guess"]["group"] == "group"
+        assert running.report(answer["file"]["id"])[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "rule"),
+    [
+        ("a.parquet", b"PAR1 this is no Parquet PAR1", "must be readable as Parquet"),
+        ("a.parquet", parquet()[:-40], "must be readable as Parquet"),
+        ("a.csv", b"", "must hold data"),
+        ("a.csv.gz", b"not gzip at all", "must be readable as CSV"),
+        ("a.exe", b"MZ", "must end in .csv"),
+        ("", b"a,b\n1,2\n", "must end in .csv"),
+        ("a.csv", b"\xff\xfe\x00\x01" * 50, "must"),
+    ],
+)
+def test_bad_files_are_told_in_four_parts_and_not_kept(running, name, body, rule):
+    before = running.left()
+    status, answer = running.upload(name, body)
+    assert status == 422, answer
+    told = answer["problems"][0]
+    assert rule in told["rule"]
+    assert set(told) == {"name", "rule", "got", "next_step"}
+    assert all(told.values())
+    assert str(running.temporary) not in json.dumps(answer)
+    assert running.left() == before
+
+
+@pytest.mark.parametrize(
+    "name", ["../../../evil.csv", "..\\evil.csv", "/etc/passwd.csv", "a\x00b.csv"]
+)
+def test_names_lead_nowhere(running, name):
+    status, answer = running.upload(name, compas_csv().encode())
+    assert status == 200
+    [kept] = running.left()
+    assert kept.parent.parent == running.temporary
+    assert kept.stem.isalnum()
+    assert "/" not in answer["file"]["name"]
+    assert not (running.temporary / "evil.csv").exists()
+
+
+def test_large_files_are_refused(running):
+    before = running.left()
+    status, answer = running.upload("a.csv", b"a" * (LIMIT + 1))
+    assert status == 413
+    told = answer["problems"][0]
+    assert told["rule"] == "must be at most 1 MB here"
+    assert "--max-size" in told["next_step"]
+    assert running.left() == before
+
+
+def test_large_files_are_refused_though_they_do_not_say_so(running):
+    def chunks():
+        for _ in range(30):
+            yield b"a" * 100_000
+
+    connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
+    path = f"/{running.token}/data?name=a.csv"
+    before = running.left()
+    try:
+        connection.request("POST", path, chunks(), encode_chunked=True,
+                           headers={"Transfer-Encoding": "chunked"})  # fmt: skip
+        assert connection.getresponse().status == 413
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # it hung up on us before we were through
+    finally:
+        connection.close()
+    assert running.left() == before
+
+
+def test_a_sender_who_hangs_up_leaves_nothing(running):
+    before = running.left()
+    with socket.create_connection(("127.0.0.1", running.port)) as rude:
+        head = (
+            f"POST /{running.token}/data?name=a.csv HTTP/1.1\r\nHost: 127.0.0.1:{running.port}\r\n"
+        )
+        rude.sendall(f"{head}Content-Length: 5000\r\n\r\nscore,label".encode())
+        wait_until(lambda: len(running.left()) == len(before) + 1)
+    wait_until(lambda: running.left() == before)
+    assert running.at("GET", "")[0] == 200
+
+
+def wait_until(holds, seconds=10):
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it did not come true in time"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"file": 1}', b"[" * 50_000, b"\xff"])
+def test_requests_that_are_no_wish(running, body):
+    status, _, answer = running.at("POST", "report", body)
+    assert status == 422
+    assert json.loads(answer)["problems"]
+
+
+def test_a_request_that_is_too_long(running):
+    assert running.at("POST", "report", b" " * 200_000)[0] == 413
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("group", []), ("group", [1]), ("threshold", "0.5"), ("threshold", True), ("weight", 3),
+     ("tolerance", float("nan")), ("min_count", None), ("cost", ["fpr"])],
+)  # fmt: skip
+def test_wishes_are_checked(field, value):
+    whole = {"file": "1", "score": "s", "label": "y", "group": ["g"], field: value}
+    with pytest.raises(UsageError) as error:
+        Wish.read(json.dumps(whole).encode())
+    assert error.value.problems[0].name == field
+
+
+def test_few_reports_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr("isocost.show.desk.MAX_REPORTS", 2)
+    path = tmp_path / "data.csv"
+    path.write_text(compas_csv())
+    desk = Desk(tmp_path)
+    desk.take(path, path.name, ours=False)
+    wish = Wish(desk.held.id, "score", "label", ("group",))
+    keys = [desk.report(wish) for _ in range(3)]
+    assert list(desk.reports) == keys[1:]
+    assert path.exists()
+
+
+def test_data_from_the_command_line_are_at_hand_and_stay(tmp_path):
+    (tmp_path / "mine.csv").write_text(compas_csv())
+    (tmp_path / "temporary").mkdir()
+    with served(tmp_path / "temporary", "mine.csv", cwd=tmp_path) as one:
+        state = json.loads(one.at("GET", "data")[2])
+        assert state["max_size"] == 200_000_000
+        assert state["file"]["name"] == "mine.csv"
+        for _ in range(2):
+            assert one.report(state["file"]["id"])[0] == 200
+    assert (tmp_path / "mine.csv").exists()
+
+
+def test_the_browser_is_opened_at_the_page(tmp_path):
+    script, seen = tmp_path / "browser", tmp_path / "seen"
+    script.write_text(f'#!/bin/sh\nprintf %s "$1" > {seen}.part && mv {seen}.part {seen}\n')
+    script.chmod(0o755)
+    with served(tmp_path, browser=f"{script} %s") as one:
+        wait_until(seen.exists)
+        assert seen.read_text() == one.url
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_closing_leaves_nothing(tmp_path, sign):
+    with served(tmp_path) as one:
+        one.upload("a.csv", compas_csv().encode())
+        assert len(one.left()) == 1
+        # A browser keeps its connection open; that must not hold the server.
+        with socket.create_connection(("127.0.0.1", one.port)):
+            said, errors = one.stop(sign)
+    assert list(tmp_path.iterdir()) == []
+    assert errors == ""
+    if sign == signal.SIGINT:
+        assert one.job.returncode == 0
+        assert said.endswith("Closed; nothing was kept.\n")
+
+
+def test_closing_does_not_wait_for_a_long_report(tmp_path):
+    duckdb.sql(
+        "COPY (SELECT random() AS score, (random() < 0.5)::INT AS label, 'g' || (range % 2) AS "
+        f"\"group\" FROM range(8000000)) TO '{tmp_path}/big.parquet'"
+    )
+    desk = Desk(tmp_path)
+    desk.take(tmp_path / "big.parquet", "big.parquet", ours=False)
+    desk.closing = lambda: True
+    with pytest.raises(FileError, match="one that is closing"):
+        desk.report(Wish(desk.held.id, "score", "label", ("group",)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["no.csv"], "file: must exist"),
+        (["--max-size", "huge"], "--max-size: must be a size such as 200MB"),
+        (["--port", "70000"], "Invalid value for '--port'"),
+    ],
+)
+def test_bad_usage_is_exit_code_2(tmp_path, arguments, message):
+    done = subprocess.run(
+        [ISOCOST, "serve", "--no-browser", *arguments],
+        capture_output=True, text=True, check=False, cwd=tmp_path, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_a_port_that_is_taken(running):
+    with pytest.raises(UsageError, match="must be free to listen on"):
+        server._listening(running.port)
+
+
+def test_sizes():
+    assert bytes_of("1kB") == 1000
+    for wrong in ("", "-1MB", "0", "1TB", "1e9"):
+        with pytest.raises(UsageError):
+            bytes_of(wrong)
+
+
+def test_without_the_packages_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(MissingDependencyError, match=r'pip install "isocost\[serve\]"'):
+        server.serve()

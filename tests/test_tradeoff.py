@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+
+import isocost as ic
+from isocost.experiments import compas, compas_rows
+from tests.conftest import DATA
+
+pytest.importorskip("matplotlib", reason='needs pip install "isocost[plot]"')
+from isocost.show import FrontierDisplay
+from tests.test_plane import no_global_state  # noqa: F401
+
+
+def test_lines_are_the_frontier():
+    found = ic.frontier(compas(), "fpr", points=6)
+    display = FrontierDisplay.from_frontier(found).plot()
+    rows = found.rows()
+    for measure in ("changed", "mean_change", "decisions", "accuracy"):
+        line = display.lines_[measure]["withhold"]
+        assert line.get_xdata() == pytest.approx([row["tolerance"] for row in rows])
+        assert line.get_ydata() == pytest.approx([row[measure] for row in rows], nan_ok=True)
+
+
+def test_what_cannot_be_had_is_hatched():
+    display = FrontierDisplay.from_tally(compas(), "fpr", points=6).plot()
+    smallest = ic.feasibility(compas(), "fpr").smallest_tolerance
+    step = display.tolerance["withhold"][1]
+    assert smallest - step < display.infeasible_to < smallest
+    for span in display.hatched_.values():
+        assert span.get_x() == 0
+        assert span.get_width() == pytest.approx(display.infeasible_to)
+        assert span.get_hatch()
+    assert any("cannot" in text.get_text() for text in display.texts_)
+
+
+def test_a_feasible_one_has_no_hatching():
+    tally = ic.Tally.load(DATA / "income.json")
+    display = FrontierDisplay.from_tally(tally, "fpr", points=3).plot()
+    assert np.isnan(display.infeasible_to)
+    assert display.hatched_ == {}
+    assert display.values["withhold"]["changed"][0] > 0
+
+
+def test_methods_side_by_side_are_named():
+    tally = ic.Tally.load(DATA / "income.json")
+    display = FrontierDisplay.from_tally(
+        tally, "fpr", methods=("withhold", "coarsen"), points=4, measures=("decisions",)
+    ).plot()
+    lines = display.lines_["decisions"]
+    assert set(lines) == {"withhold", "coarsen"}
+    assert lines["withhold"].get_color() != lines["coarsen"].get_color()
+    assert [text.get_text() for text in display.texts_] == ["withhold", "coarsen"]
+    # Coarsening leaves decisions alone, withholding does not.
+    assert display.values["coarsen"]["decisions"] == pytest.approx([0.0] * 4)
+    assert display.values["withhold"]["decisions"][0] > 0.01
+    ticks = [tick.get_text() for tick in display.axes_["decisions"].get_yticklabels()]
+    values = display.axes_["decisions"].get_yticks()
+    assert [float(tick[:-1]) for tick in ticks] == pytest.approx(100 * values), "nothing rounded"
+    assert display.axes_["decisions"].get_xlabel() == "tolerance: how far costs may differ"
+
+
+def test_hatching_only_where_no_method_does_it():
+    both = {
+        "withhold": ic.frontier(compas(), "fpr", points=3),
+        "reconcile": ic.frontier(compas(), "fpr", "reconcile", points=3),
+    }
+    display = FrontierDisplay(both).plot()
+    assert np.isnan(display.infeasible_to)
+    assert display.axes_["accuracy"].get_xlabel() == "tolerance"
+
+
+def test_from_predictions_on_axes_of_a_user():
+    from matplotlib.figure import Figure
+
+    rows = compas_rows()
+    ax = Figure().subplots()
+    display = FrontierDisplay.from_predictions(
+        rows["label"], rows["score"], rows["group"], "fpr", points=2, threshold=0.45, ax=ax
+    )
+    assert display.ax_ is ax
+    assert display.frontiers["withhold"].threshold == 0.45
+
+
+def test_from_estimator():
+    from sklearn.linear_model import LogisticRegression
+
+    random = np.random.default_rng(0)
+    X = random.normal(size=(500, 2))
+    y = (random.random(500) < 1 / (1 + np.exp(-X[:, 0] - X[:, 1]))).astype(int)
+    display = FrontierDisplay.from_estimator(
+        LogisticRegression().fit(X, y), X, y, "weighted:1,1", sensitive_features=X[:, 1] > 0,
+        points=2,
+    )  # fmt: skip
+    assert display.tolerance["withhold"].shape == (2,)
+
+
+def test_wrong_arguments():
+    found = ic.frontier(compas(), "fpr", points=2)
+    with pytest.raises(ic.UsageError, match="measures: must be some of disparity") as error:
+        FrontierDisplay.from_frontier(found, measures=("joy",))
+    assert "got:  'joy'" in str(error.value)
+    with pytest.raises(ic.UsageError, match="frontiers: must hold at least one"):
+        FrontierDisplay({})
+    with pytest.raises(ic.UsageError, match="method: must be one of"):
+        FrontierDisplay.from_tally(compas(), methods="mix")

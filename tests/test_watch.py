@@ -1,0 +1,382 @@
+"""Monitoring: the evidence against brute force, false alarms and detection by simulation."""
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import isocost as ic
+from isocost.experiments import compas
+from isocost.measure import rates
+from isocost.measure.claims import BANDS, RATES, Claim, History, claims_of
+from isocost.measure.evidence import EFFECTS, Stream, evidence
+
+ISOCOST = str(Path(sys.executable).with_name("isocost"))
+SHAPES = {"a": (1.2, 1.8), "b": (1.0, 2.2)}
+
+
+def fpr_of(shape):
+    """The generalized FPR of calibrated Beta scores: E[h (1 - h)] / E[1 - h]."""
+    a, b = shape
+    return (a * b / ((a + b) * (a + b + 1))) / (b / (a + b))
+
+
+TRUE = fpr_of(SHAPES["a"]) - fpr_of(SHAPES["b"])
+RULE = ic.Rule(
+    groups=("a", "b"),
+    rows=(),
+    method="withhold",
+    cost=ic.Cost.fpr(),
+    settings={"tolerance": TRUE},
+    made_from={"groups": [{"group": g, "n": 500, "base_rate": 0.4} for g in "ab"]},
+)
+
+
+def period(random, rows, harm=0.0, pull=0.0, weighted=False):
+    """Calibrated scores; ``harm`` raises those of negatives in a, ``pull`` bends labels."""
+    score = np.concatenate([random.beta(*shape, rows) for shape in SHAPES.values()])
+    group = np.repeat(list(SHAPES), rows)
+    label = (random.random(2 * rows) < score + pull * (0.5 - score)).astype(int)
+    score = np.where((group == "a") & (label == 0), np.minimum(score + harm, 1.0), score)
+    data = {"score": score, "label": label, "group": group}
+    if weighted:
+        data["weight"] = random.gamma(4.0, 0.25, 2 * rows)
+    return ic.tally(data, weight="weight" if weighted else None)
+
+
+def brute_force(rows, k, constant, limit, sign):
+    """The evidence as the docstring writes it, row by row, period by period, start by start."""
+    periods = len(rows[0])
+    total = []
+    for last in range(periods):
+        value = 1.0 / (last + 2.0)
+        for start in range(last + 1):
+            for effect in EFFECTS:
+                log_e = 0.0
+                for t in range(start, last + 1):
+                    before = [np.concatenate([[], *stream[:t]]) for stream in rows]
+                    means = [(0.5 + past.sum()) / (1 + len(past)) for past in before]
+                    spreads = [
+                        (0.25 + ((past - mean) ** 2).sum()) / (1 + len(past))
+                        for past, mean in zip(before, means, strict=True)
+                    ]
+                    n = [len(stream[t]) for stream in rows]
+                    variance = sum(
+                        f**2 * s / size for f, s, size in zip(k, spreads, n, strict=True)
+                    )
+                    bold = min(0.5 * size / abs(f) for f, size in zip(k, n, strict=True))
+                    weight = min(effect / variance, bold)
+                    found = constant + sum(f * s[t].mean() for f, s in zip(k, rows, strict=True))
+                    log_e += weight * (sign * found - limit)
+                    for f, stream, mean, size in zip(k, rows, means, n, strict=True):
+                        step = weight * abs(f) / size
+                        psi = -math.log(1 - step) - step
+                        log_e -= psi * ((stream[t] - mean) ** 2).sum()
+                value += math.exp(log_e) / len(EFFECTS) / ((start + 1) * (start + 2))
+        total.append(math.log(value))
+    return total
+
+
+def test_evidence_is_its_formula():
+    random = np.random.default_rng(1)
+    sizes = ((40, 3, 25), (10, 60, 7))
+    rows = [[random.random(n) for n in stream] for stream in sizes]
+    k, constant = (1.0, -0.7), 0.1
+    streams = [
+        Stream(
+            factor,
+            np.array([float(len(part)) for part in stream]),
+            np.array([part.sum() for part in stream]),
+            np.array([(part**2).sum() for part in stream]),
+        )
+        for factor, stream in zip(k, rows, strict=True)
+    ]
+    found = evidence(streams, constant)
+    for limit, sign in ((0.0, 1.0), (0.2, -1.0), (0.05, 1.0)):
+        wanted = brute_force(rows, k, constant, limit, sign)
+        np.testing.assert_allclose(found.against(limit, sign), wanted, rtol=1e-9)
+    everything = [np.concatenate(stream).mean() for stream in rows]
+    assert found.running[-1] == pytest.approx(constant + everything[0] - 0.7 * everything[1])
+    assert found.limits == pytest.approx((-0.6, 1.1))
+    low = found.at_least(0.3, 1.0, 2)
+    assert found.against(low, 1.0)[2] == pytest.approx(-math.log(0.3), abs=1e-6)
+
+
+def test_one_step_never_gains_on_average():
+    """E[exp(l (x - mu) - psi(l) (x - m)^2)] <= 1, the inequality that everything rests on."""
+    for mu in np.linspace(0.01, 0.99, 15):
+        for m in np.linspace(0, 1, 11):
+            for step in (0.01, 0.1, 0.3, 0.5):
+                psi = -math.log(1 - step) - step
+                for low, high in ((0.0, 1.0), (mu / 2, (1 + mu) / 2), (0.0, (1 + mu) / 2)):
+                    p = (mu - low) / (high - low)
+                    for sign in (1, -1):
+                        mean = sum(
+                            chance * math.exp(sign * step * (x - mu) - psi * (x - m) ** 2)
+                            for x, chance in ((low, 1 - p), (high, p))
+                        )
+                        assert mean <= 1 + 1e-12
+
+
+def test_estimates_are_those_of_the_audit():
+    random = np.random.default_rng(2)
+    tallies = [period(random, 400, weighted=weighted) for weighted in (False, True)]
+    for tally in tallies:
+        for cost in ("fpr", "fnr", "weighted:1,3", "plain:2,1"):
+            history = History([tally], ["a", "b"], 0.5, ic.Cost.parse(cost))
+            audit = ic.audit(tally, cost, confidence=None)
+            for name in ("cost", *RATES):
+                found = evidence(*history.streams(Claim(name, ("a", "b"), None, 0.0, 0.1)))
+                a, b = (getattr(audit.groups[g], name) for g in "ab")
+                assert found.estimate[0] == pytest.approx(a - b, abs=1e-12), (cost, name)
+            claim = Claim("calibration", ("b",), None, 0.0, 0.1)
+            b = audit.groups["b"]
+            offset = evidence(*history.streams(claim)).estimate[0]
+            assert offset == pytest.approx(b.base_rate - b.mean_score, abs=1e-12)
+
+
+def test_bands_add_up_to_everybody():
+    tally = period(np.random.default_rng(3), 500)
+    history = History([tally], ["a", "b"], 0.5, None)
+    parts = [history.streams(Claim("calibration", ("a",), b, 0, 0.1))[0][0] for b in BANDS]
+    (whole,), _ = history.streams(Claim("calibration", ("a",), None, 0, 0.1))
+    for name in ("n", "total", "square"):
+        assert sum(getattr(p, name)[0] for p in parts) == pytest.approx(getattr(whole, name)[0])
+
+
+def test_chances_of_false_alarms_add_up():
+    claims = claims_of(["a", "b", "c"], {"fpr": 0.01, "fnr": 0.01}, 0.02, 0.05)
+    assert sum(claim.error for claim in claims) == pytest.approx(0.05)
+    assert sum(c.error for c in claims_of(["a", "b"], {"cost": 0.0}, None, 0.1)) == 0.1
+
+
+def test_false_alarms_are_rare_at_the_very_limit():
+    """The costs differ by exactly the tolerance and calibration has no margin, for 50 periods."""
+    random = np.random.default_rng(4)
+    alarms = sum(
+        ic.watch(RULE, [period(random, 60) for _ in range(50)], calibration_margin=0.0).alarm
+        for _ in range(25)
+    )
+    # At 0.05 a chance of 0.0003 to see more than 5 of 25.
+    assert alarms <= 5
+
+
+def test_intervals_hold_the_truth_at_all_times():
+    random = np.random.default_rng(5)
+    missed = 0
+    for _ in range(25):
+        found = ic.watch(RULE, [period(random, 100) for _ in range(20)], calibration_margin=None)
+        missed += any(not (p.interval[0] <= TRUE <= p.interval[1]) for p in found.periods[3:])
+    assert missed <= 5
+    widths = [high - low for low, high in (p.interval for p in found.periods)]
+    assert widths[-1] < widths[4] < widths[0]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_drift_after_a_quiet_time_is_found(weighted):
+    random = np.random.default_rng(6)
+    quiet = [period(random, 800, weighted=weighted) for _ in range(12)]
+    loud = [period(random, 800, harm=0.08, weighted=weighted) for _ in range(6)]
+    options = {"tolerance": TRUE + 0.01, "calibration_margin": None}
+    assert not ic.watch(RULE, quiet, **options).alarm
+    found = ic.watch(RULE, quiet + loud, **options)
+    assert found.first_alarm in {f"period {i}" for i in range(13, 17)}
+    alarm = found.alarms[0]
+    assert alarm.claim.kind == "cost"
+    assert alarm.claim.groups == ("a", "b")
+    assert alarm.since in {f"period {i}" for i in range(11, 16)}
+    assert TRUE + 0.01 < alarm.at_least < TRUE + 0.08 + 0.03
+    assert alarm.estimate == pytest.approx(TRUE + 0.078, abs=0.02)
+    assert found.periods[11].broken == ()
+    assert found.periods[-1].broken == ("cost",)
+
+
+def test_labels_that_drift_break_calibration_not_at_once_the_costs():
+    random = np.random.default_rng(7)
+    tallies = [period(random, 1500, pull=0.5 if i >= 4 else 0.0) for i in range(12)]
+    found = ic.watch(RULE, tallies, tolerance=0.2)
+    assert {alarm.claim.kind for alarm in found.alarms} == {"calibration"}
+    text = str(found.alarms[0])
+    assert "too low" in text or "too high" in text
+    low = [a for a in found.alarms if a.claim.band == (0.0, 0.2)]
+    assert low
+    assert all(a.estimate > 0 and "from 0 to 0.2" in str(a) and "too low" in str(a) for a in low)
+    assert not ic.watch(RULE, tallies, tolerance=0.2, calibration_margin=None).alarm
+
+
+def test_what_each_method_promises():
+    tally = compas()
+    assert ic.watch(ic.withhold(tally, "fpr", 0.06), [tally]).equal == ("cost",)
+    assert ic.watch(ic.withhold(tally, "fpr", 0.06), [tally]).limit == 0.06
+    odds = ic.watch(ic.equalize_odds(tally), [tally])
+    assert odds.equal == ("generalized_fpr", "generalized_fnr")
+    assert odds.calibration_margin is None
+    reconciled = ic.reconcile(tally)
+    found = ic.watch(reconciled, [reconciled.expected(tally)] * 8, tolerance=0.05)
+    assert found.equal == ("fpr", "fnr")
+    assert not found.alarm
+    assert found.periods[0].difference == pytest.approx(0.0, abs=1e-9)
+    assert ic.watch(reconciled, [tally] * 8, tolerance=0.05).alarm
+    assert ic.watch(reconciled, [tally], cost="fnr").equal == ("cost",)
+
+
+def test_a_rule_that_stopped_short_is_held_to_what_it_came_to():
+    tally = compas()
+    with pytest.warns(ic.InfeasibleWarning):
+        rule = ic.withhold(tally, "fpr", 0.0, infeasible="closest")
+    after = rule.expected(tally)
+    differ = ic.audit(after, "fpr").disparity.difference
+    found = ic.watch(ic.Rule.from_json(rule.to_json()), [after] * 20)
+    assert found.limit == pytest.approx(differ)
+    assert found.limit > 0.01
+    assert not found.alarm
+    assert found.notes[0].startswith("The rule was asked for 0 in cost and came to 0.0")
+    # Who asks for more is told the truth.
+    strict = ic.watch(rule, [after] * 20, tolerance=0.0)
+    assert strict.alarm
+    assert not strict.notes
+    with pytest.warns(ic.InfeasibleWarning):
+        pools = ic.coarsen(tally, "fpr", tolerance=0.0, infeasible="closest")
+    assert not ic.watch(pools, [pools.expected(tally)] * 20).alarm
+
+
+def test_each_rate_has_its_own_tolerance():
+    tally = compas()
+    rule = ic.reconcile(tally, tolerance={"fpr": 0.02, "fnr": 0.05})
+    found = ic.watch(rule, [rule.expected(tally)] * 4)
+    assert found.limits == {"fpr": 0.02, "fnr": 0.05}
+    assert (found.limit, found.equal) == (0.05, ("fpr", "fnr"))
+    assert "groups may differ in fpr by 0.02 and in fnr by 0.05" in found.headline()
+    assert json.loads(found.to_json())["limits"] == {"fpr": 0.02, "fnr": 0.05}
+    assert not found.alarm
+
+
+def test_settings_that_name_nothing_leave_the_cost():
+    rule = ic.Rule(
+        groups=("a", "b"),
+        rows=(),
+        method="reconcile",
+        cost=ic.Cost.fpr(),
+        settings={"equal": ["x"]},
+    )
+    assert ic.watch(rule, period(np.random.default_rng(0), 50)).limits == {"cost": 0.0}
+
+
+def test_the_repair_holds_where_the_scores_as_they_were_did_not():
+    rule = ic.withhold(compas(), "fpr", 0.06)
+    repaired = rule.expected(compas())
+    assert not ic.watch(rule, [repaired] * 10, tolerance=0.065).alarm
+    found = ic.watch(rule, [compas()] * 10, tolerance=0.065)
+    assert found.alarm
+    assert found.alarms[0].claim.groups[0] == "African-American"
+    costs = rates.generalized_fpr(compas().totals)
+    assert found.periods[0].difference == pytest.approx(abs(costs[0] - costs[1]))
+
+
+def test_news_are_no_alarms():
+    random = np.random.default_rng(8)
+    made = {"groups": [{"group": "a", "n": 900, "base_rate": 0.9}, {"group": "b"}, 7, None]}
+    rule = ic.Rule(
+        groups=("a", "b", "c"), rows=(), method="withhold", cost=ic.Cost.fpr(), made_from=made
+    )
+    data = {"score": [0.1] * 4, "label": [0, 1, 0, 1], "group": list("aabb")}
+    found = ic.watch(rule, {"May": period(random, 300), "June": ic.tally(data)}, tolerance=0.3)
+    assert not found.alarm
+    text = "\n".join(found.notes)
+    assert "Little data in June: 1 negatives of a, 1 positives of a" in text
+    assert "In no period: c." in text
+    assert "The base rate of a was 0.9000 when the rule was made, now 0.3" in text
+    assert "The share of a was 1.0000 when the rule was made, now 0.5000." in text
+
+
+def test_a_period_without_a_group_tells_nothing_about_it():
+    random = np.random.default_rng(9)
+    first, last = period(random, 500), period(random, 500)
+    found = ic.watch(RULE, [first, last.select(["a"]), last])
+    assert math.isnan(found.periods[1].difference)
+    assert found.periods[1].running == pytest.approx(found.periods[0].running, abs=0.02)
+    assert found.table()[1][1][2] == "-"
+    assert json.loads(found.to_json())["periods"][1]["difference"] is None
+
+
+@pytest.mark.parametrize(
+    ("tallies", "options", "message"),
+    [
+        ([], {}, "tallies: must be tallies, at least one\n  got:  none"),
+        ([1], {}, "got:  a int"),
+        ("both", {"confidence": 1.0}, "confidence: must be a number strictly between 0 and 1"),
+        ("both", {"tolerance": -1}, "tolerance: must be a number"),
+        ("both", {"calibration_margin": -1}, "calibration_margin: must be a number"),
+        ("both", {"threshold": 0.123456}, "must be an edge of the tally"),
+        ("both", {"cost": "tpr"}, "cost: must be a Cost"),
+        ("one", {}, "must have at least two groups of the rule"),
+        ("other", {}, "group: must be one the rule knows"),
+    ],
+)
+def test_bad_usage(tallies, options, message):
+    both = period(np.random.default_rng(0), 50)
+    cases = {"both": [both], "one": [both.select(["a"])], "other": [both.relabel({"a": "x"})]}
+    given = cases[tallies] if isinstance(tallies, str) else tallies
+    with pytest.raises(ic.IsocostError) as error:
+        ic.watch(RULE, given, **options)
+    assert message in str(error.value)
+
+
+def test_a_rule_without_a_cost():
+    rule = ic.Rule(groups=("a", "b"), rows=(), method="by hand")
+    tally = period(np.random.default_rng(0), 50)
+    with pytest.raises(ic.UsageError, match="cost: must be known"):
+        ic.watch(rule, [tally])
+    assert ic.watch(rule, tally, cost="fnr", tolerance=0.5).equal == ("cost",)
+
+
+def test_it_is_shown_as_text_html_and_json():
+    found = ic.watch(ic.withhold(compas(), "fpr", 0.06), {"<May>": compas(), "June": compas()})
+    text = repr(found)
+    assert text.startswith(
+        "Watch over 2 periods at 0.95: cost may differ by 0.06, scores be off by 0.02"
+    )
+    assert "0.0875" in text
+    assert "The costs of African-American and Caucasian differ since <May>" in text
+    html = found._repr_html_()
+    assert "&lt;May&gt;" in html
+    assert "<May>" not in html
+    content = json.loads(found.to_json())
+    assert content["alarm"] is True
+    assert content["first_alarm"] == "June"
+    assert content["alarms"][0]["groups"] == ["African-American", "Caucasian"]
+
+
+def run(*arguments, cwd):
+    command = [ISOCOST, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+
+
+def test_the_command(tmp_path):
+    rule = ic.withhold(compas(), "fpr", 0.06)
+    rule.save(tmp_path / "rule.json")
+    for day in (1, 2, 3):
+        rule.expected(compas()).save(tmp_path / f"good-{day}.json")
+        compas().save(tmp_path / f"bad-{day}.json")
+    good = run("watch", "rule.json", "good-*.json", "--tolerance", 0.07, cwd=tmp_path)
+    assert good.returncode == 0, good.stderr
+    assert "Nothing is shown to be broken." in good.stdout
+    assert good.stdout.index("good-1") < good.stdout.index("good-3")
+    bad = run("watch", "rule.json", "bad-*.json", "--json", cwd=tmp_path)
+    assert bad.returncode == 1, bad.stderr
+    assert json.loads(bad.stdout)["first_alarm"] == "bad-2"
+    order = ["watch", "rule.json", "bad-2.json", "bad-1.json", "--json"]
+    assert json.loads(run(*order, cwd=tmp_path).stdout)["periods"][0]["name"] == "bad-2"
+    for arguments, message in (
+        (["rule.json", "data.csv"], "tallies: must be tallies, in .json"),
+        (["rule.json", "rule.json"], "got:  a rule"),
+        (["rule.json", "bad-1.json", "bad-1.json"], "files: must each be given once"),
+        (["bad-1.json", "bad-1.json"], "rule file"),
+    ):
+        done = run("watch", *arguments, cwd=tmp_path)
+        assert done.returncode == 2, done.stderr
+        assert message in done.stderr
