@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import isocost as ic
-from benchmarks.timing import best, sample, shown
+from benchmarks.timing import in_turns, sample, shown
 
 Row = tuple[str, str, str, str]
 
@@ -24,8 +24,7 @@ def tallying(rows: int = 10_000_000, groups: int = 10) -> Iterator[Row]:
     for kind, columns in (("texts", texts), ("whole numbers", numbers)):
         for name, make in FRAMES.items():
             frame, by_hand = make(columns)
-            by_hand()
-            ours, theirs = best(lambda f=frame: ic.tally(f), 3), best(by_hand, 3)
+            ours, theirs = in_turns(lambda f=frame: ic.tally(f), by_hand)
             what = f"tally of {name}, {rows:.0e} rows, {groups} groups, {kind}"
             yield (
                 what,

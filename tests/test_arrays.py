@@ -335,3 +335,30 @@ def test_one_bad_value_alone_is_seen(column, value, kind):
         ic.tally(data, weight="weight")
     assert kind in str(error.value)
     assert "in row 3" in str(error.value)
+
+
+def of_groups(values):
+    group = np.empty(len(values), dtype=object)
+    group[:] = values
+    return {"score": [0.5] * len(values), "label": np.arange(len(values)) % 2, "group": group}
+
+
+@pytest.mark.parametrize(
+    "values", [[1, None, 2, 1], ["a", "b", None, "a"], [True, None, False, True], [1, "1", None, 1]]
+)
+def test_groups_as_objects_keep_their_types(values):
+    found = ic.tally(of_groups(values), missing_group="?")
+    counts = {(type(g), g): found.select([g]).n for g in found.groups}
+    assert counts == {(type(g), g): values.count(g) for g in values if g is not None} | {
+        (str, "?"): 1
+    }
+
+
+def test_groups_that_python_holds_equal():
+    with pytest.raises(ic.DataError, match="True"):
+        ic.tally(of_groups([1, True, 1, None]), missing_group="?")
+
+
+def test_a_list_among_nulls_is_no_group():
+    with pytest.raises(ic.DataError, match="values must be text, numbers or booleans"):
+        ic.tally(of_groups([None, [1, [2]], None, None]))

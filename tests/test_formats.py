@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 import isocost as ic
-from isocost.engines.files import _bins_of, _place
+from isocost.engines.files import _place
 from isocost.engines.places import find
 from isocost.engines.settings import Settings, _size
 from isocost.engines.source import Source
@@ -87,7 +87,7 @@ def test_numbers_for_bins_are_the_bins_of_the_grid():
         connection = duckdb.connect()
         connection.register("rows", pd.DataFrame({"h": scores, "i": np.arange(len(scores))}))
         places = connection.execute(query).fetchnumpy()["place"]
-        np.testing.assert_array_equal(_bins_of(places, grid), grid.index(scores))
+        np.testing.assert_array_equal(grid.at_count(places), grid.index(scores))
 
 
 def test_partitions_are_columns(folder):

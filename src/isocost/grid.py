@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -162,6 +163,23 @@ class Grid:
     def index(self, scores: Floats) -> Ints:
         """The bin of each score; the scores must lie in [0, 1]."""
         return self.bin_of_slot[self.slot(scores)]
+
+    def at_count(self, counts: npt.NDArray[Any]) -> Ints:
+        """The bins of scores that have so many edges at or below them.
+
+        The equal parts, the tenths and the further edges are counted each on their own, as is
+        quickest in a query: an edge that is in two of these lists counts twice.
+
+        Examples
+        --------
+        >>> scores = np.array([0.0, 0.3, 0.75, 1.0])
+        >>> counts = np.floor(scores * 4) + np.floor(scores * 10)
+        >>> Grid(4).at_count(counts).tolist(), Grid(4).index(scores).tolist()
+        ([0, 4, 9, 11], [0, 4, 9, 11])
+        """
+        lists = (np.arange(1, self.bins) / self.bins, TENTHS, self.edges)
+        known = sum(np.searchsorted(edges, self.cuts[:-1], side="right") for edges in lists)
+        return np.searchsorted(known, counts, side="right") - 1
 
     def _search(self, scores: Floats) -> Ints:
         found = np.searchsorted(self.cuts, scores, side="right") - 1

@@ -26,7 +26,7 @@ from isocost.errors import MissingDependencyError, Problem, UsageError
 if TYPE_CHECKING:
     from narwhals import Expr
 
-__all__ = ["Guard", "collect", "column", "guarded", "limit"]
+__all__ = ["Guard", "believes_statistics", "collect", "column", "guarded", "limit"]
 
 
 @dataclass(frozen=True)
@@ -46,27 +46,41 @@ class Guard:
     coin: str
 
 
-def collect(frame: Any) -> dict[str, list[Any]]:
-    """The few rows of a result as lists; nulls are None or NaN."""
+def collect(frame: Any) -> dict[str, Any]:
+    """The few rows of a result as narwhals series; nulls are None or NaN."""
     if not (frame.implementation.is_polars() or frame.implementation.is_dask()):
         _need_arrow()
     # Polars would otherwise hold all rows of a file at once.
     options = {"engine": "streaming"} if frame.implementation.is_polars() else {}
-    return frame.collect(**options).to_dict(as_series=False)  # type: ignore[no-any-return]
+    return frame.collect(**options).to_dict(as_series=True)  # type: ignore[no-any-return]
 
 
-def column(source: Lazy, name: str) -> Expr:
-    """A column of the data, by its name."""
+def column(source: Lazy, name: str, careful: bool = True) -> Expr:
+    """A column of the data, by its name.
+
+    Without care NaN may pass as any number; that is quicker, where it shows in the result.
+    """
     import narwhals as nw
 
     engine, found = source.frame.implementation, nw.col(name)
     if engine.is_pyspark() or engine.is_pyspark_connect():
         return nw.col(_in_backticks(name))
-    if (engine.is_duckdb() or engine.is_ibis()) and source.types[name].is_float():
-        # Parquet says nothing of NaN in its least and greatest values, and DuckDB would believe
-        # that there is none, were it not for the condition: NaN would lie in [0, 1].
+    # Under ibis floor makes whole numbers, and fails at NaN before it can show.
+    careful = careful or engine.is_ibis()
+    if careful and believes_statistics(source) and source.types[name].is_float():
+        # What comes out of a condition has no statistics.
         return nw.when(~found.is_null()).then(found)
     return found
+
+
+def believes_statistics(source: Lazy) -> bool:
+    """Whether the engine may take NaN for a number between the least and the greatest.
+
+    Parquet says nothing of NaN in these, and DuckDB believes that there is none: NaN would lie in
+    [0, 1].
+    """
+    engine = source.frame.implementation
+    return bool(engine.is_duckdb() or engine.is_ibis())
 
 
 def _in_backticks(name: str) -> str:

@@ -18,6 +18,7 @@ Ints = npt.NDArray[np.intp]
 Array = npt.NDArray[Any]
 
 _TABLE = 2**16
+_DISTINCT: tuple[set[type], ...] = ({str}, {int}, {bool})
 
 
 class Encoded:
@@ -175,8 +176,8 @@ class _ObjectReader:
     def encode(self, chunk: Array) -> Ints:
         # tolist would turn dates into numbers of nanoseconds.
         values = list(chunk) if chunk.dtype.kind in "mM" else chunk.tolist()
-        kinds = set(map(type, values))
-        if kinds == {str}:
+        # Each value once, unless Python may hold two of them equal, such as 1 and True.
+        if set(map(type, values)) - {type(None)} in _DISTINCT:
             codes = {value: self._code(value) for value in dict.fromkeys(values)}
             return np.fromiter(map(codes.__getitem__, values), dtype=np.intp, count=len(values))
         return np.array([self._code(value) for value in values], dtype=np.intp)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.cells import Cells
 from isocost.engines import sql
@@ -17,7 +16,7 @@ from isocost.engines.problems import USUAL_WEIGHTS, WRONG, Problems
 from isocost.engines.settings import DOUBT, TRUST, Settings
 from isocost.engines.source import Progress, Source, encode_cells, no_rows
 from isocost.errors import Problem, UsageError, missing_column
-from isocost.grid import TENTHS, Grid
+from isocost.grid import Grid
 from isocost.groups import Group
 from isocost.tallies import Tally
 
@@ -66,7 +65,7 @@ def tally_files(
     sums = {name: found[name].astype(np.float64) for name in ("n", "wh", "wh2")}
     for name in ("w", "w2"):
         sums[name] = found[name].astype(np.float64) if name in found else sums["n"]
-    cells = Cells(codes, found["y"], _bins_of(found["b"], grid), **sums)
+    cells = Cells(codes, found["y"], grid.at_count(found["b"]), **sums)
     return Tally.build(grid, encoder.groups, cells, columns)
 
 
@@ -119,7 +118,7 @@ def _tally_query(source: Source, columns: dict[str, Any], grid: Grid, positive: 
 
 
 def _place(h: str, grid: Grid) -> str:
-    """A number for each bin, cheaper than the bin itself; :func:`_bins_of` turns it into the bin.
+    """A number for each bin, cheaper than the bin itself; `Grid.at_count` turns it into the bin.
 
     It is the equal part of a score, plus the tenths and further edges up to it, all as doubles:
     casts to whole numbers and a comparison for each tenth would take half of the time.
@@ -137,16 +136,6 @@ def _part(h: str, grid: Grid) -> str:
         return part
     # The product may round across an edge: compare with the edge itself.
     return f"({part} - ({h} < {part} / {bins})::DOUBLE + ({h} >= ({part} + 1) / {bins})::DOUBLE)"
-
-
-def _bins_of(places: npt.NDArray[Any], grid: Grid) -> npt.NDArray[np.intp]:
-    """The bins that the numbers of :func:`_place` stand for; score 1 is in the last one."""
-    starts = grid.cuts[:-1]
-    parts = np.searchsorted(np.arange(1, grid.bins) / grid.bins, starts, side="right")
-    tenths = np.searchsorted(TENTHS, starts, side="right")
-    edges = np.searchsorted(grid.edges, starts, side="right")
-    known = parts + tenths + edges
-    return np.searchsorted(known, places, side="right") - 1
 
 
 def _label(label: str, source: Source, columns: dict[str, Any], positive: Any) -> str:

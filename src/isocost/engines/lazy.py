@@ -12,7 +12,7 @@ import numpy as np
 
 from isocost.cells import Cells
 from isocost.engines.arrays import raise_all
-from isocost.engines.backends import collect, column
+from isocost.engines.backends import believes_statistics, collect, column
 from isocost.engines.encode import GroupEncoder
 from isocost.engines.frames import Lazy, check_group_type
 from isocost.engines.labels import two_valued
@@ -36,7 +36,7 @@ __all__ = [
     "tally_lazy",
 ]
 
-_TENTHS = 16.0
+_SUMS = ("w", "w2", "wh", "wh2")
 _LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -49,9 +49,8 @@ def tally_lazy(
     missing_group: Group | None = None,
 ) -> Tally:
     """Count the cells of a lazy frame in one query; see :func:`isocost.tally`."""
-    placed = _placed(source, columns, grid, positive)
-    found = collect(_counted(placed, positive))
-    n = np.array(found["n"], dtype=np.float64)
+    placed, found = _found(source, columns, grid, positive)
+    n = found["n"].to_numpy().astype(np.float64)
     if not len(n):
         step = "check the source of the data"
         raise DataError(Problem("data", "must have at least one row", "0 rows", step))
@@ -61,29 +60,42 @@ def tally_lazy(
     raw = [_objects(found[f"g{i}"]) for i in range(len(columns["group"]))]
     encoder = GroupEncoder(raw, missing_group)
     codes = encode_cells(encoder, raw, n, problems)
-    keys = {key: np.array(found[key], dtype=np.intp) for key in found if key in ("y", "b", "v")}
+    keys = {key: found[key].to_numpy() for key in ("y", "b", "v") if key in found}
     _count_bad(placed, keys, n, problems)
     raise_all(problems, _label_problems(source, columns["label"], positive, found, keys["y"]))
-    sums = {name: np.array(found.get(name, n), dtype=np.float64) for name in ("w", "w2")}
-    sums |= {name: np.array(found[name], dtype=np.float64) for name in ("wh", "wh2")}
-    cells = Cells(codes, keys["y"], _bins(keys["b"], grid), n=n, **sums)
+    sums = {name: found[name].to_numpy() if name in found else n for name in _SUMS}
+    cells = Cells(codes, keys["y"], grid.at_count(keys["b"]), n=n, **sums)
     return Tally.build(grid, encoder.groups, cells, columns)
 
 
-def _placed(source: Lazy, columns: dict[str, Any], grid: Grid, positive: Any) -> Any:
+def _found(source: Lazy, columns: dict[str, Any], grid: Grid, positive: Any) -> tuple[Any, Any]:
+    """The rows and their cells; asked once more, and with care, if NaN may be among the good."""
+    placed = _placed(source, columns, grid, positive, careful=False)
+    found = collect(_counted(placed, positive))
+    sums = [found[name].to_numpy() for name in _SUMS if name in found]
+    if believes_statistics(source) and not all(np.isfinite(values).all() for values in sums):
+        placed = _placed(source, columns, grid, positive, careful=True)
+        found = collect(_counted(placed, positive))
+    return placed, found
+
+
+def _placed(
+    source: Lazy, columns: dict[str, Any], grid: Grid, positive: Any, careful: bool = True
+) -> Any:
     """The rows with their cells, and what is to be added up."""
     import narwhals as nw
 
     for name in columns["group"]:
         check_group_type(name, source.types[name])
     picked = {f"g{i}": group_column(source, name) for i, name in enumerate(columns["group"])}
-    picked["h"] = number(source, columns["score"], "score")
+    picked["h"] = number(source, columns["score"], "score", careful)
     picked["l"], picked["y"] = _label(source, columns["label"], positive)
     if columns["weight"] is not None:
-        picked["w"] = number(source, columns["weight"], "weight")
+        picked["w"] = number(source, columns["weight"], "weight", careful)
     h, w = nw.col("h"), nw.col("w")
     good = (h >= 0.0) & (h <= 1.0)
-    added = {"b": nw.when(good).then(_slot(h, grid)).otherwise(score_status(h)).cast(nw.Int64)}
+    # A float, as engines make it: turning it into a whole number takes time.
+    added = {"b": nw.when(good).then(_count(h, grid)).otherwise(score_status(h))}
     sums = {"wh": h, "wh2": h * h}
     if "w" in picked:
         added["v"] = _weight_status(w)
@@ -104,26 +116,12 @@ def _counted(placed: Any, positive: Any) -> Any:
     return placed.group_by(*keys).agg(n=nw.len(), **totals, **seen)
 
 
-def _slot(h: Expr, grid: Grid) -> Expr:
-    """A number for each score in [0, 1] that :func:`_bins` turns into its bin.
-
-    It tells the equal part, the tenth, and how many further edges lie below.  That is quicker than
-    comparing with each of the nine tenths.
-    """
-    slot = _part(h, grid.bins) * _TENTHS + _part(h, 10)
-    if grid.edges:
-        slot = slot * float(len(grid.edges) + 1)
+def _count(h: Expr, grid: Grid) -> Expr:
+    """How many edges lie at or below a score in [0, 1], for :meth:`Grid.at_count`."""
+    count = _part(h, grid.bins) + _part(h, 10)
     for edge in grid.edges:
-        slot = slot + _flag(h >= edge)
-    return slot
-
-
-def _bins(slots: Any, grid: Grid) -> Any:
-    """The bins that slots stand for: each starts at the last edge that is not above the score."""
-    rest, below = np.divmod(slots, len(grid.edges) + 1)
-    part, tenth = np.divmod(rest, int(_TENTHS))
-    edge = np.array([0.0, *grid.edges])[below]
-    return grid.index(np.maximum(np.maximum(part / grid.bins, tenth / 10), edge))
+        count = count + _flag(h >= edge)
+    return count
 
 
 def _part(h: Expr, parts: int) -> Expr:
@@ -170,7 +168,7 @@ def _flag(condition: Expr) -> Expr:
     return condition.cast(nw.Int64).cast(nw.Float64)
 
 
-def number(source: Lazy, name: str, role: str) -> Expr:
+def number(source: Lazy, name: str, role: str, careful: bool = True) -> Expr:
     """A numeric column as Float64; another type is refused before any row is read."""
     import narwhals as nw
 
@@ -181,7 +179,7 @@ def number(source: Lazy, name: str, role: str) -> Expr:
         title = role if name == role else f"{role} (column {name!r})"
         step = "cast the column to a number in the engine first"
         raise DataError(Problem(title, "must hold numbers", f"a column of type {kind}", step))
-    return column(source, name).cast(nw.Float64)
+    return column(source, name, careful).cast(nw.Float64)
 
 
 def is_null(values: Expr, kind: Any) -> Expr:
@@ -256,14 +254,17 @@ def _label(source: Lazy, name: str, positive: Any) -> tuple[Expr, Expr]:
     found = nw.when(is_null(values, kind)).then(nw.lit(-1)).otherwise(nw.lit(0))
     if positive is None:
         found = nw.when(is_null(values, kind)).then(nw.lit(-1)).otherwise(nw.lit(-2))
+        if kind.is_integer():
+            # The quickest of all, and the most usual.
+            return shown, nw.when(values.is_between(0, 1)).then(values).otherwise(found)
         found = nw.when(equals(values, kind, zero)).then(nw.lit(0)).otherwise(found)
     is_one = equals(values, kind, one if positive is None else positive)
     return shown, nw.when(is_one).then(nw.lit(1)).otherwise(found)
 
 
-def _objects(values: list[Any]) -> Any:
+def _objects(values: Any) -> Any:
     array = np.empty(len(values), dtype=object)
-    array[:] = values
+    array[:] = values.to_list()
     return array
 
 
@@ -276,19 +277,17 @@ def _count_bad(placed: Any, keys: dict[str, Any], n: Any, to: Problems) -> None:
             rows = int(n[keys[key] == code].sum())
             if rows and code != -1:
                 least = placed.filter(nw.col(key) == code).select(least=nw.col(values).min())
-                to.add(role, kind, rows, collect(least)["least"][0])
+                to.add(role, kind, rows, collect(least)["least"].item())
             else:
                 to.add(role, kind, rows)
 
 
-def _label_problems(
-    source: Lazy, name: str, positive: Any, found: dict[str, list[Any]], y: Any
-) -> list[Problem]:
+def _label_problems(source: Lazy, name: str, positive: Any, found: Any, y: Any) -> list[Problem]:
     if positive is None:
         return []
     import narwhals as nw
 
     others = np.flatnonzero(y == 0)
-    values = {found[key][row] for key in ("least_l", "most_l") for row in others}
+    values = {found[key][row] for key in ("least_l", "most_l") for row in others.tolist()}
     seen = sorted(map(bool, values)) if source.types[name] == nw.Boolean else sorted(values)
     return two_valued(positive, [positive, *seen] if (y == 1).any() else seen, name)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isocost.engines import sql
-from isocost.engines.encode import GroupEncoder
+from isocost.engines.encode import GroupEncoder, is_null
 from isocost.engines.places import find
 from isocost.engines.problems import Problems
 from isocost.engines.settings import Settings
@@ -257,7 +257,7 @@ def encode_cells(
         # The encoder counts cells; people want rows.
         null = np.zeros(len(n), dtype=bool)
         for column in raw:
-            null |= np.array([value is None or value != value for value in column.tolist()])
+            null |= np.array([is_null(value) for value in column.tolist()])
         problems.add("group", "null", int(n[null].sum()))
     return codes
 
