@@ -176,6 +176,16 @@ def test_intervals_hold_the_truth_at_all_times():
     assert widths[-1] < widths[4] < widths[0]
 
 
+@pytest.mark.parametrize("harm", [0.0, 0.06, 0.1])
+def test_an_interval_beyond_the_limit_is_an_alarm_and_the_other_way_round(harm):
+    random = np.random.default_rng(12)
+    tallies = [period(random, 400, harm=harm if i >= 3 else 0.0) for i in range(10)]
+    found = ic.watch(RULE, tallies, calibration_margin=None)
+    beyond = [one.name for one in found.periods if one.interval[0] > found.limit]
+    assert (beyond[0] if beyond else None) == found.first_alarm
+    assert found.alarm == (harm > 0.0)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_drift_after_a_quiet_time_is_found(weighted):
     random = np.random.default_rng(6)

@@ -17,7 +17,7 @@ drift after a long quiet time is still found.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +34,8 @@ EFFECTS = 0.005 * 2.0 ** np.arange(7)
 BOLDEST = 0.5
 """The largest argument of psi; it has a pole at 1."""
 
-_STEPS = 40
+_STEPS = 24
+"""How often an interval is halved: to about 1e-7."""
 
 
 @dataclass(frozen=True)
@@ -114,35 +115,29 @@ class Evidence:
         parts = ((s.k, s.total[since:].sum(), s.n[since:].sum()) for s in self.streams)
         return self.constant + float(sum(k * total / n for k, total, n in parts))
 
-    def intervals(self, error: float) -> tuple[Floats, Floats]:
-        """A confidence sequence for a D that is the same in all periods: low and high ends.
+    def interval(self, error: float, now: int) -> Interval:
+        """Where D lies after period ``now``, if it has been the same in all periods.
 
-        All intervals hold it together with a chance of at least 1 - error.
+        The intervals after all periods hold it together with a chance of at least 1 - error.  They
+        are the test of :meth:`against` turned round, so there is an alarm where a limit is outside.
         """
-        return self._lowest(error / 2.0, 1.0), -self._lowest(error / 2.0, -1.0)
-
-    def _lowest(self, error: float, sign: float) -> Floats:
-        """The least sign D that is not ruled out, after each period."""
-        gained = np.cumsum(self._gains(0.0, sign), axis=0)
-        paid = np.cumsum(self.weight, axis=0)
-        ends = self.limits if sign > 0 else (-self.limits[1], -self.limits[0])
-        low, high = (np.full(len(paid), end) for end in ends)
-        for _ in range(_STEPS):
-            middle = (low + high) / 2.0
-            ruled_out = _log_mean(gained - middle[:, None] * paid) >= -np.log(error)
-            low, high = np.where(ruled_out, middle, low), np.where(ruled_out, high, middle)
-        return low
+        return self.at_least(error / 2.0, 1.0, now), -self.at_least(error / 2.0, -1.0, now)
 
     def at_least(self, error: float, sign: float, now: int) -> float:
         """A bound that sign D was above in some period up to ``now``."""
+        so_far = self._until(now)
         low, high = sorted(sign * end for end in self.limits)
         for _ in range(_STEPS):
             middle = (low + high) / 2.0
-            if self.against(middle, sign)[now] >= -np.log(error):
+            if so_far.against(middle, sign)[-1] >= -np.log(error):
                 low = middle
             else:
                 high = middle
         return low
+
+    def _until(self, now: int) -> Evidence:
+        known = ("estimate", "running", "weight", "price")
+        return replace(self, **{name: getattr(self, name)[: now + 1] for name in known})
 
     def _gains(self, limit: float, sign: float) -> Floats:
         distance = np.nan_to_num(sign * self.estimate - limit)
@@ -159,9 +154,9 @@ def evidence(streams: Sequence[Stream], constant: float = 0.0) -> Evidence:
     >>> found = evidence([coins], constant=-0.5)
     >>> found.against(0.0).round(1).tolist()
     [13.0, 29.0, 45.0]
-    >>> low, high = found.intervals(0.05)
-    >>> f"{low[-1]:.3f} to {high[-1]:.3f}"
-    '0.069 to 0.131'
+    >>> low, high = found.interval(0.05, now=2)
+    >>> f"{low:.3f} to {high:.3f}"
+    '0.067 to 0.133'
     """
     known = np.all([stream.n > 0 for stream in streams], axis=0)
     estimate, running = np.full((2, len(known)), constant)

@@ -186,12 +186,12 @@ def _reported(
     tracks: list[Track],
     alarms: Sequence[tuple[int, Alarm]],
 ) -> tuple[Period, ...]:
-    pairs = [(c, e, e.intervals(c.error)) for c, e in tracks if c.kind != "calibration"]
+    pairs = [(c, e) for c, e in tracks if c.kind != "calibration"]
     means = [e for c, e in tracks if c.kind == "calibration" and c.band is None]
     result = []
     for place, (name, tally) in enumerate(zip(names, tallies, strict=True)):
         widest = max(pairs, key=lambda track: _size(track[1].running[place]))
-        low, high = (float(ends[place]) for ends in widest[2])
+        low, high = widest[1].interval(widest[0].error, place)
         if widest[1].running[place] < 0:
             low, high = -high, -low
         broken = dict.fromkeys(alarm.claim.kind for when, alarm in alarms if when <= place)
@@ -199,7 +199,7 @@ def _reported(
             Period(
                 name=name,
                 rows=tally.n,
-                difference=_largest(e.estimate[place] for _, e, _ in pairs),
+                difference=_largest(e.estimate[place] for _, e in pairs),
                 running=abs(float(widest[1].running[place])),
                 interval=(low, high),
                 calibration=_largest(e.estimate[place] for e in means),
