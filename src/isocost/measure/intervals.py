@@ -40,6 +40,7 @@ from isocost.measure.feasibility import (
 from isocost.measure.margins import (
     Interval,
     around,
+    check_confidence,
     difference,
     expanded_tail,
     fold,
@@ -182,7 +183,7 @@ def intervals(
     0.0
     """
     cost, threshold = as_cost(cost), check_threshold(threshold)
-    tolerance, confidence = check_tolerance(tolerance), _check_confidence(confidence)
+    tolerance, confidence = check_tolerance(tolerance), check_confidence(confidence)
     replicates, seed = _check_replicates(replicates, confidence), _check_seed(seed)
     verdict = feasibility(tally, cost, tolerance)
     gaps = [calibration_gaps(levels_of(tally, i)) for i in (*range(len(tally.groups)), None)]
@@ -322,23 +323,6 @@ def _alpha(
 def _feasible_share(costs: Floats, trivial: Floats, tolerance: float) -> float:
     goal = costs.max(axis=-1, keepdims=True) - tolerance
     return float((goal <= np.maximum(costs, trivial) + SLACK).all(axis=-1).mean())
-
-
-def _check_confidence(confidence: Any) -> float:
-    try:
-        value = float(confidence)
-    except (TypeError, ValueError):
-        value = math.nan
-    if not 0.0 < value < 1.0:
-        raise UsageError(
-            Problem(
-                "confidence",
-                "must be a number strictly between 0 and 1",
-                repr(confidence),
-                "use confidence=0.95",
-            )
-        )
-    return value
 
 
 def _check_replicates(replicates: Any, confidence: float) -> int:

@@ -13,6 +13,7 @@ from isocost.grid import check_threshold
 from isocost.measure.claims import Claim, History, Promise, claims_of, promised
 from isocost.measure.evidence import Evidence, evidence
 from isocost.measure.feasibility import check_tolerance
+from isocost.measure.margins import check_confidence
 from isocost.measure.news import news
 from isocost.measure.watched import Alarm, Period, Watch
 from isocost.rules import Rule, unknown_groups
@@ -89,9 +90,7 @@ in some period; 0.06 is allowed). Shown in period 2.
         raise UsageError(Problem("cost", "must be known", f"none in a {rule.method} rule", step))
     margin = calibration_margin if promise.calibrated else None
     margin = None if margin is None else check_tolerance(margin, "calibration_margin")
-    if not 0.0 < confidence < 1.0:
-        rule_text = "must be a number strictly between 0 and 1"
-        raise UsageError(Problem("confidence", rule_text, repr(confidence), "use confidence=0.95"))
+    confidence = check_confidence(confidence)
     groups = [group for group in rule.groups if any(group in t.groups for t in given)]
     threshold = promise.threshold if threshold is None else check_threshold(threshold)
     history = History(given, groups, threshold, chosen)

@@ -19,6 +19,7 @@ from isocost.costs import CostLike, as_cost
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group
 from isocost.measure.lines import check_amount, check_base_rate
+from isocost.measure.margins import check_confidence
 from isocost.tallies import Tally
 
 __all__ = [
@@ -184,15 +185,7 @@ def ellipse_axes(variances: npt.ArrayLike, confidence: float = 0.95) -> Floats:
     >>> ellipse_axes([[0.0001, 0.0004]]).round(4).tolist()
     [[0.0245, 0.049]]
     """
-    if not (isinstance(confidence, int | float) and 0.0 < confidence < 1.0):
-        raise UsageError(
-            Problem(
-                "confidence",
-                "must be a number strictly between 0 and 1",
-                repr(confidence),
-                "use 0.95, or ellipses=False for none",
-            )
-        )
+    confidence = check_confidence(confidence)
     quantile = -2.0 * math.log1p(-confidence)
     axes: Floats = np.sqrt(quantile * np.asarray(variances, dtype=np.float64))
     return axes
