@@ -15,11 +15,13 @@ from isocost.errors import FileError
 from isocost.experiments import compas
 from isocost.experiments.claims import Finding
 from isocost.experiments.datasets import SOURCES, find
-from isocost.experiments.definitions import HEALTH, INCOME, RECIDIVISM
+from isocost.experiments.definitions import HEALTH, INCOME, RECIDIVISM, Experiment
 from isocost.experiments.figures import figure_3, panels
-from isocost.experiments.gathering import Plan, gather
+from isocost.experiments.gathering import Plan, _published_health, _published_income, gather
+from isocost.experiments.numbers import METHODS
 from isocost.experiments.page import page
 from isocost.experiments.reproduce import Reproduction, reproduce, save
+from isocost.experiments.studies import Study
 
 
 def need(*names: str) -> None:
@@ -69,8 +71,10 @@ def test_recidivism_from_counts(counts: Reproduction) -> None:
 
 
 def test_what_could_not_be_had_is_said(counts: Reproduction) -> None:
-    assert len(counts.missing) == 2
-    assert "look elsewhere" in counts.missing[0]
+    first, second = counts.missing
+    assert first.startswith("EO-Trained was left out.")
+    assert second.startswith("More than two groups were left out.")
+    assert "look elsewhere" in first
 
 
 def test_figures_show_the_numbers(counts: Reproduction) -> None:
@@ -91,13 +95,76 @@ def test_figures_show_the_numbers(counts: Reproduction) -> None:
     assert shown["Calibrated"].unreachable.tolist() == [False, True]
     assert shown["Calibrated"].target_cost == pytest.approx(0.4475, abs=5e-5)
     assert list(shown["Ours"].after) == ["reconcile"]
-    figure = figure_3(result.study)
-    circles = [d.get_offsets() for ax in figure.axes for d in ax.collections]
-    drawn = np.concatenate([np.asarray(c) for c in circles if len(c)])
-    lines = np.concatenate([line.get_xydata() for ax in figure.axes for line in ax.lines])
-    every = np.concatenate([drawn, lines])
-    for point in shown["EO-Derived"].points:
-        assert np.isclose(every, point, atol=1e-9).all(axis=1).any()
+
+
+def test_figures_draw_the_numbers(counts: Reproduction) -> None:
+    (result,) = counts.results
+    shown = panels(result.study, result.spread)
+    figure = figure_3(result.study, result.spread)
+    assert [ax.get_title(loc="left") for ax in figure.axes[:3]] == [
+        "Equalized odds, derived",
+        "Calibrated, equal cost: not feasible",
+        "Ours: reconciled (coarsening is not feasible either)",
+    ]
+    for ax, display in zip(figure.axes, shown.values(), strict=False):
+        marks = np.concatenate([d.get_offsets() for d in ax.collections if len(d.get_offsets())])
+        for points in (display.points, *display.after.values()):
+            for point in points:
+                assert np.isclose(marks, point, atol=1e-9).all(axis=1).any()
+    _, calibrated, ours, _ = figure.axes
+    cross = ic.show.PlaneDisplay.from_tally(compas(), cost="fpr").target_cost
+    (mu,) = (
+        r for g, r in zip(RECIDIVISM.groups, shown["Ours"].base_rates, strict=True) if g[0] == "C"
+    )
+    goal = np.array([cross, cross * (1 - mu) / mu])
+    for ax in (calibrated, ours):
+        assert any(np.isclose(line.get_xydata(), goal).all(axis=1).any() for line in ax.lines)
+        (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+        assert left < goal[0] < right
+        assert bottom < goal[1] < top
+    for outline in shown["Ours"].outlines["reconcile"]:
+        assert any(np.array_equal(line.get_xydata(), outline) for line in ours.lines)
+
+
+@pytest.mark.parametrize("source", ["counts", "published"])
+def test_labels_are_apart_and_inside(counts: Reproduction, source: str) -> None:
+    if source == "counts":
+        studies = [(counts.results[0].study, counts.results[0].spread)]
+    else:
+        need("scored")
+        found = [s for e in (INCOME, HEALTH) for s in gather_published(e)]
+        studies = [(study, study.replicates(10, 0, METHODS)) for study in found]
+    for study, spread in studies:
+        figure = figure_3(study, spread)
+        figure.draw_without_rendering()
+        for ax in figure.axes:
+            frame = ax.get_window_extent()
+            boxes = [text.get_window_extent() for text in ax.texts if text.get_text()]
+            for place, box in enumerate(boxes):
+                assert box.x0 >= frame.x0 - 3
+                assert box.x1 <= frame.x1 + 3
+                assert not any(box.overlaps(other) for other in boxes[:place])
+
+
+def gather_published(experiment: Experiment) -> list[Study]:
+    makers = {"income": _published_income, "health": _published_health}
+    return [makers[experiment.name](Plan())]
+
+
+def test_ellipses_are_as_wide_as_the_replicates(counts: Reproduction) -> None:
+    (result,) = counts.results
+    ours = panels(result.study, result.spread)["Ours"]
+    drawn = np.array(
+        [
+            [[n[f"reconcile {rate} {g}"] for rate in ("generalized_fpr", "generalized_fnr")]
+             for g in (1, 2)]
+            for n in result.spread
+        ]
+    )  # fmt: skip
+    for place, outline in enumerate(ours.outlines["reconcile"]):
+        offset = drawn[:, place] - drawn[:, place].mean(axis=0)
+        size = np.sqrt(-2 * np.log(0.05) * (offset**2).sum(axis=0) / (len(offset) - 1))
+        np.testing.assert_allclose(np.ptp(outline, axis=0) / 2, size, rtol=0.02)
 
 
 def test_files_are_written_and_not_empty(counts: Reproduction, tmp_path: Path) -> None:
@@ -229,6 +296,7 @@ def test_the_command_can_be_pasted(tmp_path: Path) -> None:
     from isocost.cli.reproduce import Which, _command
 
     output = tmp_path / "my results"
-    told = _command(Which.all, output, True, 2, 3, Path("a b.md"))
+    told = _command(Which.all, output, True, 2, 3, Path("a b.md"), Path("my data"), fresh=True)
     expected = ["isocost", "reproduce", "all", "--full", "--repeats", "2", "--seed", "3"]
-    assert shlex.split(told) == [*expected, "-o", str(output), "--page", "a b.md"]
+    expected += ["-o", str(output), "--page", "a b.md", "--data", "my data", "--fresh"]
+    assert shlex.split(told) == expected

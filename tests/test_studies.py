@@ -96,6 +96,30 @@ def test_what_each_rate_alone_must_leave(study: Study) -> None:
         assert study.numbers[f"left {rate}"] == pytest.approx(high, abs=1e-9)
 
 
+def test_what_the_changed_group_loses_may_be_negative() -> None:
+    """On other people withholding may lower the rates of the group that it changes."""
+    label, group = np.tile([0, 1], 200), np.repeat(RECIDIVISM.groups, 200)
+    first = group == RECIDIVISM.groups[0]
+    sharp, dull = np.where(label, 0.9, 0.1), np.where(label, 0.6, 0.4)
+    fitting = Part(label, group, {"m": np.where(first, sharp, dull)})
+    # Worse than chance in the group that is changed: the base rate is better for it.
+    evaluation = Part(label, group, {"m": np.where(first, 1.0 - sharp, dull)})
+    found = numbers_of(Split(fitting, evaluation), RECIDIVISM)
+    alpha = found["alpha 1"]
+    assert 0 < alpha < 1
+    assert found["alpha 2"] == 0
+    assert found["changed generalized_fpr"] == pytest.approx(-0.4 * alpha)
+    assert found["changed generalized_fnr"] == pytest.approx(-0.4 * alpha)
+    assert found["changed accuracy"] > 0
+
+
+def test_replicates_do_not_depend_on_trained_models(study: Study) -> None:
+    part = Part(whole().label, whole().group, {name: whole().scores["COMPAS"] for name in "ab"})
+    more = Study(RECIDIVISM, "counts", study.splits, trained=(part,))
+    for one, other in zip(study.replicates(5), more.replicates(5), strict=True):
+        assert one == {name: other[name] for name in one}
+
+
 def test_replicates_spread_as_the_library_s_intervals_do(study: Study) -> None:
     found = [n["original generalized_fpr 1"] for n in study.replicates(120, seed=1)]
     low, high = ic.audit(compas(), "fpr").groups["African-American"].intervals["generalized_fpr"]

@@ -75,7 +75,7 @@ def reproduce(
         plan = Plan(full, repeats, seed, data, cache, report)
         found, undone = _rerun(chosen, plan)
         written = work.save(found, plan, output)
-    command = _command(experiment, output, full, repeats, seed, page)
+    command = _command(experiment, output, full, repeats, seed, page, data, fresh)
     write_text(place, pages.page(found, plan, command, pages.relative(output, place)))
     _tell(found, undone)
     say(f"{len(written)} files are in {output}; the page is {place}.")
@@ -137,10 +137,10 @@ def _expected(chosen: list[Experiment], full: bool, repeats: int) -> str:
 
 
 def _steps(chosen: list[Experiment], repeats: int) -> int:
-    """Trainings of each division, and for each kind of scores the claims."""
+    """Trainings of each division, and for each kind of scores the claims and the repairs."""
     trained = {"income": 3, "health": 2, "recidivism": 1}
     kinds = {"income": 2, "health": 2, "recidivism": 1}
-    return sum(trained[one.name] * repeats + kinds[one.name] for one in chosen)
+    return sum(trained[one.name] * repeats + 2 * kinds[one.name] for one in chosen)
 
 
 @contextmanager
@@ -169,11 +169,18 @@ def _bar(steps: int) -> Iterator[Callable[[str], None]]:
 
 
 def _command(
-    experiment: Which, output: Path, full: bool, repeats: int, seed: int, page: Path | None
+    experiment: Which,
+    output: Path,
+    full: bool,
+    repeats: int,
+    seed: int,
+    page: Path | None,
+    data: Path | None,
+    fresh: bool,
 ) -> str:
     parts = [f"isocost reproduce {experiment.value}", "--full" if full else "--quick"]
     parts += [f"--repeats {repeats}"] if repeats != 1 else []
     parts += [f"--seed {seed}"] if seed else []
-    parts += [f"-o {shlex.quote(output.as_posix())}"]
-    parts += [f"--page {shlex.quote(page.as_posix())}"] if page else []
-    return " ".join(parts)
+    places = {"-o": output, "--page": page, "--data": data}
+    parts += [f"{o} {shlex.quote(p.as_posix())}" for o, p in places.items() if p is not None]
+    return " ".join([*parts, "--fresh"] if fresh else parts)

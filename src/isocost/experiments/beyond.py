@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -48,21 +47,15 @@ class Row:
 
 def compared(study: Study) -> list[Row]:
     """Each repair beside the original, as :func:`isocost.compare` measures it."""
-    return _rows(study.experiment, _pairs(study))
-
-
-def _pairs(study: Study) -> list[tuple[Tally, Tally]]:
-    return [
-        (split.fitting.tally(model), split.evaluation.tally(model))
+    experiment = study.experiment
+    found = [
+        compare(
+            split.evaluation.tally(model),
+            rules_of(split.fitting.tally(model), experiment),
+            experiment.cost,
+        ).rules
         for split in study.splits
         for model in split.fitting.scores
-    ]
-
-
-def _rows(experiment: Experiment, pairs: Iterable[tuple[Tally, Tally]]) -> list[Row]:
-    found = [
-        compare(evaluation, rules_of(fitting, experiment), experiment.cost).rules
-        for fitting, evaluation in pairs
     ]
     return [_row(name, [rules[name] for rules in found]) for name in found[0]]
 
@@ -146,45 +139,55 @@ class ManyGroups:
         Groups with too few people.
     feasible : float
         The share of models for which equal cost is feasible.
+    judged_elsewhere : bool
+        Whether the repairs are judged on people they were not fitted on.
     rows : list of Row
         The repairs, on the evaluation part.
+    unseen : list of HeldOut
+        How far costs differ where rules were fitted, and on other people.
     """
 
     groups: dict[str, tuple[int, float, float, float]]
     left_out: dict[str, int]
     feasible: float
+    judged_elsewhere: bool
     rows: list[Row]
+    unseen: list[HeldOut]
 
 
 def many_groups(split: Split, experiment: Experiment, by: tuple[Column, Column]) -> ManyGroups:
     """The experiment with the groups that ``by`` names for both parts of a split."""
-    parts = list(zip((split.fitting, split.evaluation), by, strict=True))
-    names, counts = np.unique(by[0], return_counts=True)
-    kept = [name for name in names if all(_enough(part, group, name) for part, group in parts)]
-    pairs = [
-        tuple(part.tally(model, group).select(kept) for part, group in parts)
-        for model in split.fitting.scores
+    parts = [
+        replace(part, group=group)
+        for part, group in zip((split.fitting, split.evaluation), by, strict=True)
     ]
-    asked = [feasibility(fitting, experiment.cost) for fitting, _ in pairs]
-    size = dict(zip(names.tolist(), counts.tolist(), strict=True))
+    names, counts = np.unique(by[0], return_counts=True)
+    kept = [str(name) for name in names if all(_enough(part, name) for part in parts)]
+    fitting, evaluation = (part.rows(np.flatnonzero(np.isin(part.group, kept))) for part in parts)
+    pair = Split(fitting, evaluation if split.held_out else fitting)
+    study = Study(experiment, "", (pair,))
+    asked = [feasibility(fitting.tally(model), experiment.cost) for model in fitting.scores]
+    size = {str(name): int(count) for name, count in zip(names, counts, strict=True)}
     return ManyGroups(
         groups={
-            str(name): (
+            name: (
                 size[name],
                 float(np.mean([one.costs[name] for one in asked])),
                 float(np.mean([one.trivial_costs[name] for one in asked])),
                 float(np.mean([one.alpha[name] for one in asked])),
             )
-            for name in map(str, kept)
+            for name in kept
         },
-        left_out={str(name): count for name, count in size.items() if name not in kept},
+        left_out={name: count for name, count in size.items() if name not in kept},
         feasible=float(np.mean([one.feasible for one in asked])),
-        rows=_rows(experiment, [(fitting, evaluation) for fitting, evaluation in pairs]),
+        judged_elsewhere=split.held_out,
+        rows=compared(study),
+        unseen=held_out(study),
     )
 
 
-def _enough(part: Part, group: Column, name: str) -> bool:
-    labels = part.label[group == name]
+def _enough(part: Part, name: str) -> bool:
+    labels = part.label[part.group == name]
     return bool(min(np.sum(labels == 0), np.sum(labels == 1)) >= ENOUGH)
 
 

@@ -93,7 +93,7 @@ def gather(experiment: Experiment, plan: Plan) -> Gathered:
             reasons.append(error)
     if not studies:
         raise reasons[0]
-    missing = [str(reason) for reason in reasons]
+    missing = [f"Some scores were left out.\n{reason}" for reason in reasons]
     if experiment is RECIDIVISM:
         studies, missing = _with_training(studies, plan)
     return Gathered(tuple(studies), tuple(missing))
@@ -172,7 +172,7 @@ def _with_training(studies: list[Study], plan: Plan) -> tuple[list[Study], list[
         parts = []
         for seed in plan.seeds:
             plan.report(f"EO-Trained, split {seed + 1}")
-            parts.append(trained_part(people, seed, full=plan.full))
+            parts.append(trained_part(people, seed, full=plan.full, cache=plan.cache))
     except (FileError, MissingDependencyError) as error:
-        return studies, [str(error)]
+        return studies, [f"EO-Trained was left out.\n{error}"]
     return [replace(study, trained=tuple(parts)) for study in studies], []

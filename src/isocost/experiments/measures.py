@@ -15,6 +15,7 @@ __all__ = [
     "accuracy_lost",
     "after_improving",
     "apart",
+    "degraded",
     "fact",
     "further_apart",
     "moved_off_line",
@@ -82,8 +83,13 @@ def share_withheld(n: Numbers) -> float:
 
 
 def accuracy_lost(n: Numbers) -> float:
-    """What the group that is changed loses; the other loses nothing."""
-    return max(n[f"original accuracy {g}"] - n[f"withhold accuracy {g}"] for g in GROUPS)
+    """What the group loses that withholding changes; below 0 if it gains."""
+    return -n["changed accuracy"]
+
+
+def degraded(n: Numbers) -> float:
+    """The smaller of the rises of that group's two rates."""
+    return min(n[f"changed {rate}"] for rate in RATES)
 
 
 def after_improving(name: str) -> Measure:

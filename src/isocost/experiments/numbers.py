@@ -65,7 +65,7 @@ def numbers_of(split: Split, experiment: Experiment, methods: Iterable[str] = FI
         numbers = _feasibility_numbers(fitting, experiment)
         for stage, tally in stages.items():
             numbers |= stage_numbers(stage, tally, experiment)
-        found.append(numbers)
+        found.append(numbers | _changed_numbers(numbers))
     return mean_of(found) | _model_numbers(split, found)
 
 
@@ -109,6 +109,16 @@ def _feasibility_numbers(fitting: Tally, experiment: Experiment) -> Numbers:
     for number, group in enumerate(experiment.groups, start=1):
         numbers[f"alpha {number}"] = asked.alpha[group]
     return numbers
+
+
+def _changed_numbers(numbers: Numbers) -> Numbers:
+    """What withholding does to the group that it changes: with each model it may be another."""
+    group = 1 if numbers["alpha 1"] >= numbers["alpha 2"] else 2
+    rose = {
+        name: numbers[f"withhold {name} {group}"] - numbers[f"original {name} {group}"]
+        for name in ("generalized_fpr", "generalized_fnr", "accuracy")
+    }
+    return {f"changed {name}": value for name, value in rose.items()}
 
 
 def _model_numbers(split: Split, found: list[Numbers]) -> Numbers:

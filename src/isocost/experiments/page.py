@@ -30,6 +30,27 @@ Brackets are 95 % bootstrap intervals: people are drawn again and rules fitted a
 not trained again. Three bars were set before looking: "approximately" is 0.03 on the scale of a
 rate, "little" is one person in ten, "large" is a third. Claims that were added after the first
 run use the same bars. A claim whose interval reaches across its bar is marked "not beyond chance".
+Where rules are judged on the people they were fitted on (published scores and counts), costs and
+rates that a rule makes equal are equal by construction.
+"""
+
+READING = """\
+## How to read the figures and tables
+
+The plane has a group's generalized false-positive rate to the right and its generalized
+false-negative rate upwards, averaged over the models. A **circle** is a group before, a **diamond**
+after a repair. The **line** in a group's colour holds all calibrated scores that it can have; it
+ends in a **hollow dot**: the base rate for everybody. On the **dashed grey curve** calibrated
+scores have the highest cost of a group. A group that is not calibrated may cost the same and not be
+on it, and on people that a rule has not seen repaired groups only come near it. A **cross** beyond
+the end of a line is where a group would have to be, and cannot. A filled **ellipse** is the 95 %
+interval of a group, an outline that of a repaired one, with rules fitted again.
+
+In the tables of repairs, *costs differ by* is the largest difference between groups on the people
+that rules are judged on. *FPR or FNR at 0.5* are the rates of decisions at a threshold of 0.5, not
+the generalized ones that the claims are about. *Calibration gap* is that of ten bins, of the group
+where it is largest. *A coin is tossed for* counts those whose score depends on a coin, *people
+changed* those whose score becomes another on average over the coin.
 """
 
 COMMON = """\
@@ -40,6 +61,10 @@ COMMON = """\
   are the authors' own scores; which of those people belong to which part is not known, so rules
   are fitted and judged on the same people, as in closed form. "counts" are COMPAS's deciles,
   which need no training.
+- **Rates for the evaluation part.** The authors' code finds the shares to withhold on one part and
+  finds them again with the labels of the part it is judged on, so its test results are too
+  good. Here rules go to the evaluation part unchanged: the tables "where a rule was fitted and on
+  people it has not seen" show the difference.
 - **Equalized odds, derived.** The supplement's program prints each group's FP rate equal to its
   own FN rate. That is a slip: the rates are equal *across* groups, as in Hardt et al. and in the
   figure.
@@ -47,8 +72,9 @@ COMMON = """\
 
 TRAINED = """\
 - **Grids.** The supplement names models and says that three folds tuned them, but prints no grid.
-  Ours are in `experiments/models.py`. As it says, tuning uses the part that is later used for
-  post-processing.
+  Ours are in `experiments/models.py`; forests and networks are tuned by logarithmic loss, support
+  vector machines, which become probabilities only afterwards, by the area under the curve. As it
+  says, tuning uses the part that is later used for post-processing.
 """
 
 DIFFERENCES = {
@@ -78,12 +104,18 @@ DIFFERENCES = {
 """,
 }
 
+GROUPINGS = {
+    "race": "A decile's score is its share of recidivism among all races here, so the numbers "
+    "of two of them differ a little from those above.",
+    "race and gender": "People, costs and shares are those of the part that rules are fitted on.",
+}
+
 NEAREST = "Equal cost is not feasible: withhold and coarsen go as near as they can.\n"
 
 
 def page(found: Sequence[Reproduction], plan: Plan, command: str, figures: str) -> str:
     """The whole page; ``figures`` is the folder of the pictures, as seen from the page."""
-    parts = [INTRODUCTION.format(command=command), _geometry(figures)]
+    parts = [INTRODUCTION.format(command=command), READING, _geometry(figures)]
     parts += [_experiment(one, figures) for one in found]
     parts += [_differences([one.experiment.name for one in found]), _made(plan)]
     return "\n".join(parts)
@@ -117,7 +149,11 @@ def _shown(finding: Finding) -> str:
 def _geometry(figures: str) -> str:
     return (
         f"## The geometry (Figures 1 and 2)\n\n![Figure 1]({figures}/figure-1.png)\n\n"
-        f"![Figure 2]({figures}/figure-2.png)\n"
+        "Figure 1: calibrated scores of a group lie on a line from perfect ones to the base rate "
+        "for everybody; a cost is equal on a level curve.\n\n"
+        f"![Figure 2]({figures}/figure-2.png)\n\n"
+        "Figure 2: a group is brought to the other's cost by mixing its scores with the base rate; "
+        "where its line ends before, it cannot be.\n"
     )
 
 
@@ -149,22 +185,23 @@ def _measures(findings: Sequence[Finding]) -> list[str]:
 
 def _beyond(result: StudyResult) -> str:
     study = result.study
-    judged = "people held out" if study.held_out else "the same people"
-    unseen = "the evaluation part" if study.held_out else "the other half, mean of 100 divisions"
     return "\n".join(
         [
-            f"### Repairs side by side, {study.source} scores, {judged}\n",
+            f"### Repairs side by side, {study.source} scores, {_judged(study.held_out)}\n",
             _table(*_repairs(result.compared)),
             *([] if study.numbers["feasible"] == 1 else [NEAREST]),
-            f"Costs differ, where a rule was fitted and on people it has not seen ({unseen}):\n",
-            _table(*_unseen(result.held_out)),
+            _unseen(result.held_out, study.held_out),
         ]
     )
 
 
+def _judged(held_out: bool) -> str:
+    return "people held out" if held_out else "the same people"
+
+
 def _repairs(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    header = ["rule", "costs differ by", "FPR or FNR differ by", "calibration gap", "accuracy"]
-    header += ["people changed", "by a coin", "decisions changed"]
+    header = ["rule", "costs differ by", "FPR or FNR at 0.5 differ by", "calibration gap"]
+    header += ["accuracy", "people changed", "a coin is tossed for", "decisions changed"]
     return header, [
         [
             row.rule,
@@ -178,10 +215,12 @@ def _repairs(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     ]
 
 
-def _unseen(rows: Sequence[HeldOut]) -> tuple[list[str], list[list[str]]]:
-    return ["rule", "fitted on", "unseen"], [
-        [row.rule, f"{row.fitted:.4f}", f"{row.unseen:.4f}"] for row in rows
-    ]
+def _unseen(rows: Sequence[HeldOut], held_out: bool) -> str:
+    who = "the evaluation part" if held_out else "the other half, mean of 100 divisions"
+    header = ["rule", "fitted on", "unseen"]
+    table = [[row.rule, f"{row.fitted:.4f}", f"{row.unseen:.4f}"] for row in rows]
+    intro = f"Costs differ, where a rule was fitted and on people it has not seen ({who}):\n"
+    return f"{intro}\n{_table(header, table)}"
 
 
 def _many(title: str, found: ManyGroups, one: Reproduction) -> str:
@@ -193,7 +232,8 @@ def _many(title: str, found: ManyGroups, one: Reproduction) -> str:
     left = ", ".join(f"{name} ({count})" for name, count in found.left_out.items())
     return "\n".join(
         [
-            f"### More than two groups: {title}\n",
+            f"### More than two groups: {title}, {_judged(found.judged_elsewhere)}\n",
+            f"{GROUPINGS[title]}\n",
             *(["Of the first division.\n"] if len(one.results[0].study.splits) > 1 else []),
             f"Equal cost is {'feasible' if found.feasible == 1 else 'not feasible'}"
             + (f" (for {found.feasible:.0%} of the models)" if 0 < found.feasible < 1 else "")
@@ -202,6 +242,7 @@ def _many(title: str, found: ManyGroups, one: Reproduction) -> str:
             + "\n",
             _table(header, rows),
             _table(*_repairs(found.rows)),
+            _unseen(found.unseen, found.judged_elsewhere),
         ]
     )
 

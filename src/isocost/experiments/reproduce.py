@@ -27,9 +27,10 @@ from isocost.experiments.beyond import (
 )
 from isocost.experiments.claims import Finding, check
 from isocost.experiments.definitions import HEALTH, INCOME, RECIDIVISM, Experiment
-from isocost.experiments.figures import figure_3
+from isocost.experiments.figures import RESOLUTION, figure_3
 from isocost.experiments.gathering import Plan, gather
 from isocost.experiments.geometry_figures import figure_1, figure_2
+from isocost.experiments.numbers import METHODS, Numbers
 from isocost.experiments.parts import Part, Split
 from isocost.experiments.section5 import CLAIMS
 from isocost.experiments.studies import Study
@@ -42,17 +43,22 @@ __all__ = ["Reproduction", "StudyResult", "make_folder", "reproduce", "save"]
 REPLICATES = {False: 200, True: 1000}
 """Bootstrap replicates for the intervals of claims, quick and full."""
 
-RESOLUTION = 160
+SPREADS = {False: 40, True: 100}
+"""Those for the ellipses: fewer, because every repair is fitted again."""
 
 
 @dataclass(frozen=True, eq=False)
 class StudyResult:
-    """One study: its numbers, what became of the claims, and the repairs side by side."""
+    """One study: its numbers, what became of the claims, and the repairs side by side.
+
+    ``spread`` has the numbers of all repairs for other people, drawn again.
+    """
 
     study: Study
     findings: list[Finding]
     compared: list[Row]
     held_out: list[HeldOut]
+    spread: list[Numbers]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,12 +99,7 @@ class Reproduction:
 def reproduce(experiment: Experiment, plan: Plan) -> Reproduction:
     """Rerun one experiment as far as its data can be had."""
     gathered = gather(experiment, plan)
-    results = []
-    for study in gathered.studies:
-        plan.report(f"{experiment.name}, {study.source} scores: claims and repairs")
-        replicates = study.replicates(REPLICATES[plan.full], plan.seed)
-        findings = check(study, CLAIMS[experiment.name], replicates)
-        results.append(StudyResult(study, findings, compared(study), held_out(study, plan.seed)))
+    results = [_judged(study, plan) for study in gathered.studies]
     more, missing = _many_groups(experiment, gathered.studies, plan)
     aged = [s for s in gathered.studies if experiment is HEALTH and s.held_out]
     return Reproduction(
@@ -110,6 +111,18 @@ def reproduce(experiment: Experiment, plan: Plan) -> Reproduction:
     )
 
 
+def _judged(study: Study, plan: Plan) -> StudyResult:
+    """A study with its claims, repairs and spread; each is told, because each takes its time."""
+    name = study.experiment.name
+    tell = f"{name}, {study.source} scores: "
+    plan.report(f"{tell}claims")
+    replicates = study.replicates(REPLICATES[plan.full], plan.seed)
+    findings = check(study, CLAIMS[name], replicates)
+    plan.report(f"{tell}repairs on other people")
+    spread = study.replicates(SPREADS[plan.full], plan.seed, METHODS)
+    return StudyResult(study, findings, compared(study), held_out(study, plan.seed), spread)
+
+
 def save(found: Iterable[Reproduction], plan: Plan, folder: Path) -> list[Path]:
     """Write figures as PNG and SVG and all numbers as results.json; returns the paths."""
     found = list(found)
@@ -118,7 +131,7 @@ def save(found: Iterable[Reproduction], plan: Plan, folder: Path) -> list[Path]:
     for one in found:
         for result in one.results:
             name = f"figure-{one.experiment.figure}-{one.experiment.name}-{result.study.source}"
-            figures[name] = _drawer(result.study)
+            figures[name] = _drawer(result)
     written = []
     for name, draw in figures.items():
         figure = draw()
@@ -135,8 +148,8 @@ def save(found: Iterable[Reproduction], plan: Plan, folder: Path) -> list[Path]:
     return [*written, path]
 
 
-def _drawer(study: Study) -> Callable[[], Figure]:
-    return lambda: figure_3(study)
+def _drawer(result: StudyResult) -> Callable[[], Figure]:
+    return lambda: figure_3(result.study, result.spread)
 
 
 def make_folder(folder: Path, option: str = "-o") -> None:
@@ -205,7 +218,7 @@ def _many_groups(
         try:
             return {"race": _races(plan)}, []
         except FileError as error:
-            return {}, [str(error)]
+            return {}, [f"More than two groups were left out.\n{error}"]
     return {}, []
 
 

@@ -9,6 +9,7 @@ from isocost.experiments.measures import (
     accuracy_lost,
     after_improving,
     apart,
+    degraded,
     fact,
     further_apart,
     moved_off_line,
@@ -178,7 +179,7 @@ HEALTH = (
     Claim(
         "health-degraded",
         "As in many cases, performance is degraded.",
-        lambda n: max(min(rises(n, "withhold", group)) for group in GROUPS),
+        degraded,
         "smaller of the rises of the two rates of the group that is changed",
         above=0.0,
     ),

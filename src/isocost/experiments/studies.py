@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -14,8 +14,6 @@ from isocost.experiments.numbers import FIRST, METHODS, Numbers, mean_of, number
 from isocost.experiments.parts import Part, Split
 
 __all__ = ["Study"]
-
-Report = Callable[[str], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,20 +64,26 @@ class Study:
         """The mean over the splits."""
         return mean_of(self.by_split)
 
-    def replicates(self, count: int, seed: int = 0) -> list[Numbers]:
+    def replicates(
+        self,
+        count: int,
+        seed: int = 0,
+        methods: Iterable[str] = FIRST,
+    ) -> list[Numbers]:
         """The numbers if other people had been drawn, with rules fitted anew; not the models.
 
         Replicates are spread evenly over the splits.  Those in which a group loses all its
         positives or negatives have no numbers and are left out.
         """
-        random = np.random.default_rng(seed)
+        # Each with a stream of its own: whether there are trained models changes nothing else.
+        random, other = np.random.default_rng(seed).spawn(2)
         found = []
         for place in range(count):
             trained = self._trained_part(place)
-            part = trained.redrawn(random) if trained else None
+            part = trained.redrawn(other) if trained else None
             split = self.splits[place % len(self.splits)].redrawn(random)
             try:
-                numbers = numbers_of(split, self.experiment, FIRST)
+                numbers = numbers_of(split, self.experiment, methods)
                 found.append(self.facts | numbers | self._trained_numbers(part))
             except DataError:
                 continue

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy.typing as npt
 import sklearn
 from sklearn.exceptions import ConvergenceWarning
 
-from isocost.atomic import replacing
+from isocost.experiments.keeping import kept, key_of
 from isocost.experiments.models import Model, tuned
 from isocost.experiments.parts import Part, Split, divide
 
@@ -44,30 +43,27 @@ def train(
     for post-processing; the models are trained on the other 80 %.
     """
     parts = divide(features.y, features.group, seed)
-    scores: dict[str, tuple[Column, Column]] = {}
+    scores: dict[str, dict[str, Column]] = {}
     for model in models:
         report(f"{model.name}, split {seed + 1}")
-        place = None if cache is None else cache / f"{_key(features, model, parts)}.npz"
-        known = None if place is None else _load(place)
-        scores[model.name] = known or _scores(features, model, parts)
-        if place is not None and known is None:
-            _save(place, scores[model.name])
+        key = _key(features, model, parts)
+        scores[model.name] = kept(cache, key, partial(_scores, features, model, parts))
     return Split(
         *(
             Part(
                 features.y[rows],
                 features.group[rows],
-                {name: pair[which] for name, pair in scores.items()},
+                {name: found[which] for name, found in scores.items()},
                 {name: values[rows] for name, values in features.more.items()},
             )
-            for which, rows in enumerate(parts[1:])
+            for which, rows in zip(("fitting", "evaluation"), parts[1:], strict=True)
         )
     )
 
 
 def _scores(
     features: Features, model: Model, parts: tuple[Column, Column, Column]
-) -> tuple[Column, Column]:
+) -> dict[str, Column]:
     X, y = features.X, features.y
     training, fitting, evaluation = parts
     with warnings.catch_warnings():
@@ -76,11 +72,11 @@ def _scores(
         estimator = tuned(model, X[fitting], y[fitting])
         rows = training[: model.rows]
         estimator.fit(X[rows], y[rows])
-    first, second = (
-        estimator.predict_proba(X[rows])[:, list(estimator.classes_).index(1)]
-        for rows in (fitting, evaluation)
-    )
-    return first, second
+    positive = list(estimator.classes_).index(1)
+    return {
+        "fitting": estimator.predict_proba(X[fitting])[:, positive],
+        "evaluation": estimator.predict_proba(X[evaluation])[:, positive],
+    }
 
 
 def _key(features: Features, model: Model, parts: tuple[Column, ...]) -> str:
@@ -88,22 +84,5 @@ def _key(features: Features, model: Model, parts: tuple[Column, ...]) -> str:
 
     The rows themselves are part of it, so that kept scores never belong to other people.
     """
-    digest = hashlib.sha256(np.ascontiguousarray(features.X).tobytes())
-    for rows in (features.y, *parts):
-        digest.update(rows.astype(np.int64).tobytes())
-    digest.update(f"{model.describe()} {sklearn.__version__}".encode())
-    return digest.hexdigest()[:24]
-
-
-def _load(place: Path) -> tuple[Column, Column] | None:
-    try:
-        with place.open("rb") as file, np.load(file, allow_pickle=False) as kept:
-            return kept["fitting"], kept["evaluation"]
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile):
-        return None
-
-
-def _save(place: Path, scores: tuple[Column, Column]) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(place) as temporary, temporary.open("wb") as file:
-        np.savez(file, fitting=scores[0], evaluation=scores[1])
+    rows = [array.astype(np.int64) for array in (features.y, *parts)]
+    return key_of([features.X, *rows], f"{model.describe()} {sklearn.__version__}")

@@ -30,6 +30,7 @@ __all__ = [
     "ellipse_axes",
     "level_curve",
     "rate_variances",
+    "tilted_ellipse",
     "trivial_point",
 ]
 
@@ -189,6 +190,22 @@ def ellipse_axes(variances: npt.ArrayLike, confidence: float = 0.95) -> Floats:
     quantile = -2.0 * math.log1p(-confidence)
     axes: Floats = np.sqrt(quantile * np.asarray(variances, dtype=np.float64))
     return axes
+
+
+def tilted_ellipse(
+    centre: npt.ArrayLike, covariance: npt.ArrayLike, confidence: float = 0.95, points: int = 73
+) -> Floats:
+    """The outline that holds the truth so often where the two rates vary together.
+
+    Examples
+    --------
+    >>> tilted_ellipse([0.5, 0.5], [[0.0001, 0.0], [0.0, 0.0004]], points=5).round(4).tolist()
+    [[0.5245, 0.5], [0.5, 0.549], [0.4755, 0.5], [0.5, 0.451], [0.5245, 0.5]]
+    """
+    sizes, directions = np.linalg.eigh(np.asarray(covariance, dtype=np.float64))
+    circle = ellipse([0.0, 0.0], ellipse_axes(np.maximum(sizes, 0.0), confidence), points)
+    outline: Floats = np.asarray(centre, dtype=np.float64) + circle @ directions.T
+    return outline
 
 
 def ellipse(centre: npt.ArrayLike, axes: npt.ArrayLike, points: int = 73) -> Floats:

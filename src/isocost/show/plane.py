@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from isocost.costs import Cost, CostLike, as_cost
+from isocost.costs import CostLike, as_cost
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, group_names
 from isocost.measure import rates
 from isocost.repair.compare import cost_of_rules, named_rules
 from isocost.rules import Rule
 from isocost.show import geometry
+from isocost.show.levels import Level, LevelLine, level_lines
 from isocost.show.reading import tally_of_estimator, tally_of_predictions
 from isocost.tallies import Tally
 
@@ -28,20 +29,9 @@ __all__ = ["LevelLine", "PlaneDisplay"]
 
 Floats = npt.NDArray[np.float64]
 Rules: TypeAlias = Mapping[str, Rule] | Iterable[Rule]
-Level: TypeAlias = float | tuple[CostLike, float]
 
 SLACK = 1e-9
 """Costs that differ by no more than this share of the highest are equal."""
-
-
-@dataclass(frozen=True)
-class LevelLine:
-    """One level of cost in the plane; ``group`` is whose it is where the cost differs by group."""
-
-    cost: Cost
-    value: float
-    group: int | None
-    points: Floats
 
 
 @dataclass
@@ -64,6 +54,8 @@ class PlaneDisplay:
         Levels of cost to draw; by default the highest cost of a group.
     confidence : float
         How often an ellipse should hold the truth.
+    spreads : {name: array of shape (groups, 2, 2)}, optional
+        The covariances of where rules put the groups, for outlines around these.
 
     Attributes
     ----------
@@ -81,13 +73,15 @@ class PlaneDisplay:
         Half the width and height of the ellipses.
     level_lines : list of LevelLine
         The levels as curves.
+    outlines : {rule: list of arrays}
+        The outlines around where rules put the groups, as curves.
     ax_, figure_, diagonal_
         What :meth:`plot` drew on, and the diagonal of trivial scores.
     circles_, lines_, trivials_, ellipses_, levels_, beyond_, texts_ : lists of artists
         The groups, their calibrated lines, the ends of these, the ellipses; the levels of cost,
         the ways past the end of a line to a level out of reach; all that is written.
-    diamonds_, arrows_ : {rule: list of artists}
-        Where rules put the groups that they move, and how they get there.
+    diamonds_, arrows_, outlines_ : {rule: list of artists}
+        Where rules put the groups that they move, how they get there, how sure that is.
 
     Examples
     --------
@@ -109,6 +103,7 @@ of Caucasian cost at most 0.394.
     variances: npt.ArrayLike | None = None
     levels: Sequence[Level] | None = None
     confidence: float = 0.95
+    spreads: Mapping[str, npt.ArrayLike] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.cost = as_cost(self.cost)
@@ -136,7 +131,9 @@ of Caucasian cost at most 0.394.
                 _numbers("variances", self.variances, (count, 2), nan=True), self.confidence
             )
         )
-        self.level_lines = self._level_lines()
+        asked = [self.target_cost] if self.levels is None else self.levels
+        self.level_lines = level_lines(asked, self.cost, self.groups, self.base_rates)
+        self.outlines = {name: self._outlines(name) for name in self.spreads}
 
     @classmethod
     def from_tally(
@@ -274,6 +271,7 @@ of Caucasian cost at most 0.394.
         self.diagonal_, self.levels_, self.beyond_ = art.diagonal, art.levels, art.beyond
         self.ellipses_, self.texts_ = art.ellipses, art.texts
         self.diamonds_, self.arrows_ = art.diamonds, art.arrows
+        self.outlines_ = art.outlines
         return self
 
     @property
@@ -298,29 +296,17 @@ of Caucasian cost at most 0.394.
             f"{self.target_cost:.3f}."
         )
 
-    def _level_lines(self) -> list[LevelLine]:
-        asked = [self.target_cost] if self.levels is None else self.levels
-        found = []
-        for level in asked:
-            cost, value = level if isinstance(level, tuple) else (self.cost, level)
-            cost = as_cost(cost)
-            by_group = isinstance(cost.fp, Mapping) or isinstance(cost.fn, Mapping)
-            for place in range(len(self.groups)) if by_group else [None]:
-                group = None if place is None else self.groups[place]
-                points = geometry.level_curve(
-                    cost, value, group, stretch=self._stretch(cost, value)
-                )
-                found.append(LevelLine(cost, float(value), place, points))
-        return found
-
-    def _stretch(self, cost: Cost, value: float) -> float:
-        """How far past the diagonal a level must go to pass all that it is compared with."""
-        shares = [
-            geometry.crossing(mu, cost, value, group).share
-            for mu, group in zip(np.asarray(self.base_rates), self.groups, strict=True)
+    def _outlines(self, name: str) -> list[Floats]:
+        shape = (len(self.groups), 2, 2)
+        covariances = np.asarray(self.spreads[name], dtype=np.float64)
+        if name not in self.after or covariances.shape != shape:
+            rule = f"must have a rule of after each, with an array of shape {shape}"
+            got, step = f"{name!r} of shape {covariances.shape}", "pass a covariance per group"
+            raise UsageError(Problem("spreads", rule, got, step))
+        return [
+            geometry.tilted_ellipse(place, covariance, self.confidence)
+            for place, covariance in zip(np.asarray(self.after[name]), covariances, strict=True)
         ]
-        near = [share for share in shares if share < 2.0]
-        return max(1.0, *near) * (1.0 if max(near, default=0.0) <= 1.0 else 1.03)
 
 
 def _points(tally: Tally) -> Floats:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GREY",
     "INK",
+    "MOVED",
     "PALE",
     "SIZE",
     "SMALL",
@@ -41,6 +42,9 @@ GREY = "#6b6b6b"
 PALE = "#d9d9d9"
 SIZE = 9.0
 SMALL = 7.5
+
+MOVED = 1e-9
+"""A point that a rule moves by no more than this has not moved."""
 
 _DASHES: tuple[Dashes, ...] = (
     (0, None),
