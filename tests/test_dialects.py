@@ -212,8 +212,8 @@ def test_numbers_are_exact_doubles():
         ({"unknown": "skip"}, 'unknown: must be "error" or "keep"\n  got:  \'skip\'\n  next: use'),
         ({"group": ["a", "b"]}, "group: must name as many columns as the groups of the rule have "
          "parts: 1\n  got:  2: 'a', 'b'\n  next: name the columns"),
-        ({"output": "isocost_coin"}, "columns: must differ from each other and from the names the "
-         "query uses itself\n  got:  'isocost_coin'\n  next: choose"),
+        ({"output": "isocost_tmp_coin"}, "columns: must differ from each other and from the names "
+         "the query uses itself\n  got:  'isocost_tmp_coin'\n  next: choose"),
         ({"changed": "x", "output": "x"}, "got:  'x'\n  next: choose another name"),
         ({"dialect": "spark", "score": "${x}"}, "name: must not hold ${, which Spark replaces"),
     ],
@@ -241,6 +241,20 @@ def test_replacing_a_column_in_a_star(database):
     assert sorted(found.columns) == sorted(warehouse.people())
     with pytest.raises(ic.UsageError, match="columns: must be listed to replace one of them"):
         RULE.to_sql("postgres", output="score")
+
+
+def test_columns_of_a_table_that_look_like_ours():
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE TABLE t AS SELECT 1 AS id, 0.2 AS score, 'a' AS \"group\", 0.9 AS isocost_score, "
+        "0.8 AS isocost_new, 'x' AS isocost_coin, 'y' AS isocost_group"
+    )
+    rule = ic.Rule(("a",), (Row("a", 0.0, 1.0, "set", 0.5, 1.0),), "test")
+    found = connection.execute(rule.to_sql("duckdb", "t")).df()
+    assert found["repaired_score"].tolist() == [0.5]
+    assert found["isocost_score"].tolist() == [0.9]
+    with pytest.raises(ic.UsageError, match="the query uses itself"):
+        rule.to_sql("duckdb", "t", score="ISOCOST_TMP_SCORE")
 
 
 def test_other_names_of_dialects():

@@ -250,9 +250,14 @@ def test_unknown_groups(folder):
     assert (found["score"][found["name"] == "x, y"] == 0.2).all()
     kept = FRAME["name"] != "x, y"
     np.testing.assert_array_equal(found["score"][kept], FRAME["score"][kept])
-    numbers = ic.Rule(groups=("0", "1", "2"), rows=(), method="test")
+    # A CSV has no types: its groups are read as those of the rule are.
+    rows = (Row("0", 0.0, 1.0, "set", 0.2, 1.0),)
+    texts = ic.Rule(groups=("0", "1", "2"), rows=rows, method="test")
+    ic.apply_file(texts, folder / "data.csv", folder / "n.csv")
+    found = read(folder / "n.csv")
+    np.testing.assert_array_equal(found["score"] == 0.2, found["group"] == 0)
     with pytest.raises(ic.UsageError, match="0 is of type int here"):
-        ic.apply_file(numbers, folder / "data.csv", folder / "n.csv")
+        ic.apply_file(texts, folder / "data.parquet", folder / "n.parquet")
 
 
 def test_the_output_is_whole_or_not_there(folder, monkeypatch):
@@ -262,7 +267,7 @@ def test_the_output_is_whole_or_not_there(folder, monkeypatch):
         ic.apply_file(RULE, folder / "bad.csv", folder / "o.csv", group="name")
     for part in ("1 outside [0, 1]", "1 null", "id: must be a whole number or a text"):
         assert part in str(error.value)
-    with pytest.raises(ic.DataError, match="values of type DOUBLE"):
+    with pytest.raises(ic.DataError, match="2,000 numbers that are not whole"):
         ic.apply_file(RULE, folder / "data.csv", folder / "o.csv", group="name", id="weight")
     with pytest.raises(ic.UsageError, match="because this rule throws a coin"):
         ic.apply_file(RULE, folder / "data.csv", folder / "o.csv", group="name", id=None)
@@ -404,3 +409,118 @@ def test_a_failed_write_names_the_output(folder, monkeypatch):
         ic.apply_file(RULE, folder / "data.csv", folder / "o.csv", group="name")
     assert "No space left" in str(e.value)
     assert not (folder / "o.csv").exists()
+
+
+LATE = 40_000
+"""More rows than DuckDB looks at before it decides what a column holds."""
+
+
+def late_csv(path, *rows):
+    early = "".join(f"{i},1,{i % 2},1,1,5\n" for i in range(LATE))
+    path.write_text("id,score,label,group,weight,other\n" + early + "".join(rows))
+    return path
+
+
+def test_numbers_that_come_late_are_not_rounded(tmp_path):
+    path = late_csv(tmp_path / "d.csv", "a,0.7,1,1.5,0.75,0.7\n", "b,0.6,0,1,1.25,1.4\n")
+    found = ic.tally(path, weight="weight")
+    assert found.groups == (1.0, 1.5)
+    assert found.totals.wh.sum() == pytest.approx(LATE + 0.7 * 0.75 + 0.6 * 1.25)
+    assert found.totals.w.sum() == pytest.approx(LATE + 2)
+    rule = ic.Rule(groups=(1.0, 1.5), rows=(Row(1.5, 0.0, 1.0, "set", 0.25, 1.0),), method="test")
+    ic.apply_file(rule, path, tmp_path / "o.parquet")
+    written = pd.read_parquet(tmp_path / "o.parquet")
+    assert written["other"].tolist()[-2:] == [0.7, 1.4]
+    assert written["score"].tolist()[-2:] == [0.25, 0.6]
+    assert written["id"].tolist()[-2:] == ["a", "b"]
+
+
+def test_labels_that_come_late_are_not_rounded(tmp_path):
+    path = late_csv(tmp_path / "d.csv", "1,0.5,0.7,1,1,1\n", "1,0.5,1.4,1,1,1\n")
+    with pytest.raises(ic.DataError, match=r"2 other than 0 and 1 \(first: 0.7\)"):
+        ic.tally(path)
+
+
+def test_float_ids_that_come_late_are_refused(tmp_path):
+    path = late_csv(tmp_path / "d.csv", "99.5,0.5,1,1,1,1\n")
+    rule = ic.Rule(groups=(1,), rows=(Row(1, 0.0, 1.0, "set", 0.2, 0.5),), method="test")
+    with pytest.raises(ic.DataError, match="1 numbers that are not whole"):
+        ic.apply_file(rule, path, tmp_path / "o.csv")
+    assert not (tmp_path / "o.csv").exists()
+
+
+def test_quotes_that_come_late_are_quotes(tmp_path):
+    path = late_csv(tmp_path / "d.csv", '99,0.5,1,"1",1,1\n')
+    assert ic.tally(path).groups == (1,)
+
+
+def test_groups_beyond_64_bits_stay_apart(tmp_path):
+    names = ["12300000000000000000123", "12300000000000000000124"]
+    rows = [f"0.{i + 1},{i % 2},{names[i % 4 // 2]}\n" for i in range(8)]
+    (tmp_path / "d.csv").write_text("score,label,group\n" + "".join(rows))
+    assert ic.tally(tmp_path / "d.csv").groups == tuple(names)
+
+
+def test_no_line_is_a_comment_and_none_is_skipped(tmp_path):
+    rows = [f"{'#' if i % 10 == 0 else ''}{i},0.2,{i % 2},{'ab'[i % 2]}\n" for i in range(100)]
+    (tmp_path / "d.csv").write_text("id,score,label,group\n" + "".join(rows))
+    assert ic.tally(tmp_path / "d.csv").n == 100
+    rule = ic.Rule(("a", "b"), (Row("a", 0.0, 1.0, "set", 0.5, 0.5),), "test")
+    assert ic.apply_file(rule, tmp_path / "d.csv", tmp_path / "o.csv") == 100
+    ids = [row.split(",")[0] for row in rows]
+    out = read(tmp_path / "o.csv").set_index("id")["score"]
+    wanted = rule.apply(score=[0.2] * 100, group=["a", "b"] * 50, id=ids)
+    assert out[ids].tolist() == wanted.tolist()
+    # Five rows, and then a second header with another column: not the one that is meant.
+    first = "id,score,label,group\n" + "".join(f"{i},0.5,{i % 2},a\n" for i in range(5))
+    second = "id,score,label,group,x\n" + "".join(f"{i},0.5,{i % 2},b,9\n" for i in range(100))
+    (tmp_path / "two.csv").write_text(first + second)
+    with pytest.raises(ic.IsocostError):
+        ic.tally(tmp_path / "two.csv")
+
+
+def test_single_quotes_are_letters(tmp_path):
+    rows = [f"'{i}',0.{i + 1},{i % 2},a\n" for i in range(5)]
+    (tmp_path / "d.csv").write_text("id,score,label,group\n" + "".join(rows))
+    rule = ic.Rule(("a",), (Row("a", 0.0, 1.0, "set", 0.95, 0.5),), "test")
+    ic.apply_file(rule, tmp_path / "d.csv", tmp_path / "o.csv")
+    out = (tmp_path / "o.csv").read_text().splitlines()[1:]
+    wanted = rule.apply(
+        score=[0.1, 0.2, 0.3, 0.4, 0.5], group=["a"] * 5, id=[f"'{i}'" for i in range(5)]
+    )
+    assert [line.split(",")[0] for line in out] == [f"'{i}'" for i in range(5)]
+    assert [float(line.split(",")[1]) for line in out] == wanted.tolist()
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
+def test_files_with_other_types_and_columns(tmp_path, kind):
+    """Whole numbers in forty files; scores with decimals and a new column in the last ones."""
+    (tmp_path / "in").mkdir()
+    frames = []
+    for i in range(40):
+        frame = pd.DataFrame({"id": [i], "score": [1], "label": [i % 2], "group": [i % 2]})
+        if i >= 35:
+            frame = frame.assign(score=[0.7], extra=["x"])
+        frames.append(frame)
+        path = tmp_path / "in" / f"{i:02}.{kind}"
+        if kind == "csv":
+            frame.to_csv(path, index=False)
+        elif kind == "parquet":
+            frame.to_parquet(path)
+        else:
+            frame.to_json(path, orient="records", lines=True)
+    assert ic.tally(tmp_path / "in").totals.wh.sum() == pytest.approx(35 + 5 * 0.7)
+    rule = ic.Rule((0, 1), (Row(1, 0.0, 0.9, "set", 0.25, 1.0),), "test")
+    ic.apply_file(rule, tmp_path / "in", tmp_path / "o.parquet")
+    out, whole = pd.read_parquet(tmp_path / "o.parquet"), pd.concat(frames)
+    assert out["id"].tolist() == whole["id"].tolist()
+    assert out["score"].tolist() == rule.apply(whole)["score"].tolist()
+    assert out["extra"].isna().tolist() == [True] * 35 + [False] * 5
+
+
+def test_folders_that_are_no_good_keys(tmp_path):
+    for name in ("GROUP=a", "=x"):
+        (tmp_path / name).mkdir()
+        frame = pd.DataFrame({"score": [0.1, 0.6], "label": [0, 1], "group": ["b", "b"]})
+        frame.to_parquet(tmp_path / name / "d.parquet")
+        assert ic.tally(tmp_path / name).n == 2

@@ -30,6 +30,7 @@ FRAMES = {
     ),
     "pyarrow": pa.table,
     "pyarrow-chunked": lambda d: pa.concat_tables([pa.table(d).slice(0, 7), pa.table(d).slice(7)]),
+    "pyarrow-view": lambda d: pa.table({**d, "name": pa.array(d["name"]).cast("string_view")}),
     "pyarrow-dictionary": lambda d: pa.table(
         {**d, "name": pa.array(d["name"]).dictionary_encode()}
     ),

@@ -144,7 +144,7 @@ def test_cells_make_the_same_tally(database, name):
 def test_without_the_collation_the_coins_would_differ(database):
     rule = warehouse.custom()
     query = rule.to_sql("postgres", "people", columns=["row"], output="new").replace(
-        'COLLATE "C" AS isocost_coin', "AS isocost_coin"
+        'COLLATE "C" AS isocost_tmp_coin', "AS isocost_tmp_coin"
     )
     found = [row[1] for row in sorted(runner(database)(query))]
     wanted = rule.apply(warehouse.people())["score"]

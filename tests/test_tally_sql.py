@@ -160,3 +160,14 @@ def test_no_rows_and_rows_that_differ():
 def test_wrong_arguments(options, message):
     with pytest.raises(ic.UsageError, match=message):
         ic.tally_sql(**options)
+
+
+def test_nan_is_not_the_other_of_two_labels():
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE TABLE t AS SELECT 0.5 AS score, 'a' AS \"group\", "
+        "CASE WHEN i % 7 = 0 THEN 'nan' ELSE '2' END::DOUBLE AS label FROM range(70) AS r(i)"
+    )
+    cells = connection.execute(ic.tally_sql("duckdb", "t", positive=2)).fetchall()
+    with pytest.raises(ic.DataError, match="10 null or NaN"):
+        ic.tally_from_cells(cells)

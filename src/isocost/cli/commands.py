@@ -264,6 +264,9 @@ def apply(
     column: Annotated[
         str | None, typer.Option("--column", help="Column to write; default: the score column.")
     ] = None,
+    changed: Annotated[
+        str | None, typer.Option("--changed", help="Column to add: whether the score changed.")
+    ] = None,
     unknown: Annotated[
         Unknown, typer.Option("--unknown", help="Groups the rule does not know.")
     ] = Unknown.error,
@@ -287,6 +290,7 @@ def apply(
             group=group or columns.group,
             id=id,
             column=column,
+            changed=changed,
             unknown=unknown.value,
             missing_group=missing_group,
             force=force,

@@ -26,7 +26,11 @@ from isocost.errors import MissingDependencyError, Problem, UsageError
 if TYPE_CHECKING:
     from narwhals import Expr
 
-__all__ = ["Guard", "believes_statistics", "collect", "column", "guarded", "limit"]
+__all__ = ["NO_ID", "Guard", "believes_statistics", "collect", "column", "guarded", "limit"]
+
+
+NO_ID = 6
+"""The fault of a row without an id."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +125,8 @@ def _polars(native: Any, guard: Guard) -> Any:
     def throw(columns: Any) -> Any:
         import narwhals as nw
 
+        if columns[0].null_count():
+            raise ValueError(guard.messages[NO_ID])
         batch = Frame(nw.from_native(columns[0].alias("id").to_frame()))
         return pl.Series(_thrown(batch, "id", guard.salt))
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from isocost import coin
 from isocost.engines.arrays import apply_arrays, tally_arrays
 from isocost.engines.frames import Lazy
+from isocost.engines.written import check_written
 from isocost.errors import Problem, UsageError, missing_column
 from isocost.grid import Grid
 from isocost.groups import Group, as_group
@@ -146,6 +147,7 @@ def apply_rule(
     source = _source(data)
     groups = _names(score, "label", group, None)["group"]
     _need_columns(source, {"score": score, "group": groups})
+    check_written(source.columns, output, changed, by_case=not isinstance(source, Lazy))
     if isinstance(source, Lazy):
         from isocost.engines.lazy_rule import apply_lazy
 

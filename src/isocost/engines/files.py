@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from isocost.engines.labels import two_valued
 from isocost.engines.problems import USUAL_WEIGHTS, WRONG, Problems
 from isocost.engines.settings import DOUBT, TRUST, Settings
 from isocost.engines.source import Progress, Source, encode_cells, no_rows
-from isocost.errors import Problem, UsageError, missing_column
+from isocost.engines.texts import typed
+from isocost.errors import DataError, Problem, UsageError, missing_column
 from isocost.grid import Grid
 from isocost.groups import Group
 from isocost.tallies import Tally
@@ -49,15 +51,16 @@ def tally_files(
     progress: Progress | None = None,
 ) -> Tally:
     """Count the cells of files in one query; see :func:`isocost.tally`."""
-    source = Source(path, [*columns["group"], columns["label"]], settings)
+    source = Source(path, settings)
     query = _tally_query(source, columns, grid, positive)
-    found = _counted(source, query, progress)
+    found = _counted(source, query, columns, progress)
     names = {**columns, "group": ", ".join(columns["group"])}
     problems = Problems({role: name for role, name in names.items() if name is not None})
     if len(found["n"]) == 0:
         raise no_rows(path)
     problems.rows = int(found["n"].sum())
     raw = [found[f"g{i}"] for i in range(len(columns["group"]))]
+    raw = [_meant(texts) for texts in raw] if source.is_text else raw
     encoder = GroupEncoder(raw, missing_group)
     codes = encode_cells(encoder, raw, found["n"], problems)
     _count_bad(source, columns, found, problems)
@@ -69,13 +72,29 @@ def tally_files(
     return Tally.build(grid, encoder.groups, cells, columns)
 
 
-def _counted(source: Source, query: str, progress: Progress | None) -> dict[str, Any]:
+def _meant(texts: Any) -> Any:
+    """The groups of a CSV as what they mean."""
+    meaning = typed(texts.tolist())
+    found = np.empty(len(texts), dtype=object)
+    found[:] = [None if text is None else meaning[text] for text in texts.tolist()]
+    return found
+
+
+def _counted(
+    source: Source, query: str, columns: dict[str, Any], progress: Progress | None
+) -> dict[str, Any]:
     """The cells; first as quick as can be, and once more with care if anything is wrong.
 
     Statistics that leave NaN out may put it among the good rows, but not into finite sums.
     """
     source.run(TRUST)
-    found = source.columns_of(query, progress)
+    try:
+        found = source.columns_of(query, progress)
+    except DataError:
+        for role in ("score", "weight"):
+            if columns[role] is not None:
+                source.check_number(role, columns[role])
+        raise
     source.run(DOUBT)
     good = all(np.isfinite(found[name].astype(float)).all() for name in _SUMS if name in found)
     good = good and all((found[name] >= 0).all() for name in ("y", "b"))
@@ -99,7 +118,7 @@ def _tally_query(source: Source, columns: dict[str, Any], grid: Grid, positive: 
     first = f"SELECT {named}, {h} AS h, {_label(label, source, columns, positive)} AS y"
     seen = ""
     if positive is not None:
-        first += f", CAST({label} AS VARCHAR) AS l"
+        first += f", {_shown_label(label, source)} AS l"
         seen = ", min(l) AS least_label, max(l) AS most_label"
     sums, keys = "sum(h) AS wh, sum(h * h) AS wh2", [f"g{i}" for i in range(len(groups))]
     if columns["weight"] is not None:
@@ -141,6 +160,8 @@ def _part(h: str, grid: Grid) -> str:
 def _label(label: str, source: Source, columns: dict[str, Any], positive: Any) -> str:
     """The label as 0 and 1; -1 for null, -2 for anything else."""
     kind = source.types[columns["label"]]
+    if source.is_text:
+        return _text_label(label, positive)
     if positive is not None:
         nan = f"OR isnan({label}) " if kind in ("DOUBLE", "FLOAT") else ""
         same = f"({_is_positive(label, kind, positive)})::INT"
@@ -158,6 +179,32 @@ def _label(label: str, source: Source, columns: dict[str, Any], positive: Any) -
         f"CASE WHEN {label} IS NULL THEN -1 WHEN {text} = '0' THEN 0 WHEN {text} = '1' THEN 1 "
         "ELSE -2 END"
     )
+
+
+def _shown_label(label: str, source: Source) -> str:
+    """The label as a text; 0 and 0.0 are the same number, however a CSV writes it."""
+    if not source.is_text:
+        return f"CAST({label} AS VARCHAR)"
+    return f"coalesce(CAST(try_cast({label} AS DOUBLE) AS VARCHAR), {label})"
+
+
+def _text_label(label: str, positive: Any) -> str:
+    """The label of a CSV: a number, true or false, or a text of which one is positive."""
+    number = f"try_cast({label} AS DOUBLE)"
+    missing = f"WHEN {label} IS NULL OR coalesce(isnan({number}), FALSE) THEN -1"
+    if positive is None:
+        return (
+            f"CASE WHEN {label} = '0' THEN 0 WHEN {label} = '1' THEN 1 {missing} "
+            f"WHEN {number} = 0 OR lower({label}) = 'false' THEN 0 "
+            f"WHEN {number} = 1 OR lower({label}) = 'true' THEN 1 ELSE -2 END"
+        )
+    same = f"{label} = {sql.literal(str(positive))}"
+    if isinstance(positive, bool) or str(positive).lower() in ("true", "false"):
+        same = f"lower({label}) = {sql.literal(str(positive).lower())}"
+    else:
+        with suppress(TypeError, ValueError):
+            same += f" OR {number} = {sql.literal(float(positive))}"
+    return f"CASE {missing} WHEN {same} THEN 1 ELSE 0 END"
 
 
 def _count_bad(
@@ -184,7 +231,10 @@ def _example(source: Source, column: str, role: str, code: int) -> Any:
         where += f" AND NOT isinf({number}) AND NOT isnan({number})"
     else:
         where = f"({number} < 0 OR {number} > 1) AND NOT isinf({number}) AND NOT isnan({number})"
-    row = source.run(f"SELECT {name} FROM {source.reader} WHERE {where} LIMIT 1").fetchone()
+    shown = number if source.is_text and role != "label" else name
+    row = source.run(f"SELECT {shown} FROM {source.reader} WHERE {where} LIMIT 1").fetchone()
+    if row and source.is_text and role == "label":
+        return typed(row)[row[0]]
     return row[0] if row else None
 
 

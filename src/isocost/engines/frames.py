@@ -113,6 +113,10 @@ def _encoded(series: Any) -> Encoded:
     if series.null_count() == len(series):
         return Encoded(np.full(len(series), -1), [])
     native, kind = nw.to_native(series), series.implementation
+    if kind.is_pyarrow() and str(native.type) == "string_view":
+        # pyarrow can neither look these up nor encode them.
+        native = native.cast("string")
+        series = nw.from_native(native, series_only=True)
     if series.dtype == nw.String and not kind.is_pandas_like():
         guessed = _guessed(series, native)
         if guessed is not None:

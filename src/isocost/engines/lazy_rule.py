@@ -13,7 +13,7 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, Literal
 
-from isocost.engines.backends import Guard, column, guarded, limit
+from isocost.engines.backends import NO_ID, Guard, column, guarded, limit
 from isocost.engines.frames import Lazy
 from isocost.engines.lazy import equals, fits, group_column, is_null, number, score_status
 from isocost.engines.problems import WRONG, problem_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["apply_lazy"]
 
-_NO_GROUP, _OTHER_GROUP, _NO_ID = 4, 5, 6
+_NO_GROUP, _OTHER_GROUP = 4, 5
 
 
 def apply_lazy(
@@ -169,7 +169,7 @@ def _fault(
     if unknown == "error":
         faults.append(nw.when(nw.col(ours["group"]) < 0).then(nw.lit(_OTHER_GROUP)))
     if id is not None:
-        faults.append(nw.when(column(source, id).is_null()).then(nw.lit(_NO_ID)))
+        faults.append(nw.when(column(source, id).is_null()).then(nw.lit(NO_ID)))
     return nw.coalesce(*faults, nw.lit(0)).cast(nw.Int64)
 
 
@@ -181,7 +181,7 @@ def _messages(names: dict[str, str], rule: Rule) -> dict[int, str]:
     found[_OTHER_GROUP] = replace(other, got="another group")
     # There is no seed here to fall back on.
     no_id = problem_of("id", names["id"], "null")
-    found[_NO_ID] = replace(no_id, next_step="give every row an id")
+    found[NO_ID] = replace(no_id, next_step="give every row an id")
     return {code: str(problem) for code, problem in found.items()}
 
 

@@ -37,12 +37,15 @@ class Place:
         What DuckDB shall read: globs, in which letters that are meant as they stand are escaped.
     partitions : tuple of str
         The columns that folders such as ``sex=F`` make.
+    is_many : bool
+        Whether there may be several files.
     """
 
     path: str
     kind: str
     patterns: tuple[str, ...]
     partitions: tuple[str, ...] = ()
+    is_many: bool = True
 
     @property
     def is_text(self) -> bool:
@@ -59,7 +62,7 @@ def find(path: str | Path) -> Place:
     """
     text = str(path)
     if Path(text).is_file():
-        return Place(text, kind_of(text), (_escaped(text),), _partitions([text]))
+        return Place(text, kind_of(text), (_escaped(text),), _partitions([text]), is_many=False)
     if Path(text).is_dir():
         return _of_files(text, _below(text))
     if not glob.has_magic(text):
@@ -102,7 +105,8 @@ def _partitions(files: list[str]) -> tuple[str, ...]:
         tuple(part.split("=")[0] for part in Path(name).parts[:-1] if part.count("=") == 1)
         for name in files
     }
-    return keys.pop() if len(keys) == 1 else ()
+    found = keys.pop() if len(keys) == 1 else ()
+    return found if all(found) else ()
 
 
 def _escaped(path: str) -> str:

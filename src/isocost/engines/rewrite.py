@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from isocost.atomic import replacing
 from isocost.engines import sql
@@ -13,6 +16,8 @@ from isocost.engines.places import compression_of, kind_of
 from isocost.engines.problems import Problems
 from isocost.engines.settings import Settings
 from isocost.engines.source import Progress, Source, encode_cells, no_rows
+from isocost.engines.texts import WHOLE, read_as
+from isocost.engines.written import check_written
 from isocost.errors import DataError, FileError, Problem, UsageError
 from isocost.groups import Group
 from isocost.rules import Rule, check_unknown, unknown_groups
@@ -36,6 +41,7 @@ def apply_file(
     group: str | Sequence[str] = "group",
     id: str | None = "id",
     column: str | None = None,
+    changed: str | None = None,
     unknown: Literal["error", "keep"] = "error",
     missing_group: Group | None = None,
     force: bool = False,
@@ -59,6 +65,8 @@ def apply_file(
         The columns.  Ids may be whole numbers or texts; not needed if the rule throws no coin.
     column : str, optional
         The column to write; by default the score column.
+    changed : str, optional
+        A boolean column to add that says whether the score was changed.
     unknown, missing_group
         As in :meth:`isocost.Rule.apply`.
     force : bool
@@ -77,30 +85,28 @@ def apply_file(
     """
     check_unknown(unknown)
     groups = [group] if isinstance(group, str) else list(group)
-    source = Source(path, groups, Settings(memory_limit, threads, keep_order))
+    source = Source(path, Settings(memory_limit, threads, keep_order))
     _check_output(source, Path(output), force)
+    check_written(source.types, column or score, changed)
     names = {"score": score, "group": ", ".join(groups), "id": id or ""}
     h = source.number("score", score)
-    keys = [source.column("group", name) for name in groups]
     who = _id_text(source, id) if rule.needs_coin else None
     checked = 0.4 if source.is_text else 0.1
     found = _groups_in(
-        source, h, keys, id if who else None, names, missing_group, _part(progress, 0.0, checked)
-    )
+        source, rule, h, groups, id if who else None, names, missing_group,
+        _part(progress, 0.0, checked),
+    )  # fmt: skip
     strangers = [g for g in found.groups if g not in rule.groups]
     if strangers and unknown == "error":
         raise unknown_groups(strangers, rule.groups)
     known = [g for g in rule.groups if g in found.groups]
-    columns = [
-        # A CSV is read as texts here, so the types have to be named.
-        sql.Column(f"CAST({key} AS {kind})" if source.is_text else key, kind)
-        for key, kind in zip(keys, (source.types[name] for name in groups), strict=True)
-    ]
-    new = sql.repaired(rule, known, h, columns, who, missing_group)
+    new = sql.repaired(rule, known, h, found.columns, who, missing_group)
     selected = _selected(source, column or score, new, typed=kind_of(str(output)) not in _TEXTS)
+    if changed is not None:
+        selected += f", {new} <> {h} AS {sql.name(changed)}"
     with replacing(output) as temporary:
         place = sql.literal(str(temporary))
-        query = f"SELECT {selected} FROM {source.raw}"
+        query = f"SELECT {selected} FROM {source.reader}"
         try:
             copy = f"COPY ({query}) TO {place} ({_options(str(output))})"
             source.run(copy, _part(progress, checked, 1.0, found.rows))
@@ -135,10 +141,11 @@ def _part(
 
 def _selected(source: Source, target: str, new: str, typed: bool) -> str:
     """All columns, one of them new; numbers of a CSV become numbers elsewhere."""
+    types = source.types_of_all() if typed and source.is_text else {}
     listed = []
-    for column, kind in source.types.items():
-        plain = sql.name(column)
-        cast = typed and source.is_text and kind in ("BIGINT", "DOUBLE")
+    for column in source.types:
+        plain, kind = sql.name(column), types.get(column)
+        cast = kind in ("BIGINT", "DOUBLE")
         listed.append(f"CAST({plain} AS {kind}) AS {plain}" if cast else plain)
     listed = [
         f"{new} AS {sql.name(target)}" if column == target else kept
@@ -169,61 +176,95 @@ def _id_text(source: Source, id: str | None) -> str:
         raise UsageError(
             Problem("id", "must be given, because this rule throws a coin", "none", step)
         )
-    column = source.column("id", id)
-    kind = source.types[id]
-    whole = kind == "VARCHAR" or kind in _WHOLE
-    if kind == "DOUBLE" and source.is_text:
-        # Whole numbers beyond 64 bits look like doubles to DuckDB; the text tells.
-        query = f"SELECT 1 FROM {source.raw} WHERE NOT regexp_full_match({column}, '-?[0-9]+')"
-        whole = source.run(f"{query} LIMIT 1").fetchone() is None
-    if not whole:
-        raise DataError(
-            Problem(
-                f"id (column {id!r})",
-                "must be a whole number or a text in every row",
-                f"values of type {kind}",
-                "use another column, or write the ids without decimals",
-            )
-        )
+    column, kind = source.column("id", id), source.types[id]
+    if kind != "VARCHAR" and kind not in _WHOLE:
+        raise _no_id(id, f"values of type {kind}")
     return f"CAST({column} AS VARCHAR)"
 
 
-class _Found:
-    """The groups of a file and how many rows it has."""
+def _no_id(id: str, got: str) -> DataError:
+    rule = "must be a whole number or a text in every row"
+    step = "use another column, or write the ids without decimals"
+    return DataError(Problem(f"id (column {id!r})", rule, got, step))
 
-    def __init__(self, groups: list[Group], rows: int) -> None:
-        self.groups = groups
-        self.rows = rows
+
+@dataclass(frozen=True)
+class _Found:
+    """The groups of a file, the columns they are in, and how many rows it has."""
+
+    groups: list[Group]
+    columns: list[sql.Column]
+    rows: int
 
 
 def _groups_in(
     source: Source,
+    rule: Rule,
     h: str,
-    keys: Sequence[str],
+    groups: Sequence[str],
     id: str | None,
     names: dict[str, str],
     missing: Group | None,
     progress: Progress | None,
 ) -> _Found:
     """Check the rows and list the groups, in one query."""
-    null_id = "0" if id is None else f"count_if({sql.name(id)} IS NULL)"
+    keys = [source.column("group", name) for name in groups]
     query = (
         f"SELECT {', '.join(f'{key} AS g{i}' for i, key in enumerate(keys))}, count(*) AS n, "
         f"count_if({h} IS NULL OR isnan({h})) AS missing_score, "
         f"count_if({h} < 0 OR ({h} > 1 AND NOT isnan({h}))) AS wrong_score, "
-        f"{null_id} AS missing_id FROM {source.reader} GROUP BY ALL"
+        f"{_id_counts(source, id)} FROM {source.reader} GROUP BY ALL"
     )
-    found = source.columns_of(query, progress)
+    try:
+        found = source.columns_of(query, progress)
+    except DataError:
+        source.check_number("score", names["score"])
+        raise
     rows = int(found["n"].sum()) if len(found["n"]) else 0
     if rows == 0:
         raise no_rows(source.path)
     problems = Problems(names)
     problems.rows = rows
-    raw = [found[f"g{i}"] for i in range(len(keys))]
+    raw, columns = _group_columns(source, rule, groups, keys, found)
     encoder = GroupEncoder(raw, missing)
     encode_cells(encoder, raw, found["n"], problems)
     problems.add("score", "null or NaN", int(found["missing_score"].sum()))
     problems.add("score", "outside [0, 1]", int(found["wrong_score"].sum()))
     problems.add("id", "null", int(found["missing_id"].sum()))
     problems.check()
-    return _Found(encoder.groups, rows)
+    fractions = int(found["fraction_id"].sum())
+    if id is not None and fractions and not found["text_id"].any():
+        raise _no_id(id, f"{fractions:,} numbers that are not whole")
+    return _Found(encoder.groups, columns, rows)
+
+
+def _id_counts(source: Source, id: str | None) -> str:
+    """How many ids are null; of a CSV, how many are no whole numbers, and how many no numbers."""
+    if id is None:
+        return "0 AS missing_id, 0 AS fraction_id, FALSE AS text_id"
+    column = sql.name(id)
+    missing = f"count_if({column} IS NULL) AS missing_id"
+    if not source.is_text:
+        return f"{missing}, 0 AS fraction_id, FALSE AS text_id"
+    odd = f"NOT regexp_full_match({column}, {sql.literal(WHOLE)})"
+    text = f"coalesce(bool_or({odd} AND try_cast({column} AS DOUBLE) IS NULL), FALSE)"
+    return f"{missing}, count_if({odd}) AS fraction_id, {text} AS text_id"
+
+
+def _group_columns(
+    source: Source, rule: Rule, names: Sequence[str], keys: Sequence[str], found: dict[str, Any]
+) -> tuple[list[Any], list[sql.Column]]:
+    """The values of the group columns, and how to ask for them; texts as the rule's groups are."""
+    raw, columns = [], []
+    for place, (name, key) in enumerate(zip(names, keys, strict=True)):
+        values, meaning = found[f"g{place}"], None
+        if source.is_text:
+            parts = (g if isinstance(g, tuple) else (g,) for g in rule.groups)
+            kinds = {type(part[place]) for part in parts if len(part) == len(names)}
+            texts = values.tolist()
+            meaning = {text: read_as(text, kinds) for text in texts if text is not None}
+            values = np.empty(len(texts), dtype=object)
+            values[:] = [meaning.get(text) for text in texts]
+        raw.append(values)
+        columns.append(sql.Column(key, source.types[name], meaning))
+    return raw, columns

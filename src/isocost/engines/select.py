@@ -17,7 +17,10 @@ from isocost.rules import Rule, check_unknown
 
 __all__ = ["to_sql"]
 
-SCORE, COIN, NEW = "isocost_score", "isocost_coin", "isocost_new"
+SCORE, COIN, NEW = "isocost_tmp_score", "isocost_tmp_coin", "isocost_tmp_new"
+"""The query's own columns; a table that has one of these names cannot be read by it."""
+
+FLOAT_ID = "isocost_tmp_float_id"
 
 
 def to_sql(
@@ -71,7 +74,7 @@ def to_sql(
     >>> print(query[query.index("SELECT") : query.index("CROSS")])
     SELECT
       t."id",
-      isocost_new AS "score"
+      isocost_tmp_new AS "score"
     FROM "scores" AS t
     """
     check_unknown(unknown)
@@ -92,7 +95,7 @@ def to_sql(
     # The ids of a floating type are found by asking for the type, which the helpers have not kept.
     is_float = d.float_id.format(who) if who and d.float_id else None
     if is_float:
-        helpers.append(("isocost_float_id", is_float))
+        helpers.append((FLOAT_ID, is_float))
     new = str(tests.case(who is not None, is_float is not None))
     inputs = [score, *names, *([] if id is None else [id])]
     listed = _Listed(d, columns, inputs, output or f"repaired_{score}", changed)
@@ -123,9 +126,9 @@ def _keys(rule: Rule, names: Sequence[str], missing: Group | None) -> list[_Key]
                 "name the columns the rule was made with, in the same order",
             )
         )
-    aliases = [f"isocost_group_{i + 1}" for i in range(len(names))]
+    aliases = [f"isocost_tmp_group_{i + 1}" for i in range(len(names))]
     if len(names) == 1:
-        aliases = ["isocost_group"]
+        aliases = ["isocost_tmp_group"]
     values = [[parts[i] for parts in groups] for i in range(len(names))]
     kinds = [_kind(name, column, missing) for name, column in zip(names, values, strict=True)]
     return [_Key(*parts) for parts in zip(names, kinds, aliases, strict=True)]
@@ -176,7 +179,7 @@ class _Tests:
             what = (
                 "null or float id, where the score is" if typed else "null id, where the score is"
             )
-            null = f"{COIN} IS NULL" + (" OR isocost_float_id" if typed else "")
+            null = f"{COIN} IS NULL" + (f" OR {FLOAT_ID}" if typed else "")
             whens.append((null, d.fail(what, shown)))
         kept = []
         for group in self.rule.groups:
@@ -228,7 +231,8 @@ class _Listed:
     def check(self, helpers: Sequence[str]) -> None:
         """Refuse names that the query uses itself, or that would occur twice."""
         given = [] if self.columns == "*" else list(self.columns)
-        own = [name for name in (*given, self.output, self.changed) if name in (*helpers, NEW)]
+        named = [*given, *self.inputs, self.output, *([self.changed] if self.changed else [])]
+        own = [name for name in named if name.lower() in (*helpers, NEW)]
         twice = [name for name in given if given.count(name) > 1]
         if self.changed is not None and self.changed in (*given, self.output):
             twice.append(self.changed)

@@ -26,82 +26,76 @@ Progress = Callable[[float, int | None], None]
 """Called now and then with the share of the work that is done, from 0 to 1, and with the number
 of rows in all where it is known."""
 
+# Nothing is guessed but the delimiter: DuckDB would take # for a comment, skip lines that look odd,
+# and overlook quotes that come late.
+_PLAINLY = "header = true, comment = '', quote = '\"', escape = '\"', skip = 0, all_varchar = true"
 _READERS = {
-    ".csv": "read_csv({files}, header = true{options})",
-    ".tsv": "read_csv({files}, header = true, delim = '\t'{options})",
+    ".csv": f"read_csv({{files}}, {_PLAINLY}{{options}})",
+    ".tsv": f"read_csv({{files}}, delim = '\t', {_PLAINLY}{{options}})",
     ".jsonl": "read_json({files}, format = 'newline_delimited'{options})",
     ".parquet": "read_parquet({files}{options})",
 }
 _FORMATS = {".csv": "CSV", ".tsv": "CSV", ".jsonl": "JSON lines", ".parquet": "Parquet"}
-# Dates stay texts: a group may be called 2026-01-01.
-_GUESS = {
-    ".csv": ", auto_type_candidates = ['BOOLEAN', 'BIGINT', 'DOUBLE', 'VARCHAR']",
-    ".tsv": ", auto_type_candidates = ['BOOLEAN', 'BIGINT', 'DOUBLE', 'VARCHAR']",
-    # All lines are looked at: a key that comes late would be lost, a type found late an error.
-    ".jsonl": ", sample_size = -1",
-    ".parquet": "",
-}
+# All lines of all files are looked at: a key that comes late would be lost, a type found late an
+# error.
+_LOOK = {".jsonl": ", sample_size = -1, maximum_sample_files = -1"}
 _PLAIN = ("BOOLEAN", "BIGINT", "UBIGINT", "HUGEINT", "DOUBLE", "VARCHAR")
 
 
 class Source:
-    """Files that DuckDB reads, with the names and types of their columns."""
+    """Files that DuckDB reads, with the names and types of their columns.
 
-    def __init__(
-        self, path: str | Path, texts: Sequence[str] = (), settings: Settings | None = None
-    ) -> None:
+    Every column of a CSV is a text here; what it means is decided by who reads it.
+    """
+
+    def __init__(self, path: str | Path, settings: Settings | None = None) -> None:
         self.path = str(path)
         self.place = find(path)
+        if Path(self.path).is_file() and Path(self.path).stat().st_size == 0:
+            raise no_rows(self.path)
         self.kind = self.place.kind
         self.is_text = self.place.is_text
         self.settings = settings or Settings()
         self.connection = self.settings.connect()
         self._hive = ", hive_partitioning = " + ("true" if self.place.partitions else "false")
-        self.reader = self._reader(_GUESS[self.kind])
+        self.reader = self._reader(_LOOK.get(self.kind, ""))
         described = self.run(f"DESCRIBE SELECT * FROM {self.reader}").fetchall()
         self.types: dict[str, str] = {str(row[0]): str(row[1]) for row in described}
         self._keep_dates()
-        self._as_texts([name for name in texts if name in self.types])
 
     def _reader(self, options: str) -> str:
         files = ", ".join(map(sql.literal, self.place.patterns))
+        if self.place.is_many and self.kind != ".jsonl":
+            # Else the first file says which columns there are, and of what types.
+            options += ", union_by_name = true"
         return _READERS[self.kind].format(files=f"[{files}]", options=options + self._hive)
-
-    @property
-    def raw(self) -> str:
-        """The reader that leaves every value of a CSV as it is written: 007 stays 007."""
-        return self._reader(", all_varchar = true") if self.is_text else self.reader
 
     def _keep_dates(self) -> None:
         """Read as texts what DuckDB would make dates of; nested values of JSON stay as they are."""
-        keys = self.place.partitions
-        dated = [key for key in keys if self.types[key] not in _PLAIN]
-        if dated:
-            self._hive += f", hive_types = {_struct(dict.fromkeys(dated, 'VARCHAR'))}"
-            self.types.update(dict.fromkeys(dated, "VARCHAR"))
-        options = _GUESS[self.kind]
+        keys = self._partitions()
+        texts = [key for key in keys if self.is_text or self.types[key] not in _PLAIN]
+        if texts:
+            self._hive += f", hive_types = {_struct(dict.fromkeys(texts, 'VARCHAR'))}"
+            self.types.update(dict.fromkeys(texts, "VARCHAR"))
+        options = ""
         if self.kind == ".jsonl":
             mine = {name: kind for name, kind in self.types.items() if name not in keys}
             self.types.update({name: _json_type(kind) for name, kind in mine.items()})
             options = f", columns = {_struct({name: self.types[name] for name in mine})}"
         self.reader = self._reader(options)
 
-    def _as_texts(self, wanted: list[str]) -> None:
-        """Read these columns of a CSV as texts where DuckDB would see booleans in yes and no."""
-        if not self.is_text:
-            return
-        chosen = []
-        for name in wanted:
-            column = sql.name(name)
-            query = (
-                f"SELECT 1 FROM {self.raw} WHERE lower({column}) NOT IN ('true', 'false') LIMIT 1"
-            )
-            if self.types[name] == "BOOLEAN" and self.run(query).fetchone():
-                chosen.append(name)
-        if chosen:
-            types = _struct(dict.fromkeys(chosen, "VARCHAR"))
-            self.reader = self._reader(f"{_GUESS[self.kind]}, types = {types}")
-            self.types.update(dict.fromkeys(chosen, "VARCHAR"))
+    def _partitions(self) -> list[str]:
+        """The columns that folders make; DuckDB does not tell apart upper and lower case."""
+        keys = {key.lower() for key in self.place.partitions}
+        return [name for name in self.types if name.lower() in keys]
+
+    def types_of_all(self) -> dict[str, str]:
+        """The types that the texts of a CSV have, from all rows; dates stay texts."""
+        candidates = "auto_type_candidates = ['BOOLEAN', 'BIGINT', 'DOUBLE', 'VARCHAR']"
+        look = f"{candidates}, sample_size = -1"
+        reader = self.reader.replace("all_varchar = true", look)
+        rows = self.run(f"DESCRIBE SELECT * FROM {reader}").fetchall()
+        return {str(row[0]): str(row[1]) for row in rows}
 
     def count_rows(self) -> int | None:
         """How many rows there are, where the files say so themselves: in Parquet."""
@@ -204,26 +198,36 @@ class Source:
     def number(self, role: str, wanted: str) -> str:
         """A numeric column as SQL of type DOUBLE."""
         column = self.column(role, wanted)
+        if self.is_text:
+            # No plain number: True or False, or none, which is an error that says so.
+            other = f"CASE lower({column}) WHEN 'true' THEN 1e0 WHEN 'false' THEN 0e0"
+            wrong = f"CAST({column} AS DOUBLE)"
+            return f"coalesce(try_cast({column} AS DOUBLE), {other} ELSE {wrong} END)"
         if self.types[wanted] == "BOOLEAN":
-            # No cast to a number: DuckDB would have the reader of a CSV do it, which cannot.
-            return f"CASE CAST({column} AS BOOLEAN) WHEN TRUE THEN 1e0 WHEN FALSE THEN 0e0 END"
+            return f"CAST(CAST({column} AS INT) AS DOUBLE)"
         if not any(kind in self.types[wanted] for kind in sql.NUMBERS):
-            found = self.run(
-                f"SELECT count(*), min({column}::VARCHAR) FROM {self.reader} "
-                f"WHERE {column} IS NOT NULL AND try_cast({column}::VARCHAR AS DOUBLE) IS NULL"
-            ).fetchone()
-            # None is wrong where all are null: that is counted with the rows.
-            if found[0]:
-                raise DataError(
-                    Problem(
-                        f"{role} (column {wanted!r})",
-                        "must hold numbers",
-                        f"{found[0]:,} values that are none, such as {found[1]!r} "
-                        f"(column type {self.types[wanted]})",
-                        "correct or drop those rows",
-                    )
-                )
+            self.check_number(role, wanted)
         return f"CAST({column} AS DOUBLE)"
+
+    def check_number(self, role: str, wanted: str) -> None:
+        """Refuse a column that has values which are no numbers, with their count and one of them.
+
+        None is wrong where all are null: that is counted with the rows.
+        """
+        text = f"{sql.name(wanted)}::VARCHAR"
+        found = self.run(
+            f"SELECT count(*), min({text}) FROM {self.reader} WHERE {text} IS NOT NULL "
+            f"AND try_cast({text} AS DOUBLE) IS NULL AND lower({text}) NOT IN ('true', 'false')"
+        ).fetchone()
+        if found[0]:
+            raise DataError(
+                Problem(
+                    f"{role} (column {wanted!r})",
+                    "must hold numbers",
+                    f"{found[0]:,} values that are none, such as {found[1]!r}",
+                    "correct or drop those rows",
+                )
+            )
 
 
 def _struct(values: dict[str, str]) -> str:

@@ -6,7 +6,7 @@ other databases are in :mod:`isocost.engines.select`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from isocost.engines.cases import Case, repaired_group
@@ -41,13 +41,17 @@ def literal(value: Scalar) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """A column as SQL, with its type."""
+    """A column as SQL, with its type; or, of a CSV, with what each of its texts means."""
 
     text: str
     kind: str
+    meaning: Mapping[str, Scalar] | None = None
 
     def test(self, value: Scalar) -> str:
         """The condition that it has a value; none that is of another type is ever equal."""
+        if self.meaning is not None:
+            same = [t for t, v in self.meaning.items() if v == value and type(v) is type(value)]
+            return f"{self.text} IN ({', '.join(map(literal, same))})" if same else "FALSE"
         if isinstance(value, str):
             fits = self.kind == "VARCHAR" or self.kind.startswith("ENUM")
         elif isinstance(value, bool):

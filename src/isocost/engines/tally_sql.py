@@ -150,11 +150,14 @@ class _Query:
 
     def _label(self, y: str) -> Case:
         d = self.d
-        text = d.as_text.format(y)
+        text, nan = d.as_text.format(y), ", ".join(map(d.text, _NANS))
         if self.positive is not None:
             same = d.same(d.comparable(y, type(self.positive)), self.positive)
-            return Case(((f"{y} IS NULL", "-1"), (same, "1")), "0")
-        zero, one, nan = (", ".join(map(d.text, texts)) for texts in (_ZEROS, _ONES, _NANS))
+            # A text may be called nan; a number that is not one has no label.
+            number = not isinstance(self.positive, str | bool)
+            null = f"{y} IS NULL" + (f" OR {text} IN ({nan})" if number else "")
+            return Case(((null, "-1"), (same, "1")), "0")
+        zero, one = (", ".join(map(d.text, texts)) for texts in (_ZEROS, _ONES))
         return Case(
             (
                 (f"{y} IS NULL OR {text} IN ({nan})", "-1"),

@@ -11,6 +11,7 @@ from typing import Any
 
 from isocost.engines import sql
 from isocost.engines.source import Source
+from isocost.engines.texts import typed
 
 __all__ = ["Column", "Preview", "preview"]
 
@@ -112,19 +113,27 @@ def preview(path: str | Path) -> Preview:
 
 
 def _columns(path: str | Path) -> list[Column]:
-    first = Source(path)
-    # A second look, at which yes and no stay words.
-    source = Source(path, list(first.types))
+    source = Source(path)
     try:
         query = f"SELECT * FROM {source.reader} USING SAMPLE reservoir({SAMPLE} ROWS)"
         rows = source.run(query).fetchall()
-        return [
-            _column(name, kind, [row[place] for row in rows])
-            for place, (name, kind) in enumerate(source.types.items())
-        ]
     finally:
-        first.connection.close()
         source.connection.close()
+    found = []
+    for place, (name, kind) in enumerate(source.types.items()):
+        values = [row[place] for row in rows]
+        if source.is_text:
+            values, kind = _meant(values)
+        found.append(_column(name, kind, values))
+    return found
+
+
+def _meant(texts: Sequence[str | None]) -> tuple[list[Any], str]:
+    """The values of a CSV as what they mean, and their type in DuckDB's words."""
+    meaning = typed(texts)
+    kinds = {type(value) for value in meaning.values()}
+    kind = "DOUBLE" if kinds and kinds <= {int, float} else "VARCHAR"
+    return [None if text is None else meaning[text] for text in texts], kind
 
 
 def _column(name: str, kind: str, values: Sequence[Any]) -> Column:

@@ -1,0 +1,67 @@
+"""The names of what a repair writes: none by which scores or columns would be lost."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import isocost as ic
+from isocost.engines.written import check_written
+from isocost.rows import Row
+from tests.conftest import sample
+
+DATA = sample(200, groups=2)
+RULE = ic.Rule((0, 1), (Row(0, 0.0, 1.0, "set", 0.5, 0.5),), "test")
+
+
+def lazy():
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    return connection.from_df(pd.DataFrame(DATA))
+
+
+@pytest.mark.parametrize("kind", [dict, pd.DataFrame, lazy])
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        ({"changed": "score"}, "changed: must differ from output"),
+        ({"output": "new", "changed": "new"}, "changed: must differ from output"),
+        ({"changed": "label"}, "changed: must be a new column"),
+    ],
+)
+def test_nothing_is_overwritten(kind, names, text):
+    data = lazy() if kind is lazy else kind(DATA)
+    with pytest.raises(ic.UsageError, match=text):
+        RULE.apply(data, **names)
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        ({"output": "SCORE"}, "output: must be a column as it is written there, or a new one"),
+        ({"output": "new", "changed": "NEW"}, "changed: must differ from output"),
+        ({"output": "new", "changed": "Label"}, "changed: must be a new column"),
+    ],
+)
+def test_case_is_not_looked_at_where_the_engine_does_not(names, text):
+    with pytest.raises(ic.UsageError, match=text):
+        RULE.apply(lazy(), **names)
+    # In a frame these are two columns.
+    found = RULE.apply(pd.DataFrame(DATA), **names)
+    assert len(found.columns) == len(DATA) + len(names)
+
+
+def test_files(tmp_path):
+    pd.DataFrame(DATA).to_parquet(tmp_path / "d.parquet")
+    with pytest.raises(ic.UsageError, match="output: must be a column as it is written there"):
+        ic.apply_file(RULE, tmp_path / "d.parquet", tmp_path / "o.parquet", column="SCORE")
+    ic.apply_file(RULE, tmp_path / "d.parquet", tmp_path / "o.parquet", changed="new")
+    found, wanted = pd.read_parquet(tmp_path / "o.parquet"), RULE.apply(DATA, changed="new")
+    assert found["new"].tolist() == wanted["new"].tolist()
+    assert 0 < np.mean(found["new"]) < 1
+    assert list(found.columns) == [*DATA, "new"]
+
+
+def test_a_new_name_and_the_same_name_are_fine():
+    check_written(["id", "score"], "score", "changed")
+    check_written(["id", "score", "SCORE"], "score", None)
+    check_written(["id", "score"], "new", None)
