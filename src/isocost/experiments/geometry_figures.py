@@ -190,8 +190,8 @@ def _draw(ax: Axes, panel: Panel, letter: str) -> None:
     ax.set_xticks([0.0, BASE_RATES[1], BASE_RATES[0], 1.0], ["0", r"$\mu_2$", r"$\mu_1$", "1"])
     heights = [0.0, 1.0 - BASE_RATES[0], 1.0 - BASE_RATES[1], 1.0]
     ax.set_yticks(heights, ["0", r"$1-\mu_1$", r"$1-\mu_2$", "1"])
-    ax.set_xlabel("false-positive rate", fontsize=SIZE, color=INK)
-    ax.set_ylabel("false-negative rate" if letter == "a" else "", fontsize=SIZE, color=INK)
+    ax.set_xlabel("generalized false-positive rate", fontsize=SIZE, color=INK)
+    ax.set_ylabel("generalized false-negative rate" if letter == "a" else "", fontsize=SIZE, color=INK)
     if panel.segment is not None:
         look = looks(2)[1]
         ax.plot(
