@@ -284,6 +284,17 @@ def test_few_reports_are_kept(tmp_path, monkeypatch):
     assert path.exists()
 
 
+def test_the_page_knows_how_its_file_was_read(tmp_path):
+    path = tmp_path / "kept.csv"
+    path.write_text(compas_csv())
+    desk = Desk(tmp_path)
+    desk.take(path, "mine.csv", ours=False)
+    wish = Wish(desk.held.id, "score", "label", ("group",), positive="1", missing_group="none")
+    page = desk.reports[desk.report(wish)]
+    told = '"data":["mine.csv"],"positive":"1","missing_group":"none","drop_group":[]'
+    assert told in page.replace('": ', '":').replace(', "', ',"')
+
+
 def test_data_from_the_command_line_are_at_hand_and_stay(tmp_path):
     (tmp_path / "mine.csv").write_text(compas_csv())
     (tmp_path / "temporary").mkdir()

@@ -63,6 +63,14 @@ test("command lines", () => {
     "isocost fit ./-x.csv --score=s --label=y --group=g --weight=w --method=odds --threshold=0.3 " +
       "--drop-group='it'\\''s' --output=rule.json",
   );
+  assert.equal(
+    commandLine(
+      { command: "audit", cost, data: ["my data.csv", "b.csv"], positive: "yes", missing_group: "not known" },
+      { score: "s", label: "y", group: ["g"], weight: null },
+    ),
+    "isocost audit 'my data.csv' b.csv --score=s --label=y --group=g --positive=yes " +
+      "--missing-group='not known' --cost=fpr --threshold=0.5 --tolerance=0",
+  );
   const perGroup = commandLine({ command: "fit", cost: { kind: "plain", fp: [["a", 1]] } }, {});
   assert.equal(perGroup, null);
 });

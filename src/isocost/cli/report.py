@@ -13,6 +13,7 @@ from isocost.cli.reading import Columns, may_write, read
 from isocost.engines.settings import Settings
 from isocost.measure.audit import audit
 from isocost.rules import Rule
+from isocost.show.payload import Origin
 from isocost.show.report import report as write_report
 
 __all__ = ["report"]
@@ -59,5 +60,6 @@ def report(
     ends = {end for one in loaded.values() for row in one.rows for end in (row.lo, row.hi)}
     tally = read(data, columns, (threshold, 1.0 - threshold, *sorted(ends - {0.0, 1.0})))
     result = audit(tally, cost, threshold, confidence, replicates, seed, tolerance=tolerance)
-    write_report(result, loaded or None, output, title=title, min_count=min_count)
+    origin = Origin(tuple(data), positive, missing_group, tuple(drop_group or ()))
+    write_report(result, loaded or None, output, title=title, min_count=min_count, origin=origin)
     say(f"The report is in {output}: open it in a browser.")

@@ -15,7 +15,18 @@ from isocost.show.scripts import bundle, joined
 
 __all__ = ["APP", "embedded_json", "page_script", "policy", "vega_script"]
 
-APP = ("say", "state", "repairs", "figures", "drawing", "tables", "verdicts", "controls", "main")
+APP = (
+    "say",
+    "state",
+    "repairs",
+    "figures",
+    "drawing",
+    "tables",
+    "verdicts",
+    "controls",
+    "copying",
+    "main",
+)
 """The files of the page's own script, after those of the model; each imports only from before."""
 
 

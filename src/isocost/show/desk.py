@@ -15,6 +15,7 @@ from isocost.engines.places import compression_of, kind_of
 from isocost.engines.source import Progress
 from isocost.errors import FileError, IsocostError, Problem, UsageError
 from isocost.grid import Grid, check_threshold
+from isocost.show.payload import Origin
 from isocost.show.preview import Preview, preview
 from isocost.show.report import report_html
 
@@ -205,6 +206,7 @@ def _page(held: Held, wish: Wish, progress: Progress) -> str:
         tolerance=wish.tolerance,
         title=held.name,
         min_count=wish.min_count,
+        origin=Origin((held.name,), wish.positive, wish.missing_group),
     )
 
 

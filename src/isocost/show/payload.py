@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,12 +22,49 @@ from isocost.rules import Rule
 from isocost.show.merging import merged
 from isocost.tallies import Tally
 
-__all__ = ["cost_fields", "payload", "rule_fields", "safe_group"]
+__all__ = ["Origin", "cost_fields", "payload", "rule_fields", "safe_group"]
 
 FORMAT = "isocost-page"
 VERSION = 1
 SAFE = 2**53
 """From here on JavaScript does not know one whole number from the next."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """How the data of a page were read, so that its command lines can say it again.
+
+    Attributes
+    ----------
+    data : tuple of str
+        The paths that were read.
+    positive, missing_group : str or None
+        As the command line takes them.
+    drop_group : tuple of str
+        Names of the groups that were left out before the page was made.
+    """
+
+    data: tuple[str, ...] = ()
+    positive: str | None = None
+    missing_group: str | None = None
+    drop_group: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: files by their last name only, as folders are nobody else's business.
+
+        Examples
+        --------
+        >>> Origin(("/home/ann/scores.csv", "-"), positive="yes").to_dict()["data"]
+        ['scores.csv', 'data.csv']
+        """
+        # Standard input and the present folder have no name of their own.
+        names = [Path(name).name for name in self.data]
+        return {
+            "data": [name if name not in ("", "-", "..") else "data.csv" for name in names],
+            "positive": self.positive,
+            "missing_group": self.missing_group,
+            "drop_group": list(self.drop_group),
+        }
 
 
 def payload(

@@ -21,7 +21,7 @@ from isocost.show.facts import AT_THRESHOLD, facts
 from isocost.show.hues import PALETTE
 from isocost.show.merging import undecided
 from isocost.show.options import Option, compact, options_of, reconciled, repair_rows
-from isocost.show.payload import payload
+from isocost.show.payload import Origin, payload
 from isocost.show.scripts import page_file
 from isocost.show.sentences import shown_names, spoken_names
 from isocost.show.words import COSTS, GLOSSARY, HEADS, METHODS, ROWS, WORDS
@@ -42,6 +42,7 @@ def report(
     cost: CostLike | None = None,
     threshold: float | None = None,
     tolerance: float | None = None,
+    origin: Origin | None = None,
 ) -> Path:
     """Write the report: one HTML file that works offline, by e-mail and in print.
 
@@ -60,6 +61,8 @@ def report(
         rows of a label are left out.
     cost, threshold, tolerance
         As for :func:`isocost.audit`; for a tally only, an audit has its own.
+    origin : Origin, optional
+        How the data were read, for the command lines that the page offers.
 
     Returns
     -------
@@ -82,7 +85,7 @@ def report(
     'report.html'
     """
     options: dict[str, Any] = {"cost": cost, "threshold": threshold, "tolerance": tolerance}
-    text = report_html(audit, rules, title=title, min_count=min_count, **options)
+    text = report_html(audit, rules, title=title, min_count=min_count, origin=origin, **options)
     write_text(path, text)
     return Path(path)
 
@@ -96,6 +99,7 @@ def report_html(
     cost: CostLike | None = None,
     threshold: float | None = None,
     tolerance: float | None = None,
+    origin: Origin | None = None,
 ) -> str:
     """The page of :func:`report` as text."""
     subject = _audited(audit, {"cost": cost, "threshold": threshold, "tolerance": tolerance})
@@ -109,6 +113,7 @@ def report_html(
     said = facts(subject, name, _suppressed(held), hidden)
     data = {
         "tally": held,
+        "origin": (origin or Origin()).to_dict(),
         "own": _own(subject, hidden),
         "rules": {} if rules is None else _embedded(subject.tally, found),
         "reconcile": reconciled(subject.tally, held, subject.threshold),

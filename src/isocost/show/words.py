@@ -128,9 +128,16 @@ WORDS = {
     ),
     "what_repair": "what the repair “{repair}” does",
     "reconcile_snapped": (
-        "Computed beforehand for certain thresholds: this is for {used}, the nearest to yours."
+        "Computed beforehand for certain thresholds: this is for {used}, the nearest to yours, and "
+        "decisions are counted there."
     ),
+    "reconcile_at": "{name} at {used}",
     "reconcile_none": "Not computed: too few people are on a side of the thresholds.",
+    "copied": "{what} copied.",
+    "copy_below": "{what} is below: copy it from there.",
+    "command_path": " It reads {data}: put the path there if the file lies elsewhere.",
+    "command_audit": " The repair is not possible here, so this is the command of the audit.",
+    "command_given": " The rule was given, so this is the command of the audit.",
     "reconcile_groups": "Computed beforehand for all groups; switch them on to see it.",
 }
 

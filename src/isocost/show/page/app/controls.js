@@ -2,7 +2,7 @@
 
 import { general } from "../model/numbers.js";
 import { costText } from "../model/costs.js";
-import { byId, fill, make, plainText } from "./say.js";
+import { byId, make } from "./say.js";
 import { weightsOf } from "./state.js";
 import { markOf } from "./drawing.js";
 
@@ -137,22 +137,4 @@ export function showGroups(page, state, look, change) {
       return make("label", { class: "choice" }, input, text);
     }),
   );
-}
-
-/** Put a text on the clipboard, or show it to be copied by hand where that is not allowed.
- * @param {string} text
- * @param {string} what */
-export async function copyText(text, what) {
-  const area = byId("copied");
-  area.hidden = true;
-  try {
-    await navigator.clipboard.writeText(text);
-    byId("told").textContent = plainText(fill("{what} copied.", { what }));
-  } catch {
-    area.hidden = false;
-    area.value = text;
-    area.focus();
-    area.select();
-    byId("told").textContent = plainText(fill("{what} is below: copy it from there.", { what }));
-  }
 }

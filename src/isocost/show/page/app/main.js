@@ -8,7 +8,6 @@ import { measures, overall } from "../model/measures.js";
 import { feasibility } from "../model/feasibility.js";
 import { makeRule } from "../model/rules.js";
 import { reliability } from "../model/views.js";
-import { commandLine } from "../model/command.js";
 import { byId, fill, fixed3, make, plainText, put } from "./say.js";
 import { fromHash, ownState, thresholdsOf, toHash } from "./state.js";
 import { effects, repairsOf } from "./repairs.js";
@@ -16,7 +15,8 @@ import { costsFigure, planeFigure, reliabilityFigure } from "./figures.js";
 import { drawn, lookOf, markOf, refill } from "./drawing.js";
 import { showNumbers, showRepairs } from "./tables.js";
 import { sentencesOf, settingsOf, staleText } from "./verdicts.js";
-import { copyText, makeControls, showControls, showGroups } from "./controls.js";
+import { makeControls, showControls, showGroups } from "./controls.js";
+import { commandOf, commandText, copyText } from "./copying.js";
 
 const page = JSON.parse(byId("data").textContent);
 const whole = readTally(page.tally);
@@ -197,7 +197,7 @@ function tell(busy) {
   showNumbers(byId("numbers"), found, look, markOf);
   showRepairs(byId("repairs"), found, look);
   byId("copy-rule").disabled = !found.chosen?.rule;
-  byId("copy-command").disabled = commandOf(found) === null;
+  byId("copy-command").disabled = commandOf(page, whole, found) === null;
   remember(toHash(state, own));
 }
 
@@ -247,19 +247,6 @@ function update(change, busy) {
 let pending = Promise.resolve();
 
 /** @param {any} found */
-function commandOf(found) {
-  const { chosen } = found;
-  const names = { withhold: "withhold", coarsen: "coarsen", equalize_odds: "odds", reconcile: "reconcile" };
-  const method = names[/** @type {keyof typeof names} */ (chosen?.key ?? "")];
-  const drop = [...state.off.map((i) => whole.names[i]), ...whole.left_out];
-  const { cost, threshold, tolerance } = state;
-  const command = method && chosen.rule ? "fit" : "audit";
-  const settings = { command, cost, threshold, drop, bins: whole.bins, method };
-  // A tolerance is one of costs; reconcile was computed for equal rates.
-  return commandLine(/** @type {any} */ ({ ...settings, tolerance: method === "reconcile" && chosen.rule ? 0 : tolerance }), whole.columns);
-}
-
-/** @param {any} found */
 function expose(found) {
   /** @type {any} */ (window).isocost = { found, state, set: update, settled: () => pending };
 }
@@ -293,11 +280,12 @@ function start() {
   });
   byId("copy-rule").addEventListener("click", () => {
     const { chosen } = /** @type {any} */ (window).isocost.found;
-    queue(() => copyText(`${jsonText(chosen.rule)}\n`, "The rule"));
+    queue(() => copyText(`${jsonText(chosen.rule)}\n`, page.words, "The rule"));
   });
   byId("copy-command").addEventListener("click", () => {
-    const line = commandOf(/** @type {any} */ (window).isocost.found) ?? "";
-    queue(() => copyText(line, "The command line"));
+    const { found } = /** @type {any} */ (window).isocost;
+    const line = commandOf(page, whole, found) ?? "";
+    queue(() => copyText(line, page.words, "The command line", commandText(page, found)));
   });
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   dark.addEventListener("change", () => {

@@ -1,6 +1,6 @@
 /** @file The repairs on offer at the present settings, and what each would do. */
 
-import { roundUp } from "../model/numbers.js";
+import { general, roundUp } from "../model/numbers.js";
 import { measures, overall } from "../model/measures.js";
 import { expected, makeRule } from "../model/rules.js";
 import { withhold } from "../model/withhold.js";
@@ -42,7 +42,8 @@ export function repairsOf(page, tally, shown, state) {
    * @param {() => any} attempt */
   const tried = (key, attempt) => {
     const found = { key, ...words.methods[key], ...outcome(attempt, words) };
-    return { ...found, ...effects(tally, found.rule, state) };
+    // A rule for another threshold promises nothing about decisions at this one.
+    return { ...found, ...effects(tally, found.rule, { ...state, threshold: found.at ?? threshold }) };
   };
   const given = Object.entries(page.rules).map(([label, compact]) => {
     const rule = fullRule(compact, tally, shown);
@@ -65,7 +66,7 @@ function outcome(attempt, words) {
   try {
     const found = attempt();
     if (found.told) return { rule: null, why: found.told, isTold: true };
-    if (!found.infeasible) return { rule: found.rule ?? found, note: found.note ?? "" };
+    if (!found.infeasible) return found.rule ? found : { rule: found };
     const least = found.smallest_tolerance;
     if (least === null || least === undefined) return none(found.message);
     const kind = found.reason === "decisions" ? "needs_tolerance_decisions" : "needs_tolerance";
@@ -88,9 +89,11 @@ function reconciled(page, tally, shown, threshold) {
   );
   if (!nearest) return { told: words.reconcile_none };
   if (!nearest.rule) return { infeasible: true, smallest_tolerance: nearest.smallest_tolerance };
-  const away = nearest.threshold !== threshold;
-  const note = away ? plainText(fill(words.reconcile_snapped, { used: String(nearest.threshold) })) : "";
-  return { rule: fullRule(nearest.rule, tally, shown), note };
+  const rule = fullRule(nearest.rule, tally, shown);
+  if (nearest.threshold === threshold) return { rule };
+  const told = { used: general(nearest.threshold), name: { name: words.methods.reconcile.label } };
+  const [label, note] = [words.reconcile_at, words.reconcile_snapped].map((text) => plainText(fill(text, told)));
+  return { rule, at: nearest.threshold, label, note };
 }
 
 /** What holds after a rule, and what it does to people.

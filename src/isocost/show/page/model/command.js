@@ -16,8 +16,13 @@ import { costText, isPerGroup } from "./costs.js";
  * @property {boolean} [allow_decision_changes]
  * @property {string[]} [drop] names of the groups that are switched off or left out
  * @property {number} [bins]
- * @property {string} [data]
+ * @property {string | null} [positive]
+ * @property {string | null} [missing_group]
+ * @property {string | string[]} [data] the files, or their names
  * @property {string} [output] */
+
+/** The file of a page that does not know where its data came from. */
+export const DATA = "data.csv";
 
 /** The command line for a POSIX shell; null for a cost per group, which it cannot express.
  *
@@ -38,6 +43,8 @@ export function commandLine(settings, columns) {
     ["label", label],
     ["group", group],
     ["weight", weight],
+    ["positive", settings.positive],
+    ["missing-group", settings.missing_group],
     ["method", isFit ? (settings.method ?? "withhold") : null],
     ["cost", usesCost ? costText(cost) : null],
     ["threshold", threshold],
@@ -51,7 +58,8 @@ export function commandLine(settings, columns) {
   );
   if (isFit && settings.allow_decision_changes) words.push("--allow-decision-changes");
   if (isFit) words.push(`--output=${quoted(settings.output ?? "rule.json")}`);
-  return ["isocost", command, quoted(asPath(settings.data ?? "data.csv")), ...words].join(" ");
+  const files = [settings.data ?? DATA].flat().map((name) => quoted(asPath(name)));
+  return ["isocost", command, ...files, ...words].join(" ");
 }
 
 /** A file name that no option can be mistaken for.

@@ -1,0 +1,65 @@
+/** @file What can be copied: the rule, and the command line that does what the page shows. */
+
+import { DATA, commandLine } from "../model/command.js";
+import { byId, fill, plainText } from "./say.js";
+
+/** The methods as the command line calls them. */
+const METHODS = { withhold: "withhold", coarsen: "coarsen", equalize_odds: "odds", reconcile: "reconcile" };
+
+/** The command line for what was found; null where it cannot be said.
+ * @param {any} page
+ * @param {any} whole the tally of the page
+ * @param {any} found
+ * @returns {string | null} */
+export function commandOf(page, whole, { chosen, state }) {
+  const { data, positive, missing_group, drop_group } = page.origin;
+  const method = chosen?.rule ? METHODS[/** @type {keyof typeof METHODS} */ (chosen.key)] : undefined;
+  // Reconcile was computed for equal rates, at a threshold that may be another than the person's.
+  const isReconcile = method === "reconcile";
+  return commandLine(
+    {
+      command: method ? "fit" : "audit",
+      method: /** @type {any} */ (method),
+      cost: state.cost,
+      threshold: isReconcile ? chosen.rule.settings.threshold : state.threshold,
+      tolerance: isReconcile ? 0 : state.tolerance,
+      drop: [...state.off.map((/** @type {number} */ i) => whole.names[i]), ...whole.left_out, ...drop_group],
+      bins: whole.bins,
+      positive,
+      missing_group,
+      data: data.length ? data : DATA,
+    },
+    whole.columns,
+  );
+}
+
+/** What a person should know who pastes the command line.
+ * @param {any} page
+ * @param {any} found
+ * @returns {string} */
+export function commandText({ words, origin }, { chosen }) {
+  const data = origin.data.join(", ") || DATA;
+  const path = plainText(fill(words.command_path, { data }));
+  if (chosen?.key.startsWith("given:")) return `${path}${words.command_given}`;
+  return chosen && !chosen.rule ? `${path}${words.command_audit}` : path;
+}
+
+/** Put a text on the clipboard, or show it to be copied by hand where that is not allowed.
+ * @param {string} text
+ * @param {any} words
+ * @param {string} what
+ * @param {string} [more] what else there is to say */
+export async function copyText(text, words, what, more = "") {
+  const area = byId("copied");
+  area.hidden = true;
+  try {
+    await navigator.clipboard.writeText(text);
+    byId("told").textContent = `${plainText(fill(words.copied, { what }))}${more}`;
+  } catch {
+    area.hidden = false;
+    area.value = text;
+    area.focus();
+    area.select();
+    byId("told").textContent = `${plainText(fill(words.copy_below, { what }))}${more}`;
+  }
+}

@@ -1,0 +1,83 @@
+"""What the page lets one copy: it works where it is pasted, and agrees with the page."""
+
+import json
+import shlex
+
+import pytest
+
+import isocost as ic
+from isocost.cli import main
+from isocost.experiments import compas_rows
+from tests.browser.test_page import settled
+
+
+def ran(*arguments):
+    with pytest.raises(SystemExit) as left:
+        main(list(arguments))
+    return left.value.code
+
+
+def copied(page, button):
+    """What a button copies; the clipboard is refused, so that the page shows it."""
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(Error('no')); }")
+    page.click(button)
+    page.evaluate("isocost.settled()")
+    return page.input_value("#copied")
+
+
+@pytest.fixture
+def asked(browser, tmp_path, monkeypatch):
+    """A page of a file that takes options to be read, and the folder it lies in."""
+    rows = compas_rows()
+    known = {"African-American": "a", "Caucasian": ""}
+    lines = [
+        f"{s},{'yes' if y else 'no'},{known[g]}"
+        for s, y, g in zip(rows["score"], rows["label"], rows["group"], strict=True)
+    ]
+    few = [f"0.{place},{'yes' if place % 2 else 'no'},few" for place in range(1, 9)]
+    text = "\n".join(["score,label,group", *lines, *few])
+    (tmp_path / "it's mine.csv").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    given = ("--positive=yes", "--missing-group=not told", "--drop-group=few", "--cost=fpr")
+    path = tmp_path / "it's mine.csv"
+    assert ran("report", str(path), *given, "--replicates=200", "-o", "r.html") == 0
+    page = browser.new_page()
+    page.goto((tmp_path / "r.html").as_uri())
+    page.wait_for_selector("html[data-done]", timeout=60_000)
+    yield page
+    page.close()
+
+
+def test_the_command_line_works_where_it_is_pasted(asked, tmp_path, capsys):
+    settled(asked, {"tolerance": 0.06})
+    rule = ic.Rule.from_json(copied(asked, "#copy-rule"))
+    line = copied(asked, "#copy-command")
+    assert "It reads it's mine.csv: put the path there" in asked.inner_text("#told")
+    program, *arguments = shlex.split(line)
+    assert program == "isocost"
+    assert ran(*arguments) == 0, capsys.readouterr().err
+    made = ic.Rule.load(tmp_path / "rule.json")
+    assert made.groups == rule.groups == ("a", "not told")
+    assert made.rows[0].probability == pytest.approx(rule.rows[0].probability, abs=1e-9)
+
+
+def test_a_repair_that_is_not_possible_is_said_to_be_left_out(asked, capsys):
+    line = copied(asked, "#copy-command")
+    assert line.startswith("isocost audit ")
+    assert "not possible here, so this is the command of the audit" in asked.inner_text("#told")
+    assert ran(*shlex.split(line)[1:]) == 0, capsys.readouterr().err
+    settled(asked, {"method": "none"})
+    copied(asked, "#copy-command")
+    assert "not possible" not in asked.inner_text("#told")
+
+
+def test_reconcile_away_from_its_thresholds_speaks_of_its_own(visit):
+    page = visit("compas", hash="#method=reconcile&threshold=0.59375")
+    rule = json.loads(copied(page, "#copy-rule"))
+    assert rule["settings"]["threshold"] == 0.6
+    assert "--threshold=0.6 " in copied(page, "#copy-command")
+    row = page.inner_text("#repairs tr[data-repair=reconcile]")
+    assert row.startswith("Reconcile at 0.6")
+    assert page.evaluate("isocost.found.chosen.odds") == pytest.approx(0, abs=1e-9)
+    settled(page, {"threshold": 0.5})
+    assert page.inner_text("#repairs tr[data-repair=reconcile] bdi >> nth=0") == "Reconcile"
