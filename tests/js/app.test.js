@@ -4,7 +4,8 @@ import { test } from "node:test";
 import { feasibility } from "../../src/isocost/show/page/model.js";
 import { counted, fill, fixed3, listed, percent1, plainText } from "../../src/isocost/show/page/app/say.js";
 import { fromHash, ownState, thresholdsOf, toHash, weightsOf } from "../../src/isocost/show/page/app/state.js";
-import { blockedOf, costsFigure, planeFigure, short } from "../../src/isocost/show/page/app/figures.js";
+import { blockedOf, costsFigure, short } from "../../src/isocost/show/page/app/figures.js";
+import { planeFigure } from "../../src/isocost/show/page/app/plane.js";
 import { sentencesOf, settingsOf, staleText } from "../../src/isocost/show/page/app/verdicts.js";
 import { spreadOf } from "../../src/isocost/show/page/app/repairs.js";
 import { holds } from "../../src/isocost/show/page/app/tables.js";
@@ -117,8 +118,12 @@ test("the group that is furthest from its place is the one that is told and mark
   const bars = costsFigure(all, LOOK, 600).data;
   assert.deepEqual(bars["gaps"]?.map((gap) => gap.text), ["0.550 out of reach", "0.300 out of reach", "to match: 0.800"]);
   const two = found(subset(outOfReach(), [0, 1]));
-  const marks = planeFigure(two, LOOK, { width: 600, height: 400 }).data;
-  assert.deepEqual(marks["needed"]?.map((one) => one.color), ["red"]);
+  const { data: marks, signals } = planeFigure(two, LOOK, { width: 600, height: 400 });
+  // Both rates would be above 1: it is pointed to, and Vega is given nothing outside the picture.
+  assert.deepEqual(marks["beyond"]?.map((one) => [one.color, one.y2]), [["red", signals["top"]]]);
+  assert.deepEqual(marks["needed"], []);
+  const near = planeFigure(found(twoGroups(), { cost: { kind: "weighted", fp: 1, fn: 1 } }), LOOK, { width: 600, height: 400 });
+  assert.equal(near.data["needed"]?.length, 1);
 });
 
 test("a cross is drawn unless the arrow ends there", () => {

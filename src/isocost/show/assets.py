@@ -20,6 +20,8 @@ APP = (
     "state",
     "repairs",
     "figures",
+    "placing",
+    "plane",
     "drawing",
     "tables",
     "verdicts",

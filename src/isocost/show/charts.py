@@ -131,7 +131,7 @@ def _plane(alt: Any) -> Any:
         marks("trivial", filled=False, size=120, strokeWidth=2),
         marks("needed", filled=False, size=280, strokeWidth=3.5),
         marks("groups", filled=True, size=230),
-        *(_words(alt, x, y, align) for align in ("left", "right")),
+        *(_words(alt, x, y, align) for align in ("left", "right", "center")),
     )
     found = layers.add_params(alt.param(name="right", value=1), alt.param(name="top", value=1))
     return found.properties(width="container", height=440)

@@ -18,8 +18,20 @@ export function lookOf(page) {
     soft: color("line"),
     paper: color("paper"),
     alert: color("alert"),
+    measure: measureWith(window.getComputedStyle(document.body).fontFamily),
     colors: Array.from({ length: many }, (_, i) => palette[i % palette.length]),
     shapes: Array.from({ length: many }, (_, i) => page.shapes[i % page.shapes.length]),
+  };
+}
+
+/** How wide a text of the pictures is, in pixels.
+ * @param {string} font */
+function measureWith(font) {
+  const context = document.createElement("canvas").getContext("2d");
+  return (/** @type {string} */ text, /** @type {number} */ weight) => {
+    if (!context) return 7.4 * text.length;
+    context.font = `${weight} 12.5px ${font}`;
+    return context.measureText(text).width;
   };
 }
 

@@ -11,7 +11,8 @@ import { reliability } from "../model/views.js";
 import { byId, fill, fixed3, make, plainText, put } from "./say.js";
 import { fromHash, ownState, thresholdsOf, toHash } from "./state.js";
 import { effects, repairsOf } from "./repairs.js";
-import { costsFigure, planeFigure, reliabilityFigure } from "./figures.js";
+import { costsFigure, reliabilityFigure } from "./figures.js";
+import { planeFigure } from "./plane.js";
 import { drawn, lookOf, markOf, refill } from "./drawing.js";
 import { showNumbers, showRepairs } from "./tables.js";
 import { sentencesOf, settingsOf, staleText } from "./verdicts.js";
@@ -146,7 +147,8 @@ async function showPictures(found) {
     rowsDrawn = count;
     views["costs"] = await drawn(costs, page.charts.costs, look, bars, 66 * count + 46);
   } else await refill(views["costs"], bars);
-  const size = { width: plane.clientWidth - 60, height: plane.clientHeight - 50 };
+  // Axes and their titles take the rest.
+  const size = { width: plane.clientWidth - 70, height: plane.clientHeight - 62 };
   const figure = planeFigure(found, look, size);
   showLegends(bars.data, figure.data, found);
   if (!views["plane"]) views["plane"] = await drawn(plane, page.charts.plane, look, figure);
