@@ -225,8 +225,38 @@ def test_verdict_when_nothing_is_established():
         audit = ic.audit(ic.Tally.load(DATA / "health.json"), "weighted:1,3", replicates=200)
     found = facts(audit, "t")
     assert plain(found["verdict"]) == "It is not established whose errors cost more."
+    assert found["why"] == "Why it can be equal"
     low, _ = audit.intervals.differences["cost"]
     assert f"−{-low:.3f}" in " ".join(map(plain, found["ledes"]))
+
+
+def test_what_is_not_established_is_no_alarm():
+    few = {
+        "score": [0.2, 0.3, 0.9, 0.6, 0.5, 0.8],
+        "label": [0, 0, 1, 0, 1, 1],
+        "group": list("aaabbb"),
+    }
+    with pytest.warns(ic.UncertainWarning):
+        audit = ic.audit(ic.tally(few), "fpr", replicates=200)
+    assert not audit.feasibility.feasible
+    found = facts(audit, "t")
+    assert found["why"] == "As measured, it cannot be equal"
+    assert not any(key["alert"] for key in found["figures"])
+    sure = facts(ic.audit(compas(), "fpr", replicates=200), "t")
+    assert (sure["why"], sure["figures"][1]["alert"]) == ("Why it cannot be equal", True)
+
+
+def test_people_who_stand_alone_are_told_of(html):
+    few = {
+        "score": [0.2, 0.3, 0.9, 0.6, 0.5, 0.5],
+        "label": [0, 0, 1, 0, 1, 1],
+        "group": list("aaabbb"),
+    }
+    audit = ic.audit(ic.tally(few), "fpr", confidence=None)
+    alone = "In 4 of 5 cells there is a single person"
+    assert alone in Texts(ic.report_html(audit)).text
+    assert "single person" not in Texts(html).text
+    assert "not people" not in html
 
 
 def test_cost_per_group():
@@ -310,6 +340,11 @@ def test_command_line(tmp_path, monkeypatch, capsys):
     text = Texts((tmp_path / "r.html").read_text()).text
     assert "T & T" in text
     assert "mild" in text
+    (tmp_path / "few.csv").write_text("score,label,group\n0.2,0,a\n0.7,1,a\n0.3,0,b\n0.6,1,b\n")
+    with pytest.raises(SystemExit) as left:
+        main(["report", "few.csv", "-o", "few.html", "--replicates", "0"])
+    assert left.value.code == 0
+    assert "In 4 of 4 cells there is a single person" in capsys.readouterr().out
     with pytest.raises(SystemExit) as left:
         main(["report", "data.csv", "-o", "r.html"])
     assert left.value.code == 2

@@ -131,6 +131,16 @@ def test_sliders_move_by_keyboard_and_numbers_follow(visit, audits):
     assert page.evaluate("isocost.state.threshold") == 0.5
 
 
+def test_a_tolerance_that_is_none_is_not_left_standing(visit):
+    page = visit("compas")
+    page.fill("#tolerance-number", "0.06")
+    for nonsense in ("", "-1"):
+        page.fill("#tolerance-number", nonsense)
+        assert page.input_value("#tolerance-number") == nonsense
+        page.focus("#method")
+        assert page.input_value("#tolerance-number") == "0.06"
+
+
 def test_cost_by_radio_and_weights_by_slider(visit):
     page = visit("compas")
     page.check("#cost-weighted")

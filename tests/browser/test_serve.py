@@ -67,6 +67,14 @@ def report_of(page):
     return frame
 
 
+def test_the_report_may_write_to_the_clipboard(page, tmp_path):
+    page.set_input_files("#file", file_of(tmp_path, "compas.csv", compas_csv()))
+    page.wait_for_selector("#form:not([hidden])")
+    page.click("#make")
+    asked = "() => document.featurePolicy.allowsFeature('clipboard-write')"
+    assert report_of(page).locator("body").evaluate(asked)
+
+
 def test_choose_a_file_and_get_the_report(page, running, tmp_path):
     shot(page, "start")
     page.set_input_files("#file", file_of(tmp_path, "compas.csv", compas_csv()))

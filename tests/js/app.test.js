@@ -145,6 +145,20 @@ test("what is not established is not claimed", () => {
   const many = sentencesOf(found(outOfReach(), { own }));
   assert.equal(plainText(many.verdict), "It is not established which group’s errors cost most.");
   assert.doesNotMatch(plainText(many.ledes[0] ?? []), /anything from/);
+  assert.equal(many.why, "As measured, it cannot be equal");
+  assert.deepEqual(many.keys.map((key) => key.alert ?? false), [false, false, false, false]);
+  assert.equal(sentencesOf(found(outOfReach())).keys[1].alert, true);
+});
+
+test("without intervals it is said to be as measured", () => {
+  const wanted = "As measured, errors cost b more than a. It can be made equal, but only by making scores worse for a.";
+  for (const change of [{ sameCost: false }, { sameGroups: false }]) {
+    assert.equal(plainText(sentencesOf(found(twoGroups(), change)).verdict), wanted);
+  }
+  assert.equal(sentencesOf(found(outOfReach(), { sameCost: false })).why, "As measured, it cannot be equal");
+  const never = { own: { ...OWN, confidence: null }, sameCost: false };
+  assert.match(plainText(sentencesOf(found(twoGroups(), never)).verdict), /^Errors cost b/);
+  assert.match(plainText(sentencesOf(found(twoGroups(), { sameThreshold: false })).verdict), /^Errors cost b/);
 });
 
 test("what was computed beforehand is dropped only where it no longer holds", () => {

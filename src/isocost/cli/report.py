@@ -13,7 +13,7 @@ from isocost.cli.reading import Columns, may_write, read
 from isocost.engines.settings import Settings
 from isocost.measure.audit import audit
 from isocost.rules import Rule
-from isocost.show.payload import Origin
+from isocost.show.payload import Origin, payload, single_text
 from isocost.show.report import report as write_report
 
 __all__ = ["report"]
@@ -63,3 +63,6 @@ def report(
     origin = Origin(tuple(data), positive, missing_group, tuple(drop_group or ()))
     write_report(result, loaded or None, output, title=title, min_count=min_count, origin=origin)
     say(f"The report is in {output}: open it in a browser.")
+    single = single_text(payload(tally, min_count, (threshold,)))
+    if single:
+        say(single)

@@ -50,11 +50,16 @@ def _amount(amount: float | Mapping[Group, float]) -> str:
 
 
 def facts(
-    audit: Audit, title: str, suppressed: str = "nothing", hidden: Collection[int] = ()
+    audit: Audit,
+    title: str,
+    suppressed: str = "nothing",
+    hidden: Collection[int] = (),
+    single: str = "",
 ) -> dict[str, Any]:
     """Everything that the page says before anybody touches it.
 
-    ``hidden`` are the places of groups whose rates at the threshold are not to be told.
+    ``hidden`` are the places of groups whose rates at the threshold are not to be told;
+    ``single`` says of how many people alone the page tells.
     """
     return {
         "title": title,
@@ -66,7 +71,7 @@ def facts(
         "geometry": list(geometry(audit)),
         "table": table(audit, hidden),
         "advice": advice(audit),
-        "computed": computed(audit, suppressed),
+        "computed": computed(audit, suppressed, single),
         "cost": cost_words(audit),
     }
 
@@ -83,7 +88,7 @@ def why(audit: Audit) -> str:
     """What stands above the explanation."""
     found = audit.feasibility
     if not found.feasible:
-        return WORDS["why_not"]
+        return WORDS["why_not_measured" if _uncertain(audit) else "why_not"]
     if not found.changed:
         return WORDS["why_nothing"]
     return WORDS["why_closer" if found.tolerance else "why_equal"]
@@ -222,7 +227,12 @@ def keys(audit: Audit) -> Iterator[dict[str, Any]]:
     if not found.feasible:
         short = number(found.smallest_tolerance - found.tolerance)
         note = fill(WORDS["key_reach_note"])
-        yield {"value": short, "label": WORDS["key_reach"], "note": note, "alert": True}
+        yield {
+            "value": short,
+            "label": WORDS["key_reach"],
+            "note": note,
+            "alert": not _uncertain(audit),
+        }
     elif found.changed:
         most = max(found.changed, key=lambda group: found.alpha[group])
         note = fill(WORDS[f"key_{_kind(found)}_note"], group=names[most])
@@ -284,7 +294,7 @@ def table(audit: Audit, hidden: Collection[int] = ()) -> list[dict[str, Any]]:
     return rows
 
 
-def computed(audit: Audit, suppressed: str) -> list[tuple[str, str]]:
+def computed(audit: Audit, suppressed: str, single: str = "") -> list[tuple[str, str]]:
     """How the report was made, so that somebody else can make it again."""
     tally, found = audit.tally, audit.intervals
     columns = {k: v for k, v in tally.columns.items() if v}
@@ -308,7 +318,9 @@ def computed(audit: Audit, suppressed: str) -> list[tuple[str, str]]:
             how = "closed forms"
         rows.append(("Intervals", f"{100 * found.confidence:.4g} %; {how}"))
     rows.append(("Left out of this page", suppressed))
-    rows.append(("What this page holds", "counts and sums per group, outcome and score bin"))
+    rows.append(
+        ("What this page holds", f"{WORDS['holds']}. {single}" if single else WORDS["holds"])
+    )
     return rows
 
 

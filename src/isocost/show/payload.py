@@ -20,9 +20,10 @@ from isocost.errors import DataError, Problem, UsageError
 from isocost.groups import Group, Scalar, group_names
 from isocost.rules import Rule
 from isocost.show.merging import merged
+from isocost.show.words import WORDS
 from isocost.tallies import Tally
 
-__all__ = ["Origin", "cost_fields", "payload", "rule_fields", "safe_group"]
+__all__ = ["Origin", "cost_fields", "payload", "rule_fields", "safe_group", "single_text"]
 
 FORMAT = "isocost-page"
 VERSION = 1
@@ -117,6 +118,21 @@ def payload(
         "merged": len(cells["n"]) < len(shown.cells),
         "left_out": [names[i] for i in left_out],
     }
+
+
+def single_text(held: Mapping[str, Any]) -> str:
+    """How many cells of a page tell of one person alone, and what to do; nothing if none does.
+
+    Examples
+    --------
+    >>> from isocost.experiments import compas
+    >>> single_text(payload(compas()))
+    ''
+    """
+    counts = held["cells"]["n"]
+    alone = sum(count == 1 for count in counts)
+    told = {"count": f"{alone:,}", "all": f"{len(counts):,}"}
+    return WORDS["holds_single"].format(**told) if alone else ""
 
 
 def cost_fields(cost: CostLike) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from isocost.show.facts import AT_THRESHOLD, facts
 from isocost.show.hues import PALETTE
 from isocost.show.merging import undecided
 from isocost.show.options import Option, compact, options_of, reconciled, repair_rows
-from isocost.show.payload import Origin, payload
+from isocost.show.payload import Origin, payload, single_text
 from isocost.show.scripts import page_file
 from isocost.show.sentences import shown_names, spoken_names
 from isocost.show.words import COSTS, GLOSSARY, HEADS, METHODS, ROWS, WORDS
@@ -110,7 +110,7 @@ def report_html(
     repairs = repair_rows(subject, found, not hidden)
     scripts = [vega_script(), page_script()]
     name = title or "Do errors cost every group the same?"
-    said = facts(subject, name, _suppressed(held), hidden)
+    said = facts(subject, name, _suppressed(held), hidden, single_text(held))
     data = {
         "tally": held,
         "origin": (origin or Origin()).to_dict(),
@@ -141,6 +141,7 @@ def _rendered(
             names=list(shown_names(subject.groups).values()),
             glossary=GLOSSARY,
             heads=HEADS,
+            holds=WORDS["holds"],
             level=f"{100 * level:.4g} %",
             version=__version__,
             policy=policy(scripts),

@@ -35,6 +35,7 @@ WORDS = {
         "Errors cost {high} most. Differences can be brought down to {tolerance}, but only by "
         "making scores worse for {changed}."
     ),
+    "as_measured": "As measured, {verdict}",
     "others": "{count} other groups",
     "lede_equal": "The costs of all groups lie between {low_cost} and {high_cost}.",
     "lede_uncertain": (
@@ -80,6 +81,7 @@ WORDS = {
     "why_equal": "Why it can be equal",
     "why_closer": "Why it can come that close",
     "why_not": "Why it cannot be equal",
+    "why_not_measured": "As measured, it cannot be equal",
     "why_nothing": "Where the groups are",
     "geometry_axes": (
         "Each mark is a group. Further right, people who turned out negative had higher scores: "
@@ -133,6 +135,12 @@ WORDS = {
     ),
     "reconcile_at": "{name} at {used}",
     "reconcile_none": "Not computed: too few people are on a side of the thresholds.",
+    "holds": "counts and sums per group, outcome and score bin",
+    "holds_single": (
+        "In {count} of {all} cells there is a single person, whose score, outcome and group can be "
+        "read from it. Before sharing the page, make it again with --min-count 10 (in Python "
+        "min_count=10)."
+    ),
     "copied": "{what} copied.",
     "copy_below": "{what} is below: copy it from there.",
     "command_path": " It reads {data}: put the path there if the file lies elsewhere.",

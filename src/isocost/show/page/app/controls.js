@@ -31,6 +31,10 @@ export function makeControls(page, known, own, change) {
     const value = number.valueAsNumber;
     if (Number.isFinite(value) && value >= 0) change({ tolerance: value }, number);
   });
+  number.addEventListener("blur", () => {
+    // What is no tolerance was not used: show again what is.
+    if (!(number.valueAsNumber >= 0)) change({});
+  });
   const method = byId("method");
   method.replaceChildren(
     make("option", { value: "none" }, "None"),

@@ -15,7 +15,7 @@ import { costsFigure, reliabilityFigure } from "./figures.js";
 import { planeFigure } from "./plane.js";
 import { drawn, lookOf, markOf, refill } from "./drawing.js";
 import { showNumbers, showRepairs } from "./tables.js";
-import { sentencesOf, settingsOf, staleText } from "./verdicts.js";
+import { isUncertain, sentencesOf, settingsOf, staleText } from "./verdicts.js";
 import { makeControls, showControls, showGroups } from "./controls.js";
 import { commandOf, commandText, copyText } from "./copying.js";
 
@@ -99,6 +99,7 @@ function showWords(found) {
   byId("stale").hidden = stale === "";
   byId("stale").textContent = stale;
   byId("legend-gap").hidden = found.f.feasible;
+  byId("legend-gap").classList.toggle("alert", !isUncertain(found));
 }
 
 /** @param {any} amount */
@@ -142,14 +143,16 @@ function showAlternatives(found) {
 async function showPictures(found) {
   const count = found.f.costs.length;
   const [costs, plane] = [byId("costs-chart"), byId("plane-chart")];
-  const bars = costsFigure(found, look, costs.clientWidth);
+  // What is not established is no cause for alarm.
+  const tone = isUncertain(found) ? { ...look, alert: look.ink } : look;
+  const bars = costsFigure(found, tone, costs.clientWidth);
   if (!views["costs"] || rowsDrawn !== count) {
     rowsDrawn = count;
     views["costs"] = await drawn(costs, page.charts.costs, look, bars, 66 * count + 46);
   } else await refill(views["costs"], bars);
   // Axes and their titles take the rest.
   const size = { width: plane.clientWidth - 70, height: plane.clientHeight - 62 };
-  const figure = planeFigure(found, look, size);
+  const figure = planeFigure(found, tone, size);
   showLegends(bars.data, figure.data, found);
   if (!views["plane"]) views["plane"] = await drawn(plane, page.charts.plane, look, figure);
   else await refill(views["plane"], figure);

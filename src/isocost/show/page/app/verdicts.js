@@ -44,7 +44,7 @@ function differs(found) {
 
 /** Whether the audit found that it is not established who is worse off, and that still holds.
  * @param {any} found */
-function isUncertain({ own, sameCost, sameGroups }) {
+export function isUncertain({ own, sameCost, sameGroups }) {
   return own.established === false && sameCost && sameGroups;
 }
 
@@ -54,8 +54,22 @@ function changedOf({ f, spoken, words }) {
   return fill(words.others, { count: String(f.changed.length) });
 }
 
+/** Whether no interval says how sure it is, because the page was set to something else.
+ * @param {any} found */
+function isUnchecked({ own, sameCost, sameGroups }) {
+  return own.confidence !== null && !(sameCost && sameGroups);
+}
+
 /** @param {any} found */
 function verdictOf(found) {
+  const [first = "", ...rest] = settledVerdict(found);
+  if (!isUnchecked(found) || typeof first !== "string") return [first, ...rest];
+  const verdict = [`${first.charAt(0).toLowerCase()}${first.slice(1)}`, ...rest];
+  return fill(found.words.as_measured, { verdict });
+}
+
+/** @param {any} found */
+function settledVerdict(found) {
   const { f, words, spoken } = found;
   if (!differs(found)) {
     const kind = f.tolerance ? "verdict_within" : "verdict_equal";
@@ -145,10 +159,11 @@ function keysOf(found) {
 }
 
 /** @param {any} found */
-function reachKey({ f, words, spoken }) {
+function reachKey(found) {
+  const { f, words, spoken } = found;
   if (!f.feasible) {
     const value = fixed3(f.smallest_tolerance - f.tolerance);
-    return { value, label: words.key_reach, note: fill(words.key_reach_note), alert: true };
+    return { value, label: words.key_reach, note: fill(words.key_reach_note), alert: !isUncertain(found) };
   }
   if (!f.changed.length) {
     return { value: "0", label: words.key_nothing, note: fill(words.key_nothing_note) };
@@ -178,8 +193,9 @@ function geometryOf(found) {
 /** What stands above the explanation.
  * @param {any} found
  * @returns {string} */
-function whyOf({ f, words }) {
-  if (!f.feasible) return words.why_not;
+function whyOf(found) {
+  const { f, words } = found;
+  if (!f.feasible) return isUncertain(found) || isUnchecked(found) ? words.why_not_measured : words.why_not;
   if (!f.changed.length) return words.why_nothing;
   return f.tolerance ? words.why_closer : words.why_equal;
 }
