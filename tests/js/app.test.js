@@ -4,10 +4,11 @@ import { test } from "node:test";
 import { feasibility } from "../../src/isocost/show/page/model.js";
 import { counted, fill, fixed3, listed, percent1, plainText } from "../../src/isocost/show/page/app/say.js";
 import { fromHash, ownState, thresholdsOf, toHash, weightsOf } from "../../src/isocost/show/page/app/state.js";
-import { blockedOf, costsFigure, short } from "../../src/isocost/show/page/app/figures.js";
+import { blockedOf, costsFigure, reliabilityFigure, short } from "../../src/isocost/show/page/app/figures.js";
 import { planeFigure } from "../../src/isocost/show/page/app/plane.js";
 import { sentencesOf, settingsOf, staleText } from "../../src/isocost/show/page/app/verdicts.js";
 import { spreadOf } from "../../src/isocost/show/page/app/repairs.js";
+import { alternativesOf } from "../../src/isocost/show/page/app/alternatives.js";
 import { holds } from "../../src/isocost/show/page/app/tables.js";
 import { measures, subset } from "../../src/isocost/show/page/model.js";
 import { tallyOf, twoGroups } from "./small.js";
@@ -124,6 +125,33 @@ test("the group that is furthest from its place is the one that is told and mark
   assert.deepEqual(marks["needed"], []);
   const near = planeFigure(found(twoGroups(), { cost: { kind: "weighted", fp: 1, fn: 1 } }), LOOK, { width: 600, height: 400 });
   assert.equal(near.data["needed"]?.length, 1);
+});
+
+test("the costs show where a repair takes them, and a goal only if it has one", () => {
+  const after = [{ cost: 0.9, generalized_fpr: 0.9, generalized_fnr: 0.1 }, { cost: 0.3, generalized_fpr: 0.3, generalized_fnr: 0.2 }];
+  const plain = found(twoGroups());
+  assert.deepEqual(costsFigure(plain, LOOK, 600).data["after"], []);
+  const both = { ...plain, chosen: { key: "withhold", label: "Withhold", after } };
+  const still = { ...plain, chosen: { key: "withhold", after: [{ cost: 0.2501 }, { cost: 0.4 }] } };
+  assert.deepEqual(costsFigure(still, LOOK, 600).data["after"], []);
+  const { data, signals } = costsFigure(both, LOOK, 600);
+  assert.deepEqual(data["after"]?.map((one) => [one.x, one.shape]), [[0.9, "circle"], [0.3, "square"]]);
+  assert.ok((signals["high"] ?? 0) > 0.9);
+  assert.equal(data["target"]?.length, 1);
+  assert.match(alternativesOf(both).plane, /After the repair “Withhold”: a: false alarms 0\.900, misses 0\.100; b: /);
+  assert.match(alternativesOf(both).costs, /To match: 0\.400\. After the repair “Withhold”: a: cost 0\.900; b: cost 0\.300\.$/);
+  for (const chosen of [{ key: "equalize_odds", after }, { key: "reconcile" }, { key: "given:x", rule: { method: "odds" } }]) {
+    const bars = costsFigure({ ...plain, chosen }, LOOK, 600).data;
+    assert.deepEqual([bars["target"], bars["gaps"]], [[], []]);
+    assert.doesNotMatch(alternativesOf({ ...plain, chosen }).costs, /To match/);
+  }
+});
+
+test("how many people there are is drawn below the rates", () => {
+  const bins = [{ lo: 0, hi: 0.1, n: 10, mean_score: 0.05, mean_label: 0.1 }, { lo: 0.1, hi: 0.2, n: 30, mean_score: 0.15, mean_label: 0.1 }];
+  const { bars = [] } = reliabilityFigure(bins, "#1", LOOK);
+  assert.ok(bars.every((bar) => bar.y < 0 && bar.y2 === -0.2));
+  assert.ok(Math.abs((bars[1].y + 0.2) / (bars[0].y + 0.2) - 3) < 1e-9);
 });
 
 test("a cross is drawn unless the arrow ends there", () => {

@@ -24,6 +24,7 @@ APP = (
     "plane",
     "drawing",
     "tables",
+    "alternatives",
     "verdicts",
     "controls",
     "copying",

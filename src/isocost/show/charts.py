@@ -76,6 +76,7 @@ def _costs(alt: Any) -> Any:
         _layer(alt, "target", x=x, tooltip="tip:N").mark_rule(strokeWidth=2, strokeDash=[2, 3]),
         _spans(alt, x, y).mark_rule(strokeCap="butt"),
         ends.mark_tick(thickness=3, size=22, orient="vertical"),
+        _after(alt, x, y).mark_point(size=150, strokeWidth=2.5, opacity=1, fillOpacity=1),
         _points(alt, x, y).mark_point(filled=True, size=190, opacity=1),
         texts("names", "left", 0, 0, fontWeight=600, fontSize=14),
         texts("values", "center", 0, 20, fontSize=12.5),
@@ -103,6 +104,14 @@ def _spans(alt: Any, x: Any, y: Any) -> Any:
 def _points(alt: Any, x: Any, y: Any) -> Any:
     tips = [_name(alt), _tip(alt, "x", "cost")]
     return _layer(alt, "points", x=x, y=y, shape=alt.Shape("shape:N", scale=None), tooltip=tips)
+
+
+def _after(alt: Any, x: Any, y: Any) -> Any:
+    """Where a repair takes each group's cost: hollow, so that it is not taken for the present."""
+    tips = [_name(alt), _tip(alt, "x", "cost after the repair")]
+    fill = alt.Fill("paper:N", scale=None, legend=None)
+    shape = alt.Shape("shape:N", scale=None)
+    return _layer(alt, "after", x=x, y=y, shape=shape, fill=fill, tooltip=tips)
 
 
 def _plane(alt: Any) -> Any:
@@ -165,7 +174,10 @@ def _reliability(alt: Any) -> Any:
     unit = alt.Scale(domain=[0, 1], nice=False)
     axis = alt.Axis(tickCount=5, format=".1f")
     x = alt.X("x:Q", title="Score", scale=unit, axis=axis)
-    y = alt.Y("y:Q", title="Came true", scale=unit, axis=axis)
+    # Bars of how many people stand in a strip below 0, where nobody reads them as rates.
+    tall = alt.Scale(domain=[-0.2, 1], nice=False)
+    rates = alt.Axis(values=[0, 0.2, 0.4, 0.6, 0.8, 1], format=".1f", domain=False)
+    y = alt.Y("y:Q", title="Came true", scale=tall, axis=rates)
     tips = [
         alt.Tooltip("range:N", title="scores"),
         _tip(alt, "n", "people", ",.6"),
@@ -174,9 +186,9 @@ def _reliability(alt: Any) -> Any:
     ]
     ends = {"x2": "x2:Q", "y2": "y2:Q"}
     return alt.layer(
-        _layer(alt, "bars", x=x, y=y, **ends).mark_bar(opacity=0.22),
+        _layer(alt, "bars", x=x, y=y, **ends).mark_bar(opacity=0.35),
         _layer(alt, "diagonal", x=x, y=y, **ends).mark_rule(strokeDash=[3, 3]),
         _layer(alt, "whiskers", x=x, y=y, y2="y2:Q").mark_rule(strokeWidth=1.5),
         _layer(alt, "bins", x=x, y=y).mark_line(strokeWidth=2),
         _layer(alt, "bins", x=x, y=y, tooltip=tips).mark_point(filled=True, size=60, opacity=1),
-    ).properties(width="container", height=230)
+    ).properties(width="container", height=260)

@@ -128,6 +128,8 @@ WORDS = {
     "needs_tolerance_decisions": (
         "not without changing decisions, unless with a tolerance of {smallest}"
     ),
+    "after_repair": "cost after “{repair}”",
+    "after_told": "After the repair “{repair}”: {after}.",
     "what_repair": "what the repair “{repair}” does",
     "reconcile_snapped": (
         "Computed beforehand for certain thresholds: this is for {used}, the nearest to yours, and "

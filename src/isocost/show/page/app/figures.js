@@ -23,19 +23,25 @@ export function blockedOf(f) {
   );
 }
 
+/** Whether a repair aims at equal cost, or none is chosen; others have no cost to reach.
+ * @param {any} chosen */
+export function isAimed(chosen) {
+  return !["odds", "equalize_odds", "reconcile"].includes(chosen?.rule?.method ?? chosen?.key ?? "");
+}
+
 /** Where each group's cost is, how far it can be raised, and the line it has to reach.
  * @param {any} found
  * @param {any} look colours and shapes
  * @param {number} width in pixels
  * @returns {{data: Datasets, signals: Record<string, number>}} */
-export function costsFigure({ f, spoken, shown }, look, width) {
+export function costsFigure({ f, spoken, shown, chosen }, look, width) {
   const count = f.costs.length;
   const tops = f.costs.map((/** @type {number} */ own, /** @type {number} */ i) =>
-    Math.max(own, f.trivial_costs[i], f.goal),
+    Math.max(own, f.trivial_costs[i], f.goal, chosen?.after?.[i].cost ?? 0),
   );
   const high = Math.max(...tops) * 1.1;
   /** @type {Datasets} */
-  const data = { spans: [], points: [], ends: [], names: [], values: [], gaps: [], target: [] };
+  const data = { spans: [], points: [], ends: [], names: [], values: [], gaps: [], target: [], after: [] };
   const room = (52 / Math.max(width, 200)) * high;
   // Names stand on the line of their bar where there is room before it, and above it elsewhere.
   const isRoomy = f.costs.every((/** @type {number} */ own, /** @type {number} */ i) =>
@@ -48,8 +54,10 @@ export function costsFigure({ f, spoken, shown }, look, width) {
     const end = f.trivial_costs[i];
     const base = { row, name, color };
     data["names"]?.push({ ...base, x: 0, row: row + (isRoomy ? 0 : 0.4), text: short(name), color: look.ink });
-    data["points"]?.push({ ...base, x: own, shape: look.shapes[shown[i]] });
-    const [left, right] = besides(own, end, f.goal, room);
+    const point = { ...base, x: own, shape: look.shapes[shown[i]] };
+    data["points"]?.push(point);
+    data["after"]?.push(...movedMark(point, chosen?.after?.[i].cost, look, width / high));
+    const [left, right] = besides(own, end, isAimed(chosen) ? f.goal : Infinity, room);
     data["values"]?.push({ ...base, x: left, text: fixed3(own), color: look.ink });
     if (end > own) {
       const tip = `calibrated scores can cost at most ${fixed3(end)}`;
@@ -58,7 +66,7 @@ export function costsFigure({ f, spoken, shown }, look, width) {
       data["values"]?.push({ ...base, x: right, text: fixed3(end), color: look.muted });
     }
     const top = Math.max(own, end);
-    if (f.unreachable.includes(i)) {
+    if (f.unreachable.includes(i) && isAimed(chosen)) {
       const tip = `${fixed3(f.goal - top)} out of reach`;
       const span = { ...base, x: top, x2: f.goal, dash: [5, 4], thick: 3, opacity: 1 };
       data["spans"]?.push({ ...span, color: look.alert, tip });
@@ -66,11 +74,21 @@ export function costsFigure({ f, spoken, shown }, look, width) {
     }
   });
   const text = f.tolerance ? `cost to reach: ${fixed3(f.goal)}` : `to match: ${fixed3(f.goal)}`;
-  if (f.changed.length || !f.feasible) {
+  if (isAimed(chosen) && (f.changed.length || !f.feasible)) {
     data["target"]?.push({ x: f.goal, tip: text, color: look.ink });
     data["gaps"]?.push({ x: f.goal, row: count - 0.35, text, color: look.ink });
   }
   return { data, signals: { high, rows: count + 0.1 } };
+}
+
+/** A hollow mark where a repair takes a cost; where hardly anything changes it would blur the other.
+ * @param {any} point
+ * @param {number | undefined} cost
+ * @param {any} look
+ * @param {number} scale pixels per unit of cost */
+function movedMark(point, cost, look, scale) {
+  if (cost === undefined || !(Math.abs(cost - point.x) * scale > 3)) return [];
+  return [{ ...point, x: cost, paper: look.paper }];
 }
 
 /** Places for the texts of a cost and its end that keep clear of each other and of the goal.
@@ -89,6 +107,9 @@ function besides(own, end, goal, room) {
   return far - near >= room ? [near, far] : [Math.min(near, far - room), far];
 }
 
+/** The floor of the strip of bars below the rates. */
+const STRIP = -0.2;
+
 /** What scores say beside what came true, for one group.
  * @param {any[]} bins of the model's reliability
  * @param {string} color
@@ -99,7 +120,7 @@ export function reliabilityFigure(bins, color, look) {
   const most = Math.max(...bins.map((bin) => bin.n / all));
   return {
     diagonal: [{ x: 0, y: 0, x2: 1, y2: 1, color: look.muted }],
-    bars: bins.map((bin) => ({ x: bin.lo, x2: bin.hi, y: (0.3 * bin.n) / all / most, y2: 0, color })),
+    bars: bins.map((bin) => ({ x: bin.lo, x2: bin.hi, y: STRIP + (0.15 * bin.n) / all / most, y2: STRIP, color })),
     whiskers: bins
       .filter((bin) => Number.isFinite(bin.low))
       .map((bin) => ({ x: bin.mean_score, y: bin.low, y2: bin.high, color })),

@@ -11,10 +11,11 @@ import { reliability } from "../model/views.js";
 import { byId, fill, fixed3, make, plainText, put } from "./say.js";
 import { fromHash, ownState, thresholdsOf, toHash } from "./state.js";
 import { effects, repairsOf } from "./repairs.js";
-import { costsFigure, reliabilityFigure } from "./figures.js";
+import { costsFigure, isAimed, reliabilityFigure } from "./figures.js";
 import { planeFigure } from "./plane.js";
 import { drawn, lookOf, markOf, refill } from "./drawing.js";
 import { showNumbers, showRepairs } from "./tables.js";
+import { alternativesOf } from "./alternatives.js";
 import { isUncertain, sentencesOf, settingsOf, staleText } from "./verdicts.js";
 import { makeControls, showControls, showGroups } from "./controls.js";
 import { commandOf, commandText, copyText } from "./copying.js";
@@ -98,7 +99,7 @@ function showWords(found) {
   const stale = staleText(found, settings);
   byId("stale").hidden = stale === "";
   byId("stale").textContent = stale;
-  byId("legend-gap").hidden = found.f.feasible;
+  byId("legend-gap").hidden = found.f.feasible || !isAimed(found.chosen);
   byId("legend-gap").classList.toggle("alert", !isUncertain(found));
 }
 
@@ -122,17 +123,10 @@ function paragraphs(place, sentences) {
 /** What the pictures show, in words.
  * @param {any} found */
 function showAlternatives(found) {
-  const { f, m, spoken } = found;
-  const costs = spoken.map((/** @type {string} */ name, /** @type {number} */ i) =>
-    `${name}: cost ${fixed3(f.costs[i])}, at most ${fixed3(f.trivial_costs[i])} if calibrated`,
-  );
-  byId("costs-text").textContent = `Costs of errors. ${costs.join("; ")}. To match: ${fixed3(f.goal)}.`;
-  const places = spoken.map((/** @type {string} */ name, /** @type {number} */ i) =>
-    `${name}: false alarms ${fixed3(m[i].generalized_fpr)}, misses ${fixed3(m[i].generalized_fnr)}; its line ends at ` +
-    `${fixed3(m[i].base_rate)}, ${fixed3(1 - m[i].base_rate)}`,
-  );
-  byId("plane-text").textContent = `The plane of both rates. ${places.join(". ")}.`;
-  const legend = spoken.map((/** @type {string} */ name, /** @type {number} */ i) => {
+  const { costs, plane } = alternativesOf(found);
+  byId("costs-text").textContent = costs;
+  byId("plane-text").textContent = plane;
+  const legend = found.spoken.map((/** @type {string} */ name, /** @type {number} */ i) => {
     const place = found.shown[i];
     return make("li", {}, markOf(look.shapes[place], look.colors[place]), make("bdi", {}, name));
   });
@@ -169,6 +163,8 @@ function showLegends(bars, marks, found) {
   byId("legend-arrow").hidden = !marks["arrows"]?.length;
   const repair = { name: found.chosen?.label ?? "" };
   put(byId("legend-repair"), fill(page.words.what_repair, { repair }));
+  byId("legend-after").hidden = !bars["after"]?.length;
+  put(byId("legend-after-text"), fill(page.words.after_repair, { repair }));
 }
 
 /** One picture of reliability per group; they do not depend on the controls.

@@ -12,6 +12,9 @@ const MARK = 9;
 /** An arrow that is shorter, in pixels, would be a blob on its mark. */
 const SHORTEST = 14;
 
+/** With more groups than this, their names are in the legend only. */
+const MOST_NAMES = 4;
+
 /** A picture of the plane: how far its axes go, and from rates to pixels and back.
  * @typedef {{right: number, top: number, width: number, height: number}} Frame */
 
@@ -135,7 +138,7 @@ function boundsOf(spots, chosen, width) {
     return Math.min(1.08, Math.max(...values, ...after) + 0.1);
   };
   // Names stand beside their marks, and take more of a narrow picture.
-  const wider = width < 420 ? 1.3 : 1;
+  const wider = width < 420 && spots.length <= MOST_NAMES ? 1.2 : 1;
   return { right: wider * top("x", "generalized_fpr"), top: top("y", "generalized_fnr") };
 }
 
@@ -197,7 +200,7 @@ function textsOf({ f, spoken }, spots, data, look, frame) {
   const plain = { weight: 400, color: look.muted };
   const blocked = f.unreachable.length ? blockedOf(f) : -1;
   const beyond = blocked >= 0 ? spots[blocked].needed : null;
-  if (spots.length <= 4) {
+  if (spots.length <= MOST_NAMES) {
     // The longest are the hardest to place.
     const order = spots.map((_, i) => i).sort((a, b) => spoken[b].length - spoken[a].length);
     for (const i of order) {

@@ -1,0 +1,40 @@
+/** @file What the pictures show, in words for those who do not see them. */
+
+import { fill, fixed3, plainText } from "./say.js";
+import { isAimed } from "./figures.js";
+
+/** The texts of the two large pictures.
+ * @param {any} found
+ * @returns {{costs: string, plane: string}} */
+export function alternativesOf(found) {
+  const { f, m, chosen } = found;
+  const costs = toldOf(found, (i) => `cost ${fixed3(f.costs[i])}, at most ${fixed3(f.trivial_costs[i])} if calibrated`);
+  const goal = isAimed(chosen) ? ` To match: ${fixed3(f.goal)}.` : "";
+  const places = toldOf(found, (i) => `${bothRates(m[i])}; its line ends at ${fixed3(m[i].base_rate)}, ${fixed3(1 - m[i].base_rate)}`);
+  return {
+    costs: `Costs of errors. ${costs.join("; ")}.${goal}${afterOf(found, (one) => `cost ${fixed3(one.cost)}`)}`,
+    plane: `The plane of both rates. ${places.join(". ")}.${afterOf(found, bothRates)}`,
+  };
+}
+
+/** @param {any} found
+ * @param {(place: number) => string} tell
+ * @returns {string[]} */
+function toldOf({ spoken }, tell) {
+  return spoken.map((/** @type {string} */ name, /** @type {number} */ i) => `${name}: ${tell(i)}`);
+}
+
+/** @param {any} one */
+function bothRates(one) {
+  return `false alarms ${fixed3(one.generalized_fpr)}, misses ${fixed3(one.generalized_fnr)}`;
+}
+
+/** Where the chosen repair takes the groups; nothing if there is none.
+ * @param {any} found
+ * @param {(one: any) => string} tell */
+function afterOf(found, tell) {
+  const { chosen, words } = found;
+  if (!chosen?.after) return "";
+  const after = toldOf(found, (i) => tell(chosen.after[i])).join("; ");
+  return ` ${plainText(fill(words.after_told, { repair: { name: chosen.label }, after }))}`;
+}
