@@ -272,6 +272,22 @@ def test_fill_and_names():
     assert [n.text for n in spoken_names(["group 1", 1]).values()] == ["group 1", "1"]
 
 
+def test_intersections_are_told_from_the_commas_of_a_sentence():
+    rows = compas_rows()
+    half = np.array(["f", "m"])[np.arange(6150) % 2]
+    names = list(zip(rows["group"], half, strict=True))
+    data = {"score": rows["score"], "label": rows["label"], "race": rows["group"], "sex": half}
+    tally = ic.tally(data, group=["race", "sex"])
+    assert set(tally.groups) == set(names)
+    html = ic.report_html(ic.audit(tally, "fpr", confidence=None))
+    text = Texts(html).text
+    assert "Errors cost African-American · f most" in text or "African-American · m most" in text
+    assert "Caucasian, f" not in text
+    data = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
+    # The command line knows them as all the other commands do.
+    assert data["tally"]["names"][0] == "African-American, f"
+
+
 def luminance(color):
     parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]

@@ -61,7 +61,7 @@ def report(
         rows of a label are left out.
     cost, threshold, tolerance
         As for :func:`isocost.audit`; for a tally only, an audit has its own.
-    origin : Origin, optional
+    origin : isocost.show.payload.Origin, optional
         How the data were read, for the command lines that the page offers.
 
     Returns

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from isocost.groups import Group, names_of
+from isocost.groups import Group, group_names, names_of
 
 __all__ = [
     "Name",
@@ -57,13 +57,20 @@ def fill(template: str, **values: str | Name | Sentence) -> Sentence:
 def shown_names(groups: Iterable[Group]) -> dict[Group, str]:
     """What the page calls each group: a bare number or truth value reads better as "group 0".
 
+    The parts of an intersection have a dot between them: a comma would be one of the sentence's.
+
     Examples
     --------
-    >>> list(shown_names(["women", 1.0]).values())
-    ['women', 'group 1']
+    >>> list(shown_names(["women", 1.0, ("F", 30)]).values())
+    ['women', 'group 1', 'F · 30']
     """
     plain = names_of(groups)
-    shown = {group: _called(name) for group, name in plain.items()}
+    shown = {
+        group: " · ".join(group_names([part])[0] for part in group)
+        if isinstance(group, tuple) and len(group) > 1
+        else _called(name)
+        for group, name in plain.items()
+    }
     return shown if len(set(shown.values())) == len(shown) else plain
 
 
