@@ -292,7 +292,8 @@ class Rule:
 
     # For people
 
-    def _table(self) -> tuple[list[str], list[list[str]]]:
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Header and rows of the printed table."""
         names = names_of(self.groups)
         rows = []
         for row in self.rows:
@@ -302,7 +303,8 @@ class Rule:
             rows.append([names[row.group], interval, new, f"{row.probability:.4f}"])
         return ["group", "score in", "becomes", "with probability"], rows
 
-    def _headline(self) -> str:
+    def headline(self) -> str:
+        """How the rule was made and whom it leaves alone, in a line."""
         cost = "" if self.cost is None else f", cost {self.cost}"
         touched = {row.group for row in self.rows}
         kept = [name for group, name in names_of(self.groups).items() if group not in touched]
@@ -310,12 +312,12 @@ class Rule:
         return f"Rule by {self.method}{cost}{unchanged}"
 
     def __repr__(self) -> str:
-        table = text_table(*self._table()) if self.rows else "no rows: every score stays"
-        return "\n".join([self._headline(), table, *(f"note: {note}" for note in self.notes)])
+        table = text_table(*self.table()) if self.rows else "no rows: every score stays"
+        return "\n".join([self.headline(), table, *(f"note: {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
-        caption = ". ".join([self._headline(), *self.notes])
-        return html_table(*self._table(), caption=caption)
+        caption = ". ".join([self.headline(), *self.notes])
+        return html_table(*self.table(), caption=caption)
 
 
 def check_unknown(unknown: object) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json as json_text
 from enum import StrEnum
 from pathlib import Path
-from textwrap import fill
 from typing import Annotated
 
 import typer
@@ -13,7 +12,7 @@ import typer
 from isocost.atomic import read_text
 from isocost.cli import options
 from isocost.cli.merging import format_of
-from isocost.cli.output import complain, draw, progress, say, show_table
+from isocost.cli.output import complain, draw, progress, prose, say, show_table
 from isocost.cli.reading import Columns, local, may_write, read
 from isocost.engines.rewrite import apply_file
 from isocost.engines.settings import Settings
@@ -41,10 +40,6 @@ __all__ = [
     "show_comparison",
     "show_rule",
 ]
-
-
-LINE = 80
-"""How wide the advice is, like the table above it."""
 
 
 class Method(StrEnum):
@@ -319,9 +314,8 @@ def show_audit(result: Audit, plot: bool | None = None, *, color: bool = True) -
     """The table of an audit, its drawing, and what it means."""
     show_table(result.headline(), *result.table(), color=color)
     draw(result, plot, color=color)
-    say("\n" + "\n".join(result.summary()))
-    for paragraph in result.advice.split("\n"):
-        say(fill(paragraph, LINE, break_long_words=False, break_on_hyphens=False))
+    prose("\n" + "\n".join(result.summary()), piped=False)
+    prose(result.advice)
 
 
 def show_comparison(found: Comparison) -> None:
@@ -331,6 +325,10 @@ def show_comparison(found: Comparison) -> None:
 
 def show_rule(tally: Tally, rule: Rule, cost: str | None, threshold: float) -> None:
     """A rule, and what it is expected to do."""
-    say(repr(rule))
-    say("\nOn average over the coin:\n")
+    if rule.rows:
+        show_table(rule.headline(), *rule.table())
+        prose("".join(f"note: {note}\n" for note in rule.notes), piped=False)
+    else:
+        prose(f"{rule!r}\n", piped=False)
+    say("On average over the coin:\n")
     show_comparison(put_side_by_side(tally, [rule], cost, threshold))

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from textwrap import fill
 
 from rich.console import Console
 from rich.progress import (
@@ -18,12 +19,16 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from isocost.cli.tables import Block, blocks_of
 from isocost.engines.source import Progress as Report
 from isocost.measure.audit import Audit
 from isocost.show.terminal import CHARACTERS, bars_text, plane_text
 from isocost.text import text_table
 
-__all__ = ["complain", "draw", "progress", "say", "show_table"]
+__all__ = ["complain", "draw", "progress", "prose", "say", "show_table"]
+
+LINE = 80
+"""How wide sentences are, like the table above them."""
 
 NARROWEST, WIDEST, WIDEST_PLANE = 40, 100, 72
 """How wide a drawing may be, in characters."""
@@ -49,24 +54,55 @@ def complain(problem: object, code: int) -> int:
 def show_table(
     title: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, color: bool = True
 ) -> None:
-    """Show a table: drawn on a terminal, aligned text anywhere else."""
+    """Show a table: drawn on a terminal, in parts if it is too wide; aligned text elsewhere."""
     console = _console(color)
     if not console.is_terminal:
         say(f"{title}\n{text_table(header, rows)}")
         return
     # Text, so that a group called [red] is a name and not an instruction.
-    table = Table(title=Text(title, style="bold"), title_justify="left", header_style="bold")
-    for place, name in enumerate(header):
-        table.add_column(Text(name), justify="left" if place == 0 else "right", overflow="fold")
-    for row in rows:
+    console.print(Text(title, style="bold"))
+    parts = blocks_of(header, rows, console.width)
+    if parts and isinstance(parts[0], str):
+        console.print()
+    for place, part in enumerate(parts):
+        if isinstance(part, str):
+            # What comes after an empty line is the name of the next thing.
+            style = "" if place and parts[place - 1] else "bold"
+            console.print(Text(part, style), soft_wrap=True)
+            continue
+        if place:
+            console.print()
+        console.print(_drawn(part))
+
+
+def _drawn(block: Block) -> Table:
+    table = Table(header_style="bold")
+    for place, name in enumerate(block.header):
+        table.add_column(Text(name), justify="right" if place else "left", overflow="fold")
+    for row in block.rows:
         table.add_row(*map(Text, row))
-    console.print(table)
+    return table
+
+
+def prose(text: str, *, piped: bool = True) -> None:
+    """Print sentences in lines of at most 80 letters, fewer on a narrow terminal.
+
+    If not ``piped``, this is only done on a terminal: elsewhere lines stay as they are.
+    """
+    console = _console(color=False)
+    if not (piped or console.is_terminal):
+        say(text)
+        return
+    wide = min(LINE, console.width) if console.is_terminal else LINE
+    for paragraph in text.split("\n"):
+        say(fill(paragraph, max(1, wide), break_long_words=False, break_on_hyphens=False))
 
 
 def draw(audit: Audit, wanted: bool | None = None, *, color: bool = True) -> None:
-    """Draw an audit: on a terminal unless unwanted, elsewhere only if wanted."""
+    """Draw an audit: on a terminal with room unless unwanted, elsewhere only if wanted."""
     console = _console(color)
-    if not (console.is_terminal if wanted is None else wanted):
+    possible = console.is_terminal and console.width >= NARROWEST
+    if not (possible if wanted is None else wanted):
         return
     plain = not _can_write(CHARACTERS, console.encoding)
     width = max(NARROWEST, min(WIDEST, console.width))

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from textwrap import fill
 from typing import Annotated
 
 import typer
 
 from isocost.cli import options
-from isocost.cli.commands import LINE
 from isocost.cli.merging import check_alike, is_tally_path, load_tally, tally_paths
-from isocost.cli.output import say, show_table
+from isocost.cli.output import prose, say, show_table
 from isocost.errors import Problem, UsageError
 from isocost.measure.watch import watch as look_after
 from isocost.measure.watched import Watch
@@ -92,4 +90,4 @@ def show_watch(found: Watch) -> None:
     show_table(found.headline(), *found.table())
     say()
     for line in found.summary():
-        say(fill(line, LINE, break_long_words=False, break_on_hyphens=False))
+        prose(line)
