@@ -28,7 +28,7 @@ from isocost.cli import (
     sql,
     watch,
 )
-from isocost.cli.output import complain
+from isocost.cli.output import complain, use_color
 from isocost.errors import InfeasibleError, IsocostError, IsocostWarning
 
 __all__ = ["app", "main"]
@@ -43,6 +43,10 @@ app = typer.Typer(
     epilog="Exit codes: 0 done; 1 infeasible, above --fail-above, or an alarm; 2 bad usage or "
     "bad data.",
 )
+
+
+ANYWHERE = ("--debug", "--no-color")
+"""Options that hold for every command and may stand anywhere in the line."""
 
 
 class _InterruptedError(Exception):
@@ -91,15 +95,19 @@ def _common(
     debug: Annotated[
         bool, typer.Option("--debug", help="Show the traceback of an error (anywhere in the line).")
     ] = False,
+    no_color: Annotated[
+        bool, typer.Option("--no-color", help="Print without colours (anywhere in the line).")
+    ] = False,
 ) -> None:
-    # Both options are taken care of before a command runs.
-    del version, debug
+    # These options are taken care of before a command runs.
+    del version, debug, no_color
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    rest = [argument for argument in given if argument != "--debug"]
+    rest = [argument for argument in given if argument not in ANYWHERE]
+    use_color("--no-color" not in given)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that cannot write a letter gets its code, not a failure.
@@ -108,7 +116,7 @@ def main(arguments: list[str] | None = None) -> None:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", IsocostWarning)
         warnings.showwarning = _show_warning
-        sys.exit(_run(rest, debug=len(rest) < len(given)))
+        sys.exit(_run(rest, debug="--debug" in given))
 
 
 def _run(arguments: list[str], debug: bool) -> int:

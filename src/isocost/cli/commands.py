@@ -104,7 +104,6 @@ def audit(
     threads: options.Threads = None,
     json: options.Json = False,
     plot: options.Plot = None,
-    no_color: options.NoColor = False,
     fail_above: Annotated[
         float | None,
         typer.Option("--fail-above", help="Exit with 1 if the costs differ by more than this."),
@@ -122,7 +121,7 @@ def audit(
     if json:
         say(result.to_json())
     else:
-        show_audit(result, plot, color=not no_color)
+        show_audit(result, plot)
     found = result.disparity.difference
     if fail_above is not None and found > fail_above:
         complain(f"costs differ by {found:.4f}, more than {fail_above:g} (--fail-above)", 1)
@@ -310,10 +309,10 @@ def columns_of(rule: Rule) -> Columns:
     )
 
 
-def show_audit(result: Audit, plot: bool | None = None, *, color: bool = True) -> None:
+def show_audit(result: Audit, plot: bool | None = None) -> None:
     """The table of an audit, its drawing, and what it means."""
-    show_table(result.headline(), *result.table(), color=color)
-    draw(result, plot, color=color)
+    show_table(result.headline(), *result.table())
+    draw(result, plot)
     prose("\n" + "\n".join(result.summary()), piped=False)
     prose(result.advice)
 

@@ -6,10 +6,9 @@ import textwrap
 from collections.abc import Sequence
 from itertools import groupby
 
-from rich.console import Console
 from rich.text import Text
 
-from isocost.cli.output import show_table
+from isocost.cli.output import console_of, show_table
 from isocost.text import text_table
 
 __all__ = ["paragraphs", "show_findings"]
@@ -23,7 +22,7 @@ NARROWEST = 20
 
 def show_findings(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Show claim, scores, measured, needed and verdict so that no number is broken."""
-    console = Console(emoji=False)
+    console = console_of()
     width = len(text_table(header, rows).splitlines()[0]) + FRAME
     if not console.is_terminal or width <= console.width:
         show_table(title, header, rows)

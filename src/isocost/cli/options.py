@@ -20,7 +20,6 @@ __all__ = [
     "LabelColumn",
     "MemoryLimit",
     "MissingGroup",
-    "NoColor",
     "Output",
     "Plot",
     "Positive",
@@ -79,4 +78,3 @@ Plot = Annotated[
     bool | None,
     typer.Option("--plot/--no-plot", help="Draw the audit.  [default: on a terminal]"),
 ]
-NoColor = Annotated[bool, typer.Option("--no-color", help="Print without colours.")]

@@ -25,13 +25,38 @@ from isocost.measure.audit import Audit
 from isocost.show.terminal import CHARACTERS, bars_text, plane_text
 from isocost.text import text_table
 
-__all__ = ["complain", "draw", "progress", "prose", "say", "show_table"]
+__all__ = [
+    "complain",
+    "console_of",
+    "draw",
+    "progress",
+    "prose",
+    "say",
+    "show_table",
+    "use_color",
+]
+
+_colored = True
 
 LINE = 80
 """How wide sentences are, like the table above them."""
 
 NARROWEST, WIDEST, WIDEST_PLANE = 40, 100, 72
 """How wide a drawing may be, in characters."""
+
+
+def use_color(wanted: bool) -> None:
+    """Say whether what is printed from now on may have colours; NO_COLOR forbids them too."""
+    global _colored
+    _colored = wanted
+    if not wanted:
+        # Bars that lower layers draw, such as that of a download, look only here.
+        os.environ["NO_COLOR"] = "1"
+
+
+def console_of(*, error: bool = False) -> Console:
+    """The terminal of this command; every table and bar is printed through it."""
+    return Console(stderr=error, emoji=False, color_system="auto" if _colored else None)
 
 
 def say(text: str = "", *, error: bool = False) -> None:
@@ -51,11 +76,9 @@ def complain(problem: object, code: int) -> int:
     return code
 
 
-def show_table(
-    title: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, color: bool = True
-) -> None:
+def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Show a table: drawn on a terminal, in parts if it is too wide; aligned text elsewhere."""
-    console = _console(color)
+    console = console_of()
     if not console.is_terminal:
         say(f"{title}\n{text_table(header, rows)}")
         return
@@ -89,7 +112,7 @@ def prose(text: str, *, piped: bool = True) -> None:
 
     If not ``piped``, this is only done on a terminal: elsewhere lines stay as they are.
     """
-    console = _console(color=False)
+    console = console_of()
     if not (piped or console.is_terminal):
         say(text)
         return
@@ -98,9 +121,9 @@ def prose(text: str, *, piped: bool = True) -> None:
         say(fill(paragraph, max(1, wide), break_long_words=False, break_on_hyphens=False))
 
 
-def draw(audit: Audit, wanted: bool | None = None, *, color: bool = True) -> None:
+def draw(audit: Audit, wanted: bool | None = None) -> None:
     """Draw an audit: on a terminal with room unless unwanted, elsewhere only if wanted."""
-    console = _console(color)
+    console = console_of()
     possible = console.is_terminal and console.width >= NARROWEST
     if not (possible if wanted is None else wanted):
         return
@@ -109,10 +132,6 @@ def draw(audit: Audit, wanted: bool | None = None, *, color: bool = True) -> Non
     plane = plane_text(audit, min(width, WIDEST_PLANE), max(10, min(18, width // 3)), plain)
     drawing = Text("\n").append(plane).append("\n").append(bars_text(audit, width, plain))
     console.print(drawing, soft_wrap=True, end="")
-
-
-def _console(color: bool) -> Console:
-    return Console(emoji=False, color_system="auto" if color else None)
 
 
 def _can_write(letters: str, encoding: str) -> bool:
@@ -126,7 +145,7 @@ def _can_write(letters: str, encoding: str) -> bool:
 @contextmanager
 def progress(what: str) -> Iterator[Report | None]:
     """A progress bar with rows and time left on the error stream, if that is a terminal."""
-    console = Console(stderr=True)
+    console = console_of(error=True)
     if not console.is_terminal:
         yield None
         return

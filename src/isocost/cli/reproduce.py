@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from isocost.atomic import write_text
 from isocost.cli.findings import show_findings
-from isocost.cli.output import say
+from isocost.cli.output import console_of, say
 from isocost.errors import FileError, Problem, UsageError
 from isocost.experiments.definitions import EXPERIMENTS, Experiment
 
@@ -146,7 +145,7 @@ def _steps(chosen: list[Experiment], repeats: int) -> int:
 @contextmanager
 def _bar(steps: int) -> Iterator[Callable[[str], None]]:
     """A bar on a terminal, a line per step anywhere else."""
-    console = Console(stderr=True)
+    console = console_of(error=True)
     if not console.is_terminal:
         yield lambda what: say(what, error=True)
         return
