@@ -1,5 +1,6 @@
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -143,6 +144,52 @@ def test_advice_when_feasible_says_what_it_does_to_whom():
         advice = ic.audit(tally, "fpr").advice
     assert "To do it: withhold gives 11.8% of 0.0 (between 0.0% and" in advice
     assert "This is uncertain" not in advice
+
+
+def test_advice_promises_no_more_of_coarsening_than_decisions_allow():
+    tally = ic.Tally.load(DATA / "income.json")
+    with pytest.warns(ic.UncertainWarning):
+        advice = ic.audit(tally, "fpr", 0.3).advice
+    assert "reaches the same costs where the decisions at 0.3 allow it" in advice
+
+
+def graded(many, shrink=0.1):
+    """Calibrated scores that say less for each group than for the one before."""
+    rng = np.random.default_rng(1)
+    which = rng.integers(0, many, 20_000 * many)
+    score = 0.5 + (rng.random(len(which)) - 0.5) * (1.0 - shrink * which)
+    return {"score": score, "label": rng.random(len(which)) < score, "group": which}
+
+
+def test_advice_names_the_few_groups_that_matter():
+    result = ic.audit(ic.tally(graded(7, 0.12)), "fnr", replicates=0)
+    alpha = result.feasibility.alpha
+    assert len(result.feasibility.changed) == 6
+    assert "withholding the scores of some people in 6 groups raises the cost" in result.advice
+    todo = next(line for line in result.advice.split("\n") if line.startswith("To do it"))
+    assert " and 3 more the base rate" in todo
+    largest = sorted(alpha.values(), reverse=True)
+    assert [f"{share:.1%}" for share in largest[:3]] == re.findall(r"([\d.]+%) of", todo)
+    # Elsewhere every share is told.
+    assert all(f"{alpha[group]:.2%} of" in str(result.feasibility) for group in range(6))
+
+
+def test_advice_names_the_groups_that_are_most_off():
+    data = graded(5)
+    data["score"] = data["score"] * (1.0 - 0.05 * (data["group"] + 2))
+    result = ic.audit(ic.tally(data), "fnr", replicates=0)
+    first = result.advice.split("\n")[0]
+    gaps = sorted((m.calibration_gap for m in result.groups.values()), reverse=True)
+    assert first.startswith("Not calibrated: ")
+    assert [f"{gap:.3f}" for gap in gaps[:3]] == re.findall(r"\(gap ([\d.]+)", first)
+    assert "and 2 more. A score" in first
+
+
+def test_advice_of_three_groups_names_all():
+    result = ic.audit(ic.tally(graded(4)), "fnr", replicates=0)
+    assert len(result.feasibility.changed) == 3
+    assert " more the base rate" not in result.advice
+    assert all(f"% of {group}" in result.advice for group in range(3))
 
 
 def test_advice_when_not_calibrated_is_to_recalibrate_first():

@@ -22,6 +22,9 @@ __all__ = ["CALIBRATED", "advice_of"]
 CALIBRATED = 0.02
 """A calibration gap up to here passes for calibrated: it is two points in a hundred."""
 
+FEW = 3
+"""Of how many groups the numbers are told; the table has those of all."""
+
 UNKNOWN = 0.05
 """While a gap above this cannot be ruled out, calibration is not known."""
 
@@ -46,7 +49,7 @@ def advice_of(
 
 def _calibration(groups: Mapping[Group, Measures], names: Mapping[Group, str]) -> Iterator[str]:
     """Whether scores mean what they say: the precondition of everything else."""
-    off = []
+    off = {}
     worst, where = 0.0, ""
     for group, m in groups.items():
         low, high = m.intervals.get("calibration_gap", (m.calibration_gap_debiased, math.nan))
@@ -54,12 +57,12 @@ def _calibration(groups: Mapping[Group, Measures], names: Mapping[Group, str]) -
             span = "" if math.isnan(high) else f", between {low:.3f} and {high:.3f}"
             way = "too low" if m.mean_score < m.base_rate else "too high"
             tilt = f"; on average {way} by {m.calibration_gap_bound:.3f}"
-            off.append(f"{names[group]} (gap {m.calibration_gap:.3f}{span}{tilt})")
+            off[f"{names[group]} (gap {m.calibration_gap:.3f}{span}{tilt})"] = m.calibration_gap
         if high > worst:
             worst, where = high, names[group]
     if off:
         yield (
-            f"Not calibrated: {', '.join(off)}. A score does not mean the same for every group. "
+            f"Not calibrated: {_few(off)}. A score does not mean the same for every group. "
             "Recalibrate each group first, on other data than the scores were trained on; equal "
             "costs of miscalibrated scores say little."
         )
@@ -120,7 +123,7 @@ def _verdict(
     sure = ""
     if chance is not None and 0.025 < chance < 0.975:
         sure = f" This is uncertain: it is feasible in {chance:.0%} of resamples."
-    yield f"{feasibility.told(names)}{sure}"
+    yield f"{feasibility.told(names, FEW)}{sure}"
 
 
 def _repairs(
@@ -139,20 +142,30 @@ def _repairs(
     if feasibility.feasible and not feasibility.changed:
         return
     if feasibility.feasible:
-        shares = ", ".join(
-            f"{feasibility.alpha[group]:.1%} of {names[group]}{_alpha_span(group, intervals)}"
-            for group in feasibility.changed
-        )
+        shares = {
+            f"{share:.1%} of {names[group]}{_alpha_span(group, intervals)}": share
+            for group, share in feasibility.alpha.items()
+            if group in feasibility.changed
+        }
         yield (
-            f"To do it: withhold gives {shares} the base rate instead of their score, by a coin; "
-            "coarsen reaches the same costs by rounding scores, the same for equal scores. Both "
-            "make the changed groups' scores worse, nobody's better."
+            f"To do it: withhold gives {_few(shares)} the base rate instead of their score, by a "
+            "coin; coarsen rounds scores instead, the same for equal scores, and reaches the same "
+            f"costs where the decisions at {threshold:g} allow it: isocost fit --method coarsen "
+            "tells. Both make the changed groups' scores worse, nobody's better."
         )
     yield (
         f"Instead: reconcile keeps scores calibrated and makes FPR and FNR at {threshold:g} equal; "
         "equalize_odds makes both generalized rates equal and gives up calibration. Compare them "
         "with ic.compare or isocost compare before you choose."
     )
+
+
+def _few(told: Mapping[str, float]) -> str:
+    """The texts as a list; if they are many, those with the largest numbers."""
+    if len(told) <= FEW:
+        return ", ".join(told)
+    largest = sorted(told, key=lambda text: -told[text])[:FEW]
+    return f"{', '.join(largest)} and {len(told) - FEW} more"
 
 
 def _alpha_span(group: Group, intervals: Intervals | None) -> str:

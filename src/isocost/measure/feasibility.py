@@ -119,8 +119,8 @@ a cost of at most 0.3936.
     def __str__(self) -> str:
         return self.told(names_of(self.costs))
 
-    def told(self, names: Mapping[Group, str]) -> str:
-        """The verdict in words, with these names for the groups."""
+    def told(self, names: Mapping[Group, str], most: float = math.inf) -> str:
+        """The verdict in words, with these names for the groups; shares of at most so many."""
         target = names[self.target_group]
         if not self.feasible:
             lowest = min(self.unreachable, key=self._ceiling)
@@ -141,6 +141,8 @@ a cost of at most 0.3936.
         if not self.changed:
             return f"Nothing to do: the costs ({self.cost}) differ by at most {self.tolerance:g}."
         shares = ", ".join(f"{self.alpha[group]:.2%} of {names[group]}" for group in self.changed)
+        if len(self.changed) > most:
+            shares = f"some people in {len(self.changed)} groups"
         goal = self.target_cost - self.tolerance
         within = f", within {self.tolerance:g} of" if self.tolerance else ","
         whose = (
