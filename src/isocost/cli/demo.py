@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from isocost.cli.commands import show_audit, show_comparison, show_rule
-from isocost.cli.output import say
+from isocost.cli.output import prose, say
 from isocost.errors import FileError, InfeasibleError, MissingDependencyError, Problem
 from isocost.experiments.compas import compas
 from isocost.measure.audit import Audit, audit
@@ -36,25 +36,31 @@ def demo(
     if report:
         _only_its_own(output)
     tally = compas()
-    say("COMPAS risk scores of 6,150 defendants: does a wrong score cost every group the same?\n")
+    prose(
+        "COMPAS risk scores of 6,150 defendants: does a wrong score cost every group the same?\n",
+        piped=False,
+    )
     result = audit(tally, "fpr")
     show_audit(result)
     say("\n1. Can calibrated scores have equal generalized false-positive rates?\n")
     try:
         withhold(tally, "fpr")
     except InfeasibleError as error:
-        say(f"No. {error}")
+        why = error.problems[0]
+        prose(f"No. {why.name.capitalize()} {why.rule}. {why.got}\nTo go on, {why.next_step}.")
     needed = round_up(result.feasibility.smallest_tolerance)
-    say(
+    prose(
         f"\n2. What withholding can do: bring the difference from "
-        f"{result.disparity.difference:.4f} down to {needed}. For {TOLERANCE:g}:\n"
+        f"{result.disparity.difference:.4f} down to {needed}. For {TOLERANCE:g}:\n",
+        piped=False,
     )
     withheld = withhold(tally, "fpr", TOLERANCE)
     show_rule(tally, withheld, "fpr", 0.5)
-    say(
+    prose(
         "\n3. What the impossibility leaves open: at a decision threshold, calibrated scores can\n"
         "   have equal false-positive and equal false-negative rates. Reconciled at 0.5, beside\n"
-        "   the others (odds gives up calibration):\n"
+        "   the others (odds gives up calibration):\n",
+        piped=False,
     )
     rules = {
         "withhold": withheld,
@@ -63,7 +69,7 @@ def demo(
         "fewest decisions": reconcile(tally, keep="decisions"),
     }
     show_comparison(compare(tally, rules, "fpr"))
-    say("\n" + rules["reconcile"].notes[0])
+    prose("\n" + rules["reconcile"].notes[0], piped=False)
     if report:
         _write(result, output)
 
