@@ -304,7 +304,8 @@ def test_letters_that_the_terminal_cannot_write(tmp_path):
     assert "\\xe9" in done.stdout
 
 
-def test_ctrl_c_is_130_and_leaves_nothing(tmp_path):
+@pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_being_stopped_has_its_code_and_leaves_nothing(tmp_path, sign, code):
     query = (
         "COPY (SELECT range AS id, random() AS score, (random() < 0.5)::INT AS label, "
         f"'g' || (range % 2) AS grp FROM range(20000000)) TO '{tmp_path}/big.parquet'"
@@ -318,8 +319,29 @@ def test_ctrl_c_is_130_and_leaves_nothing(tmp_path):
     deadline = time.monotonic() + 60
     while len(list(tmp_path.iterdir())) < 3 and time.monotonic() < deadline and job.poll() is None:
         time.sleep(0.05)
-    job.send_signal(signal.SIGINT)
+    job.send_signal(sign)
     _, errors = job.communicate(timeout=60)
-    assert job.returncode == 130, errors
+    assert job.returncode == code, errors
     assert "interrupted; nothing was written" in errors
     assert sorted(p.name for p in tmp_path.iterdir()) == ["big.parquet", "r.json"]
+
+
+def test_ctrl_c_while_modules_are_loaded_is_quiet(tmp_path):
+    # A module that takes long to load, and says when that begins.
+    (tmp_path / "typer.py").write_text(
+        "import pathlib, time\npathlib.Path('loading').touch()\ntime.sleep(60)\n"
+    )
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    job = subprocess.Popen(
+        [ISOCOST, "audit", "data.csv"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "loading").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    job.send_signal(signal.SIGINT)
+    _, errors = job.communicate(timeout=60)
+    assert (job.returncode, errors) == (130, "")

@@ -1,5 +1,17 @@
 """The command line; each command is one function of a module here."""
 
-from isocost.cli.app import main
+from __future__ import annotations
+
+import sys
 
 __all__ = ["main"]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and leave with its exit code."""
+    try:
+        # Here, because it takes a while, and Ctrl-C may come before it is done.
+        from isocost.cli.app import main as run
+    except KeyboardInterrupt:
+        sys.exit(130)
+    run(arguments)

@@ -1,17 +1,20 @@
 """The commands, and what every one of them has in common: errors and exit codes.
 
 Exit codes: 0 done; 1 infeasible, a disparity above --fail-above, or an alarm of watch; 2 bad
-usage or bad data; 70 a defect of isocost itself; 130 interrupted.
+usage or bad data; 70 a defect of isocost itself; 130 interrupted by Ctrl-C, 143 by SIGTERM.
 """
 
 from __future__ import annotations
 
 import functools
 import io
+import signal
 import sys
+import threading
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -49,8 +52,11 @@ ANYWHERE = ("--debug", "--no-color")
 """Options that hold for every command and may stand anywhere in the line."""
 
 
+INTERRUPTED = 128 + signal.SIGINT
+
+
 class _InterruptedError(Exception):
-    """Ctrl-C, under a name that typer does not turn into exit code 1."""
+    """Ctrl-C or SIGTERM, under a name that typer does not turn into exit code 1."""
 
 
 def _command(function: Callable[..., Any]) -> None:
@@ -116,7 +122,33 @@ def main(arguments: list[str] | None = None) -> None:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", IsocostWarning)
         warnings.showwarning = _show_warning
-        sys.exit(_run(rest, debug="--debug" in given))
+        with _terminable() as ended:
+            code = _run(rest, debug="--debug" in given)
+        sys.exit(128 + signal.SIGTERM if ended and code == INTERRUPTED else code)
+
+
+@contextmanager
+def _terminable() -> Iterator[list[int]]:
+    """Make SIGTERM end the command as Ctrl-C does; the list tells whether it came."""
+    ended: list[int] = []
+
+    def stop(number: int, frame: object) -> None:
+        del frame
+        # Once: a second one must not stop the tidying up.
+        if not ended:
+            ended.append(number)
+            raise KeyboardInterrupt
+
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        # Whoever runs us has decided otherwise.
+        yield ended
+        return
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield ended
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _run(arguments: list[str], debug: bool) -> int:
@@ -124,8 +156,8 @@ def _run(arguments: list[str], debug: bool) -> int:
         app(arguments, prog_name="isocost")
     except SystemExit as leave:
         return leave.code if isinstance(leave.code, int) else 0
-    except _InterruptedError:
-        return complain("interrupted; nothing was written", 130)
+    except (_InterruptedError, KeyboardInterrupt):
+        return complain("interrupted; nothing was written", INTERRUPTED)
     except Exception as error:
         if debug:
             traceback.print_exc()
