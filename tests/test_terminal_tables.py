@@ -116,6 +116,12 @@ def test_other_commands_break_no_number(folder, columns):
     assert all(width(line) <= columns for line in text.splitlines())
 
 
+def test_the_demo_fits_a_narrow_terminal():
+    text = without_escapes(on_terminal("demo", "--no-report", columns=40))
+    assert all(width(line) <= 40 for line in text.splitlines())
+    assert "0.4475" in text
+
+
 HEADER = ["", "one", "two words"]
 ROWS = [["cost", "0.2500 [.2, .3]", "0.5000 [.4, .6]"], ["n", "1,234,567", "8"]]
 

@@ -329,5 +329,5 @@ def show_rule(tally: Tally, rule: Rule, cost: str | None, threshold: float) -> N
         prose("".join(f"note: {note}\n" for note in rule.notes), piped=False)
     else:
         prose(f"{rule!r}\n", piped=False)
-    say("On average over the coin:\n")
+    prose("On average over the coin:\n", piped=False)
     show_comparison(put_side_by_side(tally, [rule], cost, threshold))

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from isocost.cli import options
-from isocost.cli.output import complain, say, show_table
+from isocost.cli.output import complain, prose, say, show_table
 from isocost.errors import FileError, Problem, UsageError
 from isocost.experiments.catalogue import SOURCES, Item, Source
 from isocost.experiments.sources import cache_folder, find, locate
@@ -112,7 +112,7 @@ def _show(described: list[dict[str, Any]], hint: bool) -> None:
     show_table("Data of the paper's experiments", header, rows)
     for one in described:
         doi = f"doi {one['doi']}, " if one["doi"] else ""
-        say(f"\n{one['name']}: {one['citation']}\n  {doi}{one['page']}")
+        prose(f"\n{one['name']}: {one['citation']}\n  {doi}{one['page']}", piped=False)
         folders = dict.fromkeys(str(Path(f["path"]).parent) for f in one["files"] if f["path"])
         for folder in folders:
             say(f"  in {folder}")

@@ -42,7 +42,8 @@ def demo(
     )
     result = audit(tally, "fpr")
     show_audit(result)
-    say("\n1. Can calibrated scores have equal generalized false-positive rates?\n")
+    question = "Can calibrated scores have equal generalized false-positive rates?"
+    prose(f"\n1. {question}\n", piped=False)
     try:
         withhold(tally, "fpr")
     except InfeasibleError as error:
