@@ -191,7 +191,8 @@ def _draw(ax: Axes, panel: Panel, letter: str) -> None:
     heights = [0.0, 1.0 - BASE_RATES[0], 1.0 - BASE_RATES[1], 1.0]
     ax.set_yticks(heights, ["0", r"$1-\mu_1$", r"$1-\mu_2$", "1"])
     ax.set_xlabel("generalized false-positive rate", fontsize=SIZE, color=INK)
-    ax.set_ylabel("generalized false-negative rate" if letter == "a" else "", fontsize=SIZE, color=INK)
+    upwards = "generalized false-negative rate" if letter == "a" else ""
+    ax.set_ylabel(upwards, fontsize=SIZE, color=INK)
     if panel.segment is not None:
         look = looks(2)[1]
         ax.plot(
