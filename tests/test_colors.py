@@ -57,7 +57,9 @@ def test_bars_of_reproduce_and_of_downloads(monkeypatch, capsys):
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setenv("NO_COLOR", "")
+    # Set and taken away, so that it is put back as it was: use_color sets it.
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR")
     monkeypatch.setattr(output, "_colored", True)
 
     def drawn():
