@@ -19,7 +19,7 @@ def best(call: Callable[[], object], runs: int = 5) -> float:
     return min(times)
 
 
-def in_turns(*calls: Callable[[], object], runs: int = 5) -> list[float]:
+def in_turns(*calls: Callable[[], object], runs: int = 7) -> list[float]:
     """The shortest run of each, all in turns: what disturbs one disturbs the others too."""
     rounds = [[best(call, 1) for call in calls] for _ in range(runs)]
     return [min(times) for times in zip(*rounds, strict=True)]

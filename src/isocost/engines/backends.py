@@ -26,7 +26,16 @@ from isocost.errors import MissingDependencyError, Problem, UsageError
 if TYPE_CHECKING:
     from narwhals import Expr
 
-__all__ = ["NO_ID", "Guard", "believes_statistics", "collect", "column", "guarded", "limit"]
+__all__ = [
+    "NO_ID",
+    "Guard",
+    "as_number",
+    "believes_statistics",
+    "collect",
+    "column",
+    "guarded",
+    "limit",
+]
 
 
 NO_ID = 6
@@ -85,6 +94,16 @@ def believes_statistics(source: Lazy) -> bool:
     """
     engine = source.frame.implementation
     return bool(engine.is_duckdb() or engine.is_ibis())
+
+
+def as_number(source: Lazy, condition: Expr) -> Expr:
+    """1.0 where a condition holds, else 0.0."""
+    import narwhals as nw
+
+    if source.frame.implementation.is_duckdb():
+        return condition.cast(nw.Float64)
+    # Spark turns no boolean into a float.
+    return condition.cast(nw.Int64).cast(nw.Float64)
 
 
 def _in_backticks(name: str) -> str:

@@ -6,13 +6,15 @@ bad value does.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from isocost.cells import Cells
 from isocost.engines.arrays import raise_all
-from isocost.engines.backends import believes_statistics, collect, column
+from isocost.engines.backends import as_number, believes_statistics, collect, column
 from isocost.engines.encode import GroupEncoder
 from isocost.engines.frames import Lazy, check_group_type
 from isocost.engines.labels import two_valued
@@ -57,7 +59,7 @@ def tally_lazy(
     names = {**columns, "group": ", ".join(columns["group"])}
     problems = Problems({role: name for role, name in names.items() if name}, example="least")
     problems.rows = int(n.sum())
-    raw = [_objects(found[f"g{i}"]) for i in range(len(columns["group"]))]
+    raw = [_values(found[f"g{i}"]) for i in range(len(columns["group"]))]
     encoder = GroupEncoder(raw, missing_group)
     codes = encode_cells(encoder, raw, n, problems)
     keys = {key: found[key].to_numpy() for key in ("y", "b", "v") if key in found}
@@ -95,7 +97,7 @@ def _placed(
     h, w = nw.col("h"), nw.col("w")
     good = (h >= 0.0) & (h <= 1.0)
     # A float, as engines make it: turning it into a whole number takes time.
-    added = {"b": nw.when(good).then(_count(h, grid)).otherwise(score_status(h))}
+    added = {"b": nw.when(good).then(_count(source, h, grid)).otherwise(score_status(h))}
     sums = {"wh": h, "wh2": h * h}
     if "w" in picked:
         added["v"] = _weight_status(w)
@@ -116,15 +118,16 @@ def _counted(placed: Any, positive: Any) -> Any:
     return placed.group_by(*keys).agg(n=nw.len(), **totals, **seen)
 
 
-def _count(h: Expr, grid: Grid) -> Expr:
+def _count(source: Lazy, h: Expr, grid: Grid) -> Expr:
     """How many edges lie at or below a score in [0, 1], for :meth:`Grid.at_count`."""
-    count = _part(h, grid.bins) + _part(h, 10)
+    flag = partial(as_number, source)
+    count = _part(h, grid.bins, flag) + _part(h, 10, flag)
     for edge in grid.edges:
-        count = count + _flag(h >= edge)
+        count = count + flag(h >= edge)
     return count
 
 
-def _part(h: Expr, parts: int) -> Expr:
+def _part(h: Expr, parts: int, flag: Callable[[Expr], Expr]) -> Expr:
     """How many of the edges i / parts, from i = 1, lie at or below a score.
 
     Nothing is divided: Polars does that by a constant's reciprocal, and gets 3 / 10 wrong.
@@ -132,8 +135,8 @@ def _part(h: Expr, parts: int) -> Expr:
     # floor, not a cast: DuckDB's cast rounds.
     part = (h * float(parts)).floor()
     too_high, too_low = _misplaced(parts)
-    part = part - _flag(_is_one_of(h, too_high)) if too_high else part
-    return part + _flag(_is_one_of(h, too_low)) if too_low else part
+    part = part - flag(_is_one_of(h, too_high)) if too_high else part
+    return part + flag(_is_one_of(h, too_low)) if too_low else part
 
 
 def _is_one_of(h: Expr, values: list[float]) -> Expr:
@@ -159,13 +162,6 @@ def _misplaced(parts: int) -> tuple[list[float], list[float]]:
         found[1].extend(above[wrong].tolist())
         above = np.where(wrong, np.nextafter(above, 1.0), above)
     return found
-
-
-def _flag(condition: Expr) -> Expr:
-    import narwhals as nw
-
-    # Spark turns no boolean into a float.
-    return condition.cast(nw.Int64).cast(nw.Float64)
 
 
 def number(source: Lazy, name: str, role: str, careful: bool = True) -> Expr:
@@ -262,9 +258,12 @@ def _label(source: Lazy, name: str, positive: Any) -> tuple[Expr, Expr]:
     return shown, nw.when(is_one).then(nw.lit(1)).otherwise(found)
 
 
-def _objects(values: Any) -> Any:
-    array = np.empty(len(values), dtype=object)
-    array[:] = values.to_list()
+def _values(series: Any) -> Any:
+    """A group column as an array; numbers as they are, all else as objects."""
+    if series.dtype.is_numeric() and not series.null_count():
+        return series.to_numpy()
+    array = np.empty(len(series), dtype=object)
+    array[:] = series.to_list()
     return array
 
 

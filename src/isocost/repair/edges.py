@@ -171,13 +171,19 @@ def move_edge(
     sign = 1.0 if down else -1.0
     at = int(np.argmax(sign * _signed_worth(left, taken)[1:] <= keep))
 
-    def divided(moved: float) -> tuple[Floats, Floats]:
-        return left[at + 1] + (1.0 - moved) * sums[at], taken[at] + moved * sums[at]
+    # Plain numbers: this is asked some sixty times, and arrays of two would take most of the time.
+    (rest_w, rest_y), (grown_w, grown_y), (w, y) = (
+        pair.tolist() for pair in (left[at + 1], taken[at], sums[at])
+    )
 
-    share = _root(lambda moved: sign * float(_signed_worth(*divided(moved))) - keep)
+    def divided(moved: float) -> tuple[tuple[float, float], tuple[float, float]]:
+        stays = rest_w + (1.0 - moved) * w, rest_y + (1.0 - moved) * y
+        return stays, (grown_w + moved * w, grown_y + moved * y)
+
+    share = _root(lambda moved: sign * _worth_of(*divided(moved)) - keep)
     stays, grown = divided(share)
-    kept = [] if stays[0] <= 0.0 else [(float(stays[1] / stays[0]), 1.0 - share)]
-    moved = [(float(grown[1] / grown[0]), share)]
+    kept = [] if stays[0] <= 0.0 else [(stays[1] / stays[0], 1.0 - share)]
+    moved = [(grown[1] / grown[0], share)]
     pieces = [
         _piece([taker, *row[:at]], [(moved[0][0], 1.0)]),
         _piece(row[at : at + 1], [pair for pair in kept + moved if pair[1] > 0.0]),
@@ -194,6 +200,14 @@ def _signed_worth(giver: Floats, taker: Floats) -> Floats:
     difference = taker[..., 1] / taker[..., 0] - giver[..., 1] / w
     size: Floats = w * taker[..., 0] / (w + taker[..., 0]) * difference * np.abs(difference)
     return np.where(there, size, 0.0)
+
+
+def _worth_of(giver: tuple[float, float], taker: tuple[float, float]) -> float:
+    """The same for one giver and one taker."""
+    if giver[0] <= 0.0:
+        return 0.0
+    difference = taker[1] / taker[0] - giver[1] / giver[0]
+    return giver[0] * taker[0] / (giver[0] + taker[0]) * difference * abs(difference)
 
 
 def _root(surplus: Callable[[float], float]) -> float:
