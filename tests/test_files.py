@@ -475,8 +475,10 @@ def test_no_line_is_a_comment_and_none_is_skipped(tmp_path):
     first = "id,score,label,group\n" + "".join(f"{i},0.5,{i % 2},a\n" for i in range(5))
     second = "id,score,label,group,x\n" + "".join(f"{i},0.5,{i % 2},b,9\n" for i in range(100))
     (tmp_path / "two.csv").write_text(first + second)
-    with pytest.raises(ic.IsocostError):
-        ic.tally(tmp_path / "two.csv")
+    (tmp_path / "note.csv").write_text("# made by x\n" + first)
+    for name in ("two.csv", "note.csv"):
+        with pytest.raises(ic.FileError, match="as many values in every line as it has names"):
+            ic.tally(tmp_path / name)
 
 
 def test_single_quotes_are_letters(tmp_path):

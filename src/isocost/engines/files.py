@@ -52,6 +52,7 @@ def tally_files(
 ) -> Tally:
     """Count the cells of files in one query; see :func:`isocost.tally`."""
     source = Source(path, settings)
+    source.check_divided()
     query = _tally_query(source, columns, grid, positive)
     found = _counted(source, query, columns, progress)
     names = {**columns, "group": ", ".join(columns["group"])}

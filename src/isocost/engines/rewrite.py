@@ -86,6 +86,7 @@ def apply_file(
     check_unknown(unknown)
     groups = [group] if isinstance(group, str) else list(group)
     source = Source(path, Settings(memory_limit, threads, keep_order))
+    source.check_divided()
     _check_output(source, Path(output), force)
     check_written(source.types, column or score, changed)
     names = {"score": score, "group": ", ".join(groups), "id": id or ""}

@@ -63,6 +63,14 @@ class Source:
         self.types: dict[str, str] = {str(row[0]): str(row[1]) for row in described}
         self._keep_dates()
 
+    def check_divided(self) -> None:
+        """Refuse a CSV of one column: its lines could not be divided alike."""
+        if self.is_text and len(self.types) == 1:
+            rule = "must have a header, and as many values in every line as it has names"
+            got = f"one column in {self.path}: {next(iter(self.types))!r}"
+            step = "remove lines above the header, and mend lines with more or fewer values"
+            raise FileError(Problem("file", rule, got, step))
+
     def _reader(self, options: str) -> str:
         files = ", ".join(map(sql.literal, self.place.patterns))
         if self.place.is_many and self.kind != ".jsonl":
