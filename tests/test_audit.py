@@ -7,7 +7,7 @@ import pytest
 
 import isocost as ic
 from isocost.experiments import compas
-from isocost.measure.measures import COMPARED
+from isocost.measure.table import MEASURES
 from tests.conftest import DATA, measured, sample
 
 
@@ -99,7 +99,7 @@ def test_shares_add_up():
 def test_every_number_of_the_audit_has_an_interval_that_holds_it():
     result = ic.audit(compas(), "fpr")
     for m in result.groups.values():
-        assert set(m.intervals) == set(COMPARED) | {"share"}
+        assert set(m.intervals) == {*MEASURES, "cost", "trivial_cost", "share"}
         for name, (low, high) in m.intervals.items():
             assert low - 1e-12 <= getattr(m, name) <= high + 1e-12, name
     found = result.intervals

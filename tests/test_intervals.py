@@ -21,10 +21,10 @@ from isocost.measure.margins import (
     size_interval,
     wilson,
 )
-from isocost.measure.means import means_of
-from isocost.measure.measures import NUMBERS
+from isocost.measure.means import mean_of
+from isocost.measure.table import MEASURES, cost_row
 
-NAMES = set(NUMBERS) - {"n"}
+NAMES = {*MEASURES, "share", "cost", "trivial_cost"}
 GAPS = {name for name in NAMES if name.startswith("calibration_gap")} - {"calibration_gap_bound"}
 
 
@@ -45,14 +45,14 @@ def tally_of(data, **options):
 
 
 def drawn_rates(tally, replicates=2000, seed=0):
-    sums = resample.resample(tally, replicates, seed, [0.05] * (len(tally.groups) + 1)).sums
+    sums = resample.resample(tally, 0.5, replicates, seed, [0.05] * (len(tally.groups) + 1)).sums
     cost = ic.Cost.weighted(1, 3)
     return {
         "base_rate": rates.base_rate(sums),
         "mean_score": rates.mean_score(sums),
         "generalized_fpr": rates.generalized_fpr(sums),
         "generalized_fnr": rates.generalized_fnr(sums),
-        "brier": rates.brier(sums),
+        "brier": MEASURES["brier"].of(sums),
         "cost": rates.group_costs(sums, tally.groups, cost),
     }
 
@@ -102,7 +102,8 @@ def test_standard_errors_are_those_of_the_closed_form(weights):
     cells = drawn_rates(tally)
     for place in (0, 1):
         own = tally.cells.take(tally.cells.group == place)
-        means = means_of(own, first, tally.cells, 1.0, 3.0)
+        measures = {**MEASURES, "cost": cost_row(1.0, 3.0)}
+        means = {name: mean_of(measures[name], own, first) for name in cells}
         for name, values in cells.items():
             assert means[name].error == pytest.approx(values[:, place].std(), rel=0.07), name
         inside = (data["group"] == place) & (data["label"] == 0)
@@ -128,12 +129,13 @@ def test_residuals_are_those_of_the_gaps():
     found = ic.audit(tally, confidence=None)
     units = [*found.groups.values(), found.overall]
     smooth = [one.calibration_gap_smooth for one in units]
-    drawn = resample.resample(tally, 100, 0, smooth).residuals
-    for method, name in (("equal_width", ""), ("equal_mass", "_equal_mass")):
-        sizes = np.abs(drawn[method].found).sum(axis=-1)
-        assert sizes == pytest.approx([getattr(one, f"calibration_gap{name}") for one in units])
+    drawn = resample.resample(tally, 0.5, 100, 0, smooth).residuals
+    for name in ("calibration_gap", "calibration_gap_equal_mass"):
+        sizes = np.abs(drawn[name].found).sum(axis=-1)
+        assert sizes == pytest.approx([one[name] for one in units])
     # The bandwidth is the gap itself; 64 points instead of 2048.
-    assert np.abs(drawn["smooth"].found).sum(axis=-1) == pytest.approx(smooth, rel=0.1)
+    sizes = np.abs(drawn["calibration_gap_smooth"].found).sum(axis=-1)
+    assert sizes == pytest.approx(smooth, rel=0.1)
 
 
 def test_every_replicate_has_both_labels():
@@ -142,9 +144,10 @@ def test_every_replicate_has_both_labels():
         "label": [0, 1, 0, 1, 1, 0],
         "group": list("aabbbb"),
     }
-    sums = resample.resample(ic.tally(data), 500, 0, [0.1] * 3).sums
-    assert (sums.n >= 1).all()
-    assert (sums.n[:, 0] > 1).any()
+    sums = resample.resample(ic.tally(data), 0.5, 500, 0, [0.1] * 3).sums
+    by_label = sums.n.reshape(500, 2, 2, 2).sum(axis=-1)
+    assert (by_label >= 1).all()
+    assert (by_label[:, 0] > 1).any()
 
 
 # What comes back

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import isocost as ic
 from isocost.experiments.compas import compas, compas_rows
-from isocost.measure import rates as measured
+from isocost.measure.table import MEASURES
 from isocost.repair import odds
 from isocost.repair.odds import equalize_odds
 
@@ -24,12 +24,9 @@ KINDS = ("generalized", "hard")
 
 def rates_of(tally, threshold=0.5, kind="generalized"):
     """The two rates that are made equal, per group."""
-    sums, above = tally.totals, tally.totals_above(threshold)
-    if kind == "generalized":
-        pair = measured.generalized_fpr(sums), measured.generalized_fnr(sums)
-    else:
-        pair = measured.fpr(sums, above), measured.fnr(sums, above)
-    return np.stack(pair, axis=-1)
+    start = "generalized_" if kind == "generalized" else ""
+    kinds = tally.kinds(threshold)
+    return np.stack([MEASURES[f"{start}{name}"].of(kinds) for name in ("fpr", "fnr")], axis=-1)
 
 
 def loss_of(tally, threshold=0.5):
@@ -246,7 +243,7 @@ def test_recidivism(kind, p2n, n2p, common, accuracies):
     after = rule.expected(tally)
     for pair in rates_of(after, kind=kind):
         assert tuple(pair) == pytest.approx(common, abs=5e-5)
-    right = measured.accuracy(after.totals, after.totals_above(0.5))
+    right = MEASURES["accuracy"].of(after.kinds(0.5))
     assert tuple(right) == pytest.approx(accuracies, abs=5e-5)
 
 
@@ -494,7 +491,7 @@ def test_the_note_on_calibration_gives_the_distance_from_the_line():
         "|mu c_fn - (1 - mu) c_fp|: 0.0617 for Caucasian (before 0.0111), "
         "0.0487 for African-American (before 0.0074).",
     )
-    mu = measured.base_rate(tally.totals)
+    mu = MEASURES["base_rate"].of(tally.totals)
     fp, fn = rates_of(rule.expected(tally)).T
     assert np.abs(mu * fn - (1 - mu) * fp) == pytest.approx([0.0487, 0.0617], abs=5e-5)
 

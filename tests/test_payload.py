@@ -1,5 +1,6 @@
 import json
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,6 +26,11 @@ def test_everything_is_there_with_all_digits(scored):
     assert (page["bins"], page["edges"]) == (scored.bins, list(scored.edges))
     assert (page["isocost"], page["merged"], page["left_out"]) == (ic.__version__, False, [])
     assert page["cells"]["wh"] == scored.cells.wh.tolist()
+
+
+def test_the_table_of_measures_that_the_script_is_tested_with_is_the_one_of_the_page():
+    kept = Path(__file__).parent / "js" / "measures.json"
+    assert json.loads(kept.read_text()) == payload(compas())["measures"]
 
 
 @pytest.mark.parametrize("least", [1, 5, 20, 100, 400])

@@ -625,7 +625,7 @@ def test_the_solver_says_none_where_nothing_is_possible():
     ("arguments", "message"),
     [
         ({"threshold": 1.0}, "threshold: must be a number strictly between 0 and 1"),
-        ({"equal": ()}, "equal: must name rates to be equal, each once, from fpr, fnr, sel"),
+        ({"equal": ()}, "equal: must name rates to be equal, each once, from generalized_fpr"),
         ({"equal": ("fpr", "fpr")}, "equal: must name rates to be equal, each once"),
         ({"equal": ("tpr",)}, "  got:  ('tpr',)"),
         ({"equal": 3}, "  got:  3"),

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from isocost.measure.functions import calibration_gap, generalized_fnr, generalized_fpr
     from isocost.measure.intervals import Intervals, intervals
     from isocost.measure.measures import Measures
+    from isocost.measure.table import MEASURES, Measure
     from isocost.measure.watch import watch
     from isocost.measure.watched import Watch
     from isocost.repair.changes import Changes
@@ -67,6 +68,8 @@ _HOME = {
     "Intervals": "measure.intervals",
     "IsocostError": "errors",
     "IsocostWarning": "errors",
+    "MEASURES": "measure.table",
+    "Measure": "measure.table",
     "Measures": "measure.measures",
     "MissingDependencyError": "errors",
     "Reconcilability": "repair.reconcile",
@@ -102,6 +105,7 @@ _HOME = {
 }
 
 __all__ = [
+    "MEASURES",
     "Audit",
     "Bounds",
     "Changes",
@@ -118,6 +122,7 @@ __all__ = [
     "Intervals",
     "IsocostError",
     "IsocostWarning",
+    "Measure",
     "Measures",
     "MissingDependencyError",
     "Reconcilability",

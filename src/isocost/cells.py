@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["KEYS", "SUMS", "Cells", "Sums", "add_up"]
+__all__ = ["KEYS", "KINDS", "SUMS", "Cells", "Sums", "add_up"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
@@ -20,6 +20,10 @@ SUMS = ("n", "w", "w2", "wh", "wh2")
 """What is summed in a cell: 1, w, w^2, w h and w h^2, for weight w and score h."""
 
 
+KINDS = ("tn", "fp", "fn", "tp")
+"""The kinds of people at a threshold, in the order of label and then side."""
+
+
 def add_up(place: Ints, values: Floats, size: int) -> Floats:
     """Add up the values that have the same place, as floats."""
     return np.bincount(place, values, minlength=size).astype(np.float64, copy=False)
@@ -27,7 +31,7 @@ def add_up(place: Ints, values: Floats, size: int) -> Floats:
 
 @dataclass(frozen=True)
 class Sums:
-    """The five sums per group and label, as arrays of shape (..., groups, 2).
+    """The five sums per group and label, or per group and kind: arrays (..., groups, 2 or 4).
 
     Leading dimensions are free, so that the same formulas serve one tally and
     thousands of resampled ones.
@@ -41,9 +45,19 @@ class Sums:
 
     @property
     def weight(self) -> Floats:
-        """The weight of both labels together."""
+        """The weight of each group."""
         total: Floats = self.w.sum(axis=-1)
         return total
+
+    def by_label(self) -> Sums:
+        """Sums by kind added up to sums by label."""
+        return Sums(
+            *(getattr(self, name).reshape(*self.w.shape[:-1], 2, 2).sum(axis=-1) for name in SUMS)
+        )
+
+    def at(self, group: int) -> Sums:
+        """The sums of one group, without the dimension of groups."""
+        return Sums(*(getattr(self, name)[..., group, :] for name in SUMS))
 
     def pooled(self) -> Sums:
         """The sums of everybody together, as if there were one group."""
@@ -104,13 +118,22 @@ class Cells:
         """Only the cells to keep."""
         return Cells(*(getattr(self, field.name)[keep] for field in fields(self)))
 
-    def totals(self, groups: int, keep: npt.NDArray[np.bool_] | None = None) -> Sums:
-        """Sum over bins, per group and label; over the kept cells if ``keep`` is given."""
-        place = self.group * 2 + self.label
-        weights = 1.0 if keep is None else keep.astype(np.float64)
-        return Sums(
-            *(
-                add_up(place, getattr(self, name) * weights, 2 * groups).reshape(groups, 2)
-                for name in SUMS
-            )
-        )
+    def kind(self, first: int) -> Ints:
+        """The kind of people in each cell, as an index into :data:`KINDS`.
+
+        ``first`` is the first bin at the threshold.
+        """
+        return self.label * 2 + (self.bin >= first)
+
+    def totals(self, groups: int) -> Sums:
+        """Sum over bins, per group and label."""
+        return self._summed(self.label, groups, 2)
+
+    def kinds(self, groups: int, first: int) -> Sums:
+        """Sum over bins, per group and kind; ``first`` is the first bin at the threshold."""
+        return self._summed(self.kind(first), groups, len(KINDS))
+
+    def _summed(self, column: Ints, groups: int, columns: int) -> Sums:
+        place = self.group * columns + column
+        size = groups * columns
+        return Sums(*(add_up(place, getattr(self, s), size).reshape(groups, columns) for s in SUMS))

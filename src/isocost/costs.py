@@ -113,6 +113,15 @@ class Cost:
             return fp * (1.0 - base_rates), fn * base_rates
         return np.broadcast_to(fp, base_rates.shape), np.broadcast_to(fn, base_rates.shape)
 
+    @property
+    def is_per_group(self) -> bool:
+        """Whether the amounts differ by group."""
+        return bool(self._named_groups())
+
+    def amounts(self, group: Group) -> tuple[float, float]:
+        """What a false positive and a false negative of this group cost."""
+        return self._amount(self.fp, group), self._amount(self.fn, group)
+
     def _named_groups(self) -> list[Group]:
         amounts = [amount for amount in (self.fp, self.fn) if isinstance(amount, Mapping)]
         return list(dict.fromkeys(group for amount in amounts for group in amount))

@@ -111,10 +111,9 @@ class Tally:
         """The sums per group and label."""
         return self.cells.totals(len(self.groups))
 
-    def totals_above(self, threshold: float) -> Sums:
-        """The sums per group and label of the scores at or above an edge."""
-        first = self.grid.first_bin(threshold)
-        return self.cells.totals(len(self.groups), self.cells.bin >= first)
+    def kinds(self, threshold: float) -> Sums:
+        """The sums per group and kind of people (:data:`isocost.cells.KINDS`) at an edge."""
+        return self.cells.kinds(len(self.groups), self.grid.first_bin(threshold))
 
     def index_of(self, group: Group) -> int:
         """The place of a group in ``groups``."""

@@ -1,8 +1,13 @@
 /** @file Small tallies whose numbers can be worked out by hand. */
 
+import { readFileSync } from "node:fs";
+import { URL } from "node:url";
+
 import { readTally } from "../../src/isocost/show/page/model.js";
 
 /** @typedef {import("../../src/isocost/show/page/model/groups.js").Group} Group */
+
+const MEASURES = JSON.parse(readFileSync(new URL("measures.json", import.meta.url), "utf8"));
 
 /** A tally of rows [group, label, score], on a grid of ten bins.
  * @param {[Group, number, number][]} rows
@@ -24,6 +29,7 @@ export function tallyOf(rows, groups) {
     columns: { score: "score", label: "label", group: ["group"], weight: null },
     groups,
     names: groups.map(String),
+    measures: MEASURES,
     min_count: 0,
     left_out: [],
     cells: {

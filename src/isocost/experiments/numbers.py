@@ -17,6 +17,7 @@ from isocost.experiments.definitions import Experiment
 from isocost.experiments.parts import Split
 from isocost.measure import rates
 from isocost.measure.feasibility import feasibility
+from isocost.measure.table import MEASURES
 from isocost.repair.coarsen import coarsen
 from isocost.repair.odds import equalize_odds
 from isocost.repair.reconcile import reconcile
@@ -79,7 +80,7 @@ def stage_numbers(stage: str, tally: Tally, experiment: Experiment) -> Numbers:
         "generalized_fnr": rates.generalized_fnr(sums),
         "cost": rates.group_costs(sums, tally.groups, as_cost(experiment.cost)),
         "trivial_cost": rates.trivial_costs(sums, tally.groups, as_cost(experiment.cost)),
-        "accuracy": rates.accuracy(sums, tally.totals_above(0.5)),
+        "accuracy": MEASURES["accuracy"].of(tally.kinds(0.5)),
     }
     columns["off_line"] = np.abs(columns["base_rate"] - columns["mean_score"])
     places = {number: tally.index_of(g) for number, g in enumerate(experiment.groups, start=1)}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from isocost.costs import Cost, CostLike, as_cost
@@ -17,35 +17,12 @@ from isocost.measure.advice import advice_of
 from isocost.measure.disparity import Disparity, disparity
 from isocost.measure.feasibility import Feasibility, feasibility
 from isocost.measure.intervals import Intervals, intervals
-from isocost.measure.measures import (
-    COMPARED,
-    Measures,
-    group_columns,
-    measures_at,
-    overall_columns,
-)
+from isocost.measure.measures import Measures, group_columns, measures_at, overall_columns
+from isocost.measure.table import Measure, chosen_measures
 from isocost.tallies import Tally
 from isocost.text import html_table, text_table, transposed
 
 __all__ = ["Audit", "Measures", "audit"]
-
-SHOWN = {
-    "n": "n",
-    "base_rate": "base rate",
-    "mean_score": "mean score",
-    "generalized_fpr": "generalized FPR",
-    "generalized_fnr": "generalized FNR",
-    "fpr": "FPR",
-    "fnr": "FNR",
-    "selection_rate": "selection rate",
-    "accuracy": "accuracy",
-    "brier": "Brier score",
-    "calibration_gap": "calibration gap",
-    "calibration_gap_debiased": "gap, debiased",
-    "cost": "cost",
-    "trivial_cost": "trivial cost",
-}
-"""The numbers of the printed table, with the names people read."""
 
 MOST_INTERVALS = 3
 """With more groups than this the printed table has no room for intervals."""
@@ -74,6 +51,8 @@ class Audit:
         What it was computed from.
     intervals : Intervals or None
         How far the numbers may be off by chance; see :class:`isocost.Intervals`.
+    measures : {name: Measure}
+        What was measured.
     """
 
     cost: Cost
@@ -84,6 +63,7 @@ class Audit:
     feasibility: Feasibility
     tally: Tally
     intervals: Intervals | None = None
+    measures: Mapping[str, Measure] = field(default_factory=chosen_measures)
 
     @property
     def differs(self) -> bool:
@@ -161,10 +141,15 @@ class Audit:
         inline = self.intervals is not None and len(self.groups) <= MOST_INTERVALS
         rows = [
             [title, *(_cell(name, m, inline).rstrip() for m in columns)]
-            for name, title in SHOWN.items()
+            for name, title in self._shown().items()
         ]
         header = ["", *names]
         return (header, rows) if len(self.groups) <= WIDEST else transposed(header, rows, "group")
+
+    def _shown(self) -> dict[str, str]:
+        """The rows of the printed table, with the names people read."""
+        rows = {name: one.title for name, one in self.measures.items() if one.printed}
+        return {"n": "n", **rows, "cost": "cost", "trivial_cost": "trivial cost"}
 
     def headline(self) -> str:
         """What was audited, in a line."""
@@ -203,7 +188,7 @@ class Audit:
 
 
 def _cell(name: str, measures: Measures, with_interval: bool) -> str:
-    value = float(getattr(measures, name))
+    value = measures[name]
     if name == "n":
         return f"{value:,.6g}" if value < 1e6 or not value.is_integer() else f"{value:,.0f}"
     if math.isnan(value):
@@ -216,7 +201,7 @@ def _cell(name: str, measures: Measures, with_interval: bool) -> str:
 
 def _short(interval: Sequence[float]) -> str:
     """An interval in few letters: [.438, .457]."""
-    low, high = (f"{end:.3f}".removeprefix("0") if end < 10 else "inf" for end in interval)
+    low, high = (f"{end:.3f}".removeprefix("0") if not end >= 10 else "inf" for end in interval)
     return f"[{low}, {high}]"
 
 
@@ -229,6 +214,7 @@ def audit(
     seed: int = 0,
     *,
     tolerance: float = 0.0,
+    measures: Iterable[Measure] | None = None,
 ) -> Audit:
     """Measure each group's errors and calibration, and decide what can be made equal.
 
@@ -248,6 +234,8 @@ def audit(
         The same seed gives the same intervals.
     tolerance : float
         How far costs may differ and still count as equal.
+    measures : sequence of Measure, optional
+        Measures of your own, besides those of :data:`isocost.MEASURES`.
 
     Warns
     -----
@@ -268,7 +256,8 @@ def audit(
     """
     cost, threshold = as_cost(cost), check_threshold(threshold)
     verdict = feasibility(tally, cost, tolerance)
-    columns = group_columns(tally, cost, threshold)
+    rows = chosen_measures(measures)
+    columns = group_columns(tally, cost, threshold, rows)
     found = None
     if confidence is not None:
         found = intervals(
@@ -279,6 +268,7 @@ def audit(
             confidence=confidence,
             replicates=replicates,
             seed=seed,
+            measures=rows.values(),
         )
     result = Audit(
         cost=cost,
@@ -288,12 +278,17 @@ def audit(
             for i, group in enumerate(tally.groups)
         },
         overall=measures_at(
-            overall_columns(tally, cost, threshold), 0, found.overall if found else None
+            overall_columns(tally, cost, threshold, rows), 0, found.overall if found else None
         ),
-        disparities={name: disparity(tally.groups, columns[name]) for name in COMPARED},
+        disparities={
+            name: disparity(tally.groups, column)
+            for name, column in columns.items()
+            if name not in ("n", "share")
+        },
         feasibility=verdict,
         tally=tally,
         intervals=found,
+        measures=rows,
     )
     if found and not found.direction_established and result.differs:
         warnings.warn(_uncertain(result, found), UncertainWarning, stacklevel=2)

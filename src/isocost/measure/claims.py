@@ -9,24 +9,24 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from isocost.cells import Sums
+from isocost.cells import KINDS, Sums
 from isocost.costs import Cost
 from isocost.groups import Group
 from isocost.measure.evidence import Stream
+from isocost.measure.table import BIAS, MEASURES, Measure, cost_row
 from isocost.rules import Rule
 from isocost.tallies import Tally
 
 __all__ = ["Claim", "History", "Promise", "claims_of", "promised"]
 
-Floats = npt.NDArray[np.float64]
 Streams = tuple[list[Stream], float]
 
 BANDS = ((0.0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1.0))
 """Scores are compared with labels in each of these, besides all together; tenths are edges."""
 
-RATES = ("fpr", "fnr", "selection_rate", "generalized_fpr", "generalized_fnr")
+WATCHABLE = tuple(name for name, measure in MEASURES.items() if measure.is_linear)
+"""Measures that a stream of rows can be made of: it needs squares of what a row adds."""
 
 
 @dataclass(frozen=True)
@@ -56,23 +56,23 @@ class Claim:
 
 
 class History:
-    """The sums of all periods, per group and label: all scores, those in each band, those above."""
+    """The sums of all periods, per group and kind of people: of all scores, and of each band."""
 
     def __init__(
         self, tallies: Sequence[Tally], groups: Sequence[Group], threshold: float, cost: Cost | None
     ) -> None:
         self.groups = list(groups)
         self.cost = cost
-        self.all = self._stacked([tally.totals for tally in tallies], tallies)
-        self.above = self._stacked([t.totals_above(threshold) for t in tallies], tallies)
+        self.all = self._stacked([tally.kinds(threshold) for tally in tallies], tallies)
         self.bands = {
-            band: self._stacked([_within(tally, band) for tally in tallies], tallies)
+            band: self._stacked([_within(tally, band, threshold) for tally in tallies], tallies)
             for band in BANDS
         }
 
     def _stacked(self, sums: list[Sums], tallies: Sequence[Tally]) -> Sums:
-        """Sums as arrays (periods, groups, 2); groups that a period lacks have zeros."""
-        full = {name: np.zeros((len(sums), len(self.groups), 2)) for name in Sums.__annotations__}
+        """Sums as arrays (periods, groups, 4); groups that a period lacks have zeros."""
+        shape = (len(sums), len(self.groups), len(KINDS))
+        full = {name: np.zeros(shape) for name in Sums.__annotations__}
         for period, (one, tally) in enumerate(zip(sums, tallies, strict=True)):
             places = [self.groups.index(group) for group in tally.groups]
             for name, values in full.items():
@@ -81,77 +81,45 @@ class History:
 
     def streams(self, claim: Claim) -> Streams:
         """The rows that a claim is about, and the constant to add."""
-        places = [self.groups.index(group) for group in claim.groups]
         if claim.kind == "calibration":
             sums = self.all if claim.band is None else self.bands[claim.band]
-            # y - h lies in [-1, 1]; (1 + y - h) / 2 in [0, 1].
-            negative = _sums(sums, places[0], 0, 0.5, -0.5)
-            positive = _sums(sums, places[0], 1, 1.0, -0.5)
-            return [_joined(2.0, negative, positive)], -1.0
-        one, other = (self._number(claim.kind, place) for place in places)
+            place = self.groups.index(claim.groups[0])
+            return [_stream(BIAS, sums.at(place))], BIAS.limits[0]
+        one, other = (self._number(claim.kind, group) for group in claim.groups)
         return [*one, *(Stream(-s.k, s.n, s.total, s.square) for s in other)], 0.0
 
-    def _number(self, kind: str, place: int) -> list[Stream]:
-        """A cost or rate of one group."""
-        if kind == "cost":
-            return self._cost(place)
-        if kind.startswith("generalized"):
-            return [_mean(self.all, place, int(kind == "generalized_fnr"))]
-        selected = [_selected(self.all, self.above, place, label) for label in (0, 1)]
-        if kind == "selection_rate":
-            return [_joined(1.0, *selected)]
-        if kind == "fpr":
-            return [Stream.of(1.0, *selected[0])]
-        w, w2, above, _ = selected[1]
-        return [Stream.of(1.0, w, w2, w - above, w - above)]
-
-    def _cost(self, place: int) -> list[Stream]:
+    def _number(self, kind: str, group: Group) -> list[Stream]:
+        """A cost or rate of one group, but for a constant that all groups share."""
+        sums = self.all.at(self.groups.index(group))
+        if kind != "cost":
+            return [_stream(MEASURES[kind], sums)]
         assert self.cost is not None
-        group = self.groups[place]
-        fp, fn = (_amount(self.cost, name, group) for name in ("fp", "fn"))
+        fp, fn = self.cost.amounts(group)
         if self.cost.by_base_rate:
-            top = max(fp, fn)
-            negative = _sums(self.all, place, 0, 0.0, fp / top)
-            positive = _sums(self.all, place, 1, fn / top, -fn / top)
-            return [_joined(top, negative, positive)]
-        factors = ((fp, 0), (fn, 1))
-        return [_mean(self.all, place, label, k) for k, label in factors if k > 0]
+            return [_stream(cost_row(fp, fn), sums)]
+        factors = {"generalized_fpr": fp, "generalized_fnr": fn}
+        return [_stream(MEASURES[name], sums, k) for name, k in factors.items() if k > 0]
 
 
-def _amount(cost: Cost, name: str, group: Group) -> float:
-    amount: Any = getattr(cost, name)
-    return float(amount[group] if isinstance(amount, dict) else amount)
-
-
-def _within(tally: Tally, band: tuple[float, float]) -> Sums:
+def _within(tally: Tally, band: tuple[float, float], threshold: float) -> Sums:
     first, last = (tally.grid.first_bin(end, "band") for end in band)
     inside = (tally.cells.bin >= first) & (tally.cells.bin < last)
-    return tally.cells.totals(len(tally.groups), inside)
+    return tally.cells.take(inside).kinds(len(tally.groups), tally.grid.first_bin(threshold))
 
 
-Four = tuple[Floats, Floats, Floats, Floats]
-
-
-def _sums(sums: Sums, place: int, label: int, a: float, b: float) -> Four:
-    """The sums of w, w^2, w x and w x^2 for x = a + b h."""
-    w, w2, wh, wh2 = (getattr(sums, name)[:, place, label] for name in ("w", "w2", "wh", "wh2"))
-    return w, w2, a * w + b * wh, a * a * w + 2.0 * a * b * wh + b * b * wh2
-
-
-def _mean(sums: Sums, place: int, label: int, k: float = 1.0) -> Stream:
-    """The mean score of the negatives, or one minus that of the positives."""
-    return Stream.of(k, *_sums(sums, place, label, *((1.0, -1.0) if label else (0.0, 1.0))))
-
-
-def _selected(sums: Sums, above: Sums, place: int, label: int) -> Four:
-    """For x = 1 at or above the threshold, else 0."""
-    w, high = sums.w[:, place, label], above.w[:, place, label]
-    return w, sums.w2[:, place, label], high, high
-
-
-def _joined(k: float, one: Four, other: Four) -> Stream:
-    w, w2, wx, wx2 = (a + b for a, b in zip(one, other, strict=True))
-    return Stream.of(k, w, w2, wx, wx2)
+def _stream(measure: Measure, sums: Sums, k: float = 1.0) -> Stream:
+    """The rows that a measure is the mean of, per period, moved from its limits to [0, 1]."""
+    low, high = measure.limits
+    w = w2 = wx = wx2 = np.zeros(len(sums.w))
+    for place, kind in enumerate(KINDS):
+        if kind in measure.over:
+            a, b, _ = measure.adds.get(kind, (0.0, 0.0, 0.0))
+            a, b = (a - low) / (high - low), b / (high - low)
+            own, wh, wh2 = (getattr(sums, name)[:, place] for name in ("w", "wh", "wh2"))
+            w, w2 = w + own, w2 + sums.w2[:, place]
+            wx = wx + a * own + b * wh
+            wx2 = wx2 + a * a * own + 2.0 * a * b * wh + b * b * wh2
+    return Stream.of(k * (high - low), w, w2, wx, wx2)
 
 
 @dataclass(frozen=True)
@@ -197,10 +165,11 @@ def promised(rule: Rule) -> Promise:
 
 def _made_equal(rule: Rule) -> tuple[str, ...]:
     if rule.method == "odds":
-        return RATES[:2] if rule.settings.get("rates") == "hard" else RATES[3:]
+        start = "" if rule.settings.get("rates") == "hard" else "generalized_"
+        return f"{start}fpr", f"{start}fnr"
     listed = rule.settings.get("equal")
     if rule.method == "reconcile" and isinstance(listed, list | tuple):
-        known = (*RATES, *(() if rule.cost is None else ("cost",)))
+        known = (*WATCHABLE, *(() if rule.cost is None else ("cost",)))
         return tuple(name for name in known if name in listed) or ("cost",)
     return ("cost",)
 

@@ -22,7 +22,7 @@ class Disparity:
     Attributes
     ----------
     difference : float
-        Highest minus lowest.
+        Highest minus lowest; NaN if fewer than two groups have the number.
     ratio : float
         Lowest over highest; NaN when both are 0.  For selection rates this is the
         four-fifths ratio.
@@ -38,7 +38,7 @@ class Disparity:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; an undefined ratio becomes null."""
         return {
-            "difference": self.difference,
+            "difference": None if math.isnan(self.difference) else self.difference,
             "ratio": None if math.isnan(self.ratio) else self.ratio,
             "highest": to_json(self.highest),
             "lowest": to_json(self.lowest),
@@ -46,14 +46,16 @@ class Disparity:
 
 
 def disparity(groups: Sequence[Group], values: npt.NDArray[np.float64]) -> Disparity:
-    """The disparity of one number per group.
+    """The disparity of one number per group; groups for which it is NaN are left out.
 
     Examples
     --------
     >>> disparity(["a", "b"], np.array([0.2, 0.25]))
     Disparity(difference=0.04999999999999999, ratio=0.8, highest='b', lowest='a')
     """
-    top, bottom = int(np.argmax(values)), int(np.argmin(values))
+    if np.isnan(values).sum() > len(values) - 2:
+        return Disparity(math.nan, math.nan, groups[0], groups[-1])
+    top, bottom = int(np.nanargmax(values)), int(np.nanargmin(values))
     high, low = float(values[top]), float(values[bottom])
     ratio = low / high if high > 0 else math.nan
     return Disparity(high - low, ratio, groups[top], groups[bottom])

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from isocost.cells import Sums
+from isocost.cells import Cells, Sums
 from isocost.costs import Cost
-from isocost.groups import Group
-from isocost.measure import rates
 from isocost.measure.margins import Interval, around, difference, fold, size_interval
-from isocost.measure.means import Mean, mean_interval, means_of
+from isocost.measure.means import Mean, mean_interval, mean_of, share_of
 from isocost.measure.resample import Replicates
+from isocost.measure.table import BIAS, Measure, cost_row
 from isocost.tallies import Tally
 
 __all__ = ["Estimate", "estimate_groups"]
 
 Floats = npt.NDArray[np.float64]
+Amounts = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ def estimate_groups(
     cost: Cost,
     threshold: float,
     confidence: float,
+    measures: Mapping[str, Measure],
     gaps: list[dict[str, float]],
     drawn: Replicates | None,
 ) -> tuple[list[Estimate], Estimate]:
@@ -55,56 +56,46 @@ def estimate_groups(
     ``gaps`` are the calibration gaps of the groups, and last those of everybody.
     """
     first = tally.grid.first_bin(threshold)
-    groups = tally.groups
-    some, cells = len(groups), tally.cells
-    found = []
-    for place in range(some):
-        own = cells.take(cells.group == place)
-        amounts = _amounts(cost, groups, place)
-        means = means_of(own, first, cells, *amounts)
-        values = None if drawn is None else _replicated(drawn.sums, place, amounts)
+    groups, cells = tally.groups, tally.cells
+    plain = {name: measure for name, measure in measures.items() if measure.is_plain}
+
+    def estimate(
+        own: Cells, place: int, amounts: Amounts, sums: Sums | None, some: int
+    ) -> Estimate:
+        rows = {**plain, "cost": cost_row(*amounts), "bias": BIAS}
+        means = {name: mean_of(measure, own, first) for name, measure in rows.items()}
+        values = None
+        if sums is not None:
+            values = {name: rows[name].of(sums) for name, mean in means.items() if not mean.binary}
+        means["share"] = share_of(own, cells)
         one = _from_means(means, values, cost.by_base_rate, amounts, confidence, some)
-        found.append(_with_gaps(one, gaps[place], drawn, place, confidence))
-    per_group = isinstance(cost.fp, Mapping) or isinstance(cost.fn, Mapping)
-    amounts = (1.0, 1.0) if per_group else _amounts(cost, groups, 0)
-    means = means_of(cells, first, cells, *amounts)
-    values = None if drawn is None else _replicated(drawn.sums.pooled(), 0, amounts)
-    one = _from_means(means, values, cost.by_base_rate, amounts, confidence, 1)
-    if per_group:
+        return _with_gaps(one, gaps[place], drawn, place, confidence)
+
+    found = [
+        estimate(
+            cells.take(cells.of_group(place)),
+            place,
+            cost.amounts(groups[place]),
+            None if drawn is None else drawn.sums.at(place),
+            len(groups),
+        )
+        for place in range(len(groups))
+    ]
+    amounts = (1.0, 1.0) if cost.is_per_group else cost.amounts(groups[0])
+    pooled = None if drawn is None else drawn.sums.pooled().at(0)
+    everybody = estimate(cells, len(groups), amounts, pooled, 1)
+    if cost.is_per_group:
         # A cost that differs by group has no meaning for everybody.
         for name in ("cost", "trivial_cost"):
-            del one.values[name], one.intervals[name]
-    return found, _with_gaps(one, gaps[-1], drawn, some, confidence)
-
-
-def _amounts(cost: Cost, groups: tuple[Group, ...], place: int) -> tuple[float, float]:
-    """What an error of this group costs: the coefficients at base rates 0 and 1."""
-    none = np.zeros(len(groups))
-    fp, _ = cost.coefficients(groups, none)
-    _, fn = cost.coefficients(groups, none + 1.0)
-    return float(fp[place]), float(fn[place])
-
-
-def _replicated(sums: Sums, place: int, amounts: tuple[float, float]) -> dict[str, Floats]:
-    """The replicates of the means that are not proportions."""
-    mu = rates.base_rate(sums)
-    fpr, fnr = rates.generalized_fpr(sums), rates.generalized_fnr(sums)
-    columns = {
-        "mean_score": rates.mean_score(sums),
-        "generalized_fpr": fpr,
-        "generalized_fnr": fnr,
-        "brier": rates.brier(sums),
-        "cost": amounts[0] * (1.0 - mu) * fpr + amounts[1] * mu * fnr,
-        "bias": mu - rates.mean_score(sums),
-    }
-    return {name: column[:, place] for name, column in columns.items()}
+            del everybody.values[name], everybody.intervals[name]
+    return found, everybody
 
 
 def _from_means(
     means: dict[str, Mean],
     replicated: dict[str, Floats] | None,
     by_base_rate: bool,
-    amounts: tuple[float, float],
+    amounts: Amounts,
     confidence: float,
     groups: int,
 ) -> Estimate:
@@ -140,7 +131,7 @@ def _from_means(
 
 
 def _plain_cost(
-    means: dict[str, Mean], amounts: tuple[float, float], of_fpr: Interval, of_fnr: Interval
+    means: dict[str, Mean], amounts: Amounts, of_fpr: Interval, of_fnr: Interval
 ) -> Interval:
     """The interval of fp c_fp + fn c_fn: positives and negatives are different people."""
     fp, fn = amounts
@@ -154,7 +145,7 @@ def _corners(interval: Interval) -> tuple[float, float, float]:
     return low, high, min(max(0.5, low), high)
 
 
-def _trivial(mu: float, amounts: tuple[float, float], by_base_rate: bool) -> float:
+def _trivial(mu: float, amounts: Amounts, by_base_rate: bool) -> float:
     fp, fn = amounts
     return (fp + fn) * mu * (1.0 - mu) if by_base_rate else fp * mu + fn * (1.0 - mu)
 
@@ -166,19 +157,17 @@ def _with_gaps(
 
     No gap is below the bound, so no interval ends below that of the bound.
     """
-    names = {"equal_width": "calibration_gap"}
-    for method, gap in gaps.items():
-        one.values[names.get(method, f"calibration_gap_{method}")] = gap
+    one.values.update(gaps)
     if drawn is not None:
         tail = (1.0 - confidence) / 2.0
-        for method, residuals in drawn.residuals.items():
+        for name, residuals in drawn.residuals.items():
             noise = residuals.noise[:, place]
             low, high = size_interval(residuals.found[place], noise, _absolute_sum, tail)
             interval = (low, max(high, one.intervals["calibration_gap_bound"][1]))
-            name = names.get(method, f"calibration_gap_{method}")
-            one.intervals[name] = around(gaps[method], interval)
-            if method == "equal_width":
-                one.intervals["calibration_gap_debiased"] = around(gaps["debiased"], interval)
+            one.intervals[name] = around(gaps[name], interval)
+            if name == "calibration_gap":
+                debiased = "calibration_gap_debiased"
+                one.intervals[debiased] = around(gaps[debiased], interval)
     return one
 
 

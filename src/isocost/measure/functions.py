@@ -1,53 +1,70 @@
-"""The measures as plain functions of arrays, with scikit-learn's signature.
+"""Every plain measure as a function of arrays, with scikit-learn's signature.
 
 They work inside scikit-learn's ``make_scorer`` and fairlearn's ``MetricFrame``.
+
+Examples
+--------
+>>> from isocost.measure.functions import fpr
+>>> generalized_fpr([0, 0, 1], [0.25, 0.5, 0.9]), fpr([0, 0, 1], [0.25, 0.5, 0.9])
+(0.375, 0.5)
+>>> generalized_fnr([0, 1, 1], [0.2, 0.5, 0.7], sample_weight=[1, 1, 1])
+0.4
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from isocost.cells import KINDS, Sums, add_up
 from isocost.errors import DataError, Problem, UsageError
+from isocost.grid import check_threshold
 from isocost.measure.calibration import GAP_METHODS, Levels
+from isocost.measure.table import MEASURES, Measure
 
 __all__ = ["calibration_gap", "generalized_fnr", "generalized_fpr"]
 
 Floats = npt.NDArray[np.float64]
 
 
-def generalized_fpr(
-    y_true: npt.ArrayLike, y_score: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
-) -> float:
-    """The generalized false-positive rate: the mean score of the negatives.
+def _function_of(measure: Measure) -> Callable[..., float]:
+    """A measure as a function of arrays."""
 
-    c_fp = sum w h (1-y) / sum w (1-y)
+    def compute(
+        y_true: npt.ArrayLike,
+        y_score: npt.ArrayLike,
+        *,
+        sample_weight: npt.ArrayLike | None = None,
+        threshold: float = 0.5,
+    ) -> float:
+        y, h, w = _checked(y_true, y_score, sample_weight)
+        kind = (2 * y + (h >= check_threshold(threshold))).astype(np.intp)
+        columns = (np.ones(len(h)), w, w * w, w * h, w * h * h)
+        value = float(measure.of(Sums(*(add_up(kind, x, len(KINDS)) for x in columns))))
+        if math.isnan(value):
+            raise _undefined(measure, len(h))
+        return value
 
-    Examples
-    --------
-    >>> generalized_fpr([0, 0, 1], [0.25, 0.5, 0.9])
-    0.375
-    """
-    y, h, w = _checked(y_true, y_score, sample_weight)
-    return _mean_over(h, w * (1.0 - y), "negatives", "false-positive")
+    compute.__name__ = compute.__qualname__ = measure.name
+    compute.__doc__ = f"{measure.sentence}\n\n{measure.formula}"
+    return compute
 
 
-def generalized_fnr(
-    y_true: npt.ArrayLike, y_score: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
-) -> float:
-    """The generalized false-negative rate: one minus the mean score of the positives.
+_FUNCTIONS = {name: _function_of(one) for name, one in MEASURES.items() if one.is_plain}
 
-    c_fn = sum w (1-h) y / sum w y
+generalized_fpr = _FUNCTIONS["generalized_fpr"]
+generalized_fnr = _FUNCTIONS["generalized_fnr"]
 
-    Examples
-    --------
-    >>> generalized_fnr([0, 1, 1], [0.2, 0.5, 0.7])
-    0.4
-    """
-    y, h, w = _checked(y_true, y_score, sample_weight)
-    return _mean_over(1.0 - h, w * y, "positives", "false-negative")
+
+def __getattr__(name: str) -> Callable[..., float]:
+    """Every plain measure of the table, by name."""
+    if name not in _FUNCTIONS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _FUNCTIONS[name]
 
 
 def calibration_gap(
@@ -77,18 +94,20 @@ def calibration_gap(
     return GAP_METHODS[method](Levels(h, w, w * y, w * h, w**2))
 
 
-def _mean_over(values: Floats, weights: Floats, kind: str, rate: str) -> float:
-    total = weights.sum()
-    if total == 0:
-        raise DataError(
-            Problem(
-                "y_true",
-                f"must have {kind}: without them there is no {rate} rate",
-                f"{len(values)} rows, none of them {kind}",
-                "check which label is the positive one, or leave this group out",
-            )
+def _undefined(measure: Measure, rows: int) -> DataError:
+    labels = measure.over_labels
+    lacking = None if labels is None else ("negatives", "positives")[labels[0]]
+    kind = lacking or "people on that side of the threshold"
+    return DataError(
+        Problem(
+            "y_true" if lacking else "threshold",
+            f"must have {kind}: without them there is no {measure.title}"
+            if lacking
+            else f"must leave {kind}: without them there is no {measure.title}",
+            f"{rows} rows, none of them {kind}" if lacking else f"{rows} rows, none there",
+            "check which label is the positive one, or leave this group out",
         )
-    return float((values * weights).sum() / total)
+    )
 
 
 def _checked(y_true: Any, y_score: Any, sample_weight: Any) -> tuple[Floats, Floats, Floats]:

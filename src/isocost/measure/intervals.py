@@ -17,6 +17,7 @@ people who are missing, or scores that were trained on these rows.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +29,7 @@ from isocost.errors import Problem, UsageError
 from isocost.grid import check_threshold
 from isocost.groups import Group, to_json
 from isocost.measure import rates
-from isocost.measure.calibration import calibration_gaps, levels_of
+from isocost.measure.calibration import levels_of
 from isocost.measure.estimates import Estimate, estimate_groups
 from isocost.measure.feasibility import (
     SLACK,
@@ -49,6 +50,7 @@ from isocost.measure.margins import (
     size_interval,
 )
 from isocost.measure.resample import resample
+from isocost.measure.table import Measure, chosen_measures
 from isocost.tallies import Tally
 
 __all__ = ["Intervals", "intervals"]
@@ -144,6 +146,7 @@ def intervals(
     confidence: float = 0.95,
     replicates: int = 2000,
     seed: int = 0,
+    measures: Iterable[Measure] | None = None,
 ) -> Intervals:
     """Say how far the numbers of an audit may be off because other people might have been drawn.
 
@@ -160,6 +163,8 @@ def intervals(
         calibration gap and alpha.
     seed : int
         The same seed gives the same intervals.
+    measures : sequence of Measure, optional
+        Measures of your own, besides those of :data:`isocost.MEASURES`.
 
     Notes
     -----
@@ -186,10 +191,14 @@ def intervals(
     tolerance, confidence = check_tolerance(tolerance), check_confidence(confidence)
     replicates, seed = _check_replicates(replicates, confidence), _check_seed(seed)
     verdict = feasibility(tally, cost, tolerance)
-    gaps = [calibration_gaps(levels_of(tally, i)) for i in (*range(len(tally.groups)), None)]
-    bandwidths = [gap["smooth"] for gap in gaps]
-    drawn = resample(tally, replicates, seed, bandwidths) if replicates else None
-    found, everybody = estimate_groups(tally, cost, threshold, confidence, gaps, drawn)
+    rows = chosen_measures(measures)
+    gaps = [
+        {name: m.of_levels(levels) for name, m in rows.items() if m.of_levels is not None}
+        for levels in (levels_of(tally, i) for i in (*range(len(tally.groups)), None))
+    ]
+    bandwidths = [gap["calibration_gap_smooth"] for gap in gaps]
+    drawn = resample(tally, threshold, replicates, seed, bandwidths) if replicates else None
+    found, everybody = estimate_groups(tally, cost, threshold, confidence, rows, gaps, drawn)
     top, low = _extremes([verdict.costs[group] for group in tally.groups])
     alpha: dict[Group, Interval] = {}
     feasible = direction = None
@@ -254,8 +263,13 @@ def _disparities(
     result = {}
     for name in _differences(*found[:2]):
         values = np.array([one.values[name] for one in found])
-        errors = np.array([_error(one, name, z) for one in found])
-        interval = size_interval(values, errors * draws, _range, (1.0 - confidence) / 2.0)
+        known = ~np.isnan(values)
+        if known.sum() < 2:
+            result[name] = (math.nan, math.nan)
+            continue
+        values, errors = values[known], np.array([_error(one, name, z) for one in found])[known]
+        noise = errors * draws[:, known]
+        interval = size_interval(values, noise, _range, (1.0 - confidence) / 2.0)
         result[name] = around(float(np.ptp(values)), interval)
     return result
 

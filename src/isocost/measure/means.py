@@ -1,8 +1,7 @@
-"""The numbers of an audit that are means over rows, with their standard errors, from cells.
+"""Means over rows with their standard errors, from the cells of a tally.
 
-The base rate is the mean of the label, the generalized FPR the mean score of the negatives, the
-accuracy the mean of "was right", and so on.  For a mean m = sum w x / sum w the linearised
-variance is sum w^2 (x - m)^2 / (sum w)^2; a cell keeps sum w^2, so it needs no rows.
+Every plain measure is a mean m = sum w x / sum w over some rows.  Its linearised variance is
+sum w^2 (x - m)^2 / (sum w)^2; a cell keeps sum w^2, so it needs no rows.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from isocost.cells import Cells
+from isocost.cells import KINDS, Cells
 from isocost.measure.margins import (
     Interval,
     accelerated,
@@ -22,11 +21,11 @@ from isocost.measure.margins import (
     student_quantile,
     wilson,
 )
+from isocost.measure.table import Measure
 
-__all__ = ["Mean", "mean_interval", "means_of"]
+__all__ = ["Mean", "mean_interval", "mean_of", "share_of"]
 
 Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 _SUMS = ("n", "w", "w2")
 
@@ -41,7 +40,7 @@ class Mean:
     Attributes
     ----------
     value, error : float
-        The mean and its linearised standard error.
+        The mean and its linearised standard error; NaN if there are no rows.
     inflation : float
         How much larger the standard error is by the jackknife, which allows for rows that pull
         the mean towards themselves (HC3): n / (n - 1) without weights.
@@ -54,7 +53,7 @@ class Mean:
     binary : bool
         Whether every row is 0 or 1, which makes the mean a proportion.
     limits : (low, high)
-        What the mean can be at all.
+        The smallest and largest value that the mean can have.
     """
 
     value: float
@@ -73,50 +72,26 @@ class Mean:
         return self.inflation * student_quantile((1.0 + confidence) / 2.0, self.rows - 1.0)
 
 
-def means_of(cells: Cells, first: int, everybody: Cells, fp: float, fn: float) -> dict[str, Mean]:
-    """The means of a group's cells, by name; ``first`` is the first bin at the threshold.
+def mean_of(measure: Measure, cells: Cells, first: int) -> Mean:
+    """A plain measure of a group's cells; ``first`` is the first bin at the threshold.
 
-    ``cost`` is the weighted cost, the mean of fp h for negatives and fn (1 - h) for positives;
-    ``bias`` is the mean of y - h, whose size is the certified bound of the gap.
+    Inside a cell a + b h + c h^2 is close to a straight line of the score, with slope b + 2 c h.
     """
-    y = cells.label.astype(np.float64)
-    h, square = cells.wh / cells.w, cells.wh2 / cells.w
-    high = (cells.bin >= first).astype(np.float64)
-    negative, positive, none = y == 0, y == 1, np.zeros_like(h)
-    every = np.ones_like(negative)
-    one = none + 1.0
-    return {
-        "base_rate": _mean(cells, every, y, none),
-        "mean_score": _mean(cells, every, h, one),
-        "generalized_fpr": _mean(cells, negative, h, one),
-        "generalized_fnr": _mean(cells, positive, 1.0 - h, one),
-        "fpr": _mean(cells, negative, high, none),
-        "fnr": _mean(cells, positive, 1.0 - high, none),
-        "accuracy": _mean(cells, every, (high == y).astype(np.float64), none),
-        "selection_rate": _mean(cells, every, high, none),
-        "brier": _mean(cells, every, square - 2.0 * h * y + y, 2.0 * (h - y)),
-        "cost": _mean(
-            cells,
-            every,
-            fp * h * (1.0 - y) + fn * (1.0 - h) * y,
-            fp * (1.0 - y) - fn * y,
-            (0.0, max(fp, fn)),
-        ),
-        "bias": _mean(cells, every, y - h, one, (-1.0, 1.0)),
-        "share": _share(cells, everybody),
-    }
-
-
-def _mean(
-    cells: Cells, inside: Flags, x: Floats, slope: Floats, limits: Interval = (0.0, 1.0)
-) -> Mean:
-    """The mean of x, which inside a cell is a straight line of the score with this slope."""
-    n, w, w2, x, slope = (v[inside] for v in (cells.n, cells.w, cells.w2, x, slope))
-    spread = np.maximum(cells.wh2[inside] / w - (cells.wh[inside] / w) ** 2, 0.0)
-    within = np.where(spread > 1e-14, slope**2 * spread, 0.0)
+    kind = cells.kind(first)
+    inside = np.isin(kind, [KINDS.index(name) for name in measure.over])
+    if not inside.any():
+        return Mean(math.nan, math.nan, 1.0, 0.0, 0.0, False, False, measure.limits)
+    kind, n, w, w2 = kind[inside], cells.n[inside], cells.w[inside], cells.w2[inside]
+    h, square = cells.wh[inside] / w, cells.wh2[inside] / w
+    a, b, c = measure.coefficients[kind].T
+    x = a + b * h + c * square
+    spread = np.maximum(square - h**2, 0.0)
+    within = np.where(spread > 1e-14, (b + 2.0 * c * h) ** 2 * spread, 0.0)
     value = float((w * x).sum() / w.sum())
-    binary = limits == (0.0, 1.0) and bool(((x == 0) | (x == 1)).all()) and not within.any()
-    return _summary(n, w, w2, x - value, within, value, binary, limits)
+    proportion = measure.limits == (0.0, 1.0) and bool(((x == 0) | (x == 1)).all())
+    return _summary(
+        n, w, w2, x - value, within, value, proportion and not within.any(), measure.limits
+    )
 
 
 def _summary(
@@ -146,7 +121,7 @@ def _summary(
     return Mean(value, math.sqrt(variance), inflation, skew, rows, weighted, binary, limits)
 
 
-def _share(cells: Cells, everybody: Cells) -> Mean:
+def share_of(cells: Cells, everybody: Cells) -> Mean:
     """The share of the weight that is this group's."""
     own = [float(getattr(cells, name).sum()) for name in _SUMS]
     rest = [float(getattr(everybody, name).sum()) - x for name, x in zip(_SUMS, own, strict=True)]
@@ -168,6 +143,8 @@ def mean_interval(mean: Mean, values: Floats | None, confidence: float) -> Inter
     means have expanded BCa percentiles; Student's interval without replicates or with few rows;
     and with less than two effective rows all that is possible.
     """
+    if math.isnan(mean.value):
+        return math.nan, math.nan
     z = normal_quantile((1.0 + confidence) / 2.0)
     if mean.binary:
         rows = mean.value * (1.0 - mean.value) / mean.error**2 if mean.error > 0 else mean.rows
@@ -177,7 +154,9 @@ def mean_interval(mean: Mean, values: Floats | None, confidence: float) -> Inter
     if mean.rows < 2:
         return mean.limits
     factor = mean.factor(confidence)
-    if values is not None and mean.rows >= FEW:
+    # A replicate in which nobody is of the right kind says nothing.
+    values = None if values is None else values[~np.isnan(values)]
+    if values is not None and len(values) and mean.rows >= FEW:
         return around(mean.value, accelerated(values, mean.value, mean.skew, factor))
     low, high = mean.limits
     half = factor * mean.error

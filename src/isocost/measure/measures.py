@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,11 @@ from isocost.cells import Sums
 from isocost.costs import Cost
 from isocost.groups import Group
 from isocost.measure import rates
-from isocost.measure.calibration import calibration_gaps, levels_of
+from isocost.measure.calibration import levels_of
+from isocost.measure.table import Measure
 from isocost.tallies import Tally
 
-__all__ = ["COMPARED", "NUMBERS", "Measures", "group_columns", "measures_at", "overall_columns"]
+__all__ = ["Measures", "group_columns", "measures_at", "overall_columns"]
 
 Columns = dict[str, Any]
 
@@ -25,82 +26,73 @@ Columns = dict[str, Any]
 class Measures:
     """The numbers of one group, or of everybody.
 
+    ``numbers["fpr"]`` and ``numbers.fpr`` are the same.
+
     Attributes
     ----------
     n : float
         Rows.
     share : float
         Share of the total weight.
-    base_rate, mean_score : float
-        mu = P(y = 1) and E[h].
-    generalized_fpr, generalized_fnr : float
-        Mean score of the negatives; one minus the mean score of the positives.
-    fpr, fnr, accuracy, selection_rate : float
-        At the threshold.
-    brier : float
-        E[(h - y)^2].
-    calibration_gap, calibration_gap_equal_mass, calibration_gap_debiased, calibration_gap_smooth
-        Estimates of ``E|P(y = 1 | h) - h|``; see :mod:`isocost.measure.calibration`.
-    calibration_gap_bound : float
-        ``|mu - E[h]|``, a certified lower bound of the gap.
     cost, trivial_cost : float
         The present cost, and that of the base rate for everybody.  NaN for everybody together
         when the cost differs by group.
+    values : {name: float}
+        All numbers: those above, and one for each :class:`isocost.Measure` of the audit, in the
+        order of :data:`isocost.MEASURES`.  NaN where a number is not defined.
     intervals : {name: (low, high)}
         Confidence intervals, for the numbers that have one.
     """
 
-    n: float
-    share: float
-    base_rate: float
-    mean_score: float
-    generalized_fpr: float
-    generalized_fnr: float
-    fpr: float
-    fnr: float
-    accuracy: float
-    selection_rate: float
-    brier: float
-    calibration_gap: float
-    calibration_gap_equal_mass: float
-    calibration_gap_debiased: float
-    calibration_gap_smooth: float
-    calibration_gap_bound: float
-    cost: float
-    trivial_cost: float
+    values: Mapping[str, float]
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> float:
+        return self.values[name]
+
+    def __getattr__(self, name: str) -> float:
+        # Copies and unpickled records are asked for names before they have values.
+        values = self.__dict__.get("values", {})
+        if name not in values:
+            raise AttributeError(f"{type(self).__name__} has no number {name!r}")
+        return float(values[name])
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.values]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; an undefined number becomes null."""
-        numbers = {name: getattr(self, name) for name in NUMBERS}
-        plain = {name: None if math.isnan(v) else v for name, v in numbers.items()}
-        return {**plain, "intervals": {name: list(pair) for name, pair in self.intervals.items()}}
+        plain = {name: _plain(value) for name, value in self.values.items()}
+        spans = {name: list(map(_plain, pair)) for name, pair in self.intervals.items()}
+        return {**plain, "intervals": spans}
 
 
-NUMBERS = tuple(f.name for f in fields(Measures) if f.name != "intervals")
-
-COMPARED = tuple(name for name in NUMBERS if name not in ("n", "share"))
-"""The numbers that groups are compared by."""
+def _plain(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
-def group_columns(tally: Tally, cost: Cost, threshold: float) -> Columns:
+def group_columns(
+    tally: Tally, cost: Cost, threshold: float, measures: Mapping[str, Measure]
+) -> Columns:
     """Every number as an array with one entry per group."""
-    sums = tally.totals
-    columns = _plain(sums, tally.totals_above(threshold))
+    sums = tally.kinds(threshold)
+    places = range(len(tally.groups))
+    columns = _columns(tally, sums, places, measures)
     columns["share"] = sums.weight / sums.w.sum()
-    columns["cost"] = rates.group_costs(sums, tally.groups, cost)
-    columns["trivial_cost"] = rates.trivial_costs(sums, tally.groups, cost)
-    _add_gaps(columns, [calibration_gaps(levels_of(tally, i)) for i in range(len(tally.groups))])
+    # By label, as everywhere else: a rounding error would tell two equal costs apart.
+    columns["cost"] = rates.group_costs(tally.totals, tally.groups, cost)
+    columns["trivial_cost"] = rates.trivial_costs(tally.totals, tally.groups, cost)
     return columns
 
 
-def overall_columns(tally: Tally, cost: Cost, threshold: float) -> Columns:
+def overall_columns(
+    tally: Tally, cost: Cost, threshold: float, measures: Mapping[str, Measure]
+) -> Columns:
     """The same for everybody together; a cost that differs by group has no meaning there."""
-    sums = tally.totals.pooled()
-    columns = _plain(sums, tally.totals_above(threshold).pooled())
+    sums = tally.kinds(threshold).pooled()
+    columns = _columns(tally, sums, [None], measures)
     columns["share"] = np.ones(1)
-    _add_gaps(columns, [calibration_gaps(levels_of(tally))])
-    if isinstance(cost.fp, Mapping) or isinstance(cost.fn, Mapping):
+    if cost.is_per_group:
         columns["cost"] = columns["trivial_cost"] = np.full(1, math.nan)
     else:
         everybody: tuple[Group, ...] = ("all",)
@@ -109,31 +101,22 @@ def overall_columns(tally: Tally, cost: Cost, threshold: float) -> Columns:
     return columns
 
 
+def _columns(
+    tally: Tally, sums: Sums, places: Sequence[int | None], measures: Mapping[str, Measure]
+) -> Columns:
+    levels = [levels_of(tally, place) for place in places]
+    columns: Columns = {"n": sums.n.sum(axis=-1), "share": None}
+    for name, measure in measures.items():
+        if measure.of_levels is None:
+            columns[name] = measure.of(sums)
+        else:
+            columns[name] = np.array([measure.of_levels(one) for one in levels])
+    return columns
+
+
 def measures_at(
     columns: Columns, place: int, intervals: Mapping[str, tuple[float, float]] | None = None
 ) -> Measures:
     """The numbers of one place as a record."""
-    numbers: dict[str, Any] = {name: float(columns[name][place]) for name in NUMBERS}
-    return Measures(**numbers, intervals=dict(intervals or {}))
-
-
-def _plain(sums: Sums, above: Sums) -> Columns:
-    """The numbers that are plain formulas of the sums."""
-    return {
-        "n": sums.n.sum(axis=-1),
-        "base_rate": rates.base_rate(sums),
-        "mean_score": rates.mean_score(sums),
-        "generalized_fpr": rates.generalized_fpr(sums),
-        "generalized_fnr": rates.generalized_fnr(sums),
-        "fpr": rates.fpr(sums, above),
-        "fnr": rates.fnr(sums, above),
-        "accuracy": rates.accuracy(sums, above),
-        "selection_rate": rates.selection_rate(sums, above),
-        "brier": rates.brier(sums),
-    }
-
-
-def _add_gaps(columns: dict[str, Any], gaps: list[dict[str, float]]) -> None:
-    for method in gaps[0]:
-        name = "calibration_gap" if method == "equal_width" else f"calibration_gap_{method}"
-        columns[name] = np.array([gap[method] for gap in gaps])
+    values = {name: float(column[place]) for name, column in columns.items()}
+    return Measures(values, dict(intervals or {}))

@@ -28,7 +28,7 @@ def news(rule: Rule, names: Sequence[str], history: History) -> list[str]:
     absent = [shown[group] for group in rule.groups if group not in history.groups]
     if absent:
         told.append(f"In no period: {', '.join(absent)}.")
-    weights, rows = history.all.w.sum(axis=0), history.all.n.sum(axis=(0, 2))
+    weights, rows = history.all.by_label().w.sum(axis=0), history.all.n.sum(axis=(0, 2))
     made = _made_from(rule)
     before = sum(n for n, _ in made.values())
     for place, group in enumerate(history.groups):
@@ -49,12 +49,13 @@ def news(rule: Rule, names: Sequence[str], history: History) -> list[str]:
 
 def _thin(names: Sequence[str], history: History, shown: dict[Group, str]) -> list[str]:
     lines = []
+    counts = history.all.by_label().n
     for period, name in enumerate(names):
         few = [
             f"{int(count)} {label} of {shown[group]}"
             for place, group in enumerate(history.groups)
             for label, count in zip(
-                ("negatives", "positives"), history.all.n[period, place].tolist(), strict=True
+                ("negatives", "positives"), counts[period, place].tolist(), strict=True
             )
             if count < FEW
         ]

@@ -1,8 +1,7 @@
-"""The rates of one group, as formulas over the sums of a tally.
+"""The paper's rates and costs of each group, from the sums of a tally.
 
-Every function takes arrays whose last dimension runs over the groups (and, before that, over
-the two labels), so it serves one tally and thousands of resampled ones alike.  With score h,
-label y and weight w:
+Sums may have leading dimensions, so that one formula serves one tally and thousands of resampled
+ones.  With score h, label y and weight w:
 
     mu   = sum w y / sum w                    base rate
     c_fp = sum w h (1-y) / sum w (1-y)        generalized false-positive rate
@@ -20,21 +19,17 @@ from isocost.cells import Sums
 from isocost.costs import Cost
 from isocost.errors import DataError, Problem
 from isocost.groups import Group
+from isocost.measure.table import MEASURES
 from isocost.tallies import Tally
 
 __all__ = [
-    "accuracy",
     "base_rate",
-    "brier",
-    "fnr",
-    "fpr",
     "generalized_fnr",
     "generalized_fpr",
     "group_costs",
     "mean_score",
     "require_both_labels",
     "require_two_groups",
-    "selection_rate",
     "trivial_costs",
 ]
 
@@ -44,53 +39,10 @@ MOST_TOLD = 5
 Floats = npt.NDArray[np.float64]
 
 
-def base_rate(sums: Sums) -> Floats:
-    """The share of positives, mu."""
-    return sums.w[..., 1] / sums.weight
-
-
-def mean_score(sums: Sums) -> Floats:
-    """The mean score E[h]."""
-    total: Floats = sums.wh.sum(axis=-1)
-    return total / sums.weight
-
-
-def generalized_fpr(sums: Sums) -> Floats:
-    """The mean score of the negatives, c_fp."""
-    return sums.wh[..., 0] / sums.w[..., 0]
-
-
-def generalized_fnr(sums: Sums) -> Floats:
-    """One minus the mean score of the positives, c_fn."""
-    return (sums.w[..., 1] - sums.wh[..., 1]) / sums.w[..., 1]
-
-
-def brier(sums: Sums) -> Floats:
-    """The mean squared distance of score and label, E[(h - y)^2]."""
-    squares: Floats = sums.wh2.sum(axis=-1)
-    lost = squares - 2.0 * sums.wh[..., 1] + sums.w[..., 1]
-    return lost / sums.weight
-
-
-def fpr(sums: Sums, above: Sums) -> Floats:
-    """The share of negatives at or above the threshold."""
-    return above.w[..., 0] / sums.w[..., 0]
-
-
-def fnr(sums: Sums, above: Sums) -> Floats:
-    """The share of positives below the threshold."""
-    return (sums.w[..., 1] - above.w[..., 1]) / sums.w[..., 1]
-
-
-def selection_rate(sums: Sums, above: Sums) -> Floats:
-    """The share of everybody at or above the threshold."""
-    return above.weight / sums.weight
-
-
-def accuracy(sums: Sums, above: Sums) -> Floats:
-    """The share whose label is what the threshold says."""
-    right = above.w[..., 1] + sums.w[..., 0] - above.w[..., 0]
-    return right / sums.weight
+base_rate = MEASURES["base_rate"].of
+mean_score = MEASURES["mean_score"].of
+generalized_fpr = MEASURES["generalized_fpr"].of
+generalized_fnr = MEASURES["generalized_fnr"].of
 
 
 def group_costs(sums: Sums, groups: tuple[Group, ...], cost: Cost) -> Floats:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from isocost.cells import Cells, Sums, add_up
+from isocost.cells import KINDS, Cells, Sums, add_up
 from isocost.grid import TENTHS
 from isocost.measure.calibration import Levels, levels_of
 from isocost.tallies import Tally
@@ -63,9 +63,9 @@ class Replicates:
     Attributes
     ----------
     sums : Sums
-        Arrays (replicates, groups, 2).
-    residuals : {method: Residuals}
-        What the gaps are absolute sums of; "smooth" has at most :data:`SMOOTHED` replicates.
+        By kind of people: arrays (replicates, groups, 4).
+    residuals : {name: Residuals}
+        What the gaps are absolute sums of; the smooth one has at most :data:`SMOOTHED` replicates.
     """
 
     sums: Sums
@@ -81,6 +81,7 @@ class _Merged:
     """
 
     label: Ints
+    kind: Ints
     position: Floats
     tenth: Ints
     pooled_part: Ints
@@ -95,11 +96,13 @@ class _Merged:
     spread: Floats
 
 
-def resample(tally: Tally, replicates: int, seed: int, bandwidths: Sequence[float]) -> Replicates:
+def resample(
+    tally: Tally, threshold: float, replicates: int, seed: int, bandwidths: Sequence[float]
+) -> Replicates:
     """Draw the tally again ``replicates`` times; each group has its own stream of numbers.
 
-    A group's bins are merged into slices of 1/20 of its weight, never across a tenth or
-    an edge of the equal-mass bins.  How weights and scores vary inside a merged cell
+    A group's bins are merged into slices of 1/20 of its weight, never across the threshold, a
+    tenth or an edge of the equal-mass bins.  How weights and scores vary inside a merged cell
     is drawn too: the weight from a gamma distribution with the cell's mean and variance, the
     mean score from a normal one.
 
@@ -108,9 +111,10 @@ def resample(tally: Tally, replicates: int, seed: int, bandwidths: Sequence[floa
     streams = np.random.SeedSequence(seed).spawn(len(tally.groups))
     everybody = levels_of(tally)
     pooled_part = _parts(tally, everybody, PARTS)
+    first = tally.grid.first_bin(threshold)
     drawn = []
     for place, stream in enumerate(streams):
-        merged = _merge(tally, place, pooled_part)
+        merged = _merge(tally, place, pooled_part, first)
         kernels = [_kernel(merged.position, bandwidths[i]) for i in (place, -1)]
         rng = np.random.default_rng(stream)
         drawn.append(_draw_group(merged, kernels, replicates, rng))
@@ -121,9 +125,9 @@ def resample(tally: Tally, replicates: int, seed: int, bandwidths: Sequence[floa
     return Replicates(
         sums,
         {
-            "equal_width": _residuals(width, width, weight),
-            "equal_mass": _residuals(mass, pooled_mass, weight),
-            "smooth": _residuals(smooth, pooled_smooth, weight),
+            "calibration_gap": _residuals(width, width, weight),
+            "calibration_gap_equal_mass": _residuals(mass, pooled_mass, weight),
+            "calibration_gap_smooth": _residuals(smooth, pooled_smooth, weight),
         },
     )
 
@@ -146,15 +150,15 @@ def _parts(tally: Tally, levels: Levels, parts: int) -> Ints:
     return part
 
 
-def _merge(tally: Tally, place: int, pooled_part: Ints) -> _Merged:
+def _merge(tally: Tally, place: int, pooled_part: Ints, first: int) -> _Merged:
     """Merge the bins of one group where nothing that is measured tells them apart."""
-    cells = tally.cells.take(tally.cells.group == place)
+    cells = tally.cells.take(tally.cells.of_group(place))
     slices = _parts(tally, levels_of(tally, place), SLICES)
     tenth = np.searchsorted(TENTHS, tally.grid.cuts[:-1], side="right")
     few = len(np.unique(cells.bin)) <= UNMERGED
     key = np.stack(
         [
-            cells.label,
+            cells.kind(first),
             tenth[cells.bin],
             pooled_part[cells.bin],
             cells.bin if few else slices[cells.bin],
@@ -165,6 +169,7 @@ def _merge(tally: Tally, place: int, pooled_part: Ints) -> _Merged:
     sums = _moments(cells, cell.ravel(), len(head))
     return _Merged(
         label=cells.label[head],
+        kind=cells.kind(first)[head],
         position=np.clip(sums["wh"] / sums["w"], 0.0, 1.0),
         tenth=tenth[bins],
         pooled_part=pooled_part[bins],
@@ -196,7 +201,7 @@ def _moments(cells: Cells, cell: Ints, size: int) -> dict[str, Floats]:
 def _draw_group(
     cells: _Merged, kernels: list[Floats], replicates: int, rng: np.random.Generator
 ) -> tuple[Floats, ...]:
-    """The five sums by label, (1 + R, 2) each, then the residuals by part.
+    """The five sums by kind, (1 + R, 4) each, then the residuals by part.
 
     Row 0 is the cells as they are.
     """
@@ -206,16 +211,16 @@ def _draw_group(
     wh = w * mean
     wh[1:] += _draw_scores(cells, counts[1:], w[1:], rng)
     np.clip(wh, 0.0, w, out=wh)
-    label = np.eye(2)[cells.label]
+    kind = np.eye(len(KINDS))[cells.kind]
     # In a narrow cell h^2 is a straight line of h, with slope 2 mean.
     base = cells.wh2 / cells.w - 2.0 * mean**2
-    wh2 = w @ (label * base[:, None]) + wh @ (label * 2.0 * mean[:, None])
-    w2 = counts @ (label * (cells.w2 / cells.n)[:, None])
+    wh2 = w @ (kind * base[:, None]) + wh @ (kind * 2.0 * mean[:, None])
+    w2 = counts @ (kind * (cells.w2 / cells.n)[:, None])
     residual = cells.label * w - wh
     parts = [np.eye(PARTS)[place] for place in (cells.tenth, cells.part, cells.pooled_part)]
     by_part = np.split(residual @ np.concatenate(parts, axis=1), 3, axis=1)
     smooth = [residual[: 1 + SMOOTHED] @ kernel for kernel in kernels]
-    return (counts @ label, w @ label, w2, wh @ label, wh2, *by_part, *smooth)
+    return (counts @ kind, w @ kind, w2, wh @ kind, wh2, *by_part, *smooth)
 
 
 def _draw_weights(cells: _Merged, counts: Floats, rng: np.random.Generator) -> Floats:

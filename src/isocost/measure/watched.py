@@ -11,18 +11,10 @@ from typing import Any
 from isocost.groups import names_of, to_json
 from isocost.measure.claims import Claim
 from isocost.measure.margins import Interval
+from isocost.measure.table import MEASURES
 from isocost.text import html_table, text_table
 
 __all__ = ["Alarm", "Period", "Watch"]
-
-_WORDS = {
-    "cost": "The costs",
-    "fpr": "The false-positive rates",
-    "fnr": "The false-negative rates",
-    "selection_rate": "The selection rates",
-    "generalized_fpr": "The generalized false-positive rates",
-    "generalized_fnr": "The generalized false-negative rates",
-}
 
 
 @dataclass(frozen=True)
@@ -92,8 +84,9 @@ class Alarm:
                 f"The scores{where} of {names[0]} are {way} since {self.since}: by "
                 f"{abs(self.estimate):.4f} ({bound}; {allowed}). Shown in {self.period}."
             )
+        what = "The costs" if self.claim.kind == "cost" else MEASURES[self.claim.kind].title
         return (
-            f"{_WORDS[self.claim.kind]} of {names[0]} and {names[1]} differ since {self.since}: "
+            f"{what} of {names[0]} and {names[1]} differ since {self.since}: "
             f"by {self.estimate:.4f} ({bound}; {allowed}). Shown in {self.period}."
         )
 

@@ -13,15 +13,11 @@ from isocost.grid import check_threshold
 from isocost.groups import group_names
 from isocost.measure.rates import (
     base_rate,
-    fnr,
-    fpr,
-    generalized_fnr,
-    generalized_fpr,
     mean_score,
     require_both_labels,
     require_two_groups,
-    selection_rate,
 )
+from isocost.measure.table import MEASURES
 from isocost.repair.common import summary_of
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule
@@ -109,14 +105,14 @@ def equalize_odds(
 
     Examples
     --------
+    >>> import isocost as ic
     >>> from isocost.experiments import compas
-    >>> from isocost.repair.odds import equalize_odds
-    >>> rule = equalize_odds(compas())
+    >>> rule = ic.equalize_odds(compas())
     >>> [(row.group, row.lo, row.hi, round(row.probability, 4)) for row in rule.rows]
     [('African-American', 0.5, 1.0, 0.2635), ('Caucasian', 0.0, 0.5, 0.194)]
-    >>> after = rule.expected(compas()).totals
-    >>> generalized_fpr(after).round(4).tolist(), generalized_fnr(after).round(4).tolist()
-    ([0.4217, 0.4217], [0.4929, 0.4929])
+    >>> after = ic.audit(rule.expected(compas()), confidence=None).groups.values()
+    >>> [(round(one.generalized_fpr, 4), round(one.generalized_fnr, 4)) for one in after]
+    [(0.4217, 0.4929), (0.4217, 0.4929)]
     """
     if rates not in ("generalized", "hard"):
         raise UsageError(
@@ -186,14 +182,14 @@ class _Program:
 
 def _rates(tally: Tally, threshold: float) -> Floats:
     """The rates c_fp, c_fn, FPR and FNR of each group, as columns."""
-    sums, above = tally.totals, tally.totals_above(threshold)
-    columns = (generalized_fpr(sums), generalized_fnr(sums), fpr(sums, above), fnr(sums, above))
-    return np.stack(columns, axis=-1)
+    kinds = tally.kinds(threshold)
+    names = ("generalized_fpr", "generalized_fnr", "fpr", "fnr")
+    return np.stack([MEASURES[name].of(kinds) for name in names], axis=-1)
 
 
 def _shares(tally: Tally, threshold: float) -> Floats:
     """The share of each group at or above the threshold, and below it."""
-    selected = selection_rate(tally.totals, tally.totals_above(threshold))
+    selected = MEASURES["selection_rate"].of(tally.kinds(threshold))
     return np.stack([selected, 1.0 - selected], axis=-1)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from isocost.measure.table import MEASURES
 from isocost.repair.levels import ScoreLevels
 
 __all__ = ["BELOW", "Choices", "make_choices"]
@@ -101,13 +102,16 @@ class Choices:
 
     def rate(self, name: str) -> Floats:
         """What each choice adds to a rate of its group."""
-        mu = self._of_group("base_rate")
-        if name == "selection_rate":
-            return self.w * self.positive
-        share = self.value if name.startswith("generalized_") else self.positive.astype(float)
-        if name.endswith("fpr"):
-            return self.w * (1.0 - self.p) * share / (1.0 - mu)
-        return self.w * self.p * (1.0 - share) / mu
+        measure = MEASURES[name]
+        mu, q = self._of_group("base_rate"), self.value
+        added, total = np.zeros(len(self)), np.zeros(len(self))
+        for label, share, everyone in ((0, 1.0 - self.p, 1.0 - mu), (1, self.p, mu)):
+            if label in (measure.over_labels or ()):
+                # The kinds of a label stand side by side, those below the threshold first.
+                a, b, c = measure.coefficients[2 * label + self.positive].T
+                added += self.w * share * (a + b * q + c * q * q)
+                total += everyone
+        return added / total
 
     def cost(self, a: Floats, b: Floats) -> Floats:
         """What each choice adds to the cost a c_fp + b c_fn of its group."""

@@ -12,12 +12,16 @@ from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
 from isocost.grid import check_threshold
 from isocost.measure.feasibility import check_tolerance
+from isocost.measure.table import MEASURES
 from isocost.repair.common import check_word
 
-__all__ = ["HARD", "KEEPS", "RATES", "Request", "check_request"]
+__all__ = ["KEEPS", "RATES", "Request", "check_request"]
 
-HARD = ("fpr", "fnr", "selection_rate")
-RATES = (*HARD, "generalized_fpr", "generalized_fnr", "cost")
+FIXED = ("base_rate", "mean_score")
+"""Of calibrated scores both are the share of positives, which no rule changes."""
+
+RATES = (*(m.name for m in MEASURES.values() if m.over_labels and m.name not in FIXED), "cost")
+"""What can be made equal: measures that are linear in who gets which score, and costs."""
 KEEPS = ("information", "decisions", "scores")
 
 FEWEST_LEVELS, MOST_LEVELS = 2, 1024
@@ -44,7 +48,9 @@ class Request:
     @property
     def wide(self) -> bool:
         """Whether levels must be able to share more outputs than hard rates need."""
-        return self.keep == "scores" or any(name not in HARD for name in self.equal)
+        return self.keep == "scores" or not all(
+            name in MEASURES and MEASURES[name].counts_decisions for name in self.equal
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for the settings of a rule; one number if all tolerances are the same."""

@@ -26,15 +26,12 @@ from isocost.show.sentences import (
     signed,
     spoken_names,
 )
-from isocost.show.words import COSTS, ROWS, WORDS
+from isocost.show.words import COSTS, WORDS
 
-__all__ = ["cost_words", "facts"]
+__all__ = ["cost_words", "facts", "row_titles"]
 
 MOST_SHARES = 4
 """With more groups to change than this, a sentence names only those that lose most."""
-
-AT_THRESHOLD = ("fpr", "fnr", "selection_rate", "accuracy")
-"""The measures that need to know who is at or above the threshold."""
 
 
 def cost_words(audit: Audit) -> dict[str, str]:
@@ -275,18 +272,39 @@ def geometry(audit: Audit) -> Iterator[Sentence]:
     yield fill(WORDS["geometry_both"])
 
 
+def row_titles(audit: Audit) -> dict[str, tuple[str, str]]:
+    """The rows of the table of numbers: what each is called, and its name among statisticians.
+
+    The page can compute plain measures and the ten-bin gap for any settings; other gaps it cannot.
+    """
+    rows = {
+        name: (one.label, one.title)
+        for name, one in audit.measures.items()
+        if one.printed and (one.is_plain or name == "calibration_gap")
+    }
+    first = {name: rows.pop(name) for name in ("base_rate", "mean_score")}
+    return {
+        "n": ("People", "rows of data in the group"),
+        **first,
+        "cost": ("Cost of errors", "what is to be equal"),
+        "trivial_cost": ("Highest possible cost", "trivial cost: telling nobody apart"),
+        **rows,
+    }
+
+
 def table(audit: Audit, hidden: Collection[int] = ()) -> list[dict[str, Any]]:
     """The rows of the table: for each group, and last for everybody, value and interval."""
     columns = [*audit.groups.values(), audit.overall]
     untold = {*hidden, len(columns) - 1} if hidden else set()
     rows = []
-    for key, (label, hint) in ROWS.items():
+    for key, (label, hint) in row_titles(audit).items():
+        hides = key in audit.measures and audit.measures[key].uses_threshold
         cells = []
         for place, m in enumerate(columns):
-            value = float(getattr(m, key))
+            value = m[key]
             text = f"{value:,.6g}" if key == "n" else number(value)
             span = m.intervals.get(key)
-            if math.isnan(value) or (place in untold and key in AT_THRESHOLD):
+            if math.isnan(value) or (place in untold and hides):
                 text, span = "–", None
             told = f"{number(span[0])} to {number(span[1])}" if span else ""
             cells.append({"value": text, "span": told})

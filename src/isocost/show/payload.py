@@ -18,6 +18,7 @@ from isocost import __version__
 from isocost.costs import CostLike, as_cost
 from isocost.errors import DataError, Problem, UsageError
 from isocost.groups import Group, Scalar, group_names
+from isocost.measure.table import MEASURES, Measure
 from isocost.rules import Rule
 from isocost.show.merging import merged
 from isocost.show.words import WORDS
@@ -69,7 +70,10 @@ class Origin:
 
 
 def payload(
-    tally: Tally, min_count: int = 0, thresholds: Iterable[float] = (0.5,)
+    tally: Tally,
+    min_count: int = 0,
+    thresholds: Iterable[float] = (0.5,),
+    measures: Mapping[str, Measure] = MEASURES,
 ) -> dict[str, Any]:
     """A tally as the plain values that the page embeds.
 
@@ -83,6 +87,8 @@ def payload(
     thresholds : iterable of float
         Edges of the tally at which something is decided.  Bins are merged across them only where
         a side has too few rows; the page then does not show the group's rates at that threshold.
+    measures : {name: Measure}
+        The table of measures that the page evaluates.
 
     Returns
     -------
@@ -114,6 +120,15 @@ def payload(
         "groups": [safe_group(tally.groups[i]) for i in kept],
         "names": [names[i] for i in kept],
         "cells": cells,
+        "measures": {
+            name: {
+                "over": list(row.over),
+                "adds": {kind: list(given) for kind, given in row.adds.items()},
+                "uses_threshold": row.uses_threshold,
+            }
+            for name, row in measures.items()
+            if row.is_plain
+        },
         "min_count": least,
         "merged": len(cells["n"]) < len(shown.cells),
         "left_out": [names[i] for i in left_out],

@@ -17,14 +17,14 @@ from isocost.measure.audit import Audit, audit
 from isocost.rules import Rule
 from isocost.show.assets import embedded_json, page_script, policy, vega_script
 from isocost.show.charts import SHAPES, charts
-from isocost.show.facts import AT_THRESHOLD, facts
+from isocost.show.facts import facts, row_titles
 from isocost.show.hues import PALETTE
 from isocost.show.merging import undecided
 from isocost.show.options import Option, compact, options_of, reconciled, repair_rows
 from isocost.show.payload import Origin, payload, single_text
 from isocost.show.scripts import page_file
 from isocost.show.sentences import shown_names, spoken_names
-from isocost.show.words import COSTS, GLOSSARY, HEADS, METHODS, ROWS, WORDS
+from isocost.show.words import COSTS, GLOSSARY, HEADS, METHODS, WORDS
 from isocost.tallies import Tally
 
 __all__ = ["ShownReport", "report", "report_html", "show_report"]
@@ -103,7 +103,7 @@ def report_html(
 ) -> str:
     """The page of :func:`report` as text."""
     subject = _audited(audit, {"cost": cost, "threshold": threshold, "tolerance": tolerance})
-    held = payload(subject.tally, min_count, (subject.threshold,))
+    held = payload(subject.tally, min_count, (subject.threshold,), subject.measures)
     subject = _without_small_groups(subject, held)
     found = options_of(subject, rules)
     hidden = undecided(held, subject.tally.grid, subject.threshold)
@@ -119,7 +119,8 @@ def report_html(
         "reconcile": reconciled(subject.tally, held, subject.threshold),
         "called": list(shown_names(subject.groups).values()),
         "spoken": [spoken.text for spoken in spoken_names(subject.groups).values()],
-        "words": {**WORDS, "costs": COSTS, "methods": METHODS, "rows": ROWS, "heads": HEADS},
+        "words": {**WORDS, "costs": COSTS, "methods": METHODS, "heads": HEADS,
+                  "rows": row_titles(subject)},
         "charts": {key: {k: v for k, v in spec.items() if k != "$schema"}
                    for key, spec in charts().items()},
         "palette": PALETTE,
@@ -225,8 +226,9 @@ def _own(subject: Audit, hidden: Collection[int]) -> dict[str, Any]:
     found = subject.intervals
     columns = [*subject.groups.values(), subject.overall]
     untold = {*hidden, len(columns) - 1} if hidden else set()
+    hides = {name for name, one in subject.measures.items() if one.uses_threshold}
     spans = [
-        {k: list(v) for k, v in m.intervals.items() if place not in untold or k not in AT_THRESHOLD}
+        {k: list(v) for k, v in m.intervals.items() if place not in untold or k not in hides}
         for place, m in enumerate(columns)
     ]
     return {

@@ -6,7 +6,7 @@ others.  ``{high}``, ``{low}`` and the like are groups; they are never part of t
 
 from __future__ import annotations
 
-__all__ = ["COSTS", "GLOSSARY", "HEADS", "METHODS", "ROWS", "WORDS"]
+__all__ = ["COSTS", "GLOSSARY", "HEADS", "METHODS", "WORDS"]
 
 WORDS = {
     "verdict_equal": "Errors cost every group the same.",
@@ -204,22 +204,6 @@ METHODS = {
         "does": "Scores become what came true for them; a coin moves some across the threshold.",
         "keeps": "Scores stay calibrated; wrong decisions at the threshold become equally common.",
     },
-}
-
-ROWS = {
-    "n": ("People", "rows of data in the group"),
-    "base_rate": ("Turned out positive", "base rate"),
-    "mean_score": ("Average score", "equals the base rate if calibrated"),
-    "cost": ("Cost of errors", "what is to be equal"),
-    "trivial_cost": ("Highest possible cost", "trivial cost: telling nobody apart"),
-    "generalized_fpr": ("False-alarm rate of scores", "generalized FPR"),
-    "generalized_fnr": ("Miss rate of scores", "generalized FNR"),
-    "fpr": ("Wrongly selected", "FPR at the threshold"),
-    "fnr": ("Wrongly passed over", "FNR at the threshold"),
-    "selection_rate": ("Selected", "share at or above the threshold"),
-    "accuracy": ("Right decisions", "accuracy at the threshold"),
-    "brier": ("Brier score", "mean squared error of scores"),
-    "calibration_gap": ("Calibration gap", "0 is calibrated; ten bins"),
 }
 
 HEADS = (

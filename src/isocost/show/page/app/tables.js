@@ -2,7 +2,6 @@
 
 import { counted, fixed3, make, percent1 } from "./say.js";
 
-const AT_THRESHOLD = ["fpr", "fnr", "selection_rate", "accuracy"];
 const OF_COST = ["cost", "trivial_cost"];
 
 /** Whether the interval that the audit computed for a number still holds.
@@ -11,7 +10,7 @@ const OF_COST = ["cost", "trivial_cost"];
  * @param {boolean} isOverall */
 export function holds(key, found, isOverall) {
   if (isOverall && !found.sameGroups) return false;
-  if (AT_THRESHOLD.includes(key)) return found.sameThreshold;
+  if (found.tally.measures[key]?.uses_threshold) return found.sameThreshold;
   return OF_COST.includes(key) ? found.sameCost : true;
 }
 

@@ -4,28 +4,14 @@ import { at, justBelow, placeAfter, sum } from "./numbers.js";
 import { decides, firstBin, pooled, totalsOf, weightOf } from "./tally.js";
 import { coefficients, isPerGroup } from "./costs.js";
 
-/** @import {Tally} from "./tally.js" */
-/** @import {Sums} from "./tally.js" */
+/** @import {Measure, Sums, Tally} from "./tally.js" */
 /** @import {Cost} from "./costs.js" */
 /** @import {Group} from "./groups.js" */
 
-/** What is measured; see Python's Measures.  NaN where a number does not exist or is not known.
- * @typedef {object} Measures
- * @property {number} n
- * @property {number} weight
- * @property {number} share
- * @property {number} base_rate
- * @property {number} mean_score
- * @property {number} generalized_fpr
- * @property {number} generalized_fnr
- * @property {number} fpr
- * @property {number} fnr
- * @property {number} selection_rate
- * @property {number} accuracy
- * @property {number} brier
- * @property {number} calibration_gap
- * @property {number} cost
- * @property {number} trivial_cost */
+/** The numbers of Python's Measures by name; NaN where one does not exist or is not known.
+ * @typedef {Record<string, number> & {n: number, weight: number, share: number, base_rate: number,
+ *   generalized_fpr: number, generalized_fnr: number, fpr: number, fnr: number, accuracy: number,
+ *   calibration_gap: number, cost: number, trivial_cost: number}} Measures */
 
 /** @typedef {Measures & {group: Group, name: string}} GroupMeasures */
 
@@ -121,7 +107,7 @@ export function measures(tally, { threshold, cost }) {
     return {
       group,
       name: at(tally.names, place),
-      ...plainNumbers(sums, at(above, place)),
+      ...plainNumbers(tally.measures, sums, at(above, place)),
       share: weightOf(sums) / all,
       calibration_gap: calibrationGap(levelsOf(tally, place)),
       cost: costOf(sums, group, cost),
@@ -138,7 +124,7 @@ export function overall(tally, { threshold, cost }) {
   const sums = pooled(tally.totals);
   const meaningless = isPerGroup(cost);
   return {
-    ...plainNumbers(sums, pooled(totalsAbove(tally, threshold))),
+    ...plainNumbers(tally.measures, sums, pooled(totalsAbove(tally, threshold))),
     share: 1,
     calibration_gap: calibrationGap(levelsOf(tally)),
     cost: meaningless ? Number.NaN : costOf(sums, "all", cost),
@@ -146,24 +132,59 @@ export function overall(tally, { threshold, cost }) {
   };
 }
 
-/** The numbers that are plain formulas of the sums.
+/** The numbers that the table of measures has, and how many people there are.
+ * @param {Record<string, Measure>} table
  * @param {Sums} sums
- * @param {Sums} above */
-function plainNumbers(sums, above) {
+ * @param {Sums} above
+ * @returns {any} */
+function plainNumbers(table, sums, above) {
+  const kinds = kindsOf(sums, above);
+  const byLabel = { tn: labelPart(sums, 0), fn: labelPart(sums, 1) };
+  const values = Object.entries(table).map(([name, row]) => [
+    name,
+    meanOf(row, row.uses_threshold ? kinds : byLabel),
+  ]);
   const weight = weightOf(sums);
-  return {
-    n: sums.n[0] + sums.n[1],
-    weight,
-    base_rate: baseRate(sums),
-    mean_score: meanScore(sums),
-    generalized_fpr: generalizedFpr(sums),
-    generalized_fnr: generalizedFnr(sums),
-    fpr: hardFpr(sums, above),
-    fnr: hardFnr(sums, above),
-    selection_rate: weightOf(above) / weight,
-    accuracy: (above.w[1] + sums.w[0] - above.w[0]) / weight,
-    brier: (sums.wh2[0] + sums.wh2[1] - 2 * sums.wh[1] + sums.w[1]) / weight,
-  };
+  return { n: sums.n[0] + sums.n[1], weight, ...Object.fromEntries(values) };
+}
+
+/** @typedef {{w: number, wh: number, wh2: number}} Part */
+
+/** @param {Sums} sums
+ * @param {0 | 1} label
+ * @returns {Part} */
+function labelPart(sums, label) {
+  return { w: sums.w[label], wh: sums.wh[label], wh2: sums.wh2[label] };
+}
+
+/** The sums of the four kinds of people.
+ * @param {Sums} sums
+ * @param {Sums} above
+ * @returns {Record<string, Part>} */
+function kindsOf(sums, above) {
+  /** @param {0 | 1} label
+   * @returns {Part} */
+  const below = (label) => ({
+    w: sums.w[label] - above.w[label],
+    wh: sums.wh[label] - above.wh[label],
+    wh2: sums.wh2[label] - above.wh2[label],
+  });
+  return { tn: below(0), fp: labelPart(above, 0), fn: below(1), tp: labelPart(above, 1) };
+}
+
+/** A measure, from the sums of the kinds of people; NaN if nobody is of its kinds.
+ * @param {Measure} row
+ * @param {Record<string, Part>} kinds
+ * @returns {number} */
+function meanOf(row, kinds) {
+  let [added, total] = [0, 0];
+  for (const [kind, part] of Object.entries(kinds)) {
+    if (!row.over.includes(kind)) continue;
+    const [a, b, c] = row.adds[kind] ?? [0, 0, 0];
+    added += a * part.w + b * part.wh + c * part.wh2;
+    total += part.w;
+  }
+  return total > 0 ? added / total : Number.NaN;
 }
 
 /** The bins of one group, or of everybody, that hold anybody.

@@ -24,6 +24,13 @@ import { at, placeAfter, sum } from "./numbers.js";
  * @typedef {{n: [number, number], w: [number, number], wh: [number, number],
  *   wh2: [number, number]}} Sums */
 
+/** A row of Python's table of measures: a mean over kinds of people ("tn", "fp", "fn", "tp") of
+ * a + b h + c h^2, with (a, b, c) by kind.
+ * @typedef {object} Measure
+ * @property {string[]} over
+ * @property {Record<string, [number, number, number]>} adds
+ * @property {boolean} uses_threshold */
+
 /** @typedef {{score?: string, label?: string, group?: string[], weight?: string | null}} Columns */
 
 /** What Python's payload() writes into the page.
@@ -35,6 +42,7 @@ import { at, placeAfter, sum } from "./numbers.js";
  * @property {Group[]} groups
  * @property {string[]} names
  * @property {Record<string, number[]>} cells
+ * @property {Record<string, Measure>} measures
  * @property {number} min_count
  * @property {string[]} left_out */
 
@@ -48,6 +56,7 @@ import { at, placeAfter, sum } from "./numbers.js";
  * @property {string[]} names
  * @property {Cell[]} cells
  * @property {Sums[]} totals
+ * @property {Record<string, Measure>} measures
  * @property {number} min_count
  * @property {string[]} left_out */
 
@@ -83,6 +92,7 @@ export function readTally(payload) {
     names: payload.names,
     cells,
     totals: totalsOf(cells, payload.groups.length),
+    measures: payload.measures,
     min_count: payload.min_count,
     left_out: payload.left_out,
   };

@@ -1,0 +1,162 @@
+"""The table of measures: a row is all that a measure needs."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import isocost as ic
+from isocost.cells import KINDS
+from isocost.measure import functions
+from isocost.measure.table import MEASURES, Measure
+from isocost.show.report import report_html
+from tests.conftest import counted, measured, populations
+
+PPV = Measure("ppv", "PPV", over=("fp", "tp"), adds={"tp": (1, 0, 0)})
+SELECTED_SCORE = Measure(
+    "selected_score", "score of the selected", ("fp", "tp"), {"fp": (0, 1, 0), "tp": (0, 1, 0)}
+)
+
+coefficient = st.sampled_from([-2.0, -1.0, 0.0, 0.5, 1.0, 3.0])
+measures = st.lists(st.sampled_from(KINDS), min_size=1, unique=True).flatmap(
+    lambda over: st.dictionaries(
+        st.sampled_from(over), st.tuples(coefficient, coefficient, coefficient)
+    ).map(lambda adds: Measure("mine", "Mine", tuple(over), adds))
+)
+
+
+def by_rows(measure, data, group, threshold=0.5):
+    """The mean over rows that the row of the table stands for."""
+    mine = data["group"] == group
+    h, y, w = data["score"][mine], data["label"][mine], data["weight"][mine]
+    kind = np.array(KINDS)[(2 * y + (h >= threshold)).astype(int)]
+    inside = np.isin(kind, measure.over)
+    if not inside.any():
+        return math.nan
+    x = [np.polyval(measure.adds.get(k, (0, 0, 0))[::-1], s) for k, s in zip(kind, h, strict=True)]
+    return np.average(np.array(x)[inside], weights=w[inside])
+
+
+@given(data=populations(), measure=measures)
+def test_any_row_is_the_mean_it_says(data, measure):
+    found = ic.audit(counted(data), confidence=None, measures=[measure])
+    for group, numbers in found.groups.items():
+        assert numbers["mine"] == pytest.approx(
+            by_rows(measure, data, group), abs=1e-9, nan_ok=True
+        )
+        low, high = measure.limits
+        assert math.isnan(numbers["mine"]) or low - 1e-9 <= numbers["mine"] <= high + 1e-9
+
+
+@given(data=populations(groups=(2, 2)), measure=measures)
+def test_the_function_for_arrays_agrees_with_the_audit(data, measure):
+    compute = functions._function_of(measure)
+    mine = data["group"] == data["group"][0]
+    h, y, w = (data[name][mine] for name in ("score", "label", "weight"))
+    wanted = by_rows(measure, data, data["group"][0])
+    if math.isnan(wanted):
+        with pytest.raises(ic.DataError, match=r"must leave|must have"):
+            compute(y, h, sample_weight=w)
+    else:
+        assert compute(y, h, sample_weight=w) == pytest.approx(wanted, abs=1e-9)
+
+
+def test_one_line_is_in_everything_that_an_audit_shows():
+    from isocost.experiments import compas
+
+    found = ic.audit(compas(), "fpr", measures=(PPV, SELECTED_SCORE))
+    white = found.groups["Caucasian"]
+    assert white["ppv"] == white.ppv == pytest.approx(394 / 613)
+    low, high = white.intervals["ppv"]
+    assert low < white.ppv < high
+    assert found.disparities["ppv"].difference > 0
+    assert found.intervals.differences["ppv"][0] < found.intervals.differences["ppv"][1]
+    assert "PPV" in str(found)
+    assert json.loads(found.to_json())["groups"][1][1]["ppv"] == white.ppv
+    assert "PPV" in report_html(found)
+
+
+def test_a_group_of_which_nobody_is_selected_has_no_such_number():
+    rng = np.random.default_rng(0)
+    data = {
+        "score": np.concatenate([rng.uniform(0, 0.4, 200), rng.uniform(0, 1, 200)]),
+        "label": rng.integers(0, 2, 400),
+        "group": ["low"] * 200 + ["all"] * 200,
+    }
+    found = ic.audit(ic.tally(data), measures=[PPV])
+    low = found.groups["low"]
+    assert math.isnan(low.ppv)
+    assert all(map(math.isnan, low.intervals["ppv"]))
+    assert math.isnan(found.disparities["ppv"].difference)
+    content = json.loads(found.to_json())
+    assert content["disparities"]["ppv"]["difference"] is None
+    told = dict(map(tuple, ((str(g), m) for g, m in content["groups"])))
+    assert told["low"]["ppv"] is None
+    assert told["low"]["intervals"]["ppv"] == [None, None]
+    assert content["intervals"]["disparities"]["ppv"] == [None, None]
+    (row,) = [row for row in found.table()[1] if row[0] == "PPV"]
+    assert "-" in row
+
+
+@pytest.mark.filterwarnings("ignore::isocost.UncertainWarning")
+def test_intervals_of_a_mean_over_the_selected_cover_it():
+    # Scores of the selected are uniform on [0.5, 1]: their mean is 3/4.
+    hits = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        h = rng.random(300)
+        data = {"score": h, "label": rng.random(300) < h, "group": np.arange(300) % 2}
+        found = ic.audit(ic.tally(data), measures=[SELECTED_SCORE], replicates=400, seed=seed)
+        low, high = found.groups[0].intervals["selected_score"]
+        hits += low <= 0.75 <= high
+    # 95 of 100, give or take two standard deviations and a half.
+    assert 89 <= hits <= 100
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rule"),
+    [
+        (("2x", "Mine", ("fp",)), "name must be a name"),
+        (("mine", "", ("fp",)), "title must be a text"),
+        (("mine", "Mine"), "must have either over= or of_levels="),
+        (("mine", "Mine", ("fp", "fp")), "over must name some of tn, fp, fn, tp, each once"),
+        (("mine", "Mine", ("xx",)), "over must name some of"),
+        (("mine", "Mine", ("fp",), {"tp": (1, 0, 0)}), "adds must name kinds that over names too"),
+        (("mine", "Mine", ("fp",), {"fp": (1, 0)}), "adds must hold three finite numbers"),
+        (("mine", "Mine", ("fp",), {"fp": ("a", 0, 0)}), "adds must hold three finite numbers"),
+    ],
+)
+def test_a_row_that_makes_no_sense_is_refused(arguments, rule):
+    with pytest.raises(ic.UsageError, match="measure: ") as caught:
+        Measure(*arguments)
+    assert rule in str(caught.value)
+
+
+@pytest.mark.parametrize("wrong", [["fpr"], [PPV, PPV], [Measure("cost", "Cost", ("fp",))], [3]])
+def test_measures_of_an_audit_have_names_of_their_own(wrong, scored):
+    with pytest.raises(ic.UsageError, match="measures: must"):
+        ic.audit(scored, measures=wrong)
+
+
+def test_each_row_has_its_words():
+    for name, row in MEASURES.items():
+        assert row.name == name
+        assert row.sentence.endswith(".")
+        assert row.title
+        assert row.label
+
+
+def test_a_record_can_be_copied_and_pickled(scored):
+    import copy
+    import pickle
+
+    one = next(iter(measured(scored).groups.values()))
+    for again in (copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
+        assert again == one
+        assert again.fpr == one["fpr"]
+    with pytest.raises(AttributeError, match="no number 'nothing'"):
+        _ = one.nothing
+    assert "brier" in dir(one)
