@@ -274,6 +274,100 @@ def test_a_closed_pipe_does_not_change_the_verdict(folder):
         assert done.returncode == code, done.stderr
 
 
+def shell(script, cwd):
+    """Run a script in which $ISOCOST is the command; the exit code is that of the first process."""
+    return subprocess.run(
+        ["bash", "-c", f"{script}; exit ${{PIPESTATUS[0]}}"],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        check=False,
+        timeout=120,
+        env={**os.environ, "ISOCOST": ISOCOST},
+    )
+
+
+PRINTING = ["audit compas.csv --cost fpr", "audit compas.csv --cost fpr --json", "sql --tally"]
+PRINTING += ["audit compas.csv --cost fpr --plot", "tally compas.csv", "--help", "--version"]
+
+
+@pytest.mark.parametrize("command", PRINTING)
+def test_output_that_nobody_takes(folder, command):
+    for reader in ("true", "head -1 > /dev/null"):
+        done = shell(f"$ISOCOST {command} | {reader}", folder)
+        assert (done.returncode, done.stderr) == (0, "")
+    for lost, why in (("> /dev/full", "No space left on device"), (">&-", "Bad file descriptor")):
+        done = shell(f"$ISOCOST {command} {lost}", folder)
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"isocost: standard output: must be writable\n  got:  {why}")
+        assert done.stderr.count("\n") == 3
+    for lost in ("2> /dev/full", "2>&-"):
+        done = shell(f"$ISOCOST {command} {lost}", folder)
+        assert done.returncode == 0
+        assert done.stdout
+
+
+def test_lost_output_does_not_change_the_verdict(folder):
+    script = "$ISOCOST audit compas.csv --cost fpr --fail-above 0.01 > /dev/full"
+    assert shell(script, folder).returncode == 1
+    assert shell("$ISOCOST audit no.csv 2> /dev/full", folder).returncode == 2
+
+
+def test_standard_input_that_cannot_be_read(folder):
+    closed = shell("$ISOCOST audit - <&-", folder)
+    assert closed.returncode == 2
+    assert "standard input: must hold CSV" in closed.stderr
+    # As on a full disk: no file may be larger than this.
+    full = shell("ulimit -f 4; $ISOCOST audit - < compas.csv", folder)
+    assert full.returncode == 2
+    assert "standard input: must be readable, and fit into the temporary folder" in full.stderr
+
+
+def test_pipes_and_devices_are_neither_waited_for_nor_replaced(folder, tmp_path):
+    ic.withhold(compas(), "fpr", 0.06).save(tmp_path / "r.json")
+    for name in ("pipe", "pipe.csv", "pipe.json"):
+        os.mkfifo(tmp_path / name)
+    (tmp_path / "to-device.csv").symlink_to("/dev/null")
+    data, before = folder / "compas.csv", sorted(tmp_path.iterdir())
+    for arguments in (
+        ["audit", "pipe.csv"],
+        ["audit", "pipe.json"],
+        ["audit", "*.csv"],
+        ["apply", "pipe", data, "-o", "o.csv"],
+        ["compare", data, "pipe.json"],
+        ["sql", "pipe"],
+        ["apply", "r.json", data, "-o", "to-device.csv", "--force"],
+        ["apply", "r.json", data, "-o", "pipe.csv", "--force"],
+        ["fit", data, "--cost", "fpr", "--tolerance", 0.06, "-o", "pipe", "--force"],
+        ["tally", data, "-o", "to-device.csv", "--force"],
+        ["sql", "r.json", "-o", "pipe", "--force"],
+        ["report", data, "-o", "pipe", "--force"],
+        ["demo", "-o", "pipe"],
+    ):
+        done = run(*arguments, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (2, ""), arguments
+        assert "must be a regular file\n  got:  " in done.stderr
+        assert "\n  next: " in done.stderr
+    assert sorted(tmp_path.iterdir()) == before
+    assert all((tmp_path / name).is_fifo() for name in ("pipe", "pipe.csv", "pipe.json"))
+
+
+def test_paths_that_cannot_be(folder, tmp_path):
+    ic.withhold(compas(), "fpr", 0.06).save(tmp_path / "r.json")
+    data = folder / "compas.csv"
+    for name in ("x" * 300, "y/" * 3000 + "z", "\udcff"):
+        for arguments in (
+            ["audit", f"{name}.csv"],
+            ["audit", f"{name}.json"],
+            ["sql", name],
+            ["apply", "r.json", data, "-o", f"{name}.csv"],
+        ):
+            done = run(*arguments, cwd=tmp_path)
+            assert done.returncode == 2
+            assert "\n  next: " in done.stderr
+            assert len(done.stderr) < 600
+
+
 def test_a_gate_that_is_no_number(folder):
     done = run("audit", "compas.csv", "--fail-above", "nan", cwd=folder)
     assert done.returncode == 2

@@ -167,6 +167,86 @@ def test_unreadable_files(tmp_path):
         ic.tally(tmp_path / "bad.csv.gz")
 
 
+def damaged(content, kind):
+    """The same content with a wrong checksum, a wrong length, or an end that is missing."""
+    if kind == "checksum":
+        return content[:-6] + bytes([content[-6] ^ 1]) + content[-5:]
+    if kind == "length":
+        return content[:-2] + bytes([content[-2] ^ 1]) + content[-1:]
+    return content[: -int(kind)]
+
+
+@pytest.mark.parametrize("kind", ["checksum", "length", "1", "8", "400"])
+@pytest.mark.parametrize("before", [False, True])
+def test_gzip_that_is_damaged(tmp_path, kind, before):
+    text = FRAME.to_csv(index=False)
+    first, second = (gzip.compress(part.encode()) for part in (text[:50_000], text[50_000:]))
+    (tmp_path / "d.csv.gz").write_bytes(first + second)
+    assert ic.tally(tmp_path / "d.csv.gz") == ic.tally(DATA)
+    content = damaged(first, kind) + second if before else first + damaged(second, kind)
+    (tmp_path / "d.csv.gz").write_bytes(content)
+    for path in (tmp_path / "d.csv.gz", tmp_path / "*.gz", tmp_path):
+        with pytest.raises(
+            ic.FileError, match=r"file: must be readable as CSV\n  got: .*d.csv.gz:"
+        ):
+            ic.tally(path)
+
+
+def test_zstandard_that_is_cut_off(tmp_path):
+    """Cut off at the end of a block that ends a line, it looks like a whole file to DuckDB."""
+    line = "0.{:03},{},g{}\n"
+    lines = ["".join(line.format(i, i % 2, i % 2) for i in range(1000)) for _ in range(2)]
+    # A frame of two blocks that hold whole lines as they are, without a checksum.
+    blocks = [f"score,label,group\n{lines[0]}".encode(), lines[1].encode()]
+    frame = b"\x28\xb5\x2f\xfd\x00\x58"
+    for last, block in enumerate(blocks):
+        frame += (len(block) << 3 | last).to_bytes(3, "little") + block
+    path = tmp_path / "d.csv.zst"
+    path.write_bytes(frame)
+    assert ic.tally(path).n == 2000
+    skippable = b"\x50\x2a\x4d\x18\x05\x00\x00\x00hello"
+    path.write_bytes(skippable + frame)
+    assert ic.tally(path).n == 2000
+    for cut in (1, len(blocks[1]), len(blocks[1]) + 3):
+        path.write_bytes(frame[:-cut])
+        with pytest.raises(ic.FileError, match="ended before the end of its last frame"):
+            ic.tally(path)
+    path.write_bytes(frame + b"more")
+    with pytest.raises(ic.FileError, match=f"no Zstandard frame at byte {len(frame)}"):
+        ic.tally(path)
+
+
+@pytest.mark.parametrize("writer", [{}, {"write_checksum": True}])
+def test_zstandard_of_others(tmp_path, writer):
+    zstandard = pytest.importorskip("zstandard")
+    text = FRAME.to_csv(index=False).encode()
+    path = tmp_path / "d.csv.zst"
+    for size in (-1, len(text)):
+        made = zstandard.ZstdCompressor(**writer).compressobj(size=size)
+        content = made.compress(text) + made.flush()
+        path.write_bytes(content)
+        assert ic.tally(path) == ic.tally(DATA)
+        for cut in (1, 4, 100):
+            path.write_bytes(content[:-cut])
+            with pytest.raises(ic.FileError, match="must be readable as CSV"):
+                ic.tally(path)
+
+
+BAD_PATHS = ["a\0.csv", "\ud800.csv", "\udcff.csv", "x" * 300 + ".csv", "y/" * 3000 + "z.csv"]
+
+
+@pytest.mark.parametrize("path", [*BAD_PATHS, "\udcff*.csv"])
+def test_paths_that_cannot_be_read_or_written(folder, path):
+    if "*" in path:
+        (folder / "\udcff1.csv").touch()
+    with pytest.raises(ic.FileError, match="next:") as caught:
+        ic.tally(f"{folder}/{path}")
+    assert str(caught.value).encode()
+    with pytest.raises(ic.FileError, match="next:") as caught:
+        ic.apply_file(RULE, folder / "data.csv", f"{folder}/{path}", group="name", force=True)
+    assert str(caught.value).encode()
+
+
 RULE = ic.Rule(
     groups=("x, y", 'say "no"', "it's"),
     rows=(
@@ -275,9 +355,11 @@ def test_the_output_is_whole_or_not_there(folder, monkeypatch):
     def stop(*_args):
         raise KeyboardInterrupt
 
+    monkeypatch.setattr("os.link", stop)
     monkeypatch.setattr("pathlib.Path.replace", stop)
-    with pytest.raises(KeyboardInterrupt):
-        ic.apply_file(RULE, folder / "data.csv", folder / "o.csv", group="name")
+    for force in (False, True):
+        with pytest.raises(KeyboardInterrupt):
+            ic.apply_file(RULE, folder / "data.csv", folder / "o.csv", group="name", force=force)
     (folder / "bad.csv").unlink()
     assert sorted(p.name for p in folder.iterdir()) == before
 

@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -67,6 +68,7 @@ def folder(tmp_path_factory):
 
 NAMES = [*COPIED, "data.jsonl", "data.ndjson.gz", "days", "days/", "days/*", "days/**/*.parquet"]
 NAMES += ["parts-parquet", "parts-csv", "parts-parquet/**/*.parquet", "parts-*quet"]
+NAMES += ["days/**", "parts-csv/**"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -229,14 +231,28 @@ def test_too_little_memory_is_said_so(tmp_path):
         ic.tally(path, memory_limit="2MB")
 
 
-@pytest.mark.parametrize("limit", ["512", "much", "-1MB", "80%", 512, "512MB; DROP"])
+ABSURD = [
+    "banana",
+    "",
+    "0",
+    "0GB",
+    "0.0MB",
+    "1KB",
+    "9" * 400 + "GB",
+    "99999999999TB",
+    "٣GB",
+    10**30,
+]
+
+
+@pytest.mark.parametrize("limit", ["512", "-1MB", "80%", 512, "512MB; DROP", *ABSURD])
 def test_bad_limits(folder, limit):
     with pytest.raises(ic.UsageError, match="memory_limit: must be a number with a unit"):
         ic.tally(folder / "data.csv", memory_limit=limit)
 
 
 def test_limits_of_other_kinds(folder):
-    for threads in (0, 1.5, True, "2"):
+    for threads in (0, -1, 1.5, True, "2", 10**30):
         with pytest.raises(ic.UsageError, match="threads: must be a whole number"):
             ic.tally(folder / "data.csv", threads=threads)
     with pytest.raises(ic.UsageError, match="memory_limit: is a setting for files"):
@@ -270,6 +286,50 @@ def test_names_that_look_like_globs(tmp_path):
     assert ic.tally(odd / "d?.parquet") == ic.tally(DATA)
 
 
+def test_hidden_files_are_never_data(tmp_path):
+    FRAME.to_csv(tmp_path / "day1.csv", index=False)
+    (tmp_path / ".tmp").mkdir()
+    for hidden in (tmp_path / ".day2-0123456789abcdef.csv", tmp_path / ".tmp" / "day2.csv"):
+        FRAME.to_csv(hidden, index=False)
+    for name in ("*.csv", "**/*.csv", "*", "**", "", "da*.csv"):
+        assert ic.tally(tmp_path / name) == ic.tally(DATA), name
+    (tmp_path / "day1.csv").unlink()
+    with pytest.raises(ic.FileError, match="file: must exist"):
+        ic.tally(tmp_path / "*.csv")
+
+
+def test_a_folder_that_cannot_be_listed(tmp_path, monkeypatch):
+    (tmp_path / "in" / "closed").mkdir(parents=True)
+    FRAME.to_csv(tmp_path / "in" / "a.csv")
+    plain = os.scandir
+
+    def closed(path):
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return plain(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    with pytest.raises(ic.FileError, match=r"folder: must be readable\n  got:  .*closed"):
+        ic.tally(tmp_path / "in")
+
+
+def test_only_regular_files_are_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "device.csv").symlink_to("/dev/zero")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "socket.csv"))
+    (tmp_path / "gone.csv").symlink_to(tmp_path / "nothing")
+    for name in ("pipe.csv", "device.csv", "socket.csv", "pipe*.csv", "dev*.csv"):
+        with pytest.raises(ic.FileError, match="file: must be a regular file") as error:
+            ic.tally(tmp_path / name)
+        assert "standard input, as -" in str(error.value)
+    for name in ("gone.csv", "gone*.csv"):
+        with pytest.raises(ic.FileError, match="file: must exist"):
+            ic.tally(tmp_path / name)
+    with pytest.raises(ic.FileError, match="must be a regular file"):
+        ic.tally(tmp_path)
+
+
 @pytest.fixture(scope="module")
 def big(tmp_path_factory):
     folder = tmp_path_factory.mktemp("big")
@@ -299,6 +359,49 @@ def test_ctrl_c_leaves_nothing_behind(big, out):
     assert job.returncode == 130, errors
     assert "interrupted; nothing was written" in errors
     assert sorted(p.name for p in big.iterdir()) == before
+
+
+def test_a_file_that_is_being_written_is_not_counted(big, tmp_path):
+    FRAME.to_csv(tmp_path / "day1.csv", index=False)
+    glob = str(tmp_path / "*.csv")
+    command = [ISOCOST, "apply", "r.json", "big.parquet", "--threads", "1"]
+    job = subprocess.Popen([*command, "-o", tmp_path / "day2.csv"], cwd=big)
+    try:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            parts = list(tmp_path.glob(".day2*"))
+            if parts and parts[0].stat().st_size > 10_000_000:
+                break
+            time.sleep(0.02)
+        for place in (glob, tmp_path):
+            assert ic.tally(place) == ic.tally(DATA)
+        # Nor does a run that ends meanwhile touch it.
+        RULE.save(tmp_path / "r.json")
+        assert job.poll() is None
+    finally:
+        job.kill()
+        job.communicate(timeout=60)
+    [part] = tmp_path.glob(".day2*")
+    shown = subprocess.run([ISOCOST, "audit", glob, "--json"], capture_output=True, check=True)
+    assert sum(group["n"] for _, group in json.loads(shown.stdout)["groups"]) == len(FRAME)
+    (tmp_path / "r.json").unlink()
+    assert ic.tally(tmp_path) == ic.tally(DATA)
+    tally = [ISOCOST, "tally", glob, "-o", tmp_path / "day.json"]
+    done = subprocess.run(tally, capture_output=True, text=True, check=True)
+    assert done.stderr.startswith(f"warning: Removed {part}, which a run that was killed")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["day.json", "day1.csv"]
+
+
+def test_of_two_runs_with_one_output_only_one_succeeds(big, tmp_path):
+    command = [ISOCOST, "apply", "r.json", "big.parquet", "-o", tmp_path / "o.csv", "--threads"]
+    start = {"cwd": big, "stderr": subprocess.PIPE, "text": True}
+    jobs = [subprocess.Popen([*command, str(threads)], **start) for threads in (1, 2)]
+    errors = [job.communicate(timeout=300)[1] for job in jobs]
+    assert sorted(job.returncode for job in jobs) == [0, 2]
+    failed = errors[[job.returncode for job in jobs].index(2)]
+    assert "output: must not exist yet" in failed
+    assert "next:" in failed
+    assert [p.name for p in tmp_path.iterdir()] == ["o.csv"]
 
 
 def test_a_terminal_sees_rows_and_time_left(big):

@@ -4,49 +4,189 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
+import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from isocost.errors import FileError, Problem
+from isocost.errors import FileError, IsocostWarning, Problem
 
-__all__ = ["MAX_TEXT_BYTES", "read_text", "replacing", "write_text"]
+if sys.platform != "win32":
+    import fcntl
+
+__all__ = [
+    "MAX_TEXT_BYTES",
+    "check_regular",
+    "check_target",
+    "read_text",
+    "replacing",
+    "status_of",
+    "write_text",
+]
 
 MAX_TEXT_BYTES = 256 * 2**20
 
+PART = ".isocost-part"
+"""The ending of a file that is being written.  No reader takes it for data."""
+
+_WRITABLE = "must be one that can be written"
+
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
+def replacing(path: str | Path, *, force: bool = True) -> Iterator[Path]:
     """Give a temporary path beside ``path``; on success it takes that place.
 
     Whatever goes wrong inside, also Ctrl-C, removes the temporary file and leaves what was
-    at ``path`` as it was.
+    at ``path`` as it was.  Unless ``force``, a file that another process has put there in the
+    meantime is kept, and this one is an error.
     """
     target = Path(path)
-    temporary = target.with_name(f".{target.stem}-{secrets.token_hex(8)}{target.suffix}")
+    check_target(target, force)
+    _remove_leftovers(target.parent)
+    # Names may have 255 bytes.
+    name = target.name.encode(errors="ignore")[:120].decode(errors="ignore")
+    unique = f"{os.getpid()}-{secrets.token_hex(8)}"
+    temporary = target.with_name(f".{name}.{unique}{PART}")
+    lock = None
     try:
         # Inside, because Ctrl-C may come as soon as the file is there.
-        _create(temporary, target)
+        lock = _create(temporary, target)
         yield temporary
-        temporary.chmod(target.stat().st_mode if target.exists() else 0o666 & ~_umask())
-        temporary.replace(target)
+        _publish(temporary, target, force)
     except BaseException as error:
         # What cannot be removed was never there: a folder that does not exist, or is a file.
         with suppress(OSError):
             temporary.unlink()
         if isinstance(error, OSError) and not isinstance(error, FileError):
-            raise _cannot(
-                "written", target, error, "free space, or choose another place"
-            ) from error
+            step = "free space, or choose another place"
+            raise _cannot(_WRITABLE, target, error, step) from error
         raise
+    finally:
+        if lock is not None:
+            os.close(lock)
 
 
-def _create(temporary: Path, target: Path) -> None:
-    """An empty file that nobody else may read."""
+def _create(temporary: Path, target: Path) -> int | None:
+    """Make an empty file that nobody else may read; what is returned locks it until closed."""
     try:
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        while True:
+            file = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+            locked = _locked(file, wait=True)
+            # Another process may have removed it as a leftover before it was locked.
+            if locked and os.fstat(file).st_nlink:
+                return file
+            os.close(file)
+            if not locked:
+                return None
     except OSError as error:
-        raise _cannot("written", target, error, "choose a folder that exists") from error
+        raise _cannot(_WRITABLE, target, error, "choose a folder that exists") from error
+
+
+def _locked(file: int, *, wait: bool) -> bool:
+    """Lock a file; false if another process holds it, or if it must not be locked.
+
+    DuckDB locks what it writes with fcntl.  On NFS and on macOS that and flock exclude each other:
+    there files are written without a lock of ours, and leftovers stay.
+    """
+    if sys.platform == "win32":
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.lockf(file, fcntl.LOCK_UN)
+    except OSError:
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_UN)
+        return False
+    return True
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove the temporary files of processes that were killed, and warn about each."""
+    try:
+        found = sorted(path for path in folder.iterdir() if path.name.endswith(PART))
+    except OSError:
+        # Creating the file will fail for the same reason, with an error that says so.
+        return
+    for path in found:
+        if path.name.startswith(".") and _remove_leftover(path):
+            text = f"Removed {path}, which a run that was killed had left unfinished."
+            warnings.warn(IsocostWarning(text), stacklevel=5)
+
+
+def _remove_leftover(path: Path) -> bool:
+    """Remove a temporary file, unless the process that writes it is alive."""
+    if sys.platform == "win32":
+        return False
+    try:
+        file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        locked, status = _locked(file, wait=False), os.fstat(file)
+        # Without a link it is gone already, and another file may have its name.
+        dead = locked and stat.S_ISREG(status.st_mode) and status.st_nlink > 0
+        if dead:
+            path.unlink()
+    except OSError:
+        return False
+    finally:
+        os.close(file)
+    return dead
+
+
+def _publish(temporary: Path, target: Path, force: bool) -> None:
+    """Give a file that is complete its name; it is on the disk before and the name after."""
+    there = status_of(target)
+    temporary.chmod(stat.S_IMODE(there.st_mode) if there else 0o666 & ~_umask())
+    _sync(temporary)
+    check_target(target, force)
+    if force:
+        temporary.replace(target)
+    else:
+        _claim(temporary, target)
+    with suppress(OSError):
+        # Not every file system can do this with a folder.
+        _sync(target.parent)
+
+
+def _claim(temporary: Path, target: Path) -> None:
+    """Rename a file, but never over another one, whoever made that in the meantime."""
+    try:
+        os.link(temporary, target)
+    except FileExistsError as error:
+        raise _taken(target) from error
+    except OSError:
+        # No hard links here: an empty file holds the name.
+        try:
+            os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError as error:
+            raise _taken(target) from error
+        try:
+            temporary.replace(target)
+        except BaseException:
+            target.unlink()
+            raise
+    else:
+        temporary.unlink()
+
+
+def _sync(path: Path) -> None:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 def _umask() -> int:
@@ -55,9 +195,9 @@ def _umask() -> int:
     return mask
 
 
-def write_text(path: str | Path, text: str) -> None:
+def write_text(path: str | Path, text: str, *, force: bool = True) -> None:
     """Write text to a file, whole or not at all."""
-    with replacing(path) as temporary:
+    with replacing(path, force=force) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
@@ -65,12 +205,14 @@ def read_text(path: str | Path) -> str:
     """Read a text file of at most 256 MiB."""
     source = Path(path)
     try:
-        if source.stat().st_size > MAX_TEXT_BYTES:
+        there = source.stat()
+        check_regular(source, there, "file", "save it to a file first")
+        if there.st_size > MAX_TEXT_BYTES:
             raise FileError(
                 Problem(
                     "file",
                     f"must be at most {MAX_TEXT_BYTES // 2**20} MiB",
-                    f"{source} of {source.stat().st_size // 2**20} MiB",
+                    f"{source} of {there.st_size // 2**20} MiB",
                     "check that this is a rule or a tally, not data",
                 )
             )
@@ -81,11 +223,55 @@ def read_text(path: str | Path) -> str:
         ) from error
     except FileError:
         raise
-    except OSError as error:
-        raise _cannot("read", source, error, "check the path and your permissions") from error
+    except (OSError, ValueError) as error:
+        rule, step = "must be one that can be read", "check the path and your permissions"
+        raise _cannot(rule, source, error, step) from error
 
 
-def _cannot(verb: str, path: Path, error: OSError, step: str) -> FileError:
-    return FileError(
-        Problem("file", f"must be one that can be {verb}", f"{path}: {error.strerror}", step)
-    )
+def status_of(path: str | Path) -> os.stat_result | None:
+    """What is at a path, None if nothing is; a path that cannot be looked up is an error.
+
+    Examples
+    --------
+    >>> status_of("no such file") is None
+    True
+    """
+    try:
+        return Path(path).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        step = "check the path and your permissions"
+        raise _cannot("must be accessible", path, error, step) from error
+
+
+def check_regular(path: str | Path, status: os.stat_result, name: str, step: str) -> None:
+    """Refuse a pipe, a socket, a device or a folder: it would block, or be destroyed."""
+    if not stat.S_ISREG(status.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "something else")
+        raise FileError(Problem(name, "must be a regular file", f"{path}, {kind}", step))
+
+
+def check_target(path: str | Path, force: bool) -> None:
+    """Refuse a path to write to that is taken: by a file unless ``force``, by others always."""
+    there = status_of(path)
+    if there is not None:
+        check_regular(path, there, "output", "choose another path for the output")
+    if not force and os.path.lexists(path):
+        raise _taken(path)
+
+
+def _taken(path: str | Path) -> FileError:
+    step = "choose another path, or pass force=True (--force) to replace it"
+    return FileError(Problem("output", "must not exist yet", str(path), step))
+
+
+def _cannot(rule: str, path: str | Path, error: Exception, step: str) -> FileError:
+    # Letters that UTF-8 does not have could not be printed.
+    shown = str(path).encode(errors="backslashreplace").decode().replace("\0", "\\0")
+    if len(shown) > 200:
+        shown = f"{shown[:100]}...{shown[-90:]}"
+    if not isinstance(error, OSError):
+        step = "remove null characters, and letters that UTF-8 does not have"
+    why = error.strerror if isinstance(error, OSError) else error
+    return FileError(Problem("file", rule, f"{shown}: {why}", step))

@@ -225,9 +225,9 @@ class Tally:
         """The tally as JSON text; :meth:`from_json` reads it back."""
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
 
-    def save(self, path: str | Path) -> None:
-        """Write the JSON to a file, whole or not at all."""
-        write_text(path, self.to_json() + "\n")
+    def save(self, path: str | Path, *, force: bool = True) -> None:
+        """Write the JSON to a file, whole or not at all; unless ``force``, replace none."""
+        write_text(path, self.to_json() + "\n", force=force)
 
     @classmethod
     def from_dict(cls, content: Any) -> Tally:

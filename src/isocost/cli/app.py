@@ -7,7 +7,6 @@ usage or bad data; 70 a defect of isocost itself; 130 interrupted by Ctrl-C, 143
 from __future__ import annotations
 
 import functools
-import io
 import signal
 import sys
 import threading
@@ -31,8 +30,8 @@ from isocost.cli import (
     sql,
     watch,
 )
-from isocost.cli.output import complain, use_color
-from isocost.errors import InfeasibleError, IsocostError, IsocostWarning
+from isocost.cli.output import complain, standard_streams, use_color
+from isocost.errors import InfeasibleError, IsocostError, IsocostWarning, Problem
 
 __all__ = ["app", "main"]
 
@@ -114,17 +113,19 @@ def main(arguments: list[str] | None = None) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments)
     rest = [argument for argument in given if argument not in ANYWHERE]
     use_color("--no-color" not in given)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # A terminal that cannot write a letter gets its code, not a failure.
-            stream.reconfigure(errors="backslashreplace")
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), standard_streams() as lost:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", IsocostWarning)
         warnings.showwarning = _show_warning
         with _terminable() as ended:
             code = _run(rest, debug="--debug" in given)
-        sys.exit(128 + signal.SIGTERM if ended and code == INTERRUPTED else code)
+        if ended and code == INTERRUPTED:
+            code = 128 + signal.SIGTERM
+        if why := lost():
+            step = "free space, or redirect the output to another file"
+            problem = Problem("standard output", "must be writable", why, step)
+            code = complain(problem, code or 2)
+    sys.exit(code)
 
 
 @contextmanager

@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
-from isocost.atomic import read_text
+from isocost.atomic import check_target, read_text
 from isocost.cli import options
 from isocost.cli.merging import format_of
 from isocost.cli.output import complain, draw, progress, prose, say, show_table
-from isocost.cli.reading import Columns, local, may_write, read
+from isocost.cli.reading import Columns, local, read
 from isocost.engines.rewrite import apply_file
 from isocost.engines.settings import Settings
 from isocost.measure.audit import Audit
@@ -165,7 +165,7 @@ def fit(
 ) -> None:
     """Make a rule that repairs the scores; without -o it is printed as JSON."""
     if output is not None:
-        may_write(output, force)
+        check_target(output, force)
     limits = Settings(memory_limit, threads)
     columns = Columns(
         score, label, group, weight, positive, missing_group, drop_group, bins, limits
@@ -199,7 +199,7 @@ def fit(
     if output is None:
         say(rule.to_json())
         return
-    rule.save(output)
+    rule.save(output, force=force)
     show_rule(tally, rule, cost, threshold)
     say(f"\nThe rule is in {output}.")
 

@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
+from isocost.atomic import check_target
 from isocost.cli import options
 from isocost.cli.output import say
-from isocost.cli.reading import Columns, may_write, read
+from isocost.cli.reading import Columns, read
 from isocost.engines.settings import Settings
 
 __all__ = ["tally"]
@@ -35,7 +36,7 @@ def tally(
 ) -> None:
     """Count scores per group, label and bin; no row leaves its place. Tallies given are added."""
     if output is not None:
-        may_write(output, force)
+        check_target(output, force)
     limits = Settings(memory_limit, threads)
     columns = Columns(
         score, label, group, weight, positive, missing_group, drop_group, bins, limits
@@ -44,5 +45,5 @@ def tally(
     if output is None:
         say(found.to_json())
         return
-    found.save(output)
+    found.save(output, force=force)
     say(f"{found!r}\n\nThe tally is in {output}.")

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from isocost.atomic import check_target
 from isocost.cli.commands import show_audit, show_comparison, show_rule
 from isocost.cli.output import prose, say
 from isocost.errors import FileError, InfeasibleError, MissingDependencyError, Problem
@@ -77,6 +78,7 @@ def demo(
 
 def _only_its_own(path: Path) -> None:
     """Refuse a file that an earlier demo did not write: it may be somebody's work."""
+    check_target(path, force=True)
     if not path.exists():
         return
     try:

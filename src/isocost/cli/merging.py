@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from isocost.atomic import read_text
+from isocost.atomic import read_text, status_of
 from isocost.errors import DataError, FileError, Problem, UsageError
 from isocost.rulefile import FORMAT as RULE
 from isocost.tallies import FORMAT, Tally
@@ -27,7 +27,7 @@ def tally_paths(names: Sequence[str]) -> list[str]:
     """The files of tallies among what a command was given, globs written out."""
     found = []
     for name in filter(is_tally_path, names):
-        if Path(name).exists() or not glob.has_magic(name):
+        if not glob.has_magic(name) or status_of(name) is not None:
             found.append(name)
             continue
         # Sorted, so that day-01 comes before day-02.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from textwrap import fill
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.progress import (
@@ -33,6 +36,7 @@ __all__ = [
     "prose",
     "say",
     "show_table",
+    "standard_streams",
     "use_color",
 ]
 
@@ -43,6 +47,70 @@ LINE = 80
 
 NARROWEST, WIDEST, WIDEST_PLANE = 40, 100, 72
 """How wide a drawing may be, in characters."""
+
+
+class _Standard(io.FileIO):
+    """A standard stream that never fails: the work goes on, and its exit code counts.
+
+    Attributes
+    ----------
+    failure : str or None
+        Why something could not be written.  A reader that has seen enough, such as `head`, is no
+        failure.
+    """
+
+    failure: str | None = None
+
+    def __init__(self, descriptor: int | None) -> None:
+        # A stream may have been closed by whoever started us; another file may have its number.
+        self.missing = descriptor is None
+        super().__init__(os.devnull if descriptor is None else descriptor, "w", descriptor is None)
+
+    def write(self, data: Any) -> int:
+        try:
+            if self.missing:
+                raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+            return super().write(data)
+        except BrokenPipeError:
+            pass
+        except OSError as error:
+            self.failure = self.failure or error.strerror
+        return len(data)
+
+
+@contextmanager
+def standard_streams() -> Iterator[Callable[[], str | None]]:
+    """Write to the standard streams without failing; what is given tells whether output was lost.
+
+    A terminal that cannot write a letter gets its code.
+    """
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = map(_guarded, before, (sys.__stdout__, sys.__stderr__))
+
+    def lost() -> str | None:
+        sys.stdout.flush()
+        return getattr(getattr(sys.stdout.buffer, "raw", None), "failure", None)
+
+    try:
+        yield lost
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        sys.stdout, sys.stderr = before
+
+
+def _guarded(stream: TextIO | None, original: TextIO | None) -> TextIO:
+    if stream is not None and stream is not original:
+        # Whoever calls us has put something else there.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+        return stream
+    raw = _Standard(None if stream is None else stream.fileno())
+    encoding = "utf-8" if stream is None else stream.encoding
+    lines = stream is not None and stream.isatty()
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw), encoding, "backslashreplace", line_buffering=lines
+    )
 
 
 def use_color(wanted: bool) -> None:
@@ -62,12 +130,8 @@ def console_of(*, error: bool = False) -> Console:
 def say(text: str = "", *, error: bool = False) -> None:
     """Print text as it is, without markup or wrapping."""
     stream = sys.stderr if error else sys.stdout
-    try:
-        stream.write(f"{text}\n")
-        stream.flush()
-    except BrokenPipeError:
-        # The reader, such as `head`, has seen enough. The work goes on: its exit code counts.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    stream.write(f"{text}\n")
+    stream.flush()
 
 
 def complain(problem: object, code: int) -> int:

@@ -21,7 +21,7 @@ from isocost.grid import Grid
 from isocost.groups import names_of
 from isocost.tallies import Tally
 
-__all__ = ["Columns", "local", "may_write", "read"]
+__all__ = ["Columns", "local", "read"]
 
 
 @dataclass(frozen=True)
@@ -117,16 +117,16 @@ def local(data: str) -> Iterator[str]:
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "standard-input.csv"
-        with path.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
+        try:
+            with path.open("wb") as file:
+                if sys.stdin is not None:
+                    shutil.copyfileobj(sys.stdin.buffer, file)
+        except OSError as error:
+            rule = "must be readable, and fit into the temporary folder"
+            step = "free space there, set TMPDIR to another folder, or save the data to a file"
+            got = str(error.strerror)
+            raise FileError(Problem("standard input", rule, got, step)) from error
         if path.stat().st_size == 0:
             step = "pipe a CSV file with a header into the command"
             raise FileError(Problem("standard input", "must hold CSV", "nothing", step))
         yield str(path)
-
-
-def may_write(path: Path, force: bool) -> None:
-    """Refuse a path that is taken, unless told otherwise."""
-    if path.exists() and not force:
-        step = "choose another path, or pass --force to replace it"
-        raise FileError(Problem("output", "must not exist yet", str(path), step))

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from isocost.atomic import check_target
 from isocost.cli import options
 from isocost.cli.output import say
-from isocost.cli.reading import Columns, may_write, read
+from isocost.cli.reading import Columns, read
 from isocost.engines.settings import Settings
 from isocost.measure.audit import audit
 from isocost.rules import Rule
@@ -51,7 +52,7 @@ def report(
     force: options.Force = False,
 ) -> None:
     """Write an interactive report: one HTML file that works offline and holds no rows."""
-    may_write(output, force)
+    check_target(output, force)
     loaded = {path.stem: Rule.load(path) for path in rule or []}
     limits = Settings(memory_limit, threads)
     columns = Columns(
@@ -61,7 +62,15 @@ def report(
     tally = read(data, columns, (threshold, 1.0 - threshold, *sorted(ends - {0.0, 1.0})))
     result = audit(tally, cost, threshold, confidence, replicates, seed, tolerance=tolerance)
     origin = Origin(tuple(data), positive, missing_group, tuple(drop_group or ()))
-    write_report(result, loaded or None, output, title=title, min_count=min_count, origin=origin)
+    write_report(
+        result,
+        loaded or None,
+        output,
+        title=title,
+        min_count=min_count,
+        origin=origin,
+        force=force,
+    )
     say(f"The report is in {output}: open it in a browser.")
     single = single_text(payload(tally, min_count, (threshold,)))
     if single:

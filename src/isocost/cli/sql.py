@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 
-from isocost.atomic import write_text
+from isocost.atomic import check_target, write_text
 from isocost.cli import options
 from isocost.cli.commands import Unknown, columns_of
 from isocost.cli.output import say
-from isocost.cli.reading import may_write
 from isocost.engines.select import to_sql
 from isocost.engines.tally_sql import tally_sql
 from isocost.errors import Problem, UsageError
@@ -73,7 +72,7 @@ def sql(
         step = "run isocost sql rule.json, or isocost sql --tally"
         raise UsageError(Problem("sql", "must be given a rule or --tally", got, step))
     if output is not None:
-        may_write(output, force)
+        check_target(output, force)
     if rule is None:
         query = tally_sql(
             dialect,
@@ -105,5 +104,5 @@ def sql(
     if output is None:
         say(query.rstrip("\n"))
         return
-    write_text(output, query)
+    write_text(output, query, force=force)
     say(f"The query is in {output}.")

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from isocost.atomic import replacing
+from isocost.atomic import check_target, replacing
 from isocost.engines import sql
 from isocost.engines.encode import GroupEncoder
-from isocost.engines.places import compression_of, kind_of
+from isocost.engines.places import check_encoding, compression_of, kind_of
 from isocost.engines.problems import Problems
 from isocost.engines.settings import Settings
 from isocost.engines.source import Progress, Source, encode_cells, no_rows
@@ -105,7 +105,7 @@ def apply_file(
     selected = _selected(source, column or score, new, typed=kind_of(str(output)) not in _TEXTS)
     if changed is not None:
         selected += f", {new} <> {h} AS {sql.name(changed)}"
-    with replacing(output) as temporary:
+    with replacing(output, force=force) as temporary:
         place = sql.literal(str(temporary))
         query = f"SELECT {selected} FROM {source.reader}"
         try:
@@ -158,14 +158,13 @@ def _selected(source: Source, target: str, new: str, typed: bool) -> str:
 
 
 def _check_output(source: Source, output: Path, force: bool) -> None:
+    check_encoding(str(output))
     kind_of(str(output))
-    inputs = [Path(name).resolve() for name in source.files()]
+    inputs = [Path(name).resolve() for name in source.place.files]
     if output.resolve() in inputs:
         step = "choose another path for the output"
         raise FileError(Problem("output", "must not be the input", str(output), step))
-    if output.exists() and not force:
-        step = "choose another path, or pass force=True (--force) to replace it"
-        raise FileError(Problem("output", "must not exist yet", str(output), step))
+    check_target(output, force)
     if not output.resolve().parent.is_dir():
         step = "make the folder first"
         raise FileError(Problem("output", "must be in a folder that exists", str(output), step))

@@ -23,7 +23,9 @@ TRUST = "SET disabled_optimizers = ''"
 _LEAST, _EACH = 1024, 256
 """The usual limit in MiB: at least so much, and so much for each thread."""
 
-_SIZE = re.compile(r"\s*\d+(\.\d+)?\s*([KMGT]i?B)\s*", re.IGNORECASE)
+_SIZE = re.compile(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([KMGT]i?B)\s*", re.IGNORECASE | re.ASCII)
+_SMALLEST, _LARGEST = 1e6, 1e15
+"""Limits in bytes that DuckDB can start with."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +55,9 @@ class Settings:
 
     def __post_init__(self) -> None:
         limit, threads = self.memory_limit, self.threads
-        if limit is not None and not (isinstance(limit, str) and _SIZE.fullmatch(limit)):
-            rule = "must be a number with a unit: KB, MB, GB or TB"
-            raise UsageError(Problem("memory_limit", rule, repr(limit), 'use "512MB"'))
+        if limit is not None and not _is_limit(limit):
+            rule = "must be a number with a unit (KB, MB, GB or TB), from 1MB to 1000TB"
+            raise UsageError(Problem("memory_limit", rule, repr(limit)[:80], 'use "512MB"'))
         whole = isinstance(threads, int) and not isinstance(threads, bool)
         if threads is not None and not (whole and 1 <= threads <= 4096):
             rule = "must be a whole number from 1 to 4096"
@@ -94,6 +96,15 @@ class Settings:
         before = _setting(connection, "memory_limit")
         connection.execute("RESET memory_limit")
         return _size(before) < _size(_setting(connection, "memory_limit"))
+
+
+def _is_limit(limit: object) -> bool:
+    found = _SIZE.fullmatch(limit) if isinstance(limit, str) else None
+    if found is None:
+        return False
+    base = 1024.0 if "i" in found[2].lower() else 1000.0
+    size = float(found[1]) * base ** " KMGT".index(found[2][0].upper())
+    return _SMALLEST <= size <= _LARGEST
 
 
 def _setting(connection: Any, name: str) -> str:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from isocost.engines import sql
 from isocost.engines.encode import GroupEncoder, is_null
-from isocost.engines.places import find
+from isocost.engines.places import damage_of, find, nothing_at
 from isocost.engines.problems import Problems
 from isocost.engines.settings import Settings
 from isocost.errors import DataError, FileError, Problem, UsageError, missing_column
@@ -54,6 +54,9 @@ class Source:
         if Path(self.path).is_file() and Path(self.path).stat().st_size == 0:
             raise no_rows(self.path)
         self.kind = self.place.kind
+        for file in self.place.files:
+            if damage := damage_of(file):
+                raise self._unreadable(f"{file}: {damage}")
         self.is_text = self.place.is_text
         self.settings = settings or Settings()
         self.connection = self.settings.connect()
@@ -153,13 +156,7 @@ class Source:
     def _explained(self, error: Exception) -> FileError | DataError | UsageError:
         first = " ".join(line.strip() for line in str(error).splitlines()[:4] if line.strip())[:300]
         if "No files found" in first:
-            problem = Problem(
-                "file",
-                "must exist",
-                f"nothing at {self.path!r}",
-                "check the path; put a glob in quotes so that the shell leaves it alone",
-            )
-            return FileError(problem)
+            return nothing_at(self.path)
         if "Out of Memory" in first:
             return UsageError(
                 Problem(
@@ -178,24 +175,17 @@ class Source:
                     "correct the line, or pass the data as a frame with the types you want",
                 )
             )
-        kind = _FORMATS[self.kind]
+        return self._unreadable(f"{self.path}: {first}")
+
+    def _unreadable(self, got: str) -> FileError:
+        rule = f"must be readable as {_FORMATS[self.kind]}"
         step = "check that the file is what its ending says, and that it is whole"
-        return FileError(
-            Problem("file", f"must be readable as {kind}", f"{self.path}: {first}", step)
-        )
+        return FileError(Problem("file", rule, got, step))
 
     def columns_of(self, query: str, progress: Progress | None = None) -> dict[str, Array]:
         """The result of a query as arrays; nulls are None."""
         found = self.run(query, progress).fetchnumpy()
         return {name: _plain(values) for name, values in found.items()}
-
-    def files(self) -> list[str]:
-        """The files that are read."""
-        globs = (
-            self.run(f"SELECT file FROM glob({sql.literal(pattern)})").fetchall()
-            for pattern in self.place.patterns
-        )
-        return [str(row[0]) for rows in globs for row in rows]
 
     def column(self, role: str, wanted: str) -> str:
         """A column as SQL, or an error that lists those there are."""

@@ -43,6 +43,7 @@ def report(
     threshold: float | None = None,
     tolerance: float | None = None,
     origin: Origin | None = None,
+    force: bool = True,
 ) -> Path:
     """Write the report: one HTML file that works offline, by e-mail and in print.
 
@@ -53,7 +54,7 @@ def report(
     rules : {name: Rule} or several rules, optional
         Repairs to compare; by default every method, as far as it is feasible.
     path : str or Path
-        Where to write; a file that is there is replaced, whole or not at all.
+        Where to write, whole or not at all.
     title : str, optional
         What stands on top.
     min_count : int
@@ -63,6 +64,8 @@ def report(
         As for :func:`isocost.audit`; for a tally only, an audit has its own.
     origin : isocost.show.payload.Origin, optional
         How the data were read, for the command lines that the page offers.
+    force : bool
+        Whether an existing file may be replaced.
 
     Returns
     -------
@@ -86,7 +89,7 @@ def report(
     """
     options: dict[str, Any] = {"cost": cost, "threshold": threshold, "tolerance": tolerance}
     text = report_html(audit, rules, title=title, min_count=min_count, origin=origin, **options)
-    write_text(path, text)
+    write_text(path, text, force=force)
     return Path(path)
 
 
