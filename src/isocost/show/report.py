@@ -223,6 +223,7 @@ def _suppressed(held: dict[str, Any]) -> str:
 def _own(subject: Audit, hidden: Collection[int]) -> dict[str, Any]:
     """The audit's own settings and what was computed for them alone."""
     found = subject.intervals
+    disparity = found and found.disparities.get("cost")
     columns = [*subject.groups.values(), subject.overall]
     untold = {*hidden, len(columns) - 1} if hidden else set()
     spans = [
@@ -237,7 +238,7 @@ def _own(subject: Audit, hidden: Collection[int]) -> dict[str, Any]:
         "confidence": None if found is None else found.confidence,
         "established": None if found is None else found.direction_established,
         "difference": None if found is None else list(found.differences["cost"]),
-        "disparity": None if found is None else list(found.disparities["cost"]),
+        "disparity": disparity and list(disparity),
     }
 
 
