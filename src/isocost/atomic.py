@@ -10,9 +10,32 @@ from pathlib import Path
 
 from isocost.errors import FileError, Problem
 
-__all__ = ["MAX_TEXT_BYTES", "read_text", "replacing", "write_text"]
+__all__ = ["MAX_TEXT_BYTES", "check_ending", "read_text", "replacing", "write_text"]
 
 MAX_TEXT_BYTES = 256 * 2**20
+
+
+def check_ending(path: str | Path, *endings: str) -> None:
+    """Raise if a name promises another kind of file than is written; no ending promises nothing.
+
+    Examples
+    --------
+    >>> check_ending("rule.JSON", ".json")
+    >>> check_ending("rule", ".json")
+    >>> check_ending("rule.csv", ".json")
+    Traceback (most recent call last):
+    ...
+    isocost.errors.FileError: output: must end in .json
+      got:  rule.csv
+      next: name it rule.json
+    """
+    target = Path(path)
+    if target.suffix and target.suffix.lower() not in endings:
+        step = f"name it {target.with_suffix(endings[0])}"
+        if target.suffix.lower() == ".pdf" and ".html" in endings:
+            step += ", and print it to PDF in a browser"
+        rule = f"must end in {' or '.join(endings)}"
+        raise FileError(Problem("output", rule, str(target), step))
 
 
 @contextmanager

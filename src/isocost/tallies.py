@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from isocost.atomic import read_text, write_text
+from isocost.atomic import check_ending, read_text, write_text
 from isocost.cells import KEYS, SUMS, Cells, Sums
 from isocost.errors import DataError, Problem, UsageError
 from isocost.grid import Grid
@@ -227,7 +227,8 @@ class Tally:
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
 
     def save(self, path: str | Path) -> None:
-        """Write the JSON to a file, whole or not at all."""
+        """Write the JSON to a file, whole or not at all; an ending must be .json."""
+        check_ending(path, ".json")
         write_text(path, self.to_json() + "\n")
 
     @classmethod

@@ -35,7 +35,7 @@ def tally(
 ) -> None:
     """Count scores per group, label and bin; no row leaves its place. Tallies given are added."""
     if output is not None:
-        may_write(output, force)
+        may_write(output, force, ".json")
     limits = Settings(memory_limit, threads)
     columns = Columns(
         score, label, group, weight, positive, missing_group, drop_group, bins, limits

@@ -12,6 +12,7 @@ from functools import reduce
 from operator import add
 from pathlib import Path
 
+from isocost.atomic import check_ending
 from isocost.cli.merging import check_alike, check_once, is_tally_path, load_tally, tally_paths
 from isocost.cli.output import progress
 from isocost.engines.files import tally_files
@@ -125,8 +126,9 @@ def local(data: str) -> Iterator[str]:
         yield str(path)
 
 
-def may_write(path: Path, force: bool) -> None:
-    """Refuse a path that is taken, unless told otherwise."""
+def may_write(path: Path, force: bool, *endings: str) -> None:
+    """Refuse a path whose ending is wrong, or that is taken, unless told otherwise."""
+    check_ending(path, *endings)
     if path.exists() and not force:
         step = "choose another path, or pass --force to replace it"
         raise FileError(Problem("output", "must not exist yet", str(path), step))

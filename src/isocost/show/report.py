@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from isocost import __version__
-from isocost.atomic import write_text
+from isocost.atomic import check_ending, write_text
 from isocost.costs import CostLike
 from isocost.errors import DataError, MissingDependencyError, Problem, UsageError
 from isocost.groups import group_names
@@ -27,7 +27,10 @@ from isocost.show.sentences import shown_names, spoken_names
 from isocost.show.words import COSTS, GLOSSARY, HEADS, METHODS, ROWS, WORDS
 from isocost.tallies import Tally
 
-__all__ = ["ShownReport", "report", "report_html", "show_report"]
+__all__ = ["ENDINGS", "ShownReport", "report", "report_html", "show_report"]
+
+ENDINGS = (".html", ".htm")
+"""How the name of a report may end."""
 
 Rules: TypeAlias = Mapping[str, Rule] | Iterable[Rule] | None
 
@@ -53,7 +56,8 @@ def report(
     rules : {name: Rule} or several rules, optional
         Repairs to compare; by default every method, as far as it is feasible.
     path : str or Path
-        Where to write; a file that is there is replaced, whole or not at all.
+        Where to write, ending in .html or .htm; a file that is there is replaced, whole or not
+        at all.
     title : str, optional
         What stands on top.
     min_count : int
@@ -84,6 +88,7 @@ def report(
     ...     ic.report(a, path=f"{folder}/report.html").name
     'report.html'
     """
+    check_ending(path, *ENDINGS)
     options: dict[str, Any] = {"cost": cost, "threshold": threshold, "tolerance": tolerance}
     text = report_html(audit, rules, title=title, min_count=min_count, origin=origin, **options)
     write_text(path, text)
