@@ -39,6 +39,8 @@ class Place:
         The columns that folders such as ``sex=F`` make.
     is_many : bool
         Whether there may be several files.
+    compression : str, optional
+        How a file whose path does not tell is compressed, in DuckDB's words.
     """
 
     path: str
@@ -46,6 +48,7 @@ class Place:
     patterns: tuple[str, ...]
     partitions: tuple[str, ...] = ()
     is_many: bool = True
+    compression: str | None = None
 
     @property
     def is_text(self) -> bool:
@@ -53,14 +56,19 @@ class Place:
         return self.kind in (".csv", ".tsv")
 
 
-def find(path: str | Path) -> Place:
+def find(path: str | Path, name: str | None = None) -> Place:
     """The files that a path, a glob or a directory means.
+
+    ``name`` says of what kind a file is whose path does not, such as /dev/fd/3.
 
     A file that is there is meant, even if its name looks like a glob.  In a directory all files
     below it count, but for hidden ones and those whose name starts with an underscore, which
     writers such as Spark leave behind.
     """
     text = str(path)
+    if name is not None:
+        zipped = compression_of(name)
+        return Place(text, kind_of(name), (_escaped(text),), is_many=False, compression=zipped)
     if Path(text).is_file():
         return Place(text, kind_of(text), (_escaped(text),), _partitions([text]), is_many=False)
     if Path(text).is_dir():
