@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import urllib.parse
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from isocost.experiments import compas_rows
@@ -26,17 +26,31 @@ def compas_csv(header=("id", "group", "decile", "label", "score")) -> str:
 
 
 class Served:
-    """A running server: its address, its temporary folder, and requests to it."""
+    """A running server: its addresses, its temporary folder, and requests to it."""
 
     def __init__(self, job: subprocess.Popen, temporary: Path) -> None:
         self.job, self.temporary = job, temporary
-        line = job.stdout.readline()
-        found = re.search(r"http://127\.0\.0\.1:(\d+)/([\w-]+)/", line)
-        assert found, f"{line!r} {job.stderr.read() if job.poll() is not None else ''}"
-        self.url, self.port, self.token = found[0], int(found[1]), found[2]
+        self.used = self.new_address()
+        self.port = urllib.parse.urlsplit(self.used).port
+        status, headers, body = self.open(self.used)
+        assert status == 200, body
+        self.cookie = headers["Set-Cookie"].partition(";")[0]
+        self.place = re.search(rb'url=/([\w-]+)/"', body)[1].decode()
+        self.url = f"http://127.0.0.1:{self.port}/{self.place}/"
+
+    def new_address(self):
+        """The next address that the server prints, as it does when the last one is used."""
+        while line := self.job.stdout.readline():
+            if found := re.search(r"http://127\.0\.0\.1:\d+/open/[\w-]+$", line):
+                return found[0]
+        raise AssertionError(self.job.stderr.read())
+
+    def open(self, address):
+        """The answer to a browser that opens an address for the first time."""
+        return self.ask("GET", urllib.parse.urlsplit(address).path)
 
     def ask(self, method, path, body=None, headers=None, host=None):
-        """Status, headers and body of the answer to a request below the secret address."""
+        """Status, headers and body of the answer to a request without the secret."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             sent = {"Host": host or f"127.0.0.1:{self.port}", **(headers or {})}
@@ -46,8 +60,16 @@ class Served:
         finally:
             connection.close()
 
-    def at(self, method, path, body=None, **options):
-        return self.ask(method, f"/{self.token}/{path}", body, **options)
+    def at(self, method, path, body=None, headers=None, **options):
+        """The same with the secret."""
+        headers = {"Cookie": self.cookie, **(headers or {})}
+        return self.ask(method, f"/{self.place}/{path}", body, headers, **options)
+
+    def raw(self, method, path, *lines):
+        """The head of a request with the secret, as bytes; further lines are added."""
+        head = [f"{method} /{self.place}/{path} HTTP/1.1", f"Host: 127.0.0.1:{self.port}"]
+        head += [f"Cookie: {self.cookie}", *lines]
+        return "\r\n".join(head).encode() + b"\r\n\r\n"
 
     def upload(self, name, body):
         query = urllib.parse.urlencode({"name": name})
@@ -60,8 +82,16 @@ class Served:
         return status, json.loads(answer)
 
     def left(self):
-        """The files that the server keeps."""
+        """The files with a name that the server keeps."""
         return [path for path in self.temporary.rglob("*") if path.is_file()]
+
+    def held(self):
+        """How many files without a name the server keeps."""
+        count = 0
+        for descriptor in Path(f"/proc/{self.job.pid}/fd").iterdir():
+            with suppress(FileNotFoundError):
+                count += str(descriptor.readlink()).startswith(str(self.temporary))
+        return count
 
     def stop(self, sign=signal.SIGINT):
         """Close it as a person does; what it said at the end."""
@@ -70,10 +100,10 @@ class Served:
 
 
 @contextmanager
-def served(temporary: Path, *arguments, cwd=None, browser=None):
+def served(temporary: Path, *arguments, cwd=None, browser=None, program=(ISOCOST,)):
     """A server with a temporary folder of its own, and a browser if given; closed at the end."""
     job = subprocess.Popen(
-        [ISOCOST, "serve", *([] if browser else ["--no-browser"]), *map(str, arguments)],
+        [*program, "serve", *([] if browser else ["--no-browser"]), *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

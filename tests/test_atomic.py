@@ -13,12 +13,22 @@ import pytest
 import isocost as ic
 from isocost.atomic import PART, read_text, replacing, write_text
 from isocost.errors import FileError, IsocostWarning
+from isocost.experiments import compas
 
 
 def test_written_whole(tmp_path):
     write_text(tmp_path / "a.json", "new")
     assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
     assert read_text(tmp_path / "a.json") == "new"
+
+
+def test_saved_names_do_not_promise_something_else(tmp_path):
+    rule = ic.withhold(compas(), "fpr", 0.07)
+    for made in (rule, compas()):
+        with pytest.raises(FileError, match=r"output: must end in \.json\n  got:  .*a\.parquet"):
+            made.save(tmp_path / "a.parquet")
+        made.save(tmp_path / "a")
+    assert [p.name for p in tmp_path.iterdir()] == ["a"]
 
 
 @pytest.mark.parametrize("name", ["a.csv", "ä" * 127, "x" * 251 + ".csv"])

@@ -69,6 +69,25 @@ def test_audit_from_standard_input(folder):
     assert "standard input: must hold CSV" in empty.stderr
 
 
+@pytest.mark.parametrize(
+    ("command", "name", "rule"),
+    [
+        (["fit", "compas.csv", "--tolerance", 0.06], "rule.csv", "must end in .json"),
+        (["tally", "compas.csv"], "tally.parquet", "must end in .json"),
+        (["tally", "compas.csv"], "tally.json.gz", "must end in .json"),
+        (["sql", "--tally"], "query.json", "must end in .sql or .txt"),
+    ],
+)
+def test_the_ending_of_an_output_says_what_it_is(folder, tmp_path, command, name, rule):
+    done = run(*command, "-o", tmp_path / name, "--force", cwd=folder)
+    assert done.returncode == 2
+    assert f"output: {rule}\n  got:  {tmp_path / name}\n  next: name it " in done.stderr
+    assert list(tmp_path.iterdir()) == []
+    for fine in (Path(name).stem.split(".")[0], "-"):
+        assert run(*command, "-o", tmp_path / fine, cwd=folder).returncode == 0
+        assert (tmp_path / fine).exists()
+
+
 def test_audit_as_a_gate(folder):
     data = folder / "compas.csv"
     assert run("audit", data, "--cost", "fpr", "--fail-above", 0.1).returncode == 0

@@ -367,6 +367,39 @@ def test_command_line(tmp_path, monkeypatch, capsys):
     assert "pass --force" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["r.pdf", "r.png", "r.svg", "r.json", "r.html.gz", "r.md"])
+def test_names_that_promise_something_else_are_refused(tmp_path, monkeypatch, capsys, name):
+    from isocost.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    rule = "output: must end in .html or .htm"
+    with pytest.raises(ic.FileError, match=rule):
+        ic.report(compas(), path=name)
+    (tmp_path / "few.csv").write_text("score,label,group\n0.2,0,a\n0.7,1,a\n0.3,0,b\n0.6,1,b\n")
+    for command in (["report", "few.csv", "--force"], ["demo"]):
+        with pytest.raises(SystemExit) as left:
+            main([*command, "-o", name])
+        told = capsys.readouterr()
+        assert left.value.code == 2
+        assert told.out == ""
+        assert told.err.startswith(f"isocost: {rule}\n  got:  {name}\n  next: name it r")
+        assert ("print it to PDF" in told.err) == (name == "r.pdf")
+    assert [path.name for path in tmp_path.iterdir()] == ["few.csv"]
+
+
+@pytest.mark.parametrize("name", ["r.htm", "R.HTML", "report", "-"])
+def test_names_that_promise_nothing_else_are_written(audit, tmp_path, name):
+    assert ic.report(audit, path=tmp_path / name).read_text().startswith("<!doctype html>")
+
+
+def test_three_groups_with_closed_forms_only():
+    score = np.tile([0.1, 0.4, 0.6, 0.9], 300)
+    label, group = np.tile([0, 1, 0, 1], 300), np.repeat(["a", "b", "c"], 400)
+    tally = ic.tally({"score": score, "label": label, "group": group})
+    page = Texts(ic.report_html(ic.audit(tally, replicates=0))).text
+    assert "difference in cost 95\u00a0% interval" not in page
+
+
 def test_demo_writes_a_report_over_its_own_only(tmp_path, monkeypatch, capsys):
     from isocost.cli import main
 

@@ -263,6 +263,7 @@ def test_a_folder_that_cannot_be_made(counts: Reproduction, tmp_path: Path) -> N
         (["-o", "file"], "-o: must be a folder that can be made and written to"),
         (["--page", "file/page.md"], "--page: must be a folder that can be made and written to"),
         (["--page", "."], "--page: must be a file"),
+        (["--page", "page.html"], "output: must end in .md or .markdown or .txt"),
         (["--data", "nowhere"], "--data: must be a folder"),
         (["--seed", "-1"], "--seed: must be 0 or more"),
     ],

@@ -1,5 +1,6 @@
 """isocost serve as a browser, and as a hostile page, would speak to it: a real server each time."""
 
+import gzip
 import http.client
 import io
 import json
@@ -75,12 +76,71 @@ def test_other_origins_are_refused(running, origin):
 
 
 def test_nothing_without_the_secret(running):
-    near = (f"/{running.token[:-1]}/", f"/{running.token}x/", "/%C3%A9/")
+    place, cookie = running.place, {"Cookie": running.cookie}
+    near = (f"/{place[:-1]}/", f"/{place}x/", "/%C3%A9/", "/open")
     for path in ("/", "/data", "/serve.js", *near):
-        status, _, body = running.ask("GET", path)
+        status, _, body = running.ask("GET", path, headers=cookie)
         assert status == 404
-        assert running.token.encode() not in body
-    assert running.ask("POST", "/data?name=a.csv", b"a")[0] == 404
+        assert place.encode() not in body
+    assert running.ask("POST", "/data?name=a.csv", b"a", headers=cookie)[0] == 404
+    assert running.ask("GET", f"/open/{place}", headers=cookie)[0] == 403
+
+
+def test_nothing_without_the_cookie(running):
+    name, _, value = running.cookie.partition("=")
+    others = [{}] + [
+        {"Cookie": one}
+        for one in ("isocost=", f"other={value}", f"{name}={value}x", f"{name}={value[:-1]}")
+    ]
+    for headers in others:
+        for method, path in (("GET", ""), ("GET", "data"), ("POST", "data?name=a.csv")):
+            status, _, body = running.ask(method, f"/{running.place}/{path}", headers=headers)
+            assert status == 404, headers
+            assert b"open the last address that isocost serve printed" in body
+    # A server at another port may set a cookie of the same name; browsers do not tell them apart.
+    both = {"Cookie": f"{name}=other; {running.cookie}; more=1"}
+    assert running.ask("GET", f"/{running.place}/data", headers=both)[0] == 200
+
+
+def test_an_address_works_once(running):
+    address = running.new_address()
+    path = address[address.index("/open/") :]
+    # Programs that look where a link leads do not use it up; nor does another host.
+    assert running.ask("HEAD", path)[0] == 403
+    assert running.ask("POST", path)[0] == 405
+    assert running.ask("GET", path, host="evil.example")[0] == 421
+    assert running.ask("GET", path, headers={"Origin": "http://evil.example"})[0] == 403
+    status, headers, _ = running.open(address)
+    assert status == 200
+    cookie, *attributes = headers["Set-Cookie"].split("; ")
+    assert cookie == running.cookie
+    assert {one.lower() for one in attributes} == {
+        "httponly", "samesite=strict", f"path=/{running.place}/".lower()
+    }  # fmt: skip
+    assert headers["Cache-Control"] == "no-store"
+    for used in (address, running.used, f"{address[:-1]}x"):
+        status, headers, body = running.open(used)
+        assert status == 403
+        assert "Set-Cookie" not in headers
+        assert running.place.encode() not in body
+        assert b"The terminal in which <code>isocost serve</code> runs shows a new one" in body
+
+
+@pytest.mark.parametrize("name", ["Host", "Origin"])
+def test_two_headers_of_a_kind_are_refused(running, name):
+    mine = {"Host": f"127.0.0.1:{running.port}", "Origin": f"http://127.0.0.1:{running.port}"}
+    for second in (mine[name], "evil.example"):
+        first = [f"Origin: {mine['Origin']}"] if name == "Origin" else []
+        status = answered(running, running.raw("GET", "data", *first, f"{name}: {second}"))
+        assert status == 400
+    assert answered(running, running.raw("GET", "data", f"Origin: {mine['Origin']}")) == 200
+
+
+def answered(running, request):
+    """The status of the answer to bytes as they are."""
+    with socket.create_connection(("127.0.0.1", running.port), timeout=20) as plain:
+        plain.sendall(request)
+        return int(plain.recv(100).split()[1])
 
 
 def test_a_path_that_is_none(running):
@@ -93,7 +153,8 @@ def test_a_report_from_an_uploaded_file(running):
     file = answer["file"]
     assert file["name"] == "compas.csv"
     assert file["guess"] == {"score": "score", "label": "label", "group": "group", "weight": None}
-    assert len(running.left()) == 1
+    assert running.held() == 1
+    assert running.left() == []
     status, answer = running.report(file["id"], cost="fpr", threshold=0.45)
     assert status == 200, answer
     status, headers, page = running.at("GET", answer["report"])
@@ -104,7 +165,7 @@ def test_a_report_from_an_uploaded_file(running):
     assert "compas.csv" in text
     assert "African-American" in text
     assert "0.45" in text
-    assert running.left() == []
+    assert running.held() == 0
     status, headers, same = running.at("GET", f"{answer['report']}?download")
     assert headers["Content-Disposition"] == 'attachment; filename="report.html"'
     assert same == page
@@ -141,10 +202,10 @@ def test_a_wrong_choice_keeps_the_file_for_another(running):
 def test_a_new_file_replaces_the_old(running):
     _, first = running.upload("a.csv", compas_csv().encode())
     _, second = running.upload("b.csv", compas_csv().encode())
-    assert len(running.left()) == 1
+    assert running.held() == 1
     assert running.report(first["file"]["id"])[0] == 422
     assert running.report(second["file"]["id"])[0] == 200
-    assert running.left() == []
+    assert running.held() == 0
 
 
 def parquet():
@@ -157,6 +218,9 @@ def test_other_kinds_of_files(running):
     for name, body in (
         ("a.parquet", parquet()),
         ("b.tsv", compas_csv().replace(",", "\t").encode()),
+        ("c.csv.gz", gzip.compress(compas_csv().encode())),
+        ("d.CSV.GZ", gzip.compress(compas_csv().encode())),
+        ("e.jsonl", pd.DataFrame(compas_rows()).to_json(orient="records", lines=True).encode()),
     ):
         status, answer = running.upload(name, body)
         assert status == 200, answer
@@ -177,15 +241,16 @@ def test_other_kinds_of_files(running):
     ],
 )
 def test_bad_files_are_told_in_four_parts_and_not_kept(running, name, body, rule):
-    before = running.left()
+    before = running.held()
     status, answer = running.upload(name, body)
     assert status == 422, answer
     told = answer["problems"][0]
     assert rule in told["rule"]
     assert set(told) == {"name", "rule", "got", "next_step"}
     assert all(told.values())
-    assert str(running.temporary) not in json.dumps(answer)
-    assert running.left() == before
+    for hidden in (str(running.temporary), "/proc"):
+        assert hidden not in json.dumps(answer)
+    assert running.held() == before
 
 
 @pytest.mark.parametrize(
@@ -194,21 +259,18 @@ def test_bad_files_are_told_in_four_parts_and_not_kept(running, name, body, rule
 def test_names_lead_nowhere(running, name):
     status, answer = running.upload(name, compas_csv().encode())
     assert status == 200
-    [kept] = running.left()
-    assert kept.parent.parent == running.temporary
-    assert kept.stem.isalnum()
     assert "/" not in answer["file"]["name"]
-    assert not (running.temporary / "evil.csv").exists()
+    assert list(running.temporary.iterdir()) == []
 
 
 def test_large_files_are_refused(running):
-    before = running.left()
+    before = running.held()
     status, answer = running.upload("a.csv", b"a" * (LIMIT + 1))
     assert status == 413
     told = answer["problems"][0]
     assert told["rule"] == "must be at most 1 MB here"
     assert "--max-size" in told["next_step"]
-    assert running.left() == before
+    assert running.held() == before
 
 
 def test_large_files_are_refused_though_they_do_not_say_so(running):
@@ -217,29 +279,92 @@ def test_large_files_are_refused_though_they_do_not_say_so(running):
             yield b"a" * 100_000
 
     connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
-    path = f"/{running.token}/data?name=a.csv"
-    before = running.left()
+    path = f"/{running.place}/data?name=a.csv"
+    before = running.held()
     try:
-        connection.request("POST", path, chunks(), encode_chunked=True,
-                           headers={"Transfer-Encoding": "chunked"})  # fmt: skip
+        headers = {"Transfer-Encoding": "chunked", "Cookie": running.cookie}
+        connection.request("POST", path, chunks(), headers, encode_chunked=True)
         assert connection.getresponse().status == 413
     except (BrokenPipeError, ConnectionResetError):
         pass  # it hung up on us before we were through
     finally:
         connection.close()
-    assert running.left() == before
+    wait_until(lambda: running.held() == before)
+
+
+def half_a_body(running):
+    return running.raw("POST", "data?name=a.csv", "Content-Length: 5000") + b"score,label"
 
 
 def test_a_sender_who_hangs_up_leaves_nothing(running):
-    before = running.left()
+    before = running.held()
     with socket.create_connection(("127.0.0.1", running.port)) as rude:
-        head = (
-            f"POST /{running.token}/data?name=a.csv HTTP/1.1\r\nHost: 127.0.0.1:{running.port}\r\n"
-        )
-        rude.sendall(f"{head}Content-Length: 5000\r\n\r\nscore,label".encode())
-        wait_until(lambda: len(running.left()) == len(before) + 1)
-    wait_until(lambda: running.left() == before)
+        rude.sendall(half_a_body(running))
+        wait_until(lambda: running.held() == before + 1)
+    wait_until(lambda: running.held() == before)
     assert running.at("GET", "")[0] == 200
+
+
+def test_silent_connections_are_closed(tmp_path):
+    with served(tmp_path, "--timeout", 0.5) as one:
+        whole = one.raw("GET", "data")
+        sent = {
+            "nothing": b"",
+            "half a head": whole[:-2],
+            "half a body": half_a_body(one),
+            "no secret": half_a_body(one).replace(one.cookie.encode(), b"isocost=none"),
+            "half a second head": whole + whole[:-2],
+        }
+        lines = {name: connected(one, first) for name, first in sent.items()}
+        end = time.monotonic() + 10
+        for name, line in lines.items():
+            assert ended(line, end), name
+        wait_until(lambda: one.held() == 0)
+        assert one.stop()[1] == ""
+
+
+def connected(running, first):
+    line = socket.create_connection(("127.0.0.1", running.port), timeout=0.1)
+    line.sendall(first)
+    return line
+
+
+def ended(line, end, drop=b""):
+    """Whether the server closes a connection in time; what it answers before that is skipped."""
+    with line:
+        while time.monotonic() < end:
+            try:
+                line.sendall(drop)
+                if not line.recv(100_000):
+                    return True
+            except TimeoutError:
+                continue
+            except ConnectionError:
+                return True
+    return False
+
+
+def test_connections_that_drip_are_closed(tmp_path):
+    with served(tmp_path, "--timeout", 0.5) as one:
+        refused = half_a_body(one).replace(one.cookie.encode(), b"isocost=none")
+        for first in (one.raw("GET", "data")[:-2], half_a_body(one), refused):
+            assert ended(connected(one, first), time.monotonic() + 10, b"x")
+        assert one.stop()[1] == ""
+
+
+def test_a_slow_sender_is_waited_for(tmp_path):
+    body = compas_csv().encode()
+    body += b"1,Caucasian,5,0,0.5\n" * 60_000
+    with served(tmp_path, "--timeout", 0.5) as one:
+        line = socket.create_connection(("127.0.0.1", one.port), timeout=20)
+        line.sendall(one.raw("POST", "data?name=a.csv", f"Content-Length: {len(body)}"))
+        begun = time.monotonic()
+        for start in range(0, len(body), 100_000):
+            line.sendall(body[start : start + 100_000])
+            time.sleep(0.15)
+        assert time.monotonic() - begun > 3 * 0.5
+        assert line.recv(100).split()[1] == b"200"
+        line.close()
 
 
 def wait_until(holds, seconds=10):
@@ -276,8 +401,8 @@ def test_few_reports_are_kept(tmp_path, monkeypatch):
     monkeypatch.setattr("isocost.show.desk.MAX_REPORTS", 2)
     path = tmp_path / "data.csv"
     path.write_text(compas_csv())
-    desk = Desk(tmp_path)
-    desk.take(path, path.name, ours=False)
+    desk = Desk()
+    desk.take(path, path.name)
     wish = Wish(desk.held.id, "score", "label", ("group",))
     keys = [desk.report(wish) for _ in range(3)]
     assert list(desk.reports) == keys[1:]
@@ -287,8 +412,8 @@ def test_few_reports_are_kept(tmp_path, monkeypatch):
 def test_the_page_knows_how_its_file_was_read(tmp_path):
     path = tmp_path / "kept.csv"
     path.write_text(compas_csv())
-    desk = Desk(tmp_path)
-    desk.take(path, "mine.csv", ours=False)
+    desk = Desk()
+    desk.take(path, "mine.csv")
     wish = Wish(desk.held.id, "score", "label", ("group",), positive="1", missing_group="none")
     page = desk.reports[desk.report(wish)]
     told = '"data":["mine.csv"],"positive":"1","missing_group":"none","drop_group":[]'
@@ -313,14 +438,22 @@ def test_the_browser_is_opened_at_the_page(tmp_path):
     script.chmod(0o755)
     with served(tmp_path, browser=f"{script} %s") as one:
         wait_until(seen.exists)
-        assert seen.read_text() == one.url
+        given = seen.read_text()
+        # Anybody on the machine can read it, so it is worth nothing once it has been opened.
+        assert one.place not in given
+        assert one.cookie.partition("=")[2] not in given
+        assert given != one.used
+        assert one.open(given)[0] == 200
+        assert one.open(given)[0] == 403
+        # The one in the terminal is another, for a browser of one's own choice.
+        assert one.open(one.new_address())[0] == 200
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_closing_leaves_nothing(tmp_path, sign):
     with served(tmp_path) as one:
         one.upload("a.csv", compas_csv().encode())
-        assert len(one.left()) == 1
+        assert one.held() == 1
         # A browser keeps its connection open; that must not hold the server.
         with socket.create_connection(("127.0.0.1", one.port)):
             said, errors = one.stop(sign)
@@ -331,13 +464,55 @@ def test_closing_leaves_nothing(tmp_path, sign):
         assert said.endswith("Closed; nothing was kept.\n")
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.parquet"])
+def test_an_upload_does_not_outlive_a_killed_server(tmp_path, name):
+    text = compas_csv().encode()
+    body = {"csv": text, "gz": gzip.compress(text), "parquet": parquet()}[name.split(".")[-1]]
+    with served(tmp_path) as one:
+        assert one.upload(name, body)[0] == 200
+        assert one.held() == 1
+        with connected(one, half_a_body(one)):
+            wait_until(lambda: one.held() == 2)
+            one.job.kill()
+            one.job.wait(timeout=20)
+    assert list(tmp_path.rglob("*")) == []
+
+
+NO_DESCRIPTORS = """
+from pathlib import Path
+from isocost.cli import main
+from isocost.show import desk
+desk.DESCRIPTORS = Path("/nowhere")
+main()
+"""
+
+
+def test_without_names_for_descriptors_the_next_start_deletes_what_a_killed_server_left(tmp_path):
+    program = (sys.executable, "-c", NO_DESCRIPTORS)
+    with served(tmp_path, program=program) as one, served(tmp_path, program=program) as other:
+        for server in (one, other):
+            status, answer = server.upload("a.csv.gz", gzip.compress(compas_csv().encode()))
+            assert status == 200, answer
+        one.job.kill()
+        one.job.wait(timeout=20)
+        assert len(one.left()) == 2
+        with served(tmp_path, program=program):
+            # That of the server which runs stays.
+            assert len(one.left()) == 1
+        assert other.report(answer["file"]["id"])[0] == 200
+        assert one.left() == []
+        other.upload("a.csv", compas_csv().encode())
+        other.stop()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_closing_does_not_wait_for_a_long_report(tmp_path):
     duckdb.sql(
         "COPY (SELECT random() AS score, (random() < 0.5)::INT AS label, 'g' || (range % 2) AS "
         f"\"group\" FROM range(8000000)) TO '{tmp_path}/big.parquet'"
     )
-    desk = Desk(tmp_path)
-    desk.take(tmp_path / "big.parquet", "big.parquet", ours=False)
+    desk = Desk()
+    desk.take(tmp_path / "big.parquet", "big.parquet")
     desk.closing = lambda: True
     with pytest.raises(FileError, match="one that is closing"):
         desk.report(Wish(desk.held.id, "score", "label", ("group",)))

@@ -18,6 +18,7 @@ if sys.platform != "win32":
 
 __all__ = [
     "MAX_TEXT_BYTES",
+    "check_ending",
     "check_regular",
     "check_target",
     "read_text",
@@ -40,6 +41,29 @@ _KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
+
+
+def check_ending(path: str | Path, *endings: str) -> None:
+    """Raise if a name promises another kind of file than is written; no ending promises nothing.
+
+    Examples
+    --------
+    >>> check_ending("rule.JSON", ".json")
+    >>> check_ending("rule", ".json")
+    >>> check_ending("rule.csv", ".json")
+    Traceback (most recent call last):
+    ...
+    isocost.errors.FileError: output: must end in .json
+      got:  rule.csv
+      next: name it rule.json
+    """
+    target = Path(path)
+    if target.suffix and target.suffix.lower() not in endings:
+        step = f"name it {target.with_suffix(endings[0])}"
+        if target.suffix.lower() == ".pdf" and ".html" in endings:
+            step += ", and print it to PDF in a browser"
+        rule = f"must end in {' or '.join(endings)}"
+        raise FileError(Problem("output", rule, str(target), step))
 
 
 @contextmanager
@@ -252,8 +276,13 @@ def check_regular(path: str | Path, status: os.stat_result, name: str, step: str
         raise FileError(Problem(name, "must be a regular file", f"{path}, {kind}", step))
 
 
-def check_target(path: str | Path, force: bool) -> None:
-    """Refuse a path to write to that is taken: by a file unless ``force``, by others always."""
+def check_target(path: str | Path, force: bool, *endings: str) -> None:
+    """Refuse a path to write to that is taken: by a file unless ``force``, by others always.
+
+    With ``endings``, its name must have one of them, or none.
+    """
+    if endings:
+        check_ending(path, *endings)
     there = status_of(path)
     if there is not None:
         check_regular(path, there, "output", "choose another path for the output")

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from isocost import __version__
-from isocost.atomic import read_text, write_text
+from isocost.atomic import check_ending, read_text, write_text
 from isocost.cells import Cells
 from isocost.coin import SCHEME
 from isocost.costs import Cost
@@ -273,7 +273,8 @@ class Rule:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
     def save(self, path: str | Path, *, force: bool = True) -> None:
-        """Write the JSON to a file, whole or not at all; unless ``force``, replace none."""
+        """Write the JSON to a .json file, whole or not at all; unless ``force``, replace none."""
+        check_ending(path, ".json")
         write_text(path, self.to_json() + "\n", force=force)
 
     @classmethod

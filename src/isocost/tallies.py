@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from isocost.atomic import read_text, write_text
+from isocost.atomic import check_ending, read_text, write_text
 from isocost.cells import KEYS, SUMS, Cells, Sums
 from isocost.errors import DataError, Problem, UsageError
 from isocost.grid import Grid
@@ -226,7 +226,8 @@ class Tally:
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
 
     def save(self, path: str | Path, *, force: bool = True) -> None:
-        """Write the JSON to a file, whole or not at all; unless ``force``, replace none."""
+        """Write the JSON to a .json file, whole or not at all; unless ``force``, replace none."""
+        check_ending(path, ".json")
         write_text(path, self.to_json() + "\n", force=force)
 
     @classmethod

@@ -1,7 +1,11 @@
 """What the page draws: legends, places and tables, in a real browser."""
 
+import numpy as np
+import pytest
+
 import isocost as ic
 from tests.browser.test_page import settled, text
+from tests.conftest import measured
 
 
 def test_costs_after_the_repair_are_drawn(visit):
@@ -56,3 +60,61 @@ def test_legends_tell_of_what_is_drawn(visit):
     assert text(page, "#legend-arrow") == "what the repair “Withhold” does"
     settled(page, {"tolerance": 0.2})
     assert page.is_hidden("#legend-target")
+
+
+POPULATIONS = {
+    "rare": ((0.01, 0.015), 4.0),
+    "very-rare": ((0.0005, 0.0008), 4.0),
+    "usual": ((0.3, 0.33), 4.0),
+    "frequent": ((0.97, 0.96), 4.0),
+    "one-far-away": ((0.02, 0.03, 0.9), 4.0),
+    "narrow": ((0.012, 0.018), 2000.0),
+}
+"""Base rates of the groups, and how close scores are to them."""
+
+TICKS = """() => [...document.querySelectorAll("g.role-axis")].map(axis => {
+    const lines = [...axis.querySelectorAll(".role-axis-tick line")];
+    return [...axis.querySelectorAll(".role-axis-label text")]
+        .map((label, i) => [label, lines[i].getBoundingClientRect()])
+        .filter(([label]) => label.checkVisibility({opacityProperty: true}))
+        .map(([label, box]) => [label.textContent, box.x, box.y]);
+}).filter(axis => axis.length)"""
+"""The labels of each axis as shown, and where their ticks are."""
+
+
+def calibrated(rates, spread):
+    rng, rows = np.random.default_rng(0), 20_000
+    scores = [rng.beta(spread * rate, spread * (1.0 - rate), rows) for rate in rates]
+    score = np.concatenate(scores)
+    group = np.repeat([f"group {place}" for place in range(len(rates))], rows)
+    return ic.tally({"score": score, "label": rng.random(len(score)) < score, "group": group})
+
+
+def check_ticks(axes):
+    """Every axis has several labels, all different, each true of its tick."""
+    for axis in axes:
+        texts = [label for label, _, _ in axis]
+        assert len(texts) >= 3, texts
+        assert len(set(texts)) == len(texts), texts
+        values, x, y = (np.array(part, dtype=float) for part in zip(*axis, strict=True))
+        place = x if np.ptp(x) > np.ptp(y) else y
+        fitted = np.polyval(np.polyfit(values, place, 1), values)
+        assert np.abs(fitted - place).max() < 1.0, texts
+
+
+@pytest.mark.parametrize("name", POPULATIONS)
+def test_labels_of_axes_are_distinct_and_exact(browser, tmp_path, artifacts, name):
+    tally = calibrated(*POPULATIONS[name])
+    path = ic.report(measured(tally, "fpr", replicates=0), path=tmp_path / "r.html")
+    for width in (1280, 390):
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        page.goto(path.as_uri())
+        page.wait_for_selector("html[data-done]", timeout=60_000)
+        page.screenshot(path=artifacts / f"ticks-{name}-{width}.png", full_page=True)
+        axes = page.evaluate(TICKS)
+        assert len(axes) == 3 + 2 * len(tally.groups)
+        check_ticks(axes)
+        for cost in ({"kind": "fnr"}, {"kind": "weighted", "fp": 1, "fn": 1000}):
+            settled(page, {"cost": cost, "tolerance": 0.001})
+            check_ticks(page.evaluate(TICKS))
+        page.close()

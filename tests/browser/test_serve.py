@@ -39,13 +39,22 @@ def opened(browser, running, **options):
     page.on("console", lambda message: message.type == "error" and said.append(message.text))
     page.on("pageerror", lambda error: said.append(f"uncaught: {error}"))
     page.on("dialog", lambda dialog: (said.append("a dialog"), dialog.dismiss()))
-    page.goto(running.url)
+    address = enter(page, running)
     yield page
-    strange = [url for url in asked if not url.startswith((running.url, "data:", "blob:"))]
+    known = (running.url, address, "data:", "blob:")
+    strange = [url for url in asked if not url.startswith(known)]
     page.close()
     assert strange == []
     # Refusals are logged by the browser itself, though the page deals with them.
     assert [line for line in said if "status of 4" not in line] == []
+
+
+def enter(page, running):
+    """Open the page by an address of its own, as it was printed."""
+    address = running.new_address()
+    page.goto(address)
+    page.wait_for_url(running.url)
+    return address
 
 
 def shot(page, name):
@@ -65,6 +74,38 @@ def report_of(page):
     frame = page.frame_locator("#report")
     frame.locator("#verdict").wait_for(timeout=30_000)
     return frame
+
+
+def test_the_browser_that_was_let_in_stays_in_and_no_other_comes(browser, running):
+    context = browser.new_context()
+    page, second = context.new_page(), context.new_page()
+    enter(page, running)
+    page.reload()
+    page.wait_for_selector("#limit:not(:empty)")
+    second.goto(running.url)
+    second.wait_for_selector("#limit:not(:empty)")
+    # Scripts cannot read the key, and going back does not lead to the address that was used.
+    assert page.evaluate("document.cookie") == ""
+    page.go_back()
+    assert page.url == "about:blank"
+    context.close()
+    stranger = browser.new_page()
+    assert stranger.goto(running.url).status == 404
+    assert "open the last address" in stranger.inner_text("body")
+    assert stranger.goto(running.used).status == 403
+    shot(stranger, "used")
+    assert "runs shows a new one" in stranger.inner_text("body")
+    stranger.close()
+
+
+def test_an_address_may_be_clicked_in_another_page(browser, running):
+    """As in a terminal that is a page itself: browsers are strict with cookies after that."""
+    page = browser.new_page()
+    page.set_content(f'<a href="{running.new_address()}">open</a>')
+    page.click("a")
+    page.wait_for_url(running.url)
+    page.wait_for_selector("#limit:not(:empty)")
+    page.close()
 
 
 def test_the_report_may_write_to_the_clipboard(page, tmp_path):
@@ -90,6 +131,7 @@ def test_choose_a_file_and_get_the_report(page, running, tmp_path):
     assert "Caucasian" in frame.locator("body").inner_text()
     assert frame.locator("svg").first.is_visible()
     shot(page, "report")
+    assert running.held() == 0
     assert running.left() == []
     with page.expect_download() as download:
         page.click("#download")
@@ -255,7 +297,7 @@ def test_a_phone_needs_no_sideways_scrolling(phone, tmp_path):
 def test_a_server_that_is_gone_is_told(browser, tmp_path):
     with served(tmp_path) as one:
         page = browser.new_page()
-        page.goto(one.url)
+        enter(page, one)
         page.wait_for_selector("#limit:not(:empty)")
         one.stop()
         page.set_input_files("#file", file_of(tmp_path, "compas.csv", compas_csv()))
@@ -268,7 +310,7 @@ def test_a_file_from_the_command_line_is_there_at_once(browser, tmp_path):
     path = file_of(tmp_path, "mine.csv", compas_csv())
     with served(tmp_path, path) as one:
         page = browser.new_page()
-        page.goto(one.url)
+        enter(page, one)
         page.wait_for_selector("#form:not([hidden])")
         assert page.inner_text("#status").startswith("mine.csv: 5 columns.")
         page.close()

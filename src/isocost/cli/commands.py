@@ -165,7 +165,7 @@ def fit(
 ) -> None:
     """Make a rule that repairs the scores; without -o it is printed as JSON."""
     if output is not None:
-        check_target(output, force)
+        check_target(output, force, ".json")
     limits = Settings(memory_limit, threads)
     columns = Columns(
         score, label, group, weight, positive, missing_group, drop_group, bins, limits

@@ -36,7 +36,7 @@ def tally(
 ) -> None:
     """Count scores per group, label and bin; no row leaves its place. Tallies given are added."""
     if output is not None:
-        check_target(output, force)
+        check_target(output, force, ".json")
     limits = Settings(memory_limit, threads)
     columns = Columns(
         score, label, group, weight, positive, missing_group, drop_group, bins, limits

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from isocost.atomic import check_target
+from isocost.atomic import check_ending, check_target
 from isocost.cli.commands import show_audit, show_comparison, show_rule
 from isocost.cli.output import prose, say
 from isocost.errors import FileError, InfeasibleError, MissingDependencyError, Problem
@@ -18,6 +18,7 @@ from isocost.repair.compare import compare
 from isocost.repair.odds import equalize_odds
 from isocost.repair.reconcile import reconcile
 from isocost.repair.withhold import withhold
+from isocost.show.report import ENDINGS
 
 __all__ = ["demo"]
 
@@ -35,6 +36,7 @@ def demo(
 ) -> None:
     """Audit and repair COMPAS, from counts that come with the package; needs no network."""
     if report:
+        check_ending(output, *ENDINGS)
         _only_its_own(output)
     tally = compas()
     prose(

@@ -15,6 +15,7 @@ from isocost.engines.settings import Settings
 from isocost.measure.audit import audit
 from isocost.rules import Rule
 from isocost.show.payload import Origin, payload, single_text
+from isocost.show.report import ENDINGS
 from isocost.show.report import report as write_report
 
 __all__ = ["report"]
@@ -46,13 +47,13 @@ def report(
     bins: options.Bins = 1024,
     memory_limit: options.MemoryLimit = None,
     threads: options.Threads = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="File to write.")] = Path(
+    output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")] = Path(
         "report.html"
     ),
     force: options.Force = False,
 ) -> None:
     """Write an interactive report: one HTML file that works offline and holds no rows."""
-    check_target(output, force)
+    check_target(output, force, *ENDINGS)
     loaded = {path.stem: Rule.load(path) for path in rule or []}
     limits = Settings(memory_limit, threads)
     columns = Columns(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from isocost.atomic import check_target, write_text
+from isocost.atomic import check_ending, check_target, write_text
 from isocost.cli.findings import show_findings
 from isocost.cli.output import console_of, say
 from isocost.errors import FileError, Problem, UsageError
@@ -120,6 +120,7 @@ def _check(repeats: int, seed: int, data: Path | None, output: Path, page: Path)
     if data is not None and not data.is_dir():
         step = "check the path, or leave it out to have the data found or fetched"
         raise FileError(Problem("--data", "must be a folder", str(data), step))
+    check_ending(page, ".md", ".markdown", ".txt")
     if page.is_dir():
         step = f"name a file, such as {page / 'reproduction.md'}"
         raise FileError(Problem("--page", "must be a file", f"the folder {page}", step))

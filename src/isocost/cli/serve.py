@@ -28,12 +28,17 @@ def serve(
     max_size: Annotated[
         str, typer.Option("--max-size", help="The largest file that may be dropped on the page.")
     ] = "200MB",
+    timeout: Annotated[
+        float,
+        typer.Option("--timeout", min=0.1, help="Seconds until a silent connection is closed."),
+    ] = 30.0,
 ) -> None:
     """Open a page on this machine that makes a report of a file; nothing leaves the machine."""
     from isocost.show.server import serve as run
 
     try:
-        run(data, port=port, browser=not no_browser, max_size=bytes_of(max_size), say=say)
+        size, browser = bytes_of(max_size), not no_browser
+        run(data, port=port, browser=browser, max_size=size, timeout=timeout, say=say)
     except KeyboardInterrupt:
         # Ctrl-C is how this command ends, so it is no failure.
         say("\nClosed; nothing was kept.")

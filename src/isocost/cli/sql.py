@@ -72,7 +72,7 @@ def sql(
         step = "run isocost sql rule.json, or isocost sql --tally"
         raise UsageError(Problem("sql", "must be given a rule or --tally", got, step))
     if output is not None:
-        check_target(output, force)
+        check_target(output, force, ".sql", ".txt")
     if rule is None:
         query = tally_sql(
             dialect,

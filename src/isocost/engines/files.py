@@ -49,9 +49,13 @@ def tally_files(
     missing_group: Group | None = None,
     settings: Settings | None = None,
     progress: Progress | None = None,
+    name: str | None = None,
 ) -> Tally:
-    """Count the cells of files in one query; see :func:`isocost.tally`."""
-    source = Source(path, settings)
+    """Count the cells of files in one query; see :func:`isocost.tally`.
+
+    ``name`` says of what kind a file is whose path does not.
+    """
+    source = Source(path, settings, name)
     source.check_divided()
     query = _tally_query(source, columns, grid, positive)
     found = _counted(source, query, columns, progress)

@@ -58,6 +58,8 @@ class Place:
         Whether there may be several files.
     files : tuple of str
         The files by name; none if they are not on this machine.
+    compression : str, optional
+        How a file whose path does not tell is compressed, in DuckDB's words.
     """
 
     path: str
@@ -66,6 +68,7 @@ class Place:
     partitions: tuple[str, ...] = ()
     is_many: bool = True
     files: tuple[str, ...] = ()
+    compression: str | None = None
 
     @property
     def is_text(self) -> bool:
@@ -73,8 +76,10 @@ class Place:
         return self.kind in (".csv", ".tsv")
 
 
-def find(path: str | Path) -> Place:
+def find(path: str | Path, name: str | None = None) -> Place:
     """The files that a path, a glob or a directory means.
+
+    ``name`` says of what kind a file is whose path does not, such as /dev/fd/3.
 
     A file that is there is meant, even if its name looks like a glob.  In a directory all files
     below it count, but for hidden ones and those whose name starts with an underscore, which
@@ -83,6 +88,9 @@ def find(path: str | Path) -> Place:
     """
     text = str(path)
     check_encoding(text)
+    if name is not None:
+        zipped = compression_of(name)
+        return Place(text, kind_of(name), (_escaped(text),), is_many=False, compression=zipped)
     there = _status(text)
     if there is not None and stat.S_ISDIR(there.st_mode):
         return _of_files(text, _below(text))

@@ -48,9 +48,11 @@ class Source:
     Every column of a CSV is a text here; what it means is decided by who reads it.
     """
 
-    def __init__(self, path: str | Path, settings: Settings | None = None) -> None:
+    def __init__(
+        self, path: str | Path, settings: Settings | None = None, name: str | None = None
+    ) -> None:
         self.path = str(path)
-        self.place = find(path)
+        self.place = find(path, name)
         if Path(self.path).is_file() and Path(self.path).stat().st_size == 0:
             raise no_rows(self.path)
         self.kind = self.place.kind
@@ -79,6 +81,8 @@ class Source:
         if self.place.is_many and self.kind != ".jsonl":
             # Else the first file says which columns there are, and of what types.
             options += ", union_by_name = true"
+        if self.place.compression and self.kind != ".parquet":
+            options += f", compression = '{self.place.compression}'"
         return _READERS[self.kind].format(files=f"[{files}]", options=options + self._hive)
 
     def _keep_dates(self) -> None:

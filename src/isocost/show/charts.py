@@ -60,9 +60,12 @@ def _name(alt: Any) -> Any:
 
 
 def _costs(alt: Any) -> Any:
-    """Where each group's cost is, how far it can be raised, and the line it has to reach."""
+    """Where each group's cost is, how far it can be raised, and the line it has to reach.
+
+    Axes have no fixed format: Vega then writes as many digits as their ticks need.
+    """
     wide = alt.Scale(domain=[0, alt.ExprRef("high")], nice=False)
-    axis = alt.Axis(tickCount=5, format=".2f", grid=False)
+    axis = alt.Axis(tickCount=5, grid=False)
     tall = alt.Scale(domain=[-0.55, alt.ExprRef("rows")], nice=False)
     x = alt.X("x:Q", title=None, scale=wide, axis=axis)
     y = alt.Y("row:Q", axis=None, scale=tall)
@@ -153,7 +156,7 @@ def _rate(alt: Any, name: str) -> Any:
         "y": (alt.Y, "top", ["Misses →", "shortfall of actual positives"]),
     }[name]
     scale = alt.Scale(domain=[0, alt.ExprRef(end)], nice=False)
-    return kind(f"{name}:Q", title=title, scale=scale, axis=alt.Axis(tickCount=6, format=".1f"))
+    return kind(f"{name}:Q", title=title, scale=scale, axis=alt.Axis(tickCount=6))
 
 
 def _words(alt: Any, x: Any, y: Any, align: str) -> Any:
@@ -172,7 +175,7 @@ def _words(alt: Any, x: Any, y: Any, align: str) -> Any:
 def _reliability(alt: Any) -> Any:
     """What scores say beside what came true, for one group."""
     unit = alt.Scale(domain=[0, 1], nice=False)
-    axis = alt.Axis(tickCount=5, format=".1f")
+    axis = alt.Axis(tickCount=5)
     x = alt.X("x:Q", title="Score", scale=unit, axis=axis)
     # Bars of how many people stand in a strip below 0, where nobody reads them as rates.
     tall = alt.Scale(domain=[-0.2, 1], nice=False)

@@ -1,17 +1,26 @@
-"""What the local page works with: the file at hand, what is wished for, and the reports made."""
+"""What the local page works with: the file at hand, what is wished for, and the reports made.
+
+A file that the page sent has no name on disk, so that it ends with the process, even one that is
+killed.  DuckDB reads it through its descriptor.  Where a system has no names for descriptors, it
+is kept in a private folder, and what a killed process left there is deleted at the next start.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import secrets
+import shutil
+import tempfile
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from isocost.engines.files import tally_files
-from isocost.engines.places import compression_of, kind_of
+from isocost.engines.places import kind_of
 from isocost.engines.source import Progress
 from isocost.errors import FileError, IsocostError, Problem, UsageError
 from isocost.grid import Grid, check_threshold
@@ -19,13 +28,19 @@ from isocost.show.payload import Origin
 from isocost.show.preview import Preview, preview
 from isocost.show.report import report_html
 
-__all__ = ["Desk", "TooLargeError", "Wish"]
+__all__ = ["Desk", "TooLargeError", "Upload", "Wish"]
 
 MAX_SIZE = 200_000_000
 """The largest file that is taken, in bytes."""
 
 MAX_REPORTS = 8
 """How many reports are kept; the oldest goes first."""
+
+DESCRIPTORS = Path("/proc/self/fd")
+"""Where open files have a path, even those without a name."""
+
+PREFIX = "isocost-serve-"
+"""How private folders are called, where they are needed."""
 
 GONE = Problem(
     "file",
@@ -106,15 +121,99 @@ def _unusable(name: str, rule: str, value: object) -> UsageError:
     return UsageError(Problem(name, f"must be {rule}", repr(value)[:80], step))
 
 
+class Upload:
+    """A file that the page sends: its content, and a path where DuckDB can read it.
+
+    Parameters
+    ----------
+    name : str
+        What it is called; only the ending counts.
+    folder : callable
+        Gives the private folder, where one is needed.
+    """
+
+    def __init__(self, name: str, folder: Callable[[], Path]) -> None:
+        kind_of(name)
+        self.file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - it stays open
+        self.path = DESCRIPTORS / str(self.file.fileno())
+        self.is_named = not self.path.exists()
+        if self.is_named:
+            self.file.close()
+            self.path = folder() / secrets.token_hex(8)
+            self.file = self.path.open("wb")
+
+    def finish(self) -> None:
+        """Let others read what was written."""
+        if self.is_named:
+            self.file.close()
+        else:
+            self.file.flush()
+
+    def close(self) -> None:
+        """Delete it."""
+        self.file.close()
+        if self.is_named:
+            self.path.unlink(missing_ok=True)
+
+
+class PrivateFolder:
+    """A folder that is made when first needed, and locked for as long as its process lives."""
+
+    def __init__(self) -> None:
+        self.path: Path | None = None
+        self._lock: int | None = None
+
+    def __call__(self) -> Path:
+        """The folder."""
+        if self.path is None:
+            self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
+            self._lock = _locked(self.path)
+        return self.path
+
+    def close(self) -> None:
+        """Delete it."""
+        if self.path is not None:
+            shutil.rmtree(self.path, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+        self.path = self._lock = None
+
+
+def _locked(folder: Path) -> int | None:
+    """Lock a folder; None if another process has it, or if the system has no such locks."""
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        return None
+    return lock
+
+
+def delete_leftovers() -> None:
+    """Delete private folders of processes that ended without doing so."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        # Those of other people cannot be opened.
+        with suppress(OSError):
+            lock = _locked(folder)
+            if lock is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(lock)
+
+
 @dataclass(frozen=True)
 class Held:
-    """The file at hand; ``ours`` if it is a copy that we made."""
+    """The file at hand, with the upload that it came by; a person's own file has none."""
 
     id: str
     path: Path
     name: str
     found: Preview
-    ours: bool
+    upload: Upload | None
 
 
 class Desk:
@@ -122,44 +221,46 @@ class Desk:
 
     Parameters
     ----------
-    folder : Path
-        Where uploaded files are kept until their report is made.
     max_size : int
         The largest file that is taken, in bytes.
     """
 
-    def __init__(self, folder: Path, max_size: int = MAX_SIZE) -> None:
-        self.folder, self.max_size = folder, max_size
+    def __init__(self, max_size: int = MAX_SIZE) -> None:
+        self.max_size = max_size
+        self.folder = PrivateFolder()
         self.held: Held | None = None
         self.reports: dict[str, str] = {}
         # Two pages may be open; each request has a thread.
         self._lock = threading.Lock()
         self.closing: Callable[[], bool] = lambda: False
 
-    def new_path(self, name: str) -> Path:
-        """Where to put a file; of the name that it has, only the ending counts."""
-        last = Path(name).suffix.lower()
-        ending = kind_of(name) + ("" if compression_of(name) == "none" else last)
-        return self.folder / f"{secrets.token_hex(8)}{ending}"
+    def upload(self, name: str) -> Upload:
+        """An empty file for what the page sends."""
+        return Upload(name, self.folder)
 
-    def take(self, path: Path, name: str, *, ours: bool) -> None:
+    def take(self, path: Path, name: str, upload: Upload | None = None) -> None:
         """Look at a file and have it at hand, instead of the last one."""
         try:
-            found = preview(path)
+            found = preview(path, name if upload else None)
         except IsocostError as error:
             raise _with_name(error, path, name) from error
         with self._lock:
             self._drop()
-            self.held = Held(secrets.token_hex(8), path, name, found, ours)
+            self.held = Held(secrets.token_hex(8), path, name, found, upload)
 
     def _drop(self) -> None:
-        """Delete the file at hand if it is a copy of ours; a person's own file stays."""
-        if self.held and self.held.ours:
-            self.held.path.unlink(missing_ok=True)
+        """Delete the file at hand if the page sent it; a person's own file stays."""
+        if self.held and self.held.upload:
+            self.held.upload.close()
             self.held = None
 
+    def close(self) -> None:
+        """Delete what the page sent."""
+        self._drop()
+        self.folder.close()
+
     def report(self, wish: Wish) -> str:
-        """Make a report and say under which key it is kept; a copy of ours is then deleted."""
+        """Make a report and say under which key it is kept; what the page sent is then deleted."""
         with self._lock:
             held = self.held
             if held is None or held.id != wish.file:
@@ -198,6 +299,7 @@ def _page(held: Held, wish: Wish, progress: Progress) -> str:
         positive=wish.positive,
         missing_group=wish.missing_group,
         progress=progress,
+        name=held.name if held.upload else None,
     )
     return report_html(
         tally,

@@ -216,7 +216,8 @@ def keys(audit: Audit) -> Iterator[dict[str, Any]]:
     """The few numbers that stand large at the top."""
     found, names = audit.feasibility, spoken_names(audit.groups)
     d, interval = audit.disparity, None
-    if audit.intervals is not None:
+    # Closed forms, without resampling, have no interval for three groups and more.
+    if audit.intervals is not None and "cost" in audit.intervals.disparities:
         low, high = audit.intervals.disparities["cost"]
         level = f"{100 * audit.intervals.confidence:.4g}\u00a0%"
         interval = fill(WORDS["interval"], level=level, low=number(low), high=number(high))

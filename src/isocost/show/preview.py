@@ -90,8 +90,10 @@ class Preview:
         return asdict(self)
 
 
-def preview(path: str | Path) -> Preview:
+def preview(path: str | Path, name: str | None = None) -> Preview:
     r"""Look at a file: its columns, some values, and what the columns are likely to be.
+
+    ``name`` says of what kind a file is whose path does not.
 
     Examples
     --------
@@ -106,25 +108,25 @@ def preview(path: str | Path) -> Preview:
     >>> found.positive
     'yes'
     """
-    columns = _columns(path)
+    columns = _columns(path, name)
     guess = _guess(columns)
     label = next((c for c in columns if c.name == guess["label"]), None)
     return Preview(tuple(columns), guess, _positive(label.values) if label else None)
 
 
-def _columns(path: str | Path) -> list[Column]:
-    source = Source(path)
+def _columns(path: str | Path, name: str | None) -> list[Column]:
+    source = Source(path, name=name)
     try:
         query = f"SELECT * FROM {source.reader} USING SAMPLE reservoir({SAMPLE} ROWS)"
         rows = source.run(query).fetchall()
     finally:
         source.connection.close()
     found = []
-    for place, (name, kind) in enumerate(source.types.items()):
+    for place, (column, kind) in enumerate(source.types.items()):
         values = [row[place] for row in rows]
         if source.is_text:
             values, kind = _meant(values)
-        found.append(_column(name, kind, values))
+        found.append(_column(column, kind, values))
     return found
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from isocost import __version__
-from isocost.atomic import write_text
+from isocost.atomic import check_ending, write_text
 from isocost.costs import CostLike
 from isocost.errors import DataError, MissingDependencyError, Problem, UsageError
 from isocost.groups import group_names
@@ -27,7 +27,10 @@ from isocost.show.sentences import shown_names, spoken_names
 from isocost.show.words import COSTS, GLOSSARY, HEADS, METHODS, WORDS
 from isocost.tallies import Tally
 
-__all__ = ["ShownReport", "report", "report_html", "show_report"]
+__all__ = ["ENDINGS", "ShownReport", "report", "report_html", "show_report"]
+
+ENDINGS = (".html", ".htm")
+"""How the name of a report may end."""
 
 Rules: TypeAlias = Mapping[str, Rule] | Iterable[Rule] | None
 
@@ -54,7 +57,7 @@ def report(
     rules : {name: Rule} or several rules, optional
         Repairs to compare; by default every method, as far as it is feasible.
     path : str or Path
-        Where to write, whole or not at all.
+        Where to write, ending in .html or .htm; whole or not at all.
     title : str, optional
         What stands on top.
     min_count : int
@@ -87,6 +90,7 @@ def report(
     ...     ic.report(a, path=f"{folder}/report.html").name
     'report.html'
     """
+    check_ending(path, *ENDINGS)
     options: dict[str, Any] = {"cost": cost, "threshold": threshold, "tolerance": tolerance}
     text = report_html(audit, rules, title=title, min_count=min_count, origin=origin, **options)
     write_text(path, text, force=force)
@@ -227,6 +231,7 @@ def _suppressed(held: dict[str, Any]) -> str:
 def _own(subject: Audit, hidden: Collection[int]) -> dict[str, Any]:
     """The audit's own settings and what was computed for them alone."""
     found = subject.intervals
+    disparity = found and found.disparities.get("cost")
     columns = [*subject.groups.values(), subject.overall]
     untold = {*hidden, len(columns) - 1} if hidden else set()
     hides = {name for name, one in subject.measures.items() if one.uses_threshold}
@@ -242,7 +247,7 @@ def _own(subject: Audit, hidden: Collection[int]) -> dict[str, Any]:
         "confidence": None if found is None else found.confidence,
         "established": None if found is None else found.direction_established,
         "difference": None if found is None else list(found.differences["cost"]),
-        "disparity": None if found is None else list(found.disparities["cost"]),
+        "disparity": disparity and list(disparity),
     }
 
 

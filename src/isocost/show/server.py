@@ -1,27 +1,25 @@
 """isocost serve: a page on this machine that makes a report of a file dropped on it.
 
-It listens on the loopback address only.  An uploaded file is kept in a temporary folder until its
-report is made; reports are kept in memory.  Nothing else is written, and nothing is sent anywhere.
+It listens on the loopback address only.  An uploaded file is kept on disk, without a name, until
+its report is made; reports are kept in memory.  Nothing else is written, and nothing is sent
+anywhere.
 """
 
 from __future__ import annotations
 
-import secrets
-import shutil
 import signal
 import socket
-import tempfile
 import threading
 import webbrowser
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isocost.errors import FileError, IsocostError, MissingDependencyError, Problem, UsageError
-from isocost.show.desk import GONE, MAX_SIZE, Desk, TooLargeError, Wish
-from isocost.show.guard import REPORT_POLICY, Guard
+from isocost.show.desk import GONE, MAX_SIZE, Desk, TooLargeError, Upload, Wish, delete_leftovers
+from isocost.show.guard import OPEN, REPORT_POLICY, Guard, Keys, impatient
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -30,6 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["application", "serve"]
 
 LOOPBACK = "127.0.0.1"
+
+TIMEOUT = 30.0
+"""How many seconds a connection may be silent while it has something to send."""
 
 MAX_WISH = 100_000
 """The largest request for a report, in bytes."""
@@ -41,6 +42,7 @@ def serve(
     port: int = 0,
     browser: bool = True,
     max_size: int = MAX_SIZE,
+    timeout: float = TIMEOUT,
     say: Callable[[str], None] = print,
 ) -> None:
     """Serve the page until Ctrl-C.
@@ -55,26 +57,24 @@ def serve(
         Whether to open the page in the browser.
     max_size : int
         The largest file that is taken, in bytes.
+    timeout : float
+        How many seconds a connection may be silent while it has something to send.
     say : callable
-        Told the address of the page.
+        Told the address of the page; it works once, and when it is used, another is told.
     """
     need_server()
     import uvicorn
 
-    with tempfile.TemporaryDirectory(prefix="isocost-", ignore_cleanup_errors=True) as folder:
-        desk = Desk(Path(folder), max_size)
+    delete_leftovers()
+    with closing(Desk(max_size)) as desk:
         if data is not None:
-            desk.take(Path(data), Path(data).name, ours=False)
+            desk.take(Path(data), Path(data).name)
         with _listening(port) as door:
-            port, token = door.getsockname()[1], secrets.token_urlsafe(18)
-            url = f"http://{LOOPBACK}:{port}/{token}/"
-            say(f"isocost is at {url}\nNothing leaves this machine. Ctrl-C closes it.")
-            if browser:
-                # Some browsers run in the terminal and would not give it back.
-                threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+            port, keys = door.getsockname()[1], Keys()
+            _invite(f"http://{LOOPBACK}:{port}{OPEN}", keys, browser, say)
             config = uvicorn.Config(
-                application(desk, port, token),
-                http="h11",
+                application(desk, port, keys),
+                http=impatient(timeout),
                 ws="none",
                 lifespan="on",
                 log_config=None,
@@ -89,9 +89,26 @@ def serve(
                 server.run(sockets=[door])
 
 
+def _invite(url: str, keys: Keys, browser: bool, say: Callable[[str], None]) -> None:
+    """Tell an address that works once, and have the browser open another."""
+
+    def again() -> None:
+        say(f"To open it in another browser: {url}{keys.new_code(again)}")
+
+    say(
+        f"isocost is at {url}{keys.new_code(again)}\n"
+        "The address works once; when it is used, another is shown here.\n"
+        "Nothing leaves this machine. Ctrl-C closes it."
+    )
+    if browser:
+        # Some browsers run in the terminal and would not give it back.
+        address = f"{url}{keys.new_code()}"
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+
+
 @contextmanager
 def _hanging_up() -> Iterator[None]:
-    """Close as at Ctrl-C when the terminal is closed; else an uploaded file would stay behind."""
+    """Close as at Ctrl-C when the terminal is closed; else a private folder would stay behind."""
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGHUP"):
         yield
         return
@@ -133,10 +150,11 @@ def _listening(port: int) -> socket.socket:
     return door
 
 
-def application(desk: Desk, port: int, token: str) -> Guard:
+def application(desk: Desk, port: int, keys: Keys) -> Guard:
     """The pages and what they ask for, behind their guard."""
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
+    from starlette.requests import ClientDisconnect
     from starlette.responses import HTMLResponse, JSONResponse
     from starlette.routing import Mount, Route
 
@@ -146,12 +164,12 @@ def application(desk: Desk, port: int, token: str) -> Guard:
 
     async def upload(request: Request) -> Response:
         name = request.query_params.get("name", "").replace("\\", "/").split("/")[-1][-200:]
-        path = desk.new_path(name)
+        sent = desk.upload(name)
         try:
-            await _receive(request, path, desk.max_size)
-            await run_in_threadpool(desk.take, path, name, ours=True)
+            await _receive(request, sent, desk.max_size)
+            await run_in_threadpool(desk.take, sent.path, name, sent)
         except BaseException:
-            path.unlink(missing_ok=True)
+            sent.close()
             raise
         return JSONResponse(desk.to_dict())
 
@@ -180,11 +198,11 @@ def application(desk: Desk, port: int, token: str) -> Guard:
         Route("/report/{key:str}.html", show),
     ]
     app = Starlette(
-        routes=[Mount(f"/{token}", routes=routes)],
+        routes=[Route(f"{OPEN}{{code}}", keys.exchange), Mount(f"/{keys.place}", routes=routes)],
         lifespan=_lifespan(desk),
-        exception_handlers={IsocostError: _told, Exception: _told},
+        exception_handlers={IsocostError: _told, ClientDisconnect: _unheard, Exception: _told},
     )
-    return Guard(app, [f"{host}:{port}" for host in (LOOPBACK, "localhost")], token)
+    return Guard(app, [f"{host}:{port}" for host in (LOOPBACK, "localhost")], keys)
 
 
 def _lifespan(desk: Desk) -> Callable[[Any], Any]:
@@ -193,7 +211,7 @@ def _lifespan(desk: Desk) -> Callable[[Any], Any]:
         del app
         yield
         # Here, because a signal that ends the process may leave no other occasion.
-        shutil.rmtree(desk.folder, ignore_errors=True)
+        desk.close()
 
     return lifespan
 
@@ -211,18 +229,18 @@ def _file(name: str, kind: str) -> Callable[[Request], Response]:
     return answer
 
 
-async def _receive(request: Request, path: Path, limit: int) -> None:
+async def _receive(request: Request, sent: Upload, limit: int) -> None:
     """Write the body to a file as it comes, and no more than the limit."""
     announced = request.headers.get("content-length", "")
     if announced.isdigit() and int(announced) > limit:
         raise _too_large(int(announced), limit)
     size = 0
-    with path.open("wb") as file:
-        async for chunk in request.stream():
-            size += len(chunk)
-            if size > limit:
-                raise _too_large(size, limit)
-            file.write(chunk)
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > limit:
+            raise _too_large(size, limit)
+        sent.file.write(chunk)
+    sent.finish()
     if size == 0:
         step = "choose a file that has rows"
         raise FileError(Problem("file", "must hold data", "nothing, 0 bytes", step))
@@ -248,6 +266,14 @@ async def _body(request: Request) -> bytes:
             step = "send the form of the page"
             raise TooLargeError(Problem("request", "must be small", "100 kB or more", step))
     return body
+
+
+async def _unheard(request: Request, error: Exception) -> Response:
+    """An answer that nobody gets: the sender has hung up, or was too slow."""
+    from starlette.responses import Response
+
+    del request, error
+    return Response(status_code=400)
 
 
 async def _told(request: Request, error: Exception) -> Response:
