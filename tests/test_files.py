@@ -606,5 +606,8 @@ def test_folders_that_are_no_good_keys(tmp_path):
     for name in ("GROUP=a", "=x"):
         (tmp_path / name).mkdir()
         frame = pd.DataFrame({"score": [0.1, 0.6], "label": [0, 1], "group": ["b", "b"]})
-        frame.to_parquet(tmp_path / name / "d.parquet")
-        assert ic.tally(tmp_path / name).n == 2
+        frame.assign(who=["c", "d"]).to_parquet(tmp_path / name / "d.parquet")
+        assert ic.tally(tmp_path / name, group="who").groups == ("c", "d")
+    assert ic.tally(tmp_path / "=x").groups == ("b",)
+    with pytest.raises(ic.DataError, match="got:  a folder 'GROUP=' and a column 'group' in "):
+        ic.tally(tmp_path / "GROUP=a")

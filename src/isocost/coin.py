@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isocost.errors import DataError, Problem, UsageError
+from isocost.groups import is_null
 from isocost.md5 import first_64_bits
 
 __all__ = ["BITS", "SCHEME", "bound", "bounds", "coins", "hex_bound", "seeded_coins"]
@@ -100,6 +101,8 @@ def _as_array(ids: Any) -> npt.NDArray[Any]:
     if isinstance(ids, np.ma.MaskedArray) and np.ma.getmaskarray(ids).any():
         raise _bad_ids(f"{int(np.ma.getmaskarray(ids).sum())} masked values", null=True)
     array = ids if isinstance(ids, np.ndarray) else np.asarray(ids, dtype=_kind_of(ids))
+    if array.ndim != 1:
+        raise _bad_ids(f"an array of shape {array.shape}")
     if array.dtype.kind in "iuU":
         return array
     if array.dtype.kind == "T":
@@ -118,10 +121,12 @@ def _kind_of(ids: Any) -> Any:
 
 def _check_objects(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     kinds = set(map(type, array.tolist()))
-    nulls = sum(1 for value in array.tolist() if _is_null(value)) if kinds - {str, int} else 0
+    nulls = sum(1 for value in array.tolist() if is_null(value)) if kinds - {str, int} else 0
     if nulls:
         raise _bad_ids(f"{nulls} null values", null=True)
-    wrong = [k for k in kinds if k is bool or not issubclass(k, str | int | np.integer)]
+    # A time span of NumPy is one of its whole numbers.
+    refused = (bool, np.timedelta64)
+    wrong = [k for k in kinds if k in refused or not issubclass(k, str | int | np.integer)]
     if wrong:
         raise _bad_ids(f"values of type {', '.join(sorted(k.__name__ for k in wrong))}")
     if all(not issubclass(kind, str) for kind in kinds):
@@ -130,15 +135,6 @@ def _check_objects(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         except OverflowError:
             pass
     return array
-
-
-def _is_null(value: Any) -> bool:
-    if value is None:
-        return True
-    try:
-        return bool(value != value)
-    except TypeError:  # pandas.NA refuses to be a truth value
-        return True
 
 
 def _bad_ids(got: str, null: bool = False) -> DataError:

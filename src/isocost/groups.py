@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 from isocost.errors import DataError, Problem
@@ -16,8 +17,11 @@ __all__ = [
     "Group",
     "Scalar",
     "as_group",
+    "as_scalar",
     "from_json",
     "group_names",
+    "is_exact",
+    "is_null",
     "is_writable",
     "names_of",
     "sort_groups",
@@ -43,12 +47,21 @@ def as_group(value: Any) -> Group:
     if isinstance(value, tuple | list):
         if not value:
             raise _bad_group(value)
-        parts = tuple(as_group(part) for part in value)
-        if any(isinstance(part, tuple) for part in parts):
-            raise _bad_group(value)
-        return parts  # type: ignore[return-value]
+        return tuple(as_scalar(part) for part in value)
+    return as_scalar(value)
+
+
+def as_scalar(value: Any) -> Scalar:
+    """Turn a single value of a column into a part of a group; nested values are refused.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> as_scalar(np.uint64(2**63)), as_scalar(np.str_("a"))
+    (9223372036854775808, 'a')
+    """
     # NumPy's own numbers and texts; a date's item() would be a number of nanoseconds.
-    if getattr(getattr(value, "dtype", None), "kind", "") in _KINDS:
+    if getattr(getattr(value, "dtype", None), "kind", "") in _KINDS and value.ndim == 0:
         value = value.item()
     if type(value) not in _RANK and isinstance(value, str):
         value = str(value)
@@ -57,6 +70,35 @@ def as_group(value: Any) -> Group:
     if type(value) not in _RANK or (isinstance(value, float) and not math.isfinite(value)):
         raise _bad_group(value)
     return value  # type: ignore[no-any-return]
+
+
+def is_null(value: Any) -> bool:
+    """Whether a value is None, NaN, NaT or pandas.NA; arrays and other objects are not."""
+    if value is None or isinstance(value, bool):
+        return value is None
+    if isinstance(value, Decimal):
+        # A signaling NaN refuses to be compared.
+        return value.is_nan()
+    try:
+        differs = value != value
+        # pandas.NA answers every comparison with itself.
+        return differs is value or (getattr(differs, "ndim", 0) == 0 and bool(differs))
+    except (TypeError, ValueError, ArithmeticError):
+        return False
+
+
+def is_exact(number: float) -> bool:
+    """Whether a double can hold a number, which a large whole one may be too long for.
+
+    Examples
+    --------
+    >>> is_exact(2**53), is_exact(2**53 + 1), is_exact(10**400)
+    (True, False, False)
+    """
+    try:
+        return float(number) == number
+    except OverflowError:
+        return False
 
 
 def is_writable(text: str) -> bool:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from isocost.cells import Cells, add_up
-from isocost.engines.encode import GroupEncoder, column_array, is_null
+from isocost.engines.encode import GroupEncoder, column_array
 from isocost.engines.labels import LabelReader
 from isocost.engines.problems import USUAL_WEIGHTS, WRONG, Problems
+from isocost.engines.texts import NUMBER
 from isocost.errors import DataError, IsocostError, Problem
 from isocost.grid import Grid
-from isocost.groups import Group
+from isocost.groups import Group, is_null
 from isocost.rules import Rule, unknown_groups
 from isocost.tallies import Tally
 
@@ -86,13 +89,15 @@ def raise_all(problems: Problems, more: list[Problem]) -> None:
 def as_scores(column: Any, problems: Problems, role: str) -> Floats:
     """A column as floats; what is no number is counted and becomes 0, what is null becomes NaN."""
     array = column_array(role, column)
-    if array.dtype.kind in "cmM":
-        array = array.astype(object)
-    try:
-        return np.asarray(array, dtype=np.float64)  # objects: None becomes NaN
-    except (TypeError, ValueError, OverflowError):
-        pass
-    values = array.tolist()
+    if array.dtype.kind in "biuf":
+        return np.asarray(array, dtype=np.float64)
+    values = list(array)
+    if set(map(type, values)) <= {float, int, bool, type(None)}:
+        try:
+            return np.asarray(array, dtype=np.float64)  # None becomes NaN
+        except OverflowError:
+            pass
+    # NumPy would also make numbers of "0_1", of b"1", of a nanosecond and of half a complex number.
     numbers = np.array([_as_number(value) for value in values])
     wrong = [row for row, number in enumerate(numbers) if number == -np.inf]
     if wrong:
@@ -105,9 +110,15 @@ def _as_number(value: Any) -> float:
     """A value as a float: NaN for null, minus infinity for what is no number."""
     if is_null(value):
         return np.nan
+    if isinstance(value, str):
+        return float(value) if NUMBER.fullmatch(value.strip()) else -np.inf
+    # A time span of NumPy is one of its whole numbers.
+    span = isinstance(value, np.generic) and value.dtype.kind == "m"
+    if span or not isinstance(value, Real | Decimal | np.bool_):
+        return -np.inf
     try:
         return float(value)
-    except (TypeError, ValueError, OverflowError):
+    except OverflowError:
         return -np.inf
 
 

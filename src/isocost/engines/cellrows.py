@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 from isocost.cells import SUMS
 from isocost.engines.arrays import raise_all
-from isocost.engines.encode import GroupEncoder, is_null
+from isocost.engines.encode import GroupEncoder
 from isocost.engines.labels import two_valued
 from isocost.engines.problems import WRONG, Problems
 from isocost.engines.source import encode_cells
 from isocost.engines.tally_sql import cell_columns
 from isocost.errors import DataError, IsocostError, Problem
-from isocost.groups import Group, as_group, to_json
+from isocost.groups import Group, as_group, is_null, to_json
 from isocost.tallies import FORMAT, VERSION, Tally
 
 __all__ = ["tally_from_cells"]

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from isocost import coin
 from isocost.engines.arrays import apply_arrays, tally_arrays
+from isocost.engines.encode import column_array
 from isocost.engines.frames import Lazy
 from isocost.engines.written import check_written
 from isocost.errors import Problem, UsageError, missing_column
@@ -184,6 +185,7 @@ def _coins(rule: Rule, ids: Any, seed: int | None, rows: int) -> npt.NDArray[np.
                 "pass id= so that a person's coin is always the same, or seed= for row order",
             )
         )
+    found = column_array("id", found)
     if len(found) != rows:
         raise UsageError(
             Problem(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,9 +10,17 @@ import numpy.typing as npt
 
 from isocost.engines.problems import Problems
 from isocost.errors import DataError, Problem
-from isocost.groups import Group, as_group
+from isocost.groups import Group, as_group, as_scalar, is_exact, is_null
 
-__all__ = ["Encoded", "GroupEncoder", "Reader", "column_array", "encoder_for", "is_null"]
+__all__ = [
+    "Encoded",
+    "GroupEncoder",
+    "Reader",
+    "as_objects",
+    "column_array",
+    "encoder_for",
+    "is_uniform",
+]
 
 Ints = npt.NDArray[np.intp]
 Array = npt.NDArray[Any]
@@ -22,16 +30,21 @@ _DISTINCT: tuple[set[type], ...] = ({str}, {int}, {bool})
 
 
 class Encoded:
-    """A column that its frame has already encoded: codes into ``values``, -1 for null."""
+    """A column that its frame has already encoded: codes into ``values``, -1 for null.
 
-    def __init__(self, codes: Array, values: Sequence[Any]) -> None:
+    ``read`` turns each value that occurs into a group.
+    """
+
+    def __init__(
+        self, codes: Array, values: Sequence[Any], read: Callable[[Any], Group] = as_group
+    ) -> None:
         # A dictionary may hold values that no row has, the same value twice, or a null.
         places: dict[tuple[type, Group], int] = {}
         table = np.full(len(values) + 1, -1, dtype=np.intp)
         used = np.bincount(np.asarray(codes)[np.asarray(codes) >= 0], minlength=len(values))
         for code in np.flatnonzero(used).tolist():
             if not is_null(values[code]):
-                group = as_group(values[code])
+                group = read(values[code])
                 table[code] = places.setdefault((type(group), group), len(places))
         self.values: list[Group] = [group for _, group in places]
         plain = np.array_equal(table[:-1], np.arange(len(values)))
@@ -56,16 +69,6 @@ class Reader(Protocol):
     def code_of(self, value: Group) -> int:
         """The code of a value, which is new or one that occurs."""
         ...
-
-
-def is_null(value: Any) -> bool:
-    """Whether a value is None, NaN, NaT or pandas.NA."""
-    if value is None:
-        return True
-    try:
-        return bool(value != value)
-    except (TypeError, ValueError):
-        return True
 
 
 class _EncodedReader:
@@ -177,7 +180,7 @@ class _ObjectReader:
         # tolist would turn dates into numbers of nanoseconds.
         values = list(chunk) if chunk.dtype.kind in "mM" else chunk.tolist()
         # Each value once, unless Python may hold two of them equal, such as 1 and True.
-        if set(map(type, values)) - {type(None)} in _DISTINCT:
+        if is_uniform(values):
             codes = {value: self._code(value) for value in dict.fromkeys(values)}
             return np.fromiter(map(codes.__getitem__, values), dtype=np.intp, count=len(values))
         return np.array([self._code(value) for value in values], dtype=np.intp)
@@ -188,7 +191,7 @@ class _ObjectReader:
     def _code(self, value: Any) -> int:
         if is_null(value):
             return -1
-        group = as_group(value)
+        group = as_scalar(value)
         key = (type(group), group)
         if key not in self.codes:
             self.codes[key] = len(self.values)
@@ -299,18 +302,42 @@ def unmasked(array: Array) -> Array:
 
 def _from_list(values: Any) -> Array:
     if hasattr(values, "to_numpy"):
-        return np.asarray(values.to_numpy())
-    if not isinstance(values, list | tuple) or not _is_mixed(values):
+        try:
+            return np.asarray(values.to_numpy())
+        except Exception:
+            # Each library has an error of its own for a type that NumPy lacks.
+            listed = values.to_pylist if hasattr(values, "to_pylist") else values.to_list
+            return as_objects(listed())
+    if not isinstance(values, list | tuple):
         return np.asarray(values)
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
+    return as_objects(values) if _is_mixed(values) else np.asarray(values)
+
+
+def as_objects(values: Sequence[Any]) -> Array:
+    """Values as they are; NumPy would make a second dimension of lists."""
+    return np.fromiter(values, dtype=object, count=len(values))
+
+
+def is_uniform(values: Sequence[Any]) -> bool:
+    """Whether all values are texts, whole numbers or booleans, but for None.
+
+    Python never holds two of them equal that are different groups, as it does 1 and True.
+    """
+    return set(map(type, values)) - {type(None)} in _DISTINCT
 
 
 def _is_mixed(values: Sequence[Any]) -> bool:
-    """Whether NumPy would make one type of values that differ: [1, "1"], [None, "a"], [1, True]."""
+    """Whether NumPy would change values: [1, "1"], [None, "a"], [1, True], [2**53 + 1, 0.5]."""
     found = set(map(type, values))
     texts = {kind for kind in found if issubclass(kind, str)}
     booleans = {kind for kind in found if issubclass(kind, bool | np.bool_)}
     others = found - texts - booleans
-    return sum(map(bool, (texts, booleans, others))) > 1
+    if sum(map(bool, (texts, booleans, others))) > 1:
+        return True
+    whole = {kind for kind in others if issubclass(kind, int | np.integer)}
+    if not whole or type(None) in others:
+        return False
+    if whole == others:
+        # NumPy makes doubles of [2**63, 1].
+        return not -(2**63) <= min(values) <= max(values) < 2**63
+    return not all(is_exact(int(v)) for v in values if isinstance(v, int | np.integer))

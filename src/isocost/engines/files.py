@@ -11,12 +11,12 @@ import numpy as np
 from isocost.cells import Cells
 from isocost.engines import sql
 from isocost.engines.arrays import raise_all
-from isocost.engines.encode import GroupEncoder
+from isocost.engines.encode import GroupEncoder, as_objects
 from isocost.engines.labels import two_valued
 from isocost.engines.problems import USUAL_WEIGHTS, WRONG, Problems
 from isocost.engines.settings import DOUBT, TRUST, Settings
 from isocost.engines.source import Progress, Source, encode_cells, no_rows
-from isocost.engines.texts import typed
+from isocost.engines.texts import json_values, typed
 from isocost.errors import DataError, Problem, UsageError, missing_column
 from isocost.grid import Grid
 from isocost.groups import Group
@@ -55,8 +55,9 @@ def tally_files(
 
     ``name`` says of what kind a file is whose path does not.
     """
-    source = Source(path, settings, name)
+    source = Source(path, settings, name, groups=columns["group"])
     source.check_divided()
+    source.check_names(columns)
     query = _tally_query(source, columns, grid, positive)
     found = _counted(source, query, columns, progress)
     names = {**columns, "group": ", ".join(columns["group"])}
@@ -65,7 +66,12 @@ def tally_files(
         raise no_rows(path)
     problems.rows = int(found["n"].sum())
     raw = [found[f"g{i}"] for i in range(len(columns["group"]))]
-    raw = [_meant(texts) for texts in raw] if source.is_text else raw
+    raw = [
+        _meant(found, source.types[name])
+        if source.is_text or source.types[name] == "JSON"
+        else found
+        for found, name in zip(raw, columns["group"], strict=True)
+    ]
     encoder = GroupEncoder(raw, missing_group)
     codes = encode_cells(encoder, raw, found["n"], problems)
     _count_bad(source, columns, found, problems)
@@ -77,12 +83,10 @@ def tally_files(
     return Tally.build(grid, encoder.groups, cells, columns)
 
 
-def _meant(texts: Any) -> Any:
-    """The groups of a CSV as what they mean."""
-    meaning = typed(texts.tolist())
-    found = np.empty(len(texts), dtype=object)
-    found[:] = [None if text is None else meaning[text] for text in texts.tolist()]
-    return found
+def _meant(texts: Any, kind: str) -> Any:
+    """The groups of a CSV, or of JSON, as what they mean."""
+    meaning = json_values(texts.tolist()) if kind == "JSON" else typed(texts.tolist())
+    return as_objects([None if text is None else meaning[text] for text in texts.tolist()])
 
 
 def _counted(
@@ -116,6 +120,8 @@ def _tally_query(source: Source, columns: dict[str, Any], grid: Grid, positive: 
     ]
     if wrong:
         raise UsageError(wrong)
+    for role, name in (("label", columns["label"]), *(("group", n) for n in columns["group"])):
+        source.check_scalar(role, name)
     groups = [source.column("group", name) for name in columns["group"]]
     named = ", ".join(f"{group} AS g{i}" for i, group in enumerate(groups))
     label = source.column("label", columns["label"])
@@ -173,7 +179,7 @@ def _label(label: str, source: Source, columns: dict[str, Any], positive: Any) -
         return f"CASE WHEN {label} IS NULL {nan}THEN -1 ELSE {same} END"
     if kind == "BOOLEAN":
         return f"CASE WHEN {label} IS NULL THEN -1 ELSE {label}::INT END"
-    if any(number in kind for number in sql.NUMBERS):
+    if sql.is_number(kind):
         nan = f"OR isnan({label}) " if kind in ("DOUBLE", "FLOAT") else ""
         return (
             f"CASE WHEN {label} IS NULL {nan}THEN -1 WHEN {label} = 0 THEN 0 "
@@ -190,12 +196,12 @@ def _shown_label(label: str, source: Source) -> str:
     """The label as a text; 0 and 0.0 are the same number, however a CSV writes it."""
     if not source.is_text:
         return f"CAST({label} AS VARCHAR)"
-    return f"coalesce(CAST(try_cast({label} AS DOUBLE) AS VARCHAR), {label})"
+    return f"coalesce(CAST({sql.as_number(label)} AS VARCHAR), {label})"
 
 
 def _text_label(label: str, positive: Any) -> str:
     """The label of a CSV: a number, true or false, or a text of which one is positive."""
-    number = f"try_cast({label} AS DOUBLE)"
+    number = sql.as_number(label)
     missing = f"WHEN {label} IS NULL OR coalesce(isnan({number}), FALSE) THEN -1"
     if positive is None:
         return (
@@ -252,7 +258,10 @@ def _is_positive(label: str, kind: str, positive: Any) -> str:
     if kind == "BOOLEAN":
         known = {"true": "TRUE", "1": "TRUE", "false": "FALSE", "0": "FALSE"}
         return f"{label} = {known[text.lower()]}" if text.lower() in known else "FALSE"
-    if any(number in kind for number in sql.NUMBERS):
+    if sql.is_number(kind):
+        with suppress(TypeError, ValueError):
+            # Whole numbers as such: DuckDB would round the column to compare it with a double.
+            return f"{label} = {sql.literal(int(text))}"
         try:
             return f"{label} = {sql.literal(float(positive))}"
         except (TypeError, ValueError):

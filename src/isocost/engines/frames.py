@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from isocost.engines.encode import Encoded, is_null
+from isocost.engines.encode import Encoded, as_objects, is_uniform
+from isocost.engines.problems import title_of
 from isocost.errors import DataError, MissingDependencyError, Problem, UsageError, missing_column
+from isocost.groups import as_scalar, is_null
 
-__all__ = ["Frame", "Lazy", "as_frame", "check_group_type"]
+__all__ = ["Frame", "Lazy", "as_frame", "check_group_type", "is_wide"]
 
 
 _HEAD, _FEW = 2**12, 12
@@ -34,30 +37,38 @@ class Frame:
 
     def numbers(self, name: str, role: str) -> npt.NDArray[Any]:
         """A numeric column; nulls become NaN."""
-        series = self._series(name, role)
-        if not (series.dtype.is_numeric() or str(series.dtype) in ("Boolean", "Object")):
-            return series.to_numpy()  # type: ignore[no-any-return]
-        if str(series.dtype) != "Object":
-            import narwhals as nw
+        import narwhals as nw
 
-            if series.dtype == nw.Decimal:
-                # As a text first: pyarrow makes 0.7000000000000001 of 0.7.
-                series = series.cast(nw.String)
-            series = series.cast(nw.Float64)
-        return np.asarray(series.to_numpy())
+        series = self._series(name, role)
+        if not (series.dtype.is_numeric() or series.dtype == nw.Boolean):
+            return as_objects(series.to_list())
+        if series.dtype == nw.Decimal:
+            # As a text first: pyarrow makes 0.7000000000000001 of 0.7.
+            series = series.cast(nw.String)
+        try:
+            return np.asarray(series.cast(nw.Float64).to_numpy())
+        except ValueError:
+            # pyarrow refuses to round a whole number beyond 2^53.
+            return as_objects(series.to_list())
 
     def labels(self, name: str) -> npt.NDArray[Any]:
         """A label column as an array; nulls stay visible as None or NaN."""
+        import narwhals as nw
+
         series = self._series(name, "label")
-        if series.null_count():
-            return np.array(series.to_list(), dtype=object)
-        return np.asarray(series.to_numpy())
+        plain = series.dtype.is_numeric() and not is_wide(series.dtype)
+        if (plain or series.dtype in (nw.Boolean, nw.String)) and not series.null_count():
+            return np.asarray(series.to_numpy())
+        return as_objects(series.to_list())
 
     def groups(self, name: str) -> Any:
         """A group column, through the frame's own dictionary encoding where that is quicker."""
+        import narwhals as nw
+
         series = self._series(name, "group")
-        if series.dtype.is_nested():
-            check_group_type(name, series.dtype)
+        check_group_type(name, series.dtype)
+        if series.dtype in (nw.Object, nw.Unknown) or is_wide(series.dtype):
+            return as_objects(series.to_list())
         if series.dtype.is_numeric() and not series.null_count():
             return np.asarray(series.to_numpy())
         return _encoded(series)
@@ -65,11 +76,9 @@ class Frame:
     def ids(self, name: str) -> npt.NDArray[Any]:
         """An id column; nulls stay visible."""
         series = self._series(name, "id")
-        if series.dtype.is_integer() and not series.null_count():
+        if series.dtype.is_integer() and not is_wide(series.dtype) and not series.null_count():
             return np.asarray(series.to_numpy())
-        array = np.empty(len(series), dtype=object)
-        array[:] = series.to_list()
-        return array
+        return as_objects(series.to_list())
 
     def with_columns(self, columns: dict[str, npt.NDArray[Any]]) -> Any:
         """The native frame with columns added or replaced; the original is untouched."""
@@ -83,14 +92,25 @@ class Frame:
         return nw.to_native(self.frame.with_columns(*new))
 
 
-def check_group_type(name: str, kind: Any) -> None:
-    """Refuse a column that cannot hold groups, by its type."""
+def is_wide(kind: Any) -> bool:
+    """Whether a type has whole numbers of 128 bits, for which NumPy has no type."""
     import narwhals as nw
 
-    if kind.is_nested() or kind.is_temporal() or kind in (nw.Binary, nw.Decimal):
-        title = "group" if name == "group" else f"group (column {name!r})"
-        got, step = f"a column of type {kind}", "turn the column into text first"
-        raise DataError(Problem(title, "values must be text, numbers or booleans", got, step))
+    return kind in (nw.Int128, nw.UInt128)
+
+
+def check_group_type(name: str, kind: Any, role: str = "group") -> None:
+    """Refuse a column that cannot hold groups or labels, by its type."""
+    import narwhals as nw
+
+    refused = (nw.Binary, nw.Decimal) if role == "group" else (nw.Binary,)
+    if kind.is_nested() or kind.is_temporal() or kind in refused:
+        raise _no_scalars(name, kind, role)
+
+
+def _no_scalars(name: str, kind: Any, role: str) -> DataError:
+    rule, got = "values must be text, numbers or booleans", f"a column of type {kind}"
+    return DataError(Problem(title_of(role, name), rule, got, "turn the column into text first"))
 
 
 class Lazy:
@@ -98,7 +118,32 @@ class Lazy:
 
     def __init__(self, frame: Any) -> None:
         self.frame = frame
-        self.types: dict[str, Any] = dict(frame.collect_schema())
+        self.types: dict[str, Any] = _types(frame)
+
+    def check(self, name: str, role: str) -> None:
+        """Refuse a column whose type holds no text, number or boolean.
+
+        What narwhals has no name for may only be null; one query tells.
+        """
+        import narwhals as nw
+
+        kind = self.types[name]
+        check_group_type(name, kind, role)
+        if kind == nw.Object and not self.frame.implementation.is_dask():
+            raise _no_scalars(name, kind, role)
+        if kind == nw.Unknown and self.frame.select(nw.col(name).count()).collect().item():
+            raise _no_scalars(name, "that isocost does not know", role)
+
+    def only_texts(self, names: Iterable[str]) -> Lazy:
+        """The same frame; in dask, columns of objects stop at a value that is not a text."""
+        import narwhals as nw
+
+        odd = [name for name in names if self.types[name] == nw.Object]
+        if not odd or not self.frame.implementation.is_dask():
+            return self
+        native = nw.to_native(self.frame)
+        checked = native.map_partitions(_need_texts, odd, meta=native._meta)
+        return Lazy(nw.from_native(checked))
 
     @property
     def columns(self) -> list[str]:
@@ -106,8 +151,33 @@ class Lazy:
         return list(self.types)
 
 
-def _encoded(series: Any) -> Encoded:
-    """Dictionary codes of a series, in the way of its own library."""
+def _types(frame: Any) -> dict[str, Any]:
+    """The types of a lazy frame; where narwhals takes other values for texts, what they are."""
+    import narwhals as nw
+
+    types, native = dict(frame.collect_schema()), nw.to_native(frame)
+    if frame.implementation.is_dask():
+        objects = [name for name in types if str(native.dtypes[name]) == "object"]
+        return types | dict.fromkeys(objects, nw.Object())
+    if frame.implementation.is_duckdb():
+        kinds = zip(native.columns, native.types, strict=True)
+        return types | {name: nw.Unknown() for name, kind in kinds if str(kind) == "JSON"}
+    return types
+
+
+def _need_texts(part: Any, names: Sequence[str]) -> Any:
+    for name in names:
+        odd = [v for v in part[name] if not (isinstance(v, str) or is_null(v))]
+        if odd:
+            step = "give the column a type of its own, for example with astype"
+            rule = "must hold texts only, because its type is object"
+            got = f"{len(odd):,} other values, for example {odd[0]!r}"
+            raise DataError(Problem(f"column {name!r}", rule, got, step))
+    return part
+
+
+def _encoded(series: Any) -> Any:
+    """Dictionary codes of a series, in the way of its own library; mixed objects as they are."""
     import narwhals as nw
 
     if series.null_count() == len(series):
@@ -122,21 +192,19 @@ def _encoded(series: Any) -> Encoded:
         if guessed is not None:
             return guessed
     if kind.is_pandas_like():
-        try:
-            codes, values = native.factorize()
-        except TypeError:
-            check_group_type(series.name, nw.List(nw.Object))
-            raise
-        return Encoded(np.asarray(codes), list(values))
+        if str(native.dtype) == "object" and not is_uniform(listed := series.to_list()):
+            return as_objects(listed)
+        codes, values = native.factorize()
+        return Encoded(np.asarray(codes), list(values), as_scalar)
     if kind.is_pyarrow():
         encoded = native.combine_chunks().dictionary_encode()
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        return Encoded(codes, encoded.dictionary.to_pylist())
+        return Encoded(codes, encoded.dictionary.to_pylist(), as_scalar)
     values = [value for value in series.unique().to_list() if not is_null(value)]
     codes = series.replace_strict(
         values, list(range(len(values))), default=-1, return_dtype=nw.Int64
     )
-    return Encoded(codes.to_numpy(), values)
+    return Encoded(codes.to_numpy(), values, as_scalar)
 
 
 def _guessed(series: Any, native: Any) -> Encoded | None:

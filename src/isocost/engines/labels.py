@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from isocost.engines.encode import is_null
 from isocost.engines.problems import Problems
 from isocost.errors import Problem
+from isocost.groups import is_null
 
 __all__ = ["LabelReader", "two_valued"]
 
@@ -48,13 +49,10 @@ class LabelReader:
         return chunk.astype(np.intp, copy=False)
 
     def _objects(self, chunk: Array, problems: Problems, start: int) -> Ints:
-        values = chunk.tolist()
-        null = np.array([is_null(value) for value in values], dtype=bool)
+        values = _scalars(chunk)
+        null = np.array([value is None for value in values], dtype=bool)
         known: dict[Any, int] = {0: 0, 1: 1, "0": 0, "1": 1}
-        found = [
-            -1 if n else known.get(_hashable(v), -1) for v, n in zip(values, null, strict=True)
-        ]
-        labels = np.array(found, dtype=np.intp)
+        labels = np.array([known.get(value, -1) for value in values], dtype=np.intp)
         _count(problems, "null or NaN", null, chunk, start, example=False)
         _count(problems, "other than 0 and 1", (labels < 0) & ~null, chunk, start)
         return np.maximum(labels, 0)
@@ -64,14 +62,17 @@ class LabelReader:
             null = np.isnan(chunk) if chunk.dtype.kind == "f" else np.zeros(len(chunk), dtype=bool)
             distinct = np.unique(chunk[~null]).tolist()
         else:
-            null = np.array([is_null(value) for value in chunk.tolist()], dtype=bool)
-            distinct = list(dict.fromkeys(map(_hashable, chunk[~null].tolist())))
+            values = _scalars(chunk)
+            null = np.array([value is None for value in values], dtype=bool)
+            odd = np.array([value is _ODD for value in values], dtype=bool)
+            _count(problems, "neither text, number nor boolean", odd, chunk, start)
+            distinct = list(dict.fromkeys(v for v in values if v is not None and v is not _ODD))
         _count(problems, "null or NaN", null, chunk, start, example=False)
         for value in distinct[:20]:
             self.seen[value] = None
-        labels = np.zeros(len(chunk), dtype=np.intp)
-        labels[~null] = [value == self.positive for value in chunk[~null].tolist()]
-        return labels
+        if chunk.dtype.kind in "biuf":
+            return _as_ints([value == self.positive for value in chunk.tolist()])
+        return _as_ints([value == self.positive for value in values])
 
     def finish(self, name: str = "label") -> list[Problem]:
         """What is wrong with the set of labels, once all chunks were read."""
@@ -94,9 +95,26 @@ def two_valued(positive: Any, seen: list[Any], name: str) -> list[Problem]:
     return []
 
 
-def _hashable(value: Any) -> Any:
-    """The value, or its text where it cannot be looked up, as a list cannot."""
-    return value if type(value).__hash__ is not None else repr(value)
+_ODD = object()
+"""Stands for a value that is neither text, number nor boolean; equal to no label."""
+
+
+def _scalars(chunk: Array) -> list[Any]:
+    """Labels as texts, numbers and booleans; None where they are null."""
+    # tolist would turn dates into numbers of nanoseconds.
+    values = list(chunk) if chunk.dtype.kind in "mM" else chunk.tolist()
+    if set(map(type, values)) <= {str, int, bool, type(None)}:
+        return values
+    return [_scalar(value) for value in values]
+
+
+def _scalar(value: Any) -> Any:
+    if is_null(value):
+        return None
+    # A time span of NumPy is one of its whole numbers, and 1 nanosecond would be the label 1.
+    if isinstance(value, np.generic) and value.dtype.kind in "biufU":
+        return value.item()
+    return value if isinstance(value, str | int | float | Decimal) else _ODD
 
 
 def _as_unsigned(chunk: Array) -> Array:

@@ -15,14 +15,14 @@ import numpy as np
 from isocost.cells import Cells
 from isocost.engines.arrays import raise_all
 from isocost.engines.backends import as_number, believes_statistics, collect, column
-from isocost.engines.encode import GroupEncoder
-from isocost.engines.frames import Lazy, check_group_type
+from isocost.engines.encode import GroupEncoder, as_objects
+from isocost.engines.frames import Lazy, is_wide
 from isocost.engines.labels import two_valued
-from isocost.engines.problems import USUAL_WEIGHTS, WRONG, Problems
+from isocost.engines.problems import USUAL_WEIGHTS, WRONG, Problems, title_of
 from isocost.engines.source import encode_cells
 from isocost.errors import DataError, Problem
 from isocost.grid import Grid
-from isocost.groups import Group, Scalar
+from isocost.groups import Group, Scalar, is_exact
 from isocost.tallies import Tally
 
 if TYPE_CHECKING:
@@ -51,6 +51,10 @@ def tally_lazy(
     missing_group: Group | None = None,
 ) -> Tally:
     """Count the cells of a lazy frame in one query; see :func:`isocost.tally`."""
+    for name in columns["group"]:
+        source.check(name, "group")
+    source.check(columns["label"], "label")
+    source = source.only_texts([*columns["group"], columns["label"]])
     placed, found = _found(source, columns, grid, positive)
     n = found["n"].to_numpy().astype(np.float64)
     if not len(n):
@@ -59,7 +63,7 @@ def tally_lazy(
     names = {**columns, "group": ", ".join(columns["group"])}
     problems = Problems({role: name for role, name in names.items() if name}, example="least")
     problems.rows = int(n.sum())
-    raw = [_values(found[f"g{i}"]) for i in range(len(columns["group"]))]
+    raw = [_values(found[f"g{i}"], source.types[name]) for i, name in enumerate(columns["group"])]
     encoder = GroupEncoder(raw, missing_group)
     codes = encode_cells(encoder, raw, n, problems)
     keys = {key: found[key].to_numpy() for key in ("y", "b", "v") if key in found}
@@ -87,8 +91,6 @@ def _placed(
     """The rows with their cells, and what is to be added up."""
     import narwhals as nw
 
-    for name in columns["group"]:
-        check_group_type(name, source.types[name])
     picked = {f"g{i}": group_column(source, name) for i, name in enumerate(columns["group"])}
     picked["h"] = number(source, columns["score"], "score", careful)
     picked["l"], picked["y"] = _label(source, columns["label"], positive)
@@ -171,10 +173,15 @@ def number(source: Lazy, name: str, role: str, careful: bool = True) -> Expr:
     kind = source.types[name]
     if kind == nw.Boolean:
         return column(source, name).cast(nw.Int64).cast(nw.Float64)
-    if not (kind.is_numeric() or kind in (nw.Unknown, nw.Object)):
-        title = role if name == role else f"{role} (column {name!r})"
+    if kind == nw.Unknown:
+        source.check(name, role)
+    elif kind == nw.Decimal:
+        # As a text first, or some engines miss the nearest double.
+        return column(source, name).cast(nw.String).cast(nw.Float64)
+    elif not kind.is_numeric():
         step = "cast the column to a number in the engine first"
-        raise DataError(Problem(title, "must hold numbers", f"a column of type {kind}", step))
+        got = f"a column of type {kind}"
+        raise DataError(Problem(title_of(role, name), "must hold numbers", got, step))
     return column(source, name, careful).cast(nw.Float64)
 
 
@@ -208,22 +215,35 @@ def _weight_status(w: Expr) -> Expr:
 
 
 def group_column(source: Lazy, name: str) -> Expr:
-    """A group column; categories become texts."""
+    """A group column; categories become texts, and so do numbers of 128 bits."""
     import narwhals as nw
 
-    values = column(source, name)
-    return values.cast(nw.String) if source.types[name] in (nw.Categorical, nw.Enum) else values
+    values, kind = column(source, name), source.types[name]
+    as_text = kind in (nw.Categorical, nw.Enum) or is_wide(kind)
+    return values.cast(nw.String) if as_text else values
 
 
 def fits(kind: Any, value: Scalar) -> bool:
     """Whether a column of this type can have a value, as Python compares: 1 is 1.0 and True."""
     import narwhals as nw
 
-    if kind == nw.Object:
-        return True
     if isinstance(value, str):
-        return kind in (nw.String, nw.Categorical, nw.Enum)
-    return value in (0, 1) if kind == nw.Boolean else bool(kind.is_numeric())
+        return kind in (nw.String, nw.Categorical, nw.Enum, nw.Object)
+    if kind == nw.Boolean:
+        return value in (0, 1)
+    if kind.is_integer():
+        # Not every whole number is one of the type: the engine would round or refuse it.
+        least, most = _range(kind)
+        return value == int(value) and least <= value <= most
+    return bool(kind.is_numeric()) and is_exact(value)
+
+
+def _range(kind: Any) -> tuple[int, int]:
+    """The least and the greatest number of a whole type."""
+    bits = int(str(kind).rpartition("t")[2])
+    return (
+        (0, 2**bits - 1) if str(kind).startswith("U") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    )
 
 
 def equals(values: Expr, kind: Any, value: Scalar) -> Expr:
@@ -235,7 +255,9 @@ def equals(values: Expr, kind: Any, value: Scalar) -> Expr:
         return values.is_null() & ~values.is_null()
     if kind == nw.Boolean:
         return values == bool(value)
-    return values == (int(value) if isinstance(value, bool) else value)
+    if is_wide(kind):
+        return values == str(int(value))
+    return values == (int(value) if isinstance(value, bool) or kind.is_integer() else value)
 
 
 def _label(source: Lazy, name: str, positive: Any) -> tuple[Expr, Expr]:
@@ -244,13 +266,13 @@ def _label(source: Lazy, name: str, positive: Any) -> tuple[Expr, Expr]:
 
     kind, values = source.types[name], group_column(source, name)
     shown = values.cast(nw.Int64) if kind == nw.Boolean else values
-    text = kind in (nw.String, nw.Categorical, nw.Enum)
+    text = kind in (nw.String, nw.Categorical, nw.Enum, nw.Object)
     zero, one = ("0", "1") if text else (0, 1)
     # What most rows have comes first: engines stop at the condition that holds.
     found = nw.when(is_null(values, kind)).then(nw.lit(-1)).otherwise(nw.lit(0))
     if positive is None:
         found = nw.when(is_null(values, kind)).then(nw.lit(-1)).otherwise(nw.lit(-2))
-        if kind.is_integer():
+        if kind.is_integer() and not is_wide(kind):
             # The quickest of all, and the most usual.
             return shown, nw.when(values.is_between(0, 1)).then(values).otherwise(found)
         found = nw.when(equals(values, kind, zero)).then(nw.lit(0)).otherwise(found)
@@ -258,13 +280,13 @@ def _label(source: Lazy, name: str, positive: Any) -> tuple[Expr, Expr]:
     return shown, nw.when(is_one).then(nw.lit(1)).otherwise(found)
 
 
-def _values(series: Any) -> Any:
+def _values(series: Any, kind: Any) -> Any:
     """A group column as an array; numbers as they are, all else as objects."""
+    if is_wide(kind):
+        return as_objects([None if text is None else int(text) for text in series.to_list()])
     if series.dtype.is_numeric() and not series.null_count():
         return series.to_numpy()
-    array = np.empty(len(series), dtype=object)
-    array[:] = series.to_list()
-    return array
+    return as_objects(series.to_list())
 
 
 def _count_bad(placed: Any, keys: dict[str, Any], n: Any, to: Problems) -> None:

@@ -47,6 +47,9 @@ def apply_lazy(
 
     _check_seed(seed)
     who = _checked_id(source, id) if rule.needs_coin else None
+    for name in groups:
+        source.check(name, "group")
+    source = source.only_texts([*groups, *([] if who is None else [who])])
     known = _known(rule, [source.types[name] for name in groups], unknown, missing_group)
     names = {"score": score, "group": ", ".join(groups), "id": id}
     ours = _free_names(source.columns, "score", "group", "fault", "checked", "coin", "new")

@@ -90,7 +90,7 @@ def find(path: str | Path, name: str | None = None) -> Place:
     check_encoding(text)
     if name is not None:
         zipped = compression_of(name)
-        return Place(text, kind_of(name), (_escaped(text),), is_many=False, compression=zipped)
+        return Place(text, kind_of(name), (_escaped(text),), (), False, (text,), zipped)
     there = _status(text)
     if there is not None and stat.S_ISDIR(there.st_mode):
         return _of_files(text, _below(text))
@@ -221,12 +221,12 @@ def compression_of(path: str) -> str:
     return _COMPRESSIONS.get(Path(path.lower()).suffix, "none")
 
 
-def damage_of(path: str) -> str | None:
+def damage_of(path: str, compression: str | None = None) -> str | None:
     """What is wrong with a compressed file, if anything: DuckDB would read on.
 
     It ignores the checksums of gzip, and reads Zstandard that is cut off up to there.
     """
-    check = {"gzip": _check_gzip, "zstd": _check_zstd}.get(compression_of(path))
+    check = {"gzip": _check_gzip, "zstd": _check_zstd}.get(compression or compression_of(path))
     try:
         if check is not None:
             with open(path, "rb") as file:  # noqa: PTH123 - as the path was given

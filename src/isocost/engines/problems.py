@@ -7,7 +7,7 @@ from typing import Any
 
 from isocost.errors import DataError, Problem
 
-__all__ = ["USUAL_WEIGHTS", "WRONG", "Problems", "problem_of"]
+__all__ = ["USUAL_WEIGHTS", "WRONG", "Problems", "problem_of", "title_of"]
 
 USUAL_WEIGHTS = (1e-100, 1e100)
 """Beyond these the square of a weight is no longer a number."""
@@ -98,10 +98,20 @@ def problem_of(role: str, name: str, got: str) -> Problem:
       next: give every row an id, or use seed= instead of id=
     """
     rule, step = _RULES[role]
-    title = role if name == role else f"{role} (column {name!r})"
-    return Problem(title, rule, got, step)
+    return Problem(title_of(role, name), rule, got, step)
+
+
+def title_of(role: str, name: str) -> str:
+    """A column as messages call it: by its role, and by its name if that is another.
+
+    Examples
+    --------
+    >>> title_of("score", "score"), title_of("score", "risk")
+    ('score', "score (column 'risk')")
+    """
+    return role if name == role else f"{role} (column {name!r})"
 
 
 def _show(value: Any) -> str:
-    text = repr(value.item() if hasattr(value, "item") else value)
+    text = repr(value.item() if getattr(value, "ndim", None) == 0 else value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from isocost.atomic import check_target, replacing
 from isocost.engines import sql
-from isocost.engines.encode import GroupEncoder
+from isocost.engines.encode import GroupEncoder, as_objects
 from isocost.engines.places import check_encoding, compression_of, kind_of
 from isocost.engines.problems import Problems
 from isocost.engines.settings import Settings
 from isocost.engines.source import Progress, Source, encode_cells, no_rows
-from isocost.engines.texts import WHOLE, read_as
+from isocost.engines.texts import WHOLE, json_values, read_as
 from isocost.engines.written import check_written
 from isocost.errors import DataError, FileError, Problem, UsageError
 from isocost.groups import Group
@@ -25,11 +23,6 @@ from isocost.rules import Rule, check_unknown, unknown_groups
 __all__ = ["apply_file"]
 
 _TEXTS = (".csv", ".tsv")
-_WHOLE = {
-    f"{sign}{size}"
-    for sign in ("", "U")
-    for size in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
-}
 
 
 def apply_file(
@@ -85,8 +78,10 @@ def apply_file(
     """
     check_unknown(unknown)
     groups = [group] if isinstance(group, str) else list(group)
-    source = Source(path, Settings(memory_limit, threads, keep_order))
+    source = Source(path, Settings(memory_limit, threads, keep_order), groups=groups)
     source.check_divided()
+    who = id if rule.needs_coin else None
+    source.check_names({"score": score, "group": groups, "id": who, "output": column or score})
     _check_output(source, Path(output), force)
     check_written(source.types, column or score, changed)
     names = {"score": score, "group": ", ".join(groups), "id": id or ""}
@@ -102,7 +97,12 @@ def apply_file(
         raise unknown_groups(strangers, rule.groups)
     known = [g for g in rule.groups if g in found.groups]
     new = sql.repaired(rule, known, h, found.columns, who, missing_group)
-    selected = _selected(source, column or score, new, typed=kind_of(str(output)) not in _TEXTS)
+    selected = _selected(
+        source,
+        column or score,
+        new,
+        _casts(source, kind_of(str(output)), dict(zip(groups, found.columns, strict=True))),
+    )
     if changed is not None:
         selected += f", {new} <> {h} AS {sql.name(changed)}"
     with replacing(output, force=force) as temporary:
@@ -140,14 +140,30 @@ def _part(
     return lambda share, known: progress(start + share * (stop - start), rows or known)
 
 
-def _selected(source: Source, target: str, new: str, typed: bool) -> str:
+def _casts(source: Source, kind: str, groups: dict[str, sql.Column]) -> dict[str, str]:
+    """The types that columns have in the output, where not those they are read as."""
+    if kind in _TEXTS:
+        return {}
+    if source.is_text:
+        types = source.types_of_all().items()
+        return {name: type for name, type in types if type in ("BIGINT", "DOUBLE")}
+    if kind != ".parquet":
+        return {}
+    # Parquet has no such whole numbers: DuckDB would write doubles.
+    casts = {n: "DECIMAL(38,0)" for n, type in source.found_types.items() if type == "HUGEINT"}
+    for name, column in groups.items():
+        values = (column.meaning or {}).values()
+        if source.found_types[name] == "DOUBLE" and all(type(value) is float for value in values):
+            casts[name] = "DOUBLE"
+    return casts
+
+
+def _selected(source: Source, target: str, new: str, casts: dict[str, str]) -> str:
     """All columns, one of them new; numbers of a CSV become numbers elsewhere."""
-    types = source.types_of_all() if typed and source.is_text else {}
     listed = []
     for column in source.types:
-        plain, kind = sql.name(column), types.get(column)
-        cast = kind in ("BIGINT", "DOUBLE")
-        listed.append(f"CAST({plain} AS {kind}) AS {plain}" if cast else plain)
+        plain, kind = sql.name(column), casts.get(column)
+        listed.append(f"CAST({plain} AS {kind}) AS {plain}" if kind else plain)
     listed = [
         f"{new} AS {sql.name(target)}" if column == target else kept
         for column, kept in zip(source.types, listed, strict=True)
@@ -177,7 +193,7 @@ def _id_text(source: Source, id: str | None) -> str:
             Problem("id", "must be given, because this rule throws a coin", "none", step)
         )
     column, kind = source.column("id", id), source.types[id]
-    if kind != "VARCHAR" and kind not in _WHOLE:
+    if kind != "VARCHAR" and kind not in sql.WHOLE:
         raise _no_id(id, f"values of type {kind}")
     return f"CAST({column} AS VARCHAR)"
 
@@ -208,6 +224,8 @@ def _groups_in(
     progress: Progress | None,
 ) -> _Found:
     """Check the rows and list the groups, in one query."""
+    for name in groups:
+        source.check_scalar("group", name)
     keys = [source.column("group", name) for name in groups]
     query = (
         f"SELECT {', '.join(f'{key} AS g{i}' for i, key in enumerate(keys))}, count(*) AS n, "
@@ -247,7 +265,7 @@ def _id_counts(source: Source, id: str | None) -> str:
     if not source.is_text:
         return f"{missing}, 0 AS fraction_id, FALSE AS text_id"
     odd = f"NOT regexp_full_match({column}, {sql.literal(WHOLE)})"
-    text = f"coalesce(bool_or({odd} AND try_cast({column} AS DOUBLE) IS NULL), FALSE)"
+    text = f"coalesce(bool_or({odd} AND {sql.as_number(column)} IS NULL), FALSE)"
     return f"{missing}, count_if({odd}) AS fraction_id, {text} AS text_id"
 
 
@@ -263,8 +281,10 @@ def _group_columns(
             kinds = {type(part[place]) for part in parts if len(part) == len(names)}
             texts = values.tolist()
             meaning = {text: read_as(text, kinds) for text in texts if text is not None}
-            values = np.empty(len(texts), dtype=object)
-            values[:] = [meaning.get(text) for text in texts]
+        elif source.types[name] == "JSON":
+            meaning = json_values(values.tolist())
+        if meaning is not None:
+            values = as_objects([meaning.get(text) for text in values.tolist()])
         raw.append(values)
         columns.append(sql.Column(key, source.types[name], meaning))
     return raw, columns

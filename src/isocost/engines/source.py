@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import glob
+import gzip
+import re
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as StillRunning
 from pathlib import Path
@@ -12,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from isocost.engines import sql
-from isocost.engines.encode import GroupEncoder, is_null
-from isocost.engines.places import damage_of, find, nothing_at
-from isocost.engines.problems import Problems
+from isocost.engines.encode import GroupEncoder
+from isocost.engines.places import compression_of, damage_of, find, nothing_at
+from isocost.engines.problems import Problems, title_of
 from isocost.engines.settings import Settings
-from isocost.errors import DataError, FileError, Problem, UsageError, missing_column
+from isocost.errors import DataError, FileError, IsocostError, Problem, UsageError, missing_column
+from isocost.groups import is_null
 
 __all__ = ["Progress", "Source", "encode_cells", "no_rows"]
 
@@ -45,11 +49,17 @@ _PLAIN = ("BOOLEAN", "BIGINT", "UBIGINT", "HUGEINT", "DOUBLE", "VARCHAR")
 class Source:
     """Files that DuckDB reads, with the names and types of their columns.
 
-    Every column of a CSV is a text here; what it means is decided by who reads it.
+    Every column of a CSV is a text here; what it means is decided by who reads it.  So is a
+    column of JSON that makes groups, unless its values are all of one exact type: as a double,
+    a large whole number would be rounded.
     """
 
     def __init__(
-        self, path: str | Path, settings: Settings | None = None, name: str | None = None
+        self,
+        path: str | Path,
+        settings: Settings | None = None,
+        name: str | None = None,
+        groups: Sequence[str] = (),
     ) -> None:
         self.path = str(path)
         self.place = find(path, name)
@@ -57,7 +67,7 @@ class Source:
             raise no_rows(self.path)
         self.kind = self.place.kind
         for file in self.place.files:
-            if damage := damage_of(file):
+            if damage := damage_of(file, self.place.compression):
                 raise self._unreadable(f"{file}: {damage}")
         self.is_text = self.place.is_text
         self.settings = settings or Settings()
@@ -66,7 +76,8 @@ class Source:
         self.reader = self._reader(_LOOK.get(self.kind, ""))
         described = self.run(f"DESCRIBE SELECT * FROM {self.reader}").fetchall()
         self.types: dict[str, str] = {str(row[0]): str(row[1]) for row in described}
-        self._keep_dates()
+        self.found_types = dict(self.types)
+        self._keep_dates(groups)
 
     def check_divided(self) -> None:
         """Refuse a CSV of one column: its lines could not be divided alike."""
@@ -81,11 +92,16 @@ class Source:
         if self.place.is_many and self.kind != ".jsonl":
             # Else the first file says which columns there are, and of what types.
             options += ", union_by_name = true"
-        if self.place.compression and self.kind != ".parquet":
-            options += f", compression = '{self.place.compression}'"
-        return _READERS[self.kind].format(files=f"[{files}]", options=options + self._hive)
+        options += self._compressed + self._hive
+        return _READERS[self.kind].format(files=f"[{files}]", options=options)
 
-    def _keep_dates(self) -> None:
+    @property
+    def _compressed(self) -> str:
+        """The option for a file whose path does not tell how it is compressed."""
+        given = self.place.compression
+        return f", compression = '{given}'" if given and self.kind != ".parquet" else ""
+
+    def _keep_dates(self, groups: Sequence[str]) -> None:
         """Read as texts what DuckDB would make dates of; nested values of JSON stay as they are."""
         keys = self._partitions()
         texts = [key for key in keys if self.is_text or self.types[key] not in _PLAIN]
@@ -95,7 +111,7 @@ class Source:
         options = ""
         if self.kind == ".jsonl":
             mine = {name: kind for name, kind in self.types.items() if name not in keys}
-            self.types.update({name: _json_type(kind) for name, kind in mine.items()})
+            self.types.update({n: _json_type(kind, n in groups) for n, kind in mine.items()})
             options = f", columns = {_struct({name: self.types[name] for name in mine})}"
         self.reader = self._reader(options)
 
@@ -110,7 +126,110 @@ class Source:
         look = f"{candidates}, sample_size = -1"
         reader = self.reader.replace("all_varchar = true", look)
         rows = self.run(f"DESCRIBE SELECT * FROM {reader}").fetchall()
-        return {str(row[0]): str(row[1]) for row in rows}
+        types = {str(row[0]): str(row[1]) for row in rows}
+        numbers = [name for name, kind in types.items() if kind in ("BIGINT", "DOUBLE")]
+        if numbers:
+            tests = ", ".join(f"bool_or({_is_name(sql.name(name))})" for name in numbers)
+            found = self.run(f"SELECT {tests} FROM {self.reader}").fetchone()
+            types.update({n: "VARCHAR" for n, kept in zip(numbers, found, strict=True) if kept})
+        return types
+
+    def check_names(self, used: Mapping[str, str | Sequence[str] | None]) -> None:
+        """Refuse a used name that stands for more than one column of a file, folders included.
+
+        DuckDB itself takes the first, or the folder, and does not tell apart upper and lower case.
+        """
+        named = [
+            (r, n) for r, ns in used.items() for n in ([ns] if isinstance(ns, str) else ns or ())
+        ]
+        own = self._own_names({name.lower() for _, name in named})
+        for role, wanted in named:
+            title, alike = title_of(role, wanted), set()
+            for file, names in own.items():
+                same = [name for name in names if name.lower() == wanted.lower()]
+                alike.update(same)
+                keys = [f"{k}=" for k in self.place.partitions if k.lower() == wanted.lower()]
+                if same and keys:
+                    step = "rename or drop the column, or move the file out of the folder"
+                    got = f"a folder {keys[0]!r} and a column {same[0]!r} in {file}"
+                    raise DataError(Problem(title, _ONE, got, step))
+                if len(same) > 1:
+                    got = f"{len(same)} columns {_quoted(same)} in {file}"
+                    raise DataError(Problem(title, _ONE, got, "rename or drop all but one of them"))
+            if len(alike) > 1:
+                got = f"{_quoted(sorted(alike))} in different files"
+                raise DataError(Problem(title, _ONE, got, "give the column one name in all files"))
+            if not alike and wanted in self._renamed(own):
+                listed = dict.fromkeys(name for names in own.values() for name in names)
+                raise UsageError(missing_column(role, wanted, list(listed)))
+
+    def _renamed(self, own: Mapping[str, Sequence[str]]) -> set[str]:
+        """The names that DuckDB made of names which occur twice: score_1 of a second score."""
+        stems = {name.lower() for names in own.values() for name in names}
+        ends = {name: re.fullmatch(r"(.+?)(_\d+)+", name, re.DOTALL) for name in self.types}
+        return {name for name, end in ends.items() if end and end[1].lower() in stems}
+
+    def _own_names(self, used: set[str]) -> dict[str, list[str]]:
+        """The names of the columns as the files have them, without those of folders."""
+        if self.kind == ".parquet":
+            return self._parquet_names()
+        if self.is_text:
+            return self._headers()
+        if self._renamed({"": list(self.types)}):
+            return self._keys()
+        if used & {key.lower() for key in self.place.partitions}:
+            reader = self.reader.replace(self._hive, ", hive_partitioning = false")
+            rows = self.run(f"DESCRIBE SELECT * FROM {reader}").fetchall()
+            return {self.path: [str(row[0]) for row in rows]}
+        return {}
+
+    def _keys(self) -> dict[str, list[str]]:
+        """All keys of JSON; two that differ only in case are refused, as DuckDB loses one."""
+        files = ", ".join(map(sql.literal, self.place.patterns))
+        objects = f"read_json_objects([{files}], format = 'newline_delimited')"
+        rows = self.run(f"SELECT DISTINCT unnest(json_keys(json)) FROM {objects}").fetchall()
+        keys = sorted(str(row[0]) for row in rows)
+        lower = [key.lower() for key in keys]
+        twins = [key for key in keys if lower.count(key.lower()) > 1]
+        if twins:
+            rule = "keys must differ in more than upper and lower case"
+            got = f"{_quoted(twins)} in {self.path}"
+            raise DataError(Problem("file", rule, got, "rename or drop all but one of them"))
+        return {self.path: keys}
+
+    def _headers(self) -> dict[str, list[str]]:
+        """The header of each CSV; of those that begin alike, only one is read."""
+        compression = self.place.compression
+        files = {_first_line(file, compression): file for file in self.place.files}
+        reader = _READERS[self.kind].replace("header = true", "header = false")
+        found = {}
+        for file in files.values():
+            one = reader.format(
+                files=f"[{sql.literal(glob.escape(file))}]", options=self._compressed
+            )
+            try:
+                row = self.run(f"SELECT * FROM {one} LIMIT 1").fetchone()
+            except IsocostError:
+                continue
+            found[file] = [str(name).strip() for name in row or () if name is not None]
+        return found
+
+    def _parquet_names(self) -> dict[str, list[str]]:
+        """The top names of each Parquet file; what is inside a structure is passed over."""
+        files = ", ".join(map(sql.literal, self.place.patterns))
+        columns = "file_name, name, coalesce(num_children, 0)"
+        rows = self.run(f"SELECT {columns} FROM parquet_schema([{files}])").fetchall()
+        found: dict[str, list[str]] = {}
+        inside = 0
+        for file, name, children in rows:
+            if file not in found:
+                # The first row of a file is the root.
+                found[file] = []
+                continue
+            if inside == 0:
+                found[file].append(str(name))
+            inside += children - (inside > 0)
+        return found
 
     def count_rows(self) -> int | None:
         """How many rows there are, where the files say so themselves: in Parquet."""
@@ -200,36 +319,53 @@ class Source:
     def number(self, role: str, wanted: str) -> str:
         """A numeric column as SQL of type DOUBLE."""
         column = self.column(role, wanted)
-        if self.is_text:
-            # No plain number: True or False, or none, which is an error that says so.
-            other = f"CASE lower({column}) WHEN 'true' THEN 1e0 WHEN 'false' THEN 0e0"
-            wrong = f"CAST({column} AS DOUBLE)"
-            return f"coalesce(try_cast({column} AS DOUBLE), {other} ELSE {wrong} END)"
-        if self.types[wanted] == "BOOLEAN":
+        kind = self.types[wanted]
+        if self.is_text or kind == "VARCHAR":
+            # No plain number: in a CSV True or False, or none, which is an error that says so.
+            other = f"CAST(CASE WHEN {column} IS NOT NULL THEN 'no number' END AS DOUBLE)"
+            if self.is_text:
+                words = "WHEN 'true' THEN 1e0 WHEN 'false' THEN 0e0"
+                other = f"CASE lower({column}) {words} ELSE {other} END"
+            return f"coalesce({sql.as_number(column)}, {other})"
+        if kind == "BOOLEAN":
             return f"CAST(CAST({column} AS INT) AS DOUBLE)"
-        if not any(kind in self.types[wanted] for kind in sql.NUMBERS):
+        if not sql.is_number(kind):
             self.check_number(role, wanted)
+            return "CAST(NULL AS DOUBLE)"
+        if sql.is_decimal(kind):
+            # DuckDB rounds twice where there are many digits.
+            column = f"CAST({column} AS VARCHAR)"
         return f"CAST({column} AS DOUBLE)"
+
+    def check_scalar(self, role: str, wanted: str) -> None:
+        """Refuse a column of groups or labels whose type holds no text, number or boolean."""
+        self.column(role, wanted)
+        kind = self.types[wanted]
+        plain = kind in ("BOOLEAN", "VARCHAR", "JSON", '"NULL"') or kind.startswith("ENUM(")
+        if plain or (sql.is_number(kind) and not (role == "group" and sql.is_decimal(kind))):
+            return
+        rule, step = "values must be text, numbers or booleans", "turn the column into text first"
+        raise DataError(Problem(role, rule, f"column {wanted!r} of type {kind}", step))
 
     def check_number(self, role: str, wanted: str) -> None:
         """Refuse a column that has values which are no numbers, with their count and one of them.
 
         None is wrong where all are null: that is counted with the rows.
         """
-        text = f"{sql.name(wanted)}::VARCHAR"
-        found = self.run(
-            f"SELECT count(*), min({text}) FROM {self.reader} WHERE {text} IS NOT NULL "
-            f"AND try_cast({text} AS DOUBLE) IS NULL AND lower({text}) NOT IN ('true', 'false')"
-        ).fetchone()
-        if found[0]:
-            raise DataError(
-                Problem(
-                    f"{role} (column {wanted!r})",
-                    "must hold numbers",
-                    f"{found[0]:,} values that are none, such as {found[1]!r}",
-                    "correct or drop those rows",
-                )
-            )
+        text, kind = f"{sql.name(wanted)}::VARCHAR", self.types[wanted]
+        if sql.is_number(kind) or kind == "BOOLEAN":
+            return
+        where, are = f"{text} IS NOT NULL", f"of type {kind}"
+        if kind == "VARCHAR":
+            where, are = f"{where} AND {sql.as_number(text)} IS NULL", "that are none"
+        if self.is_text:
+            where += f" AND lower({text}) NOT IN ('true', 'false')"
+        query = f"SELECT count(*), min({text}) FROM {self.reader} WHERE {where}"
+        count, least = self.run(query).fetchone()
+        if count:
+            got = f"{count:,} values {are}, such as {least!r}"
+            step = "correct or drop those rows" if kind == "VARCHAR" else "turn them into numbers"
+            raise DataError(Problem(f"{role} (column {wanted!r})", "must hold numbers", got, step))
 
 
 def _struct(values: dict[str, str]) -> str:
@@ -239,10 +375,37 @@ def _struct(values: dict[str, str]) -> str:
     return f"{{{listed}}}"
 
 
-def _json_type(kind: str) -> str:
+def _json_type(kind: str, is_group: bool) -> str:
     """How a column of JSON is read: numbers and booleans as such, other values as written."""
     nested = kind == "JSON" or kind.endswith("]") or kind.startswith(("STRUCT", "MAP"))
-    return "JSON" if nested else kind if kind in _PLAIN else "VARCHAR"
+    if nested or (is_group and kind in ("DOUBLE", "HUGEINT")):
+        return "JSON"
+    return kind if kind in _PLAIN else "VARCHAR"
+
+
+_ONE = "must name one column, and upper and lower case are the same in files"
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return " and ".join(map(repr, names))
+
+
+def _first_line(file: str, compression: str | None) -> object:
+    """The first line of a file; its name where that line alone may not be the header."""
+    compression = compression or compression_of(file)
+    if compression == "zstd":
+        return file
+    with gzip.open(file) if compression == "gzip" else Path(file).open("rb") as lines:
+        line = lines.readline(2**20)
+    return file if line.count(b'"') % 2 or not line.endswith(b"\n") else line
+
+
+def _is_name(text: str) -> str:
+    """The condition that digits are a name: a double would round them, or DuckDB skip a part."""
+    whole = f"try_cast({text} AS HUGEINT)"
+    rounded = f"({whole} IS NULL OR abs({whole}) > {2**53})"
+    too_long = f"(regexp_full_match({text}, '[-+]?[0-9]{{16,}}') AND {rounded})"
+    return f"contains({text}, '_') OR {too_long}"
 
 
 def _plain(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -11,13 +11,45 @@ from dataclasses import dataclass
 
 from isocost.engines.cases import Case, repaired_group
 from isocost.engines.dialects import DUCKDB
-from isocost.groups import Group, Scalar
+from isocost.groups import Group, Scalar, is_exact
 from isocost.rules import Rule
 
-__all__ = ["NUMBERS", "Column", "is_group", "literal", "name", "repaired"]
+__all__ = [
+    "WHOLE",
+    "Column",
+    "as_number",
+    "is_decimal",
+    "is_group",
+    "is_number",
+    "literal",
+    "name",
+    "repaired",
+]
 
-NUMBERS = ("INT", "DOUBLE", "FLOAT", "REAL", "DECIMAL")
-"""What the names of numeric types contain."""
+_SIZES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+WHOLE = (*_SIZES, *(f"U{size}" for size in _SIZES))
+"""The types of whole numbers."""
+
+
+def is_decimal(kind: str) -> bool:
+    """Whether a type is DECIMAL; a list of decimals is not."""
+    return kind.startswith("DECIMAL(") and kind.endswith(")")
+
+
+def is_number(kind: str) -> bool:
+    """Whether a type holds numbers.
+
+    Examples
+    --------
+    >>> [is_number(kind) for kind in ("BIGINT", "DECIMAL(3,1)", "INTERVAL", "INTEGER[]")]
+    [True, True, False, False]
+    """
+    return kind in WHOLE or kind in ("DOUBLE", "FLOAT") or is_decimal(kind)
+
+
+def as_number(text: str) -> str:
+    """A text as a double, null if it is none; DuckDB alone would read 0_1 as 1."""
+    return f"try_cast(CASE WHEN contains({text}, '_') THEN NULL ELSE {text} END AS DOUBLE)"
 
 
 def name(column: str) -> str:
@@ -48,16 +80,20 @@ class Column:
     meaning: Mapping[str, Scalar] | None = None
 
     def test(self, value: Scalar) -> str:
-        """The condition that it has a value; none that is of another type is ever equal."""
+        """The condition that it has a value, as Python compares: 1 is 1.0 and True."""
         if self.meaning is not None:
-            same = [t for t, v in self.meaning.items() if v == value and type(v) is type(value)]
+            same = [text for text, v in self.meaning.items() if v == value]
             return f"{self.text} IN ({', '.join(map(literal, same))})" if same else "FALSE"
         if isinstance(value, str):
             fits = self.kind == "VARCHAR" or self.kind.startswith("ENUM")
-        elif isinstance(value, bool):
-            fits = self.kind == "BOOLEAN"
+        elif self.kind == "BOOLEAN":
+            fits, value = value in (0, 1), bool(value)
+        elif self.kind in WHOLE:
+            # As a whole number, because DuckDB compares with a double by rounding the column.
+            fits, value = value == int(value), int(value)
         else:
-            fits = any(number in self.kind for number in NUMBERS)
+            fits = is_number(self.kind) and is_exact(value)
+            value = float(value) if fits else value
         return f"{self.text} = {literal(value)}" if fits else "FALSE"
 
     def is_missing(self) -> str:

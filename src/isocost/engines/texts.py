@@ -6,17 +6,21 @@ begins with whole numbers may go on with others, and nothing may be rounded in s
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from isocost.groups import Scalar
+from isocost.groups import Scalar, is_exact
 
-__all__ = ["WHOLE", "read_as", "typed"]
+__all__ = ["NUMBER", "WHOLE", "json_values", "read_as", "typed"]
 
 WHOLE = "-?[0-9]+"
 """What a whole number looks like, for Python and for DuckDB."""
+
+NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+"""What a number looks like; Python would also take 0_1 for one."""
 
 # As Python writes it and in 64 bits: 007 and +7 are names, not numbers.
 _PLAIN = re.compile(r"-?(0|[1-9][0-9]{0,18})")
@@ -29,13 +33,12 @@ def _int(text: str) -> int | None:
 
 
 def _float(text: str) -> float | None:
-    # Python takes 1_000 for a number; digits with leading zeros, or too many, are names.
-    if "_" in text or re.match(r"[-+]?0[0-9]", text) or (_is_whole(text) and _int(text) is None):
+    # Digits with leading zeros, or too many, are names.
+    if not NUMBER.fullmatch(text) or re.match(r"[-+]?0[0-9]", text):
         return None
-    try:
-        value = float(text)
-    except ValueError:
+    if _is_whole(text) and (_int(text) is None or not is_exact(int(text))):
         return None
+    value = float(text)
     return value if math.isfinite(value) else None
 
 
@@ -64,6 +67,23 @@ def typed(texts: Iterable[str | None]) -> dict[str, Scalar]:
         if None not in values.values():
             return values
     return {text: text for text in distinct}
+
+
+def json_values(texts: Iterable[str | None]) -> dict[str, Any]:
+    """What each text of JSON means; whole numbers among fractions are floats if none is rounded.
+
+    Examples
+    --------
+    >>> json_values(['"a"', "1", None]), json_values(["1", "2.5"])
+    ({'"a"': 'a', '1': 1}, {'1': 1.0, '2.5': 2.5})
+    >>> json_values(["9007199254740993", "2.5"])
+    {'9007199254740993': 9007199254740993, '2.5': 2.5}
+    """
+    values = {text: json.loads(text) for text in texts if text is not None}
+    numbers = set(map(type, values.values())) == {int, float}
+    if numbers and all(map(is_exact, values.values())):
+        return {text: float(value) for text, value in values.items()}
+    return values
 
 
 def read_as(text: str, kinds: Collection[type]) -> Scalar:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from isocost.engines.encode import column_array, is_null
+from isocost.engines.encode import column_array
 from isocost.errors import DataError, IsocostError, Problem, UsageError
+from isocost.groups import is_null
 
 __all__ = ["read_all", "real_scores", "two_labels", "weights_of"]
 

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from isocost import coin
-from isocost.engines.encode import is_null
 from isocost.errors import Problem, UsageError
+from isocost.groups import is_null
 from isocost.learn.sensitive import as_eager_frame
 
 __all__ = ["coins_of_rows", "row_hashes"]

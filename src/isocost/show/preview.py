@@ -145,8 +145,7 @@ def _column(name: str, kind: str, values: Sequence[Any]) -> Column:
             text = _written(value)
             counts[text] = counts.get(text, 0) + 1
     common = tuple(sorted(counts, key=lambda text: -counts[text])[:SHOWN])
-    numeric = any(number in kind for number in sql.NUMBERS) and "[" not in kind
-    if not numeric:
+    if not sql.is_number(kind):
         return Column(name, False, common, len(counts))
     numbers = [float(v) for v in values if v is not None and math.isfinite(v)]
     ends = (min(numbers), max(numbers)) if numbers else (None, None)
