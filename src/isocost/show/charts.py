@@ -65,7 +65,7 @@ def _costs(alt: Any) -> Any:
     Axes have no fixed format: Vega then writes as many digits as their ticks need.
     """
     wide = alt.Scale(domain=[0, alt.ExprRef("high")], nice=False)
-    axis = alt.Axis(tickCount=5, grid=False)
+    axis = alt.Axis(tickCount=5, labelSeparation=6, grid=False)
     tall = alt.Scale(domain=[-0.55, alt.ExprRef("rows")], nice=False)
     x = alt.X("x:Q", title=None, scale=wide, axis=axis)
     y = alt.Y("row:Q", axis=None, scale=tall)
@@ -156,7 +156,8 @@ def _rate(alt: Any, name: str) -> Any:
         "y": (alt.Y, "top", ["Misses →", "shortfall of actual positives"]),
     }[name]
     scale = alt.Scale(domain=[0, alt.ExprRef(end)], nice=False)
-    return kind(f"{name}:Q", title=title, scale=scale, axis=alt.Axis(tickCount=6))
+    axis = alt.Axis(tickCount=6, labelSeparation=6)
+    return kind(f"{name}:Q", title=title, scale=scale, axis=axis)
 
 
 def _words(alt: Any, x: Any, y: Any, align: str) -> Any:
