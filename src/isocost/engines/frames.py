@@ -96,9 +96,16 @@ def check_group_type(name: str, kind: Any) -> None:
 class Lazy:
     """A frame whose rows stay where they are: queries go to it, and cells come back."""
 
-    def __init__(self, frame: Any) -> None:
+    def __init__(
+        self, frame: Any, types: dict[str, Any] | None = None, renamed: dict[str, str] | None = None
+    ) -> None:
         self.frame = frame
-        self.types: dict[str, Any] = dict(frame.collect_schema())
+        self.types: dict[str, Any] = dict(frame.collect_schema()) if types is None else types
+        self.renamed = renamed or {}
+
+    def inside(self, name: str) -> str:
+        """The name that a column has in ``frame``."""
+        return self.renamed.get(name, name)
 
     @property
     def columns(self) -> list[str]:
@@ -132,11 +139,11 @@ def _encoded(series: Any) -> Encoded:
         encoded = native.combine_chunks().dictionary_encode()
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         return Encoded(codes, encoded.dictionary.to_pylist())
-    values = [value for value in series.unique().to_list() if not is_null(value)]
-    codes = series.replace_strict(
-        values, list(range(len(values))), default=-1, return_dtype=nw.Int64
-    )
-    return Encoded(codes.to_numpy(), values)
+    unique = sorted(series.unique().to_list(), key=is_null)
+    values = [value for value in unique if not is_null(value)]
+    codes = [place if place < len(values) else -1 for place in range(len(unique))]
+    found = series.replace_strict(unique, codes, return_dtype=nw.Int64)
+    return Encoded(found.to_numpy(), values)
 
 
 def _guessed(series: Any, native: Any) -> Encoded | None:
