@@ -26,7 +26,7 @@ def as_lazy(kind, data, spark=None):
     if kind == "polars":
         return pytest.importorskip("polars").from_arrow(table).lazy()
     if kind == "duckdb":
-        return pytest.importorskip("duckdb").connect().from_arrow(table)
+        return pytest.importorskip("duckdb").from_arrow(table)
     if kind == "ibis":
         return pytest.importorskip("ibis").memtable(table)
     if kind == "dask":

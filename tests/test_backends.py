@@ -1,5 +1,6 @@
 """A rule on each lazy engine: the same scores, still lazy, and no bad row kept in silence."""
 
+import duckdb
 import numpy as np
 import pytest
 
@@ -71,11 +72,28 @@ def test_columns_with_any_name(engine):
     names = {"score": "model.score", "id": 'it`s "who"', "group": "the; group--"}
     data = rows(60)
     named = {names.get(name, name): values for name, values in data.items()}
-    found = columns_of(kind, RULE.apply(lazy(named), **names, output="new.score"))
-    assert list(found) == [*named, "new.score"]
-    assert by_id({"id": found[names["id"]], "new": found["new.score"]})["new"] == (
-        RULE.apply(data)["score"].tolist()
-    )
+    named["c1"] = np.arange(60) / 8
+    written = {"output": "new.score", "changed": "c2"}
+    found = columns_of(kind, RULE.apply(lazy(named), **names, **written))
+    assert list(found) == [*named, "new.score", "c2"]
+    found = by_id({**found, "id": found[names["id"]]})
+    expected = RULE.apply(data, output="new.score", changed="c2")
+    assert found["new.score"] == expected["new.score"].tolist()
+    assert found["c2"] == expected["c2"].tolist()
+    assert found["c1"] == named["c1"].tolist()
+
+
+@pytest.mark.parametrize("kind", QUICK)
+def test_bounds_and_values_of_a_rule_are_exact(kind):
+    # As decimals, these are not the nearest doubles under ibis and DuckDB before 2.0.
+    low, high, value = 0.18999999999999997, 0.44899999999999995, 0.37899999999999995
+    rows = (Row("a", low, high, "set", value, 1.0),)
+    rule = ic.Rule(groups=("a",), rows=rows, method="test")
+    near = [np.nextafter([low, high], 0), [low, high], np.nextafter([low, high], 1)]
+    data = {"score": np.concatenate(near), "group": ["a"] * 6}
+    expected = rule.apply(data)["score"].tolist()
+    assert expected.count(value) == 3
+    assert columns_of(kind, rule.apply(as_lazy(kind, data)))["score"] == expected
 
 
 @pytest.mark.parametrize("kind", QUICK)
@@ -158,7 +176,7 @@ def test_what_cannot_be_meant_is_refused(kind):
     with pytest.raises(ic.UsageError, match="must name a column of the data"):
         RULE.apply(frame, score="h")
     for ids in ([True], [None]):
-        with pytest.raises(ValueError, match="id: must be a whole number or a text"):
+        with pytest.raises((ValueError, duckdb.Error), match="id: must be a whole number or a"):
             columns_of(kind, RULE.apply(as_lazy(kind, {**data, "id": ids})))
     with pytest.raises(ic.UsageError, match="2 group columns of type String, Int64"):
         RULE.apply(frame, group=["group", "id"])
@@ -188,7 +206,9 @@ def test_one_pass_over_the_rows_and_one_more_for_an_example_of_a_bad_one():
 
     for score in (0.5, 1.5):
         data = pl.DataFrame({"score": [0.1, score], "label": [0, 1], "group": ["a", "b"]})
-        frame = data.lazy().map_batches(watched, schema=data.schema)
+        frame = data.lazy().map_batches(
+            watched, schema=data.schema, predicate_pushdown=False, projection_pushdown=False
+        )
         try:
             ic.tally(frame)
         except ic.DataError:

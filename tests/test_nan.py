@@ -46,7 +46,7 @@ def write(path, wrong=None):
 
 def opened(reader, path):
     if reader == "relation":
-        return duckdb.connect().read_parquet(str(path))
+        return duckdb.read_parquet(str(path))
     if reader == "ibis":
         database = pytest.importorskip("ibis").duckdb.connect()
         database.raw_sql(f"CREATE VIEW scores AS FROM '{path}'")
@@ -78,9 +78,8 @@ def repaired(reader, path, **options):
     if reader == "sql":
         pytest.importorskip("sqlglot")
         query = RULE.to_sql("duckdb", "scores", output="new", **options)
-        return np.array(database(path).sql(f"SELECT new FROM ({query}) ORDER BY id").fetchall()).T[
-            0
-        ]
+        connection = database(path)
+        return np.array(connection.sql(f"SELECT new FROM ({query}) ORDER BY id").fetchall()).T[0]
     out = RULE.apply(opened(reader, path), **options)
     if reader == "relation":
         return np.array(out.order("id").fetchall()).T[1]

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isocost.coin import coins, hex_bound
+from isocost.engines import sql
 from isocost.engines.frames import Frame, Lazy
 from isocost.errors import MissingDependencyError, Problem, UsageError
 
@@ -33,8 +34,12 @@ __all__ = [
     "believes_statistics",
     "collect",
     "column",
+    "constant",
     "guarded",
     "limit",
+    "originally_named",
+    "plainly_named",
+    "writes_decimals",
 ]
 
 
@@ -63,9 +68,47 @@ def collect(frame: Any) -> dict[str, Any]:
     """The few rows of a result as narwhals series; nulls are None or NaN."""
     if not (frame.implementation.is_polars() or frame.implementation.is_dask()):
         _need_arrow()
-    # Polars would otherwise hold all rows of a file at once.
-    options = {"engine": "streaming"} if frame.implementation.is_polars() else {}
+    options = {"engine": "streaming"} if _streams(frame) else {}
     return frame.collect(**options).to_dict(as_series=True)  # type: ignore[no-any-return]
+
+
+def _streams(frame: Any) -> bool:
+    """Whether to ask for streaming, without which Polars holds all rows of a file at once."""
+    if not frame.implementation.is_polars():
+        return False
+    import polars as pl
+
+    # Earlier ones refuse the option, and have no other way that can be relied on.
+    return tuple(int(part) for part in pl.__version__.split(".")[:2]) >= (1, 23)
+
+
+def plainly_named(source: Lazy, *added: str) -> Lazy:
+    """The source with plain names in its frame, if the engine needs them.
+
+    ``added`` are names of columns to come.  Below 2.0 DuckDB parses the names of columns in
+    expressions: a dot divides them, and a quote begins a quoted name.
+    """
+    import narwhals as nw
+
+    names = list(dict.fromkeys([*source.types, *added]))
+    plain = not any("." in name or '"' in name for name in names)
+    if plain or not source.frame.implementation.is_duckdb():
+        return source
+    renamed = {name: f"c{place}" for place, name in enumerate(names)}
+    columns = [f"{sql.name(name)} AS {renamed[name]}" for name in source.types]
+    frame = nw.from_native(nw.to_native(source.frame).project(", ".join(columns)))
+    return Lazy(frame, source.types, renamed)
+
+
+def originally_named(source: Lazy, frame: Any) -> Any:
+    """The native frame, with the names that :func:`plainly_named` replaced."""
+    import narwhals as nw
+
+    native = nw.to_native(frame)
+    if not source.renamed:
+        return native
+    names = {inside: name for name, inside in source.renamed.items()}
+    return native.project(", ".join(f"{c} AS {sql.name(names[c])}" for c in native.columns))
 
 
 def column(source: Lazy, name: str, careful: bool = True) -> Expr:
@@ -75,7 +118,7 @@ def column(source: Lazy, name: str, careful: bool = True) -> Expr:
     """
     import narwhals as nw
 
-    engine, found = source.frame.implementation, nw.col(name)
+    engine, found = source.frame.implementation, nw.col(source.inside(name))
     if engine.is_pyspark() or engine.is_pyspark_connect():
         return nw.col(_in_backticks(name))
     # Under ibis floor makes whole numbers, and fails at NaN before it can show.
@@ -94,6 +137,21 @@ def believes_statistics(source: Lazy) -> bool:
     """
     engine = source.frame.implementation
     return bool(engine.is_duckdb() or engine.is_ibis())
+
+
+def writes_decimals(frame: Any) -> bool:
+    """Whether floats in an expression reach the engine as decimals.
+
+    ibis writes them so, and below 2.0 DuckDB may miss the nearest double by one.
+    """
+    return bool(frame.implementation.is_ibis())
+
+
+def constant(frame: Any, value: float) -> Expr:
+    """A float that the engine compares and writes exactly."""
+    import narwhals as nw
+
+    return nw.lit(repr(value)).cast(nw.Float64) if writes_decimals(frame) else nw.lit(value)
 
 
 def as_number(source: Lazy, condition: Expr) -> Expr:
@@ -137,22 +195,24 @@ def guarded(frame: Any, guard: Guard) -> Any:
 def _polars(native: Any, guard: Guard) -> Any:
     import polars as pl
 
-    def check(columns: Any) -> Any:
-        _stop_at(columns[1].to_numpy(), guard)
-        return columns[0]
+    def check(rows: Any) -> Any:
+        _stop_at(rows.struct.field(guard.fault).to_numpy(), guard)
+        return rows.struct.field(guard.score)
 
-    def throw(columns: Any) -> Any:
+    def throw(ids: Any) -> Any:
         import narwhals as nw
 
-        if columns[0].null_count():
+        if ids.null_count():
             raise ValueError(guard.messages[NO_ID])
-        batch = Frame(nw.from_native(columns[0].alias("id").to_frame()))
+        batch = Frame(nw.from_native(ids.alias("id").to_frame()))
         return pl.Series(_thrown(batch, "id", guard.salt))
 
-    apply = partial(pl.map_batches, is_elementwise=True)
-    added = [apply([guard.score, guard.fault], check, return_dtype=pl.Float64).alias(guard.checked)]
+    pair = pl.struct(guard.score, guard.fault)
+    checked = pair.map_batches(check, return_dtype=pl.Float64, is_elementwise=True)
+    added = [checked.alias(guard.checked)]
     if guard.id is not None:
-        added.append(apply([guard.id], throw, return_dtype=pl.Int64).alias(guard.coin))
+        coin = pl.col(guard.id).map_batches(throw, return_dtype=pl.Int64, is_elementwise=True)
+        added.append(coin.alias(guard.coin))
     return native.with_columns(added)
 
 

@@ -116,9 +116,16 @@ def _no_scalars(name: str, kind: Any, role: str) -> DataError:
 class Lazy:
     """A frame whose rows stay where they are: queries go to it, and cells come back."""
 
-    def __init__(self, frame: Any) -> None:
+    def __init__(
+        self, frame: Any, types: dict[str, Any] | None = None, renamed: dict[str, str] | None = None
+    ) -> None:
         self.frame = frame
-        self.types: dict[str, Any] = _types(frame)
+        self.types: dict[str, Any] = _types(frame) if types is None else types
+        self.renamed = renamed or {}
+
+    def inside(self, name: str) -> str:
+        """The name that a column has in ``frame``."""
+        return self.renamed.get(name, name)
 
     def check(self, name: str, role: str) -> None:
         """Refuse a column whose type holds no text, number or boolean.
@@ -131,7 +138,10 @@ class Lazy:
         check_group_type(name, kind, role)
         if kind == nw.Object and not self.frame.implementation.is_dask():
             raise _no_scalars(name, kind, role)
-        if kind == nw.Unknown and self.frame.select(nw.col(name).count()).collect().item():
+        if (
+            kind == nw.Unknown
+            and self.frame.select(nw.col(self.inside(name)).count()).collect().item()
+        ):
             raise _no_scalars(name, "that isocost does not know", role)
 
     def only_texts(self, names: Iterable[str]) -> Lazy:
@@ -143,7 +153,7 @@ class Lazy:
             return self
         native = nw.to_native(self.frame)
         checked = native.map_partitions(_need_texts, odd, meta=native._meta)
-        return Lazy(nw.from_native(checked))
+        return Lazy(nw.from_native(checked), self.types, self.renamed)
 
     @property
     def columns(self) -> list[str]:
@@ -200,11 +210,11 @@ def _encoded(series: Any) -> Any:
         encoded = native.combine_chunks().dictionary_encode()
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         return Encoded(codes, encoded.dictionary.to_pylist(), as_scalar)
-    values = [value for value in series.unique().to_list() if not is_null(value)]
-    codes = series.replace_strict(
-        values, list(range(len(values))), default=-1, return_dtype=nw.Int64
-    )
-    return Encoded(codes.to_numpy(), values, as_scalar)
+    unique = sorted(series.unique().to_list(), key=is_null)
+    values = [value for value in unique if not is_null(value)]
+    codes = [place if place < len(values) else -1 for place in range(len(unique))]
+    found = series.replace_strict(unique, codes, return_dtype=nw.Int64)
+    return Encoded(found.to_numpy(), values, as_scalar)
 
 
 def _guessed(series: Any, native: Any) -> Encoded | None:

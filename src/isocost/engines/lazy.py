@@ -6,7 +6,6 @@ bad value does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,15 @@ import numpy as np
 
 from isocost.cells import Cells
 from isocost.engines.arrays import raise_all
-from isocost.engines.backends import as_number, believes_statistics, collect, column
+from isocost.engines.backends import (
+    as_number,
+    believes_statistics,
+    collect,
+    column,
+    constant,
+    plainly_named,
+    writes_decimals,
+)
 from isocost.engines.encode import GroupEncoder, as_objects
 from isocost.engines.frames import Lazy, is_wide
 from isocost.engines.labels import two_valued
@@ -54,7 +61,7 @@ def tally_lazy(
     for name in columns["group"]:
         source.check(name, "group")
     source.check(columns["label"], "label")
-    source = source.only_texts([*columns["group"], columns["label"]])
+    source = plainly_named(source.only_texts([*columns["group"], columns["label"]]))
     placed, found = _found(source, columns, grid, positive)
     n = found["n"].to_numpy().astype(np.float64)
     if not len(n):
@@ -122,21 +129,25 @@ def _counted(placed: Any, positive: Any) -> Any:
 
 def _count(source: Lazy, h: Expr, grid: Grid) -> Expr:
     """How many edges lie at or below a score in [0, 1], for :meth:`Grid.at_count`."""
-    flag = partial(as_number, source)
-    count = _part(h, grid.bins, flag) + _part(h, 10, flag)
+    count = _part(source, h, grid.bins) + _part(source, h, 10)
     for edge in grid.edges:
-        count = count + flag(h >= edge)
+        count = count + as_number(source, h >= constant(source.frame, edge))
     return count
 
 
-def _part(h: Expr, parts: int, flag: Callable[[Expr], Expr]) -> Expr:
+def _part(source: Lazy, h: Expr, parts: int) -> Expr:
     """How many of the edges i / parts, from i = 1, lie at or below a score.
 
     Nothing is divided: Polars does that by a constant's reciprocal, and gets 3 / 10 wrong.
     """
     # floor, not a cast: DuckDB's cast rounds.
     part = (h * float(parts)).floor()
+    flag = partial(as_number, source)
     too_high, too_low = _misplaced(parts)
+    if writes_decimals(source.frame) and (too_high or too_low):
+        # It would not find the scores of a list, but can divide.
+        above, below = h >= (part + 1.0) / float(parts), h < part / float(parts)
+        return part + flag(above) - flag(below)
     part = part - flag(_is_one_of(h, too_high)) if too_high else part
     return part + flag(_is_one_of(h, too_low)) if too_low else part
 
@@ -297,7 +308,9 @@ def _count_bad(placed: Any, keys: dict[str, Any], n: Any, to: Problems) -> None:
         for code, kind in WRONG[role].items() if key in keys else ():
             rows = int(n[keys[key] == code].sum())
             if rows and code != -1:
-                least = placed.filter(nw.col(key) == code).select(least=nw.col(values).min())
+                # Grouped, because dask has no least text where a partition has none.
+                bad = placed.filter(nw.col(key) == code)
+                least = bad.group_by(key).agg(least=nw.col(values).min())
                 to.add(role, kind, rows, collect(least)["least"].item())
             else:
                 to.add(role, kind, rows)

@@ -9,11 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, Literal
 
-from isocost.engines.backends import NO_ID, Guard, column, guarded, limit
+from isocost.engines.backends import (
+    NO_ID,
+    Guard,
+    column,
+    constant,
+    guarded,
+    limit,
+    originally_named,
+    plainly_named,
+)
 from isocost.engines.frames import Lazy
 from isocost.engines.lazy import equals, fits, group_column, is_null, number, score_status
 from isocost.engines.problems import WRONG, problem_of
@@ -46,6 +55,7 @@ def apply_lazy(
     import narwhals as nw
 
     _check_seed(seed)
+    source = plainly_named(source, output, *([] if changed is None else [changed]))
     who = _checked_id(source, id) if rule.needs_coin else None
     for name in groups:
         source.check(name, "group")
@@ -62,7 +72,7 @@ def apply_lazy(
         score=ours["score"],
         fault=ours["fault"],
         messages=_messages(names, rule),
-        id=who,
+        id=None if who is None else source.inside(who),
         salt=rule.salt,
         checked=ours["checked"],
         coin=ours["coin"],
@@ -70,9 +80,11 @@ def apply_lazy(
     frame = guarded(frame.with_columns(**{ours["fault"]: fault}), guard)
     frame = frame.with_columns(**{ours["new"]: _repaired(frame, rule, known, ours)})
     new, checked = nw.col(ours["new"]), nw.col(ours["checked"])
-    written = {output: new} | ({} if changed is None else {changed: new != checked})
+    written = {source.inside(output): new}
+    if changed is not None:
+        written[source.inside(changed)] = new != checked
     spare = [name for role, name in ours.items() if role != "coin" or who is not None]
-    return nw.to_native(frame.with_columns(**written).drop(spare))
+    return originally_named(source, frame.with_columns(**written).drop(spare))
 
 
 def _check_seed(seed: int | None) -> None:
@@ -164,7 +176,7 @@ def _fault(
 
     h = nw.col(ours["score"])
     good = (h >= 0.0) & (h <= 1.0)
-    faults = [nw.when(~nw.coalesce(good, nw.lit(False))).then((-score_status(h)).cast(nw.Int64))]
+    faults = [nw.when(~nw.coalesce(good, nw.lit(False))).then((0 - score_status(h)).cast(nw.Int64))]
     if missing is None:
         for name in groups:
             null = is_null(column(source, name), source.types[name])
@@ -193,11 +205,12 @@ def _repaired(frame: Any, rule: Rule, known: Sequence[Group], ours: dict[str, st
     import narwhals as nw
 
     h, coin, outcomes = nw.col(ours["checked"]), nw.col(ours["coin"]), []
+    exactly = partial(constant, frame)
     for code, group in enumerate(known):
         mine = nw.col(ours["group"]) == code
         for segment in rule.segments(group):
-            inside = mine & (h >= segment.lo)
-            inside = inside if segment.hi == 1.0 else inside & (h < segment.hi)
+            inside = mine & (h >= exactly(segment.lo))
+            inside = inside if segment.hi == 1.0 else inside & (h < exactly(segment.hi))
             for row, bound in zip(segment.rows, segment.bounds, strict=True):
                 if segment.needs_coin:
                     chosen = inside & (coin < limit(frame, bound))
@@ -205,6 +218,6 @@ def _repaired(frame: Any, rule: Rule, known: Sequence[Group], ours: dict[str, st
                     chosen = inside
                 else:
                     continue
-                new = 1.0 - h if row.value is None else nw.lit(float(row.value))
+                new = 1.0 - h if row.value is None else exactly(float(row.value))
                 outcomes.append(nw.when(chosen).then(new))
     return nw.coalesce(*outcomes, h) if outcomes else h
