@@ -107,6 +107,44 @@ def test_hostile_names_run_on_duckdb(database):
     assert sorted(found.columns) == sorted(data)
 
 
+ODD = ("a\nb", "a\tb", "it's", 'say "x"', "x; y", "x -- y", "x /* y */ z", "\n  x", "a\r\nb")
+"""Names that a layout must leave as they are."""
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_names_groups_and_salts_run_on_duckdb(database, odd):
+    names = {"score": odd, "group": f"{odd}g", "id": f"{odd}i"}
+    data = {odd: [0.25, 0.5, 0.75, 1.0], f"{odd}g": [odd, "b", odd, odd], f"{odd}i": [1, 2, 3, 4]}
+    # Two intervals and two outcomes make cases inside cases.
+    parts = [(0.0, 0.5, "set", 0.125, 0.5), (0.0, 0.5, "mirror", None, 0.25)]
+    parts += [(0.5, 1.0, "set", 0.875, 0.5)]
+    rule = ic.Rule((odd, "b"), tuple(Row(odd, *part) for part in parts), "test", salt=odd)
+    wanted = rule.apply(data, output=f"{odd}o", changed=f"{odd}c", **names)
+    database.register("plain", pd.DataFrame(data))
+    table = DIALECTS["duckdb"].name_of(f"{odd} t")
+    database.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM plain")
+    options = {"output": f"{odd}o", "changed": f"{odd}c", **names}
+    for columns in ("*", list(data)):
+        query = rule.to_sql("duckdb", (f"{odd} t",), columns=columns, **options)
+        found = database.execute(query).df().sort_values(f"{odd}i")
+        assert {name: found[name].tolist() for name in found} == {
+            name: list(values) for name, values in wanted.items()
+        }
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_odd_names_are_parsed_back_everywhere(dialect, odd):
+    names = {"score": odd, "group": f"{odd}g", "id": f"{odd}i", "output": f"{odd}o"}
+    (tree,) = sqlglot.parse(RULE.to_sql(dialect, ("lake", odd), **names), read=dialect)
+    found = {node.name for node in tree.find_all(exp.Identifier)}
+    if dialect == "bigquery":
+        # There a line break is written as an escape, which sqlglot leaves alone.
+        found = {name.replace("\\n", "\n").replace("\\r", "\r") for name in found}
+        found = {name.replace("\\t", "\t") for name in found}
+    assert set(names.values()) <= found
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [
@@ -216,6 +254,22 @@ def test_numbers_are_exact_doubles():
          "the query uses itself\n  got:  'isocost_tmp_coin'\n  next: choose"),
         ({"changed": "x", "output": "x"}, "got:  'x'\n  next: choose another name"),
         ({"dialect": "spark", "score": "${x}"}, "name: must not hold ${, which Spark replaces"),
+        ({"dialect": None}, "dialect: must be one of duckdb, postgres"),
+        ({"table": None}, "table: must be named\n  got:  None\n  next: use table="),
+        ({"table": 3}, "table: must be named\n  got:  3\n  next: use table="),
+        ({"table": ["a", 3]}, "name: must be a text that is not empty\n  got:  3\n  next"),
+        ({"score": 3}, "score: must be the name of a column\n  got:  3\n  next: pass one text"),
+        ({"score": "\ud800"}, "name: must be a text that is not empty\n  got:  '\\ud800'"),
+        ({"group": []}, "group: must name at least one column\n  got:  none\n  next: name the"),
+        ({"group": None}, "group: must be the name of a column\n  got:  None\n  next: pass"),
+        ({"group": ["a", 3]}, "group: must be the name of a column\n  got:  3\n  next: pass"),
+        ({"id": 3}, "id: must be the name of a column\n  got:  3\n  next: pass one text"),
+        ({"output": ["x"]}, "output: must be the name of a column\n  got:  ['x']\n  next: pass"),
+        ({"output": ""}, "name: must be a text that is not empty\n  got:  ''\n  next: pass"),
+        ({"changed": 3}, "changed: must be the name of a column\n  got:  3\n  next: pass"),
+        ({"columns": "id"}, "columns: must be \"*\" or a list of names\n  got:  'id'\n  next"),
+        ({"columns": None}, "columns: must be \"*\" or a list of names\n  got:  None\n  next"),
+        ({"columns": [3]}, "columns: must be the name of a column\n  got:  3\n  next: pass"),
     ],
 )  # fmt: skip
 def test_errors_have_four_parts(options, message):

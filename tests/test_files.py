@@ -1,9 +1,14 @@
 """Files through DuckDB: the same tally as the arrays, the same coins, and clear errors."""
 
 import gzip
+import json
+from functools import partial
 
+import duckdb
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 
@@ -611,3 +616,209 @@ def test_folders_that_are_no_good_keys(tmp_path):
     assert ic.tally(tmp_path / "=x").groups == ("b",)
     with pytest.raises(ic.DataError, match="got:  a folder 'GROUP=' and a column 'group' in "):
         ic.tally(tmp_path / "GROUP=a")
+
+
+def written(folder, names, rows, kind):
+    """A file with these columns, whose names may be alike."""
+    path = folder / f"d.{kind}"
+    if kind == "parquet":
+        columns = [pa.array(list(column)) for column in zip(*rows, strict=True)]
+        pq.write_table(pa.Table.from_arrays(columns, names=names), path)
+        return path
+    lines = [",".join(map(str, row)) for row in (names, *rows)]
+    text = "\n".join([*lines, ""]).encode()
+    path.write_bytes(gzip.compress(text) if kind == "csv.gz" else text)
+    return path
+
+
+ROWS = [(0.1, 0, "a", 0.9, 7, 1, 1), (0.6, 1, "b", 0.8, 8, 2, 2)]
+CERTAIN = ic.Rule(("a", "b"), (Row("a", 0.0, 1.0, "set", 0.25, 1.0),), "test")
+COIN = ic.Rule(("a", "b"), (Row("a", 0.0, 1.0, "set", 0.25, 0.5),), "test")
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet"])
+@pytest.mark.parametrize("twin", ["score", "label", "group", "weight", "id", "Score", "GROUP"])
+def test_columns_of_one_name_are_refused_where_they_are_used(tmp_path, kind, twin):
+    names = ["score", "label", "group", twin, "other", "weight", "id"]
+    path = written(tmp_path, names, ROWS, kind)
+    title = twin.lower()
+    apply = partial(ic.apply_file, COIN, output=tmp_path / "o.csv")
+    use = apply if title == "id" else partial(ic.tally, weight="weight")
+    with pytest.raises(ic.DataError, match=f"{title}: must name one column") as error:
+        use(path)
+    if title in ("score", "group"):
+        with pytest.raises(ic.DataError, match=f"{title}: must name one column"):
+            apply(path)
+    (problem,) = error.value.problems
+    assert problem.got == f"2 columns '{title}' and {twin!r} in {path}"
+    assert problem.next_step == "rename or drop all but one of them"
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_columns_of_one_name_do_not_matter_where_others_are_used(tmp_path, kind):
+    names = ["score", "label", "group", "x", "x", "X", "id"]
+    path = written(tmp_path, names, ROWS, kind)
+    wanted = {"score": [0.1, 0.6], "label": [0, 1], "group": ["a", "b"]}
+    assert ic.tally(path) == ic.tally(wanted)
+    ic.apply_file(COIN, path, tmp_path / "o.csv")
+    ids = {**wanted, "id": [1, 2]}
+    assert pd.read_csv(tmp_path / "o.csv")["score"].tolist() == COIN.apply(ids)["score"].tolist()
+    with pytest.raises(ic.DataError, match=r"output \(column 'x'\): must name one column"):
+        ic.apply_file(COIN, path, tmp_path / "o2.csv", column="x")
+    # The name that DuckDB gives the second x is not one of the file.
+    with pytest.raises(ic.UsageError, match="score: must name a column of the data"):
+        ic.tally(path, score="x_1")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_the_first_of_two_columns_is_not_taken_for_the_other(tmp_path, kind):
+    path = written(tmp_path, ["Score", "label", "group", "score", "x", "y", "z"], ROWS, kind)
+    for name in ("Score", "score"):
+        with pytest.raises(ic.DataError, match="got:  2 columns 'Score' and 'score' in"):
+            ic.tally(path, score=name)
+    path = written(tmp_path, ["score", "label", "group", "x_1", "x", "y", "z"], ROWS, kind)
+    assert ic.tally(path, score="x_1").totals.wh.sum() == pytest.approx(1.7)
+
+
+def test_many_files_with_headers_that_differ(tmp_path):
+    for name, header in (("a", "score,label,group"), ("b", "score,label,Group")):
+        (tmp_path / f"{name}.csv").write_text(f"{header}\n0.1,0,x\n0.9,1,x\n")
+    with pytest.raises(ic.DataError, match="got:  'Group' and 'group' in different files"):
+        ic.tally(tmp_path / "*.csv")
+    (tmp_path / "b.csv").write_text("score,label,group,label\n0.1,0,x,1\n")
+    with pytest.raises(ic.DataError, match=r"2 columns 'label' and 'label' in .*b\.csv"):
+        ic.tally(tmp_path / "*.csv")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
+def test_a_folder_does_not_replace_a_column(tmp_path, kind):
+    folder = tmp_path / "group=x"
+    folder.mkdir()
+    frame = pd.DataFrame({"score": [0.1, 0.6], "label": [0, 1], "group": ["a", "b"]})
+    frame = frame.assign(who=["c", "d"])
+    if kind == "parquet":
+        frame.to_parquet(folder / "d.parquet")
+    elif kind == "csv":
+        frame.to_csv(folder / "d.csv", index=False)
+    else:
+        frame.to_json(folder / "d.jsonl", orient="records", lines=True)
+    for path in (tmp_path, folder / f"d.{kind}"):
+        with pytest.raises(ic.DataError, match="group: must name one column") as error:
+            ic.tally(path)
+        assert "a folder 'group=' and a column 'group' in " in str(error.value)
+        with pytest.raises(ic.DataError, match="group: must name one column"):
+            ic.apply_file(CERTAIN, path, tmp_path / f"o.{kind}")
+        assert ic.tally(path, group="who").groups == ("c", "d")
+    frame.drop(columns="group").to_csv(folder / "e.csv", index=False)
+    assert ic.tally(folder / "e.csv").groups == ("x",)
+
+
+def test_keys_of_json_that_differ_in_case(tmp_path):
+    path = tmp_path / "d.jsonl"
+    path.write_text('{"score": 0.1, "label": 1, "group": "a", "Group": "b"}\n')
+    with pytest.raises(ic.DataError, match="keys must differ in more than upper and lower case"):
+        ic.tally(path)
+    path.write_text('{"score": 0.1, "label": 1, "group": "a", "group_1": "b"}\n')
+    assert ic.tally(path).groups == ("a",)
+    path.write_text('{"score": 0.1, "score": 0.2, "label": 1, "group": "a"}\n')
+    with pytest.raises(ic.FileError, match='duplicate key "score"'):
+        ic.tally(path)
+
+
+LARGE = {
+    "2^63": [2**63, 2**63 + 1, 2**63],
+    "2^63 and below 0": [2**63, 2**63 + 1, -1],
+    "2^64": [2**64, 2**64 + 1, 1],
+    "2^53 and a fraction": [2**53, 2**53 + 1, 0.5],
+    "2^63 and a fraction": [2**63, 2**63 + 1, 0.5],
+    "texts and numbers": ["a", 'say "b"', 1],
+    "booleans and numbers": [True, 2, 3],
+    "texts": ["a", "it's\nb", "ü"],
+    "a fraction": [1, 2, 0.5],
+}
+
+
+@pytest.mark.parametrize("values", LARGE.values(), ids=LARGE)
+def test_groups_of_json_lines_are_what_python_reads(tmp_path, values):
+    data = {"score": [0.1, 0.6, 0.9], "label": [0, 1, 1], "group": values, "id": [1, 2, 3]}
+    rows = [dict(zip(data, row, strict=True)) for row in zip(*data.values(), strict=True)]
+    (tmp_path / "d.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    found = ic.tally(tmp_path / "d.jsonl")
+    assert found == ic.tally(data)
+    assert set(found.groups) == set(values)
+    rule = ic.Rule(
+        tuple(dict.fromkeys(values)), (Row(values[1], 0.0, 1.0, "set", 0.25, 0.9),), "test"
+    )
+    ic.apply_file(rule, tmp_path / "d.jsonl", tmp_path / "o.jsonl")
+    out = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text().splitlines()]
+    assert [row["group"] for row in out] == values
+    assert [row["score"] for row in out] == rule.apply(data)["score"].tolist()
+    ic.apply_file(rule, tmp_path / "d.jsonl", tmp_path / "o.parquet")
+    kept = pq.read_table(tmp_path / "o.parquet")["group"].to_pylist()
+    # Where no type of Parquet holds them all, they stay as JSON writes them.
+    assert kept in (values, [json.dumps(value, ensure_ascii=False) for value in values])
+
+
+@pytest.mark.parametrize(
+    "ids", [[2**63, 2**63 + 1, 5], [2**53, 2**53 + 1, 7], [2**64, 2**64 + 1, 3]]
+)
+def test_large_ids_keep_their_own_coins_and_stay_apart(tmp_path, ids):
+    data = {"score": [0.1, 0.6, 0.9], "group": ["a", "a", "a"], "id": ids}
+    rows = [dict(zip(data, row, strict=True)) for row in zip(*data.values(), strict=True)]
+    (tmp_path / "d.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    pd.DataFrame(data).to_csv(tmp_path / "d.csv", index=False)
+    wanted = [
+        COIN.apply({"score": [0.1], "group": ["a"], "id": [str(id)]})["score"][0] == 0.25
+        for id in ids
+    ]
+    for name in ("d.csv", "d.jsonl"):
+        for out in ("o.parquet", "o.jsonl", "o.csv"):
+            use = partial(ic.apply_file, COIN, tmp_path / name, tmp_path / out, force=True)
+            if name == "d.jsonl" and max(ids) >= 2**64:
+                with pytest.raises(ic.DataError, match=r"got:  values of type DOUBLE"):
+                    use()
+                continue
+            use(changed="c")
+            rows = duckdb.sql(f"SELECT id::VARCHAR, c FROM '{tmp_path / out}'").fetchall()
+            assert [row[0] for row in rows] == list(map(str, ids))
+            assert [row[1] for row in rows] == wanted
+
+
+def test_underscores_make_no_numbers(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text("score,label,group,id\n0_1,0,a,1_0\n0.5,1,b,2_0\n")
+    with pytest.raises(ic.DataError, match="1 values that are none, such as '0_1'"):
+        ic.tally(path)
+    path.write_text("score,label,group,id\n0.1,0_1,a,1_0\n0.5,1,b,2_0\n")
+    with pytest.raises(ic.DataError, match="1 other than 0 and 1"):
+        ic.tally(path)
+    ic.apply_file(COIN, path, tmp_path / "o.parquet")
+    assert pd.read_parquet(tmp_path / "o.parquet")["id"].tolist() == ["1_0", "2_0"]
+
+
+def test_a_rule_of_whole_numbers_and_a_file_of_fractions(tmp_path):
+    (tmp_path / "d.csv").write_text("score,group\n0.1,1\n0.2,2\n0.3,2.5\n")
+    rule = ic.Rule((1.0, 2, 2.5), (Row(1.0, 0.0, 1.0, "set", 0.5, 1.0),), "test")
+    ic.apply_file(rule, tmp_path / "d.csv", tmp_path / "o.csv")
+    assert pd.read_csv(tmp_path / "o.csv")["score"].tolist() == [0.5, 0.2, 0.3]
+    pd.DataFrame({"score": [0.1, 0.2], "group": [True, False]}).to_parquet(tmp_path / "d.parquet")
+    rule = ic.Rule((0, 1), (Row(1, 0.0, 1.0, "set", 0.5, 1.0),), "test")
+    ic.apply_file(rule, tmp_path / "d.parquet", tmp_path / "o.csv", force=True)
+    assert pd.read_csv(tmp_path / "o.csv")["score"].tolist() == [0.5, 0.2]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_names_with_line_breaks_in_files(tmp_path, kind):
+    names = {"score": "the\nscore", "group": "a\n  b", "id": "i\td"}
+    data = {"the\nscore": [0.1, 0.6], "a\n  b": ["x\ny", "b"], "i\td": [1, 2]}
+    frame, path = pd.DataFrame(data), tmp_path / f"d.{kind}"
+    frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
+    rows = (
+        Row("x\ny", 0.0, 0.5, "set", 0.25, 0.9),
+        Row("x\ny", 0.5, 1.0, "set", 0.75, 0.5),
+        Row("b", 0.0, 1.0, "mirror", None, 0.9),
+    )
+    rule = ic.Rule(("x\ny", "b"), rows, "test", salt="s\n  t")
+    ic.apply_file(rule, path, tmp_path / "o.parquet", column="new", **names)
+    found = pd.read_parquet(tmp_path / "o.parquet")["new"].tolist()
+    assert found == rule.apply(data, output="new", **names)["new"].tolist()

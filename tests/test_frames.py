@@ -1,5 +1,6 @@
 """Every eager frame gives the tally that the arrays give, and gets its own kind back."""
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -193,3 +194,50 @@ def test_hard_decisions_are_scores_in_files_too(tmp_path):
     for name in ("d.csv", "d.parquet"):
         ic.apply_file(rule, tmp_path / name, tmp_path / "out.csv", force=True)
         assert pd.read_csv(tmp_path / "out.csv")["score"].tolist() == [0.5, 0.0]
+
+
+def twice(kind):
+    """Two rows with two columns called score."""
+    columns = [[0.1, 0.6], [0, 1], ["a", "b"], [0.9, 0.9]]
+    names = ["score", "label", "group", "score"]
+    if kind == "pandas":
+        return pd.DataFrame(dict(enumerate(columns))).set_axis(names, axis=1)
+    if kind == "pyarrow":
+        return pa.Table.from_arrays([pa.array(column) for column in columns], names=names)
+    if kind == "dask":
+        return pytest.importorskip("dask.dataframe").from_pandas(twice("pandas"), npartitions=1)
+    rows = """VALUES (0.1, 0, 'a', 0.9), (0.6, 1, 'b', 0.9)"""
+    return (
+        duckdb.connect()
+        .sql(f'FROM ({rows}) AS t(score, label, "group", "score ")')
+        .project('score, label, "group", "score " AS score')
+    )
+
+
+@pytest.mark.parametrize("kind", ["pandas", "pyarrow", "dask", "duckdb"])
+def test_columns_of_one_name_are_refused(kind):
+    rule = ic.Rule(("a", "b"), (Row("a", 0.0, 1.0, "set", 0.3, 1.0),), "test")
+    for use in (ic.tally, rule.apply):
+        with pytest.raises(
+            ic.UsageError, match="data: must have columns with different names"
+        ) as e:
+            use(twice(kind))
+        assert "'score'" in e.value.problems[0].got
+
+
+def test_names_that_differ_in_case_are_two_columns_or_refused():
+    data = {"score": [0.1, 0.6], "Score": [0.3, 0.4], "label": [0, 1], "group": ["a", "b"]}
+    data |= {"x": [1, 2], "X": [3, 4]}
+    wanted = {name: ic.tally(data, score=name) for name in ("score", "Score")}
+    assert wanted["score"] != wanted["Score"]
+    for make in (pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table):
+        assert {name: ic.tally(make(data), score=name) for name in wanted} == wanted
+    rule = ic.Rule(("a", "b"), (Row("a", 0.0, 1.0, "set", 0.3, 0.5),), "test")
+    relation = duckdb.connect().from_arrow(pa.table(data))
+    # DuckDB itself renames one of those that come from Arrow.
+    relation = relation.project('score, Score_1 AS "Score", label, "group", x, X_1 AS "X"')
+    for name in wanted:
+        with pytest.raises(ic.DataError, match="upper and lower case are the same in duckdb"):
+            ic.tally(relation, score=name)
+    with pytest.raises(ic.DataError, match="got:  'x' and 'X'"):
+        rule.apply(relation.project('0.5e0 AS score, "group", x, X_1 AS "X"'), id="x")

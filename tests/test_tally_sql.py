@@ -13,7 +13,7 @@ import isocost as ic
 from isocost.engines.dialects import DIALECTS
 from isocost.engines.tally_sql import cell_columns
 from tests import warehouse
-from tests.test_dialects import TRANSPILED, runner
+from tests.test_dialects import ODD, TRANSPILED, runner
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +40,43 @@ def test_queries_are_parsed_back(dialect):
             1 if isinstance(groups, str) else len(groups), "weight" in options, named
         )
         assert [column.alias_or_name for column in tree.selects] == wanted
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_names_and_groups_run_on_duckdb(database, odd):
+    names = {"score": odd, "label": f"{odd}l", "group": f"{odd}g", "weight": f"{odd}w"}
+    data = {odd: [0.2, 0.7, 0.4], f"{odd}l": [odd, "b", odd], f"{odd}g": [odd, "b", "c"]}
+    data[f"{odd}w"] = [1.0, 2.0, 0.5]
+    database.register("plain", pd.DataFrame(data))
+    table = DIALECTS["duckdb"].name_of(f"{odd} t")
+    database.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM plain")
+    query = ic.tally_sql("duckdb", (f"{odd} t",), positive=odd, **names)
+    found = ic.tally_from_cells(database.execute(query).fetchall())
+    assert found == ic.tally(data, positive=odd, **names)
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"dialect": None}, "dialect"),
+        ({"table": None}, "table"),
+        ({"score": 3}, "score"),
+        ({"label": None}, "label"),
+        ({"group": []}, "group"),
+        ({"group": 3}, "group"),
+        ({"group": ["a", None]}, "group"),
+        ({"weight": ["w"]}, "weight"),
+        ({"positive": ["a"]}, "positive"),
+        ({"positive": float("nan")}, "positive"),
+        ({"positive": Decimal(1)}, "positive"),
+    ],
+)
+def test_arguments_that_cannot_be_meant(options, name):
+    with pytest.raises(ic.UsageError) as error:
+        ic.tally_sql(**options)
+    (problem,) = error.value.problems
+    assert problem.name == name
+    assert all((problem.rule, problem.got, problem.next_step))
 
 
 def test_mysql_groups_by_bytes():

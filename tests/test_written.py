@@ -1,7 +1,10 @@
 """The names of what a repair writes: none by which scores or columns would be lost."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import isocost as ic
@@ -32,6 +35,42 @@ def test_nothing_is_overwritten(kind, names, text):
     data = lazy() if kind is lazy else kind(DATA)
     with pytest.raises(ic.UsageError, match=text):
         RULE.apply(data, **names)
+
+
+@pytest.mark.parametrize("kind", [dict, pd.DataFrame, pl.DataFrame, pl.LazyFrame, lazy, "file"])
+@pytest.mark.parametrize(
+    ("names", "name"),
+    [
+        ({"output": ["x"]}, "output"),
+        ({"output": 3}, "output"),
+        ({"output": b"x"}, "output"),
+        ({"changed": 3}, "changed"),
+        ({"changed": ["x"]}, "changed"),
+        ({"id": ["id"]}, "id"),
+        ({"id": 3}, "id"),
+    ],
+)
+def test_names_are_texts(kind, names, name, tmp_path):
+    apply, given = RULE.apply, names
+    if kind == "file":
+        pd.DataFrame(DATA).to_parquet(tmp_path / "d.parquet")
+        data = tmp_path / "d.parquet"
+        given = {"column" if key == "output" else key: value for key, value in names.items()}
+        apply = partial(ic.apply_file, RULE, output=tmp_path / "o.parquet")
+    else:
+        data = lazy() if kind is lazy else kind(DATA)
+    with pytest.raises(ic.UsageError) as error:
+        apply(data, **given)
+    (problem,) = error.value.problems
+    assert problem.name == ("column" if kind == "file" and name == "output" else name)
+    assert problem.rule == "must be the name of a column"
+    assert problem.got == repr(names[name])
+    assert problem.next_step.startswith("pass one text")
+
+
+def test_names_are_texts_for_arrays_too():
+    with pytest.raises(ic.UsageError, match="output: must be the name of a column"):
+        RULE.apply(score=[0.1], group=[0], id=[1], output=["x"])
 
 
 @pytest.mark.parametrize(

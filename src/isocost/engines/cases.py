@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from isocost.coin import BITS, hex_bound
 from isocost.engines.grammar import Dialect
+from isocost.engines.layout import Lines, indented
 from isocost.grid import Grid
 from isocost.groups import Group
 from isocost.rows import Row, Segment
@@ -35,12 +36,12 @@ class Case:
     """
 
     whens: tuple[tuple[str, str | Case], ...]
-    otherwise: str | Case
+    otherwise: str | Case | Lines
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
-    def lines(self) -> list[str]:
+    def lines(self) -> Lines:
         """The lines of the expression, indented by two."""
         found = ["CASE"]
         for condition, outcome in self.whens:
@@ -48,10 +49,13 @@ class Case:
         return [*found, *_branch("ELSE", self.otherwise), "END"]
 
 
-def _branch(word: str, outcome: str | Case) -> list[str]:
-    if isinstance(outcome, str) and len(word) + len(outcome) < _LONG:
-        return [f"  {word} {outcome}"]
-    return [f"  {word}", *(f"    {line}" for line in str(outcome).split("\n"))]
+def _branch(word: str, outcome: str | Case | Lines) -> Lines:
+    if isinstance(outcome, str):
+        if len(word) + len(outcome) < _LONG:
+            return indented([f"{word} {outcome}"])
+        outcome = [outcome]
+    lines = outcome.lines() if isinstance(outcome, Case) else outcome
+    return indented([word, *indented(lines)])
 
 
 def repaired_group(rule: Rule, group: Group, score: str, coin: str, dialect: Dialect) -> str | Case:

@@ -14,7 +14,7 @@ from isocost import coin
 from isocost.engines.arrays import apply_arrays, tally_arrays
 from isocost.engines.encode import column_array
 from isocost.engines.frames import Lazy
-from isocost.engines.written import check_written
+from isocost.engines.written import check_names, check_written
 from isocost.errors import Problem, UsageError, missing_column
 from isocost.grid import Grid
 from isocost.groups import Group, as_group
@@ -130,6 +130,7 @@ def apply_rule(
 ) -> Any:
     """See :meth:`isocost.Rule.apply`."""
     check_unknown(unknown)
+    check_names(output=output, changed=changed, optional=("changed",))
     options: dict[str, Any] = {"unknown": unknown, "missing_group": missing_group}
     if data is None:
         group = group if isinstance(group, list | tuple) and _holds_arrays(group) else [group]
@@ -148,6 +149,8 @@ def apply_rule(
     source = _source(data)
     groups = _names(score, "label", group, None)["group"]
     _need_columns(source, {"score": score, "group": groups})
+    if rule.needs_coin and seed is None:
+        check_names(id=id, optional=("id",))
     check_written(source.columns, output, changed, by_case=not isinstance(source, Lazy))
     if isinstance(source, Lazy):
         from isocost.engines.lazy_rule import apply_lazy

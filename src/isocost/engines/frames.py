@@ -134,6 +134,7 @@ class Lazy:
         """
         import narwhals as nw
 
+        self.check_name(name, role)
         kind = self.types[name]
         check_group_type(name, kind, role)
         if kind == nw.Object and not self.frame.implementation.is_dask():
@@ -143,6 +144,16 @@ class Lazy:
             and self.frame.select(nw.col(self.inside(name)).count()).collect().item()
         ):
             raise _no_scalars(name, "that isocost does not know", role)
+
+    def check_name(self, name: str, role: str) -> None:
+        """Refuse a name that also stands for another column where case is not looked at."""
+        engine = self.frame.implementation
+        alike = [other for other in self.types if other.lower() == name.lower()]
+        if len(alike) > 1 and not (engine.is_polars() or engine.is_dask()):
+            rule = f"must name one column, and upper and lower case are the same in {engine.value}"
+            got = " and ".join(map(repr, alike))
+            step = "rename or drop all but one of them"
+            raise DataError(Problem(title_of(role, name), rule, got, step))
 
     def only_texts(self, names: Iterable[str]) -> Lazy:
         """The same frame; in dask, columns of objects stop at a value that is not a text."""
@@ -257,10 +268,7 @@ def as_frame(data: Any) -> Frame | Lazy:
     try:
         frame = nw.from_native(data)
     except nw.exceptions.DuplicateError as error:
-        step = "rename or drop the columns that have the same name"
-        raise UsageError(
-            Problem("data", "must have columns with different names", str(error), step)
-        ) from error
+        raise _not_unique(str(error)) from error
     except TypeError as error:
         raise UsageError(
             Problem(
@@ -271,4 +279,17 @@ def as_frame(data: Any) -> Frame | Lazy:
                 "turn it into one of these; for arrays pass score=, label=, group=",
             )
         ) from error
-    return Lazy(frame) if isinstance(frame, nw.LazyFrame) else Frame(frame)
+    if not isinstance(frame, nw.LazyFrame):
+        return Frame(frame)
+    if not frame.implementation.is_polars():
+        # A dictionary of types would keep one of them.
+        names = [str(name) for name in nw.to_native(frame).columns]
+        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        if twice:
+            raise _not_unique(f"{', '.join(map(repr, twice))} more than once")
+    return Lazy(frame)
+
+
+def _not_unique(got: str) -> UsageError:
+    step = "rename or drop the columns that have the same name"
+    return UsageError(Problem("data", "must have columns with different names", got, step))

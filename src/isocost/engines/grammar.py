@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from isocost.errors import Problem, UsageError
-from isocost.groups import Scalar
+from isocost.groups import Scalar, is_writable
 
 __all__ = ["Dialect"]
 
@@ -83,7 +83,8 @@ class Dialect:
         >>> print(DIALECTS["postgres"].name_of('a"b'), DIALECTS["mysql"].name_of("a`b"))
         "a""b" `a``b`
         """
-        if not isinstance(column, str) or not column or "\0" in column:
+        good = isinstance(column, str) and "\0" not in column and is_writable(column)
+        if not good or not column:
             step = "pass the name as it stands in the database"
             raise UsageError(
                 Problem("name", "must be a text that is not empty", repr(column), step)
@@ -105,9 +106,9 @@ class Dialect:
 
     def table_of(self, table: str | Sequence[str]) -> str:
         """A table, given as its parts or with dots between them; parts may be quoted."""
-        parts = _split(table, self.quote) if isinstance(table, str) else list(table)
-        if not parts:
+        if not isinstance(table, str | list | tuple) or not table:
             raise UsageError(Problem("table", "must be named", repr(table), 'use table="scores"'))
+        parts = _split(table, self.quote) if isinstance(table, str) else list(table)
         return ".".join(self.name_of(part) for part in parts)
 
     def text(self, value: str) -> str:

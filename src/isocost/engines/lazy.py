@@ -181,6 +181,7 @@ def number(source: Lazy, name: str, role: str, careful: bool = True) -> Expr:
     """A numeric column as Float64; another type is refused before any row is read."""
     import narwhals as nw
 
+    source.check_name(name, role)
     kind = source.types[name]
     if kind == nw.Boolean:
         return column(source, name).cast(nw.Int64).cast(nw.Float64)

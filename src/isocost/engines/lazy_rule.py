@@ -105,6 +105,7 @@ def _checked_id(source: Lazy, id: Any) -> str:
 
     if id not in source.types:
         raise UsageError(missing_column("id", id, source.columns))
+    source.check_name(id, "id")
     kind = source.types[id]
     texts = (nw.String, nw.Categorical, nw.Enum, nw.Object)
     if not (kind.is_integer() or kind in texts):

@@ -15,7 +15,7 @@ from isocost.engines.problems import Problems
 from isocost.engines.settings import Settings
 from isocost.engines.source import Progress, Source, encode_cells, no_rows
 from isocost.engines.texts import WHOLE, json_values, read_as
-from isocost.engines.written import check_written
+from isocost.engines.written import check_names, check_written, group_names_of
 from isocost.errors import DataError, FileError, Problem, UsageError
 from isocost.groups import Group
 from isocost.rules import Rule, check_unknown, unknown_groups
@@ -23,6 +23,7 @@ from isocost.rules import Rule, check_unknown, unknown_groups
 __all__ = ["apply_file"]
 
 _TEXTS = (".csv", ".tsv")
+_OPTIONAL = ("id", "column", "changed")
 
 
 def apply_file(
@@ -77,13 +78,15 @@ def apply_file(
         How many rows were written.
     """
     check_unknown(unknown)
-    groups = [group] if isinstance(group, str) else list(group)
+    groups = group_names_of(group)
+    check_names(score=score, id=id, column=column, changed=changed, optional=_OPTIONAL)
+    target = score if column is None else column
     source = Source(path, Settings(memory_limit, threads, keep_order), groups=groups)
     source.check_divided()
     who = id if rule.needs_coin else None
-    source.check_names({"score": score, "group": groups, "id": who, "output": column or score})
+    source.check_names({"score": score, "group": groups, "id": who, "output": target})
     _check_output(source, Path(output), force)
-    check_written(source.types, column or score, changed)
+    check_written(source.types, target, changed)
     names = {"score": score, "group": ", ".join(groups), "id": id or ""}
     h = source.number("score", score)
     who = _id_text(source, id) if rule.needs_coin else None
@@ -97,12 +100,8 @@ def apply_file(
         raise unknown_groups(strangers, rule.groups)
     known = [g for g in rule.groups if g in found.groups]
     new = sql.repaired(rule, known, h, found.columns, who, missing_group)
-    selected = _selected(
-        source,
-        column or score,
-        new,
-        _casts(source, kind_of(str(output)), dict(zip(groups, found.columns, strict=True))),
-    )
+    meant = dict(zip(groups, found.columns, strict=True))
+    selected = _selected(source, target, new, _casts(source, kind_of(str(output)), meant))
     if changed is not None:
         selected += f", {new} <> {h} AS {sql.name(changed)}"
     with replacing(output, force=force) as temporary:

@@ -10,7 +10,8 @@ from isocost import __version__
 from isocost.engines.cases import Case, repaired_group
 from isocost.engines.dialects import dialect_named
 from isocost.engines.grammar import Dialect
-from isocost.engines.layout import comment, indented, select, steps_of
+from isocost.engines.layout import Lines, comment, indented, named, select, steps_of
+from isocost.engines.written import check_names, group_names_of
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, Scalar, as_group, group_names
 from isocost.rules import Rule, check_unknown
@@ -79,7 +80,10 @@ def to_sql(
     """
     check_unknown(unknown)
     d = dialect_named(dialect)
-    names = [group] if isinstance(group, str) else list(group)
+    names = group_names_of(group)
+    optional = ("id", "output", "changed")
+    check_names(score=score, id=id, output=output, changed=changed, optional=optional)
+    _check_columns(columns)
     missing = None if missing_group is None else as_group(missing_group)
     keys = _keys(rule, names, missing)
     if rule.needs_coin and id is None:
@@ -96,13 +100,23 @@ def to_sql(
     is_float = d.float_id.format(who) if who and d.float_id else None
     if is_float:
         helpers.append((FLOAT_ID, is_float))
-    new = str(tests.case(who is not None, is_float is not None))
+    new = tests.case(who is not None, is_float is not None)
     inputs = [score, *names, *([] if id is None else [id])]
-    listed = _Listed(d, columns, inputs, output or f"repaired_{score}", changed)
+    output = f"repaired_{score}" if output is None else output
+    listed = _Listed(d, columns, inputs, output, changed)
     listed.check([alias for alias, _ in helpers])
     head = _head(rule, who is not None, unknown)
     body = _lateral if d.star == "lateral" else _stepwise
-    return f"{head}\n{body(d.table_of(table), helpers, new, listed)}\n"
+    return "\n".join([head, *body(d.table_of(table), helpers, new, listed), ""])
+
+
+def _check_columns(columns: object) -> None:
+    if isinstance(columns, list | tuple):
+        for name in columns:
+            check_names(columns=name)
+    elif columns != "*":
+        got, step = repr(columns), 'pass a list of names, or columns="*"'
+        raise UsageError(Problem("columns", 'must be "*" or a list of names', got, step))
 
 
 @dataclass(frozen=True)
@@ -271,43 +285,42 @@ class _Listed:
         return listed
 
 
-def _lateral(table: str, helpers: Sequence[tuple[str, str]], new: str, listed: _Listed) -> str:
+def _lateral(table: str, helpers: Sequence[tuple[str, str]], new: Case, listed: _Listed) -> Lines:
     """The query with its helpers beside the table, so that a star is the table's own."""
     star = ["t.*"] if listed.columns == "*" else []
-    return "\n".join(
-        [
-            select([*star, *listed.items("t.")]),
-            f"FROM {table} AS t",
-            "CROSS JOIN LATERAL (",
-            indented(select([f"{text} AS {alias}" for alias, text in helpers])),
-            ") AS isocost_prepared",
-            "CROSS JOIN LATERAL (",
-            indented(select([f"{new} AS {NEW}"])),
-            ") AS isocost_repaired",
-        ]
-    )
+    return [
+        *select([*star, *listed.items("t.")]),
+        f"FROM {table} AS t",
+        "CROSS JOIN LATERAL (",
+        *indented(select([f"{text} AS {alias}" for alias, text in helpers])),
+        ") AS isocost_prepared",
+        "CROSS JOIN LATERAL (",
+        *indented(select([named(new.lines(), NEW)])),
+        ") AS isocost_repaired",
+    ]
 
 
-def _stepwise(table: str, helpers: Sequence[tuple[str, str]], new: str, listed: _Listed) -> str:
+def _stepwise(table: str, helpers: Sequence[tuple[str, str]], new: Case, listed: _Listed) -> Lines:
     """The query in named steps; what the steps add is left out of a star."""
     d = listed.dialect
     prepared = select(["t.*", *(f"{text} AS {alias}" for alias, text in helpers)])
+    repaired = select(["*", named(new.lines(), NEW)])
     steps = {
-        "isocost_prepared": f"{prepared}\nFROM {table} AS t",
-        "isocost_repaired": f"{select(['*', f'{new} AS {NEW}'])}\nFROM isocost_prepared",
+        "isocost_prepared": [*prepared, f"FROM {table} AS t"],
+        "isocost_repaired": [*repaired, "FROM isocost_prepared"],
     }
     left_out = [*(alias for alias, _ in helpers), NEW]
     if listed.output in listed.inputs:
         left_out.append(d.name_of(listed.output))
     own = ", ".join(left_out)
     if listed.columns != "*":
-        last = f"{select(listed.items(''))}\nFROM isocost_repaired"
+        last = [*select(listed.items("")), "FROM isocost_repaired"]
     elif d.star == "EXCLUDE last":
-        steps["isocost_named"] = f"{select(['*', *listed.items('')])}\nFROM isocost_repaired"
-        last = f"SELECT * EXCLUDE ({own})\nFROM isocost_named"
+        steps["isocost_named"] = [*select(["*", *listed.items("")]), "FROM isocost_repaired"]
+        last = [f"SELECT * EXCLUDE ({own})", "FROM isocost_named"]
     else:
-        last = f"{select([f'* {d.star} ({own})', *listed.items('')])}\nFROM isocost_repaired"
-    return f"{steps_of(steps)}\n{last}"
+        last = [*select([f"* {d.star} ({own})", *listed.items("")]), "FROM isocost_repaired"]
+    return [*steps_of(steps), *last]
 
 
 def _head(rule: Rule, coin: bool, unknown: str) -> str:

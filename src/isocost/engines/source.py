@@ -178,7 +178,9 @@ class Source:
         if self._renamed({"": list(self.types)}):
             return self._keys()
         if used & {key.lower() for key in self.place.partitions}:
-            reader = self.reader.replace(self._hive, ", hive_partitioning = false")
+            files = ", ".join(map(sql.literal, self.place.patterns))
+            options = f"{_LOOK[self.kind]}, hive_partitioning = false"
+            reader = _READERS[self.kind].format(files=f"[{files}]", options=options)
             rows = self.run(f"DESCRIBE SELECT * FROM {reader}").fetchall()
             return {self.path: [str(row[0]) for row in rows]}
         return {}

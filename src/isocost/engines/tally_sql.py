@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,8 +13,9 @@ from isocost import __version__
 from isocost.engines.cases import Case, bin_of
 from isocost.engines.dialects import dialect_named
 from isocost.engines.grammar import Dialect
-from isocost.engines.layout import comment, select, steps_of
+from isocost.engines.layout import Lines, comment, named, select, steps_of
 from isocost.engines.problems import USUAL_WEIGHTS
+from isocost.engines.written import check_names, group_names_of
 from isocost.errors import Problem, UsageError
 from isocost.grid import Grid
 
@@ -72,10 +74,8 @@ def tally_sql(
     """
     d = dialect_named(dialect)
     grid = Grid(bins, tuple(np.atleast_1d(edges).tolist()))
-    groups = [group] if isinstance(group, str) else list(group)
-    if not groups:
-        step = "name the group column"
-        raise UsageError(Problem("group", "must name at least one column", "none", step))
+    check_names(score=score, label=label, weight=weight, optional=("weight",))
+    groups = group_names_of(group)
     made_with = {
         "bins": grid.bins,
         "edges": list(grid.edges),
@@ -93,14 +93,15 @@ def tally_sql(
         "count rows that cannot be used.",
     ]
     written = d.text(json.dumps(made_with, ensure_ascii=False, allow_nan=False))
-    body = f"{steps_of(steps)}\n{query.counted(written)}"
-    return "\n".join([*(comment(line) for line in head), body, ""])
+    body = [*steps_of(steps), *query.counted(written)]
+    return "\n".join([*(comment(line) for line in head), *body, ""])
 
 
 def _plain(positive: Any) -> Any:
     """The positive label as JSON can hold it."""
-    value = positive.item() if hasattr(positive, "item") else positive
-    if value is None or isinstance(value, str | int | float):
+    value = positive.item() if getattr(positive, "ndim", None) == 0 else positive
+    good = not isinstance(value, float) or math.isfinite(value)
+    if value is None or (isinstance(value, str | int | float) and good):
         return value
     step = "use a text, a number or a boolean"
     raise UsageError(Problem("positive", "must be a single value", repr(positive), step))
@@ -130,23 +131,26 @@ class _Query:
         # A column that is true or false has no third value to look for.
         self.named = positive is not None and not isinstance(self.positive, bool)
 
-    def picked(self, table: str, score: str, label: str, weight: str | None) -> str:
+    def picked(self, table: str, score: str, label: str, weight: str | None) -> Lines:
         """The columns as the types they are counted in."""
         d = self.d
         columns = [f"t.{d.name_of(name)}" for name in self.names]
-        items = [f"{column} AS {key}" for column, key in zip(columns, self.keys, strict=True)]
+        items: list[str | Lines] = [
+            f"{column} AS {key}" for column, key in zip(columns, self.keys, strict=True)
+        ]
         if d.group_key is not None:
             items += [
                 f"{d.group_key.format(column)} AS {key}_bytes"
                 for column, key in zip(columns, self.keys, strict=True)
             ]
         y = f"t.{d.name_of(label)}"
-        items += [f"{d.as_double(f't.{d.name_of(score)}')} AS h", f"{self._label(y)} AS label"]
+        items.append(f"{d.as_double(f't.{d.name_of(score)}')} AS h")
+        items.append(named(self._label(y).lines(), "label"))
         if weight is not None:
             items.append(f"{d.as_double(f't.{d.name_of(weight)}')} AS weight")
         if self.named:
             items.append(f"{d.as_text.format(y)} AS label_text")
-        return f"{select(items)}\nFROM {table} AS t"
+        return [*select(items), f"FROM {table} AS t"]
 
     def _label(self, y: str) -> Case:
         d = self.d
@@ -167,18 +171,19 @@ class _Query:
             "-2",
         )
 
-    def placed(self) -> str:
+    def placed(self) -> Lines:
         """The cell of each row, and the numbers to add where they are good."""
         nan, infinite = self._is_nan("h"), self._is_infinite("h")
-        terms = "\n    + ".join(bin_of("h", self.grid, self.d))
+        first, *others = bin_of("h", self.grid, self.d)
+        terms = [first, *(f"    + {term}" for term in others)] if others else first
         bin_case = Case(((nan, "-1"), (infinite, "-2"), ("h < 0 OR h > 1", "-3")), terms)
         keys = list(self.keys)
         if self.d.group_key is not None:
             keys += [f"{key}_bytes" for key in self.keys]
-        items = [
+        items: list[str | Lines] = [
             *keys,
             "label",
-            f"{bin_case} AS bin",
+            named(bin_case.lines(), "bin"),
             "CASE WHEN h BETWEEN 0 AND 1 THEN h END AS score",
         ]
         if self.weighted:
@@ -195,12 +200,12 @@ class _Query:
                 "0",
             )
             items += [
-                f"{status} AS weight_problem",
+                named(status.lines(), "weight_problem"),
                 f"CASE WHEN {usual} THEN weight END AS good_weight",
             ]
         if self.named:
             items.append("label_text")
-        return f"{select(items)}\nFROM isocost_picked"
+        return [*select(items), "FROM isocost_picked"]
 
     def _is_nan(self, column: str) -> str:
         test = f"{column} IS NULL"
@@ -209,7 +214,7 @@ class _Query:
     def _is_infinite(self, column: str) -> str:
         return f"ABS({column}) > {self.d.number(1.7976931348623157e308)}"
 
-    def counted(self, made_with: str) -> str:
+    def counted(self, made_with: str) -> Lines:
         """The sums of each cell."""
         by = [*self.keys, "label", "bin"]
         by += ["weight_problem"] if self.weighted else []
@@ -227,7 +232,7 @@ class _Query:
             # The keys are bytes here: letters that a collation holds equal stay apart.
             items = [f"ANY_VALUE({i}) AS {i}" if i in self.keys else i for i in items]
             by = [f"{key}_bytes" if key in self.keys else key for key in by]
-        return f"{select(items)}\nFROM isocost_placed\nGROUP BY {', '.join(by)}"
+        return [*select(items), "FROM isocost_placed", f"GROUP BY {', '.join(by)}"]
 
     def _sum(self, product: str, least: float, name: str) -> str:
         """The sum of a product; 0 for scores so small that a database refuses to multiply them."""

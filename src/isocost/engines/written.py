@@ -1,13 +1,41 @@
-"""The names of the columns that a repair writes."""
+"""The names of columns that callers give, and of those that a repair writes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from isocost.errors import Problem, UsageError
 
-__all__ = ["check_written"]
+__all__ = ["check_names", "check_written", "group_names_of"]
+
+
+def check_names(*, optional: Sequence[str] = (), **names: Any) -> None:
+    """Refuse names of columns that are no texts; those in ``optional`` may be None.
+
+    Examples
+    --------
+    >>> check_names(output=["x"])
+    Traceback (most recent call last):
+    isocost.errors.UsageError: output: must be the name of a column
+      got:  ['x']
+      next: pass one text, for example output='new'
+    """
+    for role, name in names.items():
+        if not isinstance(name, str) and not (name is None and role in optional):
+            rule, step = "must be the name of a column", f"pass one text, for example {role}='new'"
+            raise UsageError(Problem(role, rule, repr(name)[:80], step))
+
+
+def group_names_of(group: Any) -> list[str]:
+    """The names of the group columns, one or several."""
+    if isinstance(group, list | tuple) and not group:
+        step = "name the group column"
+        raise UsageError(Problem("group", "must name at least one column", "none", step))
+    names = list(group) if isinstance(group, list | tuple) else [group]
+    for name in names:
+        check_names(group=name)
+    return names
 
 
 def check_written(
@@ -26,6 +54,7 @@ def check_written(
     by_case : bool
         Whether names that differ only in upper and lower case are two names here.
     """
+    check_names(output=output, changed=changed, optional=("changed",))
     there = [str(name) for name in columns]
     step = "choose another name"
     if changed is not None and _same(changed, output, by_case):
