@@ -175,7 +175,7 @@ ENGINES = {
     "csv": written_csv,
 }
 
-LAZY = ("polars lazy", "duckdb", "ibis", "dask")
+LAZY = ("polars lazy", "duckdb", "ibis", "dask", "pyspark")
 RULE = ic.Rule(
     groups=("a", "b"),
     rows=(Row("a", 0.0, 1.0, "set", 0.25, 0.5), Row("b", 0.0, 1.0, "set", 0.75, 0.5)),
@@ -297,3 +297,28 @@ def test_a_rule_tells_large_groups_apart(engine, kind, tmp_path):
     wanted = rule.apply(data_with(kind, "group"))["score"].tolist()
     assert wanted[1] == 0.6
     assert repaired(rule, engine, made, tmp_path) == wanted
+
+
+ON_SPARK = ["decimal", "decimal label", "beyond 2^53", "underscored", "digits", "date", "datetime"]
+ON_SPARK += ["duration", "bytes", "list", "structure"]
+
+
+@pytest.mark.parametrize("kind", ON_SPARK)
+def test_spark_reads_values_as_arrays_do_or_refuses_them(spark, kind, tmp_path):
+    for role in ROLES:
+        data, accepted = data_with(kind, role), role in KINDS[kind][1]
+        made = as_lazy("pyspark", as_table(data), spark)
+        found = outcome("pyspark", made, role, tmp_path)
+        if not isinstance(found, Exception):
+            assert accepted, role
+            assert found == outcome("lists", data, role, tmp_path), role
+
+
+def test_spark_refuses_columns_that_are_alike(spark):
+    data = {"score": [0.1, 0.6], "label": [0, 1], "group": ["a", "b"], "other": [0.3, 0.4]}
+    frame = as_lazy("pyspark", data, spark)
+    with pytest.raises(ic.UsageError, match="data: must have columns with different names"):
+        ic.tally(frame.withColumnRenamed("other", "score"))
+    for name in ("score", "Score"):
+        with pytest.raises(ic.DataError, match="upper and lower case are the same in pyspark"):
+            ic.tally(frame.toDF("score", "label", "group", "Score"), score=name)
