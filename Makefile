@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= auto
 
-.PHONY: demo test test-minimum lint bench docs format clean
+.PHONY: demo test test-minimum lint bench docs reproduce reproduce-full format clean
 
 demo: .venv/.base
 	$(BIN)/isocost demo
@@ -36,6 +36,14 @@ docs: .venv/.dev .venv/.docs
 	$(BIN)/python -m sphinx --quiet --fail-on-warning -b html docs build/docs
 	@echo "open build/docs/index.html"
 
+# The paper's experiments in about two minutes, into build/reproduction.
+reproduce: .venv/.reproduction
+	$(BIN)/python -m reproduction --quick
+
+# The same at full size, about half an hour: rewrites docs/reproduction.md.
+reproduce-full: .venv/.reproduction
+	$(BIN)/python -m reproduction --full --repeats 3 -o docs/reproduction --page docs/reproduction.md
+
 clean:
 	rm -rf node_modules .venv .venv-minimum .venv-peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -51,6 +59,10 @@ clean:
 	$(PIP) --editable ".[dev]"
 	@touch $@ .venv/.base
 
+.venv/.reproduction: pyproject.toml constraints.txt | .venv/bin/python
+	$(PIP) --editable ".[reproduction]"
+	@touch $@ .venv/.base
+
 # What checks and tests the page's script; without npm these are left out.
 node_modules/.installed: package.json
 	@if command -v npm > /dev/null; then npm install --silent --no-package-lock --ignore-scripts; fi
@@ -58,8 +70,8 @@ node_modules/.installed: package.json
 	@touch $@
 
 # Adult and COMPAS into the cache; without them some tests are skipped.
-.venv/.data: src/isocost/experiments/catalogue.py | .venv/.dev
-	-$(BIN)/isocost datasets adult compas --fetch
+.venv/.data: reproduction/catalogue.py | .venv/.dev
+	-$(BIN)/python -m reproduction data adult compas --fetch
 	@touch $@
 
 .venv-peers/.installed: benchmarks/peers.txt

@@ -2,7 +2,7 @@
 
     python -m benchmarks.trained [splits]
 
-Fetches the table if it is not there (see isocost.experiments.propublica).
+Fetches the table if it is not there (see reproduction.propublica).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import warnings
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from isocost.experiments.propublica import CompasStudy, zafar_study
 from isocost.learn.trained import EqualizedOddsLogisticRegression
 from isocost.text import text_table
+from reproduction.propublica import CompasStudy, zafar_study
 
 HEADER = ("split", "model", "seconds", "train loss", "covariance", "accuracy", "FPR gap", "FNR gap")
 

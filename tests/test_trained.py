@@ -17,8 +17,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isocost.errors import ConstraintWarning, DataError, MissingDependencyError, UsageError
-from isocost.experiments.propublica import FILE, find_compas, zafar_study
 from isocost.learn.trained import EqualizedOddsLogisticRegression
+from reproduction.propublica import FILE, find_compas, zafar_study
 
 QUICK = {"taus": (), "restarts": 2}
 
@@ -528,7 +528,7 @@ def single_run(X, y, group, start):
 
 def test_compas():
     if find_compas() is None:
-        pytest.skip(f"{FILE} is not here: call isocost.experiments.propublica.propublica_compas()")
+        pytest.skip(f"{FILE} is not here: call reproduction.propublica.propublica_compas()")
     study = zafar_study()
     accuracy, gap = [], []
     for seed in range(10):

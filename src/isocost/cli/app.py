@@ -23,10 +23,8 @@ from isocost import __version__
 from isocost.cli import (
     commands,
     counting,
-    datasets,
     demo,
     report,
-    reproduce,
     serve,
     sql,
     watch,
@@ -80,8 +78,6 @@ for _function in (
     watch.watch,
     report.report,
     serve.serve,
-    datasets.datasets,
-    reproduce.reproduce,
     demo.demo,
 ):
     _command(_function)

