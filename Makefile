@@ -61,7 +61,7 @@ clean:
 
 .venv/.reproduction: pyproject.toml constraints.txt | .venv/bin/python
 	$(PIP) --editable ".[reproduction]"
-	@touch $@ .venv/.base
+	@touch $@
 
 # What checks and tests the page's script; without npm these are left out.
 node_modules/.installed: package.json
@@ -70,7 +70,7 @@ node_modules/.installed: package.json
 	@touch $@
 
 # Adult and COMPAS into the cache; without them some tests are skipped.
-.venv/.data: reproduction/catalogue.py | .venv/.dev
+.venv/.data: reproduction/fetch.py | .venv/.dev
 	-$(BIN)/python -m reproduction data adult compas --fetch
 	@touch $@
 

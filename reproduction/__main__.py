@@ -19,12 +19,11 @@ from isocost.atomic import write_text
 from isocost.errors import FileError, IsocostError, Problem, UsageError
 from isocost.show.style import require_matplotlib
 from isocost.text import text_table
-from reproduction import page as pages
-from reproduction.catalogue import SOURCES, Item, Source
-from reproduction.definitions import EXPERIMENTS, Experiment
-from reproduction.gathering import Plan
-from reproduction.rerun import Reproduction, make_folder, reproduce, save
-from reproduction.sources import cache_folder, find, locate
+from reproduction import markdown_page
+from reproduction.experiments import RunOptions
+from reproduction.fetch import SOURCES, DataSource, cache_folder, find, locate
+from reproduction.rerun import Reproduction, create_folder, reproduce, save
+from reproduction.study import EXPERIMENTS, Experiment
 
 MINUTES = {"income": (1.5, 8.0), "health": (0.5, 1.0), "recidivism": (0.3, 1.0)}
 """Measured on two cores, quick and full, for one division of the people."""
@@ -37,8 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         if given[:1] == ["data"]:
-            return _data(_data_options(given[1:]))
-        return _reproduce(_reproduce_options(given))
+            return _data(_data_arguments(given[1:]))
+        return _run(_run_arguments(given))
     except IsocostError as error:
         print(f"reproduction: {error}", file=sys.stderr)
         return 2
@@ -47,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _reproduce_options(given: Sequence[str]) -> argparse.Namespace:
+def _run_arguments(given: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m reproduction",
         description="Rerun the paper's experiments, draw its figures and check its claims.",
@@ -68,25 +67,31 @@ def _reproduce_options(given: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(given)
 
 
-def _reproduce(options: argparse.Namespace) -> int:
-    page = options.page or options.output / "reproduction.md"
-    _check(options, page)
+def _run(arguments: argparse.Namespace) -> int:
+    page = arguments.page or arguments.output / "reproduction.md"
+    _check(arguments, page)
     chosen = list(EXPERIMENTS.values())
-    if options.experiment != "all":
-        chosen = [EXPERIMENTS[options.experiment]]
-    _tell(_expected(chosen, options.full, options.repeats))
-    cache = None if options.fresh else cache_folder() / "trained"
-    plan = Plan(options.full, options.repeats, options.seed, options.data, cache, _tell)
-    done, left_out = _rerun(chosen, plan)
-    written = save(done, plan, options.output)
-    figures = pages.relative(options.output, page)
-    write_text(page, pages.page(done, plan, _command(options), figures))
+    if arguments.experiment != "all":
+        chosen = [EXPERIMENTS[arguments.experiment]]
+    options = RunOptions(
+        full=arguments.full,
+        repeats=arguments.repeats,
+        seed=arguments.seed,
+        data=arguments.data,
+        cache=None if arguments.fresh else cache_folder() / "trained",
+        report=_tell,
+    )
+    _tell(_expected(chosen, options))
+    done, left_out = _rerun(chosen, options)
+    written = save(done, options, arguments.output)
+    figures = markdown_page.relative(arguments.output, page)
+    write_text(page, markdown_page.page(done, options, _command(arguments), figures))
     for one in done:
         print(f"{one.experiment.title}: the paper's claims\n{_verdicts(one)}\n")
     missing = (reason for one in done for reason in one.missing)
     for reason in dict.fromkeys([*left_out, *missing]):
         _tell(reason)
-    print(f"{len(written)} files are in {options.output}; the page is {page}.")
+    print(f"{len(written)} files are in {arguments.output}; the page is {page}.")
     return 0
 
 
@@ -94,37 +99,41 @@ def _tell(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _check(options: argparse.Namespace, page: Path) -> None:
+def _check(arguments: argparse.Namespace, page: Path) -> None:
     """Raise for anything that would fail only after hours of training."""
-    if options.repeats < 1:
-        got = str(options.repeats)
+    if arguments.repeats < 1:
+        got = str(arguments.repeats)
         raise UsageError(Problem("--repeats", "must be 1 or more", got, "use --repeats 1"))
-    if options.seed < 0:
-        raise UsageError(Problem("--seed", "must be 0 or more", str(options.seed), "use --seed 0"))
-    if options.data is not None and not options.data.is_dir():
+    if arguments.seed < 0:
+        raise UsageError(
+            Problem("--seed", "must be 0 or more", str(arguments.seed), "use --seed 0")
+        )
+    if arguments.data is not None and not arguments.data.is_dir():
         step = "check the path, or omit it to search the cache and the network"
-        raise FileError(Problem("--data", "must be a folder", str(options.data), step))
+        raise FileError(Problem("--data", "must be a folder", str(arguments.data), step))
     if page.is_dir():
         step = f"name a file, such as {page / 'reproduction.md'}"
         raise FileError(Problem("--page", "must be a file", f"the folder {page}", step))
     require_matplotlib()
-    make_folder(options.output)
-    make_folder(page.parent, "--page")
+    create_folder(arguments.output)
+    create_folder(page.parent, "--page")
 
 
-def _expected(chosen: list[Experiment], full: bool, repeats: int) -> str:
-    minutes = sum(MINUTES[one.name][full] for one in chosen) * repeats
+def _expected(chosen: list[Experiment], options: RunOptions) -> str:
+    minutes = sum(MINUTES[one.name][options.full] for one in chosen) * options.repeats
     names = ", ".join(one.name for one in chosen)
-    resume = " Trained models are cached: an interrupted run resumes where it stopped."
-    return f"Reproducing {names}: about {max(1, round(minutes))} min on two cores." + resume * full
+    text = f"Reproducing {names}: about {max(1, round(minutes))} min on two cores."
+    if options.full:
+        text += " Trained models are cached: an interrupted run resumes where it stopped."
+    return text
 
 
-def _rerun(chosen: list[Experiment], plan: Plan) -> tuple[list[Reproduction], list[str]]:
+def _rerun(chosen: list[Experiment], options: RunOptions) -> tuple[list[Reproduction], list[str]]:
     """The experiments whose data are available, and the reasons why others are left out."""
     done, left_out = [], []
     for experiment in chosen:
         try:
-            done.append(reproduce(experiment, plan))
+            done.append(reproduce(experiment, options))
         except FileError as error:
             if len(chosen) == 1:
                 raise
@@ -132,19 +141,19 @@ def _rerun(chosen: list[Experiment], plan: Plan) -> tuple[list[Reproduction], li
     return done, left_out
 
 
-def _command(options: argparse.Namespace) -> str:
-    words = ["python -m reproduction", *([options.experiment] * (options.experiment != "all"))]
-    words.append("--full" if options.full else "--quick")
-    words += [f"--repeats {options.repeats}"] if options.repeats != 1 else []
-    words += [f"--seed {options.seed}"] if options.seed else []
-    paths = {"-o": options.output, "--page": options.page, "--data": options.data}
+def _command(arguments: argparse.Namespace) -> str:
+    words = ["python -m reproduction", *([arguments.experiment] * (arguments.experiment != "all"))]
+    words.append("--full" if arguments.full else "--quick")
+    words += [f"--repeats {arguments.repeats}"] if arguments.repeats != 1 else []
+    words += [f"--seed {arguments.seed}"] if arguments.seed else []
+    paths = {"-o": arguments.output, "--page": arguments.page, "--data": arguments.data}
     words += [f"{o} {shlex.quote(p.as_posix())}" for o, p in paths.items() if p is not None]
-    return " ".join([*words, "--fresh"] if options.fresh else words)
+    return " ".join([*words, "--fresh"] if arguments.fresh else words)
 
 
 def _verdicts(one: Reproduction) -> str:
     """Each claim with its bar, and below it the verdict for each kind of scores."""
-    _, rows = pages.verdicts(pages.by_claim(one))
+    _, rows = markdown_page.verdicts(markdown_page.by_claim(one))
     scores, measured = (max(len(row[column]) for row in rows) for column in (1, 2))
     lines = []
     for (claim, needed), group in groupby(rows, key=lambda row: (row[0], row[3])):
@@ -153,7 +162,7 @@ def _verdicts(one: Reproduction) -> str:
     return "\n".join(lines)
 
 
-def _data_options(given: Sequence[str]) -> argparse.Namespace:
+def _data_arguments(given: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m reproduction data",
         description="List the data sets with rows, licence and location, and fetch them.",
@@ -165,40 +174,40 @@ def _data_options(given: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(given)
 
 
-def _data(options: argparse.Namespace) -> int:
-    sources = [_known(name) for name in options.names or SOURCES]
-    failures = _fetch(sources, options.data) if options.fetch else []
-    described = [_describe(source, options.data) for source in sources]
-    if options.json:
+def _data(arguments: argparse.Namespace) -> int:
+    sources = [_known(name) for name in arguments.names or SOURCES]
+    failures = _fetch(sources, arguments.data) if arguments.fetch else []
+    described = [_describe(source, arguments.data) for source in sources]
+    if arguments.json:
         print(json.dumps({"cache": str(cache_folder()), "datasets": described}, indent=2))
     else:
-        _show(described, hint=not options.fetch)
+        _show(described, hint=not arguments.fetch)
     for failure in failures:
         print(f"reproduction: {failure}", file=sys.stderr)
     return 2 if failures else 0
 
 
-def _known(name: str) -> Source:
+def _known(name: str) -> DataSource:
     if name not in SOURCES:
         step = f"use {', '.join(SOURCES)}, or no name for all"
         raise UsageError(Problem("data", "must be a known data set", repr(name), step))
     return SOURCES[name]
 
 
-def _fetch(sources: list[Source], data: Path | None) -> list[FileError]:
-    """Fetch the files that have a publisher; the first problem of each data set."""
+def _fetch(sources: list[DataSource], data: Path | None) -> list[FileError]:
+    """Fetch the files that have a publisher; return the first problem of each data set."""
     failures = []
     for source in sources:
         try:
-            for item in source.items if source.fetchable else ():
-                locate(item, data)
+            for file in source.files if source.url else ():
+                locate(source, file, data)
         except FileError as failure:
             failures.append(failure)
     return failures
 
 
-def _describe(source: Source, data: Path | None) -> dict[str, Any]:
-    files = [_describe_file(item, data) for item in source.items]
+def _describe(source: DataSource, data: Path | None) -> dict[str, Any]:
+    files = [_describe_file(source, file, data) for file in source.files]
     return {
         "name": source.name,
         "title": source.title,
@@ -212,30 +221,25 @@ def _describe(source: Source, data: Path | None) -> dict[str, Any]:
     }
 
 
-def _describe_file(item: Item, data: Path | None) -> dict[str, Any]:
-    path = None
+def _describe_file(source: DataSource, file: str, data: Path | None) -> dict[str, Any]:
+    described = {"name": file, "sha256": source.files[file], "path": None}
     try:
-        found = find(item, data)
-        where, path = (found.place, str(found.path)) if found else ("not yet", None)
+        location = find(source, file, data)
     except FileError as error:
         if error.problems[0].name == "data folder":
             raise
-        where = "not the published file"
-    return {
-        "name": item.name,
-        "bytes": item.bytes,
-        "sha256": item.sha256,
-        "where": where,
-        "path": path,
-    }
+        return described | {"where": "not the published file"}
+    if location is None:
+        return described | {"where": "not yet"}
+    return described | {"where": location.where, "path": str(location.path)}
 
 
-def _where(places: list[str]) -> str:
-    """One word for all files of a data set; otherwise how many are where."""
-    counts = {place: places.count(place) for place in sorted(set(places))}
+def _where(of_files: list[str]) -> str:
+    """One word if all files are in the same place, otherwise the number of files in each."""
+    counts = {where: of_files.count(where) for where in sorted(set(of_files))}
     if len(counts) == 1:
-        return places[0]
-    return ", ".join(f"{count} {place}" for place, count in counts.items())
+        return of_files[0]
+    return ", ".join(f"{count} {where}" for where, count in counts.items())
 
 
 def _show(described: list[dict[str, Any]], hint: bool) -> None:
@@ -254,8 +258,8 @@ def _show(described: list[dict[str, Any]], hint: bool) -> None:
             print(f"  {_how(SOURCES[one['name']])}")
 
 
-def _how(source: Source) -> str:
-    if source.fetchable:
+def _how(source: DataSource) -> str:
+    if source.url:
         return f"to fetch it: python -m reproduction data {source.name} --fetch"
     return "to supply it: put the files into a folder, and set ISOCOST_DATA or --data to it"
 

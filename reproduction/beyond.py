@@ -3,36 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.costs import as_cost
 from isocost.measure.feasibility import feasibility
 from isocost.measure.rates import group_costs
 from isocost.repair.compare import Compared, compare
 from isocost.tallies import Tally
-from reproduction.definitions import HEALTH, Experiment
-from reproduction.numbers import METHODS, rules_of
-from reproduction.parts import Part, Split
-from reproduction.studies import Study
+from reproduction.people import Column, People, Split
+from reproduction.study import HEALTH, REPAIRS, Experiment, Study, fit_rules
 
-__all__ = ["AgeCut", "HeldOut", "Row", "age_cuts", "compared", "held_out", "many_groups"]
-
-Column = npt.NDArray[Any]
+__all__ = [
+    "AgeCut",
+    "CostDifferences",
+    "RepairSummary",
+    "age_cuts",
+    "compared",
+    "held_out",
+    "many_groups",
+]
 
 ENOUGH = 30
-"""A group takes part if it has so many positives and so many negatives in every part."""
+"""Smallest number of positives and of negatives that a group needs in every part."""
 
 HALVES = 100
-"""How often people whose parts are not known are divided into halves."""
+"""Number of random splits into halves of people whose parts are not known."""
 
 CUTS = range(40, 61, 2)
+"""Ages at which seniors may begin."""
 
 
 @dataclass(frozen=True)
-class Row:
+class RepairSummary:
     """One repair on the evaluation part, averaged over models and splits; shares of people."""
 
     rule: str
@@ -45,23 +48,23 @@ class Row:
     decisions: float
 
 
-def compared(study: Study) -> list[Row]:
+def compared(study: Study) -> list[RepairSummary]:
     """Each repair beside the original, as :func:`isocost.compare` measures it."""
     experiment = study.experiment
-    found = [
+    comparisons = [
         compare(
             split.evaluation.tally(model),
-            rules_of(split.fitting.tally(model), experiment),
+            fit_rules(split.fitting.tally(model), experiment),
             experiment.cost,
         ).rules
         for split in study.splits
         for model in split.fitting.scores
     ]
-    return [_row(name, [rules[name] for rules in found]) for name in found[0]]
+    return [_summary(name, [rules[name] for rules in comparisons]) for name in comparisons[0]]
 
 
-def _row(name: str, models: list[Compared]) -> Row:
-    numbers = np.mean(
+def _summary(name: str, models: list[Compared]) -> RepairSummary:
+    means = np.mean(
         [
             [
                 one.audit.disparity.difference,
@@ -76,48 +79,52 @@ def _row(name: str, models: list[Compared]) -> Row:
         ],
         axis=0,
     )
-    return Row(name, *map(float, numbers))
+    return RepairSummary(name, *map(float, means))
 
 
 @dataclass(frozen=True)
-class HeldOut:
-    """How far costs differ where a rule was fitted, and on people it has not seen."""
+class CostDifferences:
+    """The difference in cost on the people that a rule was fitted on, and on unseen people."""
 
     rule: str
     fitted: float
     unseen: float
 
 
-def held_out(study: Study, seed: int = 0) -> list[HeldOut]:
+def held_out(study: Study, seed: int = 0) -> list[CostDifferences]:
     """Rules of one part applied unchanged to another.
 
-    Where the parts are not known, people are divided into halves a hundred times.
+    Where the parts are not known, people are split into halves a hundred times.
     """
     splits = study.splits if study.held_out else _halves(study.splits[0].fitting, seed)
-    names = ["original", *METHODS]
-    found = []
+    names = ["original", *REPAIRS]
+    differences = []
     for split in splits:
         for model in split.fitting.scores:
             parts = [split.fitting.tally(model), split.evaluation.tally(model)]
-            rules = rules_of(parts[0], study.experiment)
+            rules = fit_rules(parts[0], study.experiment)
             stages = [parts, *([rule.expected(part) for part in parts] for rule in rules.values())]
-            found.append([[_difference(t, study.experiment) for t in pair] for pair in stages])
-    means = np.mean(found, axis=0)
-    return [HeldOut(name, *map(float, pair)) for name, pair in zip(names, means, strict=True)]
+            differences.append(
+                [[_difference(t, study.experiment) for t in pair] for pair in stages]
+            )
+    means = np.mean(differences, axis=0)
+    return [
+        CostDifferences(name, *map(float, pair)) for name, pair in zip(names, means, strict=True)
+    ]
 
 
-def _halves(people: Part, seed: int) -> list[Split]:
+def _halves(people: People, seed: int) -> list[Split]:
     random = np.random.default_rng(seed)
-    found = []
+    splits = []
     for _ in range(HALVES):
         order = random.permutation(len(people))
-        first, second = (people.rows(rows) for rows in np.array_split(order, 2))
+        first, second = (people.take(rows) for rows in np.array_split(order, 2))
         if _complete(first) and _complete(second):
-            found.append(Split(first, second))
-    return found
+            splits.append(Split(first, second))
+    return splits
 
 
-def _complete(part: Part) -> bool:
+def _complete(part: People) -> bool:
     """Whether every group has positives and negatives."""
     return all(len(np.unique(part.label[part.group == g])) == 2 for g in np.unique(part.group))
 
@@ -134,25 +141,25 @@ class ManyGroups:
     Attributes
     ----------
     groups : {group: (people, cost, trivial cost, alpha)}
-        On the part that rules are fitted on, averaged over models.
+        On the part that rules are fitted on, mean over models.
     left_out : {group: people}
         Groups with too few people.
     feasible : float
         The share of models for which equal cost is feasible.
     judged_elsewhere : bool
-        Whether the repairs are judged on people they were not fitted on.
-    rows : list of Row
+        Whether the repairs are evaluated on people they were not fitted on.
+    rows : list of RepairSummary
         The repairs, on the evaluation part.
-    unseen : list of HeldOut
-        How far costs differ where rules were fitted, and on other people.
+    unseen : list of CostDifferences
+        Differences in cost on the people that rules were fitted on, and on others.
     """
 
     groups: dict[str, tuple[int, float, float, float]]
     left_out: dict[str, int]
     feasible: float
     judged_elsewhere: bool
-    rows: list[Row]
-    unseen: list[HeldOut]
+    rows: list[RepairSummary]
+    unseen: list[CostDifferences]
 
 
 def many_groups(split: Split, experiment: Experiment, by: tuple[Column, Column]) -> ManyGroups:
@@ -163,7 +170,7 @@ def many_groups(split: Split, experiment: Experiment, by: tuple[Column, Column])
     ]
     names, counts = np.unique(by[0], return_counts=True)
     kept = [str(name) for name in names if all(_enough(part, name) for part in parts)]
-    fitting, evaluation = (part.rows(np.flatnonzero(np.isin(part.group, kept))) for part in parts)
+    fitting, evaluation = (part.take(np.flatnonzero(np.isin(part.group, kept))) for part in parts)
     pair = Split(fitting, evaluation if split.held_out else fitting)
     study = Study(experiment, "", (pair,))
     asked = [feasibility(fitting.tally(model), experiment.cost) for model in fitting.scores]
@@ -186,14 +193,14 @@ def many_groups(split: Split, experiment: Experiment, by: tuple[Column, Column])
     )
 
 
-def _enough(part: Part, name: str) -> bool:
+def _enough(part: People, name: str) -> bool:
     labels = part.label[part.group == name]
     return bool(min(np.sum(labels == 0), np.sum(labels == 1)) >= ENOUGH)
 
 
 @dataclass(frozen=True)
 class AgeCut:
-    """What the health experiment says if seniors begin at another age."""
+    """The health experiment if seniors begin at this age."""
 
     age: int
     seniors: float
@@ -205,7 +212,7 @@ class AgeCut:
 def age_cuts(study: Study) -> list[AgeCut]:
     """The same scores with other ages at which seniors begin.
 
-    Both parts together, because each alone is small.
+    Both parts are combined, because each alone is small.
     """
     return [_age_cut(study, cut) for cut in CUTS]
 
@@ -214,7 +221,7 @@ def _age_cut(study: Study, cut: int) -> AgeCut:
     asked, seniors = [], []
     for split in study.splits:
         parts = (split.fitting, split.evaluation)
-        groups = [np.where(part.more["age"] < cut, *HEALTH.groups) for part in parts]
+        groups = [np.where(part.extra["age"] < cut, *HEALTH.groups) for part in parts]
         seniors.append(np.mean(np.concatenate(groups) == HEALTH.groups[1]))
         for model in split.fitting.scores:
             first, second = (p.tally(model, g) for p, g in zip(parts, groups, strict=True))

@@ -1,22 +1,23 @@
-"""The sentences of Section 5 that can be true or false, each with the number that decides it.
+"""Claims that can be true or false, and how they are decided.
 
-The bars were set before looking: "approximately" is 0.03 on the scale of a rate, "little" is
-one person in ten, "large" is a third.  Claims that were added later use the same.
+The thresholds were set before looking at the results: "approximately" is 0.03 on the scale of a
+rate, "little" is one person in ten, "large" is a third.  Claims added later use the same.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from reproduction.measures import Measure
-from reproduction.numbers import Numbers
-from reproduction.studies import Study
+from reproduction.study import Study, Values
 
-__all__ = ["APPROXIMATELY", "LARGE", "LITTLE", "Claim", "Finding", "check"]
+__all__ = ["APPROXIMATELY", "LARGE", "LITTLE", "Claim", "Finding", "Measure", "check"]
+
+Measure = Callable[[Values], float]
 
 APPROXIMATELY = 0.03
 LITTLE = 0.1
@@ -25,7 +26,7 @@ LARGE = 1 / 3
 
 @dataclass(frozen=True)
 class Claim:
-    """One sentence, and what decides it.
+    """A claim of the paper and the criterion that decides it.
 
     Attributes
     ----------
@@ -34,7 +35,7 @@ class Claim:
     sentence : str
         The claim, in our words.
     measure : callable
-        From numbers to the one that decides.
+        Derives the deciding number from a study's values.
     measured : str
         What that number is.
     above, below : float
@@ -42,7 +43,7 @@ class Claim:
     exactly : int or None
         What a count must be instead.
     certain : bool
-        True for what follows from arithmetic alone: no interval is needed.
+        True if it follows from arithmetic alone and needs no interval.
     """
 
     name: str
@@ -55,13 +56,13 @@ class Claim:
     certain: bool = False
 
     def holds(self, value: float) -> bool:
-        """Whether a number is what the claim needs."""
+        """Whether a number satisfies the claim."""
         if self.exactly is not None:
             return value == self.exactly
         return self.above < value < self.below
 
     def needs(self) -> str:
-        """The bar in words."""
+        """The criterion in words."""
         if self.exactly is not None:
             return f"{self.exactly:,}"
         ends = [f"above {self.above:.4g}"] if self.above > -math.inf else []
@@ -71,7 +72,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Finding:
-    """What became of a claim.
+    """The result for a claim.
 
     Attributes
     ----------
@@ -80,11 +81,11 @@ class Finding:
     source : str
         The scores it was checked on.
     value : float
-        The number of the average over models, and its mean over splits.
+        The deciding number: mean over models and splits.
     interval : (low, high) or None
-        Where 95 % of replicates lie; None where nothing depends on chance.
+        The 95 % bootstrap interval; None where nothing is random.
     spread : float or None
-        The standard deviation over splits, if the number depends on how people are divided.
+        The standard deviation over splits, if the number varies between them.
     """
 
     claim: Claim
@@ -100,14 +101,14 @@ class Finding:
 
     @property
     def established(self) -> bool:
-        """Whether the whole interval says the same."""
+        """Whether the whole interval agrees."""
         return self.interval is None or all(
             self.claim.holds(end) == self.holds for end in self.interval
         )
 
     @property
     def verdict(self) -> str:
-        """In words."""
+        """The result in words."""
         word = "holds" if self.holds else "does not hold"
         return word if self.established else f"{word}, not beyond chance"
 
@@ -122,59 +123,55 @@ class Finding:
         return f"{self.value:.4f} [{low:.4f}, {high:.4f}]"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; what is not finite becomes null."""
-
-        def plain(number: float) -> float | None:
-            return number if math.isfinite(number) else None
-
+        """Plain values for JSON."""
         return {
             "name": self.claim.name,
             "claim": self.claim.sentence,
             "measured": self.claim.measured,
             "needs": self.claim.needs(),
             "scores": self.source,
-            "value": plain(self.value),
-            "interval": None if self.interval is None else [plain(end) for end in self.interval],
+            "value": self.value,
+            "interval": self.interval,
             "spread": self.spread,
             "verdict": self.verdict,
         }
 
 
-def check(study: Study, claims: tuple[Claim, ...], replicates: list[Numbers]) -> list[Finding]:
-    """Decide each claim on a study; claims whose numbers the study lacks are left out."""
+def check(study: Study, claims: tuple[Claim, ...], replicates: list[Values]) -> list[Finding]:
+    """Decide each claim on a study; claims whose values the study lacks are left out."""
     return [
         Finding(
             claim,
             study.source,
-            # Of each split first: differences of opposite sign must not cancel.
-            float(np.mean([claim.measure(numbers) for numbers in study.by_split])),
+            # Per split first: differences of opposite sign must not cancel.
+            float(np.mean([claim.measure(values) for values in study.by_split])),
             _interval(claim, replicates),
             _spread(claim, study.by_split),
         )
         for claim in claims
-        if _has(claim, study.numbers)
+        if _has(claim, study.values)
     ]
 
 
-def _has(claim: Claim, numbers: Numbers) -> bool:
+def _has(claim: Claim, values: Values) -> bool:
     try:
-        claim.measure(numbers)
+        claim.measure(values)
     except KeyError:
         return False
     return True
 
 
-def _interval(claim: Claim, replicates: list[Numbers]) -> tuple[float, float] | None:
+def _interval(claim: Claim, replicates: list[Values]) -> tuple[float, float] | None:
     if claim.certain or not replicates:
         return None
-    values = [claim.measure(numbers) for numbers in replicates]
-    # The nearest values rather than points between them: some may be infinite.
-    low, high = np.quantile(values, [0.025, 0.975], method="nearest")
+    measured = [claim.measure(values) for values in replicates]
+    # No interpolation, because some may be infinite.
+    low, high = np.quantile(measured, [0.025, 0.975], method="nearest")
     return float(low), float(high)
 
 
-def _spread(claim: Claim, by_split: list[Numbers]) -> float | None:
-    values = [claim.measure(numbers) for numbers in by_split]
-    if len(set(values)) < 2 or not np.isfinite(values).all():
+def _spread(claim: Claim, by_split: list[Values]) -> float | None:
+    measured = [claim.measure(values) for values in by_split]
+    if len(set(measured)) < 2 or not np.isfinite(measured).all():
         return None
-    return float(np.std(values, ddof=1))
+    return float(np.std(measured, ddof=1))

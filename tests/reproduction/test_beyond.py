@@ -8,26 +8,24 @@ import pytest
 import isocost as ic
 from isocost.examples import compas, compas_rows
 from reproduction import beyond
-from reproduction.definitions import HEALTH, RECIDIVISM
-from reproduction.numbers import rules_of
-from reproduction.parts import Part, Split
-from reproduction.studies import Study
+from reproduction.people import People, Split
+from reproduction.study import HEALTH, RECIDIVISM, Study, fit_rules
 
 
-def part(rows: int, seed: int, groups: tuple[str, ...]) -> Part:
+def part(rows: int, seed: int, groups: tuple[str, ...]) -> People:
     random = np.random.default_rng(seed)
     group = random.choice(groups, rows)
     sharp = 2.0 / (1 + np.array([groups.index(g) for g in group]))
     score = random.beta(sharp, sharp, rows)  # the first group's scores say least
     label = (random.random(rows) < score).astype(int)
-    return Part(label, group, {"model": score}, {"age": random.integers(30, 70, rows)})
+    return People(label, group, {"model": score}, {"age": random.integers(30, 70, rows)})
 
 
 def test_repairs_are_those_of_compare() -> None:
     rows = compas_rows()
-    people = Part(rows["label"], rows["group"], {"COMPAS": rows["score"]})
+    people = People(rows["label"], rows["group"], {"COMPAS": rows["score"]})
     found = beyond.compared(Study(RECIDIVISM, "counts", (Split(people, people),)))
-    expected = ic.compare(compas(), rules_of(compas(), RECIDIVISM), "fpr").rules
+    expected = ic.compare(compas(), fit_rules(compas(), RECIDIVISM), "fpr").rules
     assert [row.rule for row in found] == list(expected)
     for row in found:
         one = expected[row.rule]
@@ -72,7 +70,7 @@ def test_many_groups_leaves_out_the_small_and_says_so() -> None:
 def test_age_cuts_move_people_between_the_groups() -> None:
     split = Split(part(2000, 5, HEALTH.groups), part(2000, 6, HEALTH.groups))
     found = beyond.age_cuts(Study(HEALTH, "retrained", (split,)))
-    ages = np.concatenate([split.fitting.more["age"], split.evaluation.more["age"]])
+    ages = np.concatenate([split.fitting.extra["age"], split.evaluation.extra["age"]])
     for cut in found:
         assert cut.seniors == pytest.approx(np.mean(ages >= cut.age))
         assert min(cut.alpha) == 0.0

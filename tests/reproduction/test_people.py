@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 import isocost as ic
-from reproduction.parts import Part, Split, divide
+from reproduction.people import People, Split, split_rows
 
 
-def people(rows: int = 1000, seed: int = 0) -> Part:
+def people(rows: int = 1000, seed: int = 0) -> People:
     random = np.random.default_rng(seed)
     score = random.random(rows)
     group = random.choice(["a", "b"], rows, p=[0.2, 0.8])
     label = (random.random(rows) < score).astype(int)
-    return Part(label, group, {"model": score}, {"row": np.arange(rows)})
+    return People(label, group, {"model": score}, {"row": np.arange(rows)})
 
 
 def test_every_person_is_in_one_part_and_each_group_and_label_is_divided_alike() -> None:
     whole = people()
-    parts = divide(whole.label, whole.group, seed=3)
+    parts = split_rows(whole.label, whole.group, seed=3)
     assert sorted(np.concatenate(parts).tolist()) == list(range(1000))
     for group in "ab":
         for label in (0, 1):
@@ -29,7 +29,7 @@ def test_every_person_is_in_one_part_and_each_group_and_label_is_divided_alike()
 
 def test_the_seed_decides_the_division() -> None:
     whole = people()
-    first, again, other = (divide(whole.label, whole.group, seed)[2] for seed in (1, 1, 2))
+    first, again, other = (split_rows(whole.label, whole.group, seed)[2] for seed in (1, 1, 2))
     assert np.array_equal(first, again)
     assert set(first) != set(other)
 
@@ -42,8 +42,8 @@ def test_a_part_tallies_as_its_columns_do() -> None:
 
 def test_people_drawn_again_keep_their_row_together_and_groups_their_size() -> None:
     part = people()
-    drawn = part.redrawn(np.random.default_rng(0))
-    rows = drawn.more["row"]
+    drawn = part.resample(np.random.default_rng(0))
+    rows = drawn.extra["row"]
     assert np.array_equal(drawn.label, part.label[rows])
     assert np.array_equal(drawn.scores["model"], part.scores["model"][rows])
     assert [np.sum(drawn.group == g) for g in "ab"] == [np.sum(part.group == g) for g in "ab"]
@@ -53,9 +53,9 @@ def test_people_drawn_again_keep_their_row_together_and_groups_their_size() -> N
 
 def test_one_part_stays_one_and_two_are_drawn_apart() -> None:
     part, random = people(), np.random.default_rng(0)
-    same = Split(part, part).redrawn(random)
+    same = Split(part, part).resample(random)
     assert same.fitting is same.evaluation
     assert not same.held_out
-    apart = Split(part, people(seed=1)).redrawn(random)
+    apart = Split(part, people(seed=1)).resample(random)
     assert apart.held_out
-    assert not np.array_equal(apart.fitting.more["row"], apart.evaluation.more["row"])
+    assert not np.array_equal(apart.fitting.extra["row"], apart.evaluation.extra["row"])

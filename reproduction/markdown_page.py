@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from reproduction.beyond import HeldOut, ManyGroups, Row
+from reproduction.beyond import ENOUGH, HALVES, CostDifferences, ManyGroups, RepairSummary
 from reproduction.claims import Finding
-from reproduction.gathering import AGE_CUT, Plan
+from reproduction.experiments import AGE_CUT, RunOptions
 from reproduction.rerun import Reproduction, StudyResult
 from reproduction.section5 import CLAIMS
 
@@ -113,12 +113,12 @@ GROUPINGS = {
 NEAREST = "Equal cost is not feasible: withhold and coarsen go as near as they can.\n"
 
 
-def page(found: Sequence[Reproduction], plan: Plan, command: str, figures: str) -> str:
+def page(done: Sequence[Reproduction], options: RunOptions, command: str, figures: str) -> str:
     """The whole page; ``figures`` is the folder of the pictures, as seen from the page."""
-    parts = [INTRODUCTION.format(command=command), READING, _geometry(figures)]
-    parts += [_experiment(one, figures) for one in found]
-    parts += [_differences([one.experiment.name for one in found]), _made(plan)]
-    return "\n".join(parts)
+    sections = [INTRODUCTION.format(command=command), READING, _geometry(figures)]
+    sections += [_experiment(one, figures) for one in done]
+    sections += [_differences([one.experiment.name for one in done]), _made(options)]
+    return "\n".join(sections)
 
 
 def _differences(names: Sequence[str]) -> str:
@@ -136,9 +136,9 @@ def verdicts(findings: Iterable[Finding]) -> tuple[list[str], list[list[str]]]:
 
 def by_claim(one: Reproduction) -> list[Finding]:
     """All findings of an experiment, those of one claim together."""
-    places = {claim.name: place for place, claim in enumerate(CLAIMS[one.experiment.name])}
+    order = {claim.name: i for i, claim in enumerate(CLAIMS[one.experiment.name])}
     every = [finding for result in one.results for finding in result.findings]
-    return sorted(every, key=lambda finding: places[finding.claim.name])
+    return sorted(every, key=lambda finding: order[finding.claim.name])
 
 
 def _shown(finding: Finding) -> str:
@@ -189,7 +189,7 @@ def _beyond(result: StudyResult) -> str:
         [
             f"### Repairs side by side, {study.source} scores, {_judged(study.held_out)}\n",
             _table(*_repairs(result.compared)),
-            *([] if study.numbers["feasible"] == 1 else [NEAREST]),
+            *([] if study.values["feasible"] == 1 else [NEAREST]),
             _unseen(result.held_out, study.held_out),
         ]
     )
@@ -199,7 +199,7 @@ def _judged(held_out: bool) -> str:
     return "people held out" if held_out else "the same people"
 
 
-def _repairs(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+def _repairs(rows: Sequence[RepairSummary]) -> tuple[list[str], list[list[str]]]:
     header = ["rule", "costs differ by", "FPR or FNR at 0.5 differ by", "calibration gap"]
     header += ["accuracy", "people changed", "a coin is tossed for", "decisions changed"]
     return header, [
@@ -215,34 +215,34 @@ def _repairs(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     ]
 
 
-def _unseen(rows: Sequence[HeldOut], held_out: bool) -> str:
-    who = "the evaluation part" if held_out else "the other half, mean of 100 divisions"
+def _unseen(rows: Sequence[CostDifferences], held_out: bool) -> str:
+    who = "the evaluation part" if held_out else f"the other half, mean of {HALVES} divisions"
     header = ["rule", "fitted on", "unseen"]
     table = [[row.rule, f"{row.fitted:.4f}", f"{row.unseen:.4f}"] for row in rows]
     intro = f"Costs differ, where a rule was fitted and on people it has not seen ({who}):\n"
     return f"{intro}\n{_table(header, table)}"
 
 
-def _many(title: str, found: ManyGroups, one: Reproduction) -> str:
+def _many(title: str, many: ManyGroups, one: Reproduction) -> str:
     header = ["group", "people", "cost", "highest calibrated cost", "share to withhold"]
     rows = [
         [name, f"{size:,}", f"{cost:.4f}", f"{trivial:.4f}", _share(alpha)]
-        for name, (size, cost, trivial, alpha) in found.groups.items()
+        for name, (size, cost, trivial, alpha) in many.groups.items()
     ]
-    left = ", ".join(f"{name} ({count})" for name, count in found.left_out.items())
+    left = ", ".join(f"{name} ({count})" for name, count in many.left_out.items())
     return "\n".join(
         [
-            f"### More than two groups: {title}, {_judged(found.judged_elsewhere)}\n",
+            f"### More than two groups: {title}, {_judged(many.judged_elsewhere)}\n",
             f"{GROUPINGS[title]}\n",
             *(["Of the first division.\n"] if len(one.results[0].study.splits) > 1 else []),
-            f"Equal cost is {'feasible' if found.feasible == 1 else 'not feasible'}"
-            + (f" (for {found.feasible:.0%} of the models)" if 0 < found.feasible < 1 else "")
+            f"Equal cost is {'feasible' if many.feasible == 1 else 'not feasible'}"
+            + (f" (for {many.feasible:.0%} of the models)" if 0 < many.feasible < 1 else "")
             + "."
-            + (f" Left out, with fewer than 30 of a label in a part: {left}." if left else "")
+            + (f" Left out, with fewer than {ENOUGH} of a label in a part: {left}." if left else "")
             + "\n",
             _table(header, rows),
-            _table(*_repairs(found.rows)),
-            _unseen(found.unseen, found.judged_elsewhere),
+            _table(*_repairs(many.rows)),
+            _unseen(many.unseen, many.judged_elsewhere),
         ]
     )
 
@@ -283,11 +283,11 @@ def _flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def _made(plan: Plan) -> str:
-    how = "full grids, all rows" if plan.full else "small grids, fewer rows (`--quick`)"
+def _made(options: RunOptions) -> str:
+    how = "full grids, all rows" if options.full else "small grids, fewer rows (`--quick`)"
     return (
         "## How it was made\n\n"
-        f"{how}; {plan.repeats} division(s) of the people, seed {plan.seed}. "
+        f"{how}; {options.repeats} division(s) of the people, seed {options.seed}. "
         "All numbers are in `results.json` beside the figures.\n"
     )
 
