@@ -26,7 +26,7 @@ from reproduction.rerun import Reproduction, create_folder, reproduce, save
 from reproduction.study import EXPERIMENTS, Experiment
 
 MINUTES = {"income": (1.5, 8.0), "health": (0.5, 1.0), "recidivism": (0.3, 1.0)}
-"""Measured on two cores, quick and full, for one division of the people."""
+"""Measured on two cores, quick and full, for one split."""
 
 OUTPUT = Path("build/reproduction")
 

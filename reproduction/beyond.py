@@ -14,16 +14,6 @@ from isocost.tallies import Tally
 from reproduction.people import Column, People, Split
 from reproduction.study import HEALTH, REPAIRS, Experiment, Study, fit_rules
 
-__all__ = [
-    "AgeCut",
-    "CostDifferences",
-    "RepairSummary",
-    "age_cuts",
-    "compared",
-    "held_out",
-    "many_groups",
-]
-
 ENOUGH = 30
 """Smallest number of positives and of negatives that a group needs in every part."""
 

@@ -15,8 +15,6 @@ import numpy as np
 
 from reproduction.study import Study, Values
 
-__all__ = ["APPROXIMATELY", "LARGE", "LITTLE", "Claim", "Finding", "Measure", "check"]
-
 Measure = Callable[[Values], float]
 
 APPROXIMATELY = 0.03
@@ -25,7 +23,7 @@ LARGE = 1 / 3
 
 
 @dataclass(frozen=True)
-class Claim:
+class PaperClaim:
     """A claim of the paper and the criterion that decides it.
 
     Attributes
@@ -76,7 +74,7 @@ class Finding:
 
     Attributes
     ----------
-    claim : Claim
+    claim : PaperClaim
         The sentence.
     source : str
         The scores it was checked on.
@@ -88,7 +86,7 @@ class Finding:
         The standard deviation over splits, if the number varies between them.
     """
 
-    claim: Claim
+    claim: PaperClaim
     source: str
     value: float
     interval: tuple[float, float] | None
@@ -137,7 +135,7 @@ class Finding:
         }
 
 
-def check(study: Study, claims: tuple[Claim, ...], replicates: list[Values]) -> list[Finding]:
+def check(study: Study, claims: tuple[PaperClaim, ...], replicates: list[Values]) -> list[Finding]:
     """Decide each claim on a study; claims whose values the study lacks are left out."""
     return [
         Finding(
@@ -153,7 +151,7 @@ def check(study: Study, claims: tuple[Claim, ...], replicates: list[Values]) -> 
     ]
 
 
-def _has(claim: Claim, values: Values) -> bool:
+def _has(claim: PaperClaim, values: Values) -> bool:
     try:
         claim.measure(values)
     except KeyError:
@@ -161,7 +159,7 @@ def _has(claim: Claim, values: Values) -> bool:
     return True
 
 
-def _interval(claim: Claim, replicates: list[Values]) -> tuple[float, float] | None:
+def _interval(claim: PaperClaim, replicates: list[Values]) -> tuple[float, float] | None:
     if claim.certain or not replicates:
         return None
     measured = [claim.measure(values) for values in replicates]
@@ -170,7 +168,7 @@ def _interval(claim: Claim, replicates: list[Values]) -> tuple[float, float] | N
     return float(low), float(high)
 
 
-def _spread(claim: Claim, by_split: list[Values]) -> float | None:
+def _spread(claim: PaperClaim, by_split: list[Values]) -> float | None:
     measured = [claim.measure(values) for values in by_split]
     if len(set(measured)) < 2 or not np.isfinite(measured).all():
         return None

@@ -16,8 +16,6 @@ import pandas as pd
 
 from reproduction.fetch import SOURCES, locate
 
-__all__ = ["MISSING", "Dataset", "adult", "compas", "heart", "scored"]
-
 MISSING = "?"
 """A missing category, which is a category of its own; a missing number is NaN."""
 

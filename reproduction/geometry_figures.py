@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["BASE_RATES", "Panel", "figure_1", "figure_2", "panels_1", "panels_2"]
-
 BASE_RATES = (0.55, 0.25)
 GROUPS = ("group 1", "group 2")
 
@@ -235,12 +233,12 @@ def _write(ax: Axes, panel: Panel) -> None:
 
 def _level_labels(panel: Panel) -> list[Label]:
     """The values of the levels, where their curves meet the diagonal."""
-    found = []
+    labels = []
     for level in panel.levels:
         x, y = max(level_curve(panel.cost, level)[[0, -1]], key=lambda end: round(end.sum(), 9))
         text = f"cost {level:.2f}" if level == max(panel.levels) else f"{level:.2f}"
-        found.append(Label(text, (float(x), float(y)), GREY, SMALL, prefer=5.0, tied=False))
-    return found
+        labels.append(Label(text, (float(x), float(y)), GREY, SMALL, prefer=5.0, tied=False))
+    return labels
 
 
 def _line_labels(panel: Panel) -> list[Label]:
@@ -250,8 +248,8 @@ def _line_labels(panel: Panel) -> list[Label]:
     where = (1.0, 1.0) if panel.levels else (0.55, 0.6)
     side = (40.0, 40.0) if panel.levels else (-45.0, 160.0)
     return [
-        Label(name, _along(place, share), look.ink, SIZE, True, prefer=prefer, tied=False)
-        for place, (name, share, prefer, look) in enumerate(
+        Label(name, _along(group, share), look.ink, SIZE, True, prefer=prefer, tied=False)
+        for group, (name, share, prefer, look) in enumerate(
             zip(GROUPS, where, side, looks(2), strict=True)
         )
     ]

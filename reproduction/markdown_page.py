@@ -14,8 +14,6 @@ from reproduction.experiments import AGE_CUT, RunOptions
 from reproduction.rerun import Reproduction, StudyResult
 from reproduction.section5 import CLAIMS
 
-__all__ = ["by_claim", "page", "relative", "verdicts"]
-
 INTRODUCTION = """\
 # The paper's experiments, rerun
 
@@ -24,93 +22,92 @@ training procedures. This page was written by
 
     {command}
 
-Each sentence of Section 5, and of the supplement's procedures, that can be true or false is a
-claim with a number that decides it: of the average over models, as in the paper's figure.
-Brackets are 95 % bootstrap intervals: people are drawn again and rules fitted again; models are
-not trained again. Three bars were set before looking: "approximately" is 0.03 on the scale of a
-rate, "little" is one person in ten, "large" is a third. Claims that were added after the first
-run use the same bars. A claim whose interval reaches across its bar is marked "not beyond chance".
-Where rules are judged on the people they were fitted on (published scores and counts), costs and
-rates that a rule makes equal are equal by construction.
+Every sentence of Section 5 and of the supplement's procedures that can be true or false is a
+claim, decided by one number: the average over models, as in the paper's figure. Brackets are 95 %
+bootstrap intervals: people are resampled and rules fitted again; models are not trained again.
+Three thresholds were set before looking at the results: "approximately" is 0.03 on the scale of a
+rate, "little" is one person in ten, "large" is a third. Claims added after the first run use the
+same thresholds. A claim whose interval includes its threshold is marked "not beyond chance".
+Where rules are evaluated on the people they were fitted on (published scores and counts), costs
+and rates that a rule equalizes are equal by construction.
 """
 
 READING = """\
 ## How to read the figures and tables
 
-The plane has a group's generalized false-positive rate to the right and its generalized
-false-negative rate upwards, averaged over the models. A **circle** is a group before, a **diamond**
-after a repair. The **line** in a group's colour holds all calibrated scores that it can have; it
-ends in a **hollow dot**: the base rate for everybody. On the **dashed grey curve** calibrated
-scores have the highest cost of a group. A group that is not calibrated may cost the same and not be
-on it, and on people that a rule has not seen repaired groups only come near it. A **cross** beyond
-the end of a line is where a group would have to be, and cannot. A filled **ellipse** is the 95 %
-interval of a group, an outline that of a repaired one, with rules fitted again.
+The x-axis is a group's generalized false-positive rate and the y-axis its generalized
+false-negative rate, averaged over the models. A **circle** is a group before a repair, a
+**diamond** after it. The **line** in a group's colour holds all its calibrated scores and ends in
+a **hollow dot**: everybody gets the base rate. The **dashed grey curve** is where calibrated
+scores have the highest cost of a group. A group that is not calibrated may have that cost without
+being on the curve, and on unseen people repaired groups are only near it. A **cross** beyond the
+end of a line is the point that a group would have to reach, but cannot. A filled **ellipse** is
+the 95 % interval of a group, an outlined one that of a repaired group, with rules fitted again.
 
-In the tables of repairs, *costs differ by* is the largest difference between groups on the people
-that rules are judged on. *FPR or FNR at 0.5* are the rates of decisions at a threshold of 0.5, not
-the generalized ones that the claims are about. *Calibration gap* is that of ten bins, of the group
-where it is largest. *A coin is tossed for* counts those whose score depends on a coin, *people
-changed* those whose score becomes another on average over the coin.
+In the tables of repairs, *cost difference* is the largest difference between groups on the people
+that rules are evaluated on. *FPR or FNR difference at 0.5* is about decisions at a threshold of
+0.5, not about the generalized rates of the claims. *Calibration gap* is the ten-bin gap of the
+group where it is largest. *Randomized* is the share of people whose score depends on a random
+draw, *changed* the share whose expected score differs from the original.
 """
 
 COMMON = """\
 ## What differs from the paper, and why
 
-- **Which scores.** "retrained" are models that this command trained; rules are fitted on one
-  tenth of the people and judged, unchanged, on another tenth that no step has seen. "published"
-  are the authors' own scores; which of those people belong to which part is not known, so rules
-  are fitted and judged on the same people, as in closed form. "counts" are COMPAS's deciles,
-  which need no training.
+- **Scores.** "retrained" are models trained by this command; rules are fitted on one tenth of the
+  people and evaluated, unchanged, on another tenth that no step has seen. "published" are the
+  authors' own scores; which people belong to which part is not known, so rules are fitted and
+  evaluated on the same people. "counts" are COMPAS's deciles, which need no training.
 - **Rates for the evaluation part.** The authors' code finds the shares to withhold on one part and
-  finds them again with the labels of the part it is judged on, so its test results are too
-  good. Here rules go to the evaluation part unchanged: the tables "where a rule was fitted and on
-  people it has not seen" show the difference.
-- **Equalized odds, derived.** The supplement's program prints each group's FP rate equal to its
-  own FN rate. That is a slip: the rates are equal *across* groups, as in Hardt et al. and in the
+  finds them again with the labels of the evaluation part, so its test results are too good. Here
+  rules are applied to the evaluation part unchanged: the tables of cost differences on fitted and
+  unseen people show the effect.
+- **Equalized odds, derived.** The supplement's program sets each group's FP rate equal to its own
+  FN rate. That is a typo: the rates are equal *across* groups, as in Hardt et al. and in the
   figure.
 """
 
 TRAINED = """\
-- **Grids.** The supplement names models and says that three folds tuned them, but prints no grid.
-  Ours are in `reproduction/models.py`; forests and networks are tuned by logarithmic loss, support
-  vector machines, which become probabilities only afterwards, by the area under the curve. As it
-  says, tuning uses the part that is later used for post-processing.
+- **Grids.** The supplement names the models and says that three folds tuned them, but prints no
+  grid. Ours are in `reproduction/models.py`; forests and networks are tuned by logarithmic loss,
+  support vector machines, which become probabilities only afterwards, by the area under the ROC
+  curve. As in the supplement, tuning uses the part that is later used for post-processing.
 """
 
 DIFFERENCES = {
     "income": """\
-- **Income.** The published file has its labels the other way round from the paper; it is turned
-  here. "Only in health prediction the additional cost is little" is measured as the accuracy
-  that the changed group loses, in both experiments.
+- **Income.** The labels of the published file are flipped relative to the paper; here they are
+  flipped back. "Only in health prediction the additional cost is little" is measured as the
+  accuracy that the changed group loses, in both experiments.
 """,
     "health": f"""\
-- **Health.** The paper counts 906 adults, the four files hold 920. Its 14 features are 13 and the
-  label. It gives no age at which middle age ends: {AGE_CUT} comes nearest to the shares of its
-  published scores; other ages are in the table above if the models could be trained. A tenth is
-  92 people, so its intervals are wide.
+- **Health.** The paper counts 906 adults, the four files have 920. Its 14 features are 13 and the
+  label. It does not say at which age seniors begin: {AGE_CUT} is nearest to the shares of its
+  published scores; the table above has other ages if the models could be trained. A tenth is
+  92 people, so the intervals are wide.
 """,
     "recidivism": """\
 - **Equalized odds, trained.** Zafar et al.'s filter leaves 5,278 people; models are trained on
-  half and judged on the other half. Both covariances are bounded. The constraint is a proxy, so
-  the rates come nearer to each other without meeting.
+  half and evaluated on the other half. Both covariances are bounded. The constraint is a proxy, so
+  the rates come closer without becoming equal.
 - **Names.** The text calls African Americans G_1 and, once, their classifier h_2. Here they are
   group 1 throughout.
 - **Mixtures of the two rates.** "Incompatible with any error-rate constraints" is true of the FP
-  rate and of the FN rate, each alone. Between them lie weighted costs that calibrated scores do
-  equalize: *recidivism-any-constraint* counts those that they do not.
-- **Better scores.** Fewer errors in the group with more false positives bring the FP rates
-  nearer to each other. But that group has fewer false negatives already, so the FN rates come
-  further apart: the paper's last sentence is true of the rate that is constrained.
+  rate and of the FN rate alone. Between them are weighted costs that calibrated scores can
+  equalize: *recidivism-any-constraint* is the share of those that they cannot.
+- **Better scores.** Fewer errors in the group with more false positives bring the FP rates closer.
+  But that group already has fewer false negatives, so the FN rates move apart: the paper's last
+  sentence is true of the rate that is constrained.
 """,
 }
 
 GROUPINGS = {
-    "race": "A decile's score is its share of recidivism among all races here, so the numbers "
-    "of two of them differ a little from those above.",
+    "race": "Here the score of a decile is its recidivism rate among all races, so the values of "
+    "two of them differ slightly from those above.",
     "race and gender": "People, costs and shares are those of the part that rules are fitted on.",
 }
 
-NEAREST = "Equal cost is not feasible: withhold and coarsen go as near as they can.\n"
+NEAREST = "Equal cost is not feasible: withhold and coarsen come as close as possible.\n"
 
 
 def page(done: Sequence[Reproduction], options: RunOptions, command: str, figures: str) -> str:
@@ -150,10 +147,10 @@ def _geometry(figures: str) -> str:
     return (
         f"## The geometry (Figures 1 and 2)\n\n![Figure 1]({figures}/figure-1.png)\n\n"
         "Figure 1: calibrated scores of a group lie on a line from perfect ones to the base rate "
-        "for everybody; a cost is equal on a level curve.\n\n"
+        "for everybody; costs are equal along a level curve.\n\n"
         f"![Figure 2]({figures}/figure-2.png)\n\n"
         "Figure 2: a group is brought to the other's cost by mixing its scores with the base rate; "
-        "where its line ends before, it cannot be.\n"
+        "if its line ends before that cost, this is infeasible.\n"
     )
 
 
@@ -196,12 +193,12 @@ def _beyond(result: StudyResult) -> str:
 
 
 def _judged(held_out: bool) -> str:
-    return "people held out" if held_out else "the same people"
+    return "held-out people" if held_out else "the same people"
 
 
 def _repairs(rows: Sequence[RepairSummary]) -> tuple[list[str], list[list[str]]]:
-    header = ["rule", "costs differ by", "FPR or FNR at 0.5 differ by", "calibration gap"]
-    header += ["accuracy", "people changed", "a coin is tossed for", "decisions changed"]
+    header = ["rule", "cost difference", "FPR or FNR difference at 0.5", "calibration gap"]
+    header += ["accuracy", "changed", "randomized", "decisions changed"]
     return header, [
         [
             row.rule,
@@ -216,10 +213,12 @@ def _repairs(rows: Sequence[RepairSummary]) -> tuple[list[str], list[list[str]]]
 
 
 def _unseen(rows: Sequence[CostDifferences], held_out: bool) -> str:
-    who = "the evaluation part" if held_out else f"the other half, mean of {HALVES} divisions"
+    who = "the evaluation part" if held_out else f"the other half, mean of {HALVES} splits"
     header = ["rule", "fitted on", "unseen"]
     table = [[row.rule, f"{row.fitted:.4f}", f"{row.unseen:.4f}"] for row in rows]
-    intro = f"Costs differ, where a rule was fitted and on people it has not seen ({who}):\n"
+    intro = (
+        f"Cost differences on the people that rules were fitted on, and on unseen ones ({who}):\n"
+    )
     return f"{intro}\n{_table(header, table)}"
 
 
@@ -234,7 +233,7 @@ def _many(title: str, many: ManyGroups, one: Reproduction) -> str:
         [
             f"### More than two groups: {title}, {_judged(many.judged_elsewhere)}\n",
             f"{GROUPINGS[title]}\n",
-            *(["Of the first division.\n"] if len(one.results[0].study.splits) > 1 else []),
+            *(["Of the first split.\n"] if len(one.results[0].study.splits) > 1 else []),
             f"Equal cost is {'feasible' if many.feasible == 1 else 'not feasible'}"
             + (f" (for {many.feasible:.0%} of the models)" if 0 < many.feasible < 1 else "")
             + "."
@@ -287,8 +286,8 @@ def _made(options: RunOptions) -> str:
     how = "full grids, all rows" if options.full else "small grids, fewer rows (`--quick`)"
     return (
         "## How it was made\n\n"
-        f"{how}; {options.repeats} division(s) of the people, seed {options.seed}. "
-        "All numbers are in `results.json` beside the figures.\n"
+        f"{how}; {options.repeats} random split(s), seed {options.seed}. "
+        "All values are in `results.json` beside the figures.\n"
     )
 
 

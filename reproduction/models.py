@@ -33,17 +33,6 @@ from isocost.learn.trained import EqualizedOddsLogisticRegression
 from reproduction.datasets import Dataset
 from reproduction.people import Column, People, Split, split_rows
 
-__all__ = [
-    "Features",
-    "Model",
-    "encode",
-    "models_of",
-    "train",
-    "train_equalized_odds",
-    "tuned",
-    "zafar_features",
-]
-
 FOLDS = 3
 
 BOUNDS = (1.0, 0.8, 0.6, 0.4, 0.2, 0.1, 0.0)

@@ -15,8 +15,6 @@ from isocost.engines.arrays import tally_arrays
 from isocost.grid import Grid
 from isocost.tallies import Tally
 
-__all__ = ["Column", "People", "Split", "split_rows"]
-
 Column = npt.NDArray[Any]
 
 POSTPROCESSING = EVALUATION = 0.1

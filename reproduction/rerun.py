@@ -37,8 +37,6 @@ from reproduction.study import HEALTH, INCOME, RECIDIVISM, REPAIRS, Experiment, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Reproduction", "StudyResult", "create_folder", "reproduce", "save"]
-
 REPLICATES = {False: 200, True: 1000}
 """Bootstrap replicates for the intervals of claims, quick and full."""
 

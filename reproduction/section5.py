@@ -9,10 +9,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from reproduction.claims import APPROXIMATELY, LARGE, LITTLE, Claim, Measure
+from reproduction.claims import APPROXIMATELY, LARGE, LITTLE, Measure, PaperClaim
 from reproduction.study import RATES, Values
-
-__all__ = ["CLAIMS"]
 
 GROUPS = (1, 2)
 
@@ -60,11 +58,6 @@ def relative_difference(n: Values) -> float:
     """The difference in cost as a share of the higher cost."""
     costs = [n["original cost 1"], n["original cost 2"]]
     return (max(costs) - min(costs)) / max(costs)
-
-
-def share_withheld(n: Values) -> float:
-    """The share to withhold in the group that is changed, which may differ between models."""
-    return n["alpha"]
 
 
 def accuracy_lost(n: Values) -> float:
@@ -125,92 +118,92 @@ OFF_THE_LINES = "rise of the largest |mean score - base rate|"
 BOTH = "larger of the differences in generalized FPR and FNR"
 
 
-def _count(name: str, sentence: str, what: str, number: int) -> Claim:
+def _count(name: str, sentence: str, what: str, number: int) -> PaperClaim:
     """A number that the paper states about its data."""
     measured = f"{what} in the published files"
-    return Claim(name, sentence, fact(what), measured, exactly=number, certain=True)
+    return PaperClaim(name, sentence, fact(what), measured, exactly=number, certain=True)
 
 
 INCOME = (
     _count("income-features", "Adult contains 14 features.", "features", 14),
-    Claim(
+    PaperClaim(
         "income-naturally-calibrated",
         "The random forest and the multi-layer perceptron are naturally well calibrated.",
         lambda n: max(n[f"off_line of {m}"] for m in ("random forest", "multi-layer perceptron")),
         ON_THE_LINES + ", in the model where it is larger",
         below=APPROXIMATELY,
     ),
-    Claim(
+    PaperClaim(
         "income-calibrated",
         "The original classifiers lie approximately on the calibrated lines.",
         off_line("original"),
         ON_THE_LINES,
         below=APPROXIMATELY,
     ),
-    Claim(
+    PaperClaim(
         "income-odds-match",
         "EO-Derived (approximately) matches both error rates.",
         apart("odds", *RATES),
         BOTH,
         below=APPROXIMATELY,
     ),
-    Claim(
+    PaperClaim(
         "income-odds-off-line",
         "EO-Derived moves h_1 (women) off the calibrated line.",
         moved_off_line("odds", groups=(1,)),
         "rise of |mean score - base rate| of women",
         above=APPROXIMATELY,
     ),
-    Claim(
+    PaperClaim(
         "income-feasible",
         "Equal generalized FN rates with calibration are feasible.",
         fact("hardest alpha"),
         "share to withhold, alpha, of the model that needs most (above 1: infeasible)",
         below=1.0,
     ),
-    Claim(
+    PaperClaim(
         "income-same-level",
         "Then both lie on the same level curve of the cost.",
         apart("withhold", "cost"),
         "difference in cost",
         below=APPROXIMATELY,
     ),
-    Claim(
+    PaperClaim(
         "income-still-calibrated",
         "And both remain on their calibrated lines.",
         off_line("withhold"),
         ON_THE_LINES,
         below=APPROXIMATELY,
     ),
-    Claim(
+    PaperClaim(
         "income-someone-pays",
         "Either notion costs at least one of the groups something.",
         lambda n: min(max(r for g in GROUPS for r in rises(n, s, g)) for s in ("odds", "withhold")),
         "largest rise of a rate, in the method where it is smaller",
         above=0.0,
     ),
-    Claim(
+    PaperClaim(
         "income-fp-widens",
         "Matching FN with calibration increases the difference in FP rates.",
         further_apart("withhold", FPR),
         "rise of the difference in generalized FPR",
         above=0.0,
     ),
-    Claim(
+    PaperClaim(
         "income-trade",
         "It trades off one notion of disparity for another.",
         lambda n: min(-further_apart("withhold", FNR)(n), further_apart("withhold", FPR)(n)),
         "smaller of the fall of the difference in FNR and the rise of that in FPR",
         above=0.0,
     ),
-    Claim(
+    PaperClaim(
         "income-more-errors",
         "It increases the overall error rates.",
         lambda n: min(rises(n, "withhold", 2)),
         "smaller of the rises of men's two rates",
         above=0.0,
     ),
-    Claim(
+    PaperClaim(
         "income-not-little-cost",
         "The additional cost is not little: only in health prediction it is.",
         accuracy_lost,
@@ -223,14 +216,14 @@ HEALTH = (
     _count("health-people", "Heart has 906 adults.", "people", 906),
     _count("health-places", "They are from 4 geographical locations.", "places", 4),
     _count("health-features", "Heart has 14 features.", "features", 14),
-    Claim(
+    PaperClaim(
         "health-calibrated",
         "The original classifiers are calibrated.",
         off_line("original"),
         ON_THE_LINES,
         below=APPROXIMATELY,
     ),
-    Claim(
+    PaperClaim(
         "health-curved",
         "The level curves of the weighted cost are curved.",
         sag,
@@ -238,70 +231,70 @@ HEALTH = (
         above=0.0,
         certain=True,
     ),
-    Claim(
+    PaperClaim(
         "health-same-level",
         "The original classifiers lie approximately on the same level curve.",
         relative_difference,
         "difference in cost, as a share of the higher",
         below=LITTLE,
     ),
-    Claim(
+    PaperClaim(
         "health-little-change",
         "Little change is required to equalize the costs.",
-        share_withheld,
+        fact("alpha"),
         "share to withhold, alpha",
         below=LITTLE,
     ),
-    Claim(
+    PaperClaim(
         "health-equal-cost",
         "Then the costs are equal.",
         apart("withhold", "cost"),
         "difference in cost",
         below=APPROXIMATELY,
     ),
-    Claim(
+    PaperClaim(
         "health-still-calibrated",
         "Calibration is maintained.",
         moved_off_line("withhold"),
         OFF_THE_LINES,
         below=APPROXIMATELY,
     ),
-    Claim(
+    PaperClaim(
         "health-little-cost",
         "The calibrated framework incurs little additional cost.",
         accuracy_lost,
         "accuracy lost by the group that is changed",
         below=APPROXIMATELY,
     ),
-    Claim(
+    PaperClaim(
         "health-degraded",
         "As in many cases, performance is degraded.",
         degraded,
         "smaller of the rises of the two rates of the group that is changed",
         above=0.0,
     ),
-    Claim(
+    PaperClaim(
         "health-other-disparity",
         "As in many cases, another disparity is increased.",
         lambda n: max(further_apart("withhold", rate)(n) for rate in RATES),
         "rise of the difference in generalized FPR or FNR, whichever is larger",
         above=0.0,
     ),
-    Claim(
+    PaperClaim(
         "health-different-errors",
         "Equal cost matches neither error type: the groups have different kinds of errors.",
         lambda n: min(apart("withhold", rate)(n) for rate in RATES),
         "smaller of the differences in generalized FPR and FNR",
         above=APPROXIMATELY,
     ),
-    Claim(
+    PaperClaim(
         "health-odds-match",
         "EO-Derived can match both rates instead.",
         apart("odds", *RATES),
         BOTH,
         below=APPROXIMATELY,
     ),
-    Claim(
+    PaperClaim(
         "health-odds-off-line",
         "EO-Derived sacrifices calibration.",
         moved_off_line("odds"),
@@ -311,105 +304,105 @@ HEALTH = (
 )
 
 RECIDIVISM = (
-    Claim(
+    PaperClaim(
         "recidivism-calibrated",
         "The original classifiers are calibrated.",
         off_line("original"),
         ON_THE_LINES,
         below=APPROXIMATELY,
     ),
-    Claim(
+    PaperClaim(
         "recidivism-disproportionate",
         "African Americans get disproportionately many FP predictions.",
         lambda n: n[f"original {FPR} 1"] - n[f"original {FPR} 2"],
         "generalized FPR of h_1 less that of h_2",
         above=APPROXIMATELY,
     ),
-    Claim(
+    PaperClaim(
         "recidivism-large-rates",
         "The original classifiers have large generalized FP and FN rates.",
         lambda n: min(n[f"original {rate} {group}"] for rate in RATES for group in GROUPS),
         "smallest of the four rates",
         above=LARGE,
     ),
-    Claim(
+    PaperClaim(
         "recidivism-odds-match",
         "EO-Derived matches the error rates.",
         apart("odds", *RATES),
         BOTH,
         below=APPROXIMATELY,
     ),
-    Claim(
+    PaperClaim(
         "recidivism-odds-off-line",
         "EO-Derived sacrifices calibration.",
         moved_off_line("odds"),
         OFF_THE_LINES,
         above=APPROXIMATELY,
     ),
-    Claim(
+    PaperClaim(
         "recidivism-odds-meaning",
         "Then the same score means another risk in each group.",
         lambda n: abs(_overstated(n, 1) - _overstated(n, 2)),
         "difference between the groups in mean score less base rate, EO-Derived",
         above=APPROXIMATELY,
     ),
-    Claim(
+    PaperClaim(
         "recidivism-trained-match",
         "EO-Trained matches the error rates.",
         apart("trained", *RATES),
         BOTH + ", tightest bound",
         below=APPROXIMATELY,
     ),
-    Claim(
+    PaperClaim(
         "recidivism-trained-nearer",
         "EO-Trained brings the error rates nearer to each other.",
         lambda n: apart("trained", *RATES)(n) - apart("untrained", *RATES)(n),
         "change of that difference from the loosest to the tightest bound",
         below=0.0,
     ),
-    Claim(
+    PaperClaim(
         "recidivism-trained-off-line",
         "EO-Trained sacrifices calibration.",
         moved_off_line("trained", "untrained"),
         OFF_THE_LINES,
         above=APPROXIMATELY,
     ),
-    Claim(
+    PaperClaim(
         "recidivism-infeasible",
         "The calibrated relaxation is infeasible.",
-        share_withheld,
+        fact("alpha"),
         "share of Caucasian to withhold, alpha (above 1: infeasible)",
         above=1.0,
     ),
-    Claim(
+    PaperClaim(
         "recidivism-worse-than-trivial",
         "Matching the FP rate of h_1 needs a classifier worse than the trivial one of G_2.",
         lambda n: n["original cost 1"] - n["original trivial_cost 2"],
         "generalized FPR of h_1 less the trivial one of G_2",
         above=0.0,
     ),
-    Claim(
+    PaperClaim(
         "recidivism-any-constraint",
         "Calibration is completely incompatible with any error-rate constraint.",
         fact("out_of_reach"),
         "share of costs w FPR + (1 - w) FNR, w from 0 to 1, that cannot be made equal",
         above=0.999,
     ),
-    Claim(
+    PaperClaim(
         "recidivism-either-rate",
         "With calibration there is inherent disparity in FP and in FN rates.",
         lambda n: min(n["left fpr"], n["left fnr"]),
         "difference that calibrated scores must leave, in FPR or FNR, whichever is smaller",
         above=0.0,
     ),
-    Claim(
+    PaperClaim(
         "recidivism-improved",
         "Fewer errors in the group with the higher cost lead to less disparity.",
         after_improving("cost"),
         "change of the difference in generalized FPR with a tenth fewer errors in G_1",
         below=0.0,
     ),
-    Claim(
+    PaperClaim(
         "recidivism-improved-both",
         "Fewer errors there lead to less disparity in both error rates.",
         lambda n: max(after_improving(rate)(n) for rate in RATES),

@@ -25,23 +25,6 @@ from isocost.rules import Rule
 from isocost.tallies import Tally
 from reproduction.people import People, Split
 
-__all__ = [
-    "EXPERIMENTS",
-    "HEALTH",
-    "INCOME",
-    "PAPER_REPAIRS",
-    "RATES",
-    "RECIDIVISM",
-    "REPAIRS",
-    "Experiment",
-    "Study",
-    "Values",
-    "fit_rules",
-    "mean_values",
-    "measure_split",
-    "stage_values",
-]
-
 Values = dict[str, float]
 
 RATES = ("generalized_fpr", "generalized_fnr")

@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from reproduction.claims import Claim, Finding, check
+from reproduction.claims import Finding, PaperClaim, check
 from reproduction.people import People, Split
 from reproduction.section5 import apart, off_line
 from reproduction.study import RECIDIVISM, Study
 
-CLAIM = Claim("c", "Small.", lambda n: n["x"], "x", below=0.1)
+CLAIM = PaperClaim("c", "Small.", lambda n: n["x"], "x", below=0.1)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_verdicts(value: float, interval: tuple[float, float] | None, verdict: s
 
 
 def test_a_count_is_shown_as_one() -> None:
-    counted = Claim("people", "906 adults.", lambda n: n["people"], "people", exactly=906)
+    counted = PaperClaim("people", "906 adults.", lambda n: n["people"], "people", exactly=906)
     found = Finding(counted, "retrained", 920.0, None, None)
     assert (found.shown, found.claim.needs(), found.verdict) == ("920", "906", "does not hold")
 
@@ -47,9 +47,9 @@ def test_divisions_do_not_cancel_and_their_spread_is_told() -> None:
     ]
     splits = tuple(Split(part, part) for part in parts)
     study = Study(RECIDIVISM, "made up", splits)
-    distance = Claim("c", "Apart.", apart("original", "cost"), "difference", above=0.1)
-    signed = Claim("s", "Signed.", lambda n: n["original cost 1"], "cost")
-    calm = Claim("n", "Same.", off_line("original"), "off", below=0.1)
+    distance = PaperClaim("c", "Apart.", apart("original", "cost"), "difference", above=0.1)
+    signed = PaperClaim("s", "Signed.", lambda n: n["original cost 1"], "cost")
+    calm = PaperClaim("n", "Same.", off_line("original"), "off", below=0.1)
     found = check(study, (distance, signed, calm), [])
     assert found[0].value == pytest.approx(0.2)
     assert found[1].spread == pytest.approx(np.std([0.1, 0.3], ddof=1))

@@ -7,7 +7,7 @@ import pytest
 
 from isocost.examples import compas_rows
 from reproduction import section5
-from reproduction.claims import Claim
+from reproduction.claims import PaperClaim
 from reproduction.people import People
 from reproduction.section5 import CLAIMS
 from reproduction.study import RATES, RECIDIVISM, stage_values
@@ -19,7 +19,7 @@ def test_names_are_unique_and_sentences_have_a_bar() -> None:
     assert all(claim.needs() for claim in claims)
 
 
-def claim(name: str) -> Claim:
+def claim(name: str) -> PaperClaim:
     return next(c for group in CLAIMS.values() for c in group if c.name == name)
 
 
