@@ -57,7 +57,7 @@ clean:
 
 .venv/.dev: pyproject.toml constraints.txt | .venv/bin/python
 	$(PIP) --editable ".[dev]"
-	@touch $@ .venv/.base
+	@touch $@ .venv/.base .venv/.reproduction
 
 .venv/.reproduction: pyproject.toml constraints.txt | .venv/bin/python
 	$(PIP) --editable ".[reproduction]"
