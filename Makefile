@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= auto
 
-.PHONY: demo test test-minimum lint bench docs format clean
+.PHONY: demo test test-minimum lint bench docs reproduce reproduce-full format clean
 
 demo: .venv/.base
 	$(BIN)/isocost demo
@@ -36,6 +36,14 @@ docs: .venv/.dev .venv/.docs
 	$(BIN)/python -m sphinx --quiet --fail-on-warning -b html docs build/docs
 	@echo "open build/docs/index.html"
 
+# The paper's experiments in about two minutes, into build/reproduction.
+reproduce: .venv/.reproduction
+	$(BIN)/python -m reproduction --quick
+
+# The same at full size, about half an hour: rewrites docs/reproduction.md.
+reproduce-full: .venv/.reproduction
+	$(BIN)/python -m reproduction --full --repeats 3 -o docs/reproduction --page docs/reproduction.md
+
 clean:
 	rm -rf node_modules .venv .venv-minimum .venv-peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -49,7 +57,11 @@ clean:
 
 .venv/.dev: pyproject.toml constraints.txt | .venv/bin/python
 	$(PIP) --editable ".[dev]"
-	@touch $@ .venv/.base
+	@touch $@ .venv/.base .venv/.reproduction
+
+.venv/.reproduction: pyproject.toml constraints.txt | .venv/bin/python
+	$(PIP) --editable ".[reproduction]"
+	@touch $@
 
 # What checks and tests the page's script; without npm these are left out.
 node_modules/.installed: package.json
@@ -58,8 +70,8 @@ node_modules/.installed: package.json
 	@touch $@
 
 # Adult and COMPAS into the cache; without them some tests are skipped.
-.venv/.data: src/isocost/experiments/catalogue.py | .venv/.dev
-	-$(BIN)/isocost datasets adult compas --fetch
+.venv/.data: reproduction/fetch.py | .venv/.dev
+	-$(BIN)/python -m reproduction data adult compas --fetch
 	@touch $@
 
 .venv-peers/.installed: benchmarks/peers.txt

@@ -14,7 +14,7 @@ import numpy as np
 
 import isocost as ic
 from benchmarks.timing import best, peak, sample, shown
-from isocost.experiments import compas
+from isocost.examples import compas
 from isocost.rows import Row
 
 PEERS = Path(".venv-peers/bin/python")

@@ -2,7 +2,7 @@
 
     python -m benchmarks.trained [splits]
 
-Fetches the table if it is not there (see isocost.experiments.propublica).
+Fetches the table if it is not there (see reproduction/fetch.py).
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ import warnings
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from isocost.experiments.propublica import CompasStudy, zafar_study
 from isocost.learn.trained import EqualizedOddsLogisticRegression
 from isocost.text import text_table
+from reproduction.datasets import compas
+from reproduction.models import Features, zafar_features
 
 HEADER = ("split", "model", "seconds", "train loss", "covariance", "accuracy", "FPR gap", "FNR gap")
 
 
-def on_test(study: CompasStudy, test: np.ndarray, decision: np.ndarray) -> tuple[float, ...]:
+def on_test(study: Features, test: np.ndarray, decision: np.ndarray) -> tuple[float, ...]:
     """Accuracy and the absolute gaps of FPR and FNR on the test half."""
     said, truth = decision > 0, study.y[test] == 1
     black = study.group[test] == "African-American"
@@ -33,7 +34,7 @@ def on_test(study: CompasStudy, test: np.ndarray, decision: np.ndarray) -> tuple
     return float((said == truth).mean()), *gaps
 
 
-def split(study: CompasStudy, seed: int) -> list[tuple[object, ...]]:
+def split(study: Features, seed: int) -> list[tuple[object, ...]]:
     order = np.random.default_rng(seed).permutation(len(study.y))
     train, test = np.array_split(order, 2)
     X, y, group = study.X[train], study.y[train], study.group[train]
@@ -57,7 +58,7 @@ def split(study: CompasStudy, seed: int) -> list[tuple[object, ...]]:
 
 def main() -> None:
     splits = int(sys.argv[1]) if len(sys.argv) > 1 else 10
-    study = zafar_study()
+    study = zafar_features(compas())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rows = [row for seed in range(splits) for row in split(study, seed)]

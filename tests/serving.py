@@ -13,7 +13,7 @@ import urllib.parse
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from isocost.experiments import compas_rows
+from isocost.examples import compas_rows
 
 ISOCOST = str(Path(sys.executable).with_name("isocost"))
 

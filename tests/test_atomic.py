@@ -13,7 +13,7 @@ import pytest
 import isocost as ic
 from isocost.atomic import PART, read_text, replacing, write_text
 from isocost.errors import FileError, IsocostWarning
-from isocost.experiments import compas
+from isocost.examples import compas
 
 
 def test_written_whole(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import isocost as ic
-from isocost.experiments import compas
+from isocost.examples import compas
 from isocost.measure.table import MEASURES
 from tests.conftest import DATA, measured, sample
 

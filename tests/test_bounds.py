@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import isocost as ic
 from isocost.errors import DataError, UsageError
-from isocost.experiments import compas
+from isocost.examples import compas
 from isocost.measure import bounds as mb
 from tests.populations import (
     CLOSE,

@@ -135,7 +135,7 @@ def test_the_bound_is_the_distance_of_the_means():
 
 
 def test_equal_mass_is_the_same_in_any_order_and_for_rows_and_cells():
-    from isocost.experiments import compas, compas_rows
+    from isocost.examples import compas, compas_rows
 
     rows = compas_rows()
     mine = rows["group"] == "Caucasian"

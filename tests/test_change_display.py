@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import isocost as ic
-from isocost.experiments import compas, compas_rows
+from isocost.examples import compas, compas_rows
 from isocost.measure import rates
 from isocost.repair.changes import changes
 from tests.conftest import DATA

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import isocost as ic
-from isocost.experiments import compas
+from isocost.examples import compas
 from isocost.repair.changes import changes, gini
 from isocost.rows import Row
 from tests.conftest import measured, sample

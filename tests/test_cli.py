@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import isocost as ic
-from isocost.experiments import compas, compas_rows
+from isocost.examples import compas, compas_rows
 from isocost.rows import Row
 
 ISOCOST = str(Path(sys.executable).with_name("isocost"))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import isocost as ic
 from isocost.cells import Cells
-from isocost.experiments import compas
+from isocost.examples import compas
 from isocost.measure.calibration import gap_equal_width, levels_of
 from isocost.moves import mirrored_bins
 from isocost.repair.coarsen import coarsen, decision_limit

@@ -4,10 +4,7 @@ import re
 
 import pytest
 
-from isocost.cli import output
-from isocost.cli.reproduce import _bar
-from isocost.experiments import fetching
-from isocost.experiments.compas import compas, compas_rows
+from isocost.examples import compas, compas_rows
 from isocost.repair.withhold import withhold
 
 from .terminals import on_terminal
@@ -30,7 +27,6 @@ COMMANDS = {
     "fit": ["fit", "data.csv", "--cost", "fpr", "--tolerance", "0.06", "-o", "out.json", "--force"],
     "apply": ["apply", "rule.json", "data.csv", "-o", "out.csv", "--force"],
     "demo": ["demo", "--no-report"],
-    "datasets": ["datasets"],
 }
 
 
@@ -51,24 +47,3 @@ def test_no_style_is_left_anywhere(folder, name):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_usual_variable_leaves_bold_and_dim(folder, name):
     assert codes(on_terminal(*COMMANDS[name], cwd=folder, NO_COLOR="1")) <= {"", "0", "1", "2"}
-
-
-def test_bars_of_reproduce_and_of_downloads(monkeypatch, capsys):
-    monkeypatch.setenv("TTY_COMPATIBLE", "1")
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm-256color")
-    # Set and taken away, so that it is put back as it was: use_color sets it.
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.delenv("NO_COLOR")
-    monkeypatch.setattr(output, "_colored", True)
-
-    def drawn():
-        with _bar(2) as report:
-            report("training")
-        with fetching._bar("fetching"):
-            pass
-        return codes(capsys.readouterr().err)
-
-    assert not drawn() <= {"", "0", "1", "2"}
-    output.use_color(False)
-    assert drawn() <= {"", "0", "1", "2"}

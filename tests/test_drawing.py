@@ -12,7 +12,7 @@ import pytest
 from rich.cells import cell_len
 
 import isocost as ic
-from isocost.experiments import compas, compas_rows
+from isocost.examples import compas, compas_rows
 from isocost.show.canvas import Canvas, Window, fitted
 from isocost.show.terminal import CHARACTERS, MOST_BARS, bars_text, plane_text
 from tests.conftest import measured, sample

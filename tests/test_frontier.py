@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import isocost as ic
-from isocost.experiments import compas
+from isocost.examples import compas
 from tests.conftest import DATA, measured, sample
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import isocost as ic
-from isocost.experiments import compas
+from isocost.examples import compas
 from isocost.measure import rates
 from isocost.show.geometry import (
     calibrated_line,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import isocost as ic
-from isocost.experiments import compas
+from isocost.examples import compas
 from isocost.measure import rates, resample
 from isocost.measure.intervals import intervals
 from isocost.measure.margins import (

@@ -18,9 +18,9 @@ LAYERS = [
     {"measure"},
     {"repair"},
     {"engines"},
+    {"examples"},
     {"learn"},
     {"show"},
-    {"experiments"},
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
@@ -64,6 +64,17 @@ def imports(path: Path):
                 yield parts[1], id(node) in inside
 
 
+def packages(path: Path) -> set[str]:
+    """The top-level packages that a module imports anywhere."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.partition(".")[0])
+        elif isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+    return found
+
+
 MODULES = sorted(p for p in ROOT.rglob("*.py") if p != ROOT / "__init__.py")
 
 
@@ -76,6 +87,17 @@ def test_imports_point_up(path):
             assert in_function, f"{mine} may import {other} only inside a function"
         elif mine != other:
             assert RANK[other] < RANK[mine], f"{mine} imports {other}, which is not above it"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_the_library_never_imports_the_reproduction(path):
+    assert "reproduction" not in packages(path)
+
+
+def test_the_check_sees_an_import_of_the_reproduction(tmp_path):
+    bad = tmp_path / "bad.py"
+    bad.write_text("def f():\n    from reproduction.study import Study\n")
+    assert packages(bad) == {"reproduction"}
 
 
 def test_the_check_sees_a_wrong_arrow(tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import isocost as ic
-from isocost.experiments import compas
+from isocost.examples import compas
 from isocost.show.merging import MOST_CELLS, merged, page_tally, runs_of, snapped, undecided
 from isocost.show.payload import payload
 from tests.conftest import measured, sample

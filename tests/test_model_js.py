@@ -16,7 +16,7 @@ import pytest
 import isocost as ic
 from isocost.cells import KEYS, SUMS
 from isocost.costs import Cost
-from isocost.experiments import compas
+from isocost.examples import compas
 from isocost.measure.margins import wilson
 from isocost.repair.changes import changes
 from isocost.show.payload import cost_fields, payload, safe_group

@@ -136,7 +136,7 @@ def test_income_turned_round_is_the_papers_experiment(scored_folder):
 
 
 def test_the_built_in_counts_are_the_recidivism_file():
-    from isocost.experiments import compas
+    from isocost.examples import compas
 
     file = tally_named("criminal_recidivism")
     built_in = compas().relabel({"Caucasian": 0.0, "African-American": 1.0})

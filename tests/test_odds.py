@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import isocost as ic
-from isocost.experiments.compas import compas, compas_rows
+from isocost.examples import compas, compas_rows
 from isocost.measure.table import MEASURES
 from isocost.repair import odds
 from isocost.repair.odds import equalize_odds

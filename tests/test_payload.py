@@ -7,7 +7,7 @@ import pytest
 
 import isocost as ic
 from isocost.costs import Cost
-from isocost.experiments import compas
+from isocost.examples import compas
 from isocost.show.payload import cost_fields, payload, rule_fields, safe_group
 from tests.conftest import DATA, sample
 

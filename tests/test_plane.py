@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import isocost as ic
-from isocost.experiments import compas
+from isocost.examples import compas
 from isocost.measure import rates
 from tests.conftest import DATA
 
@@ -259,7 +259,7 @@ def test_importing_the_displays_does_not_load_matplotlib():
     script = (
         "import sys, isocost.show as s\n"
         "assert 'numpy' not in sys.modules\n"
-        "from isocost.experiments import compas\n"
+        "from isocost.examples import compas\n"
         "s.PlaneDisplay.from_tally(compas()); s.ReliabilityDisplay, s.FrontierDisplay\n"
         "assert s.ChangeDisplay and 'ChangeDisplay' in dir(s)\n"
         "assert 'matplotlib' not in sys.modules"

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from isocost.errors import FileError
-from isocost.experiments import compas_rows
+from isocost.examples import compas_rows
 from isocost.show.preview import SAMPLE, SHOWN, preview
 from tests.conftest import sample
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 
 import isocost as ic
-from isocost.experiments import compas
+from isocost.examples import compas
 from isocost.measure import rates
 from tests.conftest import counted, measured, populations
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import isocost as ic
-from isocost.experiments import compas
+from isocost.examples import compas
 from isocost.measure.feasibility import feasibility
 from isocost.repair.levels import FEWEST, score_levels
 from isocost.repair.program import BELOW, OUTPUTS, make_choices
@@ -169,7 +169,7 @@ def test_the_note_tells_the_truth():
 
 
 def test_applied_to_people_it_does_what_was_expected():
-    from isocost.experiments.compas import compas_rows
+    from isocost.examples import compas_rows
 
     rows = compas_rows()
     rule = reconcile(compas())

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import isocost as ic
-from isocost.experiments import compas, compas_rows
+from isocost.examples import compas, compas_rows
 from isocost.show.assets import embedded_json, inert, page_script, policy
 from isocost.show.charts import charts
 from isocost.show.facts import facts
@@ -330,7 +330,7 @@ def test_in_a_notebook(audit):
 def test_without_the_packages(tmp_path):
     code = (
         "import sys; sys.modules['vl_convert'] = None\n"
-        "import isocost as ic\nfrom isocost.experiments import compas\n"
+        "import isocost as ic\nfrom isocost.examples import compas\n"
         "try:\n    ic.report_html(ic.audit(compas(), confidence=None))\n"
         "except ic.MissingDependencyError as error:\n    print(error)\n"
     )

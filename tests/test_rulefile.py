@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import isocost as ic
-from isocost.experiments import compas
+from isocost.examples import compas
 from isocost.rows import Row
 
 ROWS = st.lists(

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import isocost as ic
-from isocost.experiments import compas
+from isocost.examples import compas
 from isocost.groups import group_names
 from isocost.show.payload import payload
 from isocost.show.scripts import MODEL, bundle

@@ -16,7 +16,7 @@ import pytest
 
 from isocost.cli.serve import bytes_of
 from isocost.errors import FileError, MissingDependencyError, UsageError
-from isocost.experiments import compas_rows
+from isocost.examples import compas_rows
 from isocost.show import server
 from isocost.show.desk import Desk, Wish
 from tests.serving import ISOCOST, compas_csv, served

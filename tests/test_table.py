@@ -65,7 +65,7 @@ def test_the_function_for_arrays_agrees_with_the_audit(data, measure):
 
 
 def test_one_line_is_in_everything_that_an_audit_shows():
-    from isocost.experiments import compas
+    from isocost.examples import compas
 
     found = ic.audit(compas(), "fpr", measures=(PPV, SELECTED_SCORE))
     white = found.groups["Caucasian"]

@@ -11,7 +11,7 @@ import pytest
 import isocost as ic
 from isocost.cli.merging import check_alike
 from isocost.cli.reading import Columns, read
-from isocost.experiments import compas_rows
+from isocost.examples import compas_rows
 from isocost.rows import Row
 
 ISOCOST = str(Path(sys.executable).with_name("isocost"))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import isocost as ic
-from isocost.experiments import compas, compas_rows
+from isocost.examples import compas, compas_rows
 from tests.conftest import DATA
 
 pytest.importorskip("matplotlib", reason='needs pip install "isocost[plot]"')

@@ -17,8 +17,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isocost.errors import ConstraintWarning, DataError, MissingDependencyError, UsageError
-from isocost.experiments.propublica import FILE, find_compas, zafar_study
 from isocost.learn.trained import EqualizedOddsLogisticRegression
+from reproduction.datasets import compas
+from reproduction.models import zafar_features
+from tests.reproduction.conftest import need
 
 QUICK = {"taus": (), "restarts": 2}
 
@@ -527,9 +529,8 @@ def single_run(X, y, group, start):
 
 
 def test_compas():
-    if find_compas() is None:
-        pytest.skip(f"{FILE} is not here: call isocost.experiments.propublica.propublica_compas()")
-    study = zafar_study()
+    need("compas")
+    study = zafar_features(compas())
     accuracy, gap = [], []
     for seed in range(10):
         order = np.random.default_rng(seed).permutation(len(study.y))

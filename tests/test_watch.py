@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import isocost as ic
-from isocost.experiments import compas
+from isocost.examples import compas
 from isocost.measure import rates
 from isocost.measure.claims import BANDS, RATES, Claim, History, claims_of
 from isocost.measure.evidence import EFFECTS, Stream, evidence

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import isocost as ic
-from isocost.experiments import compas
+from isocost.examples import compas
 from isocost.measure.calibration import gap_equal_width, levels_of
 from tests.conftest import counted, measured, populations, sample
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import isocost as ic
-from isocost.experiments import compas
+from isocost.examples import compas
 from isocost.show import PlaneDisplay
 
 TARGET = Path(__file__).parent.parent / "docs" / "plane.png"

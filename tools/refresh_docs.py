@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from isocost.experiments import compas_rows
+from isocost.examples import compas_rows
 
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"<!-- output: (?P<command>[^\n]+?) -->\n(\n```text\n.*?\n```\n)?", re.DOTALL)

@@ -60,7 +60,7 @@ class Rule:
     Examples
     --------
     >>> import isocost as ic
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> r = ic.withhold(compas(), cost="fpr", tolerance=0.07)
     >>> r.rows[0].group, r.rows[0].action
     ('Caucasian', 'set')
@@ -121,7 +121,7 @@ class Rule:
         Examples
         --------
         >>> import isocost as ic
-        >>> from isocost.experiments import compas
+        >>> from isocost.examples import compas
         >>> t = compas()
         >>> r = ic.withhold(t, cost="fpr", tolerance=0.07)
         >>> round(ic.audit(r.expected(t), cost="fpr").disparity.difference, 9)
@@ -191,7 +191,7 @@ class Rule:
         Examples
         --------
         >>> import isocost as ic
-        >>> from isocost.experiments import compas
+        >>> from isocost.examples import compas
         >>> rule = ic.withhold(compas(), cost="fpr", tolerance=0.07)
         >>> data = {"score": [0.2, 0.2, 0.9], "id": [4, 5, 6],
         ...         "group": ["Caucasian", "Caucasian", "African-American"]}
@@ -231,7 +231,7 @@ class Rule:
         Examples
         --------
         >>> import isocost as ic
-        >>> from isocost.experiments import compas
+        >>> from isocost.examples import compas
         >>> rule = ic.withhold(compas(), cost="fpr", tolerance=0.07)
         >>> print(rule.to_sql("bigquery", "lake.scores", unknown="keep").splitlines()[0])
         -- Scores after a rule made by withhold, cost fpr; isocost 0.1.0.

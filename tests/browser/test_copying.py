@@ -7,7 +7,7 @@ import pytest
 
 import isocost as ic
 from isocost.cli import main
-from isocost.experiments import compas_rows
+from isocost.examples import compas_rows
 from tests.browser.test_page import settled
 
 

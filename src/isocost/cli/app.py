@@ -22,10 +22,8 @@ from isocost import __version__
 from isocost.cli import (
     commands,
     counting,
-    datasets,
     demo,
     report,
-    reproduce,
     serve,
     sql,
     watch,
@@ -79,8 +77,6 @@ for _function in (
     watch.watch,
     report.report,
     serve.serve,
-    datasets.datasets,
-    reproduce.reproduce,
     demo.demo,
 ):
     _command(_function)

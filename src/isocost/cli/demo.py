@@ -11,7 +11,7 @@ from isocost.atomic import check_ending, check_target
 from isocost.cli.commands import show_audit, show_comparison, show_rule
 from isocost.cli.output import prose, say
 from isocost.errors import FileError, InfeasibleError, MissingDependencyError, Problem
-from isocost.experiments.compas import compas
+from isocost.examples import compas
 from isocost.measure.audit import Audit, audit
 from isocost.measure.feasibility import round_up
 from isocost.repair.compare import compare

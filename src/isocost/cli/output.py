@@ -117,9 +117,6 @@ def use_color(wanted: bool) -> None:
     """Say whether what is printed from now on may have colours; NO_COLOR forbids them too."""
     global _colored
     _colored = wanted
-    if not wanted:
-        # Bars that lower layers draw, such as that of a download, look only here.
-        os.environ["NO_COLOR"] = "1"
 
 
 def console_of(*, error: bool = False) -> Console:

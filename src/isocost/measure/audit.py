@@ -245,7 +245,7 @@ def audit(
     Examples
     --------
     >>> import isocost as ic
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> a = ic.audit(compas(), cost="fpr")
     >>> white = a.groups["Caucasian"]
     >>> low, high = white.intervals["generalized_fpr"]

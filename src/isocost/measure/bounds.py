@@ -201,7 +201,7 @@ def bounds(
 
     Examples
     --------
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> found = bounds(compas(), "fpr", "fnr")
     >>> round(found.groups["Caucasian"].gap_at_least, 4)
     0.0111

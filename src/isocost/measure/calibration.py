@@ -231,7 +231,7 @@ def calibration_gaps(levels: Levels) -> dict[str, float]:
 
     Examples
     --------
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> gaps = calibration_gaps(levels_of(compas(), 1))
     >>> for name, gap in gaps.items():
     ...     print(f"{name:12} {gap:.4f}")

@@ -66,7 +66,7 @@ class Feasibility:
 
     Examples
     --------
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> print(feasibility(compas(), "fpr"))
     Not feasible: the scores of African-American cost 0.4475 (fpr), and calibrated scores of \
 Caucasian cannot cost more than 0.3936.

@@ -207,7 +207,7 @@ def both_costs(
 
     Examples
     --------
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> print(both_costs(compas(), "fpr", "fnr", cost_difference=0.01, gap=0.02))
     With calibration gaps of at most 0.02, fpr and fnr can both be equal within 0.01 for \
 African-American and Caucasian only if

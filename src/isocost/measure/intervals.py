@@ -179,7 +179,7 @@ def intervals(
 
     Examples
     --------
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> found = intervals(compas(), "fpr")
     >>> low, high = found.differences["generalized_fpr"]
     >>> found.compared, f"{low:.3f} to {high:.3f}", found.direction_established

@@ -84,7 +84,7 @@ class Measure:
     Examples
     --------
     >>> import isocost as ic
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> ppv = Measure("ppv", "PPV", over=("fp", "tp"), adds={"tp": (1, 0, 0)})
     >>> a = ic.audit(compas(), "fpr", measures=[ppv])
     >>> round(a.groups["Caucasian"]["ppv"], 4), round(a.disparities["ppv"].difference, 4)

@@ -70,7 +70,7 @@ def watch(
     Examples
     --------
     >>> import isocost as ic
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> rule = ic.withhold(compas(), "fpr", tolerance=0.06)
     >>> repaired = rule.expected(compas())
     >>> found = ic.watch(rule, {"May": repaired, "June": repaired}, tolerance=0.08)

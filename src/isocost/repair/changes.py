@@ -71,7 +71,7 @@ def changes(tally: Tally, rule: Rule, threshold: float = 0.5, group: int | None 
     Examples
     --------
     >>> import isocost as ic
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> found = changes(compas(), ic.withhold(compas(), "fpr", 0.07), group=1)
     >>> round(found.changed, 4), round(found.largest_change, 4)
     (0.5194, 0.3835)

@@ -96,7 +96,7 @@ def coarsen(
     Examples
     --------
     >>> import isocost as ic
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> rule = coarsen(compas(), cost="fnr", thresholds=(0.5,), tolerance=0.08)
     >>> rule
     Rule by coarsen, cost fnr; unchanged: Caucasian
@@ -156,7 +156,7 @@ def decision_limit(
 
     Examples
     --------
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> limits = decision_limit(compas(), "fnr", thresholds=(0.5,))
     >>> {group: round(limit, 4) for group, limit in limits.items()}
     {'African-American': 0.4464, 'Caucasian': 0.5539}

@@ -171,7 +171,7 @@ def compare(
     Examples
     --------
     >>> import isocost as ic
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> rules = [ic.withhold(compas(), "fpr", 0.06), ic.reconcile(compas())]
     >>> found = ic.compare(compas(), rules)
     >>> list(found.rules)

@@ -168,7 +168,7 @@ def frontier(
     Examples
     --------
     >>> import isocost as ic
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> found = ic.frontier(compas(), "fpr", points=3)
     >>> [(round(p.tolerance, 4), p.feasible, round(p.changed, 4)) for p in found.points]
     [(0.0, False, nan), (0.0437, False, nan), (0.0875, True, 0.0)]

@@ -67,7 +67,7 @@ def score_levels(tally: Tally, place: int, threshold: float, most: int) -> Score
 
     Examples
     --------
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> caucasian = score_levels(compas(), 1, 0.5, 64)
     >>> caucasian.p.round(3).tolist()
     [0.209, 0.313, 0.341, 0.396, 0.461, 0.572, 0.615, 0.719, 0.694, 0.703]

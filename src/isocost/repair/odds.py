@@ -106,7 +106,7 @@ def equalize_odds(
     Examples
     --------
     >>> import isocost as ic
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> rule = ic.equalize_odds(compas())
     >>> [(row.group, row.lo, row.hi, round(row.probability, 4)) for row in rule.rows]
     [('African-American', 0.5, 1.0, 0.2635), ('Caucasian', 0.0, 0.5, 0.194)]

@@ -162,7 +162,7 @@ def reconcile(
     Examples
     --------
     >>> import isocost as ic
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> rule = reconcile(compas())
     >>> after = ic.audit(rule.expected(compas()))
     >>> for group, m in after.groups.items():

@@ -68,7 +68,7 @@ def withhold(
     Examples
     --------
     >>> import isocost as ic
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> rule = ic.withhold(compas(), cost="fnr", tolerance=0.06)
     >>> {group: round(share, 4) for group, share in rule.alpha.items()}
     {'African-American': 0.6043, 'Caucasian': 0.0}

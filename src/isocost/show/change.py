@@ -87,7 +87,7 @@ def fates(tally: Tally, rule: Rule, group: int) -> Fates:
     Examples
     --------
     >>> import isocost as ic
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> found = fates(compas(), ic.withhold(compas(), "fpr", 0.07), 1)
     >>> round(float(found.share[found.moved].sum()), 4), round(found.beyond(0.3), 4)
     (0.5194, 0.0343)
@@ -142,7 +142,7 @@ class ChangeDisplay:
     Examples
     --------
     >>> import isocost as ic
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> display = ChangeDisplay.from_tally(compas(), [ic.withhold(compas(), "fpr", 0.07)])
     >>> [display.names[place] for place in display.shown]
     ['Caucasian']

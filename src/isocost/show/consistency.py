@@ -74,7 +74,7 @@ def reliability(
 
     Examples
     --------
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> found = reliability(compas(), 1, replicates=100)
     >>> found.score.round(3).tolist()[:3], found.share.round(3).tolist()[:3]
     ([0.216, 0.341, 0.452], [0.209, 0.325, 0.426])

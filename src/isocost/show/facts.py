@@ -129,7 +129,7 @@ def verdict(audit: Audit) -> Sentence:
     Examples
     --------
     >>> import isocost as ic
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> parts = verdict(ic.audit(compas(), "fpr"))
     >>> "".join(part if isinstance(part, str) else part.text for part in parts)
     'Errors cost African-American more than Caucasian, and no calibrated repair can make it equal.'

@@ -100,7 +100,7 @@ def payload(
 
     Examples
     --------
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> page = payload(compas(), min_count=40)
     >>> min(page["cells"]["n"]), page["left_out"], page["merged"]
     (55, [], True)
@@ -140,7 +140,7 @@ def single_text(held: Mapping[str, Any]) -> str:
 
     Examples
     --------
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> single_text(payload(compas()))
     ''
     """
@@ -172,7 +172,7 @@ def rule_fields(rule: Rule) -> dict[str, Any]:
     Examples
     --------
     >>> import isocost as ic
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> rule = ic.withhold(compas(), "fpr", 0.06)
     >>> rule_fields(rule) == rule.to_dict()
     True

@@ -85,7 +85,7 @@ class PlaneDisplay:
 
     Examples
     --------
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> display = PlaneDisplay.from_tally(compas(), cost="fpr")
     >>> display.names, display.unreachable.tolist()
     (['African-American', 'Caucasian'], [False, True])

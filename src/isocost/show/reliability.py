@@ -75,7 +75,7 @@ class ReliabilityDisplay:
 
     Examples
     --------
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> display = ReliabilityDisplay.from_tally(compas(), replicates=100)
     >>> display.names, display.curves[0].share.round(3).tolist()[:2]
     (['African-American', 'Caucasian'], [0.229, 0.357])

@@ -84,7 +84,7 @@ def report(
     Examples
     --------
     >>> import isocost as ic, tempfile
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> a = ic.audit(compas(), cost="fpr")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     ic.report(a, path=f"{folder}/report.html").name
@@ -305,7 +305,7 @@ def show_report(
     Examples
     --------
     >>> import isocost as ic
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> ic.show_report(ic.audit(compas(), cost="fpr")).height
     900
     """

@@ -62,7 +62,7 @@ def plane_text(audit: Audit, width: int = 64, height: int = 18, ascii: bool = Fa
     Examples
     --------
     >>> import isocost as ic
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> drawing = plane_text(ic.audit(compas(), "fpr", confidence=None), 40, 10)
     >>> drawing.plain.splitlines()[0]
     'generalized FNR (lower left is better)'
@@ -154,7 +154,7 @@ def bars_text(audit: Audit, width: int = 80, ascii: bool = False) -> Text:
     Examples
     --------
     >>> import isocost as ic
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> audit = ic.audit(compas(), "fpr", confidence=None)
     >>> print(bars_text(audit, 60, ascii=True).plain.rstrip())
     Cost (fpr)

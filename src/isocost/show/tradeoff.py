@@ -68,7 +68,7 @@ class FrontierDisplay:
 
     Examples
     --------
-    >>> from isocost.experiments import compas
+    >>> from isocost.examples import compas
     >>> display = FrontierDisplay.from_tally(compas(), "fpr", points=5)
     >>> display.tolerance["withhold"].round(4).tolist()
     [0.0, 0.0219, 0.0437, 0.0656, 0.0875]

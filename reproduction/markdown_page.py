@@ -1,0 +1,302 @@
+"""The reproduction as a Markdown page."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from reproduction.beyond import ENOUGH, HALVES, CostDifferences, ManyGroups, RepairSummary
+from reproduction.claims import Finding
+from reproduction.experiments import AGE_CUT, RunOptions
+from reproduction.rerun import Reproduction, StudyResult
+from reproduction.section5 import CLAIMS
+
+INTRODUCTION = """\
+# The paper's experiments, rerun
+
+Section 5 of *On Fairness and Calibration* (Pleiss et al., NeurIPS 2017) and the supplement's
+training procedures. This page was written by
+
+    {command}
+
+Every sentence of Section 5 and of the supplement's procedures that can be true or false is a
+claim, decided by one number: the average over models, as in the paper's figure. Brackets are 95 %
+bootstrap intervals: people are resampled and rules fitted again; models are not trained again.
+Three thresholds were set before looking at the results: "approximately" is 0.03 on the scale of a
+rate, "little" is one person in ten, "large" is a third. Claims added after the first run use the
+same thresholds. A claim whose interval includes its threshold is marked "not beyond chance".
+Where rules are evaluated on the people they were fitted on (published scores and counts), costs
+and rates that a rule equalizes are equal by construction.
+"""
+
+READING = """\
+## How to read the figures and tables
+
+The x-axis is a group's generalized false-positive rate and the y-axis its generalized
+false-negative rate, averaged over the models. A **circle** is a group before a repair, a
+**diamond** after it. The **line** in a group's colour holds all its calibrated scores and ends in
+a **hollow dot**: everybody gets the base rate. The **dashed grey curve** is where calibrated
+scores have the highest cost of a group. A group that is not calibrated may have that cost without
+being on the curve, and on unseen people repaired groups are only near it. A **cross** beyond the
+end of a line is the point that a group would have to reach, but cannot. A filled **ellipse** is
+the 95 % interval of a group, an outlined one that of a repaired group, with rules fitted again.
+
+In the tables of repairs, *cost difference* is the largest difference between groups on the people
+that rules are evaluated on. *FPR or FNR difference at 0.5* is about decisions at a threshold of
+0.5, not about the generalized rates of the claims. *Calibration gap* is the ten-bin gap of the
+group where it is largest. *Randomized* is the share of people whose score depends on a random
+draw, *changed* the share whose expected score differs from the original.
+"""
+
+COMMON = """\
+## What differs from the paper, and why
+
+- **Scores.** "retrained" are models trained by this command; rules are fitted on one tenth of the
+  people and evaluated, unchanged, on another tenth that no step has seen. "published" are the
+  authors' own scores; which people belong to which part is not known, so rules are fitted and
+  evaluated on the same people. "counts" are COMPAS's deciles, which need no training.
+- **Rates for the evaluation part.** The authors' code finds the shares to withhold on one part and
+  finds them again with the labels of the evaluation part, so its test results are too good. Here
+  rules are applied to the evaluation part unchanged: the tables of cost differences on fitted and
+  unseen people show the effect.
+- **Equalized odds, derived.** The supplement's program sets each group's FP rate equal to its own
+  FN rate. That is a typo: the rates are equal *across* groups, as in Hardt et al. and in the
+  figure.
+"""
+
+TRAINED = """\
+- **Grids.** The supplement names the models and says that three folds tuned them, but prints no
+  grid. Ours are in `reproduction/models.py`; forests and networks are tuned by logarithmic loss,
+  support vector machines, which become probabilities only afterwards, by the area under the ROC
+  curve. As in the supplement, tuning uses the part that is later used for post-processing.
+"""
+
+DIFFERENCES = {
+    "income": """\
+- **Income.** The labels of the published file are flipped relative to the paper; here they are
+  flipped back. "Only in health prediction the additional cost is little" is measured as the
+  accuracy that the changed group loses, in both experiments.
+""",
+    "health": f"""\
+- **Health.** The paper counts 906 adults, the four files have 920. Its 14 features are 13 and the
+  label. It does not say at which age seniors begin: {AGE_CUT} is nearest to the shares of its
+  published scores; the table above has other ages if the models could be trained. A tenth is
+  92 people, so the intervals are wide.
+""",
+    "recidivism": """\
+- **Equalized odds, trained.** Zafar et al.'s filter leaves 5,278 people; models are trained on
+  half and evaluated on the other half. Both covariances are bounded. The constraint is a proxy, so
+  the rates come closer without becoming equal.
+- **Names.** The text calls African Americans G_1 and, once, their classifier h_2. Here they are
+  group 1 throughout.
+- **Mixtures of the two rates.** "Incompatible with any error-rate constraints" is true of the FP
+  rate and of the FN rate alone. Between them are weighted costs that calibrated scores can
+  equalize: *recidivism-any-constraint* is the share of those that they cannot.
+- **Better scores.** Fewer errors in the group with more false positives bring the FP rates closer.
+  But that group already has fewer false negatives, so the FN rates move apart: the paper's last
+  sentence is true of the rate that is constrained.
+""",
+}
+
+GROUPINGS = {
+    "race": "Here the score of a decile is its recidivism rate among all races, so the values of "
+    "two of them differ slightly from those above.",
+    "race and gender": "People, costs and shares are those of the part that rules are fitted on.",
+}
+
+NEAREST = "Equal cost is not feasible: withhold and coarsen come as close as possible.\n"
+
+
+def page(done: Sequence[Reproduction], options: RunOptions, command: str, figures: str) -> str:
+    """The whole page; ``figures`` is the folder of the pictures, as seen from the page."""
+    sections = [INTRODUCTION.format(command=command), READING, _geometry(figures)]
+    sections += [_experiment(one, figures) for one in done]
+    sections += [_differences([one.experiment.name for one in done]), _made(options)]
+    return "\n".join(sections)
+
+
+def _differences(names: Sequence[str]) -> str:
+    """What is to be said about these experiments, and no other."""
+    trained = TRAINED if {"income", "health"} & set(names) else ""
+    return COMMON + trained + "".join(DIFFERENCES[name] for name in names)
+
+
+def verdicts(findings: Iterable[Finding]) -> tuple[list[str], list[list[str]]]:
+    """The table of claims: what was claimed, what was measured, what became of it."""
+    header = ["claim", "scores", "measured", "needed", "verdict"]
+    rows = [[f.claim.sentence, f.source, _shown(f), f.claim.needs(), f.verdict] for f in findings]
+    return header, rows
+
+
+def by_claim(one: Reproduction) -> list[Finding]:
+    """All findings of an experiment, those of one claim together."""
+    order = {claim.name: i for i, claim in enumerate(CLAIMS[one.experiment.name])}
+    every = [finding for result in one.results for finding in result.findings]
+    return sorted(every, key=lambda finding: order[finding.claim.name])
+
+
+def _shown(finding: Finding) -> str:
+    spread = "" if finding.spread is None else f" (sd {finding.spread:.4f})"
+    return f"{finding.shown}{spread}"
+
+
+def _geometry(figures: str) -> str:
+    return (
+        f"## The geometry (Figures 1 and 2)\n\n![Figure 1]({figures}/figure-1.png)\n\n"
+        "Figure 1: calibrated scores of a group lie on a line from perfect ones to the base rate "
+        "for everybody; costs are equal along a level curve.\n\n"
+        f"![Figure 2]({figures}/figure-2.png)\n\n"
+        "Figure 2: a group is brought to the other's cost by mixing its scores with the base rate; "
+        "if its line ends before that cost, this is infeasible.\n"
+    )
+
+
+def _experiment(one: Reproduction, figures: str) -> str:
+    experiment = one.experiment
+    first, second = experiment.groups
+    lines = [
+        f"## {experiment.title} (Figure {experiment.figure})\n",
+        f"{experiment.data}. Positive: {experiment.positive}. Cost: {experiment.cost}. "
+        f"G_1: {first}; G_2: {second}.\n",
+    ]
+    for result in one.results:
+        name = f"figure-{experiment.figure}-{experiment.name}-{result.study.source}.png"
+        lines.append(f"![{experiment.title}, {result.study.source} scores]({figures}/{name})\n")
+    ordered = by_claim(one)
+    lines += ["### Claims\n", _table(*verdicts(ordered))]
+    lines += ["What is measured:\n", *_measures(ordered), ""]
+    lines += [_beyond(result) for result in one.results]
+    lines += [_many(title, groups, one) for title, groups in one.many_groups.items()]
+    if one.age_cuts:
+        lines += ["### Where seniors begin\n", _ages(one)]
+    lines += [f"Not done: {_flat(reason)}\n" for reason in one.missing]
+    return "\n".join(lines)
+
+
+def _measures(findings: Sequence[Finding]) -> list[str]:
+    return list(dict.fromkeys(f"- *{f.claim.name}*: {f.claim.measured}" for f in findings))
+
+
+def _beyond(result: StudyResult) -> str:
+    study = result.study
+    return "\n".join(
+        [
+            f"### Repairs side by side, {study.source} scores, {_judged(study.held_out)}\n",
+            _table(*_repairs(result.compared)),
+            *([] if study.values["feasible"] == 1 else [NEAREST]),
+            _unseen(result.held_out, study.held_out),
+        ]
+    )
+
+
+def _judged(held_out: bool) -> str:
+    return "held-out people" if held_out else "the same people"
+
+
+def _repairs(rows: Sequence[RepairSummary]) -> tuple[list[str], list[list[str]]]:
+    header = ["rule", "cost difference", "FPR or FNR difference at 0.5", "calibration gap"]
+    header += ["accuracy", "changed", "randomized", "decisions changed"]
+    return header, [
+        [
+            row.rule,
+            f"{row.cost_difference:.4f}",
+            f"{row.hard_difference:.4f}",
+            f"{row.calibration_gap:.4f}",
+            f"{row.accuracy:.4f}",
+            *(f"{share:.1%}" for share in (row.changed, row.by_coin, row.decisions)),
+        ]
+        for row in rows
+    ]
+
+
+def _unseen(rows: Sequence[CostDifferences], held_out: bool) -> str:
+    who = "the evaluation part" if held_out else f"the other half, mean of {HALVES} splits"
+    header = ["rule", "fitted on", "unseen"]
+    table = [[row.rule, f"{row.fitted:.4f}", f"{row.unseen:.4f}"] for row in rows]
+    intro = (
+        f"Cost differences on the people that rules were fitted on, and on unseen ones ({who}):\n"
+    )
+    return f"{intro}\n{_table(header, table)}"
+
+
+def _many(title: str, many: ManyGroups, one: Reproduction) -> str:
+    header = ["group", "people", "cost", "highest calibrated cost", "share to withhold"]
+    rows = [
+        [name, f"{size:,}", f"{cost:.4f}", f"{trivial:.4f}", _share(alpha)]
+        for name, (size, cost, trivial, alpha) in many.groups.items()
+    ]
+    left = ", ".join(f"{name} ({count})" for name, count in many.left_out.items())
+    return "\n".join(
+        [
+            f"### More than two groups: {title}, {_judged(many.judged_elsewhere)}\n",
+            f"{GROUPINGS[title]}\n",
+            *(["Of the first split.\n"] if len(one.results[0].study.splits) > 1 else []),
+            f"Equal cost is {'feasible' if many.feasible == 1 else 'not feasible'}"
+            + (f" (for {many.feasible:.0%} of the models)" if 0 < many.feasible < 1 else "")
+            + "."
+            + (f" Left out, with fewer than {ENOUGH} of a label in a part: {left}." if left else "")
+            + "\n",
+            _table(header, rows),
+            _table(*_repairs(many.rows)),
+            _unseen(many.unseen, many.judged_elsewhere),
+        ]
+    )
+
+
+def _ages(one: Reproduction) -> str:
+    first, second = one.experiment.groups
+    header = ["age", "share of seniors", f"cost of {first}", f"cost of {second}"]
+    header += [f"share of {first} to withhold", f"share of {second} to withhold"]
+    rows = [
+        [
+            f"{cut.age}",
+            f"{cut.seniors:.0%}",
+            *(f"{cost:.4f}" for cost in cut.costs),
+            *map(_share, cut.alpha),
+        ]
+        for cut in one.age_cuts
+    ]
+    note = "Both parts of the retrained scores together; shares are means over the models.\n"
+    return _table(header, rows) + "\n" + note
+
+
+def _share(alpha: float) -> str:
+    if alpha > 1:
+        return f"not feasible ({alpha:.2f})" if math.isfinite(alpha) else "not feasible"
+    return f"{alpha:.4f}"
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(map(_cell, line))} |\n" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _made(options: RunOptions) -> str:
+    how = "full grids, all rows" if options.full else "small grids, fewer rows (`--quick`)"
+    return (
+        "## How it was made\n\n"
+        f"{how}; {options.repeats} random split(s), seed {options.seed}. "
+        "All values are in `results.json` beside the figures.\n"
+    )
+
+
+def relative(figures: Path, page_path: Path) -> str:
+    """The folder of the figures as seen from the page, as a link may hold it.
+
+    Examples
+    --------
+    >>> relative(Path("my results"), Path("docs/page.md"))
+    '../my%20results'
+    """
+    return quote(Path(os.path.relpath(figures, page_path.parent)).as_posix())

@@ -1,0 +1,415 @@
+"""The claims of Section 5 and of the supplement's procedures, experiment by experiment.
+
+Each claim is decided by one number, which the functions below derive from a study's values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from reproduction.claims import APPROXIMATELY, LARGE, LITTLE, Measure, PaperClaim
+from reproduction.study import RATES, Values
+
+GROUPS = (1, 2)
+
+IMPROVEMENT = 0.1
+"""The share by which better scores are assumed to reduce the errors of a group."""
+
+
+def fact(name: str) -> Measure:
+    """A value as it is."""
+    return lambda n: n[name]
+
+
+def apart(stage: str, *names: str) -> Measure:
+    """The difference between the groups in a quantity; the largest if there are several.
+
+    Examples
+    --------
+    >>> apart("odds", "cost")({"odds cost 1": 0.25, "odds cost 2": 0.75})
+    0.5
+    """
+    return lambda n: max(abs(n[f"{stage} {name} 1"] - n[f"{stage} {name} 2"]) for name in names)
+
+
+def further_apart(stage: str, name: str) -> Measure:
+    """The rise of that difference from the original scores to a stage."""
+    return lambda n: apart(stage, name)(n) - apart("original", name)(n)
+
+
+def off_line(stage: str, groups: Iterable[int] = GROUPS) -> Measure:
+    """The largest ``|mean score - base rate|``: 0 on the line of calibrated scores."""
+    return lambda n: max(n[f"{stage} off_line {group}"] for group in groups)
+
+
+def moved_off_line(stage: str, before: str = "original", groups: Iterable[int] = GROUPS) -> Measure:
+    """The rise of that distance."""
+    return lambda n: off_line(stage, groups)(n) - off_line(before, groups)(n)
+
+
+def rises(n: Values, stage: str, group: int) -> list[float]:
+    """The rise of each rate of a group."""
+    return [n[f"{stage} {rate} {group}"] - n[f"original {rate} {group}"] for rate in RATES]
+
+
+def relative_difference(n: Values) -> float:
+    """The difference in cost as a share of the higher cost."""
+    costs = [n["original cost 1"], n["original cost 2"]]
+    return (max(costs) - min(costs)) / max(costs)
+
+
+def accuracy_lost(n: Values) -> float:
+    """The accuracy that the changed group loses; negative if it gains."""
+    return -n["changed accuracy"]
+
+
+def degraded(n: Values) -> float:
+    """The smaller of the rises of the changed group's two rates."""
+    return min(n[f"changed {rate}"] for rate in RATES)
+
+
+def after_improving(name: str) -> Measure:
+    """The change of the difference if the group with the higher cost makes a tenth fewer errors.
+
+    Scores a tenth of the way nearer to the labels are as calibrated as before, and both
+    generalized rates of the group are a tenth lower.
+
+    Examples
+    --------
+    >>> n = {"original cost 1": 0.5, "original cost 2": 0.25}
+    >>> n |= {"original generalized_fnr 1": 0.5, "original generalized_fnr 2": 0.75}
+    >>> round(after_improving("generalized_fnr")(n), 4)
+    0.05
+    """
+
+    def change(n: Values) -> float:
+        costly = 1 if n["original cost 1"] >= n["original cost 2"] else 2
+        one, other = n[f"original {name} {costly}"], n[f"original {name} {3 - costly}"]
+        return abs((1 - IMPROVEMENT) * one - other) - abs(one - other)
+
+    return change
+
+
+def sag(n: Values) -> float:
+    """How far the level curve of cost 1:3 lies from its chord between the two groups' lines."""
+    mu = np.array([n["original base_rate 1"], n["original base_rate 2"]])
+    target = max(n["original cost 1"], n["original cost 2"])
+    along = np.linspace(mu.min(), mu.max(), 101)
+    # On the line of base rate mu a point is t (mu, 1 - mu), and costs 4 t mu (1 - mu).
+    reach = target / (4 * along * (1 - along))
+    points = reach[:, None] * np.column_stack([along, 1 - along])
+    chord = points[-1] - points[0]
+    offset = points - points[0]
+    if not chord.any():
+        return 0.0  # both groups are on one line
+    return float(np.max(np.abs(offset @ [-chord[1], chord[0]]) / np.hypot(*chord)))
+
+
+def _overstated(n: Values, group: int) -> float:
+    """How much higher EO-Derived's scores of a group are than its risk, on average."""
+    return n[f"odds mean_score {group}"] - n[f"odds base_rate {group}"]
+
+
+FPR, FNR = RATES
+ON_THE_LINES = "largest |mean score - base rate| of a group"
+OFF_THE_LINES = "rise of the largest |mean score - base rate|"
+BOTH = "larger of the differences in generalized FPR and FNR"
+
+
+def _count(name: str, sentence: str, what: str, number: int) -> PaperClaim:
+    """A number that the paper states about its data."""
+    measured = f"{what} in the published files"
+    return PaperClaim(name, sentence, fact(what), measured, exactly=number, certain=True)
+
+
+INCOME = (
+    _count("income-features", "Adult contains 14 features.", "features", 14),
+    PaperClaim(
+        "income-naturally-calibrated",
+        "The random forest and the multi-layer perceptron are naturally well calibrated.",
+        lambda n: max(n[f"off_line of {m}"] for m in ("random forest", "multi-layer perceptron")),
+        ON_THE_LINES + ", in the model where it is larger",
+        below=APPROXIMATELY,
+    ),
+    PaperClaim(
+        "income-calibrated",
+        "The original classifiers lie approximately on the calibrated lines.",
+        off_line("original"),
+        ON_THE_LINES,
+        below=APPROXIMATELY,
+    ),
+    PaperClaim(
+        "income-odds-match",
+        "EO-Derived (approximately) matches both error rates.",
+        apart("odds", *RATES),
+        BOTH,
+        below=APPROXIMATELY,
+    ),
+    PaperClaim(
+        "income-odds-off-line",
+        "EO-Derived moves h_1 (women) off the calibrated line.",
+        moved_off_line("odds", groups=(1,)),
+        "rise of |mean score - base rate| of women",
+        above=APPROXIMATELY,
+    ),
+    PaperClaim(
+        "income-feasible",
+        "Equal generalized FN rates with calibration are feasible.",
+        fact("hardest alpha"),
+        "share to withhold, alpha, of the model that needs most (above 1: infeasible)",
+        below=1.0,
+    ),
+    PaperClaim(
+        "income-same-level",
+        "Then both lie on the same level curve of the cost.",
+        apart("withhold", "cost"),
+        "difference in cost",
+        below=APPROXIMATELY,
+    ),
+    PaperClaim(
+        "income-still-calibrated",
+        "And both remain on their calibrated lines.",
+        off_line("withhold"),
+        ON_THE_LINES,
+        below=APPROXIMATELY,
+    ),
+    PaperClaim(
+        "income-someone-pays",
+        "Either notion costs at least one of the groups something.",
+        lambda n: min(max(r for g in GROUPS for r in rises(n, s, g)) for s in ("odds", "withhold")),
+        "largest rise of a rate, in the method where it is smaller",
+        above=0.0,
+    ),
+    PaperClaim(
+        "income-fp-widens",
+        "Matching FN with calibration increases the difference in FP rates.",
+        further_apart("withhold", FPR),
+        "rise of the difference in generalized FPR",
+        above=0.0,
+    ),
+    PaperClaim(
+        "income-trade",
+        "It trades off one notion of disparity for another.",
+        lambda n: min(-further_apart("withhold", FNR)(n), further_apart("withhold", FPR)(n)),
+        "smaller of the fall of the difference in FNR and the rise of that in FPR",
+        above=0.0,
+    ),
+    PaperClaim(
+        "income-more-errors",
+        "It increases the overall error rates.",
+        lambda n: min(rises(n, "withhold", 2)),
+        "smaller of the rises of men's two rates",
+        above=0.0,
+    ),
+    PaperClaim(
+        "income-not-little-cost",
+        "The additional cost is not little: only in health prediction it is.",
+        accuracy_lost,
+        "accuracy lost by the group that is changed",
+        above=APPROXIMATELY,
+    ),
+)
+
+HEALTH = (
+    _count("health-people", "Heart has 906 adults.", "people", 906),
+    _count("health-places", "They are from 4 geographical locations.", "places", 4),
+    _count("health-features", "Heart has 14 features.", "features", 14),
+    PaperClaim(
+        "health-calibrated",
+        "The original classifiers are calibrated.",
+        off_line("original"),
+        ON_THE_LINES,
+        below=APPROXIMATELY,
+    ),
+    PaperClaim(
+        "health-curved",
+        "The level curves of the weighted cost are curved.",
+        sag,
+        "largest distance of the curve from its chord",
+        above=0.0,
+        certain=True,
+    ),
+    PaperClaim(
+        "health-same-level",
+        "The original classifiers lie approximately on the same level curve.",
+        relative_difference,
+        "difference in cost, as a share of the higher",
+        below=LITTLE,
+    ),
+    PaperClaim(
+        "health-little-change",
+        "Little change is required to equalize the costs.",
+        fact("alpha"),
+        "share to withhold, alpha",
+        below=LITTLE,
+    ),
+    PaperClaim(
+        "health-equal-cost",
+        "Then the costs are equal.",
+        apart("withhold", "cost"),
+        "difference in cost",
+        below=APPROXIMATELY,
+    ),
+    PaperClaim(
+        "health-still-calibrated",
+        "Calibration is maintained.",
+        moved_off_line("withhold"),
+        OFF_THE_LINES,
+        below=APPROXIMATELY,
+    ),
+    PaperClaim(
+        "health-little-cost",
+        "The calibrated framework incurs little additional cost.",
+        accuracy_lost,
+        "accuracy lost by the group that is changed",
+        below=APPROXIMATELY,
+    ),
+    PaperClaim(
+        "health-degraded",
+        "As in many cases, performance is degraded.",
+        degraded,
+        "smaller of the rises of the two rates of the group that is changed",
+        above=0.0,
+    ),
+    PaperClaim(
+        "health-other-disparity",
+        "As in many cases, another disparity is increased.",
+        lambda n: max(further_apart("withhold", rate)(n) for rate in RATES),
+        "rise of the difference in generalized FPR or FNR, whichever is larger",
+        above=0.0,
+    ),
+    PaperClaim(
+        "health-different-errors",
+        "Equal cost matches neither error type: the groups have different kinds of errors.",
+        lambda n: min(apart("withhold", rate)(n) for rate in RATES),
+        "smaller of the differences in generalized FPR and FNR",
+        above=APPROXIMATELY,
+    ),
+    PaperClaim(
+        "health-odds-match",
+        "EO-Derived can match both rates instead.",
+        apart("odds", *RATES),
+        BOTH,
+        below=APPROXIMATELY,
+    ),
+    PaperClaim(
+        "health-odds-off-line",
+        "EO-Derived sacrifices calibration.",
+        moved_off_line("odds"),
+        OFF_THE_LINES,
+        above=APPROXIMATELY,
+    ),
+)
+
+RECIDIVISM = (
+    PaperClaim(
+        "recidivism-calibrated",
+        "The original classifiers are calibrated.",
+        off_line("original"),
+        ON_THE_LINES,
+        below=APPROXIMATELY,
+    ),
+    PaperClaim(
+        "recidivism-disproportionate",
+        "African Americans get disproportionately many FP predictions.",
+        lambda n: n[f"original {FPR} 1"] - n[f"original {FPR} 2"],
+        "generalized FPR of h_1 less that of h_2",
+        above=APPROXIMATELY,
+    ),
+    PaperClaim(
+        "recidivism-large-rates",
+        "The original classifiers have large generalized FP and FN rates.",
+        lambda n: min(n[f"original {rate} {group}"] for rate in RATES for group in GROUPS),
+        "smallest of the four rates",
+        above=LARGE,
+    ),
+    PaperClaim(
+        "recidivism-odds-match",
+        "EO-Derived matches the error rates.",
+        apart("odds", *RATES),
+        BOTH,
+        below=APPROXIMATELY,
+    ),
+    PaperClaim(
+        "recidivism-odds-off-line",
+        "EO-Derived sacrifices calibration.",
+        moved_off_line("odds"),
+        OFF_THE_LINES,
+        above=APPROXIMATELY,
+    ),
+    PaperClaim(
+        "recidivism-odds-meaning",
+        "Then the same score means another risk in each group.",
+        lambda n: abs(_overstated(n, 1) - _overstated(n, 2)),
+        "difference between the groups in mean score less base rate, EO-Derived",
+        above=APPROXIMATELY,
+    ),
+    PaperClaim(
+        "recidivism-trained-match",
+        "EO-Trained matches the error rates.",
+        apart("trained", *RATES),
+        BOTH + ", tightest bound",
+        below=APPROXIMATELY,
+    ),
+    PaperClaim(
+        "recidivism-trained-nearer",
+        "EO-Trained brings the error rates nearer to each other.",
+        lambda n: apart("trained", *RATES)(n) - apart("untrained", *RATES)(n),
+        "change of that difference from the loosest to the tightest bound",
+        below=0.0,
+    ),
+    PaperClaim(
+        "recidivism-trained-off-line",
+        "EO-Trained sacrifices calibration.",
+        moved_off_line("trained", "untrained"),
+        OFF_THE_LINES,
+        above=APPROXIMATELY,
+    ),
+    PaperClaim(
+        "recidivism-infeasible",
+        "The calibrated relaxation is infeasible.",
+        fact("alpha"),
+        "share of Caucasian to withhold, alpha (above 1: infeasible)",
+        above=1.0,
+    ),
+    PaperClaim(
+        "recidivism-worse-than-trivial",
+        "Matching the FP rate of h_1 needs a classifier worse than the trivial one of G_2.",
+        lambda n: n["original cost 1"] - n["original trivial_cost 2"],
+        "generalized FPR of h_1 less the trivial one of G_2",
+        above=0.0,
+    ),
+    PaperClaim(
+        "recidivism-any-constraint",
+        "Calibration is completely incompatible with any error-rate constraint.",
+        fact("out_of_reach"),
+        "share of costs w FPR + (1 - w) FNR, w from 0 to 1, that cannot be made equal",
+        above=0.999,
+    ),
+    PaperClaim(
+        "recidivism-either-rate",
+        "With calibration there is inherent disparity in FP and in FN rates.",
+        lambda n: min(n["left fpr"], n["left fnr"]),
+        "difference that calibrated scores must leave, in FPR or FNR, whichever is smaller",
+        above=0.0,
+    ),
+    PaperClaim(
+        "recidivism-improved",
+        "Fewer errors in the group with the higher cost lead to less disparity.",
+        after_improving("cost"),
+        "change of the difference in generalized FPR with a tenth fewer errors in G_1",
+        below=0.0,
+    ),
+    PaperClaim(
+        "recidivism-improved-both",
+        "Fewer errors there lead to less disparity in both error rates.",
+        lambda n: max(after_improving(rate)(n) for rate in RATES),
+        "the same for FPR or FNR, whichever is larger",
+        below=0.0,
+    ),
+)
+
+
+CLAIMS = {"income": INCOME, "health": HEALTH, "recidivism": RECIDIVISM}

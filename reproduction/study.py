@@ -1,0 +1,284 @@
+"""The paper's three experiments, and a study: one experiment with one kind of scores, measured.
+
+A measured value is named by its stage, quantity and group, such as "withhold generalized_fnr 2".
+Stages are "original" and the repairs; groups are numbered as in the paper.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from isocost.costs import as_cost
+from isocost.errors import DataError, IsocostWarning
+from isocost.measure import rates
+from isocost.measure.feasibility import feasibility
+from isocost.measure.table import MEASURES
+from isocost.repair.coarsen import coarsen
+from isocost.repair.odds import equalize_odds
+from isocost.repair.reconcile import reconcile
+from isocost.repair.withhold import withhold
+from isocost.rules import Rule
+from isocost.tallies import Tally
+from reproduction.people import People, Split
+
+Values = dict[str, float]
+
+RATES = ("generalized_fpr", "generalized_fnr")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment of Section 5.
+
+    Attributes
+    ----------
+    name, title : str
+        On the command line, and in print.
+    figure : str
+        The number of its figure in the paper.
+    cost : str
+        The cost that is made equal.
+    groups : (str, str)
+        G_1 and G_2, as the paper numbers them.
+    positive, data : str
+        The meaning of label 1, and where the people come from.
+    """
+
+    name: str
+    title: str
+    figure: str
+    cost: str
+    groups: tuple[str, str]
+    positive: str
+    data: str
+
+
+INCOME = Experiment(
+    name="income",
+    title="Income prediction",
+    figure="3a",
+    cost="fnr",
+    groups=("women", "men"),
+    positive="earns more than $50,000",
+    data="Adult (UCI), 48,842 people",
+)
+HEALTH = Experiment(
+    name="health",
+    title="Health prediction",
+    figure="3b",
+    cost="weighted:1,3",
+    groups=("middle-aged", "seniors"),
+    positive="has a heart condition",
+    data="Heart Disease (UCI), 920 people",
+)
+RECIDIVISM = Experiment(
+    name="recidivism",
+    title="Recidivism prediction",
+    figure="3c",
+    cost="fpr",
+    groups=("African-American", "Caucasian"),
+    positive="charged again within two years",
+    data="COMPAS (ProPublica), 6,150 people",
+)
+EXPERIMENTS = {experiment.name: experiment for experiment in (INCOME, HEALTH, RECIDIVISM)}
+
+REPAIRS: Mapping[str, Callable[[Tally, str], Rule]] = {
+    "withhold": lambda tally, cost: withhold(tally, cost, infeasible="closest"),
+    "odds": lambda tally, _: equalize_odds(tally),
+    "coarsen": lambda tally, cost: coarsen(
+        tally, cost, infeasible="closest", allow_decision_changes=True
+    ),
+    "reconcile": lambda tally, _: reconcile(tally, infeasible="closest"),
+}
+"""The paper's two repairs and two of isocost; what is infeasible is approximated."""
+
+PAPER_REPAIRS = ("withhold", "odds")
+"""The repairs that the paper's claims are about."""
+
+WEIGHTS = np.linspace(0.0, 1.0, 101)[:, None]
+"""The mixtures w FPR + (1 - w) FNR that are tested for feasibility."""
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """One experiment with one kind of scores.
+
+    Attributes
+    ----------
+    experiment : Experiment
+        The experiment.
+    source : str
+        Where the scores come from: "retrained", "published" or "counts".
+    splits : tuple of Split
+        One or several random splits of the same people.
+    trained : tuple of People
+        For recidivism, per split: people held out from training, with the scores of models
+        trained under equalized odds, from the loosest bound to the tightest.
+    facts : {name: value}
+        Properties of the data, such as the number of people and features.
+    """
+
+    experiment: Experiment
+    source: str
+    splits: tuple[Split, ...]
+    trained: tuple[People, ...] = ()
+    facts: Values = field(default_factory=dict)
+
+    @property
+    def held_out(self) -> bool:
+        """Whether rules are evaluated on people they were not fitted on."""
+        return all(split.held_out for split in self.splits)
+
+    @cached_property
+    def by_split(self) -> list[Values]:
+        """The values of every split, with all repairs.
+
+        The scores of COMPAS are not trained, so they have one split, while models trained under
+        equalized odds may have several: each of those is then combined with the one.
+        """
+        measured = [measure_split(split, self.experiment, REPAIRS) for split in self.splits]
+        return [
+            self.facts | measured[i % len(measured)] | self._trained_values(self._trained(i))
+            for i in range(max(len(self.splits), len(self.trained)))
+        ]
+
+    @cached_property
+    def values(self) -> Values:
+        """The mean over the splits."""
+        return mean_values(self.by_split)
+
+    def replicates(
+        self, count: int, seed: int = 0, repairs: Iterable[str] = PAPER_REPAIRS
+    ) -> list[Values]:
+        """The values of bootstrap samples, with rules fitted again but models not trained again.
+
+        Replicates are spread evenly over the splits.  Samples in which a group loses all its
+        positives or negatives have no values and are left out.
+        """
+        # Separate streams: whether there are trained models must not change the other values.
+        random, random_trained = np.random.default_rng(seed).spawn(2)
+        replicates = []
+        for i in range(count):
+            trained = self._trained(i)
+            resampled = trained.resample(random_trained) if trained else None
+            split = self.splits[i % len(self.splits)].resample(random)
+            try:
+                values = measure_split(split, self.experiment, repairs)
+                replicates.append(self.facts | values | self._trained_values(resampled))
+            except DataError:
+                continue
+        return replicates
+
+    def _trained(self, i: int) -> People | None:
+        return self.trained[i % len(self.trained)] if self.trained else None
+
+    def _trained_values(self, people: People | None) -> Values:
+        if people is None:
+            return {}
+        loosest, *_, tightest = people.scores
+        return stage_values("untrained", people.tally(loosest), self.experiment) | stage_values(
+            "trained", people.tally(tightest), self.experiment
+        )
+
+
+def fit_rules(
+    fitting: Tally, experiment: Experiment, repairs: Iterable[str] = REPAIRS
+) -> dict[str, Rule]:
+    """The rule of each repair."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IsocostWarning)  # the values say what is infeasible
+        return {name: REPAIRS[name](fitting, experiment.cost) for name in repairs}
+
+
+def measure_split(
+    split: Split, experiment: Experiment, repairs: Iterable[str] = PAPER_REPAIRS
+) -> Values:
+    """Everything measured on the evaluation part, averaged over the models."""
+    by_model = []
+    for model in split.fitting.scores:
+        fitting, evaluation = split.fitting.tally(model), split.evaluation.tally(model)
+        rules = fit_rules(fitting, experiment, repairs)
+        stages = {"original": evaluation}
+        stages |= {name: rule.expected(evaluation) for name, rule in rules.items()}
+        values = _feasibility_values(fitting, experiment)
+        for stage, tally in stages.items():
+            values |= stage_values(stage, tally, experiment)
+        by_model.append(values | _changed_group_values(values))
+    return mean_values(by_model) | _model_values(split, by_model)
+
+
+def stage_values(stage: str, tally: Tally, experiment: Experiment) -> Values:
+    """Rates and costs of both groups at one stage."""
+    sums = tally.totals
+    quantities = {
+        "base_rate": rates.base_rate(sums),
+        "mean_score": rates.mean_score(sums),
+        "generalized_fpr": rates.generalized_fpr(sums),
+        "generalized_fnr": rates.generalized_fnr(sums),
+        "cost": rates.group_costs(sums, tally.groups, as_cost(experiment.cost)),
+        "trivial_cost": rates.trivial_costs(sums, tally.groups, as_cost(experiment.cost)),
+        "accuracy": MEASURES["accuracy"].of(tally.kinds(0.5)),
+    }
+    quantities["off_line"] = np.abs(quantities["base_rate"] - quantities["mean_score"])
+    rows = {number: tally.index_of(g) for number, g in enumerate(experiment.groups, start=1)}
+    return {
+        f"{stage} {name} {number}": float(values[row])
+        for name, values in quantities.items()
+        for number, row in rows.items()
+    }
+
+
+def mean_values(several: list[Values]) -> Values:
+    """The mean of each value; infinite if one is."""
+    return {name: float(np.mean([values[name] for values in several])) for name in several[0]}
+
+
+def _feasibility_values(fitting: Tally, experiment: Experiment) -> Values:
+    """Whether equal cost is feasible, the share to withhold, and how many costs are infeasible."""
+    verdict = feasibility(fitting, experiment.cost)
+    values = {
+        "feasible": float(verdict.feasible),
+        "smallest_tolerance": verdict.smallest_tolerance,
+        "out_of_reach": _infeasible_share(fitting),
+        "alpha": max(verdict.alpha.values()),
+    }
+    for rate in ("fpr", "fnr"):
+        values[f"left {rate}"] = feasibility(fitting, rate).smallest_tolerance
+    for number, group in enumerate(experiment.groups, start=1):
+        values[f"alpha {number}"] = verdict.alpha[group]
+    return values
+
+
+def _changed_group_values(values: Values) -> Values:
+    """What withholding does to the group that it changes, which may differ between models."""
+    group = 1 if values["alpha 1"] >= values["alpha 2"] else 2
+    return {
+        f"changed {name}": values[f"withhold {name} {group}"] - values[f"original {name} {group}"]
+        for name in (*RATES, "accuracy")
+    }
+
+
+def _model_values(split: Split, by_model: list[Values]) -> Values:
+    """What is not a mean over models: the largest alpha, and each model's distance to the lines."""
+    values = {"hardest alpha": max(one["alpha"] for one in by_model)}
+    for model in split.evaluation.scores:
+        sums = split.evaluation.tally(model).totals
+        # Not a binned gap: those grow when people are few, and again when they are resampled.
+        off_line = np.abs(rates.base_rate(sums) - rates.mean_score(sums))
+        values[f"off_line of {model}"] = float(off_line.max())
+    return values
+
+
+def _infeasible_share(tally: Tally) -> float:
+    """The share of the costs w c_fp + (1 - w) c_fn, w from 0 to 1, that cannot be equalized."""
+    fpr, fnr = rates.generalized_fpr(tally.totals), rates.generalized_fnr(tally.totals)
+    mu = rates.base_rate(tally.totals)
+    costs = WEIGHTS * fpr + (1 - WEIGHTS) * fnr
+    trivial = WEIGHTS * mu + (1 - WEIGHTS) * (1 - mu)
+    highest = costs.max(axis=1, keepdims=True)
+    return float(np.mean((np.maximum(trivial, costs) < highest - 1e-12).any(axis=1)))

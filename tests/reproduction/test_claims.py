@@ -1,0 +1,56 @@
+"""Claims: what decides them, and the verdict when chance may have decided."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from reproduction.claims import Finding, PaperClaim, check
+from reproduction.people import People, Split
+from reproduction.section5 import apart, off_line
+from reproduction.study import RECIDIVISM, Study
+
+CLAIM = PaperClaim("c", "Small.", lambda n: n["x"], "x", below=0.1)
+
+
+@pytest.mark.parametrize(
+    ("value", "interval", "verdict"),
+    [
+        (0.05, (0.01, 0.09), "holds"),
+        (0.05, (0.01, 0.11), "holds, not beyond chance"),
+        (0.2, (0.15, 0.3), "does not hold"),
+        (0.2, (0.05, 0.3), "does not hold, not beyond chance"),
+        (0.1, None, "does not hold"),
+        (math.inf, (0.5, math.inf), "does not hold"),
+    ],
+)
+def test_verdicts(value: float, interval: tuple[float, float] | None, verdict: str) -> None:
+    assert Finding(CLAIM, "s", value, interval, None).verdict == verdict
+
+
+def test_a_count_is_shown_as_one() -> None:
+    counted = PaperClaim("people", "906 adults.", lambda n: n["people"], "people", exactly=906)
+    found = Finding(counted, "retrained", 920.0, None, None)
+    assert (found.shown, found.claim.needs(), found.verdict) == ("920", "906", "does not hold")
+
+
+def test_divisions_do_not_cancel_and_their_spread_is_told() -> None:
+    """Half of the divisions favour one group, half the other: the groups still differ."""
+    label, group = np.tile([0, 1], 100), np.repeat(RECIDIVISM.groups, 100)
+    first = group == RECIDIVISM.groups[0]
+    sharp, dull = np.where(label, 0.9, 0.1), np.where(label, 0.7, 0.3)
+    parts = [
+        People(label, group, {"m": np.where(first == better, sharp, dull)})
+        for better in (True, False)
+    ]
+    splits = tuple(Split(part, part) for part in parts)
+    study = Study(RECIDIVISM, "made up", splits)
+    distance = PaperClaim("c", "Apart.", apart("original", "cost"), "difference", above=0.1)
+    signed = PaperClaim("s", "Signed.", lambda n: n["original cost 1"], "cost")
+    calm = PaperClaim("n", "Same.", off_line("original"), "off", below=0.1)
+    found = check(study, (distance, signed, calm), [])
+    assert found[0].value == pytest.approx(0.2)
+    assert found[1].spread == pytest.approx(np.std([0.1, 0.3], ddof=1))
+    assert found[2].spread is None
