@@ -291,7 +291,7 @@ def check_target(path: str | Path, force: bool, *endings: str) -> None:
 
 
 def _taken(path: str | Path) -> FileError:
-    step = "choose another path, or pass force=True (--force) to replace it"
+    step = "choose another path, or pass --force (force=True) to replace it"
     return FileError(Problem("output", "must not exist yet", str(path), step))
 
 
