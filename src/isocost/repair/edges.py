@@ -128,13 +128,13 @@ def meet_from_finest(sides: Sides, target: float) -> tuple[list[Piece] | None, l
         _, i = min(worths)
         pools[i : i + 2] = [joined(pools[i : i + 2])]
     for value, i in sorted(worths):
-        limits = sides.limits(pools, i, i + 2)
-        ways = moved_edges(*pools[i : i + 2], sides.bins, value - spare, limits)
+        low, high = pools[i : i + 2]
         before, after = pools[:i], pools[i + 2 :]
+        ways = moved_edges(low, high, sides.bins, value - spare, sides.limits(pools, i, i + 2))
         if ways:
             best = min(ways, key=lambda way: max(piece.change for piece in way))
             return [*map(plain, before), *best, *map(plain, after)], pools
-        found = meet([*before, joined(pools[i : i + 2]), *after], sides, target)
+        found = meet([*before, joined([low, high]), *after], sides, target)
         if found:
             return found, pools
     return None, pools
