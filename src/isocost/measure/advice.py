@@ -154,7 +154,8 @@ def _repairs(
             "tells. Both make the changed groups' scores worse, nobody's better."
         )
     yield (
-        f"Instead: reconcile keeps scores calibrated and makes FPR and FNR at {threshold:g} equal; "
+        f"Instead: reconcile keeps scores calibrated and makes FPR and FNR at {threshold:g} equal, "
+        "unless that would select nobody or everybody: isocost fit --method reconcile tells; "
         "equalize_odds makes both generalized rates equal and gives up calibration. Compare them "
         "with ic.compare or isocost compare before you choose."
     )
