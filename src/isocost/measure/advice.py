@@ -95,7 +95,7 @@ def _difference(
             f"{high:.4f}."
         )
         return
-    chance = intervals.direction_probability
+    chance = intervals.direction_share
     told = "" if chance is None else f" (it comes out so in {chance:.0%} of resamples)"
     yield (
         f"It is not established that the errors of {names[disparity.highest]} cost most{told}. "
