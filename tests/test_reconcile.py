@@ -22,6 +22,7 @@ from isocost.repair.program import BELOW, OUTPUTS, make_choices
 from isocost.repair.reconcile import Reconcilability, reconcile
 from isocost.repair.solver import Plan, solve
 from tests.conftest import measured
+from tests.populations import INCOME, ROWS, drawn
 
 HARD = ("fpr", "fnr", "selection_rate")
 
@@ -424,23 +425,6 @@ def test_many_groups(groups):
 
 
 # Nobody selected, or everybody
-
-
-def drawn(seed, shapes, rows, flip=False):
-    """Calibrated Beta scores; with ``flip`` score and label the other way round."""
-    rng = np.random.default_rng(seed)
-    score = np.concatenate([rng.beta(a, b, n) for (a, b), n in zip(shapes, rows, strict=True)])
-    label = (rng.random(score.size) < score).astype(int)
-    group = np.repeat([f"g{i}" for i in range(len(rows))], rows)
-    if flip:
-        score, label = 1.0 - score, 1 - label
-    return ic.tally({"score": score, "label": label, "group": group})
-
-
-INCOME = [(0.35, 0.8), (0.25, 1.8), (0.3, 1.5), (0.25, 2.2), (0.4, 0.8), (0.3, 2)]
-"""Shapes of income scores in six groups, two of them sharp and with many positives."""
-
-ROWS = [5000, 2500, 800, 400, 300, 150]
 
 
 def selection(tally, rule=None, threshold=0.5):
