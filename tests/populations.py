@@ -133,3 +133,20 @@ def two_scores(data, mu):
     first = data.draw(st.one_of(near_line(mu), populations_at(mu)))
     second = data.draw(st.one_of(near_line(mu), populations_at(mu)))
     return first, second
+
+
+def drawn(seed, shapes, rows, flip=False):
+    """Calibrated Beta scores; with ``flip`` score and label the other way round."""
+    rng = np.random.default_rng(seed)
+    score = np.concatenate([rng.beta(a, b, n) for (a, b), n in zip(shapes, rows, strict=True)])
+    label = (rng.random(score.size) < score).astype(int)
+    group = np.repeat([f"g{i}" for i in range(len(rows))], rows)
+    if flip:
+        score, label = 1.0 - score, 1 - label
+    return ic.tally({"score": score, "label": label, "group": group})
+
+
+INCOME = [(0.35, 0.8), (0.25, 1.8), (0.3, 1.5), (0.25, 2.2), (0.4, 0.8), (0.3, 2)]
+"""Shapes of income scores in six groups, two of them sharp and with many positives."""
+
+ROWS = [5000, 2500, 800, 400, 300, 150]

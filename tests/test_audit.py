@@ -233,3 +233,23 @@ def test_options_of_the_intervals():
     assert closed.groups["Caucasian"].intervals["cost"] == pytest.approx(narrow, abs=0.01)
     with pytest.raises(ic.UsageError, match="confidence: must be a number"):
         ic.audit(compas(), confidence=95)
+
+
+def test_without_resamples_nothing_speaks_of_them():
+    rng = np.random.default_rng(0)
+    score = rng.beta(2, 3, 3000)
+    label = (rng.random(3000) < score).astype(int)
+    tally = ic.tally({"score": score, "label": label, "group": np.arange(3000) % 3})
+    with pytest.warns(ic.UncertainWarning) as caught:
+        result = ic.audit(tally, replicates=0)
+    told = [str(warning.message) for warning in caught] + [repr(result), result._repr_html_()]
+    assert not any("resample" in text for text in told)
+    assert str(caught[0].message) == (
+        "It is not established at 95% which group's errors cost most."
+    )
+    assert "It is not established that the errors of 1 cost most. If" in result.advice
+    plain = json.loads(result.to_json())
+    assert plain["intervals"]["feasible_probability"] is None
+    assert "resample" not in result.to_json()
+    with pytest.warns(ic.UncertainWarning, match="of resamples"):
+        ic.audit(tally, replicates=200)

@@ -6,6 +6,7 @@ import pytest
 import isocost as ic
 from isocost.examples import compas
 from tests.conftest import DATA, measured, sample
+from tests.populations import INCOME, ROWS, drawn
 
 
 def test_withholding_falls_as_the_tolerance_grows():
@@ -45,6 +46,12 @@ def test_reconcile_follows_the_hard_rates():
     for p in found.points:
         assert p.disparity <= p.tolerance + 1e-9
         assert p.calibration_gap < 1e-9
+
+
+def test_a_tolerance_with_which_nobody_would_be_selected_is_not_feasible():
+    found = ic.frontier(drawn(9, INCOME, ROWS), method="reconcile", points=4)
+    assert [p.feasible for p in found.points] == [False, True, True, True]
+    assert math.isnan(found.points[0].accuracy)
 
 
 @pytest.mark.parametrize("method", ["withhold", "coarsen"])

@@ -106,6 +106,7 @@ class Case:
         chosen = tally if groups is None else tally.select(tally.groups[i] for i in groups)
         self.tally, self.answer, self.name = chosen, answer, str(question)
         self.threshold, self.tolerance = question["threshold"], question["tolerance"]
+        self.thresholds = tuple(question.get("thresholds", (self.threshold,)))
         self.cost = question["cost"]
         if isinstance(self.cost.fp, dict):
             amounts = {group: self.cost.fp[group] for group in chosen.groups}
@@ -125,7 +126,7 @@ class Case:
                 return ic.coarsen(
                     self.tally,
                     self.cost,
-                    (self.threshold,),
+                    self.thresholds,
                     self.tolerance,
                     allow_decision_changes=rest.startswith("across"),
                     **options,
@@ -250,6 +251,45 @@ def test_rules(cases, name):
             same_rows(loaded, made, case.name)
             assert loaded.notes == made.notes, case.name
     assert (refused == 0) == name.endswith("closest")
+
+
+def test_pools_between_thresholds_and_of_miscalibrated_scores():
+    found, asked = {}, []
+    for seed, bias, thresholds in product(range(6), (0.0, -0.1, 0.1), ([0.5], [0.25, 0.5, 0.7])):
+        rng = np.random.default_rng(seed)
+        a, b = rng.beta(1, 1.5 + seed % 3, 300), rng.beta(4, 6, 300)
+        scores = np.round(np.concatenate([a, b]), 2 + seed % 2)
+        label = rng.random(600) < np.clip(scores + bias, 0, 1)
+        data = {"score": scores, "label": label.astype(int), "group": np.repeat(["a", "b"], 300)}
+        name = f"{seed} {bias} {thresholds}"
+        found[name] = ic.tally(data)
+        for cost, part in product(map(Cost.parse, COSTS[:2]), (0.001, 0.3, 0.9)):
+            apart = measured(found[name], cost).disparity.difference
+            asked.append(
+                {
+                    "tally": name,
+                    "groups": None,
+                    "cost": cost,
+                    "threshold": 0.5,
+                    "thresholds": thresholds,
+                    "tolerance": (1 - part) * apart,
+                    "odds": False,
+                    "cells": False,
+                }
+            )
+    answers = ask({name: payload(tally) for name, tally in found.items()}, asked)
+    notes = []
+    for question, answer in zip(asked, answers, strict=True):
+        case = Case(found[question["tally"]], question, answer)
+        for name in ("coarsen closest", "coarsen across"):
+            made, page = case.made(name), answer["rules"][name]
+            assert (made is None) == ("text" not in page), case.name
+            if made is not None:
+                same_rows(ic.Rule.from_json(page["text"]), made, case.name)
+                assert ic.Rule.from_json(page["text"]).notes == made.notes
+                notes += made.notes
+    for text in ("of the way from the mean score", "only its lower scores", "of decisions change"):
+        assert any(text in note for note in notes), text
 
 
 def odds_of(case, rule):

@@ -636,3 +636,23 @@ def test_held_out_disparity_is_within_its_interval():
     assert high - low < 0.01
     gaps = measured(ic.tally({"score": after, "label": new_y, "group": new_group})).groups.values()
     assert max(m.calibration_gap_debiased for m in gaps) < 0.02
+
+
+def test_reconciling_that_selects_nobody_is_infeasible():
+    random = np.random.default_rng(5)
+    group = random.choice(["a", "b"], 4000)
+    # Few positives in b, and scores that say less about a.
+    x = random.normal(size=(4000, 1)) * np.where(group == "a", 0.75, 1.6)[:, None]
+    y = random.random(4000) < 1 / (1 + np.exp(-x[:, 0] + np.where(group == "a", 0.4, 3.0)))
+    given = {"sensitive_features": group}
+    model = Reconciled(LogisticRegression(), recalibrate="isotonic", cv=2)
+    with pytest.raises(ic.InfeasibleError, match="only if nobody is selected"):
+        model.fit(x, y, **given)
+    with pytest.warns(ic.InfeasibleWarning, match="closest with somebody selected"):
+        model.set_params(infeasible="closest").fit(x, y, **given)
+    verdict, after = model.feasibility_, model.repaired_audit_
+    assert not verdict.feasible
+    assert verdict.selecting_tolerance > 0
+    assert min(m.selection_rate for m in after.groups.values()) > 0.005
+    odds = after.equalized_odds_difference
+    assert odds == pytest.approx(verdict.selecting_tolerance, abs=1e-8)

@@ -6,6 +6,7 @@ import json
 import math
 import pickle
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from isocost.repair.program import BELOW, OUTPUTS, make_choices
 from isocost.repair.reconcile import Reconcilability, reconcile
 from isocost.repair.solver import Plan, solve
 from tests.conftest import measured
+from tests.populations import INCOME, ROWS, drawn
 
 HARD = ("fpr", "fnr", "selection_rate")
 
@@ -77,7 +79,8 @@ def nearest(tally, **arguments):
     except ic.InfeasibleError as error:
         with pytest.warns(ic.InfeasibleWarning):
             rule = reconcile(tally, **arguments, infeasible="closest")
-        return rule, error.feasibility.smallest_tolerance
+        smallest = error.feasibility.smallest_tolerance
+        return rule, arguments.get("tolerance", 0.0) if math.isnan(smallest) else smallest
 
 
 def check_invariants(rule, tally):
@@ -185,8 +188,11 @@ def test_applied_to_people_it_does_what_was_expected():
 # Another formulation
 
 
-def joint_program(parts, threshold, equal, extra=(), most_turned=1.0):
-    """The best E[q^2] by joint masses m_ij over a common grid of outputs, written out densely."""
+def joint_program(parts, threshold, equal, extra=(), most_turned=1.0, selected=0.0):
+    """The best E[q^2] by joint masses m_ij over a common grid of outputs, written out densely.
+
+    Or the most people selected, or -selected, in place of E[q^2].
+    """
     own = np.concatenate([part.p for part in parts])
     outputs = np.unique([*own, threshold, threshold - BELOW, *extra])
     blocks = [(t, i, q) for t, part in enumerate(parts) for i in range(len(part)) for q in outputs]
@@ -216,6 +222,8 @@ def joint_program(parts, threshold, equal, extra=(), most_turned=1.0):
             rows.append([rate(name, t, b) - rate(name, 0, b) for b in blocks])
             right.append(0.0)
     worth = [parts[t].share * q * q for t, _, q in blocks]
+    if selected:
+        worth = [selected * parts[t].share * (q >= threshold) for t, _, q in blocks]
     turned = [[parts[t].share * (parts[t].above[i] != (q >= threshold)) for t, i, q in blocks]]
     found = linprog(
         -np.array(worth), A_ub=turned, b_ub=[most_turned], A_eq=np.array(rows), b_eq=right
@@ -251,8 +259,16 @@ def test_it_is_the_optimum_of_the_joint_program(table, equal):
     if best is None:
         with pytest.raises(ic.InfeasibleError):
             reconcile(tally, equal=equal)
+        return
+    try:
+        rule = reconcile(tally, equal=equal)
+    except ic.InfeasibleError as error:
+        # Equal rates can be had, but then nobody can be selected, or everybody must be.
+        sign = {"nobody": 1.0, "everybody": -1.0}[error.feasibility.corner.selected]
+        most = joint_program(parts, 0.5, equal, selected=sign)
+        assert most == pytest.approx(0.0 if sign > 0 else -1.0, abs=1e-9)
     else:
-        assert information(reconcile(tally, equal=equal), tally) == pytest.approx(best, abs=1e-7)
+        assert information(rule, tally) == pytest.approx(best, abs=1e-7)
 
 
 def test_more_outputs_would_not_keep_more_information():
@@ -365,6 +381,7 @@ def test_the_smallest_tolerance_is_the_smallest(table):
         reconcile(tally)
     except ic.InfeasibleError as error:
         smallest = error.feasibility.smallest_tolerance
+        assume(error.feasibility.corner is None)
     else:
         assume(False)
     reconcile(tally, tolerance=smallest + 1e-7)
@@ -405,6 +422,137 @@ def test_many_groups(groups):
     assert after.disparities["fpr"].difference <= 1e-9
     assert after.disparities["fnr"].difference <= 1e-9
     assert all(len(rule.segments(g)) <= 32 for g in rule.groups)
+
+
+# Nobody selected, or everybody
+
+
+def selection(tally, rule=None, threshold=0.5):
+    audit = measured(tally if rule is None else rule.expected(tally), threshold=threshold)
+    return np.array([m.selection_rate for m in audit.groups.values()])
+
+
+@pytest.mark.parametrize("flip", [False, True])
+def test_selecting_nobody_is_infeasible_and_says_which_tolerance_selects(flip):
+    met = 0
+    for seed in (6, 9, 13, 17, 24):
+        tally = drawn(seed, INCOME, ROWS, flip)
+        before = selection(tally)
+        with pytest.raises(ic.InfeasibleError) as caught:
+            reconcile(tally)
+        verdict = caught.value.feasibility
+        word = "everybody" if flip else "nobody"
+        assert not verdict.feasible
+        assert verdict.corner.selected == word
+        assert f"at 0.5 only if {word} is selected: " in str(caught.value)
+        assert f"accept tolerance={verdict.advice} or more" in str(caught.value)
+        assert all(name in str(caught.value) for name in verdict.corner.groups)
+        assert 0.0 < verdict.selecting_tolerance == verdict.smallest_tolerance < 0.1
+        # With that tolerance people are selected, and the closest rule keeps half of them.
+        rule = reconcile(tally, tolerance=float(verdict.advice))
+        check_invariants(rule, tally)
+        after = selection(tally, rule)
+        assert (abs(after - flip) > 0.2 * abs(before - flip)).all()
+        with pytest.warns(ic.InfeasibleWarning, match=f"only if {word} is selected. This is"):
+            near = reconcile(tally, infeasible="closest")
+        check_invariants(near, tally)
+        assert (abs(selection(tally, near) - flip) > 0.5 * abs(before - flip) - 1e-6).all()
+        assert near.settings["reached"]["fnr"] == verdict.selecting_tolerance
+        odds = measured(near.expected(tally)).equalized_odds_difference
+        assert odds == pytest.approx(verdict.selecting_tolerance, abs=2e-9)
+        plain = json.loads(json.dumps(verdict.to_dict(), allow_nan=False))
+        assert plain["selecting_tolerance"] == verdict.selecting_tolerance
+        assert plain["clash"] == list(verdict.corner.groups)
+        met += 1
+    assert met == 5
+
+
+def test_no_tolerance_selects_where_no_share_of_positives_reaches_the_threshold():
+    a = [(0.2, 200, 40), (0.7, 100, 45)]
+    b = [(0.2, 200, 40), (0.7, 100, 70)]
+    tally = from_counts({"a": a, "b": b})
+    with pytest.raises(ic.InfeasibleError) as caught:
+        reconcile(tally)
+    assert str(caught.value) == (
+        "equal fpr and fnr with calibration: must be possible at the threshold 0.5 with somebody "
+        "selected\n"
+        "  got:  Not feasible: calibrated scores made from these have equal fpr and fnr at 0.5 "
+        "only if nobody is selected: every share of positives in a lies under 0.5.\n"
+        "  next: leave that group out, as no tolerance helps; or use more levels=; or choose "
+        'another threshold; or pass infeasible="closest"'
+    )
+    verdict = caught.value.feasibility
+    assert math.isnan(verdict.selecting_tolerance)
+    assert verdict.corner.groups == ("a",)
+    assert verdict.to_dict()["selecting_tolerance"] is None
+    assert str(verdict).endswith("No tolerance helps.")
+    assert pickle.loads(pickle.dumps(caught.value)).feasibility.corner.groups == ("a",)
+    with pytest.warns(ic.InfeasibleWarning, match="only if nobody is selected, as here: every"):
+        rule = reconcile(tally, infeasible="closest")
+    assert selection(tally, rule).tolist() == [0.0, 0.0]
+
+
+def test_where_nobody_was_selected_before_nobody_need_be():
+    table = {"a": [(0.1, 100, 10), (0.4, 100, 30)], "b": [(0.2, 100, 25), (0.45, 100, 44)]}
+    tally = from_counts(table)
+    assert selection(tally, reconcile(tally)).tolist() == [0.0, 0.0]
+    up = from_counts({g: [(1 - s, n, n - y) for s, n, y in part] for g, part in table.items()})
+    assert selection(up, reconcile(up)).tolist() == [1.0, 1.0]
+
+
+def ratios(parts, threshold):
+    """max over groups of the least TPR / FPR, and min over groups of the highest."""
+    must = max(threshold / (1 - threshold) * (1 - g.base_rate) / g.base_rate for g in parts)
+    best = [float(g.p.max()) for g in parts]
+    can = min(
+        math.inf if p == 1 else p / (1 - p) * (1 - g.base_rate) / g.base_rate
+        for p, g in zip(best, parts, strict=True)
+    )
+    return must, can
+
+
+@pytest.mark.parametrize("flip", [False, True])
+def test_the_criterion_agrees_with_the_program(flip):
+    """Somebody can be selected exactly if a common ratio TPR / FPR can be had."""
+    rng = np.random.default_rng(8)
+    corners, asked = 0, 0
+    while asked < 60:
+        rate, groups = rng.choice([0.01, 0.05, 0.1, 0.25, 0.4]), int(rng.integers(2, 5))
+        shapes = [(rate * k, (1 - rate) * k) for k in rng.uniform(0.5, 4.0, groups)]
+        threshold = float(rng.choice([0.3, 0.5, 0.7]))
+        at = round(1 - threshold, 1) if flip else threshold
+        try:
+            tally = drawn(int(rng.integers(10**6)), shapes, [1500] * groups, flip)
+            before = selection(tally, threshold=at)
+        except ic.DataError:
+            continue
+        parts = [score_levels(tally, i, at, 64) for i in range(groups)]
+        if flip:
+            parts = [replace(g, p=1 - g.p, base_rate=1 - g.base_rate) for g in parts]
+        if max(g.base_rate for g in parts) >= threshold or (before == flip).all():
+            continue
+        asked += 1
+        must, can = ratios(parts, threshold)
+        # What pools below the threshold lack of it blurs the other side.
+        if flip and abs(can / must - 1) < 0.02:
+            continue
+        if can > must:
+            reconcile(tally, threshold=at)
+            continue
+        corners += 1
+        with pytest.raises(ic.InfeasibleError) as caught:
+            reconcile(tally, threshold=at)
+        assert caught.value.feasibility.corner.selected == ("everybody" if flip else "nobody")
+    assert 10 < corners < 55
+
+
+def test_97_percent_positives():
+    tally = drawn(3, [(0.97, 0.03), (9.7, 0.3)], [4000, 4000])
+    with pytest.raises(ic.InfeasibleError) as caught:
+        reconcile(tally)
+    assert caught.value.feasibility.corner.selected == "everybody"
+    tally = drawn(3, [(0.97, 0.03), (0.95, 0.05)], [4000, 4000])
+    assert (selection(tally, reconcile(tally)) < 0.999).all()
 
 
 # Closed forms and edges
@@ -504,7 +652,7 @@ def test_constant_scores_become_the_base_rates():
 
 def test_a_base_rate_just_below_the_threshold_is_an_output():
     """All of b must be negative, and the mean of b lies between 0.499 and 0.5."""
-    tally = from_counts({"a": [(0.2, 100, 20)], "b": [(0.1, 2500, 0), (0.9, 2500, 2499)]})
+    tally = from_counts({"a": [(0.2, 100, 20)], "b": [(0.1, 2500, 0), (0.4, 2500, 2499)]})
     rule = reconcile(tally)
     assert [row.value for row in rule.rows if row.group == "b"] == [2499 / 5000] * 2
 
@@ -530,7 +678,8 @@ def test_tiny_groups_do_not_hand_out_labels():
     scores = np.linspace(0.05, 0.95, 18)
     table = [(float(s), 1, int(k % 3 == 0)) for k, s in enumerate(scores)]
     tally = from_counts({"a": table, "b": table})
-    rule = reconcile(tally)
+    with pytest.warns(ic.InfeasibleWarning, match="every share of positives in a lies under 0.5"):
+        rule = reconcile(tally, infeasible="closest")
     assert [row.value for row in rule.rows] == [1 / 3] * 4
     assert "A level of a has 9 rows: its share of positives is uncertain." in rule.notes
 
@@ -546,14 +695,14 @@ def test_another_threshold_must_be_an_edge():
 def test_a_threshold_near_zero():
     table = {"a": [(0.0001, 4000, 1), (0.3, 100, 30)], "b": [(0.0001, 3000, 2), (0.3, 100, 20)]}
     tally = from_counts(table, edges=(0.0005,))
-    rule = reconcile(tally, threshold=0.0005)
+    rule, _ = nearest(tally, threshold=0.0005)
     check_invariants(rule, tally)
 
 
 def test_no_output_lies_a_hair_below_the_threshold():
     tally = compas()
     for threshold in (0.3, 0.4, 0.5, 0.6):
-        rule = reconcile(tally, threshold=threshold, keep="scores", infeasible="raise")
+        rule, _ = nearest(tally, threshold=threshold, keep="scores")
         near = [row.value for row in rule.rows if abs(row.value - threshold) < BELOW / 2]
         assert set(near) <= {threshold}
 

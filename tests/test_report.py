@@ -17,6 +17,7 @@ from isocost.show.facts import facts
 from isocost.show.hues import PALETTE
 from isocost.show.sentences import Name, fill, spoken_names
 from tests.conftest import DATA
+from tests.populations import INCOME, ROWS, drawn
 
 pytest.importorskip("vl_convert", reason='pip install "isocost[report]"')
 pytest.importorskip("jinja2", reason='pip install "isocost[report]"')
@@ -489,3 +490,20 @@ def test_few_people_are_told_of_nowhere():
     row = re.search(r'<tr data-row="selection_rate">.*?</tr>', html, re.DOTALL).group()
     assert re.findall(r"<td>([^< ]+)", row) == ["–", f"{audit.groups['b'].selection_rate:.3f}", "–"]
     assert 0.5 not in [one["threshold"] for one in found["reconcile"]]
+
+
+@pytest.mark.parametrize(
+    ("tally", "why"),
+    [
+        (drawn(9, INCOME, ROWS), "nobody would be selected; it would take a tolerance of 0.06"),
+        (drawn(9, INCOME, ROWS, flip=True), "everybody would be selected; it would take a tolera"),
+        (drawn(4, INCOME, ROWS), "nobody would be selected, and no tolerance helps"),
+    ],
+)
+def test_a_reconciliation_that_selects_nobody_is_told_as_infeasible(tally, why):
+    html = ic.report_html(ic.audit(tally, "fpr", confidence=None))
+    assert why in Texts(html).text
+    data = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
+    (at,) = [one for one in data["reconcile"] if one["threshold"] == 0.5]
+    assert at["rule"] is None
+    assert at["why"].startswith(why)

@@ -254,6 +254,47 @@ def test_a_rule_that_stopped_short_is_held_to_what_it_came_to():
     assert not ic.watch(pools, [pools.expected(tally)] * 20).alarm
 
 
+@pytest.mark.parametrize("cost", [ic.Cost.fpr(), None])
+def test_a_rule_of_an_unknown_method_promises_nothing(cost):
+    tally = compas()
+    rule = ic.Rule(groups=tally.groups, rows=(), method="mine", cost=cost)
+    found = ic.watch(rule, [tally] * 20)
+    assert not found.alarm
+    assert found.limits == {}
+    assert math.isnan(found.limit)
+    assert found.calibration_margin is None
+    assert found.notes[0] == (
+        "This rule makes no promise that isocost knows (its method is 'mine'): it is measured, and "
+        "held to nothing that was not asked for."
+    )
+    assert found.summary()[0] == found.notes[0]
+    assert (
+        found.headline() == "Watch over 20 periods at 0.95: no limit on how far groups may differ"
+    )
+    # It is measured all the same.
+    audit = ic.audit(tally, "fpr", confidence=None)
+    differ = audit.disparity.difference if cost else audit.equalized_odds_difference
+    assert found.periods[0].difference == pytest.approx(differ)
+    off = max(abs(m.mean_score - m.base_rate) for m in audit.groups.values())
+    assert found.periods[0].calibration == pytest.approx(off)
+    plain = json.loads(found.to_json())
+    assert (plain["limit"], plain["limits"], plain["alarm"]) == (None, {}, False)
+    assert "Nothing is shown to be broken" not in repr(found)
+
+
+def test_an_unknown_method_is_held_to_what_is_asked_for():
+    tally = compas()
+    rule = ic.Rule(groups=tally.groups, rows=(), method="mine", cost=ic.Cost.fpr())
+    found = ic.watch(rule, [tally] * 20, tolerance=0.01)
+    assert found.limits == {"cost": 0.01}
+    assert {alarm.claim.kind for alarm in found.alarms} == {"cost"}
+    other = ic.watch(rule, [tally] * 20, cost="fnr")
+    assert (other.limits, other.alarm) == ({}, False)
+    nothing = ic.Rule(groups=tally.groups, rows=(), method="mine")
+    with pytest.raises(ic.UsageError, match="cost: must be known"):
+        ic.watch(nothing, [tally], tolerance=0.01)
+
+
 def test_each_rate_has_its_own_tolerance():
     tally = compas()
     rule = ic.reconcile(tally, tolerance={"fpr": 0.02, "fnr": 0.05})
@@ -337,7 +378,7 @@ def test_bad_usage(tallies, options, message):
 
 
 def test_a_rule_without_a_cost():
-    rule = ic.Rule(groups=("a", "b"), rows=(), method="by hand")
+    rule = ic.Rule(groups=("a", "b"), rows=(), method="withhold")
     tally = period(np.random.default_rng(0), 50)
     with pytest.raises(ic.UsageError, match="cost: must be known"):
         ic.watch(rule, [tally])

@@ -12,6 +12,7 @@ import * as model from "../../src/isocost/show/page/model.js";
  * @property {number[] | null} groups
  * @property {Cost} cost
  * @property {number} threshold
+ * @property {number[]} [thresholds] for coarsening; without them the threshold
  * @property {number} tolerance
  * @property {boolean} odds whether equalized odds is wanted
  * @property {boolean} cells whether the cells after the rules are wanted */
@@ -32,7 +33,7 @@ function answer(question) {
   const cost = model.costFor(question.cost, tally.groups);
   const found = model.feasibility(tally, cost, tolerance);
   const common = { cost, tolerance };
-  const pools = { ...common, thresholds: [threshold] };
+  const pools = { ...common, thresholds: question.thresholds ?? [threshold] };
   const rules = {
     withhold: model.withhold(tally, common),
     "withhold closest": model.withhold(tally, { ...common, infeasible: "closest" }),

@@ -140,7 +140,7 @@ test("the costs show where a repair takes them, and a goal only if it has one", 
   assert.equal(data["target"]?.length, 1);
   assert.match(alternativesOf(both).plane, /After the repair “Withhold”: a: false alarms 0\.900, misses 0\.100; b: /);
   assert.match(alternativesOf(both).costs, /To match: 0\.400\. After the repair “Withhold”: a: cost 0\.900; b: cost 0\.300\.$/);
-  for (const chosen of [{ key: "equalize_odds", after }, { key: "reconcile" }, { key: "given:x", rule: { method: "odds" } }]) {
+  for (const chosen of [{ key: "equalize_odds", after }, { key: "reconcile" }, { key: "given:x", rule: { method: "odds" } }, { key: "given:y", rule: { method: "mine" } }]) {
     const bars = costsFigure({ ...plain, chosen }, LOOK, 600).data;
     assert.deepEqual([bars["target"], bars["gaps"]], [[], []]);
     assert.doesNotMatch(alternativesOf({ ...plain, chosen }).costs, /To match/);

@@ -95,7 +95,7 @@ def _difference(
             f"{high:.4f}."
         )
         return
-    chance = intervals.direction_probability
+    chance = intervals.direction_share
     told = "" if chance is None else f" (it comes out so in {chance:.0%} of resamples)"
     yield (
         f"It is not established that the errors of {names[disparity.highest]} cost most{told}. "
@@ -154,7 +154,8 @@ def _repairs(
             "tells. Both make the changed groups' scores worse, nobody's better."
         )
     yield (
-        f"Instead: reconcile keeps scores calibrated and makes FPR and FNR at {threshold:g} equal; "
+        f"Instead: reconcile keeps scores calibrated and makes FPR and FNR at {threshold:g} equal, "
+        "unless that would select nobody or everybody: isocost fit --method reconcile tells; "
         "equalize_odds makes both generalized rates equal and gives up calibration. Compare them "
         "with ic.compare or isocost compare before you choose."
     )

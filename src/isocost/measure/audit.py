@@ -300,7 +300,7 @@ def _uncertain(result: Audit, found: Intervals) -> str:
     top, bottom = (names[group] for group in found.compared)
     start = f"It is not established at {found.confidence:.0%}"
     if len(names) > 2:
-        chance = found.direction_probability
+        chance = found.direction_share
         often = "" if chance is None else f": {top} does in {chance:.0%} of resamples"
         return f"{start} which group's errors cost most{often}."
     low, high = found.differences["cost"]

@@ -28,6 +28,9 @@ BANDS = ((0.0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1.0))
 WATCHABLE = tuple(name for name, measure in MEASURES.items() if measure.is_linear)
 """Measures that a stream of rows can be made of: it needs squares of what a row adds."""
 
+METHODS = ("withhold", "coarsen", "odds", "reconcile")
+"""The methods whose promises are known."""
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -128,6 +131,8 @@ class Promise:
 
     Attributes
     ----------
+    known : bool
+        Whether its method is known; a rule of another method promises nothing.
     equal : tuple of str
         What it makes equal.
     calibrated : bool
@@ -139,6 +144,7 @@ class Promise:
         made from: more, where ``infeasible="closest"`` let it stop short.
     """
 
+    known: bool
     equal: tuple[str, ...]
     calibrated: bool
     threshold: float
@@ -151,12 +157,14 @@ def promised(rule: Rule) -> Promise:
 
     A rule file is not to be trusted: settings that make no sense count as not given.
     """
-    equal = _made_equal(rule)
+    known = rule.method in METHODS
+    equal = _made_equal(rule) if known else ()
     asked = _tolerances(rule.settings.get("tolerance"), equal)
     reached = _tolerances(rule.settings.get("reached"), equal)
     return Promise(
+        known=known,
         equal=equal,
-        calibrated=rule.method != "odds",
+        calibrated=known and rule.method != "odds",
         threshold=_number_or(rule.settings.get("threshold"), 0.5, lambda x: 0 < x < 1),
         asked=asked,
         reached={name: max(asked[name], reached[name]) for name in equal},

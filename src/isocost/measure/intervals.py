@@ -115,6 +115,11 @@ class Intervals:
     seed: int
     method: str
 
+    @property
+    def direction_share(self) -> float | None:
+        """The share of resamples in which the same group has the highest cost; None without any."""
+        return self.direction_probability if self.replicates else None
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; groups become [group, ...] pairs, infinity becomes null."""
 

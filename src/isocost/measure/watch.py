@@ -10,7 +10,7 @@ import numpy as np
 from isocost.costs import CostLike, as_cost
 from isocost.errors import DataError, Problem, UsageError
 from isocost.grid import check_threshold
-from isocost.measure.claims import Claim, History, Promise, claims_of, promised
+from isocost.measure.claims import RATES, Claim, History, Promise, claims_of, promised
 from isocost.measure.evidence import Evidence, evidence
 from isocost.measure.feasibility import check_tolerance
 from isocost.measure.margins import check_confidence
@@ -37,7 +37,8 @@ def watch(
     Parameters
     ----------
     rule : Rule
-        What was deployed.  It says what must be equal, and how nearly.
+        What was deployed.  It says what must be equal, and how nearly.  A rule whose method is not
+        known promises nothing: it is measured, and held to nothing unless a tolerance is given.
     tallies : several tallies, or {name: tally}
         One a period, in order, of the scores as repaired and the labels that came true.
     cost : Cost or str, optional
@@ -85,6 +86,9 @@ in some period; 0.06 is allowed). Shown in period 2.
     promise = promised(rule)
     chosen = as_cost(cost) if cost is not None else rule.cost
     limits = _limits(promise, tolerance, another_cost=cost is not None)
+    measured = limits
+    if not promise.known and not limits:
+        measured = dict.fromkeys(RATES[:2] if chosen is None else ("cost",), math.inf)
     if "cost" in limits and chosen is None:
         step = 'pass cost=, such as cost="fnr"'
         raise UsageError(Problem("cost", "must be known", f"none in a {rule.method} rule", step))
@@ -94,16 +98,26 @@ in some period; 0.06 is allowed). Shown in period 2.
     groups = [group for group in rule.groups if any(group in t.groups for t in given)]
     threshold = promise.threshold if threshold is None else check_threshold(threshold)
     history = History(given, groups, threshold, chosen)
-    claims = claims_of(groups, limits, margin, 1.0 - confidence)
+    watched = margin if promise.known else math.inf
+    claims = claims_of(groups, measured, watched, 1.0 - confidence)
     tracks = [(claim, evidence(*history.streams(claim))) for claim in claims]
     alarms = sorted(
-        (alarm for claim, found in tracks for alarm in _alarms(claim, found, names)),
+        (
+            alarm
+            for claim, found in tracks
+            if math.isfinite(claim.limit)
+            for alarm in _alarms(claim, found, names)
+        ),
         key=lambda pair: pair[0],
     )
     return Watch(
         periods=_reported(names, given, tracks, alarms),
         alarms=tuple(alarm for _, alarm in alarms),
-        notes=(*_stopped_short(promise, limits), *news(rule, names, history)),
+        notes=(
+            *_no_promise(rule, promise),
+            *_stopped_short(promise, limits),
+            *news(rule, names, history),
+        ),
         limits=limits,
         calibration_margin=margin,
         confidence=confidence,
@@ -114,10 +128,20 @@ def _limits(promise: Promise, tolerance: float | None, another_cost: bool) -> di
     """How far groups may differ, for each thing that must be equal."""
     if tolerance is not None:
         limit = check_tolerance(tolerance)
-        return dict.fromkeys(("cost",) if another_cost else promise.equal, limit)
-    if another_cost:
+        by_cost = another_cost or not promise.known
+        return dict.fromkeys(("cost",) if by_cost else promise.equal, limit)
+    if another_cost and promise.known:
         return {"cost": max(promise.reached.values(), default=0.0)}
     return dict(promise.reached)
+
+
+def _no_promise(rule: Rule, promise: Promise) -> list[str]:
+    if promise.known:
+        return []
+    return [
+        f"This rule makes no promise that isocost knows (its method is {rule.method!r}): it is "
+        "measured, and held to nothing that was not asked for."
+    ]
 
 
 def _stopped_short(promise: Promise, limits: Mapping[str, float]) -> list[str]:

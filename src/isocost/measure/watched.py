@@ -122,7 +122,8 @@ class Watch:
         Periods with too little data, and how base rates and shares of groups have moved: for
         information, never an alarm.
     limits : {name: float}
-        What the rule makes equal, and how far groups may differ in it.
+        What the rule makes equal, and how far groups may differ in it; empty for a rule that
+        promises nothing.
     calibration_margin : float
         How far scores may lie from labels; None if calibration is not watched.
     confidence : float
@@ -143,8 +144,8 @@ class Watch:
 
     @property
     def limit(self) -> float:
-        """How far groups may differ: the largest of the limits."""
-        return max(self.limits.values(), default=0.0)
+        """How far groups may differ: the largest of the limits; NaN if there are none."""
+        return max(self.limits.values(), default=math.nan)
 
     @property
     def alarm(self) -> bool:
@@ -179,6 +180,8 @@ class Watch:
         more = "" if margin is None else f", scores be off by {margin:g}"
         periods = f"{len(self.periods)} period{'s' if len(self.periods) != 1 else ''}"
         allowed = f"{' and '.join(self.equal)} may differ by {self.limit:.4g}"
+        if not self.limits:
+            allowed = "no limit on how far groups may differ"
         if len(set(self.limits.values())) > 1:
             each = [f"{name} by {limit:.4g}" for name, limit in self.limits.items()]
             allowed = f"groups may differ in {' and in '.join(each)}"
@@ -186,6 +189,8 @@ class Watch:
 
     def summary(self) -> list[str]:
         """What it means, in a few lines."""
+        if not self.alarms and not self.limits:
+            return [*self.notes]
         if not self.alarms:
             return ["Nothing is shown to be broken.", *self.notes]
         return [*map(str, self.alarms), *self.notes]
@@ -211,7 +216,7 @@ class Watch:
             "alarm": self.alarm,
             "first_alarm": self.first_alarm,
             "equal": list(self.equal),
-            "limit": self.limit,
+            "limit": self.limit if self.limits else None,
             "limits": dict(self.limits),
             "calibration_margin": self.calibration_margin,
             "confidence": self.confidence,

@@ -20,6 +20,7 @@ from isocost.measure.feasibility import (
 from isocost.measure.rates import require_both_labels
 from isocost.repair.common import check_word, not_feasible, summary_of
 from isocost.repair.remedy import Candidate, candidates, repaired
+from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import Tally
 
@@ -79,7 +80,10 @@ def coarsen(
     goal, and parts whose values fall are joined, so that a higher score never becomes a lower
     value.  These pools cost a little too much as a rule, so one of them is split where its
     two parts cost just enough.  That place lies inside a bin, whose people are divided by a
-    coin; everybody else's new score follows from the old one alone.
+    coin; everybody else's new score follows from the old one alone.  With at most one threshold
+    there is always such a place.  Between two thresholds there may be none, because the people
+    there need each other for a value between them; this is refused, or with
+    ``infeasible="closest"`` answered with a lower cost that can be had.
 
     Why equal width: it keeps the largest change small, and it does not look at the labels to
     place the edges.  Joining the neighbours that lose least information keeps wide pools beside
@@ -88,10 +92,11 @@ def coarsen(
     withholding over 200 half splits.
 
     Pools are calibrated, the scores may not have been.  If even the finest pools cost more than
-    the goal, no calibrated pools meet it; then a share of the group, chosen by a coin,
-    gets the value of its pool, a tenth wide at most, and the rest keeps its score.  That meets the
-    goal, and the calibration gap is at most the old one times the share that keeps its score.
-    A note says so.
+    the goal, no calibrated pools meet it.  Then the values lie between the mean score of a pool, a
+    tenth wide or less, and its share of positives, equally far along for all pools, so that the
+    cost is the goal: the calibration gap of the pools shrinks by that share.  If the goal is so
+    near the present cost that even mean scores cost more, scores get their pool's value from the
+    lowest up until the goal is met, and the others stay.  A note says so.
 
     Examples
     --------
@@ -122,14 +127,16 @@ def coarsen(
     blocked = [] if allow_decision_changes else [f for f in found if f.limit < goal - SLACK]
     if blocked and infeasible == "raise":
         raise UsageError(_refused(blocked, asked, edges))
+    goal = min([goal, *(f.limit for f in blocked)])
+    reached, repairs, missed = _repairs(found, goal, tally, edges, allow_decision_changes)
+    if missed and infeasible == "raise":
+        raise UsageError(_no_pools(missed, goal, reached, asked, edges))
     notes = []
     options: dict[str, Any] = {"infeasible": infeasible}
-    if blocked or not asked.feasible:
-        goal = min([goal, *(f.limit for f in blocked)])
-        options["reached"] = asked.target_cost - goal
-        notes.append(_closest_note(asked, asked.target_cost - goal, blocked))
+    if blocked or missed or not asked.feasible:
+        options["reached"] = asked.target_cost - reached
+        notes.append(_closest_note(asked, asked.target_cost - reached, bool(blocked or missed)))
         warnings.warn(notes[0], InfeasibleWarning, stacklevel=2)
-    repairs = [repaired(f, goal, tally, edges) for f in found if f.cost < goal - SLACK]
     options["allow_decision_changes"] = allow_decision_changes
     return Rule(
         groups=tally.groups,
@@ -141,6 +148,28 @@ def coarsen(
         made_from=summary_of(tally),
         salt=salt,
     )
+
+
+def _repairs(
+    found: list[Candidate],
+    goal: float,
+    tally: Tally,
+    thresholds: tuple[float, ...],
+    may_cross: bool,
+) -> tuple[float, list[tuple[list[Row], str]], list[Group]]:
+    """The cost that all groups can be raised to, how, and the groups that kept it from the goal."""
+    missed: list[Group] = []
+    while True:
+        made = {
+            f.group: repaired(f, goal, tally, thresholds, may_cross)
+            for f in found
+            if f.cost < goal - SLACK
+        }
+        short = {group: lower for group, lower in made.items() if isinstance(lower, float)}
+        if not short:
+            return goal, [one for one in made.values() if not isinstance(one, float)], missed
+        missed += [group for group in short if group not in missed]
+        goal = min(short.values())
 
 
 def decision_limit(
@@ -193,6 +222,27 @@ def _refused(
     )
 
 
+def _no_pools(
+    missed: list[Group],
+    goal: float,
+    reached: float,
+    asked: Feasibility,
+    thresholds: tuple[float, ...],
+) -> Problem:
+    """Say which cost cannot be had without a coin for several bins, and which can."""
+    names = names_of(asked.costs)
+    return Problem(
+        "coarsen",
+        "randomizes the people of one bin of a group at most",
+        f"no such pools found for {', '.join(names[group] for group in missed)} that cost "
+        f"{goal:.4f} and leave every decision at {_listed(thresholds)} alone; a lower cost that "
+        f"all groups can be raised to is {reached:.4f}",
+        f"accept tolerance={round_up(asked.target_cost - reached)}; or name fewer thresholds; or "
+        "pass allow_decision_changes=True (--allow-decision-changes) to let pools cross a "
+        'threshold; or pass infeasible="closest" to go as far as this',
+    )
+
+
 def _limit_text(found: Candidate, name: str) -> str:
     text = f"the largest cost of {name} that leaves every decision alone is {found.limit:.4f}"
     if found.sides.dropped:
@@ -203,7 +253,7 @@ def _limit_text(found: Candidate, name: str) -> str:
     return text
 
 
-def _closest_note(asked: Feasibility, tolerance: float, blocked: list[Candidate]) -> str:
+def _closest_note(asked: Feasibility, tolerance: float, blocked: bool) -> str:
     why = " without changing a decision" if blocked else ""
     return (
         f"Equal cost ({asked.cost}) within {asked.tolerance:g} is not feasible{why}. This is the "

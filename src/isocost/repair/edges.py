@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,19 +12,23 @@ import numpy.typing as npt
 
 from isocost.repair.pools import (
     Pool,
+    Sides,
     information,
     joined,
     on_side,
     rising,
-    units_of,
+    worth,
 )
 
-__all__ = ["Piece", "meet", "move_edge", "plain"]
+__all__ = ["Piece", "inside", "meet", "meet_from_finest", "move_edge", "moved_edges", "plain"]
 
 Floats = npt.NDArray[np.float64]
 
 SLACK = 1e-14
 """Information per person that does not count: it moves a cost by less than rounding shows."""
+
+ROUNDING = 1e-12
+"""How far rounding may carry a value over a limit."""
 
 HALVINGS = 60
 """As many as a double in [0, 1] has digits, and some more."""
@@ -49,20 +53,21 @@ class Piece:
         return max(max(value - self.low, self.high - value) for value, _ in self.outcomes)
 
 
-def plain(pool: Pool) -> Piece:
-    """A pool without a coin."""
-    return Piece(pool.first, pool.last, ((pool.value, 1.0),), pool.low, pool.high)
+def plain(pool: Pool, value: float | None = None) -> Piece:
+    """A pool without a coin; its value is the share of positives unless another is given."""
+    value = pool.value if value is None else value
+    return Piece(pool.first, pool.last, ((value, 1.0),), pool.low, pool.high)
 
 
-def meet(pools: Sequence[Pool], units: Sequence[Pool], target: float) -> list[Piece] | None:
+def meet(pools: Sequence[Pool], sides: Sides, target: float) -> list[Piece] | None:
     """Split one of the pools so that the information is exactly the target.
 
     Parameters
     ----------
     pools : sequence of Pool
         With rising values and at most the target's information.
-    units : sequence of Pool
-        What they may be split into, and what an edge moves over, one after the other.
+    sides : Sides
+        The group: what the pools may be split into, and where their values may lie.
 
     Returns
     -------
@@ -80,31 +85,80 @@ def meet(pools: Sequence[Pool], units: Sequence[Pool], target: float) -> list[Pi
         need = target - information(chosen)
         if need <= SLACK * math.fsum(pool.w for pool in chosen):
             return [plain(pool) for pool in chosen]
-        parts = [_parts(chosen, place, units, known) for place in range(len(chosen))]
+        parts = [_parts(chosen, place, sides, known) for place in range(len(chosen))]
         cuts = [(w, i, cut) for i, part in enumerate(parts) for cut, w in enumerate(part.worths)]
-        enough = sorted(cut for cut in cuts if cut[0] >= need)[:TRIES]
-        if enough:
+        tries = _edges(parts, sorted(cut for cut in cuts if cut[0] >= need), sides, need)
+        if tries:
             break
+        cuts = [cut for cut in cuts if cut[0] < need]
         if not cuts:
             return None
         _, place, cut = max(cuts)
         chosen[place : place + 1] = parts[place].split(cut)
-    tries = [
-        (place, move_edge(*parts[place].split(cut), parts[place].units, need, down=down))
-        for _, place, cut in enough
-        for down in (True, False)
-    ]
     place, pieces = min(tries, key=lambda found: max(piece.change for piece in found[1]))
     before, after = chosen[:place], chosen[place + 1 :]
     return [*map(plain, before), *pieces, *map(plain, after)]
 
 
+def meet_from_finest(sides: Sides, target: float) -> tuple[list[Piece] | None, list[Pool]]:
+    """Join the finest pools, neighbour by neighbour, until the information is the target.
+
+    Returns
+    -------
+    pieces : list of Piece or None
+        None when no way was found to meet the target by dividing the people of a single bin.
+    pools : list of Pool
+        The last pools that had at least the target's information.
+
+    Notes
+    -----
+    Two neighbours can be joined little by little as long as the one that gives its people away
+    does not need them for a value on its side.  So this fails only between two thresholds, where
+    the lowest people need some above them and the highest some below them.
+    """
+    pools = list(sides.pools)
+    while True:
+        spare = information(pools) - target
+        if spare <= SLACK * math.fsum(pool.w for pool in pools):
+            return [plain(pool) for pool in pools], pools
+        pairs = [pools[i : i + 2] for i in range(len(pools) - 1)]
+        worths = [(worth(*pair), i) for i, pair in enumerate(pairs) if sides.together(*pair)]
+        if not worths or min(worths)[0] > spare:
+            break
+        _, i = min(worths)
+        pools[i : i + 2] = [joined(pools[i : i + 2])]
+    for value, i in sorted(worths):
+        low, high = pools[i : i + 2]
+        before, after = pools[:i], pools[i + 2 :]
+        ways = moved_edges(low, high, sides.bins, value - spare, sides.limits(pools, i, i + 2))
+        if ways:
+            best = min(ways, key=lambda way: max(piece.change for piece in way))
+            return [*map(plain, before), *best, *map(plain, after)], pools
+        found = meet([*before, joined([low, high]), *after], sides, target)
+        if found:
+            return found, pools
+    return None, pools
+
+
+def _edges(
+    parts: Sequence[_Parts], cuts: Sequence[tuple[float, int, int]], sides: Sides, need: float
+) -> list[tuple[int, list[Piece]]]:
+    """New edges that are worth what is needed; the first that can be had, and some more."""
+    found: list[tuple[int, list[Piece]]] = []
+    for tried, (_, place, cut) in enumerate(cuts):
+        if found and tried >= TRIES:
+            break
+        ways = moved_edges(*parts[place].split(cut), sides.bins, need, parts[place].limits)
+        found += [(place, way) for way in ways]
+    return found
+
+
 @dataclass(frozen=True)
 class _Parts:
-    """What a pool may be taken apart into, the units, and what each cut is worth."""
+    """What a pool may be taken apart into, where values may lie, and what each cut is worth."""
 
     pools: list[Pool]
-    units: list[Pool]
+    limits: tuple[float, float]
     worths: list[float]
 
     def split(self, cut: int) -> tuple[Pool, Pool]:
@@ -115,82 +169,141 @@ class _Parts:
 def _parts(
     pools: Sequence[Pool],
     place: int,
-    units: Sequence[Pool],
+    sides: Sides,
     known: dict[tuple[int, int, float, float], _Parts],
 ) -> _Parts:
     """The finest parts of a pool with which all values still rise.
 
     The values of its neighbours are to its parts what thresholds are to a side.
     """
-    pool = pools[place]
-    below = pools[place - 1].value if place else -math.inf
-    above = pools[place + 1].value if place + 1 < len(pools) else math.inf
-    key = (pool.first, pool.last, below, above)
+    pool, limits = pools[place], sides.limits(pools, place, place + 1)
+    key = (pool.first, pool.last, *limits)
     if key not in known:
-        bins = _inside(units, pool)
-        parts, fixed = on_side(rising(bins), below, above)
+        parts, _ = on_side(rising(inside(sides.units, pool)), *limits)
         sums = np.array([[part.w, part.y] for part in parts])
         low = np.cumsum(sums, axis=0)[:-1]
         high = np.cumsum(sums[::-1], axis=0)[::-1][1:]
         worths = np.abs(_signed_worth(low, high)).tolist()
-        known[key] = _Parts(parts, units_of(bins, fixed), worths)
+        known[key] = _Parts(parts, limits, worths)
     return known[key]
 
 
-def _inside(parts: Sequence[Pool], pool: Pool) -> Sequence[Pool]:
+def inside(parts: Sequence[Pool], pool: Pool) -> Sequence[Pool]:
+    """Those of the parts that lie in a pool."""
     start = bisect_left(parts, pool.first, key=lambda part: part.first)
     stop = bisect_right(parts, pool.last, key=lambda part: part.first)
     return parts[start:stop]
 
 
+def moved_edges(
+    low: Pool, high: Pool, bins: Sequence[Pool], keep: float, limits: tuple[float, float]
+) -> list[list[Piece]]:
+    """The edge of two pools, moved down and up until they are worth just so much information."""
+    ways = (move_edge(low, high, bins, keep, limits, down=down) for down in (True, False))
+    return [way for way in ways if way]
+
+
 def move_edge(
-    low: Pool, high: Pool, units: Sequence[Pool], keep: float, *, down: bool
-) -> list[Piece]:
+    low: Pool,
+    high: Pool,
+    bins: Sequence[Pool],
+    keep: float,
+    limits: tuple[float, float] = (-math.inf, math.inf),
+    *,
+    down: bool,
+) -> list[Piece] | None:
     """Move the edge of two pools until telling them apart is worth just so much information.
 
-    The edge wanders down (or up) until one pool is used up; on the way what it is worth falls to 0.
-    The first place where it is worth ``keep`` lies inside a unit as a rule, a single
-    bin, whose people are then divided by the coin.  They are the only ones.
+    The edge moves down (or up) until one pool is used up; on the way what it is worth falls to 0.
+    The first place where it is worth ``keep`` and both values lie within the limits lies inside a
+    bin as a rule, whose people are then divided by the coin.  They are the only ones.  None if
+    there is no such place.
 
     Notes
     -----
-    Both values are still the shares of positives of those who get them.  They stay in
-    order: the worth is taken with the sign of the difference, and the first place where it has
-    come down to ``keep`` lies before any where that sign has changed.  And they stay in
-    order with the pools beside them, and on their sides, because the first units of a
-    rising pool never have a lower share of positives than all of it, nor the last a higher one.
+    Both values are still the shares of positives of those who get them.  They stay in order,
+    because the worth is taken with the sign of the difference.  In pools that rise the first
+    place is always within the limits: the first bins of a rising pool never have a lower share
+    of positives than all of it, nor the last a higher one.  Where bins are kept together for a
+    value on their side it may not be.
     """
     giver, taker = (low, high) if down else (high, low)
-    row = list(_inside(units, giver))
+    row = list(inside(bins, giver))
     if down:
         row.reverse()
-    sums = np.array([[unit.w, unit.y] for unit in row])
+    sums = np.array([[bin_.w, bin_.y] for bin_ in row])
     # Added up from either end, so that nothing is lost to subtraction.
     left = np.vstack([np.cumsum(sums[::-1], axis=0)[::-1], np.zeros(2)])
     taken = np.array([taker.w, taker.y]) + np.vstack([np.zeros(2), np.cumsum(sums, axis=0)])
     sign = 1.0 if down else -1.0
-    at = int(np.argmax(sign * _signed_worth(left, taken)[1:] <= keep))
-
-    # Plain numbers: this is asked some sixty times, and arrays of two would take most of the time.
-    (rest_w, rest_y), (grown_w, grown_y), (w, y) = (
-        pair.tolist() for pair in (left[at + 1], taken[at], sums[at])
-    )
-
-    def divided(moved: float) -> tuple[tuple[float, float], tuple[float, float]]:
-        stays = rest_w + (1.0 - moved) * w, rest_y + (1.0 - moved) * y
-        return stays, (grown_w + moved * w, grown_y + moved * y)
-
-    share = _root(lambda moved: sign * _worth_of(*divided(moved)) - keep)
-    stays, grown = divided(share)
-    kept = [] if stays[0] <= 0.0 else [(stays[1] / stays[0], 1.0 - share)]
-    moved = [(grown[1] / grown[0], share)]
+    for at, span in _crossings(left, taken, sums, keep, sign):
+        # Plain numbers: they are asked for some sixty times, where arrays of two would be slow.
+        rest, grown, own = (pair.tolist() for pair in (left[at + 1], taken[at], sums[at]))
+        share, kept, moved = _divide(rest, grown, own, keep, sign, span)
+        if min(kept, moved) >= limits[0] - ROUNDING and max(kept, moved) < limits[1]:
+            break
+    else:
+        return None
+    outcomes = [(kept, 1.0 - share), (moved, share)]
     pieces = [
-        _piece([taker, *row[:at]], [(moved[0][0], 1.0)]),
-        _piece(row[at : at + 1], [pair for pair in kept + moved if pair[1] > 0.0]),
+        _piece([taker, *row[:at]], [(moved, 1.0)]),
+        _piece(row[at : at + 1], [pair for pair in outcomes if pair[1] > 0.0]),
     ]
     if row[at + 1 :]:
-        pieces.append(_piece(row[at + 1 :], [(kept[0][0], 1.0)]))
+        pieces.append(_piece(row[at + 1 :], [(kept, 1.0)]))
     return pieces[::-1] if down else pieces
+
+
+def _crossings(
+    left: Floats, taken: Floats, sums: Floats, keep: float, sign: float
+) -> Iterator[tuple[int, tuple[float, float]]]:
+    """The bins, and the spans of their shares, in which the worth comes to be ``keep``.
+
+    A span begins where there is more and ends where there is less.  With share s of a bin moved,
+    W the weight and Y the positives of both pools, the worth is ``keep`` where
+
+        (y W - w Y)^2 - keep W w (W - w) = 0,    w and y of the giver, both linear in s,
+
+    which is convex in s: there may be less inside a bin though there is more at both its ends.
+    """
+    (whole, positives), w = taken[-1], sums[:, 0]
+    d = left[:-1, 1] * whole - left[:-1, 0] * positives
+    step = w * positives - sums[:, 1] * whole
+    middle = keep * whole * w * (left[:-1, 0] - taken[:-1, 0]) / 2.0 - d * step
+    lowest = np.clip(middle / (step**2 + keep * whole * w**2), 0.0, 1.0)[:, None]
+    inner = _signed_worth(left[:-1] - lowest * sums, taken[:-1] + lowest * sums)
+    ends = _signed_worth(left, taken)
+    more = np.stack([ends[:-1], inner, ends[1:]], axis=1) * sign > keep
+    more[0, 0] = True
+    for at in np.flatnonzero(more.any(axis=1) & ~more.all(axis=1)).tolist():
+        start, inside_, end = more[at].tolist()
+        turn = float(lowest[at, 0])
+        if start and not inside_:
+            yield at, (0.0, turn)
+        elif start:
+            yield at, (turn, 1.0)
+        if end and not inside_:
+            yield at, (1.0, turn)
+
+
+def _divide(
+    rest: list[float],
+    grown: list[float],
+    own: list[float],
+    keep: float,
+    sign: float,
+    span: tuple[float, float],
+) -> tuple[float, float, float]:
+    """The share of a bin that moves from the rest to the grown pool, and the values of both."""
+
+    def divided(moved: float) -> tuple[tuple[float, float], tuple[float, float]]:
+        stays = rest[0] + (1.0 - moved) * own[0], rest[1] + (1.0 - moved) * own[1]
+        return stays, (grown[0] + moved * own[0], grown[1] + moved * own[1])
+
+    share = _root(lambda moved: sign * _worth_of(*divided(moved)) - keep, span)
+    stays, taken = divided(share)
+    value = taken[1] / taken[0]
+    return share, stays[1] / stays[0] if stays[0] > 0.0 else value, value
 
 
 def _signed_worth(giver: Floats, taker: Floats) -> Floats:
@@ -210,17 +323,17 @@ def _worth_of(giver: tuple[float, float], taker: tuple[float, float]) -> float:
     return giver[0] * taker[0] / (giver[0] + taker[0]) * difference * abs(difference)
 
 
-def _root(surplus: Callable[[float], float]) -> float:
-    """Where a surplus on [0, 1] turns from positive to negative, to the last digit.
+def _root(surplus: Callable[[float], float], span: tuple[float, float]) -> float:
+    """Where a surplus turns from positive, at the start of a span, to negative, to the last digit.
 
     Halving, not the formula for the root (it solves a quadratic): the formula
     loses its digits when the shares of positives are close.
     """
-    low, high = 0.0, 1.0
+    more, less = span
     for _ in range(HALVINGS):
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if surplus(middle) > 0.0 else (low, middle)
-    return high
+        middle = (more + less) / 2.0
+        more, less = (middle, less) if surplus(middle) > 0.0 else (more, middle)
+    return less
 
 
 def _piece(parts: Sequence[Pool], outcomes: Sequence[tuple[float, float]]) -> Piece:

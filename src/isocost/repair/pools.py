@@ -75,9 +75,11 @@ class Sides:
 
     Attributes
     ----------
+    bins : list of Pool
+        Its bins, from low to high.
     units : list of Pool
-        People who are never told apart: the bins, and bins that must stay together for a value
-        on their side.
+        What pools are made of: the bins, but bins that must stay together for a value on their
+        side as one.
     pools : list of Pool
         The finest pools with rising values, each made of units.
     thresholds : tuple of float
@@ -87,10 +89,26 @@ class Sides:
         a share of positives that belongs on the other.
     """
 
+    bins: list[Pool]
     units: list[Pool]
     pools: list[Pool]
     thresholds: tuple[float, ...]
     dropped: tuple[float, ...]
+
+    def limits(self, pools: Sequence[Pool], start: int, stop: int) -> tuple[float, float]:
+        """Where values of ``pools[start:stop]`` may lie: on their side, between the neighbours'."""
+        place = bisect_right(self.thresholds, pools[start].low)
+        low, high = (-math.inf, *self.thresholds, math.inf)[place : place + 2]
+        if start:
+            low = max(low, pools[start - 1].value)
+        if stop < len(pools):
+            high = min(high, pools[stop].value)
+        return low, high
+
+    def together(self, one: Pool, other: Pool) -> bool:
+        """Whether two pools lie on the same side of every threshold."""
+        places = [bisect_right(self.thresholds, pool.low) for pool in (one, other)]
+        return places[0] == places[1]
 
 
 def joined(pools: Sequence[Pool]) -> Pool:
@@ -137,7 +155,7 @@ def settle(bins: Sequence[Pool], thresholds: tuple[float, ...]) -> Sides:
             pools += found
             units += units_of(side, fixed)
         if wrong is None:
-            return Sides(units, pools, thresholds, dropped)
+            return Sides(list(bins), units, pools, thresholds, dropped)
         dropped = (*dropped, wrong)
         thresholds = tuple(t for t in thresholds if t != wrong)
 
@@ -178,6 +196,8 @@ def on_side(pools: list[Pool], lo: float, hi: float) -> tuple[list[Pool], list[P
 
 def units_of(bins: Sequence[Pool], fixed: Sequence[Pool]) -> list[Pool]:
     """The bins, but a fixed pool instead of its own: part of it may be on a wrong side."""
+    if not fixed:
+        return list(bins)
     free = [b for b in bins if not any(p.first <= b.first <= p.last for p in fixed)]
     return sorted([*free, *dict.fromkeys(fixed)], key=lambda pool: pool.first)
 
@@ -210,11 +230,11 @@ def even_pools(sides: Sides, target: float) -> list[Pool]:
     return [pool for side in pools for pool in side]
 
 
-def narrow_pools(sides: Sides) -> list[Pool]:
-    """Pools of equal width on each side, none wider than a tenth; joined where values fall."""
+def narrow_pools(sides: Sides, width: float = NARROW) -> list[Pool]:
+    """Pools of equal width on each side, none wider than this; joined where values fall."""
     pools = []
     for side in _by_side(sides.units, sides.thresholds):
-        count = max(1, math.ceil((side[-1].high - side[0].low) / NARROW - 1e-9))
+        count = max(1, math.ceil((side[-1].high - side[0].low) / width - 1e-9))
         pools += rising(_equal_parts(side, count))
     return pools
 

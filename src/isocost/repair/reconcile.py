@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,10 +13,11 @@ import numpy.typing as npt
 
 from isocost.costs import CostLike
 from isocost.errors import InfeasibleError, InfeasibleWarning, Problem
-from isocost.groups import names_of
+from isocost.groups import group_names, names_of, to_json
 from isocost.measure.feasibility import round_up
 from isocost.measure.rates import base_rate, require_both_labels, require_two_groups
 from isocost.repair.common import check_word, summary_of
+from isocost.repair.corner import SOME, Corner, Selected, bounds, clash, corner_of
 from isocost.repair.levels import FEWEST, score_levels
 from isocost.repair.program import Choices, make_choices
 from isocost.repair.request import Request, check_request
@@ -39,10 +41,11 @@ class Reconcilability:
     Attributes
     ----------
     feasible : bool
-        Whether the tolerances asked for can be met.
+        Whether the tolerances asked for can be met other than by selecting nobody or everybody.
     smallest_tolerance : float
         A tolerance that is enough for all the rates: the largest one asked for plus ``excess``.
-        If one number was asked for, no smaller one will do.
+        If one number was asked for, no smaller one will do.  With a ``corner`` it is the
+        ``selecting_tolerance``: a smaller one selects fewer people, the fewer the smaller it is.
     excess : float
         The least amount by which every tolerance must be raised; 0 if feasible.
     tolerances : {name: float}
@@ -51,6 +54,8 @@ class Reconcilability:
         The rates to be equal.
     threshold : float
         The score from which people are positive.
+    corner : Corner or None
+        Set if the tolerances asked for can be met only by selecting nobody, or everybody.
     """
 
     feasible: bool
@@ -59,10 +64,18 @@ class Reconcilability:
     tolerances: Mapping[str, float]
     equal: tuple[str, ...]
     threshold: float
+    corner: Corner | None = None
+
+    @property
+    def selecting_tolerance(self) -> float | None:
+        """The tolerance of the corner: with it some are selected, and not all; None without one."""
+        return None if self.corner is None else self.corner.tolerance
 
     @property
     def advice(self) -> str:
-        """The smallest tolerances as one would pass them, rounded up."""
+        """The smallest tolerances as one would pass them, rounded up; "none" if there are none."""
+        if math.isnan(self.excess):
+            return "none"
         if len(set(self.tolerances.values())) == 1:
             return round_up(self.smallest_tolerance)
         raised = (f'"{n}": {round_up(t + self.excess)}' for n, t in self.tolerances.items())
@@ -70,19 +83,35 @@ class Reconcilability:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
+
+        def plain(value: float | None) -> float | None:
+            return None if value is None or math.isnan(value) else value
+
+        corner = self.corner
         return {
             "feasible": self.feasible,
-            "smallest_tolerance": self.smallest_tolerance,
-            "excess": self.excess,
+            "smallest_tolerance": plain(self.smallest_tolerance),
+            "excess": plain(self.excess),
             "tolerances": dict(self.tolerances),
             "equal": list(self.equal),
             "threshold": self.threshold,
+            "selected": None if corner is None else corner.selected,
+            "selecting_tolerance": plain(self.selecting_tolerance),
+            "clash": [] if corner is None else [to_json(group) for group in corner.groups],
         }
 
     def __str__(self) -> str:
         rates = " and ".join(self.equal)
         if self.feasible:
             return f"Feasible: calibrated scores can have equal {rates} at {self.threshold:g}."
+        if self.corner is not None:
+            enough = math.isfinite(self.smallest_tolerance)
+            return (
+                f"Not feasible: calibrated scores made from these have equal {rates} at "
+                f"{self.threshold:g} only if {self.corner.selected} is selected"
+                f"{': ' if self.corner.reason else ''}{self.corner.reason}.\n"
+                + (f"It would take tolerance={self.advice}." if enough else "No tolerance helps.")
+            )
         return (
             f"Not feasible: calibrated scores made from these cannot have equal {rates} at "
             f"{self.threshold:g}.\nIt would take tolerance={self.advice}."
@@ -132,8 +161,9 @@ def reconcile(
     levels : int
         The most levels of a group.  They have about equal weight, and 20 rows or more.
     infeasible : {"raise", "closest"}
-        What to do when it cannot be had: raise :class:`InfeasibleError`, whose ``feasibility``
-        is a :class:`Reconcilability`, or use the smallest tolerance, with a warning and a note.
+        What to do when it cannot be had, or only by selecting nobody or everybody: raise
+        :class:`InfeasibleError`, whose ``feasibility`` is a :class:`Reconcilability`, or use the
+        smallest tolerance, with a warning and a note.
     salt : str
         The coin's salt.
 
@@ -148,6 +178,10 @@ def reconcile(
     fewer levels hold better, because their shares of positives are better known.
     Decisions near the threshold change in both directions, some by a coin: the rule's notes
     say how many.
+
+    If every base rate lies below the threshold, scores just below it for everybody are calibrated
+    and have FPR 0 and FNR 1 in every group.  Where that is all that can be had though somebody is
+    selected now, it counts as infeasible; likewise with base rates above the threshold.
 
     An output is the level's own share of positives, the threshold, or 1/1024 less.  With hard
     rates alone no others would keep more information, but for that 1/1024.  Generalized
@@ -175,18 +209,21 @@ def reconcile(
     require_two_groups(tally)
     require_both_labels(tally)
     plan = _plan(tally, request)
-    shares, notes = solve(plan, _harms(plan.choices, request.keep)), []
+    harms = _harms(plan.choices, request.keep)
+    shares, notes = solve(plan, harms), []
     reached: dict[str, Any] = {}
-    if shares is None:
-        asked = _reconcilability(plan, request)
+    selected = None if shares is None else corner_of(plan.choices, shares)
+    if shares is None or selected:
+        asked, relaxed = _reconcilability(plan, request, tally, selected)
         if not asked.feasible and infeasible == "raise":
             raise InfeasibleError(_explain(asked), asked)
         if not asked.feasible:
             notes.append(_closest_note(asked))
+            warnings.warn(notes[0], InfeasibleWarning, stacklevel=2)
+        if asked.excess > 0.0:
             raised = {name: t + asked.excess for name, t in request.tolerances.items()}
             reached = {"reached": raised}
-            warnings.warn(notes[0], InfeasibleWarning, stacklevel=2)
-        shares = solve(plan.relaxed(asked.excess + ROUNDING), _harms(plan.choices, request.keep))
+        shares = shares if math.isnan(asked.excess) else solve(relaxed, harms)
     if shares is None:
         raise unsolved("a solution that does not meet the equations")
     return Rule(
@@ -218,35 +255,69 @@ def _harms(choices: Choices, keep: str) -> list[Floats]:
     return [choices.harm(name) for name in dict.fromkeys((keep, "information"))]
 
 
-def _reconcilability(plan: Plan, request: Request) -> Reconcilability:
+def _reconcilability(
+    plan: Plan, request: Request, tally: Tally, selected: Selected | None
+) -> tuple[Reconcilability, Plan]:
+    """Whether the rates can be equal, and the plan with tolerances that are enough."""
+    if selected:
+        plan = replace(plan, selection=bounds(plan.choices, selected))
     excess = least_excess(plan)
     feasible = excess <= ROUNDING
     excess = 0.0 if feasible else excess
-    return Reconcilability(
+    smallest = max(request.tolerances.values()) + excess
+    corner = None
+    if selected and not feasible:
+        both = {"fpr", "fnr"} <= set(request.equal)
+        groups, reason = clash(plan.choices.levels, request.threshold, selected)
+        known = math.isnan(excess) or both
+        names = [group_names(tally.groups)[place] for place in groups]
+        corner = Corner(
+            selected,
+            smallest,
+            tuple(tally.groups[place] for place in groups) if known else (),
+            reason.format(*names) if known else "",
+        )
+    verdict = Reconcilability(
         feasible=feasible,
-        smallest_tolerance=max(request.tolerances.values()) + excess,
+        smallest_tolerance=smallest,
         excess=excess,
         tolerances=request.tolerances,
         equal=request.equal,
         threshold=request.threshold,
+        corner=corner,
     )
+    return verdict, plan.relaxed(excess + ROUNDING)
 
 
 def _explain(asked: Reconcilability) -> Problem:
-    return Problem(
-        f"equal {' and '.join(asked.equal)} with calibration",
-        f"must be possible at the threshold {asked.threshold:g}",
-        str(asked).splitlines()[0],
-        f"accept tolerance={asked.advice} or more; or leave a rate out of equal=; or choose "
-        'another threshold; or pass infeasible="closest"',
-    )
+    verdict = str(asked).splitlines()[0]
+    name = f"equal {' and '.join(asked.equal)} with calibration"
+    rule = f"must be possible at the threshold {asked.threshold:g}"
+    others = 'or choose another threshold; or pass infeasible="closest"'
+    if asked.corner is None:
+        step = f"accept tolerance={asked.advice} or more; or leave a rate out of equal=; {others}"
+        return Problem(name, rule, verdict, step)
+    rule += f" with {SOME[asked.corner.selected]}"
+    if math.isnan(asked.corner.tolerance):
+        step = f"leave that group out, as no tolerance helps; or use more levels=; {others}"
+    else:
+        kept = "select" if asked.corner.selected == "nobody" else "leave out"
+        step = (
+            f"accept tolerance={asked.advice} or more, with which every group can {kept} half as "
+            f"many people as before; or leave a rate out of equal=; {others}"
+        )
+    return Problem(name, rule, verdict, step)
 
 
 def _closest_note(asked: Reconcilability) -> str:
-    return (
-        f"Equal {' and '.join(asked.equal)} at {asked.threshold:g} is not feasible. This is the "
-        f"closest: the tolerance is {asked.advice}."
-    )
+    what = f"Equal {' and '.join(asked.equal)} at {asked.threshold:g} is"
+    if asked.corner is None:
+        return f"{what} not feasible. This is the closest: the tolerance is {asked.advice}."
+    what = f"{what} feasible only if {asked.corner.selected} is selected"
+    if math.isnan(asked.excess):
+        return f"{what}, as here: {asked.corner.reason}."
+    some = SOME[asked.corner.selected]
+    return f"{what}. This is the closest with {some}: the tolerance is {asked.advice}."
 
 
 def _rows(tally: Tally, choices: Choices, shares: Floats) -> Iterator[Row]:

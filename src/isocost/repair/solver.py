@@ -6,8 +6,9 @@ split between which outputs; the shares themselves are then found again from the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,11 +43,14 @@ class Plan:
         What each choice adds to each rate that is to be equal.
     tolerances : {name: float}
         How far each rate may differ between groups.
+    selection : (lowest, highest) or None
+        Bounds of the selection rate of each group.
     """
 
     choices: Choices
     rates: Mapping[str, Floats]
     tolerances: Mapping[str, float]
+    selection: tuple[Floats, Floats] | None = None
 
     def values(self, x: Floats) -> Floats:
         """The rates that the shares x give, one row per rate, one column per group."""
@@ -56,7 +60,18 @@ class Plan:
     def relaxed(self, excess: float) -> Plan:
         """The same with every tolerance raised."""
         raised = {name: tolerance + excess for name, tolerance in self.tolerances.items()}
-        return Plan(self.choices, self.rates, raised)
+        return replace(self, tolerances=raised)
+
+    def bounds(self, width: int) -> tuple[Any, Floats]:
+        """The bounds of the selection rates as rows of ``width`` columns, each at most a number."""
+        from scipy.sparse import csr_array, vstack
+
+        if self.selection is None:
+            return csr_array((0, width)), np.empty(0)
+        lowest, highest = self.selection
+        rates = self.choices.rates_matrix({"": self.choices.rate("selection_rate")})
+        rates.resize((len(lowest), width))
+        return vstack([rates, -rates]).tocsr(), np.concatenate([highest, -lowest])
 
 
 def solve(plan: Plan, harms: Sequence[Floats]) -> Floats | None:
@@ -64,20 +79,20 @@ def solve(plan: Plan, harms: Sequence[Floats]) -> Floats | None:
 
     None if no shares were found that meet the constraints; :func:`least_excess` then says why.
     """
+    from scipy.sparse import vstack
+
     equations, right, upper = _equations(plan)
     spare = equations.shape[1] - len(plan.choices)
-    limits: list[Floats] = []
-    bounds: list[float] = []
+    limits, bounds = plan.bounds(equations.shape[1])
     best: Floats | None = None
     for harm in (np.pad(harm, (0, spare)) for harm in harms):
-        limited = (np.array(limits), bounds) if limits else (None, None)
-        x = _minimise(harm, equations, right, upper, limited)
+        x = _minimise(harm, equations, right, upper, (limits, bounds))
         if x is None:
             # The first harm has a solution, so only rounding can deny the next one.
             break
         best = x
-        limits.append(harm)
-        bounds.append(float(harm @ x) + ROOM)
+        limits = vstack([limits, harm[None, :]]).tocsr()
+        bounds = np.append(bounds, float(harm @ x) + ROOM)
     if best is None:
         return None
     exact, error = _polish(plan, best[: len(plan.choices)])
@@ -85,8 +100,11 @@ def solve(plan: Plan, harms: Sequence[Floats]) -> Floats | None:
 
 
 def least_excess(plan: Plan) -> float:
-    """The least amount by which all tolerances must be raised to be met."""
-    from scipy.sparse import eye_array, hstack
+    """The least amount by which all tolerances must be raised to be met.
+
+    NaN if the bounds of the selection rates cannot be met with any.
+    """
+    from scipy.sparse import eye_array, hstack, vstack
 
     equations, right, upper = _equations(plan)
     capped = np.flatnonzero(np.isfinite(upper))
@@ -96,7 +114,11 @@ def least_excess(plan: Plan) -> float:
     equations.resize((equations.shape[0], width + 1))
     objective = np.append(np.zeros(width), 1.0)
     free = np.full(width + 1, np.inf)
-    x = _minimise(objective, equations, right, free, (differences, caps))
+    selection, bounds = plan.bounds(width + 1)
+    limits = (vstack([differences, selection]).tocsr(), np.concatenate([caps, bounds]))
+    x = _minimise(objective, equations, right, free, limits)
+    if x is None and plan.selection is not None:
+        return math.nan
     if x is None:
         # Every level may keep its own share of positives, so some tolerance is enough.
         raise unsolved("no tolerance is enough")
@@ -134,8 +156,8 @@ def _minimise(
     for method in ("highs", "highs-ipm"):
         found = linprog(
             objective,
-            A_ub=limits[0],
-            b_ub=limits[1],
+            A_ub=limits[0] if len(limits[1]) else None,
+            b_ub=limits[1] if len(limits[1]) else None,
             A_eq=equations,
             b_eq=right,
             bounds=np.stack([np.zeros(len(upper)), upper], axis=1),

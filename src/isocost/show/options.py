@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -11,11 +12,11 @@ from isocost.errors import InfeasibleError, InfeasibleWarning, IsocostError
 from isocost.grid import TENTHS
 from isocost.measure.audit import Audit
 from isocost.measure.audit import audit as measure
-from isocost.measure.feasibility import round_up
+from isocost.measure.feasibility import Feasibility, round_up
 from isocost.repair.coarsen import coarsen
 from isocost.repair.compare import Compared, compare
 from isocost.repair.odds import equalize_odds
-from isocost.repair.reconcile import reconcile
+from isocost.repair.reconcile import Reconcilability, reconcile
 from isocost.repair.withhold import withhold
 from isocost.rules import Rule
 from isocost.show.merging import page_tally, snapped, undecided
@@ -71,9 +72,9 @@ def _attempt(audit: Audit, name: str, make: Callable[[], Rule]) -> Option:
     try:
         return Option(words["label"], make(), words["does"], words["keeps"])
     except InfeasibleError as error:
-        least = error.feasibility.smallest_tolerance
-        least = _coarsest(audit) if name == "coarsen" else least
-        why = WORDS["needs_tolerance"].format(smallest=round_up(least))
+        why = _needed(error.feasibility)
+        if name == "coarsen":
+            why = WORDS["needs_tolerance"].format(smallest=round_up(_coarsest(audit)))
     except IsocostError as error:
         problem = error.problems[0]
         why = f"{problem.name} {problem.rule}"
@@ -82,6 +83,17 @@ def _attempt(audit: Audit, name: str, make: Callable[[], Rule]) -> Option:
             why = WORDS["needs_tolerance_decisions"].format(smallest=round_up(least))
     told = WORDS["not_feasible"].format(why=why)
     return Option(words["label"], None, words["does"], words["keeps"], told)
+
+
+def _needed(found: Feasibility | Reconcilability) -> str:
+    """What it would take, in words."""
+    corner = found.corner if isinstance(found, Reconcilability) else None
+    if corner is None:
+        return WORDS["needs_tolerance"].format(smallest=round_up(found.smallest_tolerance))
+    if math.isnan(corner.tolerance):
+        return WORDS["no_tolerance"].format(selected=corner.selected)
+    smallest = round_up(corner.tolerance)
+    return WORDS["needs_selecting"].format(selected=corner.selected, smallest=smallest)
 
 
 def _coarsest(audit: Audit) -> float:
@@ -147,8 +159,7 @@ def reconciled(shown: Tally, held: dict[str, Any], threshold: float) -> list[dic
         try:
             rule = snapped(reconcile(tally, at), tally, held)
         except InfeasibleError as error:
-            needed = error.feasibility.smallest_tolerance
-            found.append({"threshold": at, "rule": None, "smallest_tolerance": needed})
+            found.append({"threshold": at, "rule": None, "why": _needed(error.feasibility)})
         except IsocostError:
             # Python's own table says why, if it is the audit's threshold.
             continue

@@ -125,6 +125,8 @@ WORDS = {
     "interval": "{level} interval {low} to {high}",
     "not_feasible": "not possible here: {why}",
     "needs_tolerance": "it would take a tolerance of {smallest}",
+    "needs_selecting": "{selected} would be selected; it would take a tolerance of {smallest}",
+    "no_tolerance": "{selected} would be selected, and no tolerance helps",
     "needs_tolerance_decisions": (
         "not without changing decisions, unless with a tolerance of {smallest}"
     ),

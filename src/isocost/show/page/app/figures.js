@@ -26,7 +26,8 @@ export function blockedOf(f) {
 /** Whether a repair aims at equal cost, or none is chosen; others have no cost to reach.
  * @param {any} chosen */
 export function isAimed(chosen) {
-  return !["odds", "equalize_odds", "reconcile"].includes(chosen?.rule?.method ?? chosen?.key ?? "");
+  const method = chosen?.rule?.method ?? chosen?.key;
+  return method === undefined || ["withhold", "coarsen"].includes(method);
 }
 
 /** Where each group's cost is, how far it can be raised, and the line it has to reach.

@@ -88,7 +88,7 @@ function reconciled(page, tally, shown, threshold) {
     (a, b) => Math.abs(a.threshold - threshold) - Math.abs(b.threshold - threshold),
   );
   if (!nearest) return { told: words.reconcile_none };
-  if (!nearest.rule) return { infeasible: true, smallest_tolerance: nearest.smallest_tolerance };
+  if (!nearest.rule) return { infeasible: true, message: nearest.why };
   const rule = fullRule(nearest.rule, tally, shown);
   if (nearest.threshold === threshold) return { rule };
   const told = { used: general(nearest.threshold), name: { name: words.methods.reconcile.label } };

@@ -10,7 +10,7 @@ import { candidates, repaired } from "./remedy.js";
 /** @import {Tally} from "./tally.js" */
 /** @import {Cost} from "./costs.js" */
 /** @import {Feasibility} from "./feasibility.js" */
-/** @import {Refused, Rule} from "./rules.js" */
+/** @import {Refused, Row, Rule} from "./rules.js" */
 /** @import {Candidate} from "./remedy.js" */
 
 /** @typedef {object} CoarsenSettings
@@ -39,15 +39,16 @@ export function coarsen(tally, settings) {
   const notes = [];
   /** @type {{reached?: number}} */
   const short = {};
-  if (blocked.length || !asked.feasible) {
-    if (infeasible === "raise") return refusedCoarsening(tally, settings, asked, blocked, edges);
-    goal = Math.min(goal, ...blocked.map((f) => f.limit));
-    short.reached = asked.target_cost - goal;
-    notes.push(closestPools(asked, asked.target_cost - goal, blocked.length > 0));
+  goal = Math.min(goal, ...blocked.map((f) => f.limit));
+  const { reached, repairs, missed } = repairsOf(found, goal, tally, edges, mayChange);
+  if (blocked.length || missed.length || !asked.feasible) {
+    if (infeasible === "raise") {
+      const enough = asked.target_cost - reached;
+      return refusedCoarsening(tally, settings, asked, { blocked, missed, goal, enough }, edges);
+    }
+    short.reached = asked.target_cost - reached;
+    notes.push(closestPools(asked, short.reached, blocked.length + missed.length > 0));
   }
-  const repairs = found
-    .filter((f) => f.cost < goal - COST_SLACK)
-    .map((f) => repaired(f, goal, tally, edges));
   return makeRule(tally, {
     method: "coarsen",
     cost,
@@ -64,6 +65,34 @@ export function coarsen(tally, settings) {
   });
 }
 
+/** The cost that all groups can be raised to, how, and the groups that kept it from the goal.
+ * @param {Candidate[]} found
+ * @param {number} goal
+ * @param {Tally} tally
+ * @param {number[]} edges
+ * @param {boolean} mayCross
+ * @returns {{reached: number, repairs: {rows: Row[], note: string}[], missed: Candidate[]}} */
+function repairsOf(found, goal, tally, edges, mayCross) {
+  /** @type {Set<Candidate>} */
+  const missed = new Set();
+  let reached = goal;
+  for (;;) {
+    /** @type {{rows: Row[], note: string}[]} */
+    const repairs = [];
+    let lowest = Infinity;
+    for (const one of found.filter((f) => f.cost < reached - COST_SLACK)) {
+      const made = repaired(one, reached, tally, edges, mayCross);
+      if ("rows" in made) repairs.push(made);
+      else {
+        missed.add(one);
+        lowest = Math.min(lowest, made.lower);
+      }
+    }
+    if (lowest === Infinity) return { reached, repairs, missed: [...missed] };
+    reached = lowest;
+  }
+}
+
 /** @param {number} threshold
  * @returns {Refused} */
 function unknownSides(threshold) {
@@ -72,44 +101,64 @@ function unknownSides(threshold) {
   return { infeasible: true, reason: "threshold", message, ...nothing };
 }
 
+/** Why a goal is out of reach, and the tolerance that is enough.
+ * @typedef {{blocked: Candidate[], missed: Candidate[], goal: number, enough: number}} Short */
+
 /** @param {Tally} tally
  * @param {CoarsenSettings} settings
  * @param {Feasibility} asked
- * @param {Candidate[]} blocked
+ * @param {Short} short
  * @param {number[]} edges
  * @returns {Refused} */
-function refusedCoarsening(tally, settings, asked, blocked, edges) {
+function refusedCoarsening(tally, settings, asked, short, edges) {
   const closest = coarsen(tally, { ...settings, infeasible: "closest" });
   const nearest = "rows" in closest ? closest : null;
-  const { target_cost: highest, smallest_tolerance: smallest } = asked;
-  const enough = Math.max(smallest, ...blocked.map((f) => highest - f.limit));
   const isCost = !asked.feasible;
+  const why = short.blocked.length ? blockedText : missedText;
   return {
     infeasible: true,
     reason: isCost ? "cost" : "decisions",
-    message: isCost ? feasibilityText(asked) : blockedText(asked, blocked, edges, enough),
-    smallest_tolerance: enough,
+    message: isCost ? feasibilityText(asked) : why(asked, short, edges),
+    smallest_tolerance: short.enough,
     nearest,
   };
 }
 
+/** Which cost cannot be had without a coin for several bins.
+ * @param {Feasibility} asked
+ * @param {Short} short
+ * @param {number[]} edges
+ * @returns {string} */
+function missedText(asked, { missed, goal, enough }, edges) {
+  const names = missed.map((f) => at(asked.names, f.place)).join(", ");
+  return (
+    `No pools of ${names} that randomize a single bin cost ${fixed4(goal)} while decisions at ` +
+    `${listed(edges)} stay as they are. It would take a tolerance of ${roundUp(enough)}, or ` +
+    "pools that cross a threshold."
+  );
+}
+
+/** @param {number[]} edges
+ * @returns {string} */
+function listed(edges) {
+  return edges.map((edge) => general(edge)).join(", ");
+}
+
 /** How far coarsening can go without changing a decision.
  * @param {Feasibility} asked
- * @param {Candidate[]} blocked
+ * @param {Short} short
  * @param {number[]} edges
- * @param {number} enough
  * @returns {string} */
-function blockedText(asked, blocked, edges, enough) {
-  const listed = edges.map((edge) => general(edge)).join(", ");
+function blockedText(asked, { blocked, enough }, edges) {
   const limits = blocked.map(
     (f) =>
       `the largest cost of ${at(asked.names, f.place)} that leaves every decision alone is ` +
       fixed4(f.limit),
   );
   return (
-    `Costs cannot be raised to ${fixed4(asked.goal)} while decisions at ${listed} stay as they ` +
-    `are: ${limits.join("; ")}. It would take a tolerance of at least ${roundUp(enough)}, or ` +
-    "pools that cross a threshold."
+    `Costs cannot be raised to ${fixed4(asked.goal)} while decisions at ${listed(edges)} stay as ` +
+    `they are: ${limits.join("; ")}. It would take a tolerance of at least ${roundUp(enough)}, ` +
+    "or pools that cross a threshold."
   );
 }
 

@@ -11,7 +11,8 @@ import { at, exactSum, leastBy, placeAfter } from "./numbers.js";
 
 /** The finest pools of a group that leave it on its sides of the thresholds.
  * @typedef {object} Sides
- * @property {Pool[]} units people who are never told apart
+ * @property {Pool[]} bins from low to high
+ * @property {Pool[]} units what pools are made of: bins, some of them kept together
  * @property {Pool[]} pools the finest pools with rising values, each made of units
  * @property {number[]} thresholds no pool crosses one
  * @property {number[]} dropped thresholds that had to be given up */
@@ -20,13 +21,21 @@ import { at, exactSum, leastBy, placeAfter } from "./numbers.js";
 const MOST_PARTS = 1024;
 
 /** How wide a pool is at most that only takes miscalibration away. */
-const NARROW = 0.1;
+export const NARROW = 0.1;
 
 /** The share of positives.
  * @param {Pool} pool
  * @returns {number} */
 export function valueOf(pool) {
   return pool.y / pool.w;
+}
+
+/** What telling two neighbours apart is worth, as information.
+ * @param {Pool} low
+ * @param {Pool} high
+ * @returns {number} */
+export function worth(low, high) {
+  return ((low.w * high.w) / (low.w + high.w)) * (valueOf(high) - valueOf(low)) ** 2;
 }
 
 /** One pool of neighbours.
@@ -64,7 +73,7 @@ export function settle(bins, thresholds) {
   let kept = thresholds;
   for (;;) {
     const found = settled(bins, kept);
-    if (!("wrong" in found)) return { ...found, thresholds: kept, dropped };
+    if (!("wrong" in found)) return { bins, ...found, thresholds: kept, dropped };
     dropped.push(found.wrong);
     kept = kept.filter((threshold) => threshold !== found.wrong);
   }
@@ -90,6 +99,31 @@ function settled(bins, thresholds) {
     units.push(...unitsOf(side, fixed));
   }
   return { units, pools };
+}
+
+/** Where values of the pools from `start` to `stop` may lie: on their side, between the neighbours'.
+ * @param {Sides} sides
+ * @param {Pool[]} pools
+ * @param {number} start
+ * @param {number} stop
+ * @returns {[number, number]} */
+export function limitsOf({ thresholds }, pools, start, stop) {
+  const place = placeAfter(thresholds, at(pools, start).low);
+  const [lo = -Infinity, hi = Infinity] = [thresholds[place - 1], thresholds[place]];
+  const [before, after] = [pools[start - 1], pools[stop]];
+  return [
+    before ? Math.max(lo, valueOf(before)) : lo,
+    after ? Math.min(hi, valueOf(after)) : hi,
+  ];
+}
+
+/** Whether two pools lie on the same side of every threshold.
+ * @param {Sides} sides
+ * @param {Pool} one
+ * @param {Pool} other
+ * @returns {boolean} */
+export function areTogether({ thresholds }, one, other) {
+  return placeAfter(thresholds, one.low) === placeAfter(thresholds, other.low);
 }
 
 /** The pools between one threshold and the next; no empty lists.
@@ -183,13 +217,14 @@ export function evenPools(sides, target) {
   return pools.flat();
 }
 
-/** Pools of equal width on each side, none wider than a tenth; joined where values fall.
+/** Pools of equal width on each side, none wider than this; joined where values fall.
  * @param {Sides} sides
+ * @param {number} [width]
  * @returns {Pool[]} */
-export function narrowPools(sides) {
+export function narrowPools(sides, width = NARROW) {
   return bySide(sides.units, sides.thresholds).flatMap((side) => {
     const range = at(side, -1).high - at(side, 0).low;
-    return rising(equalParts(side, Math.max(1, Math.ceil(range / NARROW - 1e-9))));
+    return rising(equalParts(side, Math.max(1, Math.ceil(range / width - 1e-9))));
   });
 }
 
