@@ -358,7 +358,7 @@ def test_pipes_and_devices_are_neither_waited_for_nor_replaced(folder, tmp_path)
         ["apply", "r.json", data, "-o", "to-device.csv", "--force"],
         ["apply", "r.json", data, "-o", "pipe.csv", "--force"],
         ["fit", data, "--cost", "fpr", "--tolerance", 0.06, "-o", "pipe", "--force"],
-        ["tally", data, "-o", "to-device.csv", "--force"],
+        ["tally", data, "-o", "pipe.json", "--force"],
         ["sql", "r.json", "-o", "pipe", "--force"],
         ["report", data, "-o", "pipe", "--force"],
         ["demo", "-o", "pipe"],

@@ -10,7 +10,7 @@ import numpy as np
 from isocost.costs import CostLike, as_cost
 from isocost.errors import DataError, Problem, UsageError
 from isocost.grid import check_threshold
-from isocost.measure.claims import RATES, Claim, History, Promise, claims_of, promised
+from isocost.measure.claims import Claim, History, Promise, claims_of, promised
 from isocost.measure.evidence import Evidence, evidence
 from isocost.measure.feasibility import check_tolerance
 from isocost.measure.margins import check_confidence
@@ -88,7 +88,7 @@ in some period; 0.06 is allowed). Shown in period 2.
     limits = _limits(promise, tolerance, another_cost=cost is not None)
     measured = limits
     if not promise.known and not limits:
-        measured = dict.fromkeys(RATES[:2] if chosen is None else ("cost",), math.inf)
+        measured = dict.fromkeys(("fpr", "fnr") if chosen is None else ("cost",), math.inf)
     if "cost" in limits and chosen is None:
         step = 'pass cost=, such as cost="fnr"'
         raise UsageError(Problem("cost", "must be known", f"none in a {rule.method} rule", step))
