@@ -25,7 +25,12 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 import isocost as ic
-from isocost.learn import CalibratedEqualizedOdds, EqualizedOdds, Reconciled
+from isocost.learn import (
+    CalibratedEqualizedOdds,
+    EqualizedOdds,
+    Reconciled,
+    cost_disparity_scorer,
+)
 from isocost.learn.folds import folds_of
 from isocost.learn.sensitive import read_groups
 from tests.conftest import measured
@@ -569,13 +574,20 @@ def test_cross_validate(routing):
     assert sum(model.tally_.n for model in found["estimator"]) == 6000
 
 
-def test_grid_search(routing):
+@pytest.mark.parametrize("scoring", ["of the pipeline", "given"])
+def test_grid_search(routing, scoring):
+    version = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
+    if scoring == "of the pipeline" and version < (1, 8):
+        pytest.skip("scikit-learn routes to the score of a pipeline from 1.8 on")
+    scorer = cost_disparity_scorer("fpr").set_score_request(sensitive_features=True)
     search = GridSearchCV(
         make_pipeline(StandardScaler(), CalibratedEqualizedOdds(FAST, cv=2)),
         {"calibratedequalizedodds__tolerance": [0.0, 0.05]},
+        scoring=scorer if scoring == "given" else None,
         cv=2,
     )
     search.fit(X, Y, sensitive_features=GROUP)
+    assert np.isfinite(search.best_score_)
     best = search.best_estimator_[-1]
     assert best.rule_.settings["tolerance"] == best.tolerance
 

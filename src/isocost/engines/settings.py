@@ -93,8 +93,13 @@ class Settings:
         """Let DuckDB have what the machine has, if nobody said otherwise; false if it has."""
         if self.memory_limit is not None:
             return False
+        import duckdb
+
         before = _setting(connection, "memory_limit")
-        connection.execute("RESET memory_limit")
+        # Not RESET: DuckDB 1.2 keeps the old limit after it, and 1.3 then has none at all.
+        with duckdb.connect() as fresh:
+            machine = _setting(fresh, "memory_limit")
+        connection.execute(f"SET memory_limit = '{machine}'")
         return _size(before) < _size(_setting(connection, "memory_limit"))
 
 

@@ -265,6 +265,8 @@ class Source:
 
     def _run_watched(self, query: str, progress: Progress) -> Any:
         rows = self.count_rows()
+        # Before 1.3 DuckDB does not say how far it is; the caller may still stop it.
+        asked = getattr(self.connection, "query_progress", lambda: 0.0)
         with ThreadPoolExecutor(max_workers=1) as pool:
             job = pool.submit(self.connection.execute, query)
             try:
@@ -272,8 +274,7 @@ class Source:
                     try:
                         return job.result(timeout=0.1)
                     except StillRunning:
-                        share = self.connection.query_progress() / 100.0
-                        progress(min(max(share, 0.0), 1.0), rows)
+                        progress(min(max(asked() / 100.0, 0.0), 1.0), rows)
             except BaseException:
                 self.connection.interrupt()
                 raise

@@ -164,17 +164,21 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
             scores = raw_scores(base, X, self.response_, groups, positive)
             return HeldOut(np.arange(n), np.zeros(n, dtype=np.intp), scores)
 
-        def fitted(rows: Any) -> Any:
-            part = rows_of_params(params, rows, n)
-            return clone(base).fit(_safe_indexing(X, rows), _safe_indexing(y, rows), **part)
+        def fitted(X: Any, y: Any, params: dict[str, Any]) -> Any:
+            # Some estimators do not return themselves, such as fairlearn's GridSearch before 0.13.
+            model = clone(base)
+            model.fit(X, y, **params)
+            return model
 
         def score(train: Ints, test: Ints) -> Floats:
+            part = rows_of_params(params, train, n)
+            model = fitted(_safe_indexing(X, train), _safe_indexing(y, train), part)
             unseen, mine = _safe_indexing(X, test), groups.take(test)
-            return raw_scores(fitted(train), unseen, self.response_, mine, positive)
+            return raw_scores(model, unseen, self.response_, mine, positive)
 
         folds = folds_of(X, labels, groups, self.cv, split_params)
         held = held_out_scores(folds, score, n)
-        self.estimator_ = clone(base).fit(X, y, **params)
+        self.estimator_ = fitted(X, y, params)
         return held
 
     def _fit_rule(self, held: HeldOut, labels: Ints, groups: Groups, weight: Floats | None) -> None:
