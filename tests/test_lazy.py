@@ -188,6 +188,18 @@ def test_columns_of_the_wrong_type(kind):
         ic.tally(as_lazy(kind, data))
 
 
+def test_types_without_a_name_are_refused_unless_all_is_null():
+    duckdb = pytest.importorskip("duckdb")
+    for value in ("'\"a\"'::JSON", "uuid()", "'101'::BIT", "MAP {1: 2}"):
+        for role in ("score", "label", "group"):
+            columns = {"score": "0.5e0", "label": "1", "group": "'a'"} | {role: value}
+            listed = ", ".join(f'{text} AS "{name}"' for name, text in columns.items())
+            with pytest.raises(ic.DataError, match=f"{role}: values must be text, numbers or b"):
+                ic.tally(duckdb.sql(f"SELECT {listed}"))
+    empty = duckdb.sql('SELECT 0.5e0 AS score, 1 AS label, NULL AS "group"')
+    assert ic.tally(empty, missing_group="?").groups == ("?",)
+
+
 def test_no_rows(lazy):
     import pyarrow as pa
 
