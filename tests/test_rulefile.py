@@ -58,7 +58,7 @@ def row(**change):
         (lambda c: c["coin"].update(scheme="crc32"), "rule coin"),
         (lambda c: c["coin"].update(salt=1), "rule salt"),
         (lambda c: c["coin"].update(salt="x" * 2000), "rule salt"),
-        (lambda c: c["coin"].update(salt="\ud800"), "rule salt"),
+        (lambda c: c["coin"].update(salt="\ud800"), "text that is not valid Unicode: '\\ud800'"),
         (lambda c: c.update(rows=[[]]), "rule row: must have the fields"),
         (row(group="nobody"), "must be of a group the rule names"),
         (row(lo=0.5, hi=0.5), "rule interval: must have 0 <= lo < hi <= 1"),

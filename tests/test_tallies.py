@@ -120,7 +120,7 @@ def _content():
         (lambda c: c["cells"].update(wh=[1, "x"]), "a value of wh"),
         (lambda c: c["cells"].update(wh=[0.1, 0.2]), "mean score lies outside its bin"),
         (lambda c: c["cells"].update(wh2=[0.5, 0.81]), "squared scores do not fit"),
-        (lambda c: c.pop("cells"), "KeyError"),
+        (lambda c: c.pop("cells"), "no field 'cells'"),
     ],
 )
 def test_corrupt_json(change, message):

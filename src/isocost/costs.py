@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -10,13 +9,20 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from isocost.checks import as_number, check_flag, short
 from isocost.errors import Problem, UsageError
-from isocost.groups import Group, from_json, to_json
+from isocost.groups import Group, as_group, from_json, to_json
 
 __all__ = ["Cost", "CostLike", "as_cost"]
 
 Floats = npt.NDArray[np.float64]
 Amount: TypeAlias = float | Mapping[Group, float]
+
+MOST = 1e200
+"""The highest cost of an error, so that sums and products of costs are numbers."""
+
+MOST_TOLD = 5
+"""How many groups an error names."""
 
 _FORMS = '"fpr", "fnr", "weighted:1,3" or "plain:1,3"'
 
@@ -55,6 +61,7 @@ class Cost:
     def __post_init__(self) -> None:
         for name in ("fp", "fn"):
             object.__setattr__(self, name, _check_amount(name, getattr(self, name)))
+        check_flag("by_base_rate", self.by_base_rate)
         if isinstance(self.fp, Mapping) and isinstance(self.fn, Mapping):
             self._check_groups(list(self.fp))
         everybody: list[Group | None] = [*self._named_groups()] or [None]
@@ -125,17 +132,19 @@ class Cost:
 
     def _check_groups(self, groups: Sequence[Group]) -> None:
         amounts = [amount for amount in (self.fp, self.fn) if isinstance(amount, Mapping)]
-        unknown = [group for group in self._named_groups() if group not in groups]
+        known = set(groups)
+        unknown = [group for group in self._named_groups() if group not in known]
         lacking = [g for g in groups if any(g not in amount for amount in amounts)]
         if unknown or lacking:
-            got = [f"unknown group {group!r}" for group in unknown]
-            got += [f"no number for group {group!r}" for group in lacking]
+            got = [f"unknown group {short(group)}" for group in unknown[:MOST_TOLD]]
+            got += [f"no number for group {short(group)}" for group in lacking[:MOST_TOLD]]
             raise UsageError(
                 Problem(
                     "cost",
                     "a cost per group must name each group of the data and no other",
                     ", ".join(got),
-                    f"use exactly the groups {', '.join(map(repr, groups))}",
+                    f"use exactly the groups {', '.join(map(repr, groups[:30]))}"
+                    + (f" and {len(groups) - 30} more" if len(groups) > 30 else ""),
                 )
             )
 
@@ -163,7 +172,10 @@ class Cost:
                 return value
             if not all(isinstance(pair, list) and len(pair) == 2 for pair in value):
                 raise _not_a_cost(content)
-            return {from_json(group): number for group, number in value}
+            amounts = {from_json(group): number for group, number in value}
+            if len(amounts) != len(value):
+                raise _not_a_cost(content)
+            return amounts
 
         return cls(amount(content["fp"]), amount(content["fn"]), content["by_base_rate"])
 
@@ -195,7 +207,7 @@ def as_cost(cost: CostLike) -> Cost:
 
 def _not_a_cost(got: object) -> UsageError:
     return UsageError(
-        Problem("cost", f"must be a Cost, or one of {_FORMS}", repr(got), 'for example cost="fnr"')
+        Problem("cost", f"must be a Cost, or one of {_FORMS}", short(got), 'for example cost="fnr"')
     )
 
 
@@ -204,23 +216,20 @@ def _check_amount(name: str, amount: Any) -> Amount:
         if not amount:
             raise _not_a_cost({})
         return {
-            group: _check_number(f"{name} of group {group!r}", number)
+            as_group(group): _check_number(f"{name} of group {group!r}", number)
             for group, number in amount.items()
         }
     return _check_number(name, amount)
 
 
 def _check_number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        number = math.nan
-    else:
-        number = float(value)
-    if not (math.isfinite(number) and number >= 0):
+    number = as_number(value)
+    if not 0.0 <= number <= MOST:
         raise UsageError(
             Problem(
                 "cost",
-                f"{name} must be a number that is at least 0",
-                repr(value),
+                f"{name} must be a number that is at least 0 and at most {MOST:g}",
+                short(value),
                 "costs are amounts of harm: use 0 for an error that does not count",
             )
         )

@@ -7,9 +7,11 @@ columns make it.  Values keep their type: 1 and "1" are two groups.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
+from isocost.checks import is_writable
 from isocost.errors import DataError, Problem
 
 __all__ = [
@@ -18,7 +20,6 @@ __all__ = [
     "as_group",
     "from_json",
     "group_names",
-    "is_writable",
     "names_of",
     "sort_groups",
     "to_json",
@@ -59,15 +60,6 @@ def as_group(value: Any) -> Group:
     return value  # type: ignore[no-any-return]
 
 
-def is_writable(text: str) -> bool:
-    """Whether UTF-8 can write a text; half a surrogate pair it cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _bad_group(value: Any) -> DataError:
     return DataError(
         Problem(
@@ -92,12 +84,14 @@ def sort_groups(groups: Iterable[Group]) -> list[Group]:
     """
     ordered = sorted(groups, key=_sort_key)
     if len(set(ordered)) != len(ordered):
-        twin = next(g for g in ordered if ordered.count(g) > 1)
+        counts = Counter(ordered)
+        twin = next(g for g in ordered if counts[g] > 1)
+        twins = [g for g in ordered if g == twin]
         raise DataError(
             Problem(
                 "group",
                 "values must stay different when compared",
-                f"{', '.join(repr(g) for g in ordered if g == twin)}, which are equal in Python",
+                f"{', '.join(map(repr, twins[:5]))}, which are equal in Python",
                 "turn the column into text first, so that each value is its own group",
             )
         )

@@ -25,7 +25,7 @@ from isocost.errors import Problem, UsageError
 from isocost.groups import Group, names_of, to_json
 from isocost.moves import moved, share_of
 from isocost.rows import Row, Segment, check_rows, segments_of
-from isocost.rulefile import FORMAT, VERSION, check_texts, read_fields
+from isocost.rulefile import FORMAT, VERSION, check_parts, read_fields
 from isocost.tallies import Tally
 from isocost.text import html_table, text_table
 
@@ -79,7 +79,7 @@ class Rule:
 
     def __post_init__(self) -> None:
         check_rows(self.groups, self.rows)
-        check_texts(self.salt, self.notes)
+        check_parts(self)
 
     # What it does
 

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from isocost.atomic import read_text
+from isocost.checks import check_tolerance
 from isocost.cli import options
 from isocost.cli.merging import format_of
 from isocost.cli.output import complain, draw, progress, prose, say, show_table
@@ -18,7 +19,6 @@ from isocost.engines.rewrite import apply_file
 from isocost.engines.settings import Settings
 from isocost.measure.audit import Audit
 from isocost.measure.audit import audit as measure
-from isocost.measure.feasibility import check_tolerance
 from isocost.repair.coarsen import coarsen
 from isocost.repair.compare import Comparison
 from isocost.repair.compare import compare as put_side_by_side
@@ -26,8 +26,8 @@ from isocost.repair.odds import equalize_odds
 from isocost.repair.reconcile import reconcile
 from isocost.repair.withhold import withhold
 from isocost.rules import DEFAULT_SALT, Rule
-from isocost.tallies import FORMAT as TALLY
 from isocost.tallies import Tally
+from isocost.tallyfile import FORMAT as TALLY
 
 __all__ = [
     "Unknown",

@@ -19,7 +19,8 @@ from isocost.engines.source import encode_cells
 from isocost.engines.tally_sql import cell_columns
 from isocost.errors import DataError, IsocostError, Problem
 from isocost.groups import Group, as_group, to_json
-from isocost.tallies import FORMAT, VERSION, Tally
+from isocost.tallies import Tally
+from isocost.tallyfile import FORMAT, VERSION, read_fields
 
 __all__ = ["tally_from_cells"]
 
@@ -80,7 +81,7 @@ def tally_from_cells(cells: Any, *, missing_group: Group | None = None) -> Tally
     }
     content["cells"].update(sums)
     try:
-        return Tally.from_dict(content)
+        return Tally.build(**read_fields(content, repeated=True))
     except IsocostError as error:
         raise _foreign(error.problems[0].got) from error
 

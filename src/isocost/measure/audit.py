@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from isocost.checks import check_threshold
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import UncertainWarning
-from isocost.grid import check_threshold
 from isocost.groups import Group, group_names, names_of, to_json
 from isocost.measure.advice import advice_of
 from isocost.measure.disparity import Disparity, disparity

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from isocost.checks import check_amount
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.groups import Group, names_of, to_json
 from isocost.measure import rates
@@ -16,7 +17,6 @@ from isocost.measure.lines import (
     Bound,
     ErrorDrop,
     RateRange,
-    check_amount,
     cost_after_interpolation,
     cost_error_bound,
     costs_at_rate,

@@ -23,24 +23,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from isocost.checks import check_confidence, check_threshold, check_tolerance
 from isocost.costs import CostLike, as_cost
 from isocost.errors import Problem, UsageError
-from isocost.grid import check_threshold
 from isocost.groups import Group, to_json
 from isocost.measure import rates
 from isocost.measure.calibration import calibration_gaps, levels_of
 from isocost.measure.estimates import Estimate, estimate_groups
-from isocost.measure.feasibility import (
-    SLACK,
-    Feasibility,
-    check_tolerance,
-    feasibility,
-    mixing_rates,
-)
+from isocost.measure.feasibility import SLACK, Feasibility, feasibility, mixing_rates
 from isocost.measure.margins import (
     Interval,
     around,
-    check_confidence,
     difference,
     expanded_tail,
     fold,

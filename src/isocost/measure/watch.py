@@ -7,13 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from isocost.checks import check_confidence, check_threshold, check_tolerance
 from isocost.costs import CostLike, as_cost
 from isocost.errors import DataError, Problem, UsageError
-from isocost.grid import check_threshold
 from isocost.measure.claims import Claim, History, Promise, claims_of, promised
 from isocost.measure.evidence import Evidence, evidence
-from isocost.measure.feasibility import check_tolerance
-from isocost.measure.margins import check_confidence
 from isocost.measure.news import news
 from isocost.measure.watched import Alarm, Period, Watch
 from isocost.rules import Rule, unknown_groups

@@ -6,19 +6,13 @@ import warnings
 from collections.abc import Iterable
 from typing import Any, Literal
 
+from isocost.checks import check_threshold, check_tolerance, check_word
 from isocost.costs import CostLike, as_cost
 from isocost.errors import InfeasibleError, InfeasibleWarning, Problem, UsageError
-from isocost.grid import check_threshold
 from isocost.groups import Group, names_of
-from isocost.measure.feasibility import (
-    SLACK,
-    Feasibility,
-    check_tolerance,
-    feasibility,
-    round_up,
-)
+from isocost.measure.feasibility import SLACK, Feasibility, feasibility, round_up
 from isocost.measure.rates import require_both_labels
-from isocost.repair.common import check_word, not_feasible, summary_of
+from isocost.repair.common import not_feasible, summary_of
 from isocost.repair.remedy import Candidate, candidates, repaired
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import Tally

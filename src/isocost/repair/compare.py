@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from isocost.checks import check_threshold
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
-from isocost.grid import check_threshold
 from isocost.groups import Group, names_of, to_json
 from isocost.measure.audit import Audit, audit
 from isocost.repair.changes import Changes, changes

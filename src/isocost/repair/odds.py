@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from isocost.checks import check_threshold
 from isocost.errors import Problem, UsageError
-from isocost.grid import check_threshold
 from isocost.groups import group_names
 from isocost.measure.rates import (
     base_rate,

@@ -10,12 +10,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from isocost.checks import check_word
 from isocost.costs import CostLike
 from isocost.errors import InfeasibleError, InfeasibleWarning, Problem
 from isocost.groups import names_of
 from isocost.measure.feasibility import round_up
 from isocost.measure.rates import base_rate, require_both_labels, require_two_groups
-from isocost.repair.common import check_word, summary_of
+from isocost.repair.common import summary_of
 from isocost.repair.levels import FEWEST, score_levels
 from isocost.repair.program import Choices, make_choices
 from isocost.repair.request import Request, check_request

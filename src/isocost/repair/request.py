@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from isocost.checks import check_threshold, check_tolerance, check_word
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
-from isocost.grid import check_threshold
-from isocost.measure.feasibility import check_tolerance
-from isocost.repair.common import check_word
 
 __all__ = ["HARD", "KEEPS", "RATES", "Request", "check_request"]
 

@@ -5,17 +5,13 @@ from __future__ import annotations
 import warnings
 from typing import Literal
 
+from isocost.checks import check_tolerance, check_word
 from isocost.costs import CostLike, as_cost
 from isocost.errors import InfeasibleError, InfeasibleWarning
 from isocost.groups import names_of
-from isocost.measure.feasibility import (
-    Feasibility,
-    check_tolerance,
-    feasibility,
-    round_up,
-)
+from isocost.measure.feasibility import Feasibility, feasibility, round_up
 from isocost.measure.rates import base_rate
-from isocost.repair.common import check_word, not_feasible, summary_of
+from isocost.repair.common import not_feasible, summary_of
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import Tally

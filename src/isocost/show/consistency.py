@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from isocost.cells import add_up
+from isocost.checks import check_word
 from isocost.errors import Problem, UsageError
 from isocost.measure.calibration import Levels, levels_of
-from isocost.repair.common import check_word
 from isocost.tallies import Tally
 
 __all__ = ["Reliability", "isotonic_shares", "reliability"]
