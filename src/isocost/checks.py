@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Real
+from os import PathLike
 from typing import Any, Never
 
 import numpy as np
@@ -23,11 +24,13 @@ __all__ = [
     "as_number",
     "check_amount",
     "check_base_rate",
+    "check_columns",
     "check_confidence",
     "check_flag",
     "check_kind",
     "check_listed",
     "check_numbers",
+    "check_path",
     "check_salt",
     "check_seed",
     "check_threshold",
@@ -71,10 +74,11 @@ def short(value: Any) -> str:
     return text if len(text) <= 120 and not cut else text[:117] + "..."
 
 
-def check_kind(name: str, value: Any, kind: type | tuple[type, ...], rule: str, step: str) -> None:
-    """Raise unless the value is an instance of a class."""
+def check_kind(name: str, value: Any, kind: type | tuple[type, ...], rule: str, step: str) -> Any:
+    """An instance of a class."""
     if not isinstance(value, kind):
         raise UsageError(Problem(name, rule, short(value), step))
+    return value
 
 
 # Numbers
@@ -209,6 +213,29 @@ def check_salt(salt: Any) -> str:
         rule = f"must be a text of at most {LONGEST_SALT} characters"
         raise UsageError(Problem("salt", rule, short(salt), 'use salt="isocost", the default'))
     return salt
+
+
+def check_path(path: Any, name: str = "path") -> None:
+    """Raise unless the value can be the path of a file."""
+    rule, step = "must be the path of a file, as text or a Path", 'use for example "rule.json"'
+    check_kind(name, path, (str, PathLike), rule, step)
+
+
+def check_columns(score: Any, label: Any, group: Any, weight: Any = None) -> dict[str, Any]:
+    """Names of columns by role, with ``group`` as a list."""
+    groups = list(group) if isinstance(group, list | tuple) else [group]
+    step = "pass names of columns, or leave data out and pass arrays"
+    for role, name in (("score", score), ("label", label), ("weight", weight)):
+        if not isinstance(name, str) and not (role == "weight" and name is None):
+            rule = "must be the name of a column when data are given"
+            raise UsageError(Problem(role, rule, short(name), step))
+    if not groups or not all(isinstance(name, str) for name in groups):
+        rule = "must be the name of a column when data are given, or a list of names"
+        raise UsageError(Problem("group", rule, short(group), step))
+    if len(set(groups)) != len(groups):
+        step = "leave out the repetition"
+        raise UsageError(Problem("group", "must name each column once", short(group), step))
+    return {"score": score, "label": label, "weight": weight, "group": groups}
 
 
 def check_listed(name: str, values: Any, rule: str, step: str) -> list[Any]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from isocost.atomic import read_text, write_text
 from isocost.cells import KEYS, SUMS, Cells, Sums
-from isocost.checks import check_kind, check_listed, short
+from isocost.checks import check_kind, check_listed, check_path, short
 from isocost.errors import Problem, UsageError
 from isocost.grid import Grid
 from isocost.groups import Group, as_group, group_names, sort_groups, to_json
@@ -238,6 +238,7 @@ class Tally:
 
     def save(self, path: str | Path) -> None:
         """Write the JSON to a file, whole or not at all."""
+        check_path(path)
         write_text(path, self.to_json() + "\n")
 
     @classmethod
@@ -253,6 +254,7 @@ class Tally:
     @classmethod
     def load(cls, path: str | Path) -> Tally:
         """Read a tally that :meth:`save` wrote."""
+        check_path(path)
         return cls.from_json(read_text(path))
 
     # For people

@@ -149,12 +149,13 @@ def _check_totals(arrays: dict[str, Any], groups: int) -> None:
     they go; but all rows of a group and label stay of that group and label.
     """
     place = arrays["group"].astype(np.intp) * 2 + arrays["label"]
-    n, w, w2 = (add_up(place, arrays[name], 2 * groups) for name in ("n", "w", "w2"))
+    n, w = (add_up(place, arrays[name], 2 * groups) for name in ("n", "w"))
     if n.sum() > MOST_ROWS:
         raise _corrupt(f"{n.sum():g} rows, more than can be counted")
     if (np.abs(n - np.rint(n)) > ROUNDING * np.maximum(n, 1.0)).any():
         raise _corrupt("numbers of rows n that do not add up to a whole number")
-    if (w2 > w**2 * (1.0 + ROUNDING)).any():
+    # No row weighs more than all rows of its group and label together.
+    if (arrays["w2"] > arrays["w"] * w[place] * (1.0 + ROUNDING)).any():
         raise _corrupt("cells whose squared weights do not fit their weights")
 
 

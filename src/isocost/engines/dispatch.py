@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isocost import coin
+from isocost.checks import check_columns, check_numbers
 from isocost.engines.arrays import apply_arrays, tally_arrays
 from isocost.engines.frames import Lazy
 from isocost.engines.written import check_written
@@ -80,7 +81,7 @@ def tally(
     a      2          1     0.5000      0.4500
     b      1          1     1.0000      0.4000
     """
-    grid = Grid(bins, tuple(np.atleast_1d(edges).tolist()))
+    grid = Grid(bins, check_numbers("edges", edges))
     missing_group = None if missing_group is None else as_group(missing_group)
     options = {"grid": grid, "positive": positive, "missing_group": missing_group}
     if not isinstance(data, str | Path):
@@ -89,7 +90,7 @@ def tally(
         group = group if isinstance(group, list | tuple) and _holds_arrays(group) else [group]
         _need_arrays(score=score, label=label, group=group[0])
         return tally_arrays(score, label, group, weight, **options)
-    columns = _names(score, label, group, weight)
+    columns = check_columns(score, label, group, weight)
     if isinstance(data, str | Path):
         from isocost.engines.files import tally_files
         from isocost.engines.settings import Settings
@@ -145,7 +146,7 @@ def apply_rule(
             )
         )
     source = _source(data)
-    groups = _names(score, "label", group, None)["group"]
+    groups = check_columns(score, "label", group)["group"]
     _need_columns(source, {"score": score, "group": groups})
     check_written(source.columns, output, changed, by_case=not isinstance(source, Lazy))
     if isinstance(source, Lazy):
@@ -235,30 +236,6 @@ def _source(data: Any) -> Any:
     from isocost.engines.frames import as_frame
 
     return as_frame(data)
-
-
-def _names(score: Any, label: Any, group: Any, weight: Any) -> dict[str, Any]:
-    groups = [group] if isinstance(group, str) else group
-    named = {"score": score, "label": label, "weight": weight}
-    wrong = [
-        k for k, v in named.items() if not isinstance(v, str) and not (k == "weight" and v is None)
-    ]
-    if (
-        not isinstance(groups, list | tuple)
-        or not groups
-        or not all(isinstance(g, str) for g in groups)
-    ):
-        wrong.append("group")
-    if wrong:
-        raise UsageError(
-            Problem(
-                wrong[0],
-                "must be the name of a column when data are given",
-                f"an object of type {type(dict(named, group=group)[wrong[0]]).__name__}",
-                "pass names, or leave data out and pass arrays",
-            )
-        )
-    return {**named, "group": list(groups)}
 
 
 def _need_columns(source: Any, wanted: Mapping[str, Any]) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from isocost.atomic import replacing
+from isocost.checks import check_columns
 from isocost.engines import sql
 from isocost.engines.encode import GroupEncoder
 from isocost.engines.places import compression_of, kind_of
@@ -20,7 +21,7 @@ from isocost.engines.texts import WHOLE, read_as
 from isocost.engines.written import check_written
 from isocost.errors import DataError, FileError, Problem, UsageError
 from isocost.groups import Group
-from isocost.rules import Rule, check_unknown, unknown_groups
+from isocost.rules import Rule, check_rule, check_unknown, unknown_groups
 
 __all__ = ["apply_file"]
 
@@ -83,8 +84,9 @@ def apply_file(
     int
         How many rows were written.
     """
+    check_rule(rule)
     check_unknown(unknown)
-    groups = [group] if isinstance(group, str) else list(group)
+    groups = check_columns(score, "label", group)["group"]
     source = Source(path, Settings(memory_limit, threads, keep_order))
     source.check_divided()
     _check_output(source, Path(output), force)

@@ -6,9 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from isocost import __version__
+from isocost.checks import check_columns, check_numbers
 from isocost.engines.cases import Case, bin_of
 from isocost.engines.dialects import dialect_named
 from isocost.engines.grammar import Dialect
@@ -71,11 +70,8 @@ def tally_sql(
     b      1          1     1.0000      0.4000
     """
     d = dialect_named(dialect)
-    grid = Grid(bins, tuple(np.atleast_1d(edges).tolist()))
-    groups = [group] if isinstance(group, str) else list(group)
-    if not groups:
-        step = "name the group column"
-        raise UsageError(Problem("group", "must name at least one column", "none", step))
+    grid = Grid(bins, check_numbers("edges", edges))
+    groups = check_columns(score, label, group, weight)["group"]
     made_with = {
         "bins": grid.bins,
         "edges": list(grid.edges),

@@ -24,7 +24,7 @@ from isocost.measure.measures import (
     measures_at,
     overall_columns,
 )
-from isocost.tallies import Tally
+from isocost.tallies import Tally, check_tally
 from isocost.text import html_table, text_table, transposed
 
 __all__ = ["Audit", "Measures", "audit"]
@@ -266,6 +266,7 @@ def audit(
     >>> a.feasibility.feasible
     False
     """
+    check_tally(tally)
     cost, threshold = as_cost(cost), check_threshold(threshold)
     verdict = feasibility(tally, cost, tolerance)
     columns = group_columns(tally, cost, threshold)

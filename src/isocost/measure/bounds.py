@@ -27,7 +27,7 @@ from isocost.measure.lines import (
     range_at,
     rates_at_cost,
 )
-from isocost.tallies import Tally
+from isocost.tallies import Tally, check_tally
 from isocost.text import html_table, text_table
 
 __all__ = [
@@ -208,6 +208,7 @@ def bounds(
     >>> found.impossibility.excluded
     ('African-American', 'Caucasian')
     """
+    check_tally(tally)
     cost = as_cost(cost)
     rates.require_two_groups(tally)
     rates.require_both_labels(tally)

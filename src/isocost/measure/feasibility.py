@@ -19,7 +19,7 @@ from isocost.checks import check_tolerance
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.groups import Group, names_of, to_json
 from isocost.measure import rates
-from isocost.tallies import Tally
+from isocost.tallies import Tally, check_tally
 
 __all__ = [
     "Feasibility",
@@ -190,6 +190,7 @@ def feasibility(tally: Tally, cost: CostLike = "fnr", tolerance: float = 0.0) ->
     tolerance : float
         How far the costs may differ.
     """
+    check_tally(tally)
     cost, tolerance = as_cost(cost), check_tolerance(tolerance)
     rates.require_two_groups(tally)
     rates.require_both_labels(tally)

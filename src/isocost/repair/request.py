@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from isocost.checks import check_threshold, check_tolerance, check_word
+from isocost.checks import check_threshold, check_tolerance, check_whole, check_word, short
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
 
@@ -83,7 +81,7 @@ def _check_equal(equal: Any) -> tuple[str, ...]:
             Problem(
                 "equal",
                 f"must name rates to be equal, each once, from {', '.join(RATES)}",
-                repr(equal),
+                short(equal),
                 'use equal=("fpr", "fnr")',
             )
         )
@@ -124,14 +122,5 @@ def _check_cost(cost: CostLike | None, names: tuple[str, ...]) -> Cost | None:
 
 
 def _check_levels(levels: Any) -> int:
-    whole = isinstance(levels, int | np.integer) and not isinstance(levels, bool)
-    if not whole or not FEWEST_LEVELS <= levels <= MOST_LEVELS:
-        raise UsageError(
-            Problem(
-                "levels",
-                f"must be a whole number from {FEWEST_LEVELS} to {MOST_LEVELS}",
-                repr(levels),
-                "use levels=64, the default",
-            )
-        )
-    return int(levels)
+    step = "use levels=64, the default"
+    return check_whole("levels", levels, FEWEST_LEVELS, MOST_LEVELS, step)

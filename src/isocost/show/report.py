@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from isocost import __version__
 from isocost.atomic import write_text
+from isocost.checks import check_kind, check_whole
 from isocost.costs import CostLike
 from isocost.errors import DataError, MissingDependencyError, Problem, UsageError
 from isocost.groups import group_names
@@ -173,13 +174,14 @@ def _audited(subject: object, options: dict[str, Any]) -> Audit:
     given = {name: value for name, value in options.items() if value is not None}
     if isinstance(subject, Tally):
         return audit(subject, **given)
-    if not isinstance(subject, Audit):
-        got, step = f"a {type(subject).__name__}", "pass what ic.audit or ic.tally returned"
-        raise UsageError(Problem("audit", "must be an Audit or a Tally", got, step))
+    step = (
+        "pass what isocost.audit or isocost.tally(data, score=..., label=..., group=...) returned"
+    )
+    check_kind("audit", subject, Audit, "must be an Audit or a Tally", step)
     if given:
         got, step = ", ".join(given), "leave them out, or pass the tally instead of the audit"
         raise UsageError(Problem("settings", "belong to the audit already", got, step))
-    return subject
+    return audited
 
 
 def _without_small_groups(subject: Audit, held: dict[str, Any]) -> Audit:
@@ -299,4 +301,5 @@ def show_report(
     >>> ic.show_report(ic.audit(compas(), cost="fpr")).height
     900
     """
-    return ShownReport(report_html(audit, rules, **options), int(height))
+    height = check_whole("height", height, 1, step="use height=900, the default")
+    return ShownReport(report_html(audit, rules, **options), height)
