@@ -33,6 +33,8 @@ __all__ = [
     "check_path",
     "check_salt",
     "check_seed",
+    "check_single",
+    "check_text",
     "check_threshold",
     "check_tolerance",
     "check_unit",
@@ -49,7 +51,8 @@ MOST_DIGITS = 300
 DEEPEST = 64
 """JSON that is nested deeper is refused; what isocost writes has fewer than ten levels."""
 
-LONGEST_SALT = 1000
+LONGEST, LONGEST_SALT = 10_000, 1000
+"""How long a text may be, and a salt."""
 
 _PLAIN = (str, bytes, int, float, list, tuple, dict, set, np.generic, Decimal, Fraction, type(None))
 
@@ -207,12 +210,26 @@ def is_writable(text: str) -> bool:
     return True
 
 
+def check_text(name: str, value: Any, most: int = LONGEST, step: str = "use a short text") -> str:
+    """A text that is not too long and that UTF-8 can write."""
+    if not isinstance(value, str) or len(value) > most or not is_writable(value):
+        rule = f"must be a text of at most {most} characters"
+        raise UsageError(
+            Problem(name, rule, short(value), step or f"use for example {name}={name!r}")
+        )
+    return value
+
+
 def check_salt(salt: Any) -> str:
     """The salt of a coin."""
-    if not isinstance(salt, str) or len(salt) > LONGEST_SALT or not is_writable(salt):
-        rule = f"must be a text of at most {LONGEST_SALT} characters"
-        raise UsageError(Problem("salt", rule, short(salt), 'use salt="isocost", the default'))
-    return salt
+    return check_text("salt", salt, LONGEST_SALT, 'use salt="isocost", the default')
+
+
+def check_single(name: str, value: Any) -> None:
+    """Raise for a list, an array, a frame, or whatever else is not a single value."""
+    if not isinstance(value, str | bytes) and (hasattr(value, "__len__") or np.ndim(value) != 0):
+        step = "use a text, a number or a boolean"
+        raise UsageError(Problem(name, "must be a single value", short(value), step))
 
 
 def check_path(path: Any, name: str = "path") -> None:

@@ -95,6 +95,8 @@ class Cost:
     @classmethod
     def parse(cls, text: str) -> Cost:
         """Read a cost as the command line writes it: "fpr", "fnr", "weighted:1,3", "plain:1,3"."""
+        if not isinstance(text, str):
+            raise _not_a_cost(text)
         kind, _, numbers = text.strip().lower().partition(":")
         if kind in ("fpr", "fnr") and not numbers:
             return cls.fpr() if kind == "fpr" else cls.fnr()

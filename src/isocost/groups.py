@@ -49,7 +49,7 @@ def as_group(value: Any) -> Group:
             raise _bad_group(value)
         return parts  # type: ignore[return-value]
     # NumPy's own numbers and texts; a date's item() would be a number of nanoseconds.
-    if getattr(getattr(value, "dtype", None), "kind", "") in _KINDS:
+    if getattr(value, "ndim", 1) == 0 and getattr(value.dtype, "kind", "") in _KINDS:
         value = value.item()
     if type(value) not in _RANK and isinstance(value, str):
         value = str(value)
@@ -65,7 +65,7 @@ def _bad_group(value: Any) -> DataError:
         Problem(
             "group",
             "values must be text, numbers or booleans",
-            f"{value!r} of type {type(value).__name__}",
+            f"{repr(value)[:100]} of type {type(value).__name__}",
             "turn the column into text first, for example with str() or CAST(... AS VARCHAR)",
         )
     )

@@ -13,7 +13,7 @@ import numpy as np
 
 from isocost.atomic import read_text, write_text
 from isocost.cells import KEYS, SUMS, Cells, Sums
-from isocost.checks import check_kind, check_listed, check_path, short
+from isocost.checks import check_kind, check_listed, check_path, check_unit, short
 from isocost.errors import Problem, UsageError
 from isocost.grid import Grid
 from isocost.groups import Group, as_group, group_names, sort_groups, to_json
@@ -113,7 +113,7 @@ class Tally:
 
     def totals_above(self, threshold: float) -> Sums:
         """The sums per group and label of the scores at or above an edge."""
-        first = self.grid.first_bin(threshold)
+        first = self.grid.first_bin(check_unit("threshold", threshold))
         return self.cells.totals(len(self.groups), self.cells.bin >= first)
 
     def index_of(self, group: Group) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isocost.cells import SUMS
+from isocost.checks import short
 from isocost.engines.arrays import raise_all
 from isocost.engines.encode import GroupEncoder, is_null
 from isocost.engines.labels import two_valued
@@ -127,7 +128,10 @@ def _from_rows(rows: list[Any]) -> dict[str, list[Any]]:
         hasattr(rows[0], "keys") and not isinstance(rows[0], tuple)
     ):
         return {str(name): [row[name] for row in rows] for name in rows[0].keys()}  # noqa: SIM118
-    first = _made_with({"made_with": [row[0] for row in rows]})
+    wrong = [row for row in rows if not hasattr(row, "__getitem__") or not hasattr(row, "__len__")]
+    if wrong or not len(rows[0]):
+        raise _foreign(f"{short(wrong[0]) if wrong else 'nothing'} as a row")
+    first = _made_with({"made_with": [row[0] for row in rows if len(row)]})
     names: dict[str, Any] = first["columns"]
     positive = first["positive"]
     named = positive is not None and not isinstance(positive, bool)

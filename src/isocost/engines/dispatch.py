@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from isocost import coin
-from isocost.checks import check_columns, check_numbers
+from isocost.checks import check_columns, check_numbers, check_single, check_text, short
 from isocost.engines.arrays import apply_arrays, tally_arrays
+from isocost.engines.encode import column_array
 from isocost.engines.frames import Lazy
 from isocost.engines.written import check_written
 from isocost.errors import Problem, UsageError, missing_column
@@ -83,6 +84,7 @@ def tally(
     """
     grid = Grid(bins, check_numbers("edges", edges))
     missing_group = None if missing_group is None else as_group(missing_group)
+    check_single("positive", positive)
     options = {"grid": grid, "positive": positive, "missing_group": missing_group}
     if not isinstance(data, str | Path):
         _only_for_files(memory_limit=memory_limit, threads=threads)
@@ -108,7 +110,7 @@ def tally(
         source.numbers(columns["score"], "score"),
         source.labels(columns["label"]),
         [source.groups(name) for name in columns["group"]],
-        None if weight is None else source.numbers(columns["weight"], "weight"),
+        None if weight is None else column_array("weight", source.numbers(weight, "weight")),
         names=names,
         columns=columns,
         **options,
@@ -130,10 +132,17 @@ def apply_rule(
 ) -> Any:
     """See :meth:`isocost.Rule.apply`."""
     check_unknown(unknown)
+    check_text("output", output)
+    if changed is not None:
+        check_text("changed", changed)
+    if data is not None and id is not None:
+        check_text("id", id, step="name the column of ids")
+    missing_group = None if missing_group is None else as_group(missing_group)
     options: dict[str, Any] = {"unknown": unknown, "missing_group": missing_group}
     if data is None:
         group = group if isinstance(group, list | tuple) and _holds_arrays(group) else [group]
         _need_arrays(score=score, group=group[0])
+        score = column_array("score", score)
         thrown = partial(_coins, rule, lambda: id, seed, len(score))
         return apply_arrays(rule, score, group, thrown, **options)
     if isinstance(data, str | Path):
@@ -156,7 +165,7 @@ def apply_rule(
         return apply_lazy(
             rule, source, score=score, groups=groups, id=id, seed=seed, **written, **options
         )
-    before = source.numbers(score, "score")
+    before = column_array("score", source.numbers(score, "score"))
     thrown = partial(_coins, rule, lambda: source.ids(id), seed, len(before))
     after = apply_arrays(
         rule,
@@ -185,6 +194,9 @@ def _coins(rule: Rule, ids: Any, seed: int | None, rows: int) -> npt.NDArray[np.
                 "pass id= so that a person's coin is always the same, or seed= for row order",
             )
         )
+    if not hasattr(found, "__len__") or getattr(found, "ndim", 1) == 0:
+        must, step = "must be a column of whole numbers or texts", "pass one id per row"
+        raise UsageError(Problem("id", must, short(found), step))
     if len(found) != rows:
         raise UsageError(
             Problem(

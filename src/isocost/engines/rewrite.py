@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from isocost.atomic import replacing
-from isocost.checks import check_columns
+from isocost.checks import check_columns, check_path, check_text
 from isocost.engines import sql
 from isocost.engines.encode import GroupEncoder
 from isocost.engines.places import compression_of, kind_of
@@ -20,7 +20,7 @@ from isocost.engines.source import Progress, Source, encode_cells, no_rows
 from isocost.engines.texts import WHOLE, read_as
 from isocost.engines.written import check_written
 from isocost.errors import DataError, FileError, Problem, UsageError
-from isocost.groups import Group
+from isocost.groups import Group, as_group
 from isocost.rules import Rule, check_rule, check_unknown, unknown_groups
 
 __all__ = ["apply_file"]
@@ -85,7 +85,13 @@ def apply_file(
         How many rows were written.
     """
     check_rule(rule)
+    check_path(path)
+    check_path(output, "output")
     check_unknown(unknown)
+    missing_group = None if missing_group is None else as_group(missing_group)
+    for name, value in (("id", id), ("column", column), ("changed", changed)):
+        if value is not None:
+            check_text(name, value)
     groups = check_columns(score, "label", group)["group"]
     source = Source(path, Settings(memory_limit, threads, keep_order))
     source.check_divided()

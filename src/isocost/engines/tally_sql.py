@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from isocost import __version__
-from isocost.checks import check_columns, check_numbers
+from isocost.checks import check_columns, check_numbers, check_single, short
 from isocost.engines.cases import Case, bin_of
 from isocost.engines.dialects import dialect_named
 from isocost.engines.grammar import Dialect
@@ -95,11 +95,12 @@ def tally_sql(
 
 def _plain(positive: Any) -> Any:
     """The positive label as JSON can hold it."""
+    check_single("positive", positive)
     value = positive.item() if hasattr(positive, "item") else positive
     if value is None or isinstance(value, str | int | float):
         return value
     step = "use a text, a number or a boolean"
-    raise UsageError(Problem("positive", "must be a single value", repr(positive), step))
+    raise UsageError(Problem("positive", "must be a single value", short(positive), step))
 
 
 def cell_columns(groups: int, weighted: bool, named: bool) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from isocost import __version__
 from isocost.atomic import write_text
-from isocost.checks import check_kind, check_whole
+from isocost.checks import check_kind, check_path, check_text, check_whole
 from isocost.costs import CostLike
 from isocost.errors import DataError, MissingDependencyError, Problem, UsageError
 from isocost.groups import group_names
@@ -85,6 +85,7 @@ def report(
     ...     ic.report(a, path=f"{folder}/report.html").name
     'report.html'
     """
+    check_path(path)
     options: dict[str, Any] = {"cost": cost, "threshold": threshold, "tolerance": tolerance}
     text = report_html(audit, rules, title=title, min_count=min_count, origin=origin, **options)
     write_text(path, text)
@@ -103,6 +104,10 @@ def report_html(
     origin: Origin | None = None,
 ) -> str:
     """The page of :func:`report` as text."""
+    if title is not None:
+        check_text("title", title)
+    step = "leave it out, or make one with isocost.show.payload.Origin"
+    check_kind("origin", origin, (Origin, type(None)), "must be an Origin", step)
     subject = _audited(audit, {"cost": cost, "threshold": threshold, "tolerance": tolerance})
     held = payload(subject.tally, min_count, (subject.threshold,))
     subject = _without_small_groups(subject, held)
@@ -174,10 +179,8 @@ def _audited(subject: object, options: dict[str, Any]) -> Audit:
     given = {name: value for name, value in options.items() if value is not None}
     if isinstance(subject, Tally):
         return audit(subject, **given)
-    step = (
-        "pass what isocost.audit or isocost.tally(data, score=..., label=..., group=...) returned"
-    )
-    check_kind("audit", subject, Audit, "must be an Audit or a Tally", step)
+    step = "make a tally: isocost.tally(data, score=..., label=..., group=...)"
+    audited: Audit = check_kind("audit", subject, Audit, "must be an Audit or a Tally", step)
     if given:
         got, step = ", ".join(given), "leave them out, or pass the tally instead of the audit"
         raise UsageError(Problem("settings", "belong to the audit already", got, step))
