@@ -122,6 +122,14 @@ class Cost:
             return fp * (1.0 - base_rates), fn * base_rates
         return np.broadcast_to(fp, base_rates.shape), np.broadcast_to(fn, base_rates.shape)
 
+    def amounts(self, group: Group) -> tuple[float, float]:
+        """What a false positive and a false negative of one group cost."""
+        named = [amount for amount in (self.fp, self.fn) if isinstance(amount, Mapping)]
+        if any(group not in amount for amount in named):
+            rule, got = "must have a number for each group", f"none for group {short(group)}"
+            raise UsageError(Problem("cost", rule, got, "add the group, or use one number for all"))
+        return self._amount(self.fp, group), self._amount(self.fn, group)
+
     def _named_groups(self) -> list[Group]:
         amounts = [amount for amount in (self.fp, self.fn) if isinstance(amount, Mapping)]
         return list(dict.fromkeys(group for amount in amounts for group in amount))

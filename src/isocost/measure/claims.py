@@ -108,7 +108,7 @@ class History:
     def _cost(self, place: int) -> list[Stream]:
         assert self.cost is not None
         group = self.groups[place]
-        fp, fn = (_amount(self.cost, name, group) for name in ("fp", "fn"))
+        fp, fn = self.cost.amounts(group)
         if self.cost.by_base_rate:
             top = max(fp, fn)
             negative = _sums(self.all, place, 0, 0.0, fp / top)
@@ -116,11 +116,6 @@ class History:
             return [_joined(top, negative, positive)]
         factors = ((fp, 0), (fn, 1))
         return [_mean(self.all, place, label, k) for k, label in factors if k > 0]
-
-
-def _amount(cost: Cost, name: str, group: Group) -> float:
-    amount: Any = getattr(cost, name)
-    return float(amount[group] if isinstance(amount, dict) else amount)
 
 
 def _within(tally: Tally, band: tuple[float, float]) -> Sums:
