@@ -18,8 +18,8 @@ __all__ = ["Cost", "CostLike", "as_cost"]
 Floats = npt.NDArray[np.float64]
 Amount: TypeAlias = float | Mapping[Group, float]
 
-MOST = 1e200
-"""The highest cost of an error, so that sums and products of costs are numbers."""
+LEAST, MOST = 1e-100, 1e100
+"""A cost that is not 0 lies between these, so that products and ratios of costs are numbers."""
 
 MOST_TOLD = 5
 """How many groups an error names."""
@@ -234,11 +234,11 @@ def _check_amount(name: str, amount: Any) -> Amount:
 
 def _check_number(name: str, value: Any) -> float:
     number = as_number(value)
-    if not 0.0 <= number <= MOST:
+    if number != 0 and not LEAST <= number <= MOST:
         raise UsageError(
             Problem(
                 "cost",
-                f"{name} must be a number that is at least 0 and at most {MOST:g}",
+                f"{name} must be a number that is at least 0; from {LEAST:g} to {MOST:g} if not 0",
                 short(value),
                 "costs are amounts of harm: use 0 for an error that does not count",
             )

@@ -135,9 +135,9 @@ def _check_sums(arrays: dict[str, Any], grid: Grid) -> None:
     slack = ROUNDING * w
     if (wh < low * w - slack).any() or (wh > high * w + slack).any():
         raise _corrupt("a cell whose mean score lies outside its bin")
-    # Scores 1 - h that a rule made lie around a mean in the bin, no further apart than a bin is
-    # wide: that adds at most a quarter of its square.
-    most = np.minimum(wh, high * wh + w * (0.25 / grid.bins**2))
+    # (h - low)(high - h) >= 0 for scores of the bin.  Where a rule turned h into 1 - h only their
+    # mean is sure to lie in it, and they are off by a bin at most.
+    most = np.minimum(wh, (low + high) * wh - low * high * w + w / grid.bins**2)
     if (wh2 > most + slack).any() or (wh2 / w < (wh / w) ** 2 - ROUNDING).any():
         raise _corrupt("a cell whose squared scores do not fit its scores")
 

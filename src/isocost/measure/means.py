@@ -151,9 +151,11 @@ def _summary(
 def _share(cells: Cells, everybody: Cells) -> Mean:
     """The share of the weight that is this group's."""
     own = [float(getattr(cells, name).sum()) for name in _SUMS]
-    rest = [float(getattr(everybody, name).sum()) - x for name, x in zip(_SUMS, own, strict=True)]
+    total = [float(getattr(everybody, name).sum()) for name in _SUMS]
+    # Rounding may leave less than nothing for the others.
+    rest = [max(0.0, x - y) for x, y in zip(total, own, strict=True)]
     share = own[1] / (own[1] + rest[1])
-    if rest[0] < 0.5:
+    if rest[0] < 0.5 or rest[1] == 0.0:
         share, rest = 1.0, [0.0, 0.0, 0.0]
     n, w, w2 = (np.array(pair) for pair in zip(own, rest, strict=True))
     off = np.array([1.0 - share, -share])
