@@ -225,7 +225,7 @@ def test_fit_does_not_overwrite(folder, tmp_path):
         (["audit", "no.csv"], "file: must exist"),
         (["audit", "compas.csv", "--score", "scor"], "did you mean score='score'?"),
         (["audit", "compas.csv", "--cost", "tpr"], "cost: must be a Cost"),
-        (["audit", "compas.csv", "--threshold", "2"], "must be a number strictly between 0 and 1"),
+        (["audit", "compas.csv", "--threshold", "2"], "--threshold: must be a number strictly"),
         (["audit", "compas.csv", "--tolerance", "-1"], "tolerance: must be a number"),
         (["audit", "compas.csv", "--bins", "0"], "bins: must be a whole number"),
         (["audit", "compas.csv", "--drop-group", "Martian"], "--drop-group: must name a group"),
@@ -458,3 +458,37 @@ def test_ctrl_c_while_modules_are_loaded_is_quiet(tmp_path):
     job.send_signal(signal.SIGINT)
     _, errors = job.communicate(timeout=60)
     assert (job.returncode, errors) == (130, "")
+
+
+def hostile_rules():
+    """Rules that could be read, and later ended a command with an internal error."""
+    made = ic.withhold(compas(), "fpr", 0.07).to_dict()
+    deep = made
+    for _ in range(900):
+        deep = [deep]
+    yield {**made, "notes": ["\ud800"]}
+    yield {**made, "method": "\udfff"}
+    yield {**made, "settings": {"tolerance": 10**400}}
+    yield {**made, "settings": {"deep": deep}}
+    yield {**made, "cost": {"fp": [["Caucasian", 1.0]], "fn": 1.0, "by_base_rate": True}}
+    yield {**made, "cost": {"fp": 1e308, "fn": 1e308, "by_base_rate": False}}
+
+
+@pytest.mark.parametrize("content", list(hostile_rules()), ids=range(6))
+def test_a_hostile_rule_is_no_internal_error(content, tmp_path):
+    (tmp_path / "rule.json").write_text(json.dumps(content))
+    compas().save(tmp_path / "day.json")
+    for arguments in (["compare", "day.json", "rule.json"], ["watch", "rule.json", "day.json"]):
+        done = run(*arguments, cwd=tmp_path)
+        assert done.returncode == 2
+        assert "next:" in done.stderr
+
+
+def test_a_hostile_tally_is_no_internal_error(tmp_path):
+    content = compas().to_dict()
+    for change in ({"groups": ["\ud800", "b"]}, {"columns": {"score": 3}}, {"columns": {"x": "y"}}):
+        (tmp_path / "day.json").write_text(json.dumps({**content, **change}))
+        for arguments in (["audit", "day.json"], ["fit", "day.json", "--score", "s"]):
+            done = run(*arguments, cwd=tmp_path)
+            assert done.returncode == 2
+            assert "day.json: must be what Tally.save writes" in done.stderr

@@ -21,7 +21,7 @@ def test_texts(text, cost):
     assert as_cost(str(cost)) == cost
 
 
-@given(fp=st.floats(0, 1e6), fn=st.floats(0.001, 1e6), by=st.booleans())
+@given(fp=st.just(0.0) | st.floats(1e-100, 1e6), fn=st.floats(0.001, 1e6), by=st.booleans())
 def test_json_round_trip(fp, fn, by):
     cost = ic.Cost(fp, fn, by)
     assert ic.Cost.from_dict(cost.to_dict()) == cost
@@ -48,7 +48,7 @@ def test_not_a_cost(text):
         as_cost(text)
 
 
-@pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), "1", None, True])
+@pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), "1", None, True, 1e-101, 1e101])
 def test_bad_numbers(value):
     with pytest.raises(ic.UsageError, match="fp must be a number that is at least 0"):
         ic.Cost(fp=value, fn=1)

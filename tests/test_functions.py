@@ -60,5 +60,5 @@ def test_no_positives():
 
 
 def test_unknown_method():
-    with pytest.raises(ic.UsageError, match="method: must be one of 'equal_width'"):
+    with pytest.raises(ic.UsageError, match='method: must be "equal_width"'):
         ic.calibration_gap([0, 1], [0.1, 0.9], method="ece")

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import isocost as ic
-from isocost.grid import TENTHS, Grid, check_threshold
+from isocost.checks import check_threshold
+from isocost.grid import TENTHS, Grid
 
 BINS = st.sampled_from([1, 2, 10, 16, 100, 1000, 1024])
 SCORES = st.lists(

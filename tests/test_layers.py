@@ -10,9 +10,11 @@ import isocost
 ROOT = Path(isocost.__file__).parent
 LAYERS = [
     {"errors"},
+    {"checks"},
     {"text", "atomic", "grid", "groups", "md5"},
     {"cells", "costs", "coin"},
-    {"tallies", "rows"},
+    {"tallyfile", "rows"},
+    {"tallies"},
     {"rulefile", "moves"},
     {"rules"},
     {"measure"},

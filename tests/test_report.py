@@ -161,8 +161,8 @@ def test_errors_have_four_parts(audit):
     with pytest.raises(ic.UsageError) as error:
         ic.report_html(3)
     assert str(error.value) == (
-        "audit: must be an Audit or a Tally\n  got:  a int\n"
-        "  next: pass what ic.audit or ic.tally returned"
+        "audit: must be an Audit or a Tally\n  got:  3\n"
+        "  next: make a tally: isocost.tally(data, score=..., label=..., group=...)"
     )
     with pytest.raises(ic.UsageError, match="settings: belong to the audit already\n  got:  cost"):
         ic.report_html(audit, cost="fnr")

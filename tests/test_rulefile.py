@@ -2,14 +2,16 @@
 
 import contextlib
 import json
+import time
 
 import pytest
-from hypothesis import given
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import isocost as ic
 from isocost.examples import compas
 from isocost.rows import Row
+from tests.hostile import population, survived, tampered, use_rule
 
 ROWS = st.lists(
     st.tuples(
@@ -54,11 +56,20 @@ def row(**change):
         (lambda c: c.update(groups=["a", "a"]), "rule groups: must be named, each once"),
         (lambda c: c.update(groups=[None]), "group: values must be text"),
         (lambda c: c.update(notes=[1]), "rule notes: must be texts"),
+        (lambda c: c.update(version=True), "rule version: must be of the right kind"),
+        (
+            lambda c: c.update(cost={"fp": [["a", 1], ["a", 2]], "fn": 1, "by_base_rate": False}),
+            "cost: must be a Cost",
+        ),
+        (
+            lambda c: c.update(cost={"fp": 1e300, "fn": 0, "by_base_rate": False}),
+            "from 1e-100 to 1e+100",
+        ),
         (lambda c: c.update(cost={"fp": -1, "fn": 0, "by_base_rate": False}), "at least 0"),
         (lambda c: c["coin"].update(scheme="crc32"), "rule coin"),
         (lambda c: c["coin"].update(salt=1), "rule salt"),
         (lambda c: c["coin"].update(salt="x" * 2000), "rule salt"),
-        (lambda c: c["coin"].update(salt="\ud800"), "rule salt"),
+        (lambda c: c["coin"].update(salt="\ud800"), "text that is not valid Unicode: '\\ud800'"),
         (lambda c: c.update(rows=[[]]), "rule row: must have the fields"),
         (row(group="nobody"), "must be of a group the rule names"),
         (row(lo=0.5, hi=0.5), "rule interval: must have 0 <= lo < hi <= 1"),
@@ -148,3 +159,71 @@ def test_a_rule_for_many_groups_is_checked_in_no_time():
     rule = ic.Rule(groups=groups, rows=rows, method="test")
     # Looking through all rows for each group would take minutes.
     assert ic.Rule.from_json(rule.to_json()) == rule
+
+
+PEOPLE = population(0)
+TALLY = ic.tally(PEOPLE, bins=8, edges=(0.33, 0.67))
+COSTS = ic.Cost.weighted(fp={"a": 1, "b": 2}, fn=3)
+MAKERS = (
+    lambda: ic.withhold(TALLY, tolerance=0.05, infeasible="closest"),
+    lambda: ic.coarsen(TALLY, COSTS, infeasible="closest", allow_decision_changes=True),
+    lambda: ic.equalize_odds(TALLY, rates="hard"),
+    lambda: ic.reconcile(TALLY, 0.5, ("fpr", "cost"), cost="fpr", levels=3, infeasible="closest"),
+    lambda: ic.reconcile(TALLY, tolerance={"fpr": 0.1}, levels=3, infeasible="closest"),
+)
+MADE = [survived(make) for make in MAKERS]
+
+
+@settings(max_examples=100, phases=[Phase.generate])
+@given(text=tampered([json.loads(rule.to_json()) for rule in MADE]))
+def test_a_rule_that_was_tampered_with_is_refused_or_good(text):
+    rule = survived(lambda: ic.Rule.from_json(text))
+    if rule is not None:
+        use_rule(rule, TALLY, PEOPLE)
+
+
+def seconds(work):
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def test_loading_takes_time_in_proportion():
+    """Looking through all names for each took 69 s for 40,000 of them."""
+    names = ", ".join(f'"k{i}": 1' for i in range(40_000))
+
+    def repeated():
+        with pytest.raises(ic.RuleError, match="the name 'k39999' twice in one object"):
+            ic.Rule.from_json(f'{{{names}, "k39999": 2}}')
+
+    assert seconds(repeated) < 5
+    many = tuple(f"g{i}" for i in range(20_000))
+    amounts = dict.fromkeys(many, 1.0)
+    rows = tuple(Row("a", 0.0, 1.0, "set", 0.5, 1e-6) for _ in range(20_000))
+    assert seconds(lambda: ic.Cost(fp=amounts, fn=amounts)) < 5
+    # Rows of one interval share a coin, so each bound is a sum over the rows before it.
+    assert (
+        seconds(lambda: ic.Rule(groups=("a",), rows=rows, method="x").segments("a")[0].bounds) < 5
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "got"),
+    [
+        ('{"a": 1, "a": 2}', "the name 'a' twice in one object"),
+        ('{"a": NaN}', "'NaN', which is not a finite number"),
+        ('{"a": -1e999}', "'-1e999', which is not a finite number"),
+        (f'{{"a": {"9" * 301}}}', "a whole number of 301 digits"),
+        ('{"a": "\\ud800"}', "text that is not valid Unicode: '\\ud800'"),
+        ('{"\\udfff": 1}', "text that is not valid Unicode: '\\udfff'"),
+        ("[" * 65 + "]" * 65, "values nested more than 64 deep"),
+        ("[" * 100_000, "values nested too deeply"),
+        ("{'a': 1}", "Expecting property name enclosed in double quotes"),
+    ],
+)
+def test_both_kinds_of_files_are_strict(text, got):
+    for load, kind in ((ic.Rule.from_json, ic.RuleError), (ic.Tally.from_json, ic.DataError)):
+        with pytest.raises(kind) as error:
+            load(text)
+        assert got in str(error.value)
+        assert "next:" in str(error.value)

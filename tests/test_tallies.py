@@ -1,13 +1,15 @@
 import json
+import time
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import isocost as ic
 from tests.conftest import counted, populations
+from tests.hostile import extreme, population, survived, tampered, use_tally
 
 
 @given(data=populations(), cut=st.integers(1, 20), bins=st.sampled_from([8, 10, 1024]))
@@ -107,6 +109,25 @@ def _content():
     return ic.tally(data).to_dict()
 
 
+def twice(content):
+    for values in content["cells"].values():
+        values.append(values[0])
+
+
+def many(content, rows):
+    cells = content["cells"]
+    for name in ("n", "wh", "wh2"):
+        cells[name] = [rows * value for value in cells[name]]
+
+
+def weights(content, squared, weight):
+    """Let both rows have a weight, and its square another."""
+    cells = content["cells"]
+    for name in ("wh", "wh2"):
+        cells[name] = [weight * value for value in cells[name]]
+    cells.update(w=[weight] * 2, w2=[squared] * 2)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -120,7 +141,34 @@ def _content():
         (lambda c: c["cells"].update(wh=[1, "x"]), "a value of wh"),
         (lambda c: c["cells"].update(wh=[0.1, 0.2]), "mean score lies outside its bin"),
         (lambda c: c["cells"].update(wh2=[0.5, 0.81]), "squared scores do not fit"),
-        (lambda c: c.pop("cells"), "KeyError"),
+        (lambda c: c.pop("cells"), "no field 'cells'"),
+        (lambda c: c.update(version=True), "version True"),
+        (lambda c: c.update(note="x"), "an unknown field 'note'"),
+        (lambda c: c.update(edges=0.5), "edges or groups that are not a list"),
+        (lambda c: c.update(edges=["a"]), "'a', but edges must be a number strictly between"),
+        (lambda c: c.update(bins=0), "0, but bins must be a whole number from 1 to 65536"),
+        (lambda c: c.update(groups=["a", None]), "None of type NoneType, but group values must be"),
+        (lambda c: c.update(groups=["a", "a"]), "'a', 'a', which are equal in Python"),
+        (lambda c: c.update(columns=[]), "columns that are not names by role"),
+        (lambda c: c.update(columns={"age": "x"}), "columns that are not names by role"),
+        (lambda c: c.update(columns={"score": 3}), "a column score that is not a name: 3"),
+        (lambda c: c.update(columns={"group": []}), "a column group that is not a name: []"),
+        (lambda c: c.update(cells=[]), "cells that are not columns by name"),
+        (lambda c: c["cells"].update(w=[1, 1]), "no column of cells 'w2'"),
+        (lambda c: c["cells"].update(x=[1, 1]), "an unknown column of cells 'x'"),
+        (lambda c: c["cells"].update(n=[[1], [1]]), "a value of n that is not a finite number"),
+        (lambda c: c["cells"].update(n=[1, [1]]), "a value of n that is not a finite number"),
+        (lambda c: c["cells"].update(n=[1, 10**30]), "a value of n that is not a finite number"),
+        (lambda c: c["cells"].update(n=[1, None]), "a value of n that is not a finite number"),
+        (lambda c: c["cells"].update(bin=[0.5, 1]), "a value of bin that is not a whole number"),
+        (lambda c: many(c, 1.5), "numbers of rows n that do not add up to a whole number"),
+        (lambda c: twice(c), "group 0, label 0 and bin 103 in more than one cell"),
+        (lambda c: weights(c, 5, 2), "cells whose squared weights do not fit their weights"),
+        (lambda c: weights(c, 0.5, 1), "a cell whose squared weights do not fit its weights"),
+        (lambda c: weights(c, 1e-200, 1e-200), "weights do not lie between 1e-130 and 1e+130"),
+        (lambda c: weights(c, 1e200, 1e200), "weights do not lie between 1e-130 and 1e+130"),
+        (lambda c: many(c, 2**53), "1.80144e+16 rows, more than can be counted"),
+        (lambda c: c["cells"].update(wh2=[0.0109, 0.81]), "squared scores do not fit"),
     ],
 )
 def test_corrupt_json(change, message):
@@ -144,3 +192,46 @@ def test_save_and_load(tmp_path):
     assert ic.Tally.load(tmp_path / "t.json") == tally
     with pytest.raises(ic.FileError, match="No such file"):
         ic.Tally.load(tmp_path / "no.json")
+
+
+def test_what_a_rule_is_expected_to_do_can_be_saved():
+    people = population(1)
+    for tally in (ic.tally(people, bins=8), ic.tally(people, weight="weight", bins=8)):
+        after = ic.equalize_odds(tally).expected(tally)
+        assert not (after.cells.n % 1 == 0).all()
+        assert ic.Tally.from_json(after.to_json()) == after
+
+
+PEOPLE = population(0)
+PLAIN, WEIGHTED = ic.tally(PEOPLE, bins=8), ic.tally(PEOPLE, weight="weight", bins=8)
+MADE = [PLAIN, WEIGHTED, ic.equalize_odds(WEIGHTED).expected(WEIGHTED)]
+
+
+@settings(max_examples=100, phases=[Phase.generate])
+@given(text=tampered([json.loads(tally.to_json()) for tally in MADE]))
+def test_a_tally_that_was_tampered_with_is_refused_or_good(text):
+    tally = survived(lambda: ic.Tally.from_json(text))
+    if tally is not None:
+        use_tally(tally)
+
+
+@settings(max_examples=15, phases=[Phase.generate])
+@given(text=extreme())
+def test_an_uneven_tally_is_refused_or_good(text):
+    tally = survived(lambda: ic.Tally.from_json(text))
+    if tally is not None:
+        use_tally(tally)
+
+
+def test_many_groups_take_time_in_proportion():
+    """Looking through all groups for each would take minutes."""
+    many = 40_000
+    cells = {"group": list(range(many)), "label": [0, 1] * (many // 2), "bin": [0] * many}
+    cells |= {name: [1] * many if name == "n" else [0] * many for name in ("n", "wh", "wh2")}
+    content = {**_content(), "groups": [f"g{i}" for i in range(many)], "cells": cells}
+    start = time.perf_counter()
+    tally = ic.Tally.from_json(json.dumps(content))
+    assert len((tally + tally).drop(tally.groups[:10]).groups) == many - 10
+    with pytest.raises(ic.DataError, match="which are equal in Python"):
+        ic.Tally.from_dict({**content, "groups": [*content["groups"][:-1], "g39998"]})
+    assert time.perf_counter() - start < 10

@@ -358,7 +358,7 @@ def test_a_period_without_a_group_tells_nothing_about_it():
     ("tallies", "options", "message"),
     [
         ([], {}, "tallies: must be tallies, at least one\n  got:  none"),
-        ([1], {}, "got:  a int"),
+        ([1], {}, "got:  1\n"),
         ("both", {"confidence": 1.0}, "confidence: must be a number strictly between 0 and 1"),
         ("both", {"tolerance": -1}, "tolerance: must be a number"),
         ("both", {"calibration_margin": -1}, "calibration_margin: must be a number"),

@@ -11,12 +11,15 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from isocost.errors import DataError, Problem, UsageError
+from isocost.checks import check_seed
+from isocost.errors import DataError, Problem
 from isocost.groups import is_null
 from isocost.md5 import first_64_bits
 
@@ -46,7 +49,9 @@ def bound(probability: float) -> int:
 
 def bounds(probabilities: Sequence[float]) -> list[int]:
     """The bounds of outcomes that share one coin: outcome i is chosen between bound i-1 and i."""
-    return [bound(min(1.0, math.fsum(probabilities[: i + 1]))) for i in range(len(probabilities))]
+    # Fractions add up exactly, so each sum is rounded once; the highest bound stays the highest.
+    sums = accumulate(map(Fraction, probabilities))
+    return [bound(min(1.0, float(total))) for total in sums]
 
 
 def hex_bound(limit: int) -> str:
@@ -65,10 +70,7 @@ def seeded_coins(rows: int, seed: int) -> Coins:
 
     A person's coin then depends on the row the person stands in: shuffle the rows and it changes.
     """
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        rule = "must be a whole number that is at least 0"
-        raise UsageError(Problem("seed", rule, repr(seed), "use seed=0"))
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(check_seed(seed))
     return generator.integers(0, 2**BITS, size=rows, dtype=np.uint64)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -10,13 +9,20 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from isocost.checks import as_number, check_flag, short
 from isocost.errors import Problem, UsageError
-from isocost.groups import Group, from_json, to_json
+from isocost.groups import Group, as_group, from_json, to_json
 
 __all__ = ["Cost", "CostLike", "as_cost"]
 
 Floats = npt.NDArray[np.float64]
 Amount: TypeAlias = float | Mapping[Group, float]
+
+LEAST, MOST = 1e-100, 1e100
+"""A cost that is not 0 lies between these, so that products and ratios of costs are numbers."""
+
+MOST_TOLD = 5
+"""How many groups an error names."""
 
 _FORMS = '"fpr", "fnr", "weighted:1,3" or "plain:1,3"'
 
@@ -55,6 +61,7 @@ class Cost:
     def __post_init__(self) -> None:
         for name in ("fp", "fn"):
             object.__setattr__(self, name, _check_amount(name, getattr(self, name)))
+        check_flag("by_base_rate", self.by_base_rate)
         if isinstance(self.fp, Mapping) and isinstance(self.fn, Mapping):
             self._check_groups(list(self.fp))
         everybody: list[Group | None] = [*self._named_groups()] or [None]
@@ -88,6 +95,8 @@ class Cost:
     @classmethod
     def parse(cls, text: str) -> Cost:
         """Read a cost as the command line writes it: "fpr", "fnr", "weighted:1,3", "plain:1,3"."""
+        if not isinstance(text, str):
+            raise _not_a_cost(text)
         kind, _, numbers = text.strip().lower().partition(":")
         if kind in ("fpr", "fnr") and not numbers:
             return cls.fpr() if kind == "fpr" else cls.fnr()
@@ -119,7 +128,11 @@ class Cost:
         return bool(self._named_groups())
 
     def amounts(self, group: Group) -> tuple[float, float]:
-        """What a false positive and a false negative of this group cost."""
+        """What a false positive and a false negative of one group cost."""
+        named = [amount for amount in (self.fp, self.fn) if isinstance(amount, Mapping)]
+        if any(group not in amount for amount in named):
+            rule, got = "must have a number for each group", f"none for group {short(group)}"
+            raise UsageError(Problem("cost", rule, got, "add the group, or use one number for all"))
         return self._amount(self.fp, group), self._amount(self.fn, group)
 
     def _named_groups(self) -> list[Group]:
@@ -134,17 +147,19 @@ class Cost:
 
     def _check_groups(self, groups: Sequence[Group]) -> None:
         amounts = [amount for amount in (self.fp, self.fn) if isinstance(amount, Mapping)]
-        unknown = [group for group in self._named_groups() if group not in groups]
+        known = set(groups)
+        unknown = [group for group in self._named_groups() if group not in known]
         lacking = [g for g in groups if any(g not in amount for amount in amounts)]
         if unknown or lacking:
-            got = [f"unknown group {group!r}" for group in unknown]
-            got += [f"no number for group {group!r}" for group in lacking]
+            got = [f"unknown group {short(group)}" for group in unknown[:MOST_TOLD]]
+            got += [f"no number for group {short(group)}" for group in lacking[:MOST_TOLD]]
             raise UsageError(
                 Problem(
                     "cost",
                     "a cost per group must name each group of the data and no other",
                     ", ".join(got),
-                    f"use exactly the groups {', '.join(map(repr, groups))}",
+                    f"use exactly the groups {', '.join(map(repr, groups[:30]))}"
+                    + (f" and {len(groups) - 30} more" if len(groups) > 30 else ""),
                 )
             )
 
@@ -172,7 +187,10 @@ class Cost:
                 return value
             if not all(isinstance(pair, list) and len(pair) == 2 for pair in value):
                 raise _not_a_cost(content)
-            return {from_json(group): number for group, number in value}
+            amounts = {from_json(group): number for group, number in value}
+            if len(amounts) != len(value):
+                raise _not_a_cost(content)
+            return amounts
 
         return cls(amount(content["fp"]), amount(content["fn"]), content["by_base_rate"])
 
@@ -204,7 +222,7 @@ def as_cost(cost: CostLike) -> Cost:
 
 def _not_a_cost(got: object) -> UsageError:
     return UsageError(
-        Problem("cost", f"must be a Cost, or one of {_FORMS}", repr(got), 'for example cost="fnr"')
+        Problem("cost", f"must be a Cost, or one of {_FORMS}", short(got), 'for example cost="fnr"')
     )
 
 
@@ -213,23 +231,20 @@ def _check_amount(name: str, amount: Any) -> Amount:
         if not amount:
             raise _not_a_cost({})
         return {
-            group: _check_number(f"{name} of group {group!r}", number)
+            as_group(group): _check_number(f"{name} of group {group!r}", number)
             for group, number in amount.items()
         }
     return _check_number(name, amount)
 
 
 def _check_number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        number = math.nan
-    else:
-        number = float(value)
-    if not (math.isfinite(number) and number >= 0):
+    number = as_number(value)
+    if number != 0 and not LEAST <= number <= MOST:
         raise UsageError(
             Problem(
                 "cost",
-                f"{name} must be a number that is at least 0",
-                repr(value),
+                f"{name} must be a number that is at least 0; from {LEAST:g} to {MOST:g} if not 0",
+                short(value),
                 "costs are amounts of harm: use 0 for an error that does not count",
             )
         )

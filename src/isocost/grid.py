@@ -7,7 +7,6 @@ thresholds people write down are exact, not rounded to a bin.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,33 +15,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from isocost.checks import check_numbers, check_whole
 from isocost.errors import Problem, UsageError
 
-__all__ = ["MAX_BINS", "TENTHS", "Grid", "check_threshold"]
+__all__ = ["MAX_BINS", "TENTHS", "Grid"]
 
 MAX_BINS = 2**16
 TENTHS = tuple(i / 10 for i in range(1, 10))
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
-
-
-def check_threshold(threshold: float, name: str = "threshold") -> float:
-    """Return a decision threshold as a float, or say why it is none."""
-    try:
-        value = float(threshold)
-    except (TypeError, ValueError):
-        value = math.nan
-    if not 0.0 < value < 1.0:
-        raise UsageError(
-            Problem(
-                name,
-                "must be a number strictly between 0 and 1",
-                repr(threshold),
-                f"use {name}=0.5, or the score from which people are treated as positive",
-            )
-        )
-    return value
 
 
 @dataclass(frozen=True)
@@ -75,24 +57,12 @@ class Grid:
     edges: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        if (
-            isinstance(self.bins, bool)
-            or not isinstance(self.bins, int | np.integer)
-            or not 1 <= self.bins <= MAX_BINS
-        ):
-            raise UsageError(
-                Problem(
-                    "bins",
-                    f"must be a whole number from 1 to {MAX_BINS}",
-                    repr(self.bins),
-                    "use bins=1024, the default",
-                )
-            )
-        object.__setattr__(self, "bins", int(self.bins))
+        bins = check_whole("bins", self.bins, 1, MAX_BINS, "use bins=1024, the default")
+        object.__setattr__(self, "bins", bins)
         object.__setattr__(self, "edges", self._normalise(self.edges))
 
     def _normalise(self, edges: Iterable[float]) -> tuple[float, ...]:
-        checked = {check_threshold(edge, "edges") for edge in edges}
+        checked = set(check_numbers("edges", edges))
         on_grid = {i / self.bins for i in range(1, self.bins)}.union(TENTHS)
         return tuple(sorted(checked - on_grid))
 

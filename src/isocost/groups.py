@@ -7,10 +7,12 @@ columns make it.  Values keep their type: 1 and "1" are two groups.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any, TypeAlias
 
+from isocost.checks import is_writable
 from isocost.errors import DataError, Problem
 
 __all__ = [
@@ -22,7 +24,6 @@ __all__ = [
     "group_names",
     "is_exact",
     "is_null",
-    "is_writable",
     "names_of",
     "sort_groups",
     "to_json",
@@ -61,7 +62,7 @@ def as_scalar(value: Any) -> Scalar:
     (9223372036854775808, 'a')
     """
     # NumPy's own numbers and texts; a date's item() would be a number of nanoseconds.
-    if getattr(getattr(value, "dtype", None), "kind", "") in _KINDS and value.ndim == 0:
+    if getattr(value, "ndim", 1) == 0 and getattr(value.dtype, "kind", "") in _KINDS:
         value = value.item()
     if type(value) not in _RANK and isinstance(value, str):
         value = str(value)
@@ -101,21 +102,12 @@ def is_exact(number: float) -> bool:
         return False
 
 
-def is_writable(text: str) -> bool:
-    """Whether UTF-8 can write a text; half a surrogate pair it cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _bad_group(value: Any) -> DataError:
     return DataError(
         Problem(
             "group",
             "values must be text, numbers or booleans",
-            f"{value!r} of type {type(value).__name__}",
+            f"{repr(value)[:100]} of type {type(value).__name__}",
             "turn the column into text first, for example with str() or CAST(... AS VARCHAR)",
         )
     )
@@ -134,12 +126,14 @@ def sort_groups(groups: Iterable[Group]) -> list[Group]:
     """
     ordered = sorted(groups, key=_sort_key)
     if len(set(ordered)) != len(ordered):
-        twin = next(g for g in ordered if ordered.count(g) > 1)
+        counts = Counter(ordered)
+        twin = next(g for g in ordered if counts[g] > 1)
+        twins = [g for g in ordered if g == twin]
         raise DataError(
             Problem(
                 "group",
                 "values must stay different when compared",
-                f"{', '.join(repr(g) for g in ordered if g == twin)}, which are equal in Python",
+                f"{', '.join(map(repr, twins[:5]))}, which are equal in Python",
                 "turn the column into text first, so that each value is its own group",
             )
         )

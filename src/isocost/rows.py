@@ -9,11 +9,12 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal
 
+from isocost.checks import short
 from isocost.coin import bounds
-from isocost.errors import Problem, RuleError
-from isocost.groups import Group
+from isocost.errors import DataError, Problem, RuleError
+from isocost.groups import Group, as_group
 
-__all__ = ["Action", "Row", "Segment", "bad_rule", "check_rows", "segments_of", "short"]
+__all__ = ["Action", "Row", "Segment", "bad_rule", "check_rows", "segments_of"]
 
 Action = Literal["set", "mirror"]
 
@@ -65,9 +66,10 @@ def segments_of(rows: Iterable[Row]) -> dict[Group, list[Segment]]:
 
 def check_rows(groups: Sequence[Group], rows: Sequence[Row]) -> None:
     """Check all that the rows promise: types, ranges, intervals, probabilities."""
-    if not groups or len(set(groups)) != len(groups):
-        raise bad_rule("rule groups", "must be named, each once", short(list(groups)))
+    _check_groups(groups)
     known = set(groups)
+    if not isinstance(rows, Sequence) or not all(isinstance(row, Row) for row in rows):
+        raise bad_rule("rule rows", "must be rows, several or none", short(rows))
     for row in rows:
         _check_row(row, known)
     for group, segments in segments_of(rows).items():
@@ -88,14 +90,28 @@ def check_rows(groups: Sequence[Group], rows: Sequence[Row]) -> None:
                 )
 
 
+def _check_groups(groups: Any) -> None:
+    listed = isinstance(groups, list | tuple)
+    try:
+        named = [as_group(group) for group in groups] if listed else []
+    except DataError as error:
+        raise RuleError(error.problems) from error
+    if not named or len(set(named)) != len(named):
+        raise bad_rule("rule groups", "must be named, each once", short(groups))
+
+
 def _check_row(row: Row, groups: set[Group]) -> None:
-    if row.group not in groups:
+    try:
+        known = row.group in groups
+    except TypeError:
+        known = False
+    if not known:
         raise bad_rule("rule row", "must be of a group the rule names", short(row.group))
     if not (_in_unit(row.lo) and _in_unit(row.hi) and row.lo < row.hi):
         raise bad_rule("rule interval", "must have 0 <= lo < hi <= 1", f"{row.lo!r}, {row.hi!r}")
     if not _in_unit(row.probability):
         raise bad_rule("rule probability", "must be a number in [0, 1]", short(row.probability))
-    if row.action not in ("set", "mirror"):
+    if not isinstance(row.action, str) or row.action not in ("set", "mirror"):
         raise bad_rule("rule action", 'must be "set" or "mirror"', short(row.action))
     if row.action == "set" and not _in_unit(row.value):
         raise bad_rule("rule value", "must be a score in [0, 1]", short(row.value))
@@ -105,12 +121,6 @@ def _check_row(row: Row, groups: set[Group]) -> None:
 
 def _in_unit(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
-
-
-def short(value: Any) -> str:
-    """A value for an error message, cut where it is long."""
-    text = repr(value)
-    return text if len(text) <= 120 else text[:117] + "..."
 
 
 def bad_rule(

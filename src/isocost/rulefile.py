@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import math
+from collections.abc import Mapping
 from typing import Any
 
+from isocost.checks import LONGEST_SALT, is_writable, parse_json, short
 from isocost.coin import SCHEME
 from isocost.costs import Cost
 from isocost.errors import IsocostError, RuleError
-from isocost.groups import from_json, is_writable
-from isocost.rows import Row, bad_rule, short
+from isocost.groups import from_json
+from isocost.rows import Row, bad_rule
 
-__all__ = ["FORMAT", "VERSION", "check_texts", "read_fields"]
+__all__ = ["FORMAT", "VERSION", "check_parts", "read_fields"]
 
 FORMAT = "isocost-rule"
 VERSION = 1
@@ -36,13 +36,9 @@ _ROW_FIELDS = {"group", "lo", "hi", "action", "value", "probability"}
 def read_fields(text: str) -> dict[str, Any]:
     """The arguments of a Rule from its JSON text; whatever is wrong is a :class:`RuleError`."""
     try:
-        content = json.loads(
-            text, parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_unique
-        )
-    except RuleError:
-        raise
-    except (TypeError, ValueError, RecursionError) as error:
-        raise bad_rule("rule file", "must be JSON text", str(error)) from error
+        content = parse_json(text)
+    except ValueError as error:
+        raise bad_rule("rule file", "must be JSON text as isocost writes it", str(error)) from error
     _check_fields(content)
     try:
         return {
@@ -59,8 +55,6 @@ def read_fields(text: str) -> dict[str, Any]:
         raise
     except IsocostError as error:
         raise RuleError(error.problems) from error
-    except (TypeError, OverflowError) as error:
-        raise bad_rule("rule file", "must hold values of the right kind", str(error)) from error
 
 
 def _check_fields(content: Any) -> None:
@@ -77,12 +71,12 @@ def _check_fields(content: Any) -> None:
     extra = content.keys() - _FIELDS.keys()
     if missing or extra:
         got = [f"no {name!r}" for name in sorted(missing)]
-        got += [f"an unknown {name!r}" for name in sorted(extra)]
+        got += [f"an unknown {short(name)}" for name in sorted(extra)[:5]]
         raise bad_rule(
             "rule file", "must have the fields of the format and no other", ", ".join(got)
         )
     for name, kind in _FIELDS.items():
-        if not isinstance(content[name], kind):
+        if not isinstance(content[name], kind) or isinstance(content[name], bool):
             raise bad_rule(f"rule {name}", "must be of the right kind", short(content[name]))
     coin = content["coin"]
     if coin.keys() != {"scheme", "salt"} or coin["scheme"] != SCHEME:
@@ -104,27 +98,18 @@ def _parse_row(row: Any) -> Row:
     )
 
 
-def check_texts(salt: Any, notes: Any) -> None:
-    """Check the parts of a rule that are texts."""
-    if not isinstance(salt, str) or len(salt) > 1000 or not is_writable(salt):
-        raise bad_rule("rule salt", "must be a text of at most 1000 characters", short(salt))
-    if not all(isinstance(note, str) for note in notes):
-        raise bad_rule("rule notes", "must be texts", short(list(notes)))
-
-
-def _no_constant(name: str) -> Any:
-    raise bad_rule("rule file", "must hold finite numbers only", name)
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    return number if math.isfinite(number) else _no_constant(text)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise bad_rule("rule file", "must not name a field twice", short(twice))
-    return content
+def check_parts(rule: Any) -> None:
+    """Check the parts of a rule other than its groups and rows."""
+    salt, notes = rule.salt, rule.notes
+    if not isinstance(salt, str) or len(salt) > LONGEST_SALT or not is_writable(salt):
+        must = f"must be a text of at most {LONGEST_SALT} characters"
+        raise bad_rule("rule salt", must, short(salt))
+    if not isinstance(notes, tuple) or not all(isinstance(note, str) for note in notes):
+        raise bad_rule("rule notes", "must be texts", short(notes))
+    if not isinstance(rule.method, str):
+        raise bad_rule("rule method", "must be a text", short(rule.method))
+    if not isinstance(rule.cost, Cost | None):
+        raise bad_rule("rule cost", "must be a Cost or None", short(rule.cost))
+    for name in ("settings", "made_from"):
+        if not isinstance(getattr(rule, name), Mapping):
+            raise bad_rule(f"rule {name}", "must be a mapping", short(getattr(rule, name)))

@@ -19,17 +19,18 @@ import numpy as np
 from isocost import __version__
 from isocost.atomic import check_ending, read_text, write_text
 from isocost.cells import Cells
+from isocost.checks import check_kind, check_path, check_salt, check_word
 from isocost.coin import SCHEME
 from isocost.costs import Cost
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, names_of, to_json
 from isocost.moves import moved, share_of
 from isocost.rows import Row, Segment, check_rows, segments_of
-from isocost.rulefile import FORMAT, VERSION, check_texts, read_fields
-from isocost.tallies import Tally
+from isocost.rulefile import FORMAT, VERSION, check_parts, read_fields
+from isocost.tallies import Tally, check_tally
 from isocost.text import html_table, text_table
 
-__all__ = ["DEFAULT_SALT", "Rule", "check_unknown", "unknown_groups"]
+__all__ = ["DEFAULT_SALT", "Rule", "check_rule", "check_unknown", "unknown_groups"]
 
 DEFAULT_SALT = "isocost"
 
@@ -79,7 +80,7 @@ class Rule:
 
     def __post_init__(self) -> None:
         check_rows(self.groups, self.rows)
-        check_texts(self.salt, self.notes)
+        check_parts(self)
 
     # What it does
 
@@ -127,6 +128,7 @@ class Rule:
         >>> round(ic.audit(r.expected(t), cost="fpr").disparity.difference, 9)
         0.07
         """
+        check_tally(tally)
         known = set(self.groups)
         unknown = [group for group in tally.groups if group not in known]
         if unknown:
@@ -274,6 +276,7 @@ class Rule:
 
     def save(self, path: str | Path, *, force: bool = True) -> None:
         """Write the JSON to a .json file, whole or not at all; unless ``force``, replace none."""
+        check_path(path)
         check_ending(path, ".json")
         write_text(path, self.to_json() + "\n", force=force)
 
@@ -285,11 +288,12 @@ class Rule:
     @classmethod
     def load(cls, path: str | Path) -> Rule:
         """Read a rule that :meth:`save` wrote."""
+        check_path(path)
         return cls.from_json(read_text(path))
 
     def with_salt(self, salt: str) -> Rule:
         """The same rule with other coins."""
-        return replace(self, salt=salt)
+        return replace(self, salt=check_salt(salt))
 
     # For people
 
@@ -321,12 +325,16 @@ class Rule:
         return html_table(*self.table(), caption=caption)
 
 
+def check_rule(rule: Any, name: str = "rule") -> None:
+    """Raise unless the value is a rule."""
+    must = "must be a rule made by withhold, coarsen, equalize_odds or reconcile"
+    step = "make one, or read one with isocost.Rule.load"
+    check_kind(name, rule, Rule, must, step)
+
+
 def check_unknown(unknown: object) -> None:
     """Refuse a word other than the two that say what to do with unknown groups."""
-    if unknown not in ("error", "keep"):
-        raise UsageError(
-            Problem("unknown", 'must be "error" or "keep"', repr(unknown), 'use "error"')
-        )
+    check_word("unknown", unknown, ("error", "keep"))
 
 
 def unknown_groups(unknown: list[Any], known: tuple[Group, ...]) -> UsageError:
@@ -343,7 +351,8 @@ def unknown_groups(unknown: list[Any], known: tuple[Group, ...]) -> UsageError:
     return UsageError(
         Problem(
             "group",
-            f"must be one the rule knows: {', '.join(map(repr, known))}",
+            f"must be one the rule knows: {', '.join(map(repr, known[:30]))}"
+            + (f" and {len(known) - 30} more" if len(known) > 30 else ""),
             shown,
             step,
         )

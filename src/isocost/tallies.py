@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,15 +13,15 @@ import numpy as np
 
 from isocost.atomic import check_ending, read_text, write_text
 from isocost.cells import KEYS, SUMS, Cells, Sums
-from isocost.errors import DataError, Problem, UsageError
+from isocost.checks import check_kind, check_listed, check_path, check_unit, short
+from isocost.errors import Problem, UsageError
 from isocost.grid import Grid
-from isocost.groups import Group, as_group, from_json, group_names, sort_groups, to_json
+from isocost.groups import Group, as_group, group_names, sort_groups, to_json
+from isocost.tallyfile import FORMAT, VERSION, parse_text, read_fields
 from isocost.text import html_table, text_table
 
-__all__ = ["Tally"]
+__all__ = ["Tally", "check_tally"]
 
-FORMAT = "isocost-tally"
-VERSION = 1
 RELATIVE_TOLERANCE = 1e-9
 
 
@@ -113,39 +113,50 @@ class Tally:
 
     def kinds(self, threshold: float) -> Sums:
         """The sums per group and kind of people (:data:`isocost.cells.KINDS`) at an edge."""
-        return self.cells.kinds(len(self.groups), self.grid.first_bin(threshold))
+        first = self.grid.first_bin(check_unit("threshold", threshold))
+        return self.cells.kinds(len(self.groups), first)
 
     def index_of(self, group: Group) -> int:
         """The place of a group in ``groups``."""
-        if group in self.groups:
-            return self.groups.index(group)
+        place = self._place.get(group) if isinstance(group, Hashable) else None
+        if place is not None:
+            return place
+        shown = ", ".join(map(repr, self.groups[:30]))
+        more = f" and {len(self.groups) - 30} more" if len(self.groups) > 30 else ""
         raise UsageError(
             Problem(
                 "group",
                 "must be one of the groups of the tally",
-                f"{group!r}, and the groups are {', '.join(map(repr, self.groups))}",
+                f"{short(group)}, and the groups are {shown}{more}",
                 "use one of these, with the same type",
             )
         )
+
+    @cached_property
+    def _place(self) -> dict[Group, int]:
+        return _places(self.groups)
 
     # New tallies from old ones
 
     def select(self, groups: Iterable[Group]) -> Tally:
         """Only these groups."""
-        chosen = np.array([self.index_of(group) for group in groups], dtype=np.intp)
+        chosen = np.array([self.index_of(group) for group in _listed(groups)], dtype=np.intp)
         if not len(chosen):
             step = "leave at least one group"
-            raise UsageError(Problem("groups", "must leave some", "none", step))
+            raise UsageError(Problem("groups", "at least one must remain", "0", step))
         kept = self.cells.take(np.isin(self.cells.group, chosen))
         return Tally.build(self.grid, self.groups, kept, self.columns)
 
     def drop(self, groups: Iterable[Group]) -> Tally:
         """All but these groups."""
-        dropped = {self.index_of(group) for group in groups}
+        dropped = {self.index_of(group) for group in _listed(groups)}
         return self.select(g for i, g in enumerate(self.groups) if i not in dropped)
 
     def relabel(self, names: Mapping[Group, Group]) -> Tally:
         """Rename groups; groups that get the same name become one."""
+        check_kind(
+            "names", names, Mapping, "must be {old group: new group}", 'use {"b": "c"}, for example'
+        )
         for group in names:
             self.index_of(group)
         renamed = [as_group(names.get(group, group)) for group in self.groups]
@@ -227,33 +238,24 @@ class Tally:
 
     def save(self, path: str | Path, *, force: bool = True) -> None:
         """Write the JSON to a .json file, whole or not at all; unless ``force``, replace none."""
+        check_path(path)
         check_ending(path, ".json")
         write_text(path, self.to_json() + "\n", force=force)
 
     @classmethod
     def from_dict(cls, content: Any) -> Tally:
         """The reverse of :meth:`to_dict`; everything is checked."""
-        try:
-            return _parse(content)
-        except (KeyError, TypeError, AttributeError, OverflowError) as error:
-            raise _corrupt(f"{type(error).__name__}: {error}") from error
-        except ValueError as error:
-            if isinstance(error, DataError | UsageError):
-                raise
-            raise _corrupt(str(error)) from error
+        return cls.build(**read_fields(content))
 
     @classmethod
     def from_json(cls, text: str) -> Tally:
         """The reverse of :meth:`to_json`."""
-        try:
-            content = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise _corrupt(f"text that is not JSON: {error}") from error
-        return cls.from_dict(content)
+        return cls.from_dict(parse_text(text))
 
     @classmethod
     def load(cls, path: str | Path) -> Tally:
         """Read a tally that :meth:`save` wrote."""
+        check_path(path)
         return cls.from_json(read_text(path))
 
     # For people
@@ -294,51 +296,13 @@ def _plain_numbers(values: np.ndarray[Any, np.dtype[np.float64]]) -> list[float 
     return [int(v) if v.is_integer() and abs(v) < 2**53 else v for v in values.tolist()]
 
 
-def _corrupt(got: str) -> DataError:
-    return DataError(
-        Problem(
-            "tally file",
-            f"must be what Tally.save writes (format {FORMAT!r}, version {VERSION})",
-            got,
-            "make the tally again with isocost.tally and save it",
-        )
-    )
+def _listed(groups: Any) -> list[Any]:
+    step = "use a list, also for one group"
+    return check_listed("groups", groups, "must be a list of groups of the tally", step)
 
 
-def _parse(content: Any) -> Tally:
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise _corrupt("something else")
-    if content.get("version") != VERSION:
-        raise _corrupt(f"version {content.get('version')!r}")
-    grid = Grid(content["bins"], tuple(content["edges"]))
-    raw = dict(content["cells"])
-    raw.setdefault("w", raw["n"])
-    raw.setdefault("w2", raw["n"])
-    arrays = {name: np.asarray(raw[name]) for name in (*KEYS, *SUMS)}
-    groups = [from_json(group) for group in content["groups"]]
-    _check_cells(arrays, len(groups), grid)
-    cells = Cells(**arrays)
-    return Tally.build(grid, groups, cells, content.get("columns"))
-
-
-def _check_cells(arrays: dict[str, Any], groups: int, grid: Grid) -> None:
-    sizes = {len(array) for array in arrays.values()}
-    if len(sizes) != 1 or sizes == {0}:
-        raise _corrupt("cells whose columns are empty or differ in length")
-    for name, top in (("group", groups), ("label", 2), ("bin", grid.size)):
-        values = arrays[name]
-        if values.dtype.kind != "i" or values.min() < 0 or values.max() >= top:
-            raise _corrupt(f"a {name} in the cells that is not a whole number below {top}")
-    for name in SUMS:
-        values = arrays[name]
-        if values.dtype.kind not in "if" or not np.isfinite(values.astype(float)).all():
-            raise _corrupt(f"a value of {name} that is not a finite number")
-    n, w, w2, wh, wh2 = (arrays[name].astype(float) for name in SUMS)
-    slack = 1e-9 * w
-    if (n <= 0).any() or (w <= 0).any() or (w2 <= 0).any():
-        raise _corrupt("a cell with no rows or no weight")
-    low, high = grid.cuts[arrays["bin"]], grid.cuts[arrays["bin"] + 1]
-    if (wh < low * w - slack).any() or (wh > high * w + slack).any():
-        raise _corrupt("a cell whose mean score lies outside its bin")
-    if (wh2 > wh + slack).any() or (wh2 * w < wh * wh - slack * w).any():
-        raise _corrupt("a cell whose squared scores do not fit its scores")
+def check_tally(tally: Any, name: str = "tally") -> None:
+    """Raise unless the value is a tally."""
+    rule = "must be a tally made by isocost.tally, or read with isocost.Tally.load"
+    step = "make one: isocost.tally(data, score=..., label=..., group=...)"
+    check_kind(name, tally, Tally, rule, step)

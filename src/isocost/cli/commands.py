@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from isocost.atomic import check_target, read_text
+from isocost.checks import check_threshold, check_tolerance
 from isocost.cli import options
 from isocost.cli.merging import format_of
 from isocost.cli.output import complain, draw, progress, prose, say, show_table
@@ -18,7 +19,6 @@ from isocost.engines.rewrite import apply_file
 from isocost.engines.settings import Settings
 from isocost.measure.audit import Audit
 from isocost.measure.audit import audit as measure
-from isocost.measure.feasibility import check_tolerance
 from isocost.repair.coarsen import coarsen
 from isocost.repair.compare import Comparison
 from isocost.repair.compare import compare as put_side_by_side
@@ -26,8 +26,8 @@ from isocost.repair.odds import equalize_odds
 from isocost.repair.reconcile import reconcile
 from isocost.repair.withhold import withhold
 from isocost.rules import DEFAULT_SALT, Rule
-from isocost.tallies import FORMAT as TALLY
 from isocost.tallies import Tally
+from isocost.tallyfile import FORMAT as TALLY
 
 __all__ = [
     "Unknown",
@@ -116,6 +116,7 @@ def audit(
     columns = Columns(
         score, label, group, weight, positive, missing_group, drop_group, bins, limits
     )
+    check_threshold(threshold, "--threshold")
     tally = read(data, columns, (threshold,))
     result = measure(tally, cost, threshold, confidence, replicates, seed, tolerance=tolerance)
     if json:
@@ -170,6 +171,7 @@ def fit(
     columns = Columns(
         score, label, group, weight, positive, missing_group, drop_group, bins, limits
     )
+    check_threshold(threshold, "--threshold")
     tally = read(data, columns, (threshold, 1.0 - threshold))
     if method is Method.withhold:
         rule = withhold(tally, cost or "fnr", tolerance, infeasible.value, salt=salt)
@@ -234,6 +236,7 @@ def compare(
         score, label, group, weight, positive, missing_group, drop_group, bins, limits
     )
     ends = {end for rule in loaded.values() for row in rule.rows for end in (row.lo, row.hi)}
+    check_threshold(threshold, "--threshold")
     tally = read([data, *more], columns, (threshold, *sorted(ends - {0.0, 1.0})))
     found = put_side_by_side(tally, loaded, cost, threshold)
     if json:

@@ -11,7 +11,8 @@ from typing import Any
 from isocost.atomic import read_text, status_of
 from isocost.errors import DataError, FileError, Problem, UsageError
 from isocost.rulefile import FORMAT as RULE
-from isocost.tallies import FORMAT, Tally
+from isocost.tallies import Tally
+from isocost.tallyfile import FORMAT
 
 __all__ = ["check_alike", "check_once", "format_of", "is_tally_path", "load_tally", "tally_paths"]
 

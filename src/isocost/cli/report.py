@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from isocost.atomic import check_target
+from isocost.checks import check_threshold
 from isocost.cli import options
 from isocost.cli.output import say
 from isocost.cli.reading import Columns, read
@@ -60,6 +61,7 @@ def report(
         score, label, group, weight, positive, missing_group, drop_group, bins, limits
     )
     ends = {end for one in loaded.values() for row in one.rows for end in (row.lo, row.hi)}
+    check_threshold(threshold, "--threshold")
     tally = read(data, columns, (threshold, 1.0 - threshold, *sorted(ends - {0.0, 1.0})))
     result = audit(tally, cost, threshold, confidence, replicates, seed, tolerance=tolerance)
     origin = Origin(tuple(data), positive, missing_group, tuple(drop_group or ()))

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isocost.cells import SUMS
+from isocost.checks import short
 from isocost.engines.arrays import raise_all
 from isocost.engines.encode import GroupEncoder
 from isocost.engines.labels import two_valued
@@ -19,7 +20,8 @@ from isocost.engines.source import encode_cells
 from isocost.engines.tally_sql import cell_columns
 from isocost.errors import DataError, IsocostError, Problem
 from isocost.groups import Group, as_group, is_null, to_json
-from isocost.tallies import FORMAT, VERSION, Tally
+from isocost.tallies import Tally
+from isocost.tallyfile import FORMAT, VERSION, read_fields
 
 __all__ = ["tally_from_cells"]
 
@@ -80,7 +82,7 @@ def tally_from_cells(cells: Any, *, missing_group: Group | None = None) -> Tally
     }
     content["cells"].update(sums)
     try:
-        return Tally.from_dict(content)
+        return Tally.build(**read_fields(content, repeated=True))
     except IsocostError as error:
         raise _foreign(error.problems[0].got) from error
 
@@ -126,7 +128,10 @@ def _from_rows(rows: list[Any]) -> dict[str, list[Any]]:
         hasattr(rows[0], "keys") and not isinstance(rows[0], tuple)
     ):
         return {str(name): [row[name] for row in rows] for name in rows[0].keys()}  # noqa: SIM118
-    first = _made_with({"made_with": [row[0] for row in rows]})
+    wrong = [row for row in rows if not hasattr(row, "__getitem__") or not hasattr(row, "__len__")]
+    if wrong or not len(rows[0]):
+        raise _foreign(f"{short(wrong[0]) if wrong else 'nothing'} as a row")
+    first = _made_with({"made_with": [row[0] for row in rows if len(row)]})
     names: dict[str, Any] = first["columns"]
     positive = first["positive"]
     named = positive is not None and not isinstance(positive, bool)

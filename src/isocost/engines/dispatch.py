@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isocost import coin
+from isocost.checks import check_columns, check_numbers, check_single, short
 from isocost.engines.arrays import apply_arrays, tally_arrays
 from isocost.engines.encode import column_array
 from isocost.engines.frames import Lazy
@@ -81,8 +82,9 @@ def tally(
     a      2          1     0.5000      0.4500
     b      1          1     1.0000      0.4000
     """
-    grid = Grid(bins, tuple(np.atleast_1d(edges).tolist()))
+    grid = Grid(bins, check_numbers("edges", edges))
     missing_group = None if missing_group is None else as_group(missing_group)
+    check_single("positive", positive)
     options = {"grid": grid, "positive": positive, "missing_group": missing_group}
     if not isinstance(data, str | Path):
         _only_for_files(memory_limit=memory_limit, threads=threads)
@@ -90,7 +92,7 @@ def tally(
         group = group if isinstance(group, list | tuple) and _holds_arrays(group) else [group]
         _need_arrays(score=score, label=label, group=group[0])
         return tally_arrays(score, label, group, weight, **options)
-    columns = _names(score, label, group, weight)
+    columns = check_columns(score, label, group, weight)
     if isinstance(data, str | Path):
         from isocost.engines.files import tally_files
         from isocost.engines.settings import Settings
@@ -108,7 +110,7 @@ def tally(
         source.numbers(columns["score"], "score"),
         source.labels(columns["label"]),
         [source.groups(name) for name in columns["group"]],
-        None if weight is None else source.numbers(columns["weight"], "weight"),
+        None if weight is None else column_array("weight", source.numbers(weight, "weight")),
         names=names,
         columns=columns,
         **options,
@@ -131,10 +133,12 @@ def apply_rule(
     """See :meth:`isocost.Rule.apply`."""
     check_unknown(unknown)
     check_names(output=output, changed=changed, optional=("changed",))
+    missing_group = None if missing_group is None else as_group(missing_group)
     options: dict[str, Any] = {"unknown": unknown, "missing_group": missing_group}
     if data is None:
         group = group if isinstance(group, list | tuple) and _holds_arrays(group) else [group]
         _need_arrays(score=score, group=group[0])
+        score = column_array("score", score)
         thrown = partial(_coins, rule, lambda: id, seed, len(score))
         return apply_arrays(rule, score, group, thrown, **options)
     if isinstance(data, str | Path):
@@ -147,7 +151,7 @@ def apply_rule(
             )
         )
     source = _source(data)
-    groups = _names(score, "label", group, None)["group"]
+    groups = check_columns(score, "label", group)["group"]
     _need_columns(source, {"score": score, "group": groups})
     if rule.needs_coin and seed is None:
         check_names(id=id, optional=("id",))
@@ -159,7 +163,7 @@ def apply_rule(
         return apply_lazy(
             rule, source, score=score, groups=groups, id=id, seed=seed, **written, **options
         )
-    before = source.numbers(score, "score")
+    before = column_array("score", source.numbers(score, "score"))
     thrown = partial(_coins, rule, lambda: source.ids(id), seed, len(before))
     after = apply_arrays(
         rule,
@@ -188,6 +192,9 @@ def _coins(rule: Rule, ids: Any, seed: int | None, rows: int) -> npt.NDArray[np.
                 "pass id= so that a person's coin is always the same, or seed= for row order",
             )
         )
+    if not hasattr(found, "__len__") or getattr(found, "ndim", 1) == 0:
+        must, step = "must be a column of whole numbers or texts", "pass one id per row"
+        raise UsageError(Problem("id", must, short(found), step))
     found = column_array("id", found)
     if len(found) != rows:
         raise UsageError(
@@ -240,30 +247,6 @@ def _source(data: Any) -> Any:
     from isocost.engines.frames import as_frame
 
     return as_frame(data)
-
-
-def _names(score: Any, label: Any, group: Any, weight: Any) -> dict[str, Any]:
-    groups = [group] if isinstance(group, str) else group
-    named = {"score": score, "label": label, "weight": weight}
-    wrong = [
-        k for k, v in named.items() if not isinstance(v, str) and not (k == "weight" and v is None)
-    ]
-    if (
-        not isinstance(groups, list | tuple)
-        or not groups
-        or not all(isinstance(g, str) for g in groups)
-    ):
-        wrong.append("group")
-    if wrong:
-        raise UsageError(
-            Problem(
-                wrong[0],
-                "must be the name of a column when data are given",
-                f"an object of type {type(dict(named, group=group)[wrong[0]]).__name__}",
-                "pass names, or leave data out and pass arrays",
-            )
-        )
-    return {**named, "group": list(groups)}
 
 
 def _need_columns(source: Any, wanted: Mapping[str, Any]) -> None:

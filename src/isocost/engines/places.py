@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn
 
 from isocost.atomic import check_regular, status_of
+from isocost.checks import is_writable
 from isocost.errors import FileError, Problem
-from isocost.groups import is_writable
 
 __all__ = [
     "ENDINGS",

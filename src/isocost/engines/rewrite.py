@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from isocost.atomic import check_target, replacing
+from isocost.checks import check_path
 from isocost.engines import sql
 from isocost.engines.encode import GroupEncoder, as_objects
 from isocost.engines.places import check_encoding, compression_of, kind_of
@@ -17,8 +18,8 @@ from isocost.engines.source import Progress, Source, encode_cells, no_rows
 from isocost.engines.texts import WHOLE, json_values, read_as
 from isocost.engines.written import check_names, check_written, group_names_of
 from isocost.errors import DataError, FileError, Problem, UsageError
-from isocost.groups import Group
-from isocost.rules import Rule, check_unknown, unknown_groups
+from isocost.groups import Group, as_group
+from isocost.rules import Rule, check_rule, check_unknown, unknown_groups
 
 __all__ = ["apply_file"]
 
@@ -77,7 +78,11 @@ def apply_file(
     int
         How many rows were written.
     """
+    check_rule(rule)
+    check_path(path)
+    check_path(output, "output")
     check_unknown(unknown)
+    missing_group = None if missing_group is None else as_group(missing_group)
     groups = group_names_of(group)
     check_names(score=score, id=id, column=column, changed=changed, optional=_OPTIONAL)
     target = score if column is None else column

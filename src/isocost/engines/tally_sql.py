@@ -7,9 +7,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from isocost import __version__
+from isocost.checks import check_numbers, check_single, short
 from isocost.engines.cases import Case, bin_of
 from isocost.engines.dialects import dialect_named
 from isocost.engines.grammar import Dialect
@@ -73,7 +72,7 @@ def tally_sql(
     b      1          1     1.0000      0.4000
     """
     d = dialect_named(dialect)
-    grid = Grid(bins, tuple(np.atleast_1d(edges).tolist()))
+    grid = Grid(bins, check_numbers("edges", edges))
     check_names(score=score, label=label, weight=weight, optional=("weight",))
     groups = group_names_of(group)
     made_with = {
@@ -99,12 +98,13 @@ def tally_sql(
 
 def _plain(positive: Any) -> Any:
     """The positive label as JSON can hold it."""
+    check_single("positive", positive)
     value = positive.item() if getattr(positive, "ndim", None) == 0 else positive
     good = not isinstance(value, float) or math.isfinite(value)
     if value is None or (isinstance(value, str | int | float) and good):
         return value
     step = "use a text, a number or a boolean"
-    raise UsageError(Problem("positive", "must be a single value", repr(positive), step))
+    raise UsageError(Problem("positive", "must be a single value", short(positive), step))
 
 
 def cell_columns(groups: int, weighted: bool, named: bool) -> list[str]:

@@ -35,6 +35,9 @@ def group_names_of(group: Any) -> list[str]:
     names = list(group) if isinstance(group, list | tuple) else [group]
     for name in names:
         check_names(group=name)
+    if len(set(names)) != len(names):
+        step = "leave out the repetition"
+        raise UsageError(Problem("group", "must name each column once", repr(group)[:80], step))
     return names
 
 

@@ -14,8 +14,9 @@ from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
+from isocost.checks import check_threshold, check_word
 from isocost.engines.arrays import apply_arrays, tally_arrays
-from isocost.grid import Grid, check_threshold
+from isocost.grid import Grid
 from isocost.learn.average import averaged, two_columns
 from isocost.learn.checks import as_fitted, check_cells, need_labels, two_classes
 from isocost.learn.folds import HeldOut, cross_calibrated, folds_of, held_out_scores
@@ -30,7 +31,6 @@ from isocost.learn.inputs import weights_of
 from isocost.learn.rowcoin import coins_of_rows
 from isocost.learn.sensitive import Groups, read_groups
 from isocost.measure.audit import Audit, audit
-from isocost.repair.common import check_word
 from isocost.rules import Rule, unknown_groups
 from isocost.tallies import Tally
 

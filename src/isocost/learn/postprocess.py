@@ -22,15 +22,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from isocost.checks import check_threshold, check_word
 from isocost.costs import CostLike
 from isocost.errors import InfeasibleError
-from isocost.grid import check_threshold
 from isocost.learn.base import PostProcessor
 from isocost.learn.sensitive import GroupsFrom
 from isocost.measure.audit import Audit, audit
 from isocost.measure.feasibility import Feasibility, feasibility
 from isocost.repair.coarsen import coarsen
-from isocost.repair.common import check_word
 from isocost.repair.odds import equalize_odds
 from isocost.repair.reconcile import Reconcilability, reconcile
 from isocost.repair.request import check_request

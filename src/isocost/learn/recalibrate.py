@@ -13,13 +13,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
+from isocost.checks import check_word
 from isocost.errors import DataError, IsocostWarning, Problem, UsageError
 from isocost.groups import Group
 from isocost.learn.grouped import GroupMaps, Recipe, fit_groups, held_out, is_level, read_rows
 from isocost.learn.inputs import real_scores, weights_of
 from isocost.learn.maps import METHODS, PROBABILITIES
 from isocost.learn.sensitive import groups_of
-from isocost.repair.common import check_word
 
 __all__ = ["SHRINKAGE", "GroupCalibrator"]
 

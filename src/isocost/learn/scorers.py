@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils import indexable
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from isocost.checks import check_word
 from isocost.costs import CostLike, as_cost
 from isocost.engines.arrays import tally_arrays
 from isocost.errors import DataError, Problem, UsageError
@@ -19,7 +20,6 @@ from isocost.grid import Grid
 from isocost.learn.inner import wants
 from isocost.learn.sensitive import GroupsFrom, read_groups
 from isocost.measure.feasibility import feasibility
-from isocost.repair.common import check_word
 
 __all__ = ["CostDisparityScorer", "cost_disparity_scorer"]
 

@@ -12,6 +12,7 @@ from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_random_state, validate_data
 
+from isocost.checks import check_word
 from isocost.errors import ConstraintWarning, DataError, Problem, UsageError
 from isocost.groups import Group, names_of
 from isocost.learn.convex import need_dccp
@@ -19,7 +20,6 @@ from isocost.learn.inputs import weights_of
 from isocost.learn.program import KINDS, Program, make_program
 from isocost.learn.search import Search, Start, settle, unconstrained
 from isocost.learn.training import check_groups, group_codes
-from isocost.repair.common import check_word
 
 if TYPE_CHECKING:
     from isocost.learn.path import ConstraintPath

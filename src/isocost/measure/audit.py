@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from isocost.checks import check_threshold
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import UncertainWarning
-from isocost.grid import check_threshold
 from isocost.groups import Group, group_names, names_of, to_json
 from isocost.measure.advice import advice_of
 from isocost.measure.disparity import Disparity, disparity
@@ -19,7 +19,7 @@ from isocost.measure.feasibility import Feasibility, feasibility
 from isocost.measure.intervals import Intervals, intervals
 from isocost.measure.measures import Measures, group_columns, measures_at, overall_columns
 from isocost.measure.table import Measure, chosen_measures
-from isocost.tallies import Tally
+from isocost.tallies import Tally, check_tally
 from isocost.text import html_table, text_table, transposed
 
 __all__ = ["Audit", "Measures", "audit"]
@@ -254,6 +254,7 @@ def audit(
     >>> a.feasibility.feasible
     False
     """
+    check_tally(tally)
     cost, threshold = as_cost(cost), check_threshold(threshold)
     verdict = feasibility(tally, cost, tolerance)
     rows = chosen_measures(measures)

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from isocost.checks import check_amount
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.groups import Group, names_of, to_json
 from isocost.measure import rates
@@ -16,7 +17,6 @@ from isocost.measure.lines import (
     Bound,
     ErrorDrop,
     RateRange,
-    check_amount,
     cost_after_interpolation,
     cost_error_bound,
     costs_at_rate,
@@ -27,7 +27,7 @@ from isocost.measure.lines import (
     range_at,
     rates_at_cost,
 )
-from isocost.tallies import Tally
+from isocost.tallies import Tally, check_tally
 from isocost.text import html_table, text_table
 
 __all__ = [
@@ -208,6 +208,7 @@ def bounds(
     >>> found.impossibility.excluded
     ('African-American', 'Caucasian')
     """
+    check_tally(tally)
     cost = as_cost(cost)
     rates.require_two_groups(tally)
     rates.require_both_labels(tally)

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from isocost.checks import check_base_rate
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, as_group, names_of, to_json
-from isocost.measure.lines import check_base_rate
 
 __all__ = ["CostComparison", "compare_costs", "distinct"]
 

@@ -15,15 +15,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from isocost.checks import check_tolerance
 from isocost.costs import Cost, CostLike, as_cost
-from isocost.errors import Problem, UsageError
 from isocost.groups import Group, names_of, to_json
 from isocost.measure import rates
-from isocost.tallies import Tally
+from isocost.tallies import Tally, check_tally
 
 __all__ = [
     "Feasibility",
-    "check_tolerance",
     "feasibility",
     "mixing_rates",
     "round_down",
@@ -166,24 +165,6 @@ def round_down(value: float) -> str:
     return f"{math.floor(value * 1e4 + 1e-9) / 1e4:.4f}"
 
 
-def check_tolerance(tolerance: float, name: str = "tolerance") -> float:
-    """Return a tolerance as a float, or say why it is none."""
-    try:
-        value = float(tolerance)
-    except (TypeError, ValueError):
-        value = math.nan
-    if not (math.isfinite(value) and value >= 0):
-        raise UsageError(
-            Problem(
-                name,
-                "must be a number that is at least 0",
-                repr(tolerance),
-                "use 0 for equal costs, or the difference you accept",
-            )
-        )
-    return value
-
-
 def mixing_rates(costs: Floats, trivial: Floats, tolerance: float) -> Floats:
     """The shares alpha that raise each cost to the highest less the tolerance.
 
@@ -209,6 +190,7 @@ def feasibility(tally: Tally, cost: CostLike = "fnr", tolerance: float = 0.0) ->
     tolerance : float
         How far the costs may differ.
     """
+    check_tally(tally)
     cost, tolerance = as_cost(cost), check_tolerance(tolerance)
     rates.require_two_groups(tally)
     rates.require_both_labels(tally)

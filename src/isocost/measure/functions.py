@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from isocost.cells import KINDS, Sums, add_up
-from isocost.errors import DataError, Problem, UsageError
-from isocost.grid import check_threshold
+from isocost.checks import check_threshold, check_word
+from isocost.errors import DataError, Problem
 from isocost.measure.calibration import GAP_METHODS, Levels
 from isocost.measure.table import MEASURES, Measure
 
@@ -81,15 +81,7 @@ def calibration_gap(
     >>> calibration_gap([0, 0, 0, 1], [0.25, 0.25, 0.25, 0.25])
     0.0
     """
-    if method not in GAP_METHODS:
-        raise UsageError(
-            Problem(
-                "method",
-                f"must be one of {', '.join(map(repr, GAP_METHODS))}",
-                repr(method),
-                'use method="equal_width", the usual ten-bin estimate',
-            )
-        )
+    check_word("method", method, tuple(GAP_METHODS))
     y, h, w = _checked(y_true, y_score, sample_weight)
     return GAP_METHODS[method](Levels(h, w, w * y, w * h, w**2))
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from isocost.checks import check_amount
 from isocost.costs import CostLike
 from isocost.groups import Group, names_of, to_json
 from isocost.measure import rates
@@ -29,7 +30,7 @@ from isocost.measure.comparison import (
     pairs,
 )
 from isocost.measure.feasibility import round_up
-from isocost.measure.lines import SLACK, check_amount
+from isocost.measure.lines import SLACK
 from isocost.tallies import Tally
 
 __all__ = ["ImpossibilityBound", "both_costs", "impossibility_bound"]

@@ -24,24 +24,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from isocost.checks import check_confidence, check_seed, check_threshold, check_tolerance, short
 from isocost.costs import CostLike, as_cost
 from isocost.errors import Problem, UsageError
-from isocost.grid import check_threshold
 from isocost.groups import Group, to_json
 from isocost.measure import rates
 from isocost.measure.calibration import levels_of
 from isocost.measure.estimates import Estimate, estimate_groups
-from isocost.measure.feasibility import (
-    SLACK,
-    Feasibility,
-    check_tolerance,
-    feasibility,
-    mixing_rates,
-)
+from isocost.measure.feasibility import SLACK, Feasibility, feasibility, mixing_rates
 from isocost.measure.margins import (
     Interval,
     around,
-    check_confidence,
     difference,
     expanded_tail,
     fold,
@@ -51,7 +44,7 @@ from isocost.measure.margins import (
 )
 from isocost.measure.resample import resample
 from isocost.measure.table import Measure, chosen_measures
-from isocost.tallies import Tally
+from isocost.tallies import Tally, check_tally
 
 __all__ = ["Intervals", "intervals"]
 
@@ -192,9 +185,10 @@ def intervals(
     >>> found.feasible_probability
     0.0
     """
+    check_tally(tally)
     cost, threshold = as_cost(cost), check_threshold(threshold)
     tolerance, confidence = check_tolerance(tolerance), check_confidence(confidence)
-    replicates, seed = _check_replicates(replicates, confidence), _check_seed(seed)
+    replicates, seed = _check_replicates(replicates, confidence), check_seed(seed)
     verdict = feasibility(tally, cost, tolerance)
     rows = chosen_measures(measures)
     gaps = [
@@ -354,19 +348,10 @@ def _check_replicates(replicates: Any, confidence: float) -> int:
                 "replicates",
                 f"must be 0, or a whole number from {least} to {MOST_REPLICATES} for "
                 f"confidence={confidence:g}",
-                repr(replicates),
+                short(replicates),
                 f"use replicates={max(2000, least)}, or 0 for closed forms only"
                 if least <= MOST_REPLICATES
                 else "use a lower confidence, or replicates=0 for closed forms only",
             )
         )
     return int(replicates)
-
-
-def _check_seed(seed: Any) -> int:
-    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
-    if not whole or seed < 0:
-        raise UsageError(
-            Problem("seed", "must be a whole number that is at least 0", repr(seed), "use seed=0")
-        )
-    return int(seed)

@@ -13,13 +13,12 @@ rates one by one and adds both errors, where their difference is known exactly.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from isocost.checks import check_amount, check_base_rate, check_unit
 from isocost.costs import CostLike, as_cost
 from isocost.errors import Problem, UsageError
 
@@ -252,51 +251,6 @@ def cost_after_interpolation(value: float, trivial_cost: float, alpha: float) ->
     alpha = check_unit("alpha", alpha)
     value, trivial_cost = check_amount("value", value), check_amount("trivial_cost", trivial_cost)
     return (1.0 - alpha) * value + alpha * trivial_cost
-
-
-def check_base_rate(value: Any, name: str = "base_rate") -> float:
-    """A base rate as a float, or the reason why it is none."""
-    number = _number(value)
-    if not 0.0 < number < 1.0:
-        raise UsageError(
-            Problem(
-                name,
-                "must be a number strictly between 0 and 1: without positives or negatives "
-                "there are no error rates",
-                repr(value),
-                "use the share of positives of a group that has both labels",
-            )
-        )
-    return number
-
-
-def check_unit(name: str, value: Any) -> float:
-    """A number in [0, 1] as a float, or the reason why it is none."""
-    number = _number(value)
-    if not 0.0 <= number <= 1.0:
-        raise UsageError(
-            Problem(name, "must be a number in [0, 1]", repr(value), "rates and shares lie there")
-        )
-    return number
-
-
-def check_amount(name: str, value: Any) -> float:
-    """A number that is at least 0 as a float, or the reason why it is none."""
-    number = _number(value)
-    if not (math.isfinite(number) and number >= 0.0):
-        raise UsageError(
-            Problem(
-                name, "must be a number that is at least 0", repr(value), "use 0.0 for none at all"
-            )
-        )
-    return number
-
-
-def _number(value: Any) -> float:
-    try:
-        return math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
-        return math.nan
 
 
 def _clip(rate: float) -> float:

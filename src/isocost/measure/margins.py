@@ -14,19 +14,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from numbers import Real
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-
-from isocost.errors import Problem, UsageError
 
 __all__ = [
     "Interval",
     "accelerated",
     "around",
-    "check_confidence",
     "difference",
     "expanded_tail",
     "fold",
@@ -41,20 +37,6 @@ Floats = npt.NDArray[np.float64]
 Interval: TypeAlias = tuple[float, float]
 
 _STEPS = 12
-
-
-def check_confidence(confidence: Any) -> float:
-    """Return a level of confidence as a float, or say why it is none."""
-    if not (isinstance(confidence, Real) and 0.0 < float(confidence) < 1.0):
-        raise UsageError(
-            Problem(
-                "confidence",
-                "must be a number strictly between 0 and 1",
-                repr(confidence),
-                "use confidence=0.95",
-            )
-        )
-    return float(confidence)
 
 
 def normal_quantile(probability: float) -> float:

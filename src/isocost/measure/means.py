@@ -106,17 +106,19 @@ def _summary(
 ) -> Mean:
     """A mean from how far cells are off it, and how much rows vary within them."""
     total, squares = float(w.sum()), float(w2.sum())
-    terms = w2 * (off**2 + within)
-    variance = float(terms.sum()) / total**2
     rows = total**2 / squares
+    # As shares of the whole, so that no power of a weight is too large or too small.
+    w, w2 = w / total, w2 / total**2
+    terms = w2 * (off**2 + within)
+    variance = float(terms.sum())
     inflation, skew = 1.0, 0.0
     if variance > 0:
         # The weight of a row as the cell's weight meets it; a row that is everything has no peer.
-        leverage = np.minimum(w2 / w / total, 0.9)
+        leverage = np.minimum(w2 / w, 0.9)
         inflation = math.sqrt(float((terms / (1.0 - leverage) ** 2).sum() / terms.sum()))
         # Rows of a cell are taken to weigh the same here.
         cubes = w2 * np.sqrt(w2 / n) * (off**3 + 3.0 * off * within)
-        skew = float(cubes.sum()) / (total**2 * variance) ** 1.5
+        skew = float(cubes.sum()) / variance / math.sqrt(variance)
     weighted = rows < float(n.sum()) * (1.0 - 1e-9)
     return Mean(value, math.sqrt(variance), inflation, skew, rows, weighted, binary, limits)
 
@@ -124,9 +126,11 @@ def _summary(
 def share_of(cells: Cells, everybody: Cells) -> Mean:
     """The share of the weight that is this group's."""
     own = [float(getattr(cells, name).sum()) for name in _SUMS]
-    rest = [float(getattr(everybody, name).sum()) - x for name, x in zip(_SUMS, own, strict=True)]
+    total = [float(getattr(everybody, name).sum()) for name in _SUMS]
+    # Rounding may leave less than nothing for the others.
+    rest = [max(0.0, x - y) for x, y in zip(total, own, strict=True)]
     share = own[1] / (own[1] + rest[1])
-    if rest[0] < 0.5:
+    if rest[0] < 0.5 or rest[1] == 0.0:
         share, rest = 1.0, [0.0, 0.0, 0.0]
     n, w, w2 = (np.array(pair) for pair in zip(own, rest, strict=True))
     off = np.array([1.0 - share, -share])
@@ -147,7 +151,8 @@ def mean_interval(mean: Mean, values: Floats | None, confidence: float) -> Inter
         return math.nan, math.nan
     z = normal_quantile((1.0 + confidence) / 2.0)
     if mean.binary:
-        rows = mean.value * (1.0 - mean.value) / mean.error**2 if mean.error > 0 else mean.rows
+        spread = mean.value * (1.0 - mean.value)
+        rows = spread / mean.error**2 if mean.error > 0 and spread > 0 else mean.rows
         # With equal weights this is Wilson's interval as everybody knows it.
         wider = mean.factor(confidence) / z if mean.weighted and mean.rows >= 2 else 1.0
         return wilson(mean.value, rows / wider**2, z)

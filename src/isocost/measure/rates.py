@@ -33,6 +33,9 @@ __all__ = [
     "trivial_costs",
 ]
 
+LEAST_SHARE = 1e-12
+"""A label with a smaller share of its group's weight would be lost to rounding."""
+
 MOST_TOLD = 5
 """How many groups an error names."""
 
@@ -64,18 +67,22 @@ def trivial_costs(sums: Sums, groups: tuple[Group, ...], cost: Cost) -> Floats:
 def require_both_labels(tally: Tally) -> None:
     """Refuse groups that have no positives or no negatives: their rates do not exist."""
     problems = []
+    least = LEAST_SHARE * tally.totals.weight
     for place, group in enumerate(tally.groups):
         for label, kind, rate in (
             (1, "positives", "false-negative"),
             (0, "negatives", "false-positive"),
         ):
-            if tally.totals.w[place, label] == 0:
+            if tally.totals.w[place, label] <= least[place]:
                 count = f"{tally.totals.n[place].sum():.6g}"
+                share = (
+                    "none of them" if tally.totals.n[place, label] == 0 else "next to no weight of"
+                )
                 problems.append(
                     Problem(
                         f"group {group!r}",
                         f"must have {kind}: without them it has no {rate} rate",
-                        f"{count} rows, none of them {kind}",
+                        f"{count} rows, {share} {kind}",
                         f"leave it out with tally.drop([{group!r}]) (--drop-group on the command "
                         "line), pool it with another through tally.relabel, or gather more data",
                     )

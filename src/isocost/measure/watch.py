@@ -7,19 +7,23 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from isocost.checks import check_confidence, check_listed, check_threshold, check_tolerance, short
 from isocost.costs import CostLike, as_cost
 from isocost.errors import DataError, Problem, UsageError
-from isocost.grid import check_threshold
 from isocost.measure.claims import Claim, History, Promise, claims_of, promised
 from isocost.measure.evidence import Evidence, evidence
-from isocost.measure.feasibility import check_tolerance
-from isocost.measure.margins import check_confidence
 from isocost.measure.news import news
 from isocost.measure.watched import Alarm, Period, Watch
-from isocost.rules import Rule, unknown_groups
+from isocost.rules import Rule, check_rule, unknown_groups
 from isocost.tallies import Tally
 
 __all__ = ["watch"]
+
+_TALLIES = (
+    "must be tallies, at least one",
+    "make one for each period: isocost.tally(data, score=..., label=..., group=...)",
+)
+"""What the periods must be, and the next step."""
 
 
 def watch(
@@ -81,6 +85,7 @@ def watch(
     The costs of African-American and Caucasian differ since period 1: by 0.0875 (0.0678 or more \
 in some period; 0.06 is allowed). Shown in period 2.
     """
+    check_rule(rule)
     names, given = _periods(tallies)
     _check(rule, given)
     promise = promised(rule)
@@ -160,19 +165,19 @@ def _periods(tallies: Iterable[Tally] | Mapping[str, Tally]) -> tuple[list[str],
     if isinstance(tallies, Mapping):
         names, given = [str(name) for name in tallies], list(tallies.values())
     else:
-        given = list(tallies)
+        given = check_listed("tallies", tallies, *_TALLIES)
         names = [f"period {place}" for place in range(1, len(given) + 1)]
     wrong = [one for one in given if not isinstance(one, Tally)]
     if wrong or not given:
-        got = f"a {type(wrong[0]).__name__}" if wrong else "none"
-        step = "make one for each period with isocost.tally"
-        raise UsageError(Problem("tallies", "must be tallies, at least one", got, step))
+        rule, step = _TALLIES
+        raise UsageError(Problem("tallies", rule, short(wrong[0]) if wrong else "none", step))
     return names, given
 
 
 def _check(rule: Rule, tallies: Sequence[Tally]) -> None:
     seen = dict.fromkeys(group for tally in tallies for group in tally.groups)
-    unknown = [group for group in seen if group not in rule.groups]
+    known = set(rule.groups)
+    unknown = [group for group in seen if group not in known]
     if unknown:
         raise unknown_groups(unknown, rule.groups)
     if len(seen) < 2:

@@ -6,23 +6,17 @@ import warnings
 from collections.abc import Iterable
 from typing import Any, Literal
 
+from isocost.checks import check_flag, check_numbers, check_salt, check_tolerance, check_word
 from isocost.costs import CostLike, as_cost
 from isocost.errors import InfeasibleError, InfeasibleWarning, Problem, UsageError
-from isocost.grid import check_threshold
 from isocost.groups import Group, names_of
-from isocost.measure.feasibility import (
-    SLACK,
-    Feasibility,
-    check_tolerance,
-    feasibility,
-    round_up,
-)
+from isocost.measure.feasibility import SLACK, Feasibility, feasibility, round_up
 from isocost.measure.rates import require_both_labels
-from isocost.repair.common import check_word, not_feasible, summary_of
+from isocost.repair.common import not_feasible, summary_of
 from isocost.repair.remedy import Candidate, candidates, repaired
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule
-from isocost.tallies import Tally
+from isocost.tallies import Tally, check_tally
 
 __all__ = ["coarsen", "decision_limit"]
 
@@ -116,6 +110,9 @@ def coarsen(
     >>> round(ic.audit(rule.expected(compas()), cost="fnr").disparity.difference, 9)
     0.08
     """
+    check_tally(tally)
+    check_salt(salt)
+    check_flag("allow_decision_changes", allow_decision_changes)
     check_word("infeasible", infeasible, ("raise", "closest"))
     cost, tolerance = as_cost(cost), check_tolerance(tolerance)
     edges = _check_thresholds(tally, thresholds)
@@ -190,6 +187,7 @@ def decision_limit(
     >>> {group: round(limit, 4) for group, limit in limits.items()}
     {'African-American': 0.4464, 'Caucasian': 0.5539}
     """
+    check_tally(tally)
     edges = _check_thresholds(tally, thresholds)
     require_both_labels(tally)
     return {found.group: found.limit for found in candidates(tally, as_cost(cost), edges)}
@@ -197,8 +195,7 @@ def decision_limit(
 
 def _check_thresholds(tally: Tally, thresholds: Iterable[float] | float) -> tuple[float, ...]:
     """Thresholds in order, each once, each an edge of the tally."""
-    given = thresholds if isinstance(thresholds, Iterable) else (thresholds,)
-    checked = sorted({check_threshold(threshold, "thresholds") for threshold in given})
+    checked = sorted(set(check_numbers("thresholds", thresholds)))
     for threshold in checked:
         tally.grid.first_bin(threshold, "thresholds")
     return tuple(checked)

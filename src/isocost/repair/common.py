@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from isocost.errors import Problem, UsageError
+from isocost.errors import Problem
 from isocost.groups import names_of, to_json
 from isocost.measure.feasibility import Feasibility, round_down, round_up
 from isocost.measure.rates import base_rate
 from isocost.tallies import Tally
 
-__all__ = ["check_word", "not_feasible", "summary_of"]
+__all__ = ["not_feasible", "summary_of"]
 
 
 def summary_of(tally: Tally) -> dict[str, Any]:
@@ -29,17 +28,6 @@ def summary_of(tally: Tally) -> dict[str, Any]:
             for place, group in enumerate(tally.groups)
         ],
     }
-
-
-def check_word(name: str, value: object, words: Sequence[str]) -> None:
-    """Refuse a value that is not one of these words."""
-    if value not in words:
-        *others, last = (f'"{word}"' for word in words)
-        raise UsageError(
-            Problem(
-                name, f"must be {', '.join(others)} or {last}", repr(value), f'use "{words[0]}"'
-            )
-        )
 
 
 def not_feasible(asked: Feasibility) -> Problem:

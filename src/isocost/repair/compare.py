@@ -7,19 +7,25 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from isocost.checks import check_listed, check_threshold, short
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
-from isocost.grid import check_threshold
 from isocost.groups import Group, names_of, to_json
 from isocost.measure.audit import Audit, audit
 from isocost.repair.changes import Changes, changes
 from isocost.rules import Rule
-from isocost.tallies import Tally
+from isocost.tallies import Tally, check_tally
 from isocost.text import html_table, text_table, transposed
 
 __all__ = ["Compared", "Comparison", "compare", "cost_of_rules", "named_rules"]
 
 ORIGINAL = "original"
+
+_RULES = (
+    f"must be rules, by other names than {ORIGINAL!r}",
+    "pass one rule, a list of rules or {name: rule}, as withhold, coarsen ... return them",
+)
+"""What rules must be, and the next step."""
 
 COLUMNS = (
     "costs differ by",
@@ -179,6 +185,7 @@ def compare(
     >>> round(found.rules["withhold"].audit.disparity.difference, 4)
     0.06
     """
+    check_tally(tally)
     named = named_rules(rules)
     chosen = cost_of_rules(cost, named)
     threshold = check_threshold(threshold)
@@ -207,15 +214,15 @@ def named_rules(rules: Mapping[str, Rule] | Iterable[Rule]) -> dict[str, Rule]:
         named = {str(name): rule for name, rule in rules.items()}
     else:
         named = {}
-        for rule in [rules] if isinstance(rules, Rule) else rules:
+        for rule in [rules] if isinstance(rules, Rule) else check_listed("rules", rules, *_RULES):
             method = getattr(rule, "method", "?")
             times = sum(name.split(" ")[0] == method for name in named)
             named[method if not times else f"{method} {times + 1}"] = rule
     wrong = [rule for rule in named.values() if not isinstance(rule, Rule)]
     if wrong or ORIGINAL in named:
-        got = f"a {type(wrong[0]).__name__}" if wrong else f"a rule called {ORIGINAL!r}"
-        step = "pass what withhold, coarsen, equalize_odds or reconcile returned"
-        raise UsageError(Problem("rules", "must be rules, by other names", got, step))
+        got = short(wrong[0]) if wrong else f"a rule called {ORIGINAL!r}"
+        must, step = _RULES
+        raise UsageError(Problem("rules", must, got, step))
     return named
 
 

@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from isocost.checks import check_flag, check_whole, check_word
 from isocost.costs import Cost, CostLike, as_cost
-from isocost.errors import InfeasibleError, Problem, UsageError
+from isocost.errors import InfeasibleError
 from isocost.groups import Group, names_of, to_json
 from isocost.measure.audit import audit
 from isocost.repair.changes import changes
@@ -18,12 +19,14 @@ from isocost.repair.coarsen import coarsen
 from isocost.repair.reconcile import reconcile
 from isocost.repair.withhold import withhold
 from isocost.rules import Rule
-from isocost.tallies import Tally
+from isocost.tallies import Tally, check_tally
 from isocost.text import html_table, text_table
 
 __all__ = ["Frontier", "FrontierPoint", "frontier"]
 
 Method = Literal["withhold", "coarsen", "reconcile"]
+
+MOST_POINTS = 10_000
 
 
 @dataclass(frozen=True)
@@ -173,10 +176,11 @@ def frontier(
     >>> [(round(p.tolerance, 4), p.feasible, round(p.changed, 4)) for p in found.points]
     [(0.0, False, nan), (0.0437, False, nan), (0.0875, True, 0.0)]
     """
+    check_tally(tally)
     cost = as_cost(cost)
-    if isinstance(points, bool) or not isinstance(points, int) or points < 2:
-        step = "use points=21, the default"
-        raise UsageError(Problem("points", "must be a whole number from 2 up", repr(points), step))
+    check_word("method", method, ("withhold", "coarsen", "reconcile"))
+    check_flag("allow_decision_changes", allow_decision_changes)
+    points = check_whole("points", points, 2, MOST_POINTS, "use points=21, the default")
     now = audit(tally, cost, threshold, confidence=None)
     makers: dict[str, Callable[[float], Rule]] = {
         "withhold": lambda tolerance: withhold(tally, cost, tolerance),
@@ -185,9 +189,6 @@ def frontier(
         ),
         "reconcile": lambda tolerance: reconcile(tally, threshold, tolerance=tolerance),
     }
-    if method not in makers:
-        rule = f"must be one of {', '.join(map(repr, makers))}"
-        raise UsageError(Problem("method", rule, repr(method), 'use method="withhold"'))
     hard = method == "reconcile"
     widest = now.equalized_odds_difference if hard else now.disparity.difference
     return Frontier(

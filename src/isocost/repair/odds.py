@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from isocost.checks import check_salt, check_threshold, check_word
 from isocost.errors import Problem, UsageError
-from isocost.grid import check_threshold
 from isocost.groups import group_names
 from isocost.measure.rates import (
     base_rate,
@@ -21,7 +21,7 @@ from isocost.measure.table import MEASURES
 from isocost.repair.common import summary_of
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule
-from isocost.tallies import Tally
+from isocost.tallies import Tally, check_tally
 
 __all__ = ["equalize_odds"]
 
@@ -114,15 +114,9 @@ def equalize_odds(
     >>> [(round(one.generalized_fpr, 4), round(one.generalized_fnr, 4)) for one in after]
     [(0.4217, 0.4929), (0.4217, 0.4929)]
     """
-    if rates not in ("generalized", "hard"):
-        raise UsageError(
-            Problem(
-                "rates",
-                'must be "generalized" or "hard"',
-                repr(rates),
-                'use "generalized" for mean scores, as the paper does, or "hard" for decisions',
-            )
-        )
+    check_tally(tally)
+    check_salt(salt)
+    check_word("rates", rates, ("generalized", "hard"))
     threshold = check_threshold(threshold)
     require_two_groups(tally)
     require_both_labels(tally)

@@ -11,12 +11,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from isocost.checks import check_salt, check_word
 from isocost.costs import CostLike
 from isocost.errors import InfeasibleError, InfeasibleWarning, Problem
 from isocost.groups import group_names, names_of, to_json
 from isocost.measure.feasibility import round_up
 from isocost.measure.rates import base_rate, require_both_labels, require_two_groups
-from isocost.repair.common import check_word, summary_of
+from isocost.repair.common import summary_of
 from isocost.repair.corner import SOME, Corner, Selected, bounds, clash, corner_of
 from isocost.repair.levels import FEWEST, score_levels
 from isocost.repair.program import Choices, make_choices
@@ -24,7 +25,7 @@ from isocost.repair.request import Request, check_request
 from isocost.repair.solver import Plan, least_excess, solve, unsolved
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule
-from isocost.tallies import Tally
+from isocost.tallies import Tally, check_tally
 
 __all__ = ["Reconcilability", "reconcile"]
 
@@ -204,6 +205,8 @@ def reconcile(
     African-American 0.2490 0.4855 0.0000
     Caucasian        0.2490 0.4855 0.0000
     """
+    check_tally(tally)
+    check_salt(salt)
     request = check_request(threshold, equal, tolerance, cost, keep, levels)
     check_word("infeasible", infeasible, ("raise", "closest"))
     require_two_groups(tally)

@@ -6,14 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from isocost.checks import check_threshold, check_tolerance, check_whole, check_word, short
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
-from isocost.grid import check_threshold
-from isocost.measure.feasibility import check_tolerance
 from isocost.measure.table import MEASURES
-from isocost.repair.common import check_word
 
 __all__ = ["KEEPS", "RATES", "Request", "check_request"]
 
@@ -91,7 +87,7 @@ def _check_equal(equal: Any) -> tuple[str, ...]:
             Problem(
                 "equal",
                 f"must name rates to be equal, each once, from {', '.join(RATES)}",
-                repr(equal),
+                short(equal),
                 'use equal=("fpr", "fnr")',
             )
         )
@@ -132,14 +128,5 @@ def _check_cost(cost: CostLike | None, names: tuple[str, ...]) -> Cost | None:
 
 
 def _check_levels(levels: Any) -> int:
-    whole = isinstance(levels, int | np.integer) and not isinstance(levels, bool)
-    if not whole or not FEWEST_LEVELS <= levels <= MOST_LEVELS:
-        raise UsageError(
-            Problem(
-                "levels",
-                f"must be a whole number from {FEWEST_LEVELS} to {MOST_LEVELS}",
-                repr(levels),
-                "use levels=64, the default",
-            )
-        )
-    return int(levels)
+    step = "use levels=64, the default"
+    return check_whole("levels", levels, FEWEST_LEVELS, MOST_LEVELS, step)

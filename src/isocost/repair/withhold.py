@@ -5,20 +5,16 @@ from __future__ import annotations
 import warnings
 from typing import Literal
 
+from isocost.checks import check_salt, check_tolerance, check_word
 from isocost.costs import CostLike, as_cost
 from isocost.errors import InfeasibleError, InfeasibleWarning
 from isocost.groups import names_of
-from isocost.measure.feasibility import (
-    Feasibility,
-    check_tolerance,
-    feasibility,
-    round_up,
-)
+from isocost.measure.feasibility import Feasibility, feasibility, round_up
 from isocost.measure.rates import base_rate
-from isocost.repair.common import check_word, not_feasible, summary_of
+from isocost.repair.common import not_feasible, summary_of
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule
-from isocost.tallies import Tally
+from isocost.tallies import Tally, check_tally
 
 __all__ = ["withhold"]
 
@@ -73,6 +69,8 @@ def withhold(
     >>> {group: round(share, 4) for group, share in rule.alpha.items()}
     {'African-American': 0.6043, 'Caucasian': 0.0}
     """
+    check_tally(tally)
+    check_salt(salt)
     check_word("infeasible", infeasible, ("raise", "closest"))
     cost, tolerance = as_cost(cost), check_tolerance(tolerance)
     asked = feasibility(tally, cost, tolerance)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from isocost.checks import check_threshold
 from isocost.groups import Group, group_names
 from isocost.repair.changes import Changes, changes
 from isocost.repair.compare import named_rules
@@ -27,7 +28,7 @@ from isocost.show.style import (
     plain_axes,
     short_name,
 )
-from isocost.tallies import Tally
+from isocost.tallies import Tally, check_tally
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -171,6 +172,8 @@ class ChangeDisplay:
         ax: Axes | None = None,
     ) -> ChangeDisplay:
         """What rules, by name or several, would do to the people of a tally."""
+        check_tally(tally)
+        threshold = check_threshold(threshold)
         named, places = named_rules(rules), range(len(tally.groups))
         display = cls(
             tally.groups,

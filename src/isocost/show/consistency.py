@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from isocost.cells import add_up
-from isocost.errors import Problem, UsageError
+from isocost.checks import check_confidence, check_seed, check_whole, check_word
+from isocost.grid import MAX_BINS
 from isocost.measure.calibration import Levels, levels_of
-from isocost.repair.common import check_word
+from isocost.measure.intervals import MOST_REPLICATES
 from isocost.tallies import Tally
 
 __all__ = ["Reliability", "isotonic_shares", "reliability"]
@@ -80,8 +81,9 @@ def reliability(
     ([0.216, 0.341, 0.452], [0.209, 0.325, 0.426])
     """
     check_word("strategy", strategy, STRATEGIES)
-    _check_whole("bins", bins, 1)
-    _check_whole("replicates", replicates, 0)
+    bins = check_whole("bins", bins, 1, MAX_BINS)
+    replicates = check_whole("replicates", replicates, 0, MOST_REPLICATES)
+    confidence, seed = check_confidence(confidence), check_seed(seed)
     levels = levels_of(tally, group)
     place = _places(levels, bins, strategy)
     weight = add_up(place, levels.w, int(place.max()) + 1)
@@ -151,9 +153,3 @@ def _histogram(tally: Tally, group: int, bars: int = 40) -> tuple[Floats, Floats
         [np.bincount(place, cells.w * (cells.label == label), minlength=bars) for label in (0, 1)]
     )
     return edges, counts[0], counts[1]
-
-
-def _check_whole(name: str, value: object, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        rule = f"must be a whole number from {least} up"
-        raise UsageError(Problem(name, rule, repr(value), f"leave out {name}= for the usual"))

@@ -19,11 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from isocost.checks import check_threshold
 from isocost.engines.files import tally_files
 from isocost.engines.places import kind_of
 from isocost.engines.source import Progress
 from isocost.errors import FileError, IsocostError, Problem, UsageError
-from isocost.grid import Grid, check_threshold
+from isocost.grid import Grid
 from isocost.show.payload import Origin
 from isocost.show.preview import Preview, preview
 from isocost.show.report import report_html

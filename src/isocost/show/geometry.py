@@ -15,11 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from isocost.checks import check_amount, check_base_rate, check_confidence
 from isocost.costs import CostLike, as_cost
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group
-from isocost.measure.lines import check_amount, check_base_rate
-from isocost.measure.margins import check_confidence
 from isocost.tallies import Tally
 
 __all__ = [

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from isocost.checks import check_amount, check_listed
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.groups import Group
 from isocost.show import geometry
@@ -37,9 +38,10 @@ def level_lines(
     A level is a number, for ``cost``, or a pair of another cost and a number.
     """
     found = []
-    for level in levels:
-        its, value = level if isinstance(level, tuple) else (cost, level)
-        its = as_cost(its)
+    rule, step = "must be a list of numbers, or of pairs of a cost and a number", "use levels=[0.3]"
+    for level in check_listed("levels", levels, rule, step):
+        its, value = level if isinstance(level, tuple) and len(level) == 2 else (cost, level)
+        its, value = as_cost(its), check_amount("levels", value)
         stretch = _stretch(its, value, groups, base_rates)
         by_group = isinstance(its.fp, Mapping) or isinstance(its.fn, Mapping)
         for place in range(len(groups)) if by_group else [None]:

@@ -14,7 +14,7 @@ from isocost.measure.audit import Audit
 from isocost.measure.audit import audit as measure
 from isocost.measure.feasibility import Feasibility, round_up
 from isocost.repair.coarsen import coarsen
-from isocost.repair.compare import Compared, compare
+from isocost.repair.compare import Compared, compare, named_rules
 from isocost.repair.odds import equalize_odds
 from isocost.repair.reconcile import Reconcilability, reconcile
 from isocost.repair.withhold import withhold
@@ -44,8 +44,7 @@ class Option:
 def options_of(audit: Audit, given: Mapping[str, Rule] | Iterable[Rule] | None) -> list[Option]:
     """The rules given, or every method as far as it is feasible at the audit's settings."""
     if given is not None:
-        named = given if isinstance(given, Mapping) else _by_method(given)
-        return [Option(str(name), rule) for name, rule in named.items()]
+        return [Option(name, rule) for name, rule in named_rules(given).items()]
     tally, cost, at = audit.tally, audit.cost, audit.threshold
     tolerance = audit.feasibility.tolerance
     makers: dict[str, Callable[[], Rule]] = {
@@ -55,16 +54,6 @@ def options_of(audit: Audit, given: Mapping[str, Rule] | Iterable[Rule] | None) 
         "reconcile": lambda: reconcile(tally, at),
     }
     return [_attempt(audit, name, make) for name, make in makers.items()]
-
-
-def _by_method(rules: Iterable[Rule]) -> dict[str, Rule]:
-    named: dict[str, Rule] = {}
-    for rule in [rules] if isinstance(rules, Rule) else rules:
-        # What is no rule is told by compare, with all that is wrong.
-        method = getattr(rule, "method", "?")
-        times = sum(name.split(" ")[0] == method for name in named)
-        named[method if not times else f"{method} {times + 1}"] = rule
-    return named
 
 
 def _attempt(audit: Audit, name: str, make: Callable[[], Rule]) -> Option:

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from isocost import __version__
+from isocost.checks import check_whole
 from isocost.costs import CostLike, as_cost
-from isocost.errors import DataError, Problem, UsageError
+from isocost.errors import DataError, Problem
 from isocost.groups import Group, Scalar, group_names
 from isocost.measure.table import MEASURES, Measure
 from isocost.rules import Rule
@@ -194,16 +195,8 @@ def _safe_amount(amount: float | Mapping[Group, float]) -> Any:
 
 
 def _check_count(count: object) -> int:
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0:
-        raise UsageError(
-            Problem(
-                "min_count",
-                "must be a whole number that is at least 0",
-                repr(count),
-                "use 0 to show every cell, or the fewest rows that may be shown, such as 10",
-            )
-        )
-    return int(count)
+    step = "use 0 to show every cell, or the fewest rows that may be shown, such as 10"
+    return check_whole("min_count", count, 0, step=step)
 
 
 def _large_enough(tally: Tally, least: int) -> tuple[list[int], list[int]]:

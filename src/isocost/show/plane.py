@@ -18,7 +18,7 @@ from isocost.rules import Rule
 from isocost.show import geometry
 from isocost.show.levels import Level, LevelLine, level_lines
 from isocost.show.reading import tally_of_estimator, tally_of_predictions
-from isocost.tallies import Tally
+from isocost.tallies import Tally, check_tally
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -163,6 +163,7 @@ of Caucasian cost at most 0.394.
         ax : Axes, optional
             Axes to draw on; without them nothing is drawn until :meth:`plot` is called.
         """
+        check_tally(tally)
         rates.require_both_labels(tally)
         named = named_rules(rules)
         after = {name: _points(rule.expected(tally)) for name, rule in named.items()}

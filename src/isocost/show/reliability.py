@@ -27,7 +27,7 @@ from isocost.show.style import (
     plain_axes,
     short_name,
 )
-from isocost.tallies import Tally
+from isocost.tallies import Tally, check_tally
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -117,6 +117,7 @@ class ReliabilityDisplay:
         ax : Axes, optional
             Axes to draw on; without them nothing is drawn until :meth:`plot` is called.
         """
+        check_tally(tally)
         places = range(len(tally.groups))
         display = cls(
             tally.groups,

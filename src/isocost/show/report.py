@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from isocost import __version__
 from isocost.atomic import check_ending, write_text
+from isocost.checks import check_kind, check_path, check_text, check_whole
 from isocost.costs import CostLike
 from isocost.errors import DataError, MissingDependencyError, Problem, UsageError
 from isocost.groups import group_names
@@ -90,6 +91,7 @@ def report(
     ...     ic.report(a, path=f"{folder}/report.html").name
     'report.html'
     """
+    check_path(path)
     check_ending(path, *ENDINGS)
     options: dict[str, Any] = {"cost": cost, "threshold": threshold, "tolerance": tolerance}
     text = report_html(audit, rules, title=title, min_count=min_count, origin=origin, **options)
@@ -109,6 +111,10 @@ def report_html(
     origin: Origin | None = None,
 ) -> str:
     """The page of :func:`report` as text."""
+    if title is not None:
+        check_text("title", title)
+    step = "leave it out, or make one with isocost.show.payload.Origin"
+    check_kind("origin", origin, (Origin, type(None)), "must be an Origin", step)
     subject = _audited(audit, {"cost": cost, "threshold": threshold, "tolerance": tolerance})
     held = payload(subject.tally, min_count, (subject.threshold,), subject.measures)
     subject = _without_small_groups(subject, held)
@@ -181,13 +187,12 @@ def _audited(subject: object, options: dict[str, Any]) -> Audit:
     given = {name: value for name, value in options.items() if value is not None}
     if isinstance(subject, Tally):
         return audit(subject, **given)
-    if not isinstance(subject, Audit):
-        got, step = f"a {type(subject).__name__}", "pass what ic.audit or ic.tally returned"
-        raise UsageError(Problem("audit", "must be an Audit or a Tally", got, step))
+    step = "make a tally: isocost.tally(data, score=..., label=..., group=...)"
+    audited: Audit = check_kind("audit", subject, Audit, "must be an Audit or a Tally", step)
     if given:
         got, step = ", ".join(given), "leave them out, or pass the tally instead of the audit"
         raise UsageError(Problem("settings", "belong to the audit already", got, step))
-    return subject
+    return audited
 
 
 def _without_small_groups(subject: Audit, held: dict[str, Any]) -> Audit:
@@ -309,4 +314,5 @@ def show_report(
     >>> ic.show_report(ic.audit(compas(), cost="fpr")).height
     900
     """
-    return ShownReport(report_html(audit, rules, **options), int(height))
+    height = check_whole("height", height, 1, step="use height=900, the default")
+    return ShownReport(report_html(audit, rules, **options), height)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from isocost.checks import check_kind, check_listed
 from isocost.costs import CostLike
 from isocost.errors import Problem, UsageError
 from isocost.repair.frontier import NUMBERS, Frontier, frontier
@@ -80,7 +81,9 @@ class FrontierDisplay:
     measures: Sequence[str] = USUAL
 
     def __post_init__(self) -> None:
-        strange = [measure for measure in self.measures if measure not in NUMBERS]
+        rule, step = f"must be some of {', '.join(NUMBERS)}", f"use measures={USUAL!r}"
+        measures = check_listed("measures", self.measures, rule, step)
+        strange = [measure for measure in measures if measure not in NUMBERS]
         if strange or not self.measures or not self.frontiers:
             got = ", ".join(map(repr, strange)) or "none"
             rule = f"must be some of {', '.join(NUMBERS)}"
@@ -117,13 +120,17 @@ class FrontierDisplay:
         ax: Axes | None = None,
     ) -> FrontierDisplay:
         """Follow one or several methods; the rest as :func:`isocost.frontier` has it."""
-        names = [methods] if isinstance(methods, str) else list(methods)
+        rule, step = "must be a list of methods", 'use methods=("withhold", "coarsen")'
+        named = [methods] if isinstance(methods, str) else methods
+        names = check_listed("methods", named, rule, step)
+        if not names:
+            raise UsageError(Problem("methods", rule, "none", step))
         found: dict[str, Frontier] = {}
         for method in names:
             found[method] = frontier(
                 tally,
                 cost,
-                method,  # type: ignore[arg-type]
+                method,
                 points=points,
                 threshold=threshold,
             )
@@ -139,7 +146,11 @@ class FrontierDisplay:
         ax: Axes | None = None,
     ) -> FrontierDisplay:
         """From what :func:`isocost.frontier` returned, one or several by name."""
-        named = {found.method: found} if isinstance(found, Frontier) else dict(found)
+        named = {found.method: found} if isinstance(found, Frontier) else found
+        rule, step = "must be a Frontier, or several by name", "pass what isocost.frontier returned"
+        check_kind("found", named, Mapping, rule, step)
+        for one in named.values():
+            check_kind("found", one, Frontier, rule, step)
         display = cls(named, measures)
         return display if ax is None else display.plot(ax)
 

@@ -1,0 +1,330 @@
+"""Checks of arguments and of JSON from outside: one function for each kind of value.
+
+A check returns the value in its usual type, or raises a :class:`~isocost.errors.UsageError`
+that names the argument.  What is a tally or a rule is checked beside these classes, by
+:func:`isocost.tallies.check_tally` and :func:`isocost.rules.check_rule`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Real
+from os import PathLike
+from typing import Any, Never
+
+import numpy as np
+
+from isocost.errors import Problem, UsageError
+
+__all__ = [
+    "as_number",
+    "check_amount",
+    "check_base_rate",
+    "check_columns",
+    "check_confidence",
+    "check_flag",
+    "check_kind",
+    "check_listed",
+    "check_numbers",
+    "check_path",
+    "check_salt",
+    "check_seed",
+    "check_single",
+    "check_text",
+    "check_threshold",
+    "check_tolerance",
+    "check_unit",
+    "check_whole",
+    "check_word",
+    "is_writable",
+    "parse_json",
+    "short",
+]
+
+MOST_DIGITS = 300
+"""Longer whole numbers in JSON are refused: they do not fit a float."""
+
+DEEPEST = 64
+"""JSON that is nested deeper is refused; what isocost writes has fewer than ten levels."""
+
+LONGEST, LONGEST_SALT = 10_000, 1000
+"""How long a text may be, and a salt."""
+
+_PLAIN = (str, bytes, int, float, list, tuple, dict, set, np.generic, Decimal, Fraction, type(None))
+
+
+def short(value: Any) -> str:
+    """A value for an error message: plain values as Python writes them, others by their type.
+
+    Examples
+    --------
+    >>> short("a"), short(np.zeros((2, 2)))
+    ("'a'", 'an object of type ndarray')
+    """
+    if not isinstance(value, _PLAIN):
+        return f"an object of type {type(value).__name__}"
+    # The first part is enough, and a list may hold a million values.
+    cut = isinstance(value, str | bytes | list | tuple) and len(value) > 120
+    part: Any = value
+    try:
+        text = " ".join(repr(part[:120] if cut else part).split("\n"))
+    except ValueError:
+        return "a number of thousands of digits"
+    return text if len(text) <= 120 and not cut else text[:117] + "..."
+
+
+def check_kind(name: str, value: Any, kind: type | tuple[type, ...], rule: str, step: str) -> Any:
+    """An instance of a class."""
+    if not isinstance(value, kind):
+        raise UsageError(Problem(name, rule, short(value), step))
+    return value
+
+
+# Numbers
+
+
+def as_number(value: Any) -> float:
+    """A single real number as a float; NaN for anything else, also for booleans and text."""
+    if isinstance(value, bool | np.bool_ | str | bytes):
+        return math.nan
+    # Arrays without dimensions hold one number too.
+    if not isinstance(value, Real | Decimal) and getattr(value, "ndim", None) != 0:
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def check_threshold(threshold: Any, name: str = "threshold") -> float:
+    """A decision threshold, strictly between 0 and 1."""
+    value = as_number(threshold)
+    if not 0.0 < value < 1.0:
+        rule = "must be a number strictly between 0 and 1"
+        step = f"use {name}=0.5, or the score from which people are treated as positive"
+        raise UsageError(Problem(name, rule, short(threshold), step))
+    return value
+
+
+def check_tolerance(tolerance: Any, name: str = "tolerance") -> float:
+    """A tolerance, finite and at least 0."""
+    step = "use 0 for equal costs, or the difference you accept"
+    return check_amount(name, tolerance, step)
+
+
+def check_amount(name: str, value: Any, step: str = "use 0.0 for none at all") -> float:
+    """A finite number that is at least 0."""
+    number = as_number(value)
+    if not (math.isfinite(number) and number >= 0.0):
+        raise UsageError(Problem(name, "must be a number that is at least 0", short(value), step))
+    return number
+
+
+def check_unit(name: str, value: Any) -> float:
+    """A number in [0, 1]."""
+    number = as_number(value)
+    if not 0.0 <= number <= 1.0:
+        rule, step = "must be a number in [0, 1]", "rates and shares lie there"
+        raise UsageError(Problem(name, rule, short(value), step))
+    return number
+
+
+def check_base_rate(value: Any, name: str = "base_rate") -> float:
+    """A base rate, strictly between 0 and 1."""
+    number = as_number(value)
+    if not 0.0 < number < 1.0:
+        rule = (
+            "must be a number strictly between 0 and 1: without positives or negatives there are "
+            "no error rates"
+        )
+        step = "use the share of positives of a group that has both labels"
+        raise UsageError(Problem(name, rule, short(value), step))
+    return number
+
+
+def check_confidence(confidence: Any) -> float:
+    """A confidence level, strictly between 0 and 1."""
+    value = as_number(confidence)
+    if not 0.0 < value < 1.0:
+        rule = "must be a number strictly between 0 and 1"
+        raise UsageError(Problem("confidence", rule, short(confidence), "use confidence=0.95"))
+    return value
+
+
+def check_whole(
+    name: str, value: Any, least: int, most: int | None = None, step: str | None = None
+) -> int:
+    """A whole number from ``least`` to ``most``."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):
+        ends = f"that is at least {least}" if most is None else f"from {least} to {most}"
+        step = step or f"leave out {name}= for the default"
+        raise UsageError(Problem(name, f"must be a whole number {ends}", short(value), step))
+    return int(value)
+
+
+def check_seed(seed: Any) -> int:
+    """The seed of a random generator, a whole number that is at least 0."""
+    return check_whole("seed", seed, 0, step="use seed=0")
+
+
+def check_numbers(name: str, values: Any) -> tuple[float, ...]:
+    """Cut points or thresholds: one number strictly between 0 and 1, or several."""
+    listed = isinstance(values, Iterable) and getattr(values, "ndim", 1) != 0
+    if not listed or isinstance(values, str | bytes | Mapping):
+        values = (values,)
+    return tuple(check_threshold(value, name) for value in values)
+
+
+# Words, text and lists
+
+
+def check_word(name: str, value: object, words: Sequence[str]) -> None:
+    """Raise unless the value is one of these words."""
+    if not isinstance(value, str) or value not in words:
+        *others, last = (f'"{word}"' for word in words)
+        rule = f"must be {', '.join(others)} or {last}"
+        raise UsageError(Problem(name, rule, short(value), f'use "{words[0]}"'))
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """True or False, and nothing that merely counts as one."""
+    if not isinstance(value, bool | np.bool_):
+        step = f"use {name}=True or {name}=False"
+        raise UsageError(Problem(name, "must be True or False", short(value), step))
+    return bool(value)
+
+
+def is_writable(text: str) -> bool:
+    """Whether UTF-8 can write a text; half a surrogate pair it cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def check_text(name: str, value: Any, most: int = LONGEST, step: str = "use a short text") -> str:
+    """A text that is not too long and that UTF-8 can write."""
+    if not isinstance(value, str) or len(value) > most or not is_writable(value):
+        rule = f"must be a text of at most {most} characters"
+        raise UsageError(
+            Problem(name, rule, short(value), step or f"use for example {name}={name!r}")
+        )
+    return value
+
+
+def check_salt(salt: Any) -> str:
+    """The salt of a coin."""
+    return check_text("salt", salt, LONGEST_SALT, 'use salt="isocost", the default')
+
+
+def check_single(name: str, value: Any) -> None:
+    """Raise for a list, an array, a frame, or whatever else is not a single value."""
+    if not isinstance(value, str | bytes) and (hasattr(value, "__len__") or np.ndim(value) != 0):
+        step = "use a text, a number or a boolean"
+        raise UsageError(Problem(name, "must be a single value", short(value), step))
+
+
+def check_path(path: Any, name: str = "path") -> None:
+    """Raise unless the value can be the path of a file."""
+    rule, step = "must be the path of a file, as text or a Path", 'use for example "rule.json"'
+    check_kind(name, path, (str, PathLike), rule, step)
+
+
+def check_columns(score: Any, label: Any, group: Any, weight: Any = None) -> dict[str, Any]:
+    """Names of columns by role, with ``group`` as a list."""
+    groups = list(group) if isinstance(group, list | tuple) else [group]
+    step = "pass names of columns, or leave data out and pass arrays"
+    for role, name in (("score", score), ("label", label), ("weight", weight)):
+        if not isinstance(name, str) and not (role == "weight" and name is None):
+            rule = "must be the name of a column when data are given"
+            raise UsageError(Problem(role, rule, short(name), step))
+    if not groups or not all(isinstance(name, str) for name in groups):
+        rule = "must be the name of a column when data are given, or a list of names"
+        raise UsageError(Problem("group", rule, short(group), step))
+    if len(set(groups)) != len(groups):
+        step = "leave out the repetition"
+        raise UsageError(Problem("group", "must name each column once", short(group), step))
+    return {"score": score, "label": label, "weight": weight, "group": groups}
+
+
+def check_listed(name: str, values: Any, rule: str, step: str) -> list[Any]:
+    """Several values as a list; raise for one text, a mapping, or what cannot be listed."""
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise UsageError(Problem(name, rule, short(values), step))
+    return list(values)
+
+
+# JSON
+
+
+def parse_json(text: str) -> Any:
+    """The content of JSON text that nobody vouches for, or a ValueError that says what is wrong.
+
+    Refused are names that occur twice in an object, numbers that are not finite or too long, text
+    that UTF-8 cannot write, and deep nesting.
+    """
+    try:
+        content = json.loads(
+            text,
+            parse_constant=_not_finite,
+            parse_float=_finite,
+            parse_int=_whole,
+            object_pairs_hook=_unique,
+        )
+    except RecursionError as error:
+        raise ValueError("values nested too deeply") from error
+    except TypeError as error:
+        raise ValueError(f"{short(text)}, which is not text") from error
+    _check_values(content)
+    return content
+
+
+def _not_finite(text: str) -> Never:
+    raise ValueError(f"{short(text)}, which is not a finite number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _not_finite(text)
+
+
+def _whole(text: str) -> int:
+    if len(text) > MOST_DIGITS:
+        raise ValueError(f"a whole number of {len(text)} digits")
+    return int(text)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in content:
+            raise ValueError(f"the name {short(name)} twice in one object")
+        content[name] = value
+    return content
+
+
+def _check_values(content: Any) -> None:
+    """Look at every text and at how deep values are nested, without recursion."""
+    level, depth = [content], 0
+    while level:
+        inside: list[Any] = []
+        for value in level:
+            if isinstance(value, str):
+                if not value.isascii() and not is_writable(value):
+                    raise ValueError(f"text that is not valid Unicode: {short(value)}")
+            elif isinstance(value, dict):
+                inside += value.keys()
+                inside += value.values()
+            elif isinstance(value, list):
+                inside += value
+        level, depth = inside, depth + 1
+        if depth > DEEPEST:
+            raise ValueError(f"values nested more than {DEEPEST} deep")

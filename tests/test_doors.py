@@ -1,0 +1,283 @@
+"""Every public function refuses what it cannot use, with an error that has four parts."""
+
+import inspect
+import math
+from pathlib import Path
+
+import pytest
+
+import isocost as ic
+from isocost import show
+from isocost.examples import compas
+
+pandas = pytest.importorskip("pandas")
+
+NAN = math.nan
+ROWS = {
+    "id": [1, 2, 3, 4],
+    "score": [0.2, 0.7, 0.4, 0.9],
+    "label": [0, 1, 0, 1],
+    "group": ["a", "a", "b", "b"],
+}
+FRAME = pandas.DataFrame(ROWS)
+TALLY = compas()
+AUDIT = ic.audit(TALLY, confidence=None)
+RULE = ic.withhold(TALLY, "fpr", 0.07)
+FRONTIER = ic.frontier(TALLY, points=2)
+
+# What each argument must not be, wherever it occurs; a function may add to it or take away.
+NUMBERS = ["x", NAN, True, None, [], {}, FRAME, 10**400]
+WORDS = ["foo", "", 3, None, ["raise"], FRAME]
+TALLIES = [None, 3, "tally.json", Path("tally.json"), {}, ROWS, FRAME, [TALLY], RULE, AUDIT]
+RULES = [None, 3, "rule.json", {}, FRAME, TALLY, AUDIT, [RULE]]
+PATHS = [None, 3, [], FRAME, True]
+WRONG = {
+    "tally": TALLIES,
+    "audit": [None, 3, "tally.json", {}, FRAME, [TALLY], RULE],
+    "rule": RULES,
+    "rules": [3, "withhold", ["withhold"], {"a": None}, [TALLY], {"original": RULE}, FRAME],
+    "tallies": [None, 3, "day1.json", [], {}, {"May": FRAME}, [FRAME], [TALLY, None], FRAME, RULE],
+    "found": [None, 3, {}, {"a": 3}, TALLY],
+    "path": PATHS,
+    "cost": [3, "foo", "", "weighted:1", "weighted:a,b", "weighted:-1,2", {}, [], FRAME, True],
+    "other": [3, "foo", {}, FRAME],
+    "threshold": [*NUMBERS, 0, 1, -0.5, 2],
+    "thresholds": ["a", [2], ["a"], [None], None, {}, {"a": 1}, [NAN], [[0.5]], 1.0, FRAME],
+    "tolerance": [*NUMBERS, -1, math.inf],
+    "calibration_margin": ["x", NAN, True, -1, [], FRAME],
+    "cost_difference": [*NUMBERS, -1],
+    "gap": ["x", NAN, True, -1, [], FRAME],
+    "confidence": [*NUMBERS, 0, 1, 2, -1],
+    "replicates": [-1, 1, 1.5, "a", True, None, 10**12, FRAME],
+    "seed": ["x", -1, 1.5, True, [], FRAME],
+    "bins": [0, -1, 1.5, "a", True, None, 10**12, FRAME],
+    "edges": [["a"], [2], [NAN], 3, "x", None, {}, {"a": 1}, [[0.5]], FRAME],
+    "points": [0, 1, 2.5, "a", True, None, 10**12, FRAME],
+    "levels": [1, 2.5, "a", True, None, 10**12, FRAME],
+    "method": WORDS,
+    "methods": [["foo"], "foo", 3, None, []],
+    "measures": [["foo"], "foo", 3, None, []],
+    "strategy": WORDS,
+    "infeasible": WORDS,
+    "keep": WORDS,
+    "rates": WORDS,
+    "unknown": WORDS,
+    "equal": [("foo",), (), "foo", 3, None, ["fpr", "fpr"], [3], FRAME],
+    "allow_decision_changes": ["yes", 1, None],
+    "salt": [3, None, b"salt", "x" * 2000, "\ud800", FRAME],
+    "min_count": [-1, 1.5, "a", True, None],
+    "height": [0, 1.5, "a", None],
+    "origin": [3, "x", {}],
+    "title": [3, ["x"], "\ud800"],
+    "base_rates": [3, None, "ab", [], {}, [0.5], [0.5, 2], ["a", "b"], {"a": 0.5, "b": NAN}, FRAME],
+    "score": [3, None, "nobody", ["score"], FRAME],
+    "label": [3, None, "nobody", ["label"], FRAME],
+    "group": [[], 3, None, "nobody", ["group", "group"], ["group", 3], [["group"]], FRAME],
+    "weight": [3, "nobody", ["weight"], FRAME],
+    "output": [3, None, [], FRAME],
+    "changed": [3, [], "score", FRAME],
+    "groups": [3, None, "a", ["nobody"], [[]], FRAME],
+    "names": [3, None, "a", {"nobody": "x"}, {"Caucasian": None}],
+    "text": [None, 3, "", "{", "[]", [], FRAME],
+    "content": [None, 3, "", [], {}, FRAME],
+    "cells": [None, 3, "", [], {}, FRAME, [(1, 2)], [3]],
+    "y_true": [None, 3, "a", [2], [[0, 1]], ["a", "b"], {}, [0, 1, 1]],
+    "y_score": [None, 3, "a", [2], [[0, 1]], ["a", "b"], {}, [NAN, 0.5]],
+    "sample_weight": [3, "a", [0, 1], [NAN, 1], {}],
+    "data": [3, [], "no such file.csv", 0.5, RULE],
+    "dialect": ["foo", 3, None, [], FRAME],
+    "table": [3, None, "", [], FRAME],
+    "positive": [[], {}, FRAME],
+    "fp": ["a", None, -1, NAN, {}, {"a": -1}, {"a": "x"}, 1e300, True, FRAME],
+    "fn": ["a", None, -1, NAN, {}, {"a": -1}, {"a": "x"}, 1e300, True, FRAME],
+    "by_base_rate": ["yes", 1, None],
+    "rows": [3, None, [3], FRAME],
+    "notes": [3, None, [3], FRAME],
+    "settings": [3, None, "a"],
+    "made_from": [3, None, "a"],
+}
+
+# Functions with arguments that work; each is then replaced by every wrong value.
+TALLY_AND = {"tally": TALLY}
+DOORS = {
+    "audit": (ic.audit, TALLY_AND | {"replicates": 0}),
+    "bounds": (ic.bounds, TALLY_AND | {"other": "fpr"}),
+    "calibration_gap": (ic.calibration_gap, {"y_true": [0, 1], "y_score": [0.2, 0.7]}),
+    "coarsen": (ic.coarsen, TALLY_AND | {"tolerance": 0.1}),
+    "compare": (ic.compare, TALLY_AND | {"rules": [RULE]}),
+    "decision_limit": (ic.decision_limit, TALLY_AND),
+    "distinct": (ic.distinct, {"cost": "fpr", "other": "fnr", "base_rates": [0.2, 0.5]}),
+    "equalize_odds": (ic.equalize_odds, TALLY_AND),
+    "feasibility": (ic.feasibility, TALLY_AND),
+    "frontier": (ic.frontier, TALLY_AND | {"points": 2}),
+    "generalized_fnr": (ic.generalized_fnr, {"y_true": [0, 1], "y_score": [0.2, 0.7]}),
+    "generalized_fpr": (ic.generalized_fpr, {"y_true": [0, 1], "y_score": [0.2, 0.7]}),
+    "intervals": (ic.intervals, TALLY_AND | {"replicates": 0}),
+    "reconcile": (ic.reconcile, TALLY_AND),
+    "report": (ic.report, {"audit": TALLY}),
+    "report_html": (ic.report_html, {"audit": TALLY}),
+    "show_report": (ic.show_report, {"audit": AUDIT}),
+    "tally": (ic.tally, {"data": ROWS}),
+    "tally_from_cells": (ic.tally_from_cells, {}),
+    "tally_sql": (ic.tally_sql, {}),
+    "watch": (ic.watch, {"rule": RULE, "tallies": [TALLY]}),
+    "withhold": (ic.withhold, TALLY_AND | {"tolerance": 0.1}),
+    "apply_file": (ic.apply_file, {"rule": RULE, "path": "scores.csv", "output": "new.csv"}),
+    "Cost": (ic.Cost, {"fp": 1, "fn": 2}),
+    "Cost.weighted": (ic.Cost.weighted, {}),
+    "Cost.parse": (ic.Cost.parse, {"text": "fpr"}),
+    "Rule": (ic.Rule, {"groups": ("a",), "rows": (), "method": "none"}),
+    "Rule.expected": (RULE.expected, TALLY_AND),
+    "Rule.apply": (RULE.apply, {"data": ROWS, "unknown": "keep"}),
+    "Rule.load": (ic.Rule.load, {}),
+    "Rule.save": (RULE.save, {}),
+    "Rule.from_json": (ic.Rule.from_json, {}),
+    "Rule.with_salt": (RULE.with_salt, {}),
+    "Tally.load": (ic.Tally.load, {}),
+    "Tally.save": (TALLY.save, {}),
+    "Tally.from_json": (ic.Tally.from_json, {}),
+    "Tally.from_dict": (ic.Tally.from_dict, {}),
+    "Tally.select": (TALLY.select, {}),
+    "Tally.drop": (TALLY.drop, {}),
+    "Tally.relabel": (TALLY.relabel, {}),
+    "Tally.totals_above": (TALLY.totals_above, {}),
+    "ChangeDisplay.from_tally": (
+        show.ChangeDisplay.from_tally, TALLY_AND | {"rules": [RULE]},
+    ),
+    "FrontierDisplay.from_tally": (show.FrontierDisplay.from_tally, TALLY_AND | {"points": 2}),
+    "FrontierDisplay.from_frontier": (show.FrontierDisplay.from_frontier, {"found": FRONTIER}),
+    "PlaneDisplay.from_tally": (show.PlaneDisplay.from_tally, TALLY_AND),
+    "ReliabilityDisplay.from_tally": (
+        show.ReliabilityDisplay.from_tally, TALLY_AND | {"replicates": 0},
+    ),
+}  # fmt: skip
+
+# Values that are wrong elsewhere and right here.
+FINE = {
+    ("watch", "tolerance"): [None],
+    ("watch", "threshold"): [None],
+    ("audit", "confidence"): [None],
+    ("reconcile", "tolerance"): [{}],
+    ("report", "threshold"): [None],
+    ("report", "tolerance"): [None],
+    ("report_html", "threshold"): [None],
+    ("report_html", "tolerance"): [None],
+    ("tally_sql", "score"): ["nobody"],
+    ("tally_sql", "label"): ["nobody"],
+    ("tally_sql", "group"): ["nobody"],
+    ("tally_sql", "weight"): ["nobody"],
+    ("apply_file", "output"): [],
+    ("Rule", "groups"): [["nobody"]],
+    ("Rule", "method"): ["foo", ""],
+    ("Tally.totals_above", "threshold"): [0, 1],
+    ("PlaneDisplay.from_tally", "confidence"): [None],
+    ("PlaneDisplay.from_tally", "levels"): [None],
+    ("ReliabilityDisplay.from_tally", "replicates"): [1],
+}
+
+# Arguments that may be anything, or that other tests are about.
+FREE = {
+    "ax", "column", "force", "id", "keep_order", "memory_limit", "missing_group", "options",
+    "progress", "table", "threads",
+}  # fmt: skip
+
+# What is wrong with these is wrong with data, a file or a rule.
+ABOUT_DATA = {
+    "cells", "content", "data", "names", "positive", "sample_weight", "text", "y_score", "y_true",
+}  # fmt: skip
+
+
+CASES = [
+    (door, argument)
+    for door, (function, _) in DOORS.items()
+    for argument in inspect.signature(function).parameters
+    if argument not in FREE
+]
+
+
+def is_fine(door, argument, value):
+    plain = isinstance(value, str | int | float | dict | list | None)
+    return plain and value in FINE.get((door, argument), [])
+
+
+@pytest.mark.parametrize(("door", "argument"), CASES)
+def test_wrong_arguments_are_refused(door, argument, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    function, good = DOORS[door]
+    for value in WRONG[argument]:
+        if is_fine(door, argument, value):
+            continue
+        with pytest.raises(ic.IsocostError) as raised:
+            function(**{**good, argument: value})
+        error = raised.value
+        if argument not in ABOUT_DATA and door not in ("Rule", "apply_file"):
+            assert isinstance(error, ic.UsageError), value
+        for problem in error.problems:
+            parts = (problem.name, problem.rule, problem.got, problem.next_step)
+            assert all(isinstance(part, str) and part for part in parts)
+            assert max(map(len, parts)) < 1000
+            "".join(parts).encode()
+        if argument == "tally":
+            assert problem.name == "tally"
+            assert "isocost.tally(data, score=..., label=..., group=...)" in problem.next_step
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_right_arguments_are_not(door, tmp_path, monkeypatch):
+    """Otherwise the test above would hold for any reason."""
+    function, good = DOORS[door]
+    needed = {k for k, v in inspect.signature(function).parameters.items() if v.default is v.empty}
+    if not needed <= set(good) | {"options"} or door == "apply_file":
+        return
+    monkeypatch.chdir(tmp_path)
+    function(**good)
+
+
+COLUMNS = [3, None, "x", [], {}, FRAME, [[1, 2]], object(), TALLY, ["a"], [None] * 4, iter([1])]
+
+
+@pytest.mark.parametrize("role", ["score", "label", "group", "weight"])
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: type(column).__name__)
+def test_wrong_columns_are_refused(role, column):
+    arrays = {name: ROWS[name] for name in ("score", "label", "group")}
+    if role != "weight" or column is not None:
+        with pytest.raises(ic.IsocostError, match="next: "):
+            ic.tally(**{**arrays, role: column})
+    with pytest.raises(ic.IsocostError, match="next: "):
+        ic.tally({**arrays, "weight": [1, 1, 1, 1], role: column}, weight="weight")
+
+
+@pytest.mark.parametrize("role", ["score", "group", "id"])
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: type(column).__name__)
+def test_a_rule_refuses_wrong_columns(role, column):
+    arrays = {"score": ROWS["score"], "group": ["Caucasian"] * 4, "id": ROWS["id"]}
+    with pytest.raises(ic.IsocostError, match="next: "):
+        RULE.apply(**{**arrays, role: column})
+    with pytest.raises(ic.IsocostError, match="next: "):
+        RULE.apply({**arrays, role: column})
+
+
+RESULTS = {
+    "Audit", "Bounds", "Changes", "Comparison", "Disparity", "Feasibility", "Frontier", "Intervals",
+    "Measures", "Reconcilability", "Watch",
+}  # fmt: skip
+
+
+def test_every_public_name_is_a_door():
+    """A new public function must be added to the table above, a new result to the names."""
+    doors = {name.partition(".")[0] for name in DOORS}
+    public = {name for name in ic.__all__ if not name.startswith("__")}
+    other = {
+        name
+        for name in public
+        if isinstance(found := getattr(ic, name), type) and issubclass(found, Exception)
+    }
+    assert public - other - RESULTS <= doors
+    assert set(show.__all__) <= doors
+    for display in show.__all__:
+        assert f"{display}.from_tally" in DOORS
+
+
+def test_every_argument_has_wrong_values():
+    assert {argument for _, argument in CASES} <= set(WRONG)
