@@ -140,7 +140,7 @@ DOORS = {
     "Tally.select": (TALLY.select, {}),
     "Tally.drop": (TALLY.drop, {}),
     "Tally.relabel": (TALLY.relabel, {}),
-    "Tally.totals_above": (TALLY.totals_above, {}),
+    "Tally.kinds": (TALLY.kinds, {}),
     "ChangeDisplay.from_tally": (
         show.ChangeDisplay.from_tally, TALLY_AND | {"rules": [RULE]},
     ),
@@ -169,7 +169,9 @@ FINE = {
     ("apply_file", "output"): [],
     ("Rule", "groups"): [["nobody"]],
     ("Rule", "method"): ["foo", ""],
-    ("Tally.totals_above", "threshold"): [0, 1],
+    ("Tally.kinds", "threshold"): [0, 1],
+    ("audit", "measures"): [None, []],
+    ("intervals", "measures"): [None, []],
     ("PlaneDisplay.from_tally", "confidence"): [None],
     ("PlaneDisplay.from_tally", "levels"): [None],
     ("ReliabilityDisplay.from_tally", "replicates"): [1],
@@ -260,7 +262,7 @@ def test_a_rule_refuses_wrong_columns(role, column):
 
 RESULTS = {
     "Audit", "Bounds", "Changes", "Comparison", "Disparity", "Feasibility", "Frontier", "Intervals",
-    "Measures", "Reconcilability", "Watch",
+    "MEASURES", "Measure", "Measures", "Reconcilability", "Watch",
 }  # fmt: skip
 
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from isocost.checks import is_writable
 from isocost.errors import Problem, UsageError
-from isocost.groups import Scalar, is_writable
+from isocost.groups import Scalar
 
 __all__ = ["Dialect"]
 

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isocost.cells import KINDS, Sums
+from isocost.checks import check_listed, short
 from isocost.errors import Problem, UsageError
 from isocost.measure.calibration import (
     Levels,
@@ -196,9 +197,14 @@ def _check_measure(measure: Measure) -> None:
         rule, got = "name must be a name such as 'ppv'", repr(measure.name)
     elif not isinstance(measure.title, str) or not measure.title:
         rule, got = "title must be a text", repr(measure.title)
+    elif not isinstance(measure.over, tuple | list) or not isinstance(measure.adds, Mapping):
+        rule = "over must be a tuple of kinds, and adds a mapping from kinds to numbers"
+        got = f"{short(measure.over)} and {short(measure.adds)}"
+    elif not all(isinstance(text, str) for text in (measure.label, measure.sentence)):
+        rule, got = "label and sentence must be texts", short((measure.label, measure.sentence))
     elif (not measure.over) == (measure.of_levels is None):
         rule, got = "must have either over= or of_levels=", repr(measure.over)
-    elif not set(measure.over) <= known or len(set(measure.over)) != len(measure.over):
+    elif not set(map(str, measure.over)) <= known or len(set(measure.over)) != len(measure.over):
         rule, got = f"over must name some of {', '.join(KINDS)}, each once", repr(measure.over)
     elif not set(measure.adds) <= set(measure.over):
         rule, got = "adds must name kinds that over names too", repr(dict(measure.adds))
@@ -319,11 +325,11 @@ def cost_row(fp: float, fn: float) -> Measure:
 
 def chosen_measures(more: Any = None) -> dict[str, Measure]:
     """The table, and the caller's own measures after it."""
-    given = [more] if isinstance(more, Measure) else list(more or ())
+    rule, step = "must be Measures", 'for example [ic.Measure("ppv", "PPV", over=..., adds=...)]'
+    given = [] if more is None else check_listed("measures", more, rule, step)
     for one in given:
         if not isinstance(one, Measure):
-            step = 'pass ic.Measure("ppv", "PPV", over=("fp", "tp"), adds={"tp": (1, 0, 0)})'
-            raise UsageError(Problem("measures", "must be Measures", repr(one), step))
+            raise UsageError(Problem("measures", rule, short(one), step))
     taken = {*MEASURES, *RESERVED}
     twice = [one.name for one in given if one.name in taken and MEASURES.get(one.name) != one]
     names = [one.name for one in given]
