@@ -3,20 +3,28 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= auto
+PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
-.PHONY: demo test test-minimum lint bench docs reproduce reproduce-full format clean
+.PHONY: demo test test-minimum test-floors lint bench docs reproduce reproduce-full format clean
 
 demo: .venv/.base
 	$(BIN)/isocost demo
 
 test: .venv/.dev .venv/.data node_modules/.installed
-	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
+	SCIPY_ARRAY_API=1 $(BIN)/python $(PYTEST)
 	@if command -v npm > /dev/null; then npm test --silent; fi
 
 # Spark 4.0 leaves its sockets to the garbage collector, and Python warns of that; ours are closed in `make test`.
 test-minimum: .venv-minimum/.installed
-	SCIPY_ARRAY_API=1 .venv-minimum/bin/python -m pytest --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder \
-	    -W "ignore:unclosed <socket:ResourceWarning"
+	SCIPY_ARRAY_API=1 .venv-minimum/bin/python $(PYTEST) -W "ignore:unclosed <socket:ResourceWarning"
+
+# The part of it that depends most on versions, without what is slow to install; new each time.
+FLOORS := arrays backends cli files frames lazy nan package plane postprocess report scorers
+test-floors:
+	$(PYTHON) -m venv --clear .venv-floors
+	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-minimum.txt \
+	    --editable ".[plot,report,dask]" "ibis-framework[duckdb]" hypothesis polars pyarrow pytest pytest-xdist
+	SCIPY_ARRAY_API=1 .venv-floors/bin/python $(PYTEST) $(FLOORS:%=tests/test_%.py)
 
 lint: .venv/.dev node_modules/.installed
 	$(BIN)/ruff check .
@@ -45,7 +53,7 @@ reproduce-full: .venv/.reproduction
 	$(BIN)/python -m reproduction --full --repeats 3 -o docs/reproduction --page docs/reproduction.md
 
 clean:
-	rm -rf node_modules .venv .venv-minimum .venv-peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf node_modules .venv .venv-floors .venv-minimum .venv-peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:
