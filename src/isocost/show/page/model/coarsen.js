@@ -40,7 +40,7 @@ export function coarsen(tally, settings) {
   /** @type {{reached?: number}} */
   const short = {};
   goal = Math.min(goal, ...blocked.map((f) => f.limit));
-  const { reached, repairs, missed } = repairsOf(found, goal, tally, edges, mayChange);
+  const { reached, repairs, missed } = poolsForAll(found, goal, tally, edges, mayChange);
   if (blocked.length || missed.length || !asked.feasible) {
     if (infeasible === "raise") {
       const enough = asked.target_cost - reached;
@@ -72,7 +72,7 @@ export function coarsen(tally, settings) {
  * @param {number[]} edges
  * @param {boolean} mayCross
  * @returns {{reached: number, repairs: {rows: Row[], note: string}[], missed: Candidate[]}} */
-function repairsOf(found, goal, tally, edges, mayCross) {
+function poolsForAll(found, goal, tally, edges, mayCross) {
   /** @type {Set<Candidate>} */
   const missed = new Set();
   let reached = goal;
@@ -133,14 +133,14 @@ function missedText(asked, { missed, goal, enough }, edges) {
   const names = missed.map((f) => at(asked.names, f.place)).join(", ");
   return (
     `No pools of ${names} that randomize a single bin cost ${fixed4(goal)} while decisions at ` +
-    `${listed(edges)} stay as they are. It would take a tolerance of ${roundUp(enough)}, or ` +
+    `${listedEdges(edges)} stay as they are. It would take a tolerance of ${roundUp(enough)}, or ` +
     "pools that cross a threshold."
   );
 }
 
 /** @param {number[]} edges
  * @returns {string} */
-function listed(edges) {
+function listedEdges(edges) {
   return edges.map((edge) => general(edge)).join(", ");
 }
 
@@ -156,7 +156,7 @@ function blockedText(asked, { blocked, enough }, edges) {
       fixed4(f.limit),
   );
   return (
-    `Costs cannot be raised to ${fixed4(asked.goal)} while decisions at ${listed(edges)} stay as ` +
+    `Costs cannot be raised to ${fixed4(asked.goal)} while decisions at ${listedEdges(edges)} stay as ` +
     `they are: ${limits.join("; ")}. It would take a tolerance of at least ${roundUp(enough)}, ` +
     "or pools that cross a threshold."
   );

@@ -234,7 +234,7 @@ function moveEdge(low, high, bins, keep, [least, most], down) {
   const left = runningSums([...row].reverse()).reverse();
   const taken = runningSums(row).map((part) => ({ w: taker.w + part.w, y: taker.y + part.y }));
   const sign = down ? 1 : -1;
-  for (const { place, span } of crossings(left, taken, row, keep, sign)) {
+  for (const { place, span } of spansOf(left, taken, row, keep, sign)) {
     const bin = at(row, place);
     const around = { rest: at(left, place + 1), grown: at(taken, place) };
     const { share, kept, moved } = divide(around, bin, keep, sign, span);
@@ -264,7 +264,7 @@ function moveEdge(low, high, bins, keep, [least, most], down) {
  * @param {number} keep
  * @param {number} sign
  * @returns {{place: number, span: [number, number]}[]} */
-function crossings(left, taken, row, keep, sign) {
+function spansOf(left, taken, row, keep, sign) {
   const { w: whole, y: positives } = at(taken, -1);
   return row.flatMap((bin, place) => {
     const [giver, taker] = [at(left, place), at(taken, place)];

@@ -138,7 +138,7 @@ function uncalibrated(found, goal, tally) {
   // The finest pools would follow every accident of the labels.
   for (const width of [NARROW, NARROW / 4, NARROW / 16]) {
     const pools = narrowPools(found.sides, width);
-    const means = pools.map((pool) => meanScore(found.sides.bins, pool));
+    const means = pools.map((pool) => poolScore(found.sides.bins, pool));
     const low = found.b + exactSum(pools.map((pool, i) => added(found, pool, at(means, i))));
     if (low > goal) continue;
     const share = (goal - low) / (costOfPools(found, pools) - low);
@@ -160,7 +160,7 @@ function uncalibrated(found, goal, tally) {
 /** @param {Pool[]} bins
  * @param {Pool} pool
  * @returns {number} */
-function meanScore(bins, pool) {
+function poolScore(bins, pool) {
   return exactSum(inside(bins, pool).map(({ w, low }) => w * low)) / pool.w;
 }
 
