@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from isocost.measure.table import MEASURES, Measure
     from isocost.measure.watch import watch
     from isocost.measure.watched import Watch
+    from isocost.promises import Promise
     from isocost.repair.changes import Changes
     from isocost.repair.coarsen import coarsen, decision_limit
     from isocost.repair.compare import Comparison, compare
@@ -72,6 +73,7 @@ _HOME = {
     "Measure": "measure.table",
     "Measures": "measure.measures",
     "MissingDependencyError": "errors",
+    "Promise": "promises",
     "Reconcilability": "repair.reconcile",
     "Rule": "rules",
     "RuleError": "errors",
@@ -125,6 +127,7 @@ __all__ = [
     "Measure",
     "Measures",
     "MissingDependencyError",
+    "Promise",
     "Reconcilability",
     "Rule",
     "RuleError",

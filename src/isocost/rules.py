@@ -24,7 +24,8 @@ from isocost.costs import Cost
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, names_of, to_json
 from isocost.moves import moved, share_of
-from isocost.rows import Row, Segment, check_rows, segments_of
+from isocost.promises import Promise
+from isocost.rows import Row, Segment, bad_rule, check_rows, segments_of, short
 from isocost.rulefile import FORMAT, VERSION, check_texts, read_fields
 from isocost.tallies import Tally
 from isocost.text import html_table, text_table
@@ -56,6 +57,8 @@ class Rule:
         A summary of the tally it was made from.
     salt : str
         The coin's salt; see :mod:`isocost.coin`.
+    promise : Promise or None
+        What it is held to by :func:`isocost.watch`; a rule without a promise is held to nothing.
 
     Examples
     --------
@@ -76,10 +79,25 @@ class Rule:
     notes: tuple[str, ...] = ()
     made_from: Mapping[str, Any] = field(default_factory=dict)
     salt: str = DEFAULT_SALT
+    promise: Promise | None = None
 
     def __post_init__(self) -> None:
         check_rows(self.groups, self.rows)
         check_texts(self.salt, self.notes)
+        self._check_promise()
+
+    def _check_promise(self) -> None:
+        promise = self.promise
+        if promise is None:
+            return
+        if not isinstance(promise, Promise):
+            raise bad_rule("rule promise", "must be a Promise or None", short(promise))
+        if "cost" in promise.equal and self.cost is None:
+            rule = "must name cost only if the rule has a cost"
+            raise bad_rule("rule promise", rule, "equal cost, and the cost is null")
+        if self.needs_coin and not promise.coin:
+            rule = "must be true if a row has a probability between 0 and 1"
+            raise bad_rule("rule promise coin", rule, "false")
 
     # What it does
 
@@ -244,7 +262,7 @@ class Rule:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
+        content = {
             "format": FORMAT,
             "version": VERSION,
             "made_by": f"isocost {__version__}",
@@ -267,6 +285,7 @@ class Rule:
             "notes": list(self.notes),
             "made_from": dict(self.made_from),
         }
+        return content if self.promise is None else {**content, "promise": self.promise.to_dict()}
 
     def to_json(self) -> str:
         """The rule as JSON text; :meth:`from_json` reads it back."""

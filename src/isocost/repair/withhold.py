@@ -15,6 +15,7 @@ from isocost.measure.feasibility import (
     round_up,
 )
 from isocost.measure.rates import base_rate
+from isocost.promises import Promise
 from isocost.repair.common import check_word, not_feasible, summary_of
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule
@@ -100,6 +101,7 @@ def withhold(
         notes=tuple(notes),
         made_from=summary_of(tally),
         salt=salt,
+        promise=Promise.of(rows, {"cost": tolerance}, {"cost": found.tolerance}),
     )
 
 
