@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from isocost.repair.frontier import Frontier, frontier
     from isocost.repair.odds import equalize_odds
     from isocost.repair.reconcile import Reconcilability, reconcile
+    from isocost.repair.registry import REPAIRS, Repair
     from isocost.repair.withhold import withhold
     from isocost.rules import Rule
     from isocost.show.report import report, report_html, show_report
@@ -74,7 +75,9 @@ _HOME = {
     "Measures": "measure.measures",
     "MissingDependencyError": "errors",
     "Promise": "promises",
+    "REPAIRS": "repair.registry",
     "Reconcilability": "repair.reconcile",
+    "Repair": "repair.registry",
     "Rule": "rules",
     "RuleError": "errors",
     "Tally": "tallies",
@@ -108,6 +111,7 @@ _HOME = {
 
 __all__ = [
     "MEASURES",
+    "REPAIRS",
     "Audit",
     "Bounds",
     "Changes",
@@ -129,6 +133,7 @@ __all__ = [
     "MissingDependencyError",
     "Promise",
     "Reconcilability",
+    "Repair",
     "Rule",
     "RuleError",
     "Tally",

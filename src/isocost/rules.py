@@ -258,6 +258,21 @@ class Rule:
 
         return to_sql(self, dialect, table, score=score, group=group, id=id, **options)
 
+    def remake(self, tally: Tally) -> Rule:
+        """Make the rule again from another tally, by the same method, settings and salt.
+
+        Examples
+        --------
+        >>> import isocost as ic
+        >>> from isocost.examples import compas
+        >>> rule = ic.withhold(compas(), cost="fpr", tolerance=0.07)
+        >>> rule.remake(compas()) == rule
+        True
+        """
+        from isocost.repair.registry import remade
+
+        return remade(self, tally)
+
     # JSON
 
     def to_dict(self) -> dict[str, Any]:

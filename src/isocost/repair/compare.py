@@ -13,6 +13,7 @@ from isocost.grid import check_threshold
 from isocost.groups import Group, names_of, to_json
 from isocost.measure.audit import Audit, audit
 from isocost.repair.changes import Changes, changes
+from isocost.repair.registry import REPAIRS
 from isocost.rules import Rule
 from isocost.tallies import Tally
 from isocost.text import html_table, text_table, transposed
@@ -214,7 +215,8 @@ def named_rules(rules: Mapping[str, Rule] | Iterable[Rule]) -> dict[str, Rule]:
     wrong = [rule for rule in named.values() if not isinstance(rule, Rule)]
     if wrong or ORIGINAL in named:
         got = f"a {type(wrong[0]).__name__}" if wrong else f"a rule called {ORIGINAL!r}"
-        step = "pass what withhold, coarsen, equalize_odds or reconcile returned"
+        *others, last = (repair.function for repair in REPAIRS.values())
+        step = f"pass what {', '.join(others)} or {last} returned"
         raise UsageError(Problem("rules", "must be rules, by other names", got, step))
     return named
 

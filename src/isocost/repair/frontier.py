@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -14,16 +15,12 @@ from isocost.errors import InfeasibleError, Problem, UsageError
 from isocost.groups import Group, names_of, to_json
 from isocost.measure.audit import audit
 from isocost.repair.changes import changes
-from isocost.repair.coarsen import coarsen
-from isocost.repair.reconcile import reconcile
-from isocost.repair.withhold import withhold
+from isocost.repair.registry import REPAIRS
 from isocost.rules import Rule
 from isocost.tallies import Tally
 from isocost.text import html_table, text_table
 
 __all__ = ["Frontier", "FrontierPoint", "frontier"]
-
-Method = Literal["withhold", "coarsen", "reconcile"]
 
 
 @dataclass(frozen=True)
@@ -137,7 +134,7 @@ class Frontier:
 def frontier(
     tally: Tally,
     cost: CostLike = "fnr",
-    method: Method = "withhold",
+    method: str = "withhold",
     *,
     points: int = 21,
     threshold: float = 0.5,
@@ -151,8 +148,9 @@ def frontier(
         At least two groups, each with positives and negatives.
     cost : Cost or str
         What an error costs.
-    method : {"withhold", "coarsen", "reconcile"}
-        How to repair.  For "reconcile" the tolerance is that of FPR and FNR at the threshold.
+    method : str
+        How to repair: "withhold", "coarsen", "reconcile" or any other of ``isocost.REPAIRS`` that
+        has a tolerance.  For "reconcile" the tolerance is that of FPR and FNR at the threshold.
     points : int
         How many tolerances, evenly spaced; at least 2.
     threshold : float
@@ -178,24 +176,25 @@ def frontier(
         step = "use points=21, the default"
         raise UsageError(Problem("points", "must be a whole number from 2 up", repr(points), step))
     now = audit(tally, cost, threshold, confidence=None)
-    makers: dict[str, Callable[[float], Rule]] = {
-        "withhold": lambda tolerance: withhold(tally, cost, tolerance),
-        "coarsen": lambda tolerance: coarsen(
-            tally, cost, (threshold,), tolerance, allow_decision_changes=allow_decision_changes
-        ),
-        "reconcile": lambda tolerance: reconcile(tally, threshold, tolerance=tolerance),
-    }
-    if method not in makers:
-        rule = f"must be one of {', '.join(map(repr, makers))}"
+    known = [name for name, repair in REPAIRS.items() if repair.has("tolerance")]
+    if method not in known:
+        rule = f"must be one of {', '.join(map(repr, known))}"
         raise UsageError(Problem("method", rule, repr(method), 'use method="withhold"'))
-    hard = method == "reconcile"
+    hard = REPAIRS[method].goal == "rates"
+    maker = partial(
+        REPAIRS[method].make_with,
+        tally,
+        cost=None if hard else cost,
+        threshold=threshold,
+        allow_decision_changes=allow_decision_changes,
+    )
     widest = now.equalized_odds_difference if hard else now.disparity.difference
     return Frontier(
         method=method,
         cost=cost,
         threshold=now.threshold,
         points=tuple(
-            _point(tally, float(t), makers[method], cost, now.threshold, hard)
+            _point(tally, float(t), maker, cost, now.threshold, hard)
             for t in np.linspace(0.0, widest, points)
         ),
     )
@@ -204,13 +203,13 @@ def frontier(
 def _point(
     tally: Tally,
     tolerance: float,
-    maker: Callable[[float], Rule],
+    maker: Callable[..., Rule],
     cost: Cost,
     threshold: float,
     hard: bool,
 ) -> FrontierPoint:
     try:
-        rule = maker(tolerance)
+        rule = maker(tolerance=tolerance)
     except InfeasibleError:
         costs = dict.fromkeys(tally.groups, math.nan)
         return FrontierPoint(tolerance, False, math.nan, costs, *[math.nan] * 6)
