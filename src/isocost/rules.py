@@ -23,7 +23,7 @@ from isocost.coin import SCHEME
 from isocost.costs import Cost
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, names_of, to_json
-from isocost.moves import moved, share_of
+from isocost.moves import Part, moved, parts_of, share_of
 from isocost.promises import Promise
 from isocost.rows import Row, Segment, bad_rule, check_rows, segments_of, short
 from isocost.rulefile import FORMAT, VERSION, check_texts, read_fields
@@ -149,26 +149,24 @@ class Rule:
         unknown = [group for group in tally.groups if group not in known]
         if unknown:
             raise unknown_groups(unknown, self.groups)
-        cells = Cells.merge(list(self._moves(tally)))
+        cells = Cells.merge(list(self._moved(tally)))
         return Tally.build(tally.grid, tally.groups, cells, tally.columns)
 
-    def _moves(self, tally: Tally) -> Iterator[Cells]:
-        """The cells that stay and those that each row makes, each with its share."""
-        cells = tally.cells
-        stay = np.ones(len(cells))
-        for place, group in enumerate(tally.groups):
-            mine = cells.of_group(place) if self.segments(group) else slice(0)
-            bins = cells.bin[mine]
-            for segment in self.segments(group):
-                first = tally.grid.first_bin(segment.lo, "rule interval")
-                last = tally.grid.first_bin(segment.hi, "rule interval")
-                # The bins of one label rise, and then those of the other.
-                inside = mine.start + np.flatnonzero((bins >= first) & (bins < last))
-                for row in segment.rows:
-                    stay[inside] -= row.probability
-                    yield moved(cells.take(inside), row, tally.grid)
-        stay[stay < 1e-15] = 0.0
+    def _moved(self, tally: Tally) -> Iterator[Cells]:
+        """The cells that each row makes, and the shares that stay."""
+        cells, stay = tally.cells, np.ones(len(tally.cells))
+        touched = [place for place, group in enumerate(tally.groups) if self.segments(group)]
+        for part in (part for place in touched for part in self.parts(tally, place)):
+            if part.row is None:
+                stay[part.place] = part.share
+            else:
+                yield share_of(moved(cells.take(part.place), part.row, tally.grid), part.share)
         yield share_of(cells, stay)
+
+    def parts(self, tally: Tally, place: int) -> Iterator[Part]:
+        """The parts of the cells of one group, given by its place, that have the same outcome."""
+        segments = self.segments(tally.groups[place])
+        return parts_of(tally.cells, place, tally.grid, segments)
 
     def apply(
         self,
