@@ -1,5 +1,6 @@
 """The command line as a person or a pipeline uses it: a real process each time."""
 
+import inspect
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ import pandas as pd
 import pytest
 
 import isocost as ic
+from isocost.cli import commands
 from isocost.examples import compas, compas_rows
 from isocost.rows import Row
 
@@ -152,6 +154,25 @@ def test_every_method_of_fit(folder, tmp_path, method, options, disparity):
     np.testing.assert_allclose(
         pd.read_csv(applied)["score"], rule.apply(compas_rows())["score"], rtol=0, atol=1e-15
     )
+
+
+def test_fit_has_every_option_of_every_repair(folder):
+    signature = inspect.signature(commands.fit).parameters
+    text = run("fit", "--help").stdout
+    for repair in ic.REPAIRS.values():
+        assert repair.name in text
+        for option in repair.options:
+            assert f"--{option.setting.replace('_', '-')} " in text
+            default = signature[option.setting].default
+            usual = [default] if option.shared else default
+            # Without --cost the cost is fnr, or none where none is to be equal.
+            if option.name != "cost":
+                assert usual == (list(option.default) if option.many else option.default)
+    done = run("fit", folder / "compas.csv", "--method", "odds", "--rates", "hard")
+    assert ic.Rule.from_json(done.stdout).settings == {"threshold": 0.5, "rates": "hard"}
+    done = run("fit", folder / "compas.csv", "--method", "reconcile", "--levels", 8)
+    made = ic.Rule.from_json(done.stdout)
+    assert made.settings == ic.reconcile(compas(), levels=8).settings
 
 
 def test_coarsen_says_what_it_may_not_do(folder):

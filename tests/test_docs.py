@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from isocost.repair.registry import REPAIRS
+
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -45,3 +47,13 @@ def test_readme_has_the_two_commands():
     text = (ROOT / "README.md").read_text()
     assert "make demo" in text
     assert "make test" in text
+
+
+@pytest.mark.parametrize("name", REPAIRS)
+def test_every_repair_is_in_the_pages(name):
+    repair = REPAIRS[name]
+    assert f"`ic.{repair.function}`" in (ROOT / "README.md").read_text()
+    assert f"isocost.{repair.function}\n" in (ROOT / "docs" / "reference.md").read_text()
+    page = (ROOT / "docs" / "repairs.md").read_text()
+    row = f"| `{repair.name}` | `ic.{repair.function}` | {repair.sentence} | {repair.keeps} |"
+    assert row in page

@@ -93,6 +93,7 @@ WRONG = {
     "by_base_rate": ["yes", 1, None],
     "rows": [3, None, [3], FRAME],
     "notes": [3, None, [3], FRAME],
+    "promise": [3, "x", {}, [], FRAME],
     "settings": [3, None, "a"],
     "made_from": [3, None, "a"],
 }
@@ -262,7 +263,8 @@ def test_a_rule_refuses_wrong_columns(role, column):
 
 RESULTS = {
     "Audit", "Bounds", "Changes", "Comparison", "Disparity", "Feasibility", "Frontier", "Intervals",
-    "MEASURES", "Measure", "Measures", "Reconcilability", "Watch",
+    "MEASURES", "Measure", "Measures", "Promise", "REPAIRS", "Reconcilability", "Repair",
+    "Watch",
 }  # fmt: skip
 
 

@@ -1,5 +1,10 @@
 """Every kind of rule does to people what it promises, on every engine there is."""
 
+import inspect
+import json
+import warnings
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -86,3 +91,92 @@ def test_nothing_to_do_for_identical_groups(name):
     if not name.startswith("reconcile"):
         assert rule.rows == ()
     assert measured(rule.expected(tally)).disparity.difference < 1e-9
+
+
+# Settings that are no defaults, for every repair there is.
+UNUSUAL = {
+    "withhold": {"cost": "fpr", "tolerance": 0.01, "infeasible": "closest"},
+    "coarsen": {
+        "cost": ic.Cost.weighted(1, 3),
+        "thresholds": (0.3, 0.7),
+        "tolerance": 0.01,
+        "infeasible": "closest",
+        "allow_decision_changes": True,
+    },
+    "odds": {"threshold": 0.3, "rates": "hard"},
+    "reconcile": {
+        "threshold": 0.4,
+        "equal": ["fpr", "cost"],
+        "tolerance": {"fpr": 0.01, "cost": 0.02},
+        "cost": "fnr",
+        "keep": "decisions",
+        "levels": 16,
+        "infeasible": "closest",
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def two_tallies():
+    return [ic.tally(sample(5_000, groups=2, seed=seed)) for seed in (1, 2)]
+
+
+@pytest.mark.parametrize("name", ic.REPAIRS)
+def test_the_registry_knows_every_argument(name):
+    repair = ic.REPAIRS[name]
+    signature = inspect.signature(repair.make).parameters
+    known = {option.name: option.default for option in repair.options}
+    assert known == {n: p.default for n, p in signature.items() if n not in ("tally", "salt")}
+    for option in repair.options:
+        values = option.default if option.many else [option.default]
+        assert all(value is None or isinstance(value, option.kind) for value in values)
+        assert not option.choices or set(values) <= set(option.choices)
+        assert option.help.endswith(".")
+
+
+@pytest.mark.parametrize("name", ic.REPAIRS)
+def test_a_rule_is_made_again_by_its_own_settings(two_tallies, name):
+    repair, arguments = ic.REPAIRS[name], UNUSUAL[name]
+    # Every option is set to something else than its default.
+    assert arguments.keys() == {option.name for option in repair.options}
+    assert all(arguments[option.name] != option.default for option in repair.options)
+    here, there = two_tallies
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ic.InfeasibleWarning)
+        rule = repair.make(here, **arguments, salt="pepper")
+        assert rule.method == name
+        assert rule.remake(here) == rule
+        assert ic.Rule.from_json(rule.to_json()).remake(here) == rule
+        elsewhere = repair.make(there, **arguments, salt="pepper")
+        assert rule.remake(there) == elsewhere != rule
+
+
+def test_rules_without_a_promise_can_be_made_again():
+    tally = ic.tally(sample(5_000, groups=2, seed=1))
+    rule = ic.withhold(tally, "fnr", 0.01)
+    content = {**rule.to_dict(), "settings": {**rule.settings, "reached": 0.01}}
+    del content["promise"]
+    assert ic.Rule.from_json(json.dumps(content)).remake(tally) == rule
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"method": "mine"},
+            "rule: must be made by one of 'withhold', 'coarsen', 'odds', 'reconcile' to be made "
+            "again\n  got:  a rule made by 'mine'\n  next: call the function that made it",
+        ),
+        (
+            {"settings": {"tolerance": 0.0, "bins": 3}},
+            "settings: must be the arguments of withhold for the rule to be made again\n"
+            "  got:  no 'infeasible', an unknown 'bins'\n"
+            "  next: call isocost.withhold with the arguments you want",
+        ),
+    ],
+)
+def test_rules_that_cannot_be_made_again(two_tallies, change, message):
+    rule = replace(ic.withhold(two_tallies[0], "fnr", 0.01), **change)
+    with pytest.raises(ic.UsageError) as error:
+        rule.remake(two_tallies[0])
+    assert str(error.value) == message

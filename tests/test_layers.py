@@ -15,7 +15,8 @@ LAYERS = [
     {"cells", "costs", "coin"},
     {"tallyfile", "rows"},
     {"tallies"},
-    {"rulefile", "moves"},
+    {"promises", "moves"},
+    {"rulefile"},
     {"rules"},
     {"measure"},
     {"repair"},
@@ -28,7 +29,7 @@ LAYERS = [
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 # Where a method must reach down, it does so inside a function, and is named here.
-DOORS = {("rules", "engines")}
+DOORS = {("rules", "engines"), ("rules", "repair")}
 
 
 def layer_of(path: Path) -> str:

@@ -36,6 +36,33 @@ def test_json_round_trip(rows, salt):
     assert [type(g) for g in back.groups] == [type(g) for g in rule.groups]
 
 
+NAMES = st.dictionaries(st.sampled_from(["cost", "fpr", "fnr"]), st.floats(0, 1))
+
+
+@given(asked=NAMES, more=st.floats(0, 1), calibrated=st.booleans(), at=st.none() | st.just(0.3))
+def test_json_round_trip_of_a_promise(asked, more, calibrated, at):
+    equal = {name: limit + more for name, limit in asked.items()}
+    promise = ic.Promise(equal, asked, calibrated, coin=False, threshold=at)
+    rule = ic.Rule(("a",), (), "test", cost=ic.Cost.fpr(), promise=promise)
+    back = ic.Rule.from_json(rule.to_json())
+    assert back == rule
+    assert back.promise == promise
+
+
+def test_rules_without_a_promise_still_load():
+    rule = ic.Rule(("a", "b"), (), "test")
+    assert "promise" not in rule.to_dict()
+    older = content()
+    assert older.pop("promise")["equal"] == {"cost": 0.06}
+    loaded = ic.Rule.from_json(json.dumps(older))
+    assert loaded.promise is None
+    assert loaded.to_dict() == older
+
+
+def promise(**change):
+    return lambda c: c["promise"].update(change)
+
+
 def content():
     return ic.withhold(compas(), cost="fpr", tolerance=0.06).to_dict()
 
@@ -81,6 +108,22 @@ def row(**change):
         (row(value=2), "rule value: must be a score in [0, 1]"),
         (row(value=None), "rule value: must be a score in [0, 1]"),
         (row(action="mirror"), "rule value: must be null"),
+        (lambda c: c.update(promise=None), "rule promise: must have the fields equal, asked"),
+        (lambda c: c["promise"].pop("coin"), "rule promise: must have the fields"),
+        (promise(code="x"), "rule promise: must have the fields"),
+        (promise(equal=["cost"]), "rule promise equal: must be a finite number of at least 0"),
+        (promise(equal={"cost": -1}), "rule promise equal: must be a finite number"),
+        (promise(equal={"cost": True}), "rule promise equal: must be a finite number"),
+        (promise(equal={"cost": 10**400}), "a whole number of 401 digits"),
+        (promise(asked={"cost": "0"}), "rule promise asked: must be a finite number"),
+        (promise(asked={}), "rule promise: must have the same names in equal and asked"),
+        (promise(asked={"cost": 0.5}), "rule promise: must not be stricter in equal than in asked"),
+        (promise(calibrated=1), "rule promise calibrated: must be true or false"),
+        (promise(coin=None), "rule promise coin: must be true or false"),
+        (promise(coin=False), "rule promise coin: must be true if a row has a probability"),
+        (promise(threshold=1), "rule promise threshold: must be null or a number strictly"),
+        (promise(threshold="0.5"), "rule promise threshold: must be null or a number strictly"),
+        (lambda c: c.update(cost=None), "rule promise: must name cost only if the rule has a cost"),
         (lambda c: c["rows"].append(dict(c["rows"][0])), "must add up to at most 1"),
         (
             lambda c: c["rows"].append({**c["rows"][0], "lo": 0.5}),

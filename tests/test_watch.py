@@ -12,7 +12,7 @@ import pytest
 import isocost as ic
 from isocost.examples import compas
 from isocost.measure import rates
-from isocost.measure.claims import BANDS, RATES, Claim, History, claims_of
+from isocost.measure.claims import BANDS, WATCHABLE, Claim, History, claims_of
 from isocost.measure.evidence import EFFECTS, Stream, evidence
 
 ISOCOST = str(Path(sys.executable).with_name("isocost"))
@@ -31,7 +31,7 @@ RULE = ic.Rule(
     rows=(),
     method="withhold",
     cost=ic.Cost.fpr(),
-    settings={"tolerance": TRUE},
+    promise=ic.Promise({"cost": TRUE}, {"cost": TRUE}, calibrated=True, coin=False),
     made_from={"groups": [{"group": g, "n": 500, "base_rate": 0.4} for g in "ab"]},
 )
 
@@ -129,7 +129,7 @@ def test_estimates_are_those_of_the_audit():
         for cost in ("fpr", "fnr", "weighted:1,3", "plain:2,1"):
             history = History([tally], ["a", "b"], 0.5, ic.Cost.parse(cost))
             audit = ic.audit(tally, cost, confidence=None)
-            for name in ("cost", *RATES):
+            for name in WATCHABLE:
                 found = evidence(*history.streams(Claim(name, ("a", "b"), None, 0.0, 0.1)))
                 a, b = (getattr(audit.groups[g], name) for g in "ab")
                 assert found.estimate[0] == pytest.approx(a - b, abs=1e-12), (cost, name)
@@ -254,18 +254,51 @@ def test_a_rule_that_stopped_short_is_held_to_what_it_came_to():
     assert not ic.watch(pools, [pools.expected(tally)] * 20).alarm
 
 
-@pytest.mark.parametrize("cost", [ic.Cost.fpr(), None])
-def test_a_rule_of_an_unknown_method_promises_nothing(cost):
+def test_promises_say_what_was_asked_for_and_what_was_reached():
     tally = compas()
-    rule = ic.Rule(groups=tally.groups, rows=(), method="mine", cost=cost)
+    cost = ic.withhold(tally, "fpr", 0.06).promise
+    assert cost == ic.Promise({"cost": 0.06}, {"cost": 0.06}, calibrated=True, coin=True)
+    assert ic.coarsen(tally, "fnr", tolerance=0.08).promise.equal == {"cost": 0.08}
+    hard = ic.equalize_odds(tally, 0.3, rates="hard").promise
+    none = {"fpr": 0.0, "fnr": 0.0}
+    assert hard == ic.Promise(none, none, calibrated=False, coin=True, threshold=0.3)
+    alone = ic.withhold(tally, "fpr", 1.0).promise
+    assert (alone.equal, alone.coin) == ({"cost": 1.0}, False)
+    with pytest.warns(ic.InfeasibleWarning):
+        short = ic.withhold(tally, "fpr", 0.01, infeasible="closest")
+    differ = ic.audit(short.expected(tally), "fpr").disparity.difference
+    assert short.promise.asked == {"cost": 0.01}
+    assert short.promise.equal == {"cost": pytest.approx(differ)}
+    rule = ic.reconcile(tally, 0.4, ["fpr", "cost"], {"fpr": 0.02, "cost": 0.2}, cost="fnr")
+    within = {"fpr": 0.02, "cost": 0.2}
+    assert rule.promise == ic.Promise(within, within, True, rule.needs_coin, 0.4)
+
+
+def test_a_promise_that_cannot_be_watched_is_named():
+    tally = compas()
+    promise = ic.Promise({"brier": 0.1, "cost": 0.2}, {"brier": 0.1, "cost": 0.2}, True, False)
+    rule = ic.Rule(tally.groups, (), "mine", cost=ic.Cost.fpr(), promise=promise)
+    found = ic.watch(rule, [tally])
+    assert found.limits == {"cost": 0.2}
+    assert found.notes[0] == "The rule promises equal brier: not watched."
+    nothing = ic.Promise({}, {}, calibrated=True, coin=False)
+    found = ic.watch(ic.Rule(tally.groups, (), "mine", promise=nothing), [tally])
+    assert (found.limits, found.calibration_margin) == ({}, 0.02)
+
+
+@pytest.mark.parametrize("method", ["mine", "withhold"])
+@pytest.mark.parametrize("cost", [ic.Cost.fpr(), None])
+def test_a_rule_without_a_promise_is_held_to_none(cost, method):
+    tally = compas()
+    rule = ic.Rule(tally.groups, (), method, cost=cost, settings={"tolerance": 0.0})
     found = ic.watch(rule, [tally] * 20)
     assert not found.alarm
     assert found.limits == {}
     assert math.isnan(found.limit)
     assert found.calibration_margin is None
     assert found.notes[0] == (
-        "This rule makes no promise that isocost knows (its method is 'mine'): it is measured, and "
-        "held to nothing that was not asked for."
+        f"This rule carries no promise (its method is '{method}'): it is measured, and held to "
+        "nothing that was not asked for."
     )
     assert found.summary()[0] == found.notes[0]
     assert (
@@ -282,7 +315,7 @@ def test_a_rule_of_an_unknown_method_promises_nothing(cost):
     assert "Nothing is shown to be broken" not in repr(found)
 
 
-def test_an_unknown_method_is_held_to_what_is_asked_for():
+def test_a_rule_without_a_promise_is_held_to_what_is_asked_for():
     tally = compas()
     rule = ic.Rule(groups=tally.groups, rows=(), method="mine", cost=ic.Cost.fpr())
     found = ic.watch(rule, [tally] * 20, tolerance=0.01)
@@ -306,15 +339,14 @@ def test_each_rate_has_its_own_tolerance():
     assert not found.alarm
 
 
-def test_settings_that_name_nothing_leave_the_cost():
-    rule = ic.Rule(
-        groups=("a", "b"),
-        rows=(),
-        method="reconcile",
-        cost=ic.Cost.fpr(),
-        settings={"equal": ["x"]},
-    )
-    assert ic.watch(rule, period(np.random.default_rng(0), 50)).limits == {"cost": 0.0}
+def test_settings_are_no_promise():
+    rule = ic.reconcile(compas())
+    content = rule.to_dict()
+    del content["promise"]
+    old = ic.Rule.from_json(json.dumps(content))
+    assert old.settings == rule.settings
+    assert ic.watch(rule, [compas()] * 8).alarm
+    assert ic.watch(old, [compas()] * 8).limits == {}
 
 
 def test_the_repair_holds_where_the_scores_as_they_were_did_not():
@@ -381,7 +413,7 @@ def test_a_rule_without_a_cost():
     rule = ic.Rule(groups=("a", "b"), rows=(), method="withhold")
     tally = period(np.random.default_rng(0), 50)
     with pytest.raises(ic.UsageError, match="cost: must be known"):
-        ic.watch(rule, [tally])
+        ic.watch(rule, [tally], tolerance=0.5)
     assert ic.watch(rule, tally, cost="fnr", tolerance=0.5).equal == ("cost",)
 
 

@@ -40,12 +40,14 @@ if TYPE_CHECKING:
     from isocost.measure.table import MEASURES, Measure
     from isocost.measure.watch import watch
     from isocost.measure.watched import Watch
+    from isocost.promises import Promise
     from isocost.repair.changes import Changes
     from isocost.repair.coarsen import coarsen, decision_limit
     from isocost.repair.compare import Comparison, compare
     from isocost.repair.frontier import Frontier, frontier
     from isocost.repair.odds import equalize_odds
     from isocost.repair.reconcile import Reconcilability, reconcile
+    from isocost.repair.registry import REPAIRS, Repair
     from isocost.repair.withhold import withhold
     from isocost.rules import Rule
     from isocost.show.report import report, report_html, show_report
@@ -72,7 +74,10 @@ _HOME = {
     "Measure": "measure.table",
     "Measures": "measure.measures",
     "MissingDependencyError": "errors",
+    "Promise": "promises",
+    "REPAIRS": "repair.registry",
     "Reconcilability": "repair.reconcile",
+    "Repair": "repair.registry",
     "Rule": "rules",
     "RuleError": "errors",
     "Tally": "tallies",
@@ -106,6 +111,7 @@ _HOME = {
 
 __all__ = [
     "MEASURES",
+    "REPAIRS",
     "Audit",
     "Bounds",
     "Changes",
@@ -125,7 +131,9 @@ __all__ = [
     "Measure",
     "Measures",
     "MissingDependencyError",
+    "Promise",
     "Reconcilability",
+    "Repair",
     "Rule",
     "RuleError",
     "Tally",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,9 +11,60 @@ import numpy.typing as npt
 
 from isocost.cells import SUMS, Cells
 from isocost.grid import Grid
-from isocost.rows import Row
+from isocost.rows import Row, Segment
 
-__all__ = ["mirrored_bins", "moved", "share_of"]
+__all__ = ["Part", "mirrored_bins", "moved", "parts_of", "share_of"]
+
+Floats = npt.NDArray[np.float64]
+
+ROUNDING = 1e-15
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Cells of one group and the share of each that has the same outcome.
+
+    Attributes
+    ----------
+    place : array
+        Where the cells are among all cells.
+    row : Row or None
+        What is applied to them; None if they keep their scores.
+    share : array
+        The share of each cell; over all parts the shares of a cell add up to 1.
+    """
+
+    place: npt.NDArray[np.intp]
+    row: Row | None
+    share: Floats
+
+    @property
+    def by_coin(self) -> npt.NDArray[np.bool_]:
+        """For which cells a coin decides who is in this part."""
+        return (self.share > 0.0) & (self.share < 1.0)
+
+    def after(self, scores: Floats) -> Floats:
+        """What becomes of scores in this part."""
+        return scores if self.row is None else self.row.after(scores)
+
+
+def parts_of(cells: Cells, group: int, grid: Grid, segments: Sequence[Segment]) -> Iterator[Part]:
+    """Divide the cells of one group among the rows of a rule.
+
+    The last part is that of people who keep their scores.
+    """
+    mine = cells.of_group(group)
+    bins = cells.bin[mine]
+    stay = np.ones(len(bins))
+    for segment in segments:
+        first, last = (grid.first_bin(end, "rule interval") for end in (segment.lo, segment.hi))
+        inside = np.flatnonzero((bins >= first) & (bins < last))
+        for row in segment.rows:
+            stay[inside] -= row.probability
+            yield Part(mine.start + inside, row, np.full(len(inside), row.probability))
+    # Probabilities that add up to 1 but for rounding leave nobody.
+    stay[stay < ROUNDING] = 0.0
+    yield Part(np.arange(mine.start, mine.stop), None, stay)
 
 
 def share_of(cells: Cells, share: Any) -> Cells:
@@ -32,7 +85,7 @@ def mirrored_bins(cells: Cells, grid: Grid) -> npt.NDArray[np.intp]:
 
 
 def moved(cells: Cells, row: Row, grid: Grid) -> Cells:
-    """The cells after a row was applied to its share of them."""
+    """The cells after a row was applied to all of them."""
     if row.value is not None:
         value = row.value
         place = np.full(len(cells), grid.index(np.array([value]))[0])
@@ -41,5 +94,4 @@ def moved(cells: Cells, row: Row, grid: Grid) -> Cells:
         wh = cells.w - cells.wh
         wh2 = cells.w - 2.0 * cells.wh + cells.wh2
         place = mirrored_bins(cells, grid)
-    after = Cells(cells.group, cells.label, place, cells.n, cells.w, cells.w2, wh, wh2)
-    return share_of(after, row.probability)
+    return Cells(cells.group, cells.label, place, cells.n, cells.w, cells.w2, wh, wh2)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
 
 from isocost.checks import short
 from isocost.coin import bounds
@@ -17,6 +20,8 @@ from isocost.groups import Group, as_group
 __all__ = ["Action", "Row", "Segment", "bad_rule", "check_rows", "segments_of"]
 
 Action = Literal["set", "mirror"]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
 SLACK = 1e-9
 """How far the probabilities of one interval may add up to more than 1, for rounding."""
@@ -33,6 +38,10 @@ class Row:
     value: float | None
     probability: float
 
+    def after(self, scores: Floats) -> Floats:
+        """The scores of people it is applied to."""
+        return 1.0 - scores if self.value is None else np.full_like(scores, self.value)
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -46,6 +55,21 @@ class Segment:
     def bounds(self) -> list[int]:
         """Row i is chosen when the coin lies between bound i - 1 and bound i."""
         return bounds([row.probability for row in self.rows])
+
+    def holds(self, scores: Floats) -> Bools:
+        """Which scores lie in the interval; the last interval holds its end."""
+        return (scores >= self.lo) & ((scores < self.hi) | (self.hi == 1.0))
+
+    def mean(self, scores: Floats) -> Floats:
+        """What scores in the interval become on average over the coin."""
+        left = 1.0 - sum(row.probability for row in self.rows)
+        moved = sum(row.probability * row.after(scores) for row in self.rows)
+        return moved + max(left, 0.0) * scores
+
+    def outcomes(self) -> Iterator[tuple[Row, int, int]]:
+        """Each row, and the coins for which it is chosen: from the first up to the second."""
+        lows = [0, *self.bounds[:-1]]
+        return zip(self.rows, lows, self.bounds, strict=True)
 
     @property
     def needs_coin(self) -> bool:

@@ -10,6 +10,7 @@ from isocost.coin import SCHEME
 from isocost.costs import Cost
 from isocost.errors import IsocostError, RuleError
 from isocost.groups import from_json
+from isocost.promises import read_promise
 from isocost.rows import Row, bad_rule
 
 __all__ = ["FORMAT", "VERSION", "check_parts", "read_fields"]
@@ -30,6 +31,9 @@ _FIELDS = {
     "notes": list,
     "made_from": dict,
 }
+_OPTIONAL = {"promise"}
+"""Fields that rules of this version may lack: older ones had no promise."""
+
 _ROW_FIELDS = {"group", "lo", "hi", "action", "value", "probability"}
 
 
@@ -50,6 +54,7 @@ def read_fields(text: str) -> dict[str, Any]:
             "notes": tuple(content["notes"]),
             "made_from": content["made_from"],
             "salt": content["coin"]["salt"],
+            "promise": read_promise(content["promise"]) if "promise" in content else None,
         }
     except RuleError:
         raise
@@ -68,7 +73,7 @@ def _check_fields(content: Any) -> None:
             "update isocost, or make the rule again",
         )
     missing = _FIELDS.keys() - content.keys()
-    extra = content.keys() - _FIELDS.keys()
+    extra = content.keys() - _FIELDS.keys() - _OPTIONAL
     if missing or extra:
         got = [f"no {name!r}" for name in sorted(missing)]
         got += [f"an unknown {short(name)}" for name in sorted(extra)[:5]]

@@ -19,13 +19,14 @@ import numpy as np
 from isocost import __version__
 from isocost.atomic import check_ending, read_text, write_text
 from isocost.cells import Cells
-from isocost.checks import check_kind, check_path, check_salt, check_word
+from isocost.checks import check_kind, check_path, check_salt, check_word, short
 from isocost.coin import SCHEME
 from isocost.costs import Cost
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, names_of, to_json
-from isocost.moves import moved, share_of
-from isocost.rows import Row, Segment, check_rows, segments_of
+from isocost.moves import Part, moved, parts_of, share_of
+from isocost.promises import Promise
+from isocost.rows import Row, Segment, bad_rule, check_rows, segments_of
 from isocost.rulefile import FORMAT, VERSION, check_parts, read_fields
 from isocost.tallies import Tally, check_tally
 from isocost.text import html_table, text_table
@@ -57,6 +58,8 @@ class Rule:
         A summary of the tally it was made from.
     salt : str
         The coin's salt; see :mod:`isocost.coin`.
+    promise : Promise or None
+        What it is held to by :func:`isocost.watch`; a rule without a promise is held to nothing.
 
     Examples
     --------
@@ -77,10 +80,25 @@ class Rule:
     notes: tuple[str, ...] = ()
     made_from: Mapping[str, Any] = field(default_factory=dict)
     salt: str = DEFAULT_SALT
+    promise: Promise | None = None
 
     def __post_init__(self) -> None:
         check_rows(self.groups, self.rows)
         check_parts(self)
+        self._check_promise()
+
+    def _check_promise(self) -> None:
+        promise = self.promise
+        if promise is None:
+            return
+        if not isinstance(promise, Promise):
+            raise bad_rule("rule promise", "must be a Promise or None", short(promise))
+        if "cost" in promise.equal and self.cost is None:
+            rule = "must name cost only if the rule has a cost"
+            raise bad_rule("rule promise", rule, "equal cost, and the cost is null")
+        if self.needs_coin and not promise.coin:
+            rule = "must be true if a row has a probability between 0 and 1"
+            raise bad_rule("rule promise coin", rule, "false")
 
     # What it does
 
@@ -133,26 +151,24 @@ class Rule:
         unknown = [group for group in tally.groups if group not in known]
         if unknown:
             raise unknown_groups(unknown, self.groups)
-        cells = Cells.merge(list(self._moves(tally)))
+        cells = Cells.merge(list(self._moved(tally)))
         return Tally.build(tally.grid, tally.groups, cells, tally.columns)
 
-    def _moves(self, tally: Tally) -> Iterator[Cells]:
-        """The cells that stay and those that each row makes, each with its share."""
-        cells = tally.cells
-        stay = np.ones(len(cells))
-        for place, group in enumerate(tally.groups):
-            mine = cells.of_group(place) if self.segments(group) else slice(0)
-            bins = cells.bin[mine]
-            for segment in self.segments(group):
-                first = tally.grid.first_bin(segment.lo, "rule interval")
-                last = tally.grid.first_bin(segment.hi, "rule interval")
-                # The bins of one label rise, and then those of the other.
-                inside = mine.start + np.flatnonzero((bins >= first) & (bins < last))
-                for row in segment.rows:
-                    stay[inside] -= row.probability
-                    yield moved(cells.take(inside), row, tally.grid)
-        stay[stay < 1e-15] = 0.0
+    def _moved(self, tally: Tally) -> Iterator[Cells]:
+        """The cells that each row makes, and the shares that stay."""
+        cells, stay = tally.cells, np.ones(len(tally.cells))
+        touched = [place for place, group in enumerate(tally.groups) if self.segments(group)]
+        for part in (part for place in touched for part in self.parts(tally, place)):
+            if part.row is None:
+                stay[part.place] = part.share
+            else:
+                yield share_of(moved(cells.take(part.place), part.row, tally.grid), part.share)
         yield share_of(cells, stay)
+
+    def parts(self, tally: Tally, place: int) -> Iterator[Part]:
+        """The parts of the cells of one group, given by its place, that have the same outcome."""
+        segments = self.segments(tally.groups[place])
+        return parts_of(tally.cells, place, tally.grid, segments)
 
     def apply(
         self,
@@ -242,11 +258,26 @@ class Rule:
 
         return to_sql(self, dialect, table, score=score, group=group, id=id, **options)
 
+    def remake(self, tally: Tally) -> Rule:
+        """Make the rule again from another tally, by the same method, settings and salt.
+
+        Examples
+        --------
+        >>> import isocost as ic
+        >>> from isocost.examples import compas
+        >>> rule = ic.withhold(compas(), cost="fpr", tolerance=0.07)
+        >>> rule.remake(compas()) == rule
+        True
+        """
+        from isocost.repair.registry import remade
+
+        return remade(self, tally)
+
     # JSON
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
+        content = {
             "format": FORMAT,
             "version": VERSION,
             "made_by": f"isocost {__version__}",
@@ -269,6 +300,7 @@ class Rule:
             "notes": list(self.notes),
             "made_from": dict(self.made_from),
         }
+        return content if self.promise is None else {**content, "promise": self.promise.to_dict()}
 
     def to_json(self) -> str:
         """The rule as JSON text; :meth:`from_json` reads it back."""

@@ -19,12 +19,9 @@ from isocost.engines.rewrite import apply_file
 from isocost.engines.settings import Settings
 from isocost.measure.audit import Audit
 from isocost.measure.audit import audit as measure
-from isocost.repair.coarsen import coarsen
 from isocost.repair.compare import Comparison
 from isocost.repair.compare import compare as put_side_by_side
-from isocost.repair.odds import equalize_odds
-from isocost.repair.reconcile import reconcile
-from isocost.repair.withhold import withhold
+from isocost.repair.registry import REPAIRS
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import Tally
 from isocost.tallyfile import FORMAT as TALLY
@@ -40,41 +37,6 @@ __all__ = [
     "show_comparison",
     "show_rule",
 ]
-
-
-class Method(StrEnum):
-    """How a rule is made."""
-
-    withhold = "withhold"
-    coarsen = "coarsen"
-    odds = "odds"
-    reconcile = "reconcile"
-
-
-class Rate(StrEnum):
-    """What reconcile may make equal."""
-
-    fpr = "fpr"
-    fnr = "fnr"
-    selection_rate = "selection_rate"
-    generalized_fpr = "generalized_fpr"
-    generalized_fnr = "generalized_fnr"
-    cost = "cost"
-
-
-class Keep(StrEnum):
-    """What reconcile keeps as much of as it can."""
-
-    information = "information"
-    decisions = "decisions"
-    scores = "scores"
-
-
-class Infeasible(StrEnum):
-    """What to do when the goal cannot be reached."""
-
-    stop = "raise"
-    closest = "closest"
 
 
 class Unknown(StrEnum):
@@ -135,25 +97,16 @@ def fit(
     label: options.LabelColumn = "label",
     group: options.GroupColumns = ["group"],  # noqa: B006 - typer reads the default
     weight: options.WeightColumn = None,
-    method: Annotated[Method, typer.Option("--method", help="How to repair.")] = Method.withhold,
-    cost: Annotated[
-        str | None,
-        typer.Option("--cost", help="fpr, fnr, weighted:FP,FN or plain:FP,FN.  [default: fnr]"),
-    ] = None,
+    method: options.RepairMethod = "withhold",
+    cost: options.RepairCost = None,
     threshold: options.Threshold = 0.5,
     tolerance: options.Tolerance = 0.0,
-    equal: Annotated[
-        list[Rate], typer.Option("--equal", help="reconcile: what to make equal; give it again.")
-    ] = [Rate.fpr, Rate.fnr],  # noqa: B006 - typer reads the default
-    keep: Annotated[
-        Keep, typer.Option("--keep", help="reconcile: what to keep most of.")
-    ] = Keep.information,
-    allow_decision_changes: Annotated[
-        bool, typer.Option("--allow-decision-changes", help="coarsen: pool across the threshold.")
-    ] = False,
-    infeasible: Annotated[
-        Infeasible, typer.Option("--infeasible", help="Stop, or do the closest thing.")
-    ] = Infeasible.stop,
+    equal: options.Equal = ["fpr", "fnr"],  # noqa: B006 - typer reads the default
+    keep: options.Keep = "information",
+    levels: options.Levels = 64,
+    rates: options.Rates = "generalized",
+    allow_decision_changes: options.AllowDecisionChanges = False,
+    infeasible: options.Infeasible = "raise",
     salt: Annotated[str, typer.Option("--salt", help="Salt of the coin.")] = DEFAULT_SALT,
     positive: options.Positive = None,
     missing_group: options.MissingGroup = None,
@@ -173,31 +126,21 @@ def fit(
     )
     check_threshold(threshold, "--threshold")
     tally = read(data, columns, (threshold, 1.0 - threshold))
-    if method is Method.withhold:
-        rule = withhold(tally, cost or "fnr", tolerance, infeasible.value, salt=salt)
-    elif method is Method.coarsen:
-        rule = coarsen(
-            tally,
-            cost or "fnr",
-            (threshold,),
-            tolerance,
-            infeasible.value,
-            allow_decision_changes=allow_decision_changes,
-            salt=salt,
-        )
-    elif method is Method.odds:
-        rule = equalize_odds(tally, threshold, salt=salt)
-    else:
-        rule = reconcile(
-            tally,
-            threshold,
-            [rate.value for rate in equal],
-            tolerance,
-            cost=(cost or "fnr") if Rate.cost in equal else None,
-            keep=keep.value,
-            infeasible=infeasible.value,
-            salt=salt,
-        )
+    repair = REPAIRS[method]
+    rule = repair.make_with(
+        tally,
+        salt=salt,
+        cost=(cost or "fnr") if repair.goal == "cost" or "cost" in equal else None,
+        threshold=threshold,
+        tolerance=tolerance,
+        # Plain texts: a rule keeps them as its settings.
+        equal=[str(rate) for rate in equal],
+        keep=str(keep),
+        levels=levels,
+        rates=str(rates),
+        allow_decision_changes=allow_decision_changes,
+        infeasible=str(infeasible),
+    )
     if output is None:
         say(rule.to_json())
         return

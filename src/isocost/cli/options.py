@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from isocost.repair.registry import REPAIRS, Option
+
 __all__ = [
+    "AllowDecisionChanges",
     "Bins",
     "Confidence",
     "CostOption",
     "Data",
     "DataOrTallies",
     "DropGroup",
+    "Equal",
     "Force",
     "GroupColumns",
+    "Infeasible",
     "Json",
+    "Keep",
     "LabelColumn",
+    "Levels",
     "MemoryLimit",
     "MissingGroup",
     "Output",
     "Plot",
     "Positive",
+    "Rates",
+    "RepairCost",
+    "RepairMethod",
     "Replicates",
     "ScoreColumn",
     "Seed",
@@ -78,3 +89,48 @@ Plot = Annotated[
     bool | None,
     typer.Option("--plot/--no-plot", help="Draw the audit.  [default: on a terminal]"),
 ]
+
+
+def _having(setting: str) -> dict[str, Option]:
+    """The option that each repair has for a setting."""
+    return {
+        name: option
+        for name, repair in REPAIRS.items()
+        for option in repair.options
+        if option.setting == setting
+    }
+
+
+def _words(setting: str) -> Any:
+    """The words that a setting of repairs may be, as an Enum, because typer lists those."""
+    found = next(iter(_having(setting).values()))
+    return StrEnum(setting, {word: word for word in found.choices})
+
+
+def _repair_option(setting: str, default: str = "") -> Any:
+    """A setting of repairs on the command line, described as the registry does."""
+    by_help: dict[str, list[str]] = {}
+    for name, option in _having(setting).items():
+        by_help.setdefault(option.help, []).append(name)
+    told = " ".join(f"{', '.join(names)}: {text}" for text, names in by_help.items())
+    return typer.Option(f"--{setting.replace('_', '-')}", help=f"{told}{default}")
+
+
+if TYPE_CHECKING:
+    _Method: TypeAlias = str
+    _Rate: TypeAlias = str
+    _Keep: TypeAlias = str
+    _Infeasible: TypeAlias = str
+    _Rates: TypeAlias = str
+else:
+    _Method = StrEnum("method", {name: name for name in REPAIRS})
+    _Rate, _Keep, _Infeasible, _Rates = map(_words, ("equal", "keep", "infeasible", "rates"))
+
+RepairMethod = Annotated[_Method, typer.Option("--method", help="How to repair.")]
+RepairCost = Annotated[str | None, _repair_option("cost", "  [default: fnr]")]
+Equal = Annotated[list[_Rate], _repair_option("equal")]
+Keep = Annotated[_Keep, _repair_option("keep")]
+Levels = Annotated[int, _repair_option("levels")]
+Rates = Annotated[_Rates, _repair_option("rates")]
+AllowDecisionChanges = Annotated[bool, _repair_option("allow_decision_changes")]
+Infeasible = Annotated[_Infeasible, _repair_option("infeasible")]

@@ -282,10 +282,8 @@ def _repair(rule: Rule, group: Group, h: Floats, thrown: npt.NDArray[np.uint64])
     """The scores of one group after the rule."""
     out: Floats = h.copy()
     for segment in rule.segments(group):
-        inside = (h >= segment.lo) & ((h < segment.hi) | (segment.hi == 1.0))
-        low = 0
-        for row, high in zip(segment.rows, segment.bounds, strict=True):
+        inside = segment.holds(h)
+        for row, low, high in segment.outcomes():
             chosen = inside & (thrown >= np.uint64(low)) & (thrown < np.uint64(high))
-            out[chosen] = 1.0 - h[chosen] if row.value is None else row.value
-            low = high
+            out[chosen] = row.after(h[chosen])
     return out

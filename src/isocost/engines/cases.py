@@ -80,13 +80,12 @@ def repaired_group(rule: Rule, group: Group, score: str, coin: str, dialect: Dia
 
 def _outcome(segment: Segment, score: str, coin: str, dialect: Dialect) -> str | Case:
     """What becomes of a score in an interval."""
-    whens, low = [], 0
-    for row, bound in zip(segment.rows, segment.bounds, strict=True):
-        if bound > low:
-            if low == 0 and bound == 2**BITS:
+    whens = []
+    for row, low, high in segment.outcomes():
+        if high > low:
+            if low == 0 and high == 2**BITS:
                 return _new(row, score, dialect)
-            whens.append((f"{coin} < '{hex_bound(bound)}'", _new(row, score, dialect)))
-        low = bound
+            whens.append((f"{coin} < '{hex_bound(high)}'", _new(row, score, dialect)))
     return Case(tuple(whens), score) if whens else score
 
 

@@ -20,12 +20,8 @@ def averaged(rule: Rule, scores: Floats, groups: Groups) -> Floats:
         mine = np.flatnonzero(groups.codes == code)
         h = scores[mine]
         for segment in rule.segments(group):
-            inside = (h >= segment.lo) & ((h < segment.hi) | (segment.hi == 1.0))
-            old, stay, new = h[inside], 1.0, np.zeros(int(inside.sum()))
-            for row in segment.rows:
-                stay -= row.probability
-                new += row.probability * (1.0 - old if row.value is None else row.value)
-            out[mine[inside]] = new + max(stay, 0.0) * old
+            inside = segment.holds(h)
+            out[mine[inside]] = segment.mean(h[inside])
     return np.clip(out, 0.0, 1.0)
 
 

@@ -29,11 +29,10 @@ from isocost.learn.base import PostProcessor
 from isocost.learn.sensitive import GroupsFrom
 from isocost.measure.audit import Audit, audit
 from isocost.measure.feasibility import Feasibility, feasibility
-from isocost.repair.coarsen import coarsen
 from isocost.repair.odds import equalize_odds
 from isocost.repair.reconcile import Reconcilability, reconcile
+from isocost.repair.registry import REPAIRS
 from isocost.repair.request import check_request
-from isocost.repair.withhold import withhold
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import Tally
 
@@ -169,16 +168,22 @@ class CalibratedEqualizedOdds(PostProcessor):
 
     def _check_words(self) -> None:
         super()._check_words()
-        check_word("method", self.method, ("withhold", "coarsen"))
+        known = [name for name, repair in REPAIRS.items() if repair.goal == "cost"]
+        check_word("method", self.method, known)
         check_word("infeasible", self.infeasible, ("raise", "closest"))
 
     def _make_rule(self, tally: Tally) -> tuple[Rule, Feasibility]:
         verdict = feasibility(tally, self.cost, self.tolerance)
-        options: dict[str, Any] = {"infeasible": self.infeasible, "salt": self.salt}
-        if self.method == "withhold":
-            return withhold(tally, self.cost, self.tolerance, **options), verdict
-        options["allow_decision_changes"] = self.allow_decision_changes
-        return coarsen(tally, self.cost, (self.threshold,), self.tolerance, **options), verdict
+        rule = REPAIRS[self.method].make_with(
+            tally,
+            cost=self.cost,
+            tolerance=self.tolerance,
+            threshold=self.threshold,
+            infeasible=self.infeasible,
+            allow_decision_changes=self.allow_decision_changes,
+            salt=self.salt,
+        )
+        return rule, verdict
 
     def _audit(self, tally: Tally) -> Audit:
         return audit(tally, self.cost, self.threshold, self.confidence, tolerance=self.tolerance)

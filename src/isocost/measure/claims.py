@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -15,21 +13,17 @@ from isocost.costs import Cost
 from isocost.groups import Group
 from isocost.measure.evidence import Stream
 from isocost.measure.table import BIAS, MEASURES, Measure, cost_row
-from isocost.rules import Rule
 from isocost.tallies import Tally
 
-__all__ = ["Claim", "History", "Promise", "claims_of", "promised"]
+__all__ = ["WATCHABLE", "Claim", "History", "claims_of"]
 
 Streams = tuple[list[Stream], float]
 
 BANDS = ((0.0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1.0))
 """Scores are compared with labels in each of these, besides all together; tenths are edges."""
 
-WATCHABLE = tuple(name for name, measure in MEASURES.items() if measure.is_linear)
-"""Measures that a stream of rows can be made of: it needs squares of what a row adds."""
-
-METHODS = ("withhold", "coarsen", "odds", "reconcile")
-"""The methods whose promises are known."""
+WATCHABLE = ("cost", *(name for name, measure in MEASURES.items() if measure.is_linear))
+"""What a stream of rows can be made of: it needs squares of what a row adds."""
 
 
 @dataclass(frozen=True)
@@ -123,74 +117,6 @@ def _stream(measure: Measure, sums: Sums, k: float = 1.0) -> Stream:
             wx = wx + a * own + b * wh
             wx2 = wx2 + a * a * own + 2.0 * a * b * wh + b * b * wh2
     return Stream.of(k * (high - low), w, w2, wx, wx2)
-
-
-@dataclass(frozen=True)
-class Promise:
-    """What a rule is to be held to.
-
-    Attributes
-    ----------
-    known : bool
-        Whether its method is known; a rule of another method promises nothing.
-    equal : tuple of str
-        What it makes equal.
-    calibrated : bool
-        Whether it keeps calibration.
-    threshold : float
-        The threshold of its rates.
-    asked, reached : {name: float}
-        The tolerance that was asked for, and the one that the rule came to on the data it was
-        made from: more, where ``infeasible="closest"`` let it stop short.
-    """
-
-    known: bool
-    equal: tuple[str, ...]
-    calibrated: bool
-    threshold: float
-    asked: Mapping[str, float]
-    reached: Mapping[str, float]
-
-
-def promised(rule: Rule) -> Promise:
-    """What a rule promises.
-
-    A rule file is not to be trusted: settings that make no sense count as not given.
-    """
-    known = rule.method in METHODS
-    equal = _made_equal(rule) if known else ()
-    asked = _tolerances(rule.settings.get("tolerance"), equal)
-    reached = _tolerances(rule.settings.get("reached"), equal)
-    return Promise(
-        known=known,
-        equal=equal,
-        calibrated=known and rule.method != "odds",
-        threshold=_number_or(rule.settings.get("threshold"), 0.5, lambda x: 0 < x < 1),
-        asked=asked,
-        reached={name: max(asked[name], reached[name]) for name in equal},
-    )
-
-
-def _made_equal(rule: Rule) -> tuple[str, ...]:
-    if rule.method == "odds":
-        start = "" if rule.settings.get("rates") == "hard" else "generalized_"
-        return f"{start}fpr", f"{start}fnr"
-    listed = rule.settings.get("equal")
-    if rule.method == "reconcile" and isinstance(listed, list | tuple):
-        known = (*WATCHABLE, *(() if rule.cost is None else ("cost",)))
-        return tuple(name for name in known if name in listed) or ("cost",)
-    return ("cost",)
-
-
-def _tolerances(given: Any, equal: Sequence[str]) -> dict[str, float]:
-    """One number for each name, from one number for all or a number for each."""
-    by_name = given if isinstance(given, Mapping) else dict.fromkeys(equal, given)
-    return {name: _number_or(by_name.get(name), 0.0, lambda x: x >= 0) for name in equal}
-
-
-def _number_or(value: Any, default: float, fits: Callable[[float], bool]) -> float:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if number and math.isfinite(value) and fits(value) else default
 
 
 def claims_of(

@@ -10,10 +10,11 @@ import numpy as np
 from isocost.checks import check_confidence, check_listed, check_threshold, check_tolerance, short
 from isocost.costs import CostLike, as_cost
 from isocost.errors import DataError, Problem, UsageError
-from isocost.measure.claims import Claim, History, Promise, claims_of, promised
+from isocost.measure.claims import WATCHABLE, Claim, History, claims_of
 from isocost.measure.evidence import Evidence, evidence
 from isocost.measure.news import news
 from isocost.measure.watched import Alarm, Period, Watch
+from isocost.promises import Promise
 from isocost.rules import Rule, check_rule, unknown_groups
 from isocost.tallies import Tally
 
@@ -41,8 +42,8 @@ def watch(
     Parameters
     ----------
     rule : Rule
-        What was deployed.  It says what must be equal, and how nearly.  A rule whose method is not
-        known promises nothing: it is measured, and held to nothing unless a tolerance is given.
+        What was deployed.  Its promise says what must be equal, and how nearly.  A rule without a
+        promise is measured, and held to nothing unless a tolerance is given.
     tallies : several tallies, or {name: tally}
         One a period, in order, of the scores as repaired and the labels that came true.
     cost : Cost or str, optional
@@ -88,22 +89,21 @@ in some period; 0.06 is allowed). Shown in period 2.
     check_rule(rule)
     names, given = _periods(tallies)
     _check(rule, given)
-    promise = promised(rule)
+    promise = rule.promise
     chosen = as_cost(cost) if cost is not None else rule.cost
     limits = _limits(promise, tolerance, another_cost=cost is not None)
-    measured = limits
-    if not promise.known and not limits:
-        measured = dict.fromkeys(("fpr", "fnr") if chosen is None else ("cost",), math.inf)
+    usual = ("fpr", "fnr") if chosen is None else ("cost",)
+    measured = limits or dict.fromkeys(usual, math.inf)
     if "cost" in limits and chosen is None:
         step = 'pass cost=, such as cost="fnr"'
         raise UsageError(Problem("cost", "must be known", f"none in a {rule.method} rule", step))
-    margin = calibration_margin if promise.calibrated else None
+    margin = calibration_margin if promise is not None and promise.calibrated else None
     margin = None if margin is None else check_tolerance(margin, "calibration_margin")
     confidence = check_confidence(confidence)
     groups = [group for group in rule.groups if any(group in t.groups for t in given)]
-    threshold = promise.threshold if threshold is None else check_threshold(threshold)
+    threshold = _threshold(promise) if threshold is None else check_threshold(threshold)
     history = History(given, groups, threshold, chosen)
-    watched = margin if promise.known else math.inf
+    watched = math.inf if promise is None else margin
     claims = claims_of(groups, measured, watched, 1.0 - confidence)
     tracks = [(claim, evidence(*history.streams(claim))) for claim in claims]
     alarms = sorted(
@@ -119,7 +119,7 @@ in some period; 0.06 is allowed). Shown in period 2.
         periods=_reported(names, given, tracks, alarms),
         alarms=tuple(alarm for _, alarm in alarms),
         notes=(
-            *_no_promise(rule, promise),
+            *_no_promise(rule),
             *_stopped_short(promise, limits),
             *news(rule, names, history),
         ),
@@ -129,33 +129,42 @@ in some period; 0.06 is allowed). Shown in period 2.
     )
 
 
-def _limits(promise: Promise, tolerance: float | None, another_cost: bool) -> dict[str, float]:
+def _limits(
+    promise: Promise | None, tolerance: float | None, another_cost: bool
+) -> dict[str, float]:
     """How far groups may differ, for each thing that must be equal."""
+    by_cost = another_cost or promise is None
+    promised = {} if promise is None else promise.equal
     if tolerance is not None:
         limit = check_tolerance(tolerance)
-        by_cost = another_cost or not promise.known
-        return dict.fromkeys(("cost",) if by_cost else promise.equal, limit)
-    if another_cost and promise.known:
-        return {"cost": max(promise.reached.values(), default=0.0)}
-    return dict(promise.reached)
+        promised = {"cost": limit} if by_cost else dict.fromkeys(promised, limit)
+    elif another_cost and promise is not None:
+        promised = {"cost": max(promised.values(), default=0.0)}
+    return {name: limit for name, limit in promised.items() if name in WATCHABLE}
 
 
-def _no_promise(rule: Rule, promise: Promise) -> list[str]:
-    if promise.known:
-        return []
-    return [
-        f"This rule makes no promise that isocost knows (its method is {rule.method!r}): it is "
-        "measured, and held to nothing that was not asked for."
-    ]
+def _threshold(promise: Promise | None) -> float:
+    return 0.5 if promise is None or promise.threshold is None else promise.threshold
 
 
-def _stopped_short(promise: Promise, limits: Mapping[str, float]) -> list[str]:
+def _no_promise(rule: Rule) -> list[str]:
+    """Say that nothing is promised, or what of it cannot be watched."""
+    if rule.promise is None:
+        return [
+            f"This rule carries no promise (its method is {rule.method!r}): it is measured, and "
+            "held to nothing that was not asked for."
+        ]
+    unknown = [name for name in rule.promise.equal if name not in WATCHABLE]
+    return [f"The rule promises equal {', '.join(unknown)}: not watched."] if unknown else []
+
+
+def _stopped_short(promise: Promise | None, limits: Mapping[str, float]) -> list[str]:
     """Say where a rule is held to less than was asked of it."""
     return [
         f"The rule was asked for {asked:g} in {name} and came to {limits[name]:.4g} on the data it "
         "was made from; it is held to that."
-        for name, asked in promise.asked.items()
-        if name in limits and limits[name] == promise.reached[name] > asked
+        for name, asked in ({} if promise is None else promise.asked).items()
+        if promise is not None and name in limits and limits[name] == promise.equal[name] > asked
     ]
 
 

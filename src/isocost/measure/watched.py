@@ -122,8 +122,8 @@ class Watch:
         Periods with too little data, and how base rates and shares of groups have moved: for
         information, never an alarm.
     limits : {name: float}
-        What the rule makes equal, and how far groups may differ in it; empty for a rule that
-        promises nothing.
+        What the rule makes equal, and how far groups may differ in it; empty for a rule
+        without a promise.
     calibration_margin : float
         How far scores may lie from labels; None if calibration is not watched.
     confidence : float

@@ -96,28 +96,19 @@ def changes(tally: Tally, rule: Rule, threshold: float = 0.5, group: int | None 
 
 def _outcomes(tally: Tally, rule: Rule, threshold: float, place: int) -> Iterator[_Outcomes]:
     """Every fate that a person of a group can have, with its weight."""
-    cells, grid = tally.cells.take(tally.cells.of_group(place)), tally.grid
-    first = grid.first_bin(threshold)
-    above = cells.bin >= first
-    mean = cells.wh / cells.w
-    stay = np.ones(len(cells))
-    coin = np.zeros(len(cells), dtype=bool)
-    for segment in rule.segments(tally.groups[place]):
-        low, high = grid.first_bin(segment.lo, "rule interval"), grid.first_bin(segment.hi)
-        inside = (cells.bin >= low) & (cells.bin < high)
-        coin[inside] = segment.needs_coin
-        for row in segment.rows:
-            stay[inside] -= row.probability
-            weight = np.where(inside, cells.w * row.probability, 0.0)
-            if row.value is None:
-                distance, after = np.abs(1.0 - 2.0 * mean), mirrored_bins(cells, grid) >= first
-            else:
-                distance = np.abs(row.value - mean)
-                after = np.full(len(cells), row.value >= threshold)
-            yield _Outcomes(weight, distance, coin, (after != above) & (weight > 0))
-    kept = cells.w * np.clip(stay, 0.0, 1.0)
-    still = np.zeros(len(cells))
-    yield _Outcomes(kept, still, coin, np.zeros(len(cells), dtype=bool))
+    first = tally.grid.first_bin(threshold)
+    for part in rule.parts(tally, place):
+        mine = tally.cells.take(part.place)
+        mean, weight = mine.wh / mine.w, mine.w * part.share
+        above = mine.bin >= first
+        if part.row is None:
+            after = above
+        elif part.row.value is None:
+            after = mirrored_bins(mine, tally.grid) >= first
+        else:
+            after = np.full(len(mine), part.row.value >= threshold)
+        turned = (after != above) & (weight > 0)
+        yield _Outcomes(weight, np.abs(part.after(mean) - mean), part.by_coin, turned)
 
 
 def gini(values: Floats, weights: Floats) -> float:

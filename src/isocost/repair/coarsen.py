@@ -12,6 +12,7 @@ from isocost.errors import InfeasibleError, InfeasibleWarning, Problem, UsageErr
 from isocost.groups import Group, names_of
 from isocost.measure.feasibility import SLACK, Feasibility, feasibility, round_up
 from isocost.measure.rates import require_both_labels
+from isocost.promises import Promise
 from isocost.repair.common import not_feasible, summary_of
 from isocost.repair.remedy import Candidate, candidates, repaired
 from isocost.rows import Row
@@ -135,15 +136,18 @@ def coarsen(
         notes.append(_closest_note(asked, asked.target_cost - reached, bool(blocked or missed)))
         warnings.warn(notes[0], InfeasibleWarning, stacklevel=2)
     options["allow_decision_changes"] = allow_decision_changes
+    rows = tuple(row for rows, _ in repairs for row in rows)
+    within = {"cost": asked.target_cost - reached} if notes else None
     return Rule(
         groups=tally.groups,
-        rows=tuple(row for rows, _ in repairs for row in rows),
+        rows=rows,
         method="coarsen",
         cost=cost,
         settings={"thresholds": list(edges), "tolerance": tolerance, **options},
         notes=(*notes, *(note for _, note in repairs)),
         made_from=summary_of(tally),
         salt=salt,
+        promise=Promise.of(rows, {"cost": tolerance}, within),
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -15,16 +16,12 @@ from isocost.errors import InfeasibleError
 from isocost.groups import Group, names_of, to_json
 from isocost.measure.audit import audit
 from isocost.repair.changes import changes
-from isocost.repair.coarsen import coarsen
-from isocost.repair.reconcile import reconcile
-from isocost.repair.withhold import withhold
+from isocost.repair.registry import REPAIRS
 from isocost.rules import Rule
 from isocost.tallies import Tally, check_tally
 from isocost.text import html_table, text_table
 
 __all__ = ["Frontier", "FrontierPoint", "frontier"]
-
-Method = Literal["withhold", "coarsen", "reconcile"]
 
 MOST_POINTS = 10_000
 
@@ -140,7 +137,7 @@ class Frontier:
 def frontier(
     tally: Tally,
     cost: CostLike = "fnr",
-    method: Method = "withhold",
+    method: str = "withhold",
     *,
     points: int = 21,
     threshold: float = 0.5,
@@ -154,8 +151,9 @@ def frontier(
         At least two groups, each with positives and negatives.
     cost : Cost or str
         What an error costs.
-    method : {"withhold", "coarsen", "reconcile"}
-        How to repair.  For "reconcile" the tolerance is that of FPR and FNR at the threshold.
+    method : str
+        How to repair: "withhold", "coarsen", "reconcile" or any other of ``isocost.REPAIRS`` that
+        has a tolerance.  For "reconcile" the tolerance is that of FPR and FNR at the threshold.
     points : int
         How many tolerances, evenly spaced; at least 2.
     threshold : float
@@ -178,25 +176,26 @@ def frontier(
     """
     check_tally(tally)
     cost = as_cost(cost)
-    check_word("method", method, ("withhold", "coarsen", "reconcile"))
+    known = tuple(name for name, repair in REPAIRS.items() if repair.has("tolerance"))
+    check_word("method", method, known)
     check_flag("allow_decision_changes", allow_decision_changes)
     points = check_whole("points", points, 2, MOST_POINTS, "use points=21, the default")
     now = audit(tally, cost, threshold, confidence=None)
-    makers: dict[str, Callable[[float], Rule]] = {
-        "withhold": lambda tolerance: withhold(tally, cost, tolerance),
-        "coarsen": lambda tolerance: coarsen(
-            tally, cost, (threshold,), tolerance, allow_decision_changes=allow_decision_changes
-        ),
-        "reconcile": lambda tolerance: reconcile(tally, threshold, tolerance=tolerance),
-    }
-    hard = method == "reconcile"
+    hard = REPAIRS[method].goal == "rates"
+    maker = partial(
+        REPAIRS[method].make_with,
+        tally,
+        cost=None if hard else cost,
+        threshold=threshold,
+        allow_decision_changes=allow_decision_changes,
+    )
     widest = now.equalized_odds_difference if hard else now.disparity.difference
     return Frontier(
         method=method,
         cost=cost,
         threshold=now.threshold,
         points=tuple(
-            _point(tally, float(t), makers[method], cost, now.threshold, hard)
+            _point(tally, float(t), maker, cost, now.threshold, hard)
             for t in np.linspace(0.0, widest, points)
         ),
     )
@@ -205,13 +204,13 @@ def frontier(
 def _point(
     tally: Tally,
     tolerance: float,
-    maker: Callable[[float], Rule],
+    maker: Callable[..., Rule],
     cost: Cost,
     threshold: float,
     hard: bool,
 ) -> FrontierPoint:
     try:
-        rule = maker(tolerance)
+        rule = maker(tolerance=tolerance)
     except InfeasibleError:
         costs = dict.fromkeys(tally.groups, math.nan)
         return FrontierPoint(tolerance, False, math.nan, costs, *[math.nan] * 6)

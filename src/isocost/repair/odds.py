@@ -18,6 +18,7 @@ from isocost.measure.rates import (
     require_two_groups,
 )
 from isocost.measure.table import MEASURES
+from isocost.promises import Promise
 from isocost.repair.common import summary_of
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule
@@ -27,8 +28,9 @@ __all__ = ["equalize_odds"]
 
 Floats = npt.NDArray[np.float64]
 
+RATES = ("generalized_fpr", "generalized_fnr", "fpr", "fnr")
 GENERALIZED, HARD = slice(0, 2), slice(2, 4)
-"""Where the two pairs of rates are in what :func:`_rates` returns."""
+"""Where the two pairs of rates are in :data:`RATES`."""
 
 NEAR_MIRROR = 1e-12
 """How far a cut may be from 1 - threshold and still be it: 1 - 0.7 is not the double 0.3."""
@@ -123,13 +125,16 @@ def equalize_odds(
     _require_edges(tally, threshold)
     equal = GENERALIZED if rates == "generalized" else HARD
     flips = _solve(_program(tally, threshold, equal), _shares(tally, threshold))
+    rows = _rows(tally, threshold, flips)
+    names = RATES[equal.start : equal.stop]
     rule = Rule(
         groups=tally.groups,
-        rows=_rows(tally, threshold, flips),
+        rows=rows,
         method="odds",
         settings={"threshold": threshold, "rates": rates},
         made_from=summary_of(tally),
         salt=salt,
+        promise=Promise.of(rows, dict.fromkeys(names, 0.0), calibrated=False, threshold=threshold),
     )
     return replace(rule, notes=_notes(tally, rule, threshold, equal))
 
@@ -177,8 +182,7 @@ class _Program:
 def _rates(tally: Tally, threshold: float) -> Floats:
     """The rates c_fp, c_fn, FPR and FNR of each group, as columns."""
     kinds = tally.kinds(threshold)
-    names = ("generalized_fpr", "generalized_fnr", "fpr", "fnr")
-    return np.stack([MEASURES[name].of(kinds) for name in names], axis=-1)
+    return np.stack([MEASURES[name].of(kinds) for name in RATES], axis=-1)
 
 
 def _shares(tally: Tally, threshold: float) -> Floats:

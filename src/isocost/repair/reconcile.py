@@ -17,6 +17,7 @@ from isocost.errors import InfeasibleError, InfeasibleWarning, Problem
 from isocost.groups import group_names, names_of, to_json
 from isocost.measure.feasibility import round_up
 from isocost.measure.rates import base_rate, require_both_labels, require_two_groups
+from isocost.promises import Promise
 from isocost.repair.common import summary_of
 from isocost.repair.corner import SOME, Corner, Selected, bounds, clash, corner_of
 from isocost.repair.levels import FEWEST, score_levels
@@ -214,7 +215,7 @@ def reconcile(
     plan = _plan(tally, request)
     harms = _harms(plan.choices, request.keep)
     shares, notes = solve(plan, harms), []
-    reached: dict[str, Any] = {}
+    reached: dict[str, float] = {}
     selected = None if shares is None else corner_of(plan.choices, shares)
     if shares is None or selected:
         asked, relaxed = _reconcilability(plan, request, tally, selected)
@@ -224,20 +225,22 @@ def reconcile(
             notes.append(_closest_note(asked))
             warnings.warn(notes[0], InfeasibleWarning, stacklevel=2)
         if asked.excess > 0.0:
-            raised = {name: t + asked.excess for name, t in request.tolerances.items()}
-            reached = {"reached": raised}
+            reached = {name: t + asked.excess for name, t in request.tolerances.items()}
         shares = shares if math.isnan(asked.excess) else solve(relaxed, harms)
     if shares is None:
         raise unsolved("a solution that does not meet the equations")
+    rows = tuple(_rows(tally, plan.choices, shares))
+    short = {"reached": reached} if reached else {}
     return Rule(
         groups=tally.groups,
-        rows=tuple(_rows(tally, plan.choices, shares)),
+        rows=rows,
         method="reconcile",
         cost=request.cost,
-        settings={**request.to_dict(), "infeasible": infeasible, **reached},
+        settings={**request.to_dict(), "infeasible": infeasible, **short},
         notes=(*notes, *_notes(tally, plan.choices, shares)),
         made_from=summary_of(tally),
         salt=salt,
+        promise=Promise.of(rows, request.tolerances, reached, threshold=request.threshold),
     )
 
 

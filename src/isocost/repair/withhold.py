@@ -11,6 +11,7 @@ from isocost.errors import InfeasibleError, InfeasibleWarning
 from isocost.groups import names_of
 from isocost.measure.feasibility import Feasibility, feasibility, round_up
 from isocost.measure.rates import base_rate
+from isocost.promises import Promise
 from isocost.repair.common import not_feasible, summary_of
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule
@@ -98,6 +99,7 @@ def withhold(
         notes=tuple(notes),
         made_from=summary_of(tally),
         salt=salt,
+        promise=Promise.of(rows, {"cost": tolerance}, {"cost": found.tolerance}),
     )
 
 

@@ -93,20 +93,14 @@ def fates(tally: Tally, rule: Rule, group: int) -> Fates:
     >>> round(float(found.share[found.moved].sum()), 4), round(found.beyond(0.3), 4)
     (0.5194, 0.0343)
     """
-    rows, grid = tally.cells.take(tally.cells.of_group(group)), tally.grid
-    old, stay = rows.wh / rows.w, np.ones(len(rows))
-    parts = []
-    for segment in rule.segments(tally.groups[group]):
-        low = grid.first_bin(segment.lo, "rule interval")
-        inside = (rows.bin >= low) & (rows.bin < grid.first_bin(segment.hi, "rule interval"))
-        for row in segment.rows:
-            stay[inside] -= row.probability
-            new = 1.0 - old if row.value is None else np.full(len(rows), row.value)
-            parts.append((old[inside], new[inside], rows.w[inside] * row.probability))
-    parts.append((old, old, rows.w * np.clip(stay, 0.0, 1.0)))
+    cells, parts = tally.cells, []
+    for part in rule.parts(tally, group):
+        old = cells.wh[part.place] / cells.w[part.place]
+        parts.append((old, part.after(old), cells.w[part.place] * part.share))
     before, after, weight = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    kept = weight > SAME * rows.w.sum()
-    return Fates(before[kept], after[kept], weight[kept] / rows.w.sum())
+    total = weight.sum()
+    kept = weight > SAME * total
+    return Fates(before[kept], after[kept], weight[kept] / total)
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +15,12 @@ from isocost.measure.audit import audit as measure
 from isocost.measure.feasibility import Feasibility, round_up
 from isocost.repair.coarsen import coarsen
 from isocost.repair.compare import Compared, compare, named_rules
-from isocost.repair.odds import equalize_odds
 from isocost.repair.reconcile import Reconcilability, reconcile
-from isocost.repair.withhold import withhold
+from isocost.repair.registry import REPAIRS, Repair
 from isocost.rules import Rule
 from isocost.show.merging import page_tally, snapped, undecided
 from isocost.show.sentences import number, percent, shown_names
-from isocost.show.words import METHODS, WORDS
+from isocost.show.words import WORDS
 from isocost.tallies import Tally
 
 __all__ = ["Option", "compact", "options_of", "reconciled", "repair_rows"]
@@ -45,24 +44,22 @@ def options_of(audit: Audit, given: Mapping[str, Rule] | Iterable[Rule] | None) 
     """The rules given, or every method as far as it is feasible at the audit's settings."""
     if given is not None:
         return [Option(name, rule) for name, rule in named_rules(given).items()]
-    tally, cost, at = audit.tally, audit.cost, audit.threshold
-    tolerance = audit.feasibility.tolerance
-    makers: dict[str, Callable[[], Rule]] = {
-        "withhold": lambda: withhold(tally, cost, tolerance),
-        "coarsen": lambda: coarsen(tally, cost, (at,), tolerance),
-        "equalize_odds": lambda: equalize_odds(tally, at),
-        "reconcile": lambda: reconcile(tally, at),
-    }
-    return [_attempt(audit, name, make) for name, make in makers.items()]
+    cost, at = audit.cost, audit.threshold
+    # The audit's tolerance is one of costs; rates are made equal without one.
+    costs = {"cost": cost, "tolerance": audit.feasibility.tolerance}
+    return [
+        _attempt(audit, repair, {"threshold": at, **(costs if repair.goal == "cost" else {})})
+        for repair in REPAIRS.values()
+    ]
 
 
-def _attempt(audit: Audit, name: str, make: Callable[[], Rule]) -> Option:
-    words = METHODS[name]
+def _attempt(audit: Audit, repair: Repair, settings: Mapping[str, Any]) -> Option:
+    words = repair.sentence, repair.keeps
     try:
-        return Option(words["label"], make(), words["does"], words["keeps"])
+        return Option(repair.title, repair.make_with(audit.tally, **settings), *words)
     except InfeasibleError as error:
         why = _needed(error.feasibility)
-        if name == "coarsen":
+        if repair.name == "coarsen":
             why = WORDS["needs_tolerance"].format(smallest=round_up(_coarsest(audit)))
     except IsocostError as error:
         problem = error.problems[0]
@@ -71,7 +68,7 @@ def _attempt(audit: Audit, name: str, make: Callable[[], Rule]) -> Option:
             least = _coarsest(audit)
             why = WORDS["needs_tolerance_decisions"].format(smallest=round_up(least))
     told = WORDS["not_feasible"].format(why=why)
-    return Option(words["label"], None, words["does"], words["keeps"], told)
+    return Option(repair.title, None, *words, told)
 
 
 def _needed(found: Feasibility | Reconcilability) -> str:

@@ -13,6 +13,7 @@ from isocost.checks import check_kind, check_listed
 from isocost.costs import CostLike
 from isocost.errors import Problem, UsageError
 from isocost.repair.frontier import NUMBERS, Frontier, frontier
+from isocost.repair.registry import REPAIRS
 from isocost.show.labels import Label, place_labels
 from isocost.show.reading import tally_of_estimator, tally_of_predictions
 from isocost.show.style import GREY, INK, SIZE, SMALL, axes_for, cells, looks, percent, plain_axes
@@ -127,13 +128,7 @@ class FrontierDisplay:
             raise UsageError(Problem("methods", rule, "none", step))
         found: dict[str, Frontier] = {}
         for method in names:
-            found[method] = frontier(
-                tally,
-                cost,
-                method,
-                points=points,
-                threshold=threshold,
-            )
+            found[method] = frontier(tally, cost, method, points=points, threshold=threshold)
         display = cls(found, measures)
         return display if ax is None else display.plot(ax)
 
@@ -235,8 +230,9 @@ class FrontierDisplay:
             ax.set_xlabel(self._tolerance_text(), fontsize=SIZE, color=INK)
 
     def _tolerance_text(self) -> str:
-        """What may differ: costs, but for reconciling the error rates at the threshold."""
-        hard = {found.method == "reconcile" for found in self.frontiers.values()}
+        """What may differ: costs, or the error rates at the threshold."""
+        of_rates = [name for name, repair in REPAIRS.items() if repair.goal == "rates"]
+        hard = {found.method in of_rates for found in self.frontiers.values()}
         what = "costs" if hard == {False} else "FPR and FNR"
         return f"tolerance: how far {what} may differ" if len(hard) == 1 else "tolerance"
 

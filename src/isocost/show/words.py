@@ -6,6 +6,8 @@ others.  ``{high}``, ``{low}`` and the like are groups; they are never part of t
 
 from __future__ import annotations
 
+from isocost.repair.registry import REPAIRS
+
 __all__ = ["COSTS", "GLOSSARY", "HEADS", "METHODS", "WORDS"]
 
 WORDS = {
@@ -186,26 +188,8 @@ COSTS = {
 }
 
 METHODS = {
-    "withhold": {
-        "label": "Withhold",
-        "does": "A coin picks people whose score becomes the group’s average.",
-        "keeps": "Scores stay calibrated; one cost becomes equal.",
-    },
-    "coarsen": {
-        "label": "Coarsen",
-        "does": "Neighbouring scores are rounded to a common value; equal scores stay equal.",
-        "keeps": "Scores stay calibrated; one cost becomes equal; decisions stay as they are.",
-    },
-    "equalize_odds": {
-        "label": "Equalize odds",
-        "does": "A coin turns some scores round: high becomes low, low becomes high.",
-        "keeps": "Both error rates of the scores become equal; calibration is given up.",
-    },
-    "reconcile": {
-        "label": "Reconcile",
-        "does": "Scores become what came true for them; a coin moves some across the threshold.",
-        "keeps": "Scores stay calibrated; wrong decisions at the threshold become equally common.",
-    },
+    repair.function: {"label": repair.title, "does": repair.sentence, "keeps": repair.keeps}
+    for repair in REPAIRS.values()
 }
 
 HEADS = (
