@@ -12,6 +12,8 @@ import pyarrow as pa
 import pytest
 
 import isocost as ic
+from isocost.rows import Row
+from isocost.show.options import options_of
 from tests.conftest import measured, sample
 
 
@@ -180,3 +182,29 @@ def test_rules_that_cannot_be_made_again(two_tallies, change, message):
     with pytest.raises(ic.UsageError) as error:
         rule.remake(two_tallies[0])
     assert str(error.value) == message
+
+
+def erase(tally, cost="fnr", tolerance=0.0, *, salt="isocost"):
+    """A repair of our own: everybody gets one score, so that every cost is the same."""
+    rows = tuple(Row(group, 0.0, 1.0, "set", 0.5, 1.0) for group in tally.groups)
+    promise = ic.Promise.of(rows, {"cost": tolerance}, calibrated=False)
+    settings = {"tolerance": tolerance}
+    return ic.Rule(
+        tally.groups, rows, "erase", ic.Cost.parse(str(cost)), settings, salt=salt, promise=promise
+    )
+
+
+def test_one_entry_is_enough_for_a_new_repair(two_tallies, monkeypatch):
+    options = [o for o in ic.REPAIRS["withhold"].options if o.name != "infeasible"]
+    mine = ic.Repair("erase", "Erase", "Does.", "Keeps.", erase, "cost", tuple(options))
+    monkeypatch.setitem(ic.REPAIRS, "erase", mine)
+    here, there = two_tallies
+    rule = erase(here, "fpr", 0.01)
+    assert rule.remake(there) == erase(there, "fpr", 0.01)
+    found = ic.frontier(here, "fpr", "erase", points=2)
+    assert [point.disparity for point in found.points] == [0.0, 0.0]
+    shown = options_of(ic.audit(here, "fpr", confidence=None), None)
+    assert [one.label for one in shown][-1] == "Erase"
+    assert shown[-1].rule == erase(here, "fpr")
+    assert ic.watch(rule, [rule.expected(here)]).limits == {"cost": 0.01}
+    assert ic.compare(here, [rule], "fpr").rules["erase"].audit.disparity.difference == 0.0

@@ -197,3 +197,29 @@ def test_repr_pickle_and_salt():
         .expected(ic.tally({"score": [0.1, 0.9], "label": [0, 1], "group": ["a", "b"]}))
         .totals
     ).tolist() == [0, 1]
+
+
+def test_parts_share_out_every_cell():
+    tally = ic.tally(sample(3_000, groups=3, seed=4))
+    rule = ic.Rule(
+        tally.groups,
+        (
+            Row(0, 0.0, 0.5, "set", 0.2, 0.7),
+            Row(0, 0.0, 0.5, "mirror", None, 0.3),
+            Row(1, 0.5, 1.0, "set", 0.9, 0.25),
+        ),
+        "test",
+    )
+    left = np.ones(len(tally.cells))
+    coin = np.zeros(len(tally.cells), dtype=bool)
+    for place in range(3):
+        *parts, stay = rule.parts(tally, place)
+        assert [part.row for part in parts] == [row for row in rule.rows if row.group == place]
+        for part in (*parts, stay):
+            assert (tally.cells.group[part.place] == place).all()
+            left[part.place] -= part.share
+            coin[part.place] |= part.by_coin
+    np.testing.assert_allclose(left, 0.0, atol=1e-15)
+    half = tally.grid.first_bin(0.5)
+    low, group = tally.cells.bin < half, tally.cells.group
+    np.testing.assert_array_equal(coin, ((group == 0) & low) | ((group == 1) & ~low))
