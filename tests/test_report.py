@@ -489,7 +489,8 @@ def test_few_people_are_told_of_nowhere():
     assert [bool(names) for names in kept] == [False, True, False]
     row = re.search(r'<tr data-row="selection_rate">.*?</tr>', html, re.DOTALL).group()
     assert re.findall(r"<td>([^< ]+)", row) == ["–", f"{audit.groups['b'].selection_rate:.3f}", "–"]
-    assert 0.5 not in [one["threshold"] for one in found["reconcile"]]
+    assert 0.5 not in [one["threshold"] for one in found["given"]]
+    assert "reconcile" in [one["method"] for one in found["given"]]
 
 
 @pytest.mark.parametrize(
@@ -504,6 +505,8 @@ def test_a_reconciliation_that_selects_nobody_is_told_as_infeasible(tally, why):
     html = ic.report_html(ic.audit(tally, "fpr", confidence=None))
     assert why in Texts(html).text
     data = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
-    (at,) = [one for one in data["reconcile"] if one["threshold"] == 0.5]
+    (at,) = [
+        one for one in data["given"] if (one["method"], one["threshold"]) == ("reconcile", 0.5)
+    ]
     assert at["rule"] is None
     assert at["why"].startswith(why)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import product
+from typing import Any, NamedTuple
 
+from isocost.costs import Cost, as_cost
 from isocost.errors import InfeasibleError, InfeasibleWarning, IsocostError
 from isocost.grid import TENTHS
+from isocost.groups import Group
 from isocost.measure.audit import Audit
 from isocost.measure.audit import audit as measure
 from isocost.measure.feasibility import Feasibility, round_up
@@ -20,14 +23,32 @@ from isocost.repair.reconcile import Reconcilability, reconcile
 from isocost.repair.withhold import withhold
 from isocost.rules import Rule
 from isocost.show.merging import page_tally, snapped, undecided
+from isocost.show.payload import rule_fields
 from isocost.show.sentences import number, percent, shown_names
 from isocost.show.words import METHODS, WORDS
 from isocost.tallies import Tally
 
-__all__ = ["Option", "compact", "options_of", "reconciled", "repair_rows"]
+__all__ = ["Option", "compact", "given_repairs", "options_of", "repair_rows"]
 
-MOST_ROWS = 4000
-"""With more rows than this over all thresholds, only the audit's own is precomputed."""
+MOST_ROWS = 3000
+"""Once the rules that the page is given have more rows than this, no further one is made."""
+
+
+class Asked(NamedTuple):
+    """What a repair is made for."""
+
+    threshold: float
+    cost: Cost
+    tolerance: float
+
+
+MAKERS: dict[str, Callable[[Tally, Asked], Rule]] = {
+    "withhold": lambda tally, asked: withhold(tally, asked.cost, asked.tolerance),
+    "coarsen": lambda tally, asked: coarsen(tally, asked.cost, (asked.threshold,), asked.tolerance),
+    "equalize_odds": lambda tally, asked: equalize_odds(tally, asked.threshold),
+    "reconcile": lambda tally, asked: reconcile(tally, asked.threshold),
+}
+"""How each method of the page's table is made."""
 
 
 @dataclass(frozen=True)
@@ -46,15 +67,8 @@ def options_of(audit: Audit, given: Mapping[str, Rule] | Iterable[Rule] | None) 
     if given is not None:
         named = given if isinstance(given, Mapping) else _by_method(given)
         return [Option(str(name), rule) for name, rule in named.items()]
-    tally, cost, at = audit.tally, audit.cost, audit.threshold
-    tolerance = audit.feasibility.tolerance
-    makers: dict[str, Callable[[], Rule]] = {
-        "withhold": lambda: withhold(tally, cost, tolerance),
-        "coarsen": lambda: coarsen(tally, cost, (at,), tolerance),
-        "equalize_odds": lambda: equalize_odds(tally, at),
-        "reconcile": lambda: reconcile(tally, at),
-    }
-    return [_attempt(audit, name, make) for name, make in makers.items()]
+    asked = Asked(audit.threshold, audit.cost, audit.feasibility.tolerance)
+    return [_attempt(audit.tally, name, asked) for name in METHODS]
 
 
 def _by_method(rules: Iterable[Rule]) -> dict[str, Rule]:
@@ -67,22 +81,26 @@ def _by_method(rules: Iterable[Rule]) -> dict[str, Rule]:
     return named
 
 
-def _attempt(audit: Audit, name: str, make: Callable[[], Rule]) -> Option:
+def _attempt(tally: Tally, name: str, asked: Asked) -> Option:
     words = METHODS[name]
     try:
-        return Option(words["label"], make(), words["does"], words["keeps"])
-    except InfeasibleError as error:
-        why = _needed(error.feasibility)
-        if name == "coarsen":
-            why = WORDS["needs_tolerance"].format(smallest=round_up(_coarsest(audit)))
+        return Option(words["label"], MAKERS[name](tally, asked), words["does"], words["keeps"])
     except IsocostError as error:
-        problem = error.problems[0]
-        why = f"{problem.name} {problem.rule}"
-        if problem.name == "decisions":
-            least = _coarsest(audit)
-            why = WORDS["needs_tolerance_decisions"].format(smallest=round_up(least))
-    told = WORDS["not_feasible"].format(why=why)
-    return Option(words["label"], None, words["does"], words["keeps"], told)
+        told = WORDS["not_feasible"].format(why=_reason(error, tally, name, asked))
+        return Option(words["label"], None, words["does"], words["keeps"], told)
+
+
+def _reason(error: IsocostError, tally: Tally, name: str, asked: Asked) -> str:
+    """Why a method cannot be used here, and what it would take."""
+    problem = error.problems[0]
+    if name == "coarsen" and problem.name == "decisions":
+        least = round_up(_coarsest(tally, asked))
+        return WORDS["needs_tolerance_decisions"].format(smallest=least)
+    if not isinstance(error, InfeasibleError):
+        return f"{problem.name} {problem.rule}"
+    if name == "coarsen":
+        return WORDS["needs_tolerance"].format(smallest=round_up(_coarsest(tally, asked)))
+    return _needed(error.feasibility)
 
 
 def _needed(found: Feasibility | Reconcilability) -> str:
@@ -96,14 +114,13 @@ def _needed(found: Feasibility | Reconcilability) -> str:
     return WORDS["needs_selecting"].format(selected=corner.selected, smallest=smallest)
 
 
-def _coarsest(audit: Audit) -> float:
+def _coarsest(tally: Tally, asked: Asked) -> float:
     """How far costs still differ when coarsening does all it can without changing decisions."""
-    tally, tolerance = audit.tally, audit.feasibility.tolerance
+    at, cost, tolerance = asked
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InfeasibleWarning)
-        rule = coarsen(tally, audit.cost, (audit.threshold,), tolerance, "closest")
-    after = measure(rule.expected(tally), audit.cost, audit.threshold, confidence=None)
-    return after.disparity.difference
+        rule = coarsen(tally, cost, (at,), tolerance, "closest")
+    return measure(rule.expected(tally), cost, at, confidence=None).disparity.difference
 
 
 def repair_rows(audit: Audit, found: list[Option], decided: bool = True) -> list[dict[str, Any]]:
@@ -143,39 +160,60 @@ def _line(one: Compared, decided: bool) -> dict[str, Any]:
     }
 
 
-def reconciled(shown: Tally, held: dict[str, Any], threshold: float) -> list[dict[str, Any]]:
-    """What reconcile gives at the audit's threshold and at the tenths; the page cannot solve it.
+def given_repairs(audit: Audit, held: dict[str, Any]) -> list[dict[str, Any]]:
+    """The repairs that the page shows but does not compute, each for a few settings.
 
-    It is computed from the bins that the page has: a level of fewer people would tell of them.
+    The page computes only ``withhold``.  The other methods are made here, from the bins that the
+    page holds, so that they reveal nothing that it hides.
     """
-    tally = page_tally(shown, held)
+    tally = page_tally(audit.tally, held)
     found: list[dict[str, Any]] = []
     total = 0
-    for at in (threshold, *(tenth for tenth in TENTHS if tenth != threshold)):
+    for method, asked in _given_settings(audit):
         if total > MOST_ROWS:
             break
-        if undecided(held, tally.grid, at):
+        if undecided(held, tally.grid, asked.threshold):
             continue
+        cost, tolerance = (None, None)
+        if method == "coarsen":
+            cost, tolerance = str(asked.cost), asked.tolerance
+        one = {"method": method, "threshold": asked.threshold, "cost": cost, "tolerance": tolerance}
         try:
-            rule = snapped(reconcile(tally, at), tally, held)
-        except InfeasibleError as error:
-            found.append({"threshold": at, "rule": None, "why": _needed(error.feasibility)})
-        except IsocostError:
-            # Python's own table says why, if it is the audit's threshold.
-            continue
+            rule = snapped(MAKERS[method](tally, asked), tally, held)
+        except IsocostError as error:
+            found.append({**one, "rule": None, "why": _reason(error, tally, method, asked)})
         else:
             total += len(rule.rows)
-            found.append({"threshold": at, "rule": compact(tally, rule)})
+            found.append({**one, "rule": compact(tally.groups, rule)})
     return found
 
 
-def compact(tally: Tally, rule: Rule) -> dict[str, Any]:
+def _given_settings(audit: Audit) -> list[tuple[str, Asked]]:
+    """What each method is made for; what may be left out for lack of room comes last."""
+    own, tolerance = audit.threshold, audit.feasibility.tolerance
+    costs = {str(cost): cost for cost in (audit.cost, as_cost("fpr"), as_cost("fnr"))}
+    # The cost and the tolerance matter only to coarsen.
+    found = [
+        ("coarsen", Asked(*settings))
+        for settings in product(sorted({own, 0.5}), costs.values(), sorted({0.0, tolerance}))
+    ]
+    for method in ("equalize_odds", "reconcile"):
+        found += [(method, Asked(at, audit.cost, 0.0)) for at in sorted({own, *TENTHS})]
+
+    def order(one: tuple[str, Asked]) -> tuple[bool, float]:
+        away = abs(one[1].threshold - own)
+        return one[0] == "reconcile" and away > 0, away
+
+    return sorted(found, key=order)
+
+
+def compact(groups: Sequence[Group], rule: Rule) -> dict[str, Any]:
     """A rule for the page: rows are [place of the group, lo, hi, value or null, probability].
 
     Places instead of groups, because JavaScript does not know 1.0 from 1.
     """
-    content = rule.to_dict()
-    places = {group: place for place, group in enumerate(tally.groups)}
+    content = rule_fields(rule)
+    places = {group: place for place, group in enumerate(groups)}
     content["rows"] = [
         [places[row.group], row.lo, row.hi, row.value, row.probability]
         for row in rule.rows

@@ -39,7 +39,7 @@ export function makeControls(page, known, own, change) {
   method.replaceChildren(
     make("option", { value: "none" }, "None"),
     ...known.methods.filter((/** @type {string} */ key) => key !== "none").map((/** @type {string} */ key) =>
-      make("option", { value: key }, page.words.methods[key]?.label ?? key.replace("given:", "")),
+      make("option", { value: key }, page.words.methods[key]?.label ?? key.replace("rule:", "")),
     ),
   );
   method.addEventListener("change", () => change({ method: method.value }));
@@ -114,8 +114,7 @@ function methodText(page, found) {
   if (!chosen) return "";
   const words = page.words.methods[chosen.key];
   const does = words ? `${words.does} ` : "";
-  if (chosen.why) return chosen.isTold ? `${does}${chosen.why}` : `${does}It is ${chosen.why}.`;
-  return `${does}${chosen.note ?? ""}`;
+  return `${does}${[chosen.why, chosen.note].filter(Boolean).join(" ")}`;
 }
 
 /** The groups as switches that are the legend too.

@@ -12,11 +12,8 @@ import { binsOf, mirroredBin, needsCoin, requireWhole, segmentsOf } from "./rule
 /** What a rule does to people, on average over the coin; see Python's Changes.
  * @typedef {object} Changes
  * @property {number} changed
- * @property {number} mean_change
- * @property {number} largest_change
  * @property {number} by_coin
- * @property {number} decisions NaN where it is not known who is on which side
- * @property {number} gini NaN if nobody is changed */
+ * @property {number} decisions NaN where it is not known who is on which side */
 
 /** Part of a cell with one fate.
  * @typedef {{weight: number, distance: number, turned: boolean, coin: boolean}} Outcome */
@@ -48,16 +45,10 @@ function changesOf(outcomes, isDecided) {
   const total = sum(outcomes.map((part) => part.weight));
   /** @param {(part: Outcome) => boolean} which */
   const share = (which) => sum(outcomes.filter(which).map((part) => part.weight)) / total;
-  /** @param {Outcome} part */
-  const isMoved = (part) => part.distance > SAME && part.weight > 0;
-  const moved = outcomes.filter(isMoved).map((part) => part.distance);
   return {
-    changed: share(isMoved),
-    mean_change: sum(outcomes.map((part) => part.weight * part.distance)) / total,
-    largest_change: moved.reduce((most, distance) => Math.max(most, distance), 0),
+    changed: share((part) => part.distance > SAME),
     by_coin: share((part) => part.coin),
     decisions: isDecided ? share((part) => part.turned) : Number.NaN,
-    gini: gini(outcomes, total),
   };
 }
 
@@ -100,23 +91,4 @@ function fateOf(cell, row, tally, first) {
     ? mirroredBin(cell, tally.cuts) >= first
     : (row.value ?? 0) >= (tally.cuts[first] ?? Infinity);
   return { weight, distance, turned: isAbove !== cell.bin >= first && weight > 0 };
-}
-
-/** Half the mean absolute difference of two people's changes, over the mean.
- * @param {Outcome[]} outcomes
- * @param {number} total
- * @returns {number} */
-function gini(outcomes, total) {
-  // Those who stay add nothing to the area.
-  const moved = outcomes.filter((part) => part.distance > 0);
-  const ordered = moved.sort((a, b) => a.distance - b.distance);
-  const mean = sum(ordered.map((part) => part.weight * part.distance)) / total;
-  if (mean <= SAME) return Number.NaN;
-  let [lorenz, area] = [0, 0];
-  for (const { weight, distance } of ordered) {
-    const next = lorenz + ((weight / total) * distance) / mean;
-    area += (weight / total) * (lorenz + next);
-    lorenz = next;
-  }
-  return Math.max(0, 1 - area);
 }

@@ -32,12 +32,6 @@ export function baseRate(sums) {
   return sums.w[1] / weightOf(sums);
 }
 
-/** The mean score E[h].
- * @param {Sums} sums */
-export function meanScore(sums) {
-  return (sums.wh[0] + sums.wh[1]) / weightOf(sums);
-}
-
 /** The mean score of the negatives, c_fp.
  * @param {Sums} sums */
 export function generalizedFpr(sums) {
@@ -48,20 +42,6 @@ export function generalizedFpr(sums) {
  * @param {Sums} sums */
 export function generalizedFnr(sums) {
   return (sums.w[1] - sums.wh[1]) / sums.w[1];
-}
-
-/** The share of negatives at or above the threshold.
- * @param {Sums} sums
- * @param {Sums} above */
-export function hardFpr(sums, above) {
-  return above.w[0] / sums.w[0];
-}
-
-/** The share of positives below the threshold.
- * @param {Sums} sums
- * @param {Sums} above */
-export function hardFnr(sums, above) {
-  return (sums.w[1] - above.w[1]) / sums.w[1];
 }
 
 /** The cost g = a c_fp + b c_fn.
