@@ -374,6 +374,6 @@ def test_the_rules_of_a_page_do_what_python_says(least):
         rule, where = ic.Rule.from_json(told["text"]), (least, question["threshold"])
         case = Case(shown, question, answer)
         # The page knows how far merged bins reach, so where they lie after a flip may be open.
-        open_ = held["merged"] and rule.method == "odds"
-        names, told_of = (SUMMED, CHANGED[:2]) if open_ else (MEASURED, CHANGED)
+        is_open = held["merged"] and rule.method == "odds"
+        names, told_of = (SUMMED, CHANGED[:2]) if is_open else (MEASURED, CHANGED)
         check_effects(told, rule, shown, case, (where, rule.method), names, told_of)

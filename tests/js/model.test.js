@@ -154,6 +154,16 @@ test("merged bins: sums are exact, sides are refused", () => {
   close(model.changes(merged(), made, 0.3).overall.decisions, 0.5 * 0.6 * 0.25);
 });
 
+test("flipped scores of merged bins: which side of a threshold they come to may be open", () => {
+  // From 0.3 to 0.6 becomes 0.4 to 0.7: across 0.6, but not across 0.3.
+  const tally = twoGroups();
+  const cells = tally.cells.map((cell) => (cell.group === 1 ? { ...cell, bin: 5, first: 3, end: 6 } : cell));
+  const whole = { ...flips("b"), rows: flips("b").rows.slice(0, 1).map((row) => ({ ...row, lo: 0, hi: 1 })) };
+  const told = [0.6, 0.3].map((threshold) => model.changes({ ...tally, cells }, whole, threshold));
+  assert.deepEqual(told.map(({ overall }) => overall.decisions), [Number.NaN, 0]);
+  close(told[0]?.groups[1]?.by_coin, 1);
+});
+
 test("a rule for other groups is refused", () => {
   const made = rule(model.withhold(twoGroups(), { cost: fnr }));
   const other = { ...twoGroups(), groups: ["a", "c"], names: ["a", "c"] };

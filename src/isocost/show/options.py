@@ -30,8 +30,8 @@ from isocost.tallies import Tally
 
 __all__ = ["Option", "compact", "given_repairs", "options_of", "repair_rows"]
 
-MOST_ROWS = 3000
-"""Once the rules that the page is given have more rows than this, no further one is made."""
+MOST_ROWS = 3200
+"""With more rows than this, rules for thresholds other than the audit's are left out."""
 
 
 class Asked(NamedTuple):
@@ -170,8 +170,6 @@ def given_repairs(audit: Audit, held: dict[str, Any]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     total = 0
     for method, asked in _given_settings(audit):
-        if total > MOST_ROWS:
-            break
         if undecided(held, tally.grid, asked.threshold):
             continue
         cost, tolerance = (None, None)
@@ -184,6 +182,8 @@ def given_repairs(audit: Audit, held: dict[str, Any]) -> list[dict[str, Any]]:
             found.append({**one, "rule": None, "why": _reason(error, tally, method, asked)})
         else:
             total += len(rule.rows)
+            if total > MOST_ROWS and asked.threshold != audit.threshold:
+                break
             found.append({**one, "rule": compact(tally.groups, rule)})
     return found
 

@@ -1,7 +1,7 @@
 /** @file The controls: native inputs that show the state and change it. */
 
 import { general } from "../model/numbers.js";
-import { costText } from "../model/costs.js";
+import { costText, isPerGroup } from "../model/costs.js";
 import { byId, make } from "./say.js";
 import { weightsOf } from "./state.js";
 import { markOf } from "./drawing.js";
@@ -75,7 +75,7 @@ function makeKinds(page, own, change) {
  * @param {Element} [busy] */
 export function showControls(page, known, state, found, busy) {
   const { cost } = state;
-  const kind = ["fpr", "fnr"].includes(cost.kind) ? cost.kind : cost.kind === "weighted" && !Array.isArray(cost.fp) && !Array.isArray(cost.fn) ? "weighted" : "own";
+  const kind = ["fpr", "fnr"].includes(cost.kind) ? cost.kind : cost.kind === "weighted" && !isPerGroup(cost) ? "weighted" : "own";
   const radio = document.getElementById(`cost-${kind}`);
   if (radio instanceof window.HTMLInputElement) radio.checked = true;
   byId("weights").hidden = kind !== "weighted";

@@ -46,25 +46,18 @@ export function at(list, place) {
   return found;
 }
 
-/** Four decimals.
- * @param {number} value
- * @returns {string} */
-export function fixed4(value) {
-  return value.toFixed(4);
-}
-
 /** Four decimals, rounded up, so that the number as printed is enough.
  * @param {number} value
  * @returns {string} */
 export function roundUp(value) {
-  return fixed4(Math.ceil(value * 1e4 - 1e-9) / 1e4);
+  return (Math.ceil(value * 1e4 - 1e-9) / 1e4).toFixed(4);
 }
 
 /** Four decimals, rounded down.
  * @param {number} value
  * @returns {string} */
 export function roundDown(value) {
-  return fixed4(Math.floor(value * 1e4 + 1e-9) / 1e4);
+  return (Math.floor(value * 1e4 + 1e-9) / 1e4).toFixed(4);
 }
 
 /** A number with so many digits and no needless zeros, as Python's "g" writes it.

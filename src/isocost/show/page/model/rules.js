@@ -6,10 +6,8 @@ import { binOf, firstBin, rowsOf, straddles, withCells } from "./tally.js";
 import { costFields } from "./costs.js";
 import { baseRate, positionOf } from "./measures.js";
 
-/** @import {Tally} from "./tally.js" */
-/** @import {Cell} from "./tally.js" */
-/** @import {Cost} from "./costs.js" */
-/** @import {CostFields} from "./costs.js" */
+/** @import {Cell, Tally} from "./tally.js" */
+/** @import {Cost, CostFields} from "./costs.js" */
 /** @import {Group} from "./groups.js" */
 
 /** How far 1 - cut may be from a cut and still be it: 1 - 0.7 is not the double 0.3. */
@@ -120,7 +118,7 @@ export function requireWhole(cell, first, last) {
  * @param {Cell} cell
  * @param {number[]} cuts
  * @returns {number} */
-export function mirroredBin(cell, cuts) {
+function mirroredBin(cell, cuts) {
   const low = at(cuts, cell.first);
   const mean = positionOf(cell, cuts);
   // A sum of equal scores may round: 0.3 three times is not 0.9.
@@ -171,7 +169,7 @@ function isInside(cell, first, last) {
  * @param {Row} row
  * @param {number[]} cuts
  * @returns {Cell} */
-function movedCell(cell, row, cuts) {
+export function movedCell(cell, row, cuts) {
   if (row.value !== null) {
     const bin = binOf(cuts, row.value);
     const [wh, wh2] = [cell.w * row.value, cell.w * (row.value * row.value)];

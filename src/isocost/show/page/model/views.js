@@ -45,7 +45,7 @@ export function reliability(tally, groupIndex, bins = 10) {
  * @param {number} rows
  * @param {number} z
  * @returns {[number, number]} */
-export function wilson(share, rows, z) {
+function wilson(share, rows, z) {
   const shrink = 1 + (z * z) / rows;
   const middle = (share + (z * z) / (2 * rows)) / shrink;
   const half = (z / shrink) * Math.sqrt((share * (1 - share)) / rows + (z * z) / (4 * rows * rows));
