@@ -15,6 +15,7 @@ from isocost.show.assets import embedded_json, inert, page_script, policy
 from isocost.show.charts import charts
 from isocost.show.facts import facts
 from isocost.show.hues import PALETTE
+from isocost.show.options import MOST_ROWS
 from isocost.show.sentences import Name, fill, spoken_names
 from tests.conftest import DATA
 from tests.populations import INCOME, ROWS, drawn
@@ -86,7 +87,7 @@ def test_says_everything_without_scripts(html, audit):
 
 
 def test_is_small_and_asks_for_nothing(html):
-    assert len(html.encode()) < 2e6
+    assert len(html.encode()) < 1.2e6
     found = Texts(html)
     links = {
         name: value
@@ -103,6 +104,23 @@ def test_is_small_and_asks_for_nothing(html):
     assert content
     assert policies[0].startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe-eval" not in policies[0]
+
+
+def test_is_small_with_many_groups_and_bins():
+    random = np.random.default_rng(0)
+    group = random.integers(0, 12, 100_000)
+    score = random.beta(1 + group / 6, 2)
+    label = (random.random(len(score)) < score).astype(int)
+    tally = ic.tally({"score": score, "label": label, "group": group})
+    html = ic.report_html(ic.audit(tally, "fpr", confidence=None))
+    assert len(html.encode()) < 1.6e6
+    given = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))["given"]
+    assert sum(len(one["rule"]["rows"]) for one in given if one["rule"]) <= MOST_ROWS
+    # Rules that do not fit are left out, those furthest from the audit's threshold first.
+    made = [one["threshold"] for one in given if one["method"] == "reconcile"]
+    assert made[0] == 0.5
+    assert 1 < len(made) < 9
+    assert [abs(at - 0.5) for at in made] == sorted(abs(at - 0.5) for at in made)
 
 
 def test_scripts_are_those_the_policy_allows(html):
@@ -489,7 +507,8 @@ def test_few_people_are_told_of_nowhere():
     assert [bool(names) for names in kept] == [False, True, False]
     row = re.search(r'<tr data-row="selection_rate">.*?</tr>', html, re.DOTALL).group()
     assert re.findall(r"<td>([^< ]+)", row) == ["–", f"{audit.groups['b'].selection_rate:.3f}", "–"]
-    assert 0.5 not in [one["threshold"] for one in found["reconcile"]]
+    assert 0.5 not in [one["threshold"] for one in found["given"]]
+    assert "reconcile" in [one["method"] for one in found["given"]]
 
 
 @pytest.mark.parametrize(
@@ -504,6 +523,8 @@ def test_a_reconciliation_that_selects_nobody_is_told_as_infeasible(tally, why):
     html = ic.report_html(ic.audit(tally, "fpr", confidence=None))
     assert why in Texts(html).text
     data = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
-    (at,) = [one for one in data["reconcile"] if one["threshold"] == 0.5]
+    (at,) = [
+        one for one in data["given"] if (one["method"], one["threshold"]) == ("reconcile", 0.5)
+    ]
     assert at["rule"] is None
     assert at["why"].startswith(why)

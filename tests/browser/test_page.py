@@ -94,10 +94,15 @@ def test_agrees_with_python_on_a_grid(visit, audits, name):
             rule = ic.withhold(tally, cost, tolerance)
             after = measured(rule.expected(tally), cost, threshold)
             assert withheld["d"] == pytest.approx(after.disparity.difference, abs=1e-9)
-        known = [
-            one["threshold"] for one in page.evaluate("JSON.parse(data.textContent).reconcile")
-        ]
-        assert threshold in known
+        for method, make in (("equalize_odds", ic.equalize_odds), ("reconcile", ic.reconcile)):
+            given = next(r for r in found["repairs"] if r["key"] == method)
+            try:
+                rule = make(tally, threshold)
+            except ic.InfeasibleError:
+                assert given["rule"] is None
+                continue
+            after = measured(rule.expected(tally), cost, threshold)
+            assert given["d"] == pytest.approx(after.disparity.difference, abs=1e-9)
 
 
 def test_sliders_move_by_keyboard_and_numbers_follow(visit, audits):
@@ -242,8 +247,43 @@ def test_copied_rules_are_rules(visit, audits):
     page.evaluate("isocost.settled()")
     assert page.is_disabled("#copy-rule")
     assert "not without changing decisions" in page.inner_text("#method-does")
-    settled(page, {"tolerance": 0.2})
-    assert page.is_enabled("#copy-rule")
+
+
+def test_repairs_computed_in_advance_say_what_for(browser, audits, tmp_path):
+    tally = audits("six").tally
+    audit = ic.audit(tally, "fnr", 0.4, tolerance=0.05, confidence=None)
+    page = browser.new_page()
+    page.goto(ic.report(audit, path=tmp_path / "r.html").as_uri())
+    page.wait_for_selector("html[data-done]", timeout=60_000)
+    row = "#repairs tr[data-repair=coarsen]"
+    settled(page, {"method": "coarsen"})
+    made = ic.coarsen(tally, "fnr", 0.4, 0.05)
+    after = measured(made.expected(tally), "fnr", 0.4)
+    assert page.evaluate("isocost.found.chosen.disparity") == pytest.approx(
+        after.disparity.difference, abs=1e-9
+    )
+    assert page.evaluate("isocost.found.chosen.changes.decisions") == 0
+    settled(page, {"threshold": 0.46875})
+    assert text(page, row).startswith("Coarsen at 0.5 ")
+    assert "this is for 0.5, the nearest to yours" in text(page, "#method-does")
+    settled(page, {"threshold": 0.4, "tolerance": 0.06})
+    told = "Computed in advance only for misses or false alarms, with a tolerance of 0 or 0.05."
+    assert told in text(page, row)
+    assert told in text(page, "#method-does")
+    assert page.is_disabled("#copy-rule")
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(Error('no')); }")
+    page.click("#copy-command")
+    page.evaluate("isocost.settled()")
+    assert "--method=coarsen --cost=fnr --threshold=0.4 --tolerance=0.06" in page.input_value(
+        "#copied"
+    )
+    assert "It computes the repair for your settings." in page.inner_text("#told")
+    settled(page, {"tolerance": 0.05, "off": [0]})
+    for method in ("coarsen", "equalize_odds", "reconcile"):
+        told = text(page, f"#repairs tr[data-repair={method}]")
+        assert "Computed in advance for all groups only." in told
+    assert "%" in text(page, "#repairs tr[data-repair=withhold]")
+    page.close()
 
 
 def check_copied(page, tally, method):

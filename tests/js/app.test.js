@@ -7,7 +7,7 @@ import { fromHash, ownState, thresholdsOf, toHash, weightsOf } from "../../src/i
 import { blockedOf, costsFigure, reliabilityFigure, short } from "../../src/isocost/show/page/app/figures.js";
 import { planeFigure } from "../../src/isocost/show/page/app/plane.js";
 import { sentencesOf, settingsOf, staleText } from "../../src/isocost/show/page/app/verdicts.js";
-import { spreadOf } from "../../src/isocost/show/page/app/repairs.js";
+import { givenRule, spreadOf } from "../../src/isocost/show/page/app/repairs.js";
 import { alternativesOf } from "../../src/isocost/show/page/app/alternatives.js";
 import { holds } from "../../src/isocost/show/page/app/tables.js";
 import { measures, subset } from "../../src/isocost/show/page/model.js";
@@ -140,7 +140,7 @@ test("the costs show where a repair takes them, and a goal only if it has one", 
   assert.equal(data["target"]?.length, 1);
   assert.match(alternativesOf(both).plane, /After the repair “Withhold”: a: false alarms 0\.900, misses 0\.100; b: /);
   assert.match(alternativesOf(both).costs, /To match: 0\.400\. After the repair “Withhold”: a: cost 0\.900; b: cost 0\.300\.$/);
-  for (const chosen of [{ key: "equalize_odds", after }, { key: "reconcile" }, { key: "given:x", rule: { method: "odds" } }, { key: "given:y", rule: { method: "mine" } }]) {
+  for (const chosen of [{ key: "equalize_odds", after }, { key: "reconcile" }, { key: "rule:x", rule: { method: "odds" } }, { key: "rule:y", rule: { method: "mine" } }]) {
     const bars = costsFigure({ ...plain, chosen }, LOOK, 600).data;
     assert.deepEqual([bars["target"], bars["gaps"]], [[], []]);
     assert.doesNotMatch(alternativesOf({ ...plain, chosen }).costs, /To match/);
@@ -203,4 +203,49 @@ test("what was computed beforehand is dropped only where it no longer holds", ()
     plainText(settingsOf({ ...all, state }, "Cost of errors: misses")),
     "Cost of errors: misses. Allowed difference: 0.05. Decisions at a score of 0.5. Switched off: b.",
   );
+});
+
+/** What Python gives: odds at two thresholds, coarsen for one cost and two tolerances.
+ * @returns {any} */
+function givenPage() {
+  const rule = { method: "m", cost: null, settings: {}, coin: { salt: "s" }, rows: [], notes: [] };
+  const coarsen = { method: "coarsen", threshold: 0.5, cost: "fpr", rule };
+  const costs = { fpr: { label: "False alarms" } };
+  return {
+    tally: { groups: ["a", "b"] },
+    words: { ...words(), costs, methods: { coarsen: { label: "Coarsen" }, equalize_odds: { label: "Equalize odds" } } },
+    given: [
+      { method: "equalize_odds", threshold: 0.5, cost: null, tolerance: null, rule },
+      { method: "equalize_odds", threshold: 0.3, cost: null, tolerance: null, rule: null, why: "it is hard" },
+      { ...coarsen, tolerance: 0, rule: null, why: "it would take more" },
+      { ...coarsen, tolerance: 0.1 },
+    ],
+  };
+}
+
+test("a given rule is shown for its own settings, or says what it was made for", () => {
+  /** @param {string} method
+   * @param {any} change
+   * @param {number[]} [shown]
+   * @returns {any} */
+  const offer = (method, change, shown = [0, 1]) =>
+    givenRule(givenPage(), twoGroups(), shown, method, { cost: { kind: "fpr" }, tolerance: 0, threshold: 0.5, ...change });
+  const exact = offer("equalize_odds", { cost: { kind: "fnr" }, tolerance: 0.07 });
+  assert.deepEqual([exact.rule.method, exact.at, exact.note], ["m", undefined, undefined]);
+  const near = offer("equalize_odds", { threshold: 0.45 });
+  assert.deepEqual([near.rule.method, near.at, near.label], ["m", 0.5, "Equalize odds at 0.5"]);
+  assert.match(near.note, /this is for 0\.5, the nearest to yours/);
+  const none = offer("equalize_odds", { threshold: 0.2 });
+  assert.deepEqual([none.rule, none.why, none.at], [null, "Not possible here: it is hard.", 0.3]);
+  assert.equal(offer("coarsen", { tolerance: 0.1 }).rule.method, "m");
+  assert.equal(offer("coarsen", {}).why, "Not possible here: it would take more.");
+  const elsewhere = [offer("coarsen", { tolerance: 0.05 }), offer("coarsen", { cost: { kind: "fnr" } })];
+  for (const { rule, why, isElsewhere } of elsewhere) {
+    assert.deepEqual([rule, isElsewhere], [null, true]);
+    assert.match(why, /only for false alarms, with a tolerance of 0 or 0\.1\. For your settings, choose it/);
+  }
+  const some = offer("equalize_odds", {}, [0]);
+  assert.deepEqual([some.rule, some.isElsewhere], [null, true]);
+  assert.match(some.why, /for all groups only/);
+  assert.match(offer("reconcile", {}).why, /too few people/);
 });

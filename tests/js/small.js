@@ -30,7 +30,6 @@ export function tallyOf(rows, groups) {
     groups,
     names: groups.map(String),
     measures: MEASURES,
-    min_count: 0,
     left_out: [],
     cells: {
       group: cells.map((cell) => cell.group),

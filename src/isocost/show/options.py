@@ -4,29 +4,45 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import product
+from typing import Any, NamedTuple
 
+from isocost.costs import Cost, as_cost
 from isocost.errors import InfeasibleError, InfeasibleWarning, IsocostError
 from isocost.grid import TENTHS
+from isocost.groups import Group
 from isocost.measure.audit import Audit
 from isocost.measure.audit import audit as measure
 from isocost.measure.feasibility import Feasibility, round_up
 from isocost.repair.coarsen import coarsen
 from isocost.repair.compare import Compared, compare, named_rules
-from isocost.repair.reconcile import Reconcilability, reconcile
+from isocost.repair.reconcile import Reconcilability
 from isocost.repair.registry import REPAIRS, Repair
 from isocost.rules import Rule
 from isocost.show.merging import page_tally, snapped, undecided
+from isocost.show.payload import rule_fields
 from isocost.show.sentences import number, percent, shown_names
 from isocost.show.words import WORDS
 from isocost.tallies import Tally
 
-__all__ = ["Option", "compact", "options_of", "reconciled", "repair_rows"]
+__all__ = ["Option", "compact", "given_repairs", "options_of", "repair_rows"]
 
-MOST_ROWS = 4000
-"""With more rows than this over all thresholds, only the audit's own is precomputed."""
+MOST_ROWS = 3200
+"""With more rows than this, rules for thresholds other than the audit's are left out."""
+
+
+COMPUTED = ("withhold",)
+"""The repairs that the page computes by itself, for any settings."""
+
+
+class Asked(NamedTuple):
+    """What a repair is made for."""
+
+    threshold: float
+    cost: Cost
+    tolerance: float
 
 
 @dataclass(frozen=True)
@@ -44,31 +60,39 @@ def options_of(audit: Audit, given: Mapping[str, Rule] | Iterable[Rule] | None) 
     """The rules given, or every method as far as it is feasible at the audit's settings."""
     if given is not None:
         return [Option(name, rule) for name, rule in named_rules(given).items()]
-    cost, at = audit.cost, audit.threshold
-    # The audit's tolerance is one of costs; rates are made equal without one.
-    costs = {"cost": cost, "tolerance": audit.feasibility.tolerance}
-    return [
-        _attempt(audit, repair, {"threshold": at, **(costs if repair.goal == "cost" else {})})
-        for repair in REPAIRS.values()
-    ]
+    asked = Asked(audit.threshold, audit.cost, audit.feasibility.tolerance)
+    return [_attempt(audit.tally, repair, asked) for repair in REPAIRS.values()]
 
 
-def _attempt(audit: Audit, repair: Repair, settings: Mapping[str, Any]) -> Option:
+def _made(repair: Repair, tally: Tally, asked: Asked) -> Rule:
+    """The rule of a repair; the tolerance is one of costs, and rates are made equal without one."""
+    costs: dict[str, Any] = {}
+    if repair.goal == "cost":
+        costs = {"cost": asked.cost, "tolerance": asked.tolerance}
+    return repair.make_with(tally, threshold=asked.threshold, **costs)
+
+
+def _attempt(tally: Tally, repair: Repair, asked: Asked) -> Option:
     words = repair.sentence, repair.keeps
     try:
-        return Option(repair.title, repair.make_with(audit.tally, **settings), *words)
-    except InfeasibleError as error:
-        why = _needed(error.feasibility)
-        if repair.name == "coarsen":
-            why = WORDS["needs_tolerance"].format(smallest=round_up(_coarsest(audit)))
+        return Option(repair.title, _made(repair, tally, asked), *words)
     except IsocostError as error:
-        problem = error.problems[0]
-        why = f"{problem.name} {problem.rule}"
-        if problem.name == "decisions":
-            least = _coarsest(audit)
-            why = WORDS["needs_tolerance_decisions"].format(smallest=round_up(least))
-    told = WORDS["not_feasible"].format(why=why)
-    return Option(repair.title, None, *words, told)
+        told = WORDS["not_feasible"].format(why=_reason(error, tally, repair, asked))
+        return Option(repair.title, None, *words, told)
+
+
+def _reason(error: IsocostError, tally: Tally, repair: Repair, asked: Asked) -> str:
+    """Why a method cannot be used here, and what it would take."""
+    problem = error.problems[0]
+    coarsens = repair.name == "coarsen"
+    if coarsens and problem.name == "decisions":
+        least = round_up(_coarsest(tally, asked))
+        return WORDS["needs_tolerance_decisions"].format(smallest=least)
+    if not isinstance(error, InfeasibleError):
+        return f"{problem.name} {problem.rule}"
+    if coarsens:
+        return WORDS["needs_tolerance"].format(smallest=round_up(_coarsest(tally, asked)))
+    return _needed(error.feasibility)
 
 
 def _needed(found: Feasibility | Reconcilability) -> str:
@@ -82,14 +106,13 @@ def _needed(found: Feasibility | Reconcilability) -> str:
     return WORDS["needs_selecting"].format(selected=corner.selected, smallest=smallest)
 
 
-def _coarsest(audit: Audit) -> float:
+def _coarsest(tally: Tally, asked: Asked) -> float:
     """How far costs still differ when coarsening does all it can without changing decisions."""
-    tally, tolerance = audit.tally, audit.feasibility.tolerance
+    at, cost, tolerance = asked
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InfeasibleWarning)
-        rule = coarsen(tally, audit.cost, (audit.threshold,), tolerance, "closest")
-    after = measure(rule.expected(tally), audit.cost, audit.threshold, confidence=None)
-    return after.disparity.difference
+        rule = coarsen(tally, cost, (at,), tolerance, "closest")
+    return measure(rule.expected(tally), cost, at, confidence=None).disparity.difference
 
 
 def repair_rows(audit: Audit, found: list[Option], decided: bool = True) -> list[dict[str, Any]]:
@@ -129,39 +152,66 @@ def _line(one: Compared, decided: bool) -> dict[str, Any]:
     }
 
 
-def reconciled(shown: Tally, held: dict[str, Any], threshold: float) -> list[dict[str, Any]]:
-    """What reconcile gives at the audit's threshold and at the tenths; the page cannot solve it.
+def given_repairs(audit: Audit, held: dict[str, Any]) -> list[dict[str, Any]]:
+    """The repairs that the page shows but does not compute, each for a few settings.
 
-    It is computed from the bins that the page has: a level of fewer people would tell of them.
+    The page computes only ``withhold``.  The other methods are made here, from the bins that the
+    page holds, so that they reveal nothing that it hides.
     """
-    tally = page_tally(shown, held)
+    tally = page_tally(audit.tally, held)
     found: list[dict[str, Any]] = []
     total = 0
-    for at in (threshold, *(tenth for tenth in TENTHS if tenth != threshold)):
-        if total > MOST_ROWS:
-            break
-        if undecided(held, tally.grid, at):
+    for repair, asked in _given_settings(audit):
+        if undecided(held, tally.grid, asked.threshold):
             continue
+        of_cost = repair.goal == "cost"
+        one = {
+            "method": repair.function,
+            "threshold": asked.threshold,
+            "cost": str(asked.cost) if of_cost else None,
+            "tolerance": asked.tolerance if of_cost else None,
+        }
         try:
-            rule = snapped(reconcile(tally, at), tally, held)
-        except InfeasibleError as error:
-            found.append({"threshold": at, "rule": None, "why": _needed(error.feasibility)})
-        except IsocostError:
-            # Python's own table says why, if it is the audit's threshold.
-            continue
+            rule = snapped(_made(repair, tally, asked), tally, held)
+        except IsocostError as error:
+            found.append({**one, "rule": None, "why": _reason(error, tally, repair, asked)})
         else:
             total += len(rule.rows)
-            found.append({"threshold": at, "rule": compact(tally, rule)})
+            if total > MOST_ROWS and asked.threshold != audit.threshold:
+                break
+            found.append({**one, "rule": compact(tally.groups, rule)})
     return found
 
 
-def compact(tally: Tally, rule: Rule) -> dict[str, Any]:
+def _given_settings(audit: Audit) -> list[tuple[Repair, Asked]]:
+    """What each repair is made for; what may be left out for lack of room comes last."""
+    own, tolerance = audit.threshold, audit.feasibility.tolerance
+    costs = {str(cost): cost for cost in (audit.cost, as_cost("fpr"), as_cost("fnr"))}
+    found: list[tuple[Repair, Asked]] = []
+    for repair in REPAIRS.values():
+        if repair.name in COMPUTED:
+            continue
+        if repair.goal == "cost":
+            settings = product(sorted({own, 0.5}), costs.values(), sorted({0.0, tolerance}))
+            found += [(repair, Asked(*each)) for each in settings]
+        else:
+            found += [(repair, Asked(at, audit.cost, 0.0)) for at in sorted({own, *TENTHS})]
+
+    def order(one: tuple[Repair, Asked]) -> tuple[bool, float]:
+        away = abs(one[1].threshold - own)
+        # Rules with many rows are left out first.
+        return one[0].name == "reconcile" and away > 0, away
+
+    return sorted(found, key=order)
+
+
+def compact(groups: Sequence[Group], rule: Rule) -> dict[str, Any]:
     """A rule for the page: rows are [place of the group, lo, hi, value or null, probability].
 
     Places instead of groups, because JavaScript does not know 1.0 from 1.
     """
-    content = rule.to_dict()
-    places = {group: place for place, group in enumerate(tally.groups)}
+    content = rule_fields(rule)
+    places = {group: place for place, group in enumerate(groups)}
     content["rows"] = [
         [places[row.group], row.lo, row.hi, row.value, row.probability]
         for row in rule.rows

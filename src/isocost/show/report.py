@@ -21,7 +21,7 @@ from isocost.show.charts import SHAPES, charts
 from isocost.show.facts import facts, row_titles
 from isocost.show.hues import PALETTE
 from isocost.show.merging import undecided
-from isocost.show.options import Option, compact, options_of, reconciled, repair_rows
+from isocost.show.options import Option, compact, given_repairs, options_of, repair_rows
 from isocost.show.payload import Origin, payload, single_text
 from isocost.show.scripts import page_file
 from isocost.show.sentences import shown_names, spoken_names
@@ -78,9 +78,10 @@ def report(
 
     Notes
     -----
-    The page holds the tally, never rows.  It recomputes everything but intervals and reconcile,
-    which Python computes beforehand: it says so where they no longer hold.  Rules that are given
-    stand in it as they are, whatever ``min_count`` says.
+    The page holds the tally, never rows.  It recomputes measures, feasibility and ``withhold``.
+    Intervals and the other repairs are computed in advance, for a few settings; the page says so
+    where they do not apply.  The rules passed here are included as they are, whatever
+    ``min_count`` says.
 
     Examples
     --------
@@ -129,7 +130,7 @@ def report_html(
         "origin": (origin or Origin()).to_dict(),
         "own": _own(subject, hidden),
         "rules": {} if rules is None else _embedded(subject.tally, found),
-        "reconcile": reconciled(subject.tally, held, subject.threshold),
+        "given": given_repairs(subject, held),
         "called": list(shown_names(subject.groups).values()),
         "spoken": [spoken.text for spoken in spoken_names(subject.groups).values()],
         "words": {**WORDS, "costs": COSTS, "methods": METHODS, "heads": HEADS,
@@ -268,7 +269,7 @@ def _cost(subject: Audit) -> dict[str, Any]:
 
 
 def _embedded(tally: Tally, found: list[Option]) -> dict[str, Any]:
-    return {one.label: compact(tally, one.rule) for one in found if one.rule is not None}
+    return {one.label: compact(tally.groups, one.rule) for one in found if one.rule is not None}
 
 
 @dataclass(frozen=True, repr=False)

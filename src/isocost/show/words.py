@@ -125,7 +125,7 @@ WORDS = {
     "key_people": "rows",
     "key_people_note": "in {count} groups",
     "interval": "{level} interval {low} to {high}",
-    "not_feasible": "not possible here: {why}",
+    "not_feasible": "Not possible here: {why}.",
     "needs_tolerance": "it would take a tolerance of {smallest}",
     "needs_selecting": "{selected} would be selected; it would take a tolerance of {smallest}",
     "no_tolerance": "{selected} would be selected, and no tolerance helps",
@@ -135,12 +135,20 @@ WORDS = {
     "after_repair": "cost after “{repair}”",
     "after_told": "After the repair “{repair}”: {after}.",
     "what_repair": "what the repair “{repair}” does",
-    "reconcile_snapped": (
-        "Computed beforehand for certain thresholds: this is for {used}, the nearest to yours, and "
+    "given_at": "{name} at {used}",
+    "given_nearest": (
+        "Computed in advance for certain thresholds: this is for {used}, the nearest to yours, and "
         "decisions are counted there."
     ),
-    "reconcile_at": "{name} at {used}",
-    "reconcile_none": "Not computed: too few people are on a side of the thresholds.",
+    "given_none": "Not computed: too few people are on one side of the thresholds.",
+    "given_groups": (
+        "Computed in advance for all groups only. For these groups, choose it and copy the "
+        "command line."
+    ),
+    "given_settings": (
+        "Computed in advance only for {costs}, with a tolerance of {tolerances}. For your "
+        "settings, choose it and copy the command line."
+    ),
     "holds": "counts and sums per group, outcome and score bin",
     "holds_single": (
         "In {count} of {all} cells there is a single person, whose score, outcome and group can be "
@@ -151,8 +159,8 @@ WORDS = {
     "copy_below": "{what} is below: copy it from there.",
     "command_path": " It reads {data}: put the path there if the file lies elsewhere.",
     "command_audit": " The repair is not possible here, so this is the command of the audit.",
-    "command_given": " The rule was given, so this is the command of the audit.",
-    "reconcile_groups": "Computed beforehand for all groups; switch them on to see it.",
+    "command_fit": " It computes the repair for your settings.",
+    "command_own": " You supplied this rule, so this is the command of the audit.",
 }
 
 COSTS = {

@@ -2,15 +2,13 @@
  *
  * Tests and tools import this file; scripts.py puts the files behind it into the page. */
 
-export { groupName, jsonText, keyOf, visible } from "./model/groups.js";
-export { cannotCompare, decides, readTally, rowsOf, subset } from "./model/tally.js";
-export { costFields, costFor, costFrom, costText, isPerGroup } from "./model/costs.js";
+export { jsonText } from "./model/groups.js";
+export { cannotCompare, decides, readTally, subset } from "./model/tally.js";
+export { costFor, costText } from "./model/costs.js";
 export { measures, overall } from "./model/measures.js";
-export { feasibility, feasibilityText } from "./model/feasibility.js";
-export { alphaOf, expected } from "./model/rules.js";
+export { feasibility } from "./model/feasibility.js";
+export { expected } from "./model/rules.js";
 export { withhold } from "./model/withhold.js";
-export { equalizeOdds } from "./model/odds.js";
-export { coarsen } from "./model/coarsen.js";
 export { changes } from "./model/changes.js";
-export { levelCurve, plane, reliability, wilson } from "./model/views.js";
+export { levelCurve, reliability } from "./model/views.js";
 export { commandLine, quoted } from "./model/command.js";

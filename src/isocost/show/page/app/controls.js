@@ -1,7 +1,7 @@
 /** @file The controls: native inputs that show the state and change it. */
 
 import { general } from "../model/numbers.js";
-import { costText } from "../model/costs.js";
+import { costText, isPerGroup } from "../model/costs.js";
 import { byId, make } from "./say.js";
 import { weightsOf } from "./state.js";
 import { markOf } from "./drawing.js";
@@ -39,7 +39,7 @@ export function makeControls(page, known, own, change) {
   method.replaceChildren(
     make("option", { value: "none" }, "None"),
     ...known.methods.filter((/** @type {string} */ key) => key !== "none").map((/** @type {string} */ key) =>
-      make("option", { value: key }, page.words.methods[key]?.label ?? key.replace("given:", "")),
+      make("option", { value: key }, page.words.methods[key]?.label ?? key.replace("rule:", "")),
     ),
   );
   method.addEventListener("change", () => change({ method: method.value }));
@@ -75,7 +75,7 @@ function makeKinds(page, own, change) {
  * @param {Element} [busy] */
 export function showControls(page, known, state, found, busy) {
   const { cost } = state;
-  const kind = ["fpr", "fnr"].includes(cost.kind) ? cost.kind : cost.kind === "weighted" && !Array.isArray(cost.fp) && !Array.isArray(cost.fn) ? "weighted" : "own";
+  const kind = ["fpr", "fnr"].includes(cost.kind) ? cost.kind : cost.kind === "weighted" && !isPerGroup(cost) ? "weighted" : "own";
   const radio = document.getElementById(`cost-${kind}`);
   if (radio instanceof window.HTMLInputElement) radio.checked = true;
   byId("weights").hidden = kind !== "weighted";
@@ -114,8 +114,7 @@ function methodText(page, found) {
   if (!chosen) return "";
   const words = page.words.methods[chosen.key];
   const does = words ? `${words.does} ` : "";
-  if (chosen.why) return chosen.isTold ? `${does}${chosen.why}` : `${does}It is ${chosen.why}.`;
-  return `${does}${chosen.note ?? ""}`;
+  return `${does}${[chosen.why, chosen.note].filter(Boolean).join(" ")}`;
 }
 
 /** The groups as switches that are the legend too.

@@ -13,16 +13,15 @@ const METHODS = { withhold: "withhold", coarsen: "coarsen", equalize_odds: "odds
  * @returns {string | null} */
 export function commandOf(page, whole, { chosen, state }) {
   const { data, positive, missing_group, drop_group } = page.origin;
-  const method = chosen?.rule ? METHODS[/** @type {keyof typeof METHODS} */ (chosen.key)] : undefined;
-  // Reconcile was computed for equal rates, at a threshold that may be another than the person's.
-  const isReconcile = method === "reconcile";
+  const method = chosen?.rule || chosen?.isElsewhere ? METHODS[/** @type {keyof typeof METHODS} */ (chosen.key)] : undefined;
   return commandLine(
     {
       command: method ? "fit" : "audit",
       method: /** @type {any} */ (method),
       cost: state.cost,
-      threshold: isReconcile ? chosen.rule.settings.threshold : state.threshold,
-      tolerance: isReconcile ? 0 : state.tolerance,
+      threshold: chosen?.at ?? state.threshold,
+      // Reconcile is made for equal rates.
+      tolerance: method === "reconcile" ? 0 : state.tolerance,
       drop: [...state.off.map((/** @type {number} */ i) => whole.names[i]), ...whole.left_out, ...drop_group],
       bins: whole.bins,
       positive,
@@ -40,8 +39,9 @@ export function commandOf(page, whole, { chosen, state }) {
 export function commandText({ words, origin }, { chosen }) {
   const data = origin.data.join(", ") || DATA;
   const path = plainText(fill(words.command_path, { data }));
-  if (chosen?.key.startsWith("given:")) return `${path}${words.command_given}`;
-  return chosen && !chosen.rule ? `${path}${words.command_audit}` : path;
+  if (chosen?.key.startsWith("rule:")) return `${path}${words.command_own}`;
+  if (!chosen || chosen.rule) return path;
+  return `${path}${chosen.isElsewhere ? words.command_fit : words.command_audit}`;
 }
 
 /** Put a text on the clipboard, or show it to be copied by hand where that is not allowed.

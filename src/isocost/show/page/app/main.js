@@ -25,11 +25,11 @@ const whole = readTally(page.tally);
 const own = ownState(page.own, whole);
 const known = {
   thresholds: thresholdsOf(whole, own.threshold),
-  methods: ["none", ...Object.keys(page.rules).map((name) => `given:${name}`), ...Object.keys(page.words.methods)],
+  methods: ["none", ...Object.keys(page.rules).map((name) => `rule:${name}`), ...Object.keys(page.words.methods)],
   groups: whole.groups.length,
 };
-const [firstGiven] = Object.keys(page.rules);
-if (firstGiven !== undefined) own.method = `given:${firstGiven}`;
+const [firstRule] = Object.keys(page.rules);
+if (firstRule !== undefined) own.method = `rule:${firstRule}`;
 
 let state = fromHash(window.location.hash, own, known);
 let look = lookOf(page);

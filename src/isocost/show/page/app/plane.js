@@ -150,7 +150,7 @@ function levelLine({ f, tally }, bounds, look) {
   /** @param {{x: number, y: number}[]} points */
   const colored = (points) => points.map((point, order) => ({ ...point, order, color: look.ink }));
   if (isPerGroup(f.cost)) return [];
-  if (f.cost.kind === "weighted") return colored(levelCurve(f.cost, f.goal));
+  if (f.cost.kind === "weighted") return colored(levelCurve(f.cost.fp + f.cost.fn, f.goal));
   const [a, b] = coefficients(f.cost, tally.groups[0], 0.5);
   const [x, y] = [f.goal / a, f.goal / b];
   if (b === 0) return colored([{ x, y: 0 }, { x, y: bounds.top }]);

@@ -1,15 +1,104 @@
-/** @file The repairs on offer at the present settings, and what each would do. */
+/** @file The repairs on offer at the present settings, and what each would do.
+ *
+ * The page computes one of them, withhold.  The others are given: Python made them in advance for a
+ * few settings (given_repairs in options.py), and givenRule picks the one to show. */
 
 import { general, roundUp } from "../model/numbers.js";
+import { costText } from "../model/costs.js";
 import { measures, overall } from "../model/measures.js";
+import { feasibility } from "../model/feasibility.js";
 import { expected, makeRule } from "../model/rules.js";
 import { withhold } from "../model/withhold.js";
-import { coarsen } from "../model/coarsen.js";
-import { equalizeOdds } from "../model/odds.js";
 import { changes } from "../model/changes.js";
 import { fill, plainText } from "./say.js";
 
-/** The rule that Python wrote in few words, for the groups that are switched on.
+/** A rule, or why there is none.
+ * @typedef {object} Offer
+ * @property {any} rule
+ * @property {string} [why]
+ * @property {boolean} [isElsewhere] whether only the command line makes it for these settings
+ * @property {number} [at] the threshold that it was made for, if it is another
+ * @property {string} [label]
+ * @property {string} [note] */
+
+/** Every repair, with its rule or the reason why there is none.
+ * @param {any} page the embedded data
+ * @param {any} tally of the groups that are switched on
+ * @param {number[]} shown their places
+ * @param {any} state
+ * @returns {any[]} */
+export function repairsOf(page, tally, shown, state) {
+  const { methods } = page.words;
+  const supplied = Object.entries(page.rules).map(([label, compact]) => {
+    const rule = fullRule(compact, tally, shown);
+    return { key: `rule:${label}`, label, rule, ...effects(tally, rule, state) };
+  });
+  const made = Object.keys(methods).map((key) => {
+    const offer = key === "withhold" ? computedRule(page, tally, state) : givenRule(page, tally, shown, key, state);
+    // A rule for another threshold promises nothing about decisions at this one.
+    const at = { ...state, threshold: offer.at ?? state.threshold };
+    return { key, ...methods[key], ...offer, ...effects(tally, offer.rule, at) };
+  });
+  return [...supplied, ...made];
+}
+
+/** The rule that the page computes itself.
+ * @param {any} page
+ * @param {any} tally
+ * @param {any} state
+ * @returns {Offer} */
+function computedRule({ words }, tally, { cost, tolerance }) {
+  const rule = withhold(tally, { cost, tolerance });
+  if (rule) return { rule };
+  const smallest = roundUp(feasibility(tally, cost, tolerance).smallest_tolerance);
+  return impossible(words, plainText(fill(words.needs_tolerance, { smallest })));
+}
+
+/** The rule that Python made in advance for these settings, or for the nearest threshold.
+ * @param {any} page
+ * @param {any} tally
+ * @param {number[]} shown
+ * @param {string} method
+ * @param {any} state
+ * @returns {Offer} */
+export function givenRule({ words, given, tally: whole }, tally, shown, method, state) {
+  if (shown.length < whole.groups.length) return { rule: null, why: words.given_groups, isElsewhere: true };
+  const made = given.filter((/** @type {any} */ one) => one.method === method);
+  if (!made.length) return { rule: null, why: words.given_none, isElsewhere: true };
+  // Without a cost the method does not depend on it, nor on the tolerance.
+  const fitting = made.filter((/** @type {any} */ one) =>
+    one.cost === null || (one.cost === costText(state.cost) && one.tolerance === state.tolerance),
+  );
+  if (!fitting.length) return { rule: null, why: madeFor(made, words), isElsewhere: true };
+  /** @param {any} one */
+  const away = (one) => Math.abs(one.threshold - state.threshold);
+  const nearest = fitting.reduce((/** @type {any} */ a, /** @type {any} */ b) => (away(b) < away(a) ? b : a));
+  const offer = nearest.rule ? { rule: fullRule(nearest.rule, tally, shown) } : impossible(words, nearest.why);
+  if (nearest.threshold === state.threshold) return offer;
+  const told = { used: general(nearest.threshold), name: words.methods[method].label };
+  const [label, note] = [words.given_at, words.given_nearest].map((text) => plainText(fill(text, told)));
+  return { ...offer, at: nearest.threshold, label, note };
+}
+
+/** @param {any} words
+ * @param {string} why
+ * @returns {Offer} */
+function impossible(words, why) {
+  return { rule: null, why: plainText(fill(words.not_feasible, { why })) };
+}
+
+/** Which costs and tolerances a method was made for, in words.
+ * @param {any[]} made
+ * @param {any} words
+ * @returns {string} */
+function madeFor(made, words) {
+  const costs = new Set(made.map(({ cost }) => words.costs[cost]?.label.toLowerCase() ?? cost));
+  const tolerances = new Set(made.map(({ tolerance }) => general(tolerance)));
+  const told = { costs: [...costs].join(" or "), tolerances: [...tolerances].join(" or ") };
+  return plainText(fill(words.given_settings, told));
+}
+
+/** The rule that Python wrote in short, for the groups that are switched on.
  * @param {any} compact
  * @param {any} tally
  * @param {number[]} shown */
@@ -27,73 +116,6 @@ export function fullRule(compact, tally, shown) {
     }));
   const rule = makeRule(tally, { method, settings, rows, notes, salt: coin.salt });
   return { ...rule, cost };
-}
-
-/** Every repair, with its rule or the reason why there is none.
- * @param {any} page the embedded data
- * @param {any} tally of the groups that are switched on
- * @param {number[]} shown their places
- * @param {any} state
- * @returns {any[]} */
-export function repairsOf(page, tally, shown, state) {
-  const { cost, tolerance, threshold } = state;
-  const { words } = page;
-  /** @param {string} key
-   * @param {() => any} attempt */
-  const tried = (key, attempt) => {
-    const found = { key, ...words.methods[key], ...outcome(attempt, words) };
-    // A rule for another threshold promises nothing about decisions at this one.
-    return { ...found, ...effects(tally, found.rule, { ...state, threshold: found.at ?? threshold }) };
-  };
-  const given = Object.entries(page.rules).map(([label, compact]) => {
-    const rule = fullRule(compact, tally, shown);
-    return { key: `given:${label}`, label, rule, ...effects(tally, rule, state) };
-  });
-  return [
-    ...given,
-    tried("withhold", () => withhold(tally, { cost, tolerance })),
-    tried("coarsen", () => coarsen(tally, { cost, thresholds: [threshold], tolerance })),
-    tried("equalize_odds", () => equalizeOdds(tally, { threshold })),
-    tried("reconcile", () => reconciled(page, tally, shown, threshold)),
-  ];
-}
-
-/** @param {() => any} attempt
- * @param {any} words */
-function outcome(attempt, words) {
-  /** @param {string} why */
-  const none = (why) => ({ rule: null, why: plainText(fill(words.not_feasible, { why })) });
-  try {
-    const found = attempt();
-    if (found.told) return { rule: null, why: found.told, isTold: true };
-    if (!found.infeasible) return found.rule ? found : { rule: found };
-    const least = found.smallest_tolerance;
-    if (least === null || least === undefined) return none(found.message);
-    const kind = found.reason === "decisions" ? "needs_tolerance_decisions" : "needs_tolerance";
-    return none(plainText(fill(words[kind], { smallest: roundUp(least) })));
-  } catch (error) {
-    return none(error instanceof Error ? error.message : String(error));
-  }
-}
-
-/** What Python found beforehand for the nearest threshold.
- * @param {any} page
- * @param {any} tally
- * @param {number[]} shown
- * @param {number} threshold */
-function reconciled(page, tally, shown, threshold) {
-  const { words } = page;
-  if (shown.length < page.tally.groups.length) return { told: words.reconcile_groups };
-  const [nearest] = [...page.reconcile].sort(
-    (a, b) => Math.abs(a.threshold - threshold) - Math.abs(b.threshold - threshold),
-  );
-  if (!nearest) return { told: words.reconcile_none };
-  if (!nearest.rule) return { infeasible: true, message: nearest.why };
-  const rule = fullRule(nearest.rule, tally, shown);
-  if (nearest.threshold === threshold) return { rule };
-  const told = { used: general(nearest.threshold), name: { name: words.methods.reconcile.label } };
-  const [label, note] = [words.reconcile_at, words.reconcile_snapped].map((text) => plainText(fill(text, told)));
-  return { rule, at: nearest.threshold, label, note };
 }
 
 /** What holds after a rule, and what it does to people.
@@ -117,7 +139,7 @@ export function effects(tally, rule, state) {
       by_group: by,
     };
   } catch (error) {
-    return { rule: null, why: error instanceof Error ? error.message : String(error), isTold: true };
+    return { rule: null, why: error instanceof Error ? error.message : String(error) };
   }
 }
 

@@ -19,27 +19,26 @@ export function sentencesOf(found) {
 
 /** The groups with the highest and lowest cost, as sentences name them.
  * @param {any} found */
-export function extremesOf({ f, spoken }) {
+function extremesOf({ f, spoken }) {
   const low = f.costs.indexOf(Math.min(...f.costs));
   return {
     high: { name: spoken[f.target] },
     low: { name: spoken[low] },
     high_cost: fixed3(f.target_cost),
     low_cost: fixed3(f.costs[low]),
-    difference: f.target_cost - f.costs[low],
   };
 }
 
-/** What sentences about the two ends are filled with.
- * @param {any} found */
-function namedEnds(found) {
-  const { high, low, high_cost, low_cost } = extremesOf(found);
-  return { high, low, high_cost, low_cost };
+/** Highest cost minus lowest.
+ * @param {any} found
+ * @returns {number} */
+function differenceOf({ f }) {
+  return f.target_cost - Math.min(...f.costs);
 }
 
 /** @param {any} found */
 function differs(found) {
-  return extremesOf(found).difference > found.f.tolerance + 1e-9;
+  return differenceOf(found) > found.f.tolerance + 1e-9;
 }
 
 /** Whether the audit found that it is not established who is worse off, and that still holds.
@@ -87,7 +86,7 @@ function settledVerdict(found) {
 /** @param {any} found */
 function ledesOf(found) {
   const { f, words, spoken, own } = found;
-  const ends = namedEnds(found);
+  const ends = extremesOf(found);
   if (!differs(found)) return [fill(words.lede_equal, ends)];
   if (isUncertain(found)) {
     const [low, high] = own.difference.map(fixed3);
@@ -135,7 +134,6 @@ function sharesOf({ f, words, spoken }) {
 /** @param {any} found */
 function keysOf(found) {
   const { f, m, n, words, spoken, own, sameCost, sameGroups } = found;
-  const { difference } = extremesOf(found);
   const holds = own.disparity && sameCost && sameGroups;
   const [low, high] = holds ? own.disparity.map(fixed3) : [];
   const level = `${general(100 * (own.confidence ?? 0.95), 4)}\u00a0%`;
@@ -143,7 +141,7 @@ function keysOf(found) {
   const gaps = m.map((/** @type {any} */ one) => one.calibration_gap);
   const worst = gaps.indexOf(Math.max(...gaps));
   return [
-    { value: fixed3(difference), label: words.key_difference, note: span },
+    { value: fixed3(differenceOf(found)), label: words.key_difference, note: span },
     reachKey(found),
     {
       value: fixed3(gaps[worst]),

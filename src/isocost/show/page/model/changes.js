@@ -1,25 +1,21 @@
 /** @file Who is changed by a rule, by how much, and by what chance. */
 
 import { at, sum } from "./numbers.js";
-import { decides, firstBin } from "./tally.js";
-import { binsOf, mirroredBin, needsCoin, requireWhole, segmentsOf } from "./rules.js";
+import { decides, firstBin, straddles } from "./tally.js";
+import { binsOf, movedCell, needsCoin, requireWhole, segmentsOf } from "./rules.js";
 
-/** @import {Tally} from "./tally.js" */
-/** @import {Cell} from "./tally.js" */
+/** @import {Cell, Tally} from "./tally.js" */
 /** @import {Rule, Row} from "./rules.js" */
 /** @import {Group} from "./groups.js" */
 
 /** What a rule does to people, on average over the coin; see Python's Changes.
  * @typedef {object} Changes
  * @property {number} changed
- * @property {number} mean_change
- * @property {number} largest_change
  * @property {number} by_coin
- * @property {number} decisions NaN where it is not known who is on which side
- * @property {number} gini NaN if nobody is changed */
+ * @property {number} decisions NaN where it is not known who is on which side */
 
-/** Part of a cell with one fate.
- * @typedef {{weight: number, distance: number, turned: boolean, coin: boolean}} Outcome */
+/** Part of a cell with one fate; whether its decision is turned may be unknown (NaN).
+ * @typedef {{weight: number, distance: number, turned: number, coin: boolean}} Outcome */
 
 /** A score that moves by no more than this has not moved. */
 const SAME = 1e-12;
@@ -48,16 +44,10 @@ function changesOf(outcomes, isDecided) {
   const total = sum(outcomes.map((part) => part.weight));
   /** @param {(part: Outcome) => boolean} which */
   const share = (which) => sum(outcomes.filter(which).map((part) => part.weight)) / total;
-  /** @param {Outcome} part */
-  const isMoved = (part) => part.distance > SAME && part.weight > 0;
-  const moved = outcomes.filter(isMoved).map((part) => part.distance);
   return {
-    changed: share(isMoved),
-    mean_change: sum(outcomes.map((part) => part.weight * part.distance)) / total,
-    largest_change: moved.reduce((most, distance) => Math.max(most, distance), 0),
+    changed: share((part) => part.distance > SAME),
     by_coin: share((part) => part.coin),
-    decisions: isDecided ? share((part) => part.turned) : Number.NaN,
-    gini: gini(outcomes, total),
+    decisions: isDecided ? sum(outcomes.map((part) => part.weight * part.turned)) / total : Number.NaN,
   };
 }
 
@@ -76,12 +66,12 @@ function outcomesOf(tally, rule, threshold, place) {
   return cells.flatMap((cell) => {
     for (const { bins } of segments) requireWhole(cell, ...bins);
     const own = segments.find(({ bins }) => cell.bin >= bins[0] && cell.bin < bins[1]);
-    if (!own) return [{ weight: cell.w, distance: 0, turned: false, coin: false }];
+    if (!own) return [{ weight: cell.w, distance: 0, turned: 0, coin: false }];
     const coin = needsCoin(own.segment);
     const fates = own.segment.rows.map((row) => ({ ...fateOf(cell, row, tally, first), coin }));
     const left = 1 - sum(own.segment.rows.map((row) => row.probability));
     const kept = cell.w * Math.min(Math.max(left, 0), 1);
-    return [...fates, { weight: kept, distance: 0, turned: false, coin }];
+    return [...fates, { weight: kept, distance: 0, turned: 0, coin }];
   });
 }
 
@@ -90,33 +80,11 @@ function outcomesOf(tally, rule, threshold, place) {
  * @param {Row} row
  * @param {Tally} tally
  * @param {number} first the first bin at or above the threshold
- * @returns {{weight: number, distance: number, turned: boolean}} */
+ * @returns {{weight: number, distance: number, turned: number}} */
 function fateOf(cell, row, tally, first) {
-  const mean = cell.wh / cell.w;
-  const weight = cell.w * row.probability;
-  const isMirror = row.value === null;
-  const distance = Math.abs(isMirror ? 1 - 2 * mean : (row.value ?? 0) - mean);
-  const isAbove = isMirror
-    ? mirroredBin(cell, tally.cuts) >= first
-    : (row.value ?? 0) >= (tally.cuts[first] ?? Infinity);
-  return { weight, distance, turned: isAbove !== cell.bin >= first && weight > 0 };
-}
-
-/** Half the mean absolute difference of two people's changes, over the mean.
- * @param {Outcome[]} outcomes
- * @param {number} total
- * @returns {number} */
-function gini(outcomes, total) {
-  // Those who stay add nothing to the area.
-  const moved = outcomes.filter((part) => part.distance > 0);
-  const ordered = moved.sort((a, b) => a.distance - b.distance);
-  const mean = sum(ordered.map((part) => part.weight * part.distance)) / total;
-  if (mean <= SAME) return Number.NaN;
-  let [lorenz, area] = [0, 0];
-  for (const { weight, distance } of ordered) {
-    const next = lorenz + ((weight / total) * distance) / mean;
-    area += (weight / total) * (lorenz + next);
-    lorenz = next;
-  }
-  return Math.max(0, 1 - area);
+  const after = movedCell(cell, row, tally.cuts);
+  const distance = Math.abs(after.wh - cell.wh) / cell.w;
+  // Merged bins may come to lie across the threshold.
+  const turned = straddles(after, first) ? Number.NaN : Number(after.bin >= first !== cell.bin >= first);
+  return { weight: cell.w * row.probability, distance, turned };
 }

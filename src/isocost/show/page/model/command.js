@@ -12,14 +12,11 @@ import { costText, isPerGroup } from "./costs.js";
  * @property {number} [threshold]
  * @property {number} [tolerance]
  * @property {"withhold" | "coarsen" | "odds" | "reconcile"} [method]
- * @property {"raise" | "closest"} [infeasible]
- * @property {boolean} [allow_decision_changes]
  * @property {string[]} [drop] names of the groups that are switched off or left out
  * @property {number} [bins]
  * @property {string | null} [positive]
  * @property {string | null} [missing_group]
- * @property {string | string[]} [data] the files, or their names
- * @property {string} [output] */
+ * @property {string | string[]} [data] the files, or their names */
 
 /** The file of a page that does not know where its data came from. */
 export const DATA = "data.csv";
@@ -49,15 +46,13 @@ export function commandLine(settings, columns) {
     ["cost", usesCost ? costText(cost) : null],
     ["threshold", threshold],
     ["tolerance", usesTolerance ? tolerance : null],
-    ["infeasible", isFit && settings.infeasible === "closest" ? "closest" : null],
     ["drop-group", settings.drop],
     ["bins", bins === 1024 ? null : bins],
   ];
   const words = options.flatMap(([name, value]) =>
     [value ?? []].flat().map((one) => `--${name}=${quoted(String(one))}`),
   );
-  if (isFit && settings.allow_decision_changes) words.push("--allow-decision-changes");
-  if (isFit) words.push(`--output=${quoted(settings.output ?? "rule.json")}`);
+  if (isFit) words.push("--output=rule.json");
   const files = [settings.data ?? DATA].flat().map((name) => quoted(asPath(name)));
   return ["isocost", command, ...files, ...words].join(" ");
 }

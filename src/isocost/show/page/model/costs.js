@@ -26,13 +26,6 @@ export function costFields(cost) {
   return { fp, fn, by_base_rate: cost.kind === "weighted" };
 }
 
-/** The cost that a rule's JSON describes.
- * @param {CostFields} fields
- * @returns {Cost} */
-export function costFrom({ fp, fn, by_base_rate: weighted }) {
-  return { kind: weighted ? "weighted" : "plain", fp, fn };
-}
-
 /** Whether the numbers differ by group.
  * @param {Cost} cost
  * @returns {boolean} */

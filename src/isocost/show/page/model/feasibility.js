@@ -1,16 +1,14 @@
 /** @file Whether calibrated scores can cost every group the same, and what it would take. */
 
-import { at, fixed4, general, percent, roundDown, roundUp } from "./numbers.js";
+import { at } from "./numbers.js";
 import { cannotCompare } from "./tally.js";
-import { costText } from "./costs.js";
 import { costOf, trivialCostOf } from "./measures.js";
 
 /** @import {Tally} from "./tally.js" */
 /** @import {Cost} from "./costs.js" */
-/** @import {Group} from "./groups.js" */
 
 /** How far rounding may put a cost beyond a bound that it meets, as a share of the costs. */
-export const COST_SLACK = 1e-12;
+const COST_SLACK = 1e-12;
 
 /** The facts of Python's Feasibility; lists run over the groups, and sets hold their places.
  * @typedef {object} Feasibility
@@ -18,7 +16,6 @@ export const COST_SLACK = 1e-12;
  * @property {number} tolerance
  * @property {boolean} feasible
  * @property {number} target the place of the group whose errors cost most
- * @property {Group} target_group
  * @property {number} target_cost
  * @property {number} goal the target cost less the tolerance
  * @property {number[]} costs
@@ -27,9 +24,7 @@ export const COST_SLACK = 1e-12;
  * @property {number[]} unreachable groups that cannot reach the goal
  * @property {number[]} changed groups whose scores must be withheld in part
  * @property {number} smallest_tolerance
- * @property {number} required_cost
- * @property {number[]} uninformative groups whose scores cost at least as much as saying nothing
- * @property {string[]} names */
+ * @property {number} required_cost */
 
 /** Decide whether calibrated scores can cost every group the same.
  * @param {Tally} tally
@@ -59,7 +54,6 @@ export function feasibility(tally, cost, tolerance = 0) {
     tolerance,
     feasible: !isShort.includes(true),
     target,
-    target_group: at(groups, target),
     target_cost: highest,
     goal,
     costs,
@@ -69,8 +63,6 @@ export function feasibility(tally, cost, tolerance = 0) {
     changed: placesWhere(alpha.map((share) => share > 0)),
     smallest_tolerance: Math.max(0, highest - required),
     required_cost: required,
-    uninformative: placesWhere(costs.map((own, i) => own >= at(trivial, i) * (1 - COST_SLACK))),
-    names: tally.names,
   };
 }
 
@@ -90,46 +82,4 @@ function mixingRate(own, trivial, goal, scale) {
  * @returns {number[]} */
 function placesWhere(flags) {
   return flags.flatMap((flag, place) => (flag ? [place] : []));
-}
-
-/** What was found, in plain words.
- * @param {Feasibility} found
- * @returns {string} */
-export function feasibilityText(found) {
-  const { names, tolerance, alpha, target_cost: highest } = found;
-  const [target, cost] = [at(names, found.target), costText(found.cost)];
-  if (!found.feasible) return infeasibleText(found, target, cost);
-  if (!found.changed.length) {
-    return `Nothing to do: the costs (${cost}) differ by at most ${general(tolerance)}.`;
-  }
-  const shares = found.changed.map((i) => `${percent(at(alpha, i))} of ${at(names, i)}`).join(", ");
-  const within = tolerance
-    ? `, within ${general(tolerance)} of ${fixed4(highest)}, the cost of ${target}`
-    : `, that of ${target}`;
-  return (
-    `Feasible: withholding the scores of ${shares} raises the cost (${cost}) to ` +
-    `${fixed4(found.goal)}${within}.`
-  );
-}
-
-/** @param {Feasibility} found
- * @param {string} target
- * @param {string} cost
- * @returns {string} */
-function infeasibleText(found, target, cost) {
-  const { names, costs, trivial_costs: trivial } = found;
-  /** @param {number} place */
-  const ceiling = (place) => Math.max(at(costs, place), at(trivial, place));
-  const lowest = found.unreachable.reduce((a, b) => (ceiling(b) < ceiling(a) ? b : a));
-  const limit = found.uninformative.includes(lowest)
-    ? `withholding cannot raise the cost of ${at(names, lowest)} above the ` +
-      `${fixed4(at(costs, lowest))} that it has`
-    : `calibrated scores of ${at(names, lowest)} cannot cost more than ` +
-      `${fixed4(at(trivial, lowest))}`;
-  return (
-    `Not feasible: the scores of ${target} cost ${fixed4(found.target_cost)} (${cost}), ` +
-    `and ${limit}.\nIt would take a tolerance of at least ` +
-    `${roundUp(found.smallest_tolerance)}, or better scores for ${target}: a cost of at most ` +
-    `${roundDown(found.required_cost)}.`
-  );
 }

@@ -14,52 +14,6 @@ export function keyOf(group) {
   return JSON.stringify(group);
 }
 
-/** How to show a group to a person.
- *
- * What cannot be printed is spelled out.  Where two groups would look alike use the names of the
- * tally, which are told apart.
- * @param {Group} group
- * @returns {string} */
-export function groupName(group) {
-  const parts = Array.isArray(group) ? group : [group];
-  return parts.map((part) => visible(partText(part))).join(", ");
-}
-
-/** @param {Scalar} part
- * @returns {string} */
-function partText(part) {
-  if (typeof part === "boolean") return part ? "True" : "False";
-  if (typeof part === "object") return part.exact;
-  return typeof part === "number" ? floatText(part) : part;
-}
-
-/** A number as Python writes it.
- * @param {number} value
- * @returns {string} */
-function floatText(value) {
-  if (Number.isInteger(value)) return String(value);
-  const [mantissa = "", power = "0"] = value.toExponential().split("e");
-  if (Number(power) >= -4) return String(value);
-  return `${mantissa}e-${String(-Number(power)).padStart(2, "0")}`;
-}
-
-/** A text with the characters spelled out that have no picture of their own.
- * @param {string} text
- * @returns {string} */
-export function visible(text) {
-  return text.replace(/[\p{C}\p{Z}]/gu, (found) => (found === " " ? found : spelled(found)));
-}
-
-/** @param {string} character
- * @returns {string} */
-function spelled(character) {
-  const short = { "\n": "\\n", "\r": "\\r", "\t": "\\t" }[character];
-  if (short) return short;
-  const hex = (character.codePointAt(0) ?? 0).toString(16);
-  if (hex.length <= 2) return `\\x${hex.padStart(2, "0")}`;
-  return hex.length <= 4 ? `\\u${hex.padStart(4, "0")}` : `\\U${hex.padStart(8, "0")}`;
-}
-
 /** JSON text in which exact numbers stand as they are; use it to copy or save a rule.
  * @param {unknown} value
  * @param {string} [indent]

@@ -32,36 +32,16 @@ export function baseRate(sums) {
   return sums.w[1] / weightOf(sums);
 }
 
-/** The mean score E[h].
- * @param {Sums} sums */
-export function meanScore(sums) {
-  return (sums.wh[0] + sums.wh[1]) / weightOf(sums);
-}
-
 /** The mean score of the negatives, c_fp.
  * @param {Sums} sums */
-export function generalizedFpr(sums) {
+function generalizedFpr(sums) {
   return sums.wh[0] / sums.w[0];
 }
 
 /** One minus the mean score of the positives, c_fn.
  * @param {Sums} sums */
-export function generalizedFnr(sums) {
+function generalizedFnr(sums) {
   return (sums.w[1] - sums.wh[1]) / sums.w[1];
-}
-
-/** The share of negatives at or above the threshold.
- * @param {Sums} sums
- * @param {Sums} above */
-export function hardFpr(sums, above) {
-  return above.w[0] / sums.w[0];
-}
-
-/** The share of positives below the threshold.
- * @param {Sums} sums
- * @param {Sums} above */
-export function hardFnr(sums, above) {
-  return (sums.w[1] - above.w[1]) / sums.w[1];
 }
 
 /** The cost g = a c_fp + b c_fn.
@@ -87,7 +67,7 @@ export function trivialCostOf(sums, group, cost) {
  * @param {Tally} tally
  * @param {number} threshold
  * @returns {Sums[]} */
-export function totalsAbove(tally, threshold) {
+function totalsAbove(tally, threshold) {
   const first = firstBin(tally.cuts, threshold);
   const above = totalsOf(tally.cells, tally.groups.length, (cell) => cell.bin >= first);
   return above.map((sums, place) =>
@@ -243,7 +223,7 @@ export function pooledLevels(levels, bins) {
 /** The plug-in calibration gap over ten bins of equal width.
  * @param {Level[]} levels
  * @returns {number} */
-export function calibrationGap(levels) {
+function calibrationGap(levels) {
   const off = pooledLevels(levels, 10).map((part) => Math.abs(part.wy - part.wh));
   return sum(off) / sum(levels.map((level) => level.w));
 }

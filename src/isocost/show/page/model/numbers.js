@@ -11,48 +11,6 @@ export function justBelow(x) {
   return numbers[0];
 }
 
-/** The sum of numbers, rounded once (Shewchuk), as math.fsum gives it.
- * @param {Iterable<number>} values
- * @returns {number} */
-export function exactSum(values) {
-  /** @type {number[]} */
-  const partials = [];
-  for (let x of values) {
-    let kept = 0;
-    for (let y of partials) {
-      if (Math.abs(x) < Math.abs(y)) [x, y] = [y, x];
-      const high = x + y;
-      const low = y - (high - x);
-      if (low) partials[kept++] = low;
-      x = high;
-    }
-    partials.length = kept;
-    partials.push(x);
-  }
-  return roundedOnce(partials);
-}
-
-/** The sum of numbers that do not overlap, from small to large.
- * @param {number[]} partials
- * @returns {number} */
-function roundedOnce(partials) {
-  let high = partials.pop() ?? 0;
-  let low = 0;
-  while (partials.length && !low) {
-    const y = partials.pop() ?? 0;
-    const x = high;
-    high = x + y;
-    low = y - (high - x);
-  }
-  // Halfway cases are rounded to even by the whole sum, not by its two largest parts.
-  const next = partials.at(-1) ?? 0;
-  if ((low < 0 && next < 0) || (low > 0 && next > 0)) {
-    const twice = low * 2;
-    if (high + twice - high === twice) high += twice;
-  }
-  return high;
-}
-
 /** The sum of numbers in their order.
  * @param {Iterable<number>} values
  * @returns {number} */
@@ -88,47 +46,18 @@ export function at(list, place) {
   return found;
 }
 
-/** The item with the smallest key, the first of several.
- * @template T
- * @param {readonly T[]} list
- * @param {(item: T) => number} key
- * @returns {T} */
-export function leastBy(list, key) {
-  let best = at(list, 0);
-  let lowest = key(best);
-  for (const item of list.slice(1)) {
-    const value = key(item);
-    if (value < lowest) [best, lowest] = [item, value];
-  }
-  return best;
-}
-
-/** Four decimals.
- * @param {number} value
- * @returns {string} */
-export function fixed4(value) {
-  return value.toFixed(4);
-}
-
 /** Four decimals, rounded up, so that the number as printed is enough.
  * @param {number} value
  * @returns {string} */
 export function roundUp(value) {
-  return fixed4(Math.ceil(value * 1e4 - 1e-9) / 1e4);
+  return (Math.ceil(value * 1e4 - 1e-9) / 1e4).toFixed(4);
 }
 
 /** Four decimals, rounded down.
  * @param {number} value
  * @returns {string} */
 export function roundDown(value) {
-  return fixed4(Math.floor(value * 1e4 + 1e-9) / 1e4);
-}
-
-/** A share as a percentage with two decimals.
- * @param {number} share
- * @returns {string} */
-export function percent(share) {
-  return `${(share * 100).toFixed(2)}%`;
+  return (Math.floor(value * 1e4 + 1e-9) / 1e4).toFixed(4);
 }
 
 /** A number with so many digits and no needless zeros, as Python's "g" writes it.

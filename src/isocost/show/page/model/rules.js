@@ -1,19 +1,17 @@
 /** @file Rules: the one format of every repair, and what a rule will do. */
 
-import { at, sum } from "./numbers.js";
+import { at } from "./numbers.js";
 import { keyOf } from "./groups.js";
 import { binOf, firstBin, rowsOf, straddles, withCells } from "./tally.js";
 import { costFields } from "./costs.js";
 import { baseRate, positionOf } from "./measures.js";
 
-/** @import {Tally} from "./tally.js" */
-/** @import {Cell} from "./tally.js" */
-/** @import {Cost} from "./costs.js" */
-/** @import {CostFields} from "./costs.js" */
+/** @import {Cell, Tally} from "./tally.js" */
+/** @import {Cost, CostFields} from "./costs.js" */
 /** @import {Group} from "./groups.js" */
 
 /** How far 1 - cut may be from a cut and still be it: 1 - 0.7 is not the double 0.3. */
-export const NEAR_CUT = 1e-12;
+const NEAR_CUT = 1e-12;
 
 /** A score of the group in [lo, hi), the last hi included, becomes `value` or, mirrored, 1 - score.
  * @typedef {object} Row
@@ -37,14 +35,6 @@ export const NEAR_CUT = 1e-12;
  * @property {Row[]} rows
  * @property {string[]} notes
  * @property {Record<string, unknown>} made_from */
-
-/** What cannot be had, why, and the nearest rule.
- * @typedef {object} Refused
- * @property {true} infeasible
- * @property {"cost" | "decisions" | "threshold"} reason
- * @property {string} message
- * @property {number | null} smallest_tolerance the smallest tolerance that will do, if one does
- * @property {Rule | null} nearest what `infeasible: "closest"` gives */
 
 /** Rows of one interval, which share a coin.
  * @typedef {{lo: number, hi: number, rows: Row[]}} Segment */
@@ -128,7 +118,7 @@ export function requireWhole(cell, first, last) {
  * @param {Cell} cell
  * @param {number[]} cuts
  * @returns {number} */
-export function mirroredBin(cell, cuts) {
+function mirroredBin(cell, cuts) {
   const low = at(cuts, cell.first);
   const mean = positionOf(cell, cuts);
   // A sum of equal scores may round: 0.3 three times is not 0.9.
@@ -179,7 +169,7 @@ function isInside(cell, first, last) {
  * @param {Row} row
  * @param {number[]} cuts
  * @returns {Cell} */
-function movedCell(cell, row, cuts) {
+export function movedCell(cell, row, cuts) {
   if (row.value !== null) {
     const bin = binOf(cuts, row.value);
     const [wh, wh2] = [cell.w * row.value, cell.w * (row.value * row.value)];
@@ -206,13 +196,4 @@ function shareOf(cell, share) {
  * @returns {boolean} */
 export function needsCoin(segment) {
   return segment.rows.some((row) => row.probability > 0 && row.probability < 1);
-}
-
-/** The share of each group whose score is withheld, in the order of the rule's groups.
- * @param {Rule} rule
- * @returns {number[]} */
-export function alphaOf(rule) {
-  return rule.groups.map((group) =>
-    sum(rule.rows.filter((row) => keyOf(row.group) === keyOf(group)).map((r) => r.probability)),
-  );
 }

@@ -43,7 +43,6 @@ import { at, placeAfter, sum } from "./numbers.js";
  * @property {string[]} names
  * @property {Record<string, number[]>} cells
  * @property {Record<string, Measure>} measures
- * @property {number} min_count
  * @property {string[]} left_out */
 
 /** @typedef {object} Tally
@@ -57,7 +56,6 @@ import { at, placeAfter, sum } from "./numbers.js";
  * @property {Cell[]} cells
  * @property {Sums[]} totals
  * @property {Record<string, Measure>} measures
- * @property {number} min_count
  * @property {string[]} left_out */
 
 /** The tally that a payload holds.
@@ -93,7 +91,6 @@ export function readTally(payload) {
     cells,
     totals: totalsOf(cells, payload.groups.length),
     measures: payload.measures,
-    min_count: payload.min_count,
     left_out: payload.left_out,
   };
 }
@@ -102,7 +99,7 @@ export function readTally(payload) {
  * @param {number} bins
  * @param {number[]} edges
  * @returns {number[]} */
-export function cutsOf(bins, edges) {
+function cutsOf(bins, edges) {
   const parts = Array.from({ length: bins + 1 }, (_, i) => i / bins);
   const tenths = Array.from({ length: 9 }, (_, i) => (i + 1) / 10);
   return [...new Set([...parts, ...tenths, ...edges])].sort((a, b) => a - b);
