@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 import isocost as ic
-from isocost.measure.intervals import Intervals, intervals
+from isocost.measures.intervals import Intervals, intervals
 
 Floats = npt.NDArray[np.float64]
 

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from isocost.learn.trained import EqualizedOddsLogisticRegression
-from isocost.text import text_table
+from isocost.tables import text_table
 from reproduction.datasets import compas
 from reproduction.models import Features, zafar_features
 

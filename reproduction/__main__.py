@@ -17,8 +17,8 @@ from typing import Any
 
 from isocost.atomic import write_text
 from isocost.errors import FileError, IsocostError, Problem, UsageError
-from isocost.show.style import require_matplotlib
-from isocost.text import text_table
+from isocost.plots.style import require_matplotlib
+from isocost.tables import text_table
 from reproduction import markdown_page
 from reproduction.experiments import RunOptions
 from reproduction.fetch import SOURCES, DataSource, cache_folder, find, locate

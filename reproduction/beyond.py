@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from isocost.costs import as_cost
-from isocost.measure.feasibility import feasibility
-from isocost.measure.rates import group_costs
-from isocost.repair.compare import Compared, compare
+from isocost.measures.feasibility import feasibility
+from isocost.measures.rates import group_costs
+from isocost.repairs.compare import Compared, compare
 from isocost.tallies import Tally
 from reproduction.people import Column, People, Split
 from reproduction.study import HEALTH, REPAIRS, Experiment, Study, fit_rules

@@ -14,10 +14,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isocost.costs import Cost
-from isocost.show.geometry import crossing, level_curve, trivial_point
-from isocost.show.labels import Label, place_labels
-from isocost.show.plane import PlaneDisplay
-from isocost.show.style import GREY, INK, SIZE, SMALL, looks, require_matplotlib
+from isocost.plots.geometry import crossing, level_curve, trivial_point
+from isocost.plots.plane import PlaneDisplay
+from isocost.plots.style import (
+    GREY,
+    INK,
+    SIZE,
+    SMALL,
+    Label,
+    looks,
+    place_labels,
+    require_matplotlib,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,13 +15,13 @@ import numpy as np
 
 from isocost.costs import as_cost
 from isocost.errors import DataError, IsocostWarning
-from isocost.measure import rates
-from isocost.measure.feasibility import feasibility
-from isocost.measure.table import MEASURES
-from isocost.repair.coarsen import coarsen
-from isocost.repair.odds import equalize_odds
-from isocost.repair.reconcile import reconcile
-from isocost.repair.withhold import withhold
+from isocost.measures import rates
+from isocost.measures.feasibility import feasibility
+from isocost.measures.table import MEASURES
+from isocost.repairs.coarsen import coarsen
+from isocost.repairs.odds import equalize_odds
+from isocost.repairs.reconcile import reconcile
+from isocost.repairs.withhold import withhold
 from isocost.rules import Rule
 from isocost.tallies import Tally
 from reproduction.people import People, Split

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import isocost as ic
 from isocost.grid import Grid
-from isocost.show import ChangeDisplay, PlaneDisplay, ReliabilityDisplay
-from isocost.show.payload import payload, rule_fields
+from isocost.plots import ChangeDisplay, PlaneDisplay, ReliabilityDisplay
+from isocost.reports.payload import payload, rule_fields
 
 
 def nested(depth):

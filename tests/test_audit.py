@@ -7,7 +7,7 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.measure.table import MEASURES
+from isocost.measures.table import MEASURES
 from tests.conftest import DATA, measured, sample
 
 

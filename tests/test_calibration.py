@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import isocost as ic
-from isocost.measure.calibration import (
+from isocost.measures.calibration import (
     calibration_gaps,
     gap_debiased,
     gap_equal_mass,

@@ -3,13 +3,13 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas, compas_rows
-from isocost.measure import rates
-from isocost.repair.changes import changes
+from isocost.measures import rates
+from isocost.repairs.compare import changes
 from tests.conftest import DATA
 
 pytest.importorskip("matplotlib", reason='needs pip install "isocost[plot]"')
-from isocost.show import ChangeDisplay
-from isocost.show.change import fates
+from isocost.plots import ChangeDisplay
+from isocost.plots.change import fates
 from tests.test_plane import no_global_state  # noqa: F401
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.repair.changes import changes, gini
+from isocost.repairs.compare import changes, gini
 from isocost.rows import Row
 from tests.conftest import measured, sample
 

@@ -12,23 +12,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import isocost as ic
-from isocost.cells import Cells
 from isocost.examples import compas
-from isocost.measure.calibration import gap_equal_width, levels_of
-from isocost.moves import mirrored_bins
-from isocost.repair.coarsen import coarsen, decision_limit
-from isocost.repair.edges import meet, meet_from_finest, move_edge
-from isocost.repair.pools import (
+from isocost.measures.calibration import gap_equal_width, levels_of
+from isocost.repairs.coarsen import _on_its_side, coarsen, decision_limit
+from isocost.repairs.pools import (
     Pool,
     even_pools,
     fewest_pools,
     information,
     joined,
+    meet,
+    meet_from_finest,
+    move_edge,
     narrow_pools,
     settle,
     worth,
 )
-from isocost.repair.remedy import _on_its_side
+from isocost.rows import mirrored_bins
+from isocost.tallies import Cells
 from tests.conftest import DATA, measured
 
 CLOSE = 1e-9

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from isocost.examples import compas, compas_rows
-from isocost.repair.withhold import withhold
+from isocost.repairs.withhold import withhold
 
 from .terminals import on_terminal
 

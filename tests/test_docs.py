@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from isocost.repair.registry import REPAIRS
+from isocost.repairs.registry import REPAIRS
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

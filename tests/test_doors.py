@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import isocost as ic
-from isocost import show
+from isocost import plots
 from isocost.examples import compas
 
 pandas = pytest.importorskip("pandas")
@@ -143,13 +143,13 @@ DOORS = {
     "Tally.relabel": (TALLY.relabel, {}),
     "Tally.kinds": (TALLY.kinds, {}),
     "ChangeDisplay.from_tally": (
-        show.ChangeDisplay.from_tally, TALLY_AND | {"rules": [RULE]},
+        plots.ChangeDisplay.from_tally, TALLY_AND | {"rules": [RULE]},
     ),
-    "FrontierDisplay.from_tally": (show.FrontierDisplay.from_tally, TALLY_AND | {"points": 2}),
-    "FrontierDisplay.from_frontier": (show.FrontierDisplay.from_frontier, {"found": FRONTIER}),
-    "PlaneDisplay.from_tally": (show.PlaneDisplay.from_tally, TALLY_AND),
+    "FrontierDisplay.from_tally": (plots.FrontierDisplay.from_tally, TALLY_AND | {"points": 2}),
+    "FrontierDisplay.from_frontier": (plots.FrontierDisplay.from_frontier, {"found": FRONTIER}),
+    "PlaneDisplay.from_tally": (plots.PlaneDisplay.from_tally, TALLY_AND),
     "ReliabilityDisplay.from_tally": (
-        show.ReliabilityDisplay.from_tally, TALLY_AND | {"replicates": 0},
+        plots.ReliabilityDisplay.from_tally, TALLY_AND | {"replicates": 0},
     ),
 }  # fmt: skip
 
@@ -278,8 +278,8 @@ def test_every_public_name_is_a_door():
         if isinstance(found := getattr(ic, name), type) and issubclass(found, Exception)
     }
     assert public - other - RESULTS <= doors
-    assert set(show.__all__) <= doors
-    for display in show.__all__:
+    assert set(plots.__all__) <= doors
+    for display in plots.__all__:
         assert f"{display}.from_tally" in DOORS
 
 

@@ -13,8 +13,15 @@ from rich.cells import cell_len
 
 import isocost as ic
 from isocost.examples import compas, compas_rows
-from isocost.show.canvas import Canvas, Window, fitted
-from isocost.show.terminal import CHARACTERS, MOST_BARS, bars_text, plane_text
+from isocost.reports.terminal import (
+    CHARACTERS,
+    MOST_BARS,
+    Canvas,
+    Window,
+    bars_text,
+    fitted,
+    plane_text,
+)
 from tests.conftest import measured, sample
 
 ISOCOST = str(Path(sys.executable).with_name("isocost"))

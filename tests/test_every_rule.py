@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import isocost as ic
+from isocost.reports.options import options_of
 from isocost.rows import Row
-from isocost.show.options import options_of
 from tests.conftest import measured, sample
 
 

@@ -20,9 +20,8 @@ import pytest
 
 import isocost as ic
 from isocost.engines.files import _place
-from isocost.engines.places import find
-from isocost.engines.settings import Settings, _size
-from isocost.engines.source import Source
+from isocost.engines.paths import find
+from isocost.engines.source import Settings, Source, _size
 from isocost.grid import Grid
 from isocost.rows import Row
 from tests.conftest import sample
@@ -189,7 +188,7 @@ def test_rows_in_any_order(folder, tmp_path):
 
 
 def test_limits_reach_the_engine(folder):
-    from isocost.engines.settings import Settings
+    from isocost.engines.source import Settings
 
     source = Source(folder / "data.parquet", settings=Settings("512MB", 1, keep_order=False))
     found = [
@@ -213,8 +212,8 @@ def test_the_usual_limit_is_far_below_what_the_machine_has():
 
 
 def test_work_that_needs_more_than_the_usual_limit_gets_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("isocost.engines.settings._LEAST", 2)
-    monkeypatch.setattr("isocost.engines.settings._EACH", 1)
+    monkeypatch.setattr("isocost.engines.source._LEAST", 2)
+    monkeypatch.setattr("isocost.engines.source._EACH", 1)
     many_groups(tmp_path / "d.parquet")
     source = Source(tmp_path / "d.parquet", settings=Settings(threads=1))
     query = f'SELECT count(*) FROM (SELECT "group" FROM {source.reader} GROUP BY ALL)'

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.measure import rates
-from isocost.show.geometry import (
+from isocost.measures import rates
+from isocost.plots.geometry import (
     calibrated_line,
     crossing,
     ellipse,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import isocost as ic
 from isocost.errors import UsageError
 from isocost.examples import compas
-from isocost.measure import bounds as mb
+from isocost.measures import bounds as mb
 from tests.conftest import measured
 from tests.populations import (
     CLOSE,

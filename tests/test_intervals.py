@@ -11,18 +11,19 @@ from hypothesis import strategies as st
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.measure import rates, resample
-from isocost.measure.intervals import intervals
-from isocost.measure.margins import (
+from isocost.measures import bootstrap as resample
+from isocost.measures import rates
+from isocost.measures.intervals import intervals
+from isocost.measures.margins import (
     accelerated,
     difference,
     fold,
+    mean_of,
     percentiles,
     size_interval,
     wilson,
 )
-from isocost.measure.means import mean_of
-from isocost.measure.table import MEASURES, cost_row
+from isocost.measures.table import MEASURES, cost_row
 
 NAMES = {*MEASURES, "share", "cost", "trivial_cost"}
 GAPS = {name for name in NAMES if name.startswith("calibration_gap")} - {"calibration_gap_bound"}

@@ -11,25 +11,29 @@ ROOT = Path(isocost.__file__).parent
 LAYERS = [
     {"errors"},
     {"checks"},
-    {"text", "atomic", "grid", "groups", "md5"},
-    {"cells", "costs", "coin"},
-    {"tallyfile", "rows"},
+    {"tables", "atomic", "grid", "groups", "md5"},
+    {"costs", "coin"},
     {"tallies"},
-    {"promises", "moves"},
+    {"rows"},
+    {"promises"},
     {"rulefile"},
     {"rules"},
-    {"measure"},
-    {"repair"},
+    {"measures"},
+    {"verdict"},
+    {"repairs"},
+    {"monitor"},
     {"engines"},
     {"examples"},
     {"learn"},
-    {"show"},
+    {"plots"},
+    {"reports"},
+    {"serve"},
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 # Where a method must reach down, it does so inside a function, and is named here.
-DOORS = {("rules", "engines"), ("rules", "repair")}
+DOORS = {("rules", "engines"), ("rules", "repairs"), ("measures", "verdict")}
 
 
 def layer_of(path: Path) -> str:

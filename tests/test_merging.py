@@ -5,8 +5,15 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.show.merging import MOST_CELLS, merged, page_tally, runs_of, snapped, undecided
-from isocost.show.payload import payload
+from isocost.reports.payload import (
+    MOST_CELLS,
+    merged,
+    page_tally,
+    payload,
+    runs_of,
+    snapped,
+    undecided,
+)
 from tests.conftest import measured, sample
 
 

@@ -14,14 +14,13 @@ import numpy as np
 import pytest
 
 import isocost as ic
-from isocost.cells import KEYS, SUMS
 from isocost.costs import Cost
 from isocost.examples import compas
-from isocost.measure.margins import wilson
-from isocost.repair.changes import changes
-from isocost.show.merging import page_tally
-from isocost.show.options import compact, given_repairs
-from isocost.show.payload import cost_fields, payload, safe_group
+from isocost.measures.margins import wilson
+from isocost.repairs.compare import changes
+from isocost.reports.options import compact, given_repairs
+from isocost.reports.payload import cost_fields, page_tally, payload, safe_group
+from isocost.tallies import KEYS, SUMS
 from tests.conftest import DATA, measured, sample
 
 ANSWERS = Path(__file__).parent / "js" / "answers.js"

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import isocost as ic
 from isocost.examples import compas, compas_rows
-from isocost.measure.table import MEASURES
-from isocost.repair import odds
-from isocost.repair.odds import equalize_odds
+from isocost.measures.table import MEASURES
+from isocost.repairs import odds
+from isocost.repairs.odds import equalize_odds
 
 JUST_ABOVE = float(np.nextafter(0.5, 1.0))
 KINDS = ("generalized", "hard")
@@ -601,5 +601,5 @@ def test_the_constant_score_to_start_from_is_feasible(threshold, equal):
 
 
 def test_scipy_is_loaded_only_when_needed():
-    code = "import sys, isocost.repair.odds; sys.exit('scipy' in sys.modules)"
+    code = "import sys, isocost.repairs.odds; sys.exit('scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -8,7 +8,7 @@ import pytest
 import isocost as ic
 from isocost.costs import Cost
 from isocost.examples import compas
-from isocost.show.payload import cost_fields, payload, rule_fields, safe_group
+from isocost.reports.payload import cost_fields, payload, rule_fields, safe_group
 from tests.conftest import DATA, sample
 
 

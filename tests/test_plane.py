@@ -7,12 +7,12 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.measure import rates
+from isocost.measures import rates
 from tests.conftest import DATA
 
 matplotlib = pytest.importorskip("matplotlib", reason='needs pip install "isocost[plot]"')
-from isocost.show import PlaneDisplay  # noqa: E402
-from isocost.show.geometry import crossing  # noqa: E402
+from isocost.plots import PlaneDisplay  # noqa: E402
+from isocost.plots.geometry import crossing  # noqa: E402
 
 NAMES = [
     "African-American", "Asian", "Caucasian", "Hispanic", "Other $x_1$ <script>",
@@ -257,7 +257,7 @@ def test_wrong_numbers_are_refused():
 
 def test_importing_the_displays_does_not_load_matplotlib():
     script = (
-        "import sys, isocost.show as s\n"
+        "import sys, isocost.plots as s\n"
         "assert 'numpy' not in sys.modules\n"
         "from isocost.examples import compas\n"
         "s.PlaneDisplay.from_tally(compas()); s.ReliabilityDisplay, s.FrontierDisplay\n"
@@ -268,10 +268,10 @@ def test_importing_the_displays_does_not_load_matplotlib():
 
 
 def test_unknown_names():
-    import isocost.show
+    import isocost.plots
 
-    with pytest.raises(AttributeError, match=r"'isocost.show' has no attribute 'Nothing'"):
-        _ = isocost.show.Nothing
+    with pytest.raises(AttributeError, match=r"'isocost.plots' has no attribute 'Nothing'"):
+        _ = isocost.plots.Nothing
 
 
 def test_without_matplotlib_the_command_is_told(monkeypatch):
@@ -285,7 +285,7 @@ def test_without_matplotlib_the_command_is_told(monkeypatch):
 
 
 def test_colours_differ_in_grey_or_by_dashes_and_inks_can_be_read():
-    from isocost.show.style import looks
+    from isocost.plots.style import looks
 
     def luminance(colour):
         parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]

@@ -4,7 +4,7 @@ from hypothesis import given
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.measure import rates
+from isocost.measures import rates
 from tests.conftest import counted, measured, populations
 
 

@@ -16,11 +16,17 @@ from scipy.optimize import linprog
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.measure.feasibility import feasibility
-from isocost.repair.levels import FEWEST, score_levels
-from isocost.repair.program import BELOW, OUTPUTS, make_choices
-from isocost.repair.reconcile import Reconcilability, reconcile
-from isocost.repair.solver import Plan, solve
+from isocost.measures.feasibility import feasibility
+from isocost.repairs.linear_program import (
+    BELOW,
+    FEWEST,
+    OUTPUTS,
+    Plan,
+    make_choices,
+    score_levels,
+    solve,
+)
+from isocost.repairs.reconcile import Reconcilability, reconcile
 from tests.conftest import measured
 from tests.populations import INCOME, ROWS, drawn
 

@@ -3,11 +3,11 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas, compas_rows
-from isocost.show.consistency import isotonic_shares, reliability
+from isocost.plots.reliability import isotonic_shares, reliability
 from tests.conftest import DATA, sample
 
 pytest.importorskip("matplotlib", reason='needs pip install "isocost[plot]"')
-from isocost.show import ReliabilityDisplay
+from isocost.plots import ReliabilityDisplay
 from tests.test_plane import no_global_state  # noqa: F401
 
 

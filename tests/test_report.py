@@ -11,12 +11,11 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas, compas_rows
-from isocost.show.assets import embedded_json, inert, page_script, policy
-from isocost.show.charts import charts
-from isocost.show.facts import facts
-from isocost.show.hues import PALETTE
-from isocost.show.options import MOST_ROWS
-from isocost.show.sentences import Name, fill, spoken_names
+from isocost.plots.style import PALETTE
+from isocost.reports.assets import embedded_json, inert, page_script, policy
+from isocost.reports.charts import charts
+from isocost.reports.facts import Name, facts, fill, spoken_names
+from isocost.reports.options import MOST_ROWS
 from tests.conftest import DATA
 from tests.populations import INCOME, ROWS, drawn
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import isocost as ic
-from isocost.measure import rates
+from isocost.measures import rates
 from isocost.rows import Row
 from tests.conftest import counted, populations, sample
 

@@ -13,11 +13,11 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.show.payload import payload
-from isocost.show.scripts import MODEL, bundle
+from isocost.reports.assets import MODEL, bundle
+from isocost.reports.payload import payload
 from tests.conftest import sample
 
-FOLDER = files("isocost.show").joinpath("page", "model")
+FOLDER = files("isocost.reports").joinpath("page", "model")
 
 
 def source(name):

@@ -14,11 +14,11 @@ import duckdb
 import pandas as pd
 import pytest
 
-from isocost.cli.serve import bytes_of
+from isocost.cli.page_commands import bytes_of
 from isocost.errors import FileError, MissingDependencyError, UsageError
 from isocost.examples import compas_rows
-from isocost.show import server
-from isocost.show.desk import Desk, Wish
+from isocost.serve import server
+from isocost.serve.desk import Desk, Wish
 from tests.serving import ISOCOST, compas_csv, served
 
 pytest.importorskip("uvicorn", reason="isocost serve needs the extra serve")
@@ -398,7 +398,7 @@ def test_wishes_are_checked(field, value):
 
 
 def test_few_reports_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr("isocost.show.desk.MAX_REPORTS", 2)
+    monkeypatch.setattr("isocost.serve.desk.MAX_REPORTS", 2)
     path = tmp_path / "data.csv"
     path.write_text(compas_csv())
     desk = Desk()
@@ -481,7 +481,7 @@ def test_an_upload_does_not_outlive_a_killed_server(tmp_path, name):
 NO_DESCRIPTORS = """
 from pathlib import Path
 from isocost.cli import main
-from isocost.show import desk
+from isocost.serve import desk
 desk.DESCRIPTORS = Path("/nowhere")
 main()
 """

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import isocost as ic
-from isocost.cells import KINDS
-from isocost.measure import functions
-from isocost.measure.table import MEASURES, Measure
-from isocost.show.report import report_html
+from isocost.measures import functions
+from isocost.measures.table import MEASURES, Measure
+from isocost.reports.report import report_html
+from isocost.tallies import KINDS
 from tests.conftest import counted, measured, populations
 
 PPV = Measure("ppv", "PPV", over=("fp", "tp"), adds={"tp": (1, 0, 0)})

@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 import isocost as ic
-from isocost.cli.merging import check_alike
-from isocost.cli.reading import Columns, read
+from isocost.cli.reading import Columns, check_alike, read
 from isocost.examples import compas_rows
 from isocost.rows import Row
 

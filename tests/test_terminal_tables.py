@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import isocost as ic
-from isocost.cli.tables import Block, blocks_of, listed, width_of
-from isocost.text import width
+from isocost.cli.output import Block, blocks_of, listed, width_of
+from isocost.tables import width
 
 from .terminals import on_terminal, without_escapes
 

@@ -6,7 +6,7 @@ from isocost.examples import compas, compas_rows
 from tests.conftest import DATA
 
 pytest.importorskip("matplotlib", reason='needs pip install "isocost[plot]"')
-from isocost.show import FrontierDisplay
+from isocost.plots import FrontierDisplay
 from tests.test_plane import no_global_state  # noqa: F401
 
 

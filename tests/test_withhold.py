@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.measure.calibration import gap_equal_width, levels_of
+from isocost.measures.calibration import gap_equal_width, levels_of
 from tests.conftest import counted, measured, populations, sample
 
 COSTS = st.sampled_from(["fpr", "fnr", "weighted:1,3", "plain:2,1"])

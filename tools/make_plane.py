@@ -6,7 +6,7 @@ from pathlib import Path
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.show import PlaneDisplay
+from isocost.plots import PlaneDisplay
 
 TARGET = Path(__file__).parent.parent / "docs" / "plane.png"
 

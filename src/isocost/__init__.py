@@ -12,10 +12,10 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from isocost.costs import Cost
-    from isocost.engines.cellrows import tally_from_cells
     from isocost.engines.dispatch import tally
-    from isocost.engines.rewrite import apply_file
-    from isocost.engines.tally_sql import tally_sql
+    from isocost.engines.files import apply_file
+    from isocost.engines.warehouse.cell_rows import tally_from_cells
+    from isocost.engines.warehouse.tally_sql import tally_sql
     from isocost.errors import (
         ConstraintWarning,
         DataError,
@@ -29,84 +29,80 @@ if TYPE_CHECKING:
         UncertainWarning,
         UsageError,
     )
-    from isocost.measure.audit import Audit, audit
-    from isocost.measure.bounds import Bounds, bounds
-    from isocost.measure.comparison import distinct
-    from isocost.measure.disparity import Disparity
-    from isocost.measure.feasibility import Feasibility, feasibility
-    from isocost.measure.functions import calibration_gap, generalized_fnr, generalized_fpr
-    from isocost.measure.intervals import Intervals, intervals
-    from isocost.measure.measures import Measures
-    from isocost.measure.table import MEASURES, Measure
-    from isocost.measure.watch import watch
-    from isocost.measure.watched import Watch
+    from isocost.measures.audit import Audit, Disparity, Measures, audit
+    from isocost.measures.bounds import Bounds, bounds
+    from isocost.measures.feasibility import Feasibility, feasibility
+    from isocost.measures.functions import calibration_gap, generalized_fnr, generalized_fpr
+    from isocost.measures.intervals import Intervals, intervals
+    from isocost.measures.table import MEASURES, Measure
+    from isocost.measures.theorems import distinct
+    from isocost.monitor.watch import Watch, watch
     from isocost.promises import Promise
-    from isocost.repair.changes import Changes
-    from isocost.repair.coarsen import coarsen, decision_limit
-    from isocost.repair.compare import Comparison, compare
-    from isocost.repair.frontier import Frontier, frontier
-    from isocost.repair.odds import equalize_odds
-    from isocost.repair.reconcile import Reconcilability, reconcile
-    from isocost.repair.registry import REPAIRS, Repair
-    from isocost.repair.withhold import withhold
+    from isocost.repairs.coarsen import coarsen, decision_limit
+    from isocost.repairs.compare import Changes, Comparison, compare
+    from isocost.repairs.frontier import Frontier, frontier
+    from isocost.repairs.odds import equalize_odds
+    from isocost.repairs.reconcile import Reconcilability, reconcile
+    from isocost.repairs.registry import REPAIRS, Repair
+    from isocost.repairs.withhold import withhold
+    from isocost.reports.report import report, report_html, show_report
     from isocost.rules import Rule
-    from isocost.show.report import report, report_html, show_report
     from isocost.tallies import Tally
 
 _HOME = {
-    "Audit": "measure.audit",
-    "Bounds": "measure.bounds",
-    "Changes": "repair.changes",
-    "Comparison": "repair.compare",
+    "Audit": "measures.audit",
+    "Bounds": "measures.bounds",
+    "Changes": "repairs.compare",
+    "Comparison": "repairs.compare",
     "ConstraintWarning": "errors",
     "Cost": "costs",
     "DataError": "errors",
-    "Disparity": "measure.disparity",
-    "Feasibility": "measure.feasibility",
+    "Disparity": "measures.audit",
+    "Feasibility": "measures.feasibility",
     "FileError": "errors",
-    "Frontier": "repair.frontier",
+    "Frontier": "repairs.frontier",
     "InfeasibleError": "errors",
     "InfeasibleWarning": "errors",
-    "Intervals": "measure.intervals",
+    "Intervals": "measures.intervals",
     "IsocostError": "errors",
     "IsocostWarning": "errors",
-    "MEASURES": "measure.table",
-    "Measure": "measure.table",
-    "Measures": "measure.measures",
+    "MEASURES": "measures.table",
+    "Measure": "measures.table",
+    "Measures": "measures.audit",
     "MissingDependencyError": "errors",
     "Promise": "promises",
-    "REPAIRS": "repair.registry",
-    "Reconcilability": "repair.reconcile",
-    "Repair": "repair.registry",
+    "REPAIRS": "repairs.registry",
+    "Reconcilability": "repairs.reconcile",
+    "Repair": "repairs.registry",
     "Rule": "rules",
     "RuleError": "errors",
     "Tally": "tallies",
     "UncertainWarning": "errors",
     "UsageError": "errors",
-    "Watch": "measure.watched",
-    "apply_file": "engines.rewrite",
-    "audit": "measure.audit",
-    "bounds": "measure.bounds",
-    "calibration_gap": "measure.functions",
-    "coarsen": "repair.coarsen",
-    "compare": "repair.compare",
-    "decision_limit": "repair.coarsen",
-    "distinct": "measure.comparison",
-    "equalize_odds": "repair.odds",
-    "feasibility": "measure.feasibility",
-    "frontier": "repair.frontier",
-    "generalized_fnr": "measure.functions",
-    "generalized_fpr": "measure.functions",
-    "intervals": "measure.intervals",
-    "reconcile": "repair.reconcile",
-    "report": "show.report",
-    "report_html": "show.report",
-    "show_report": "show.report",
+    "Watch": "monitor.watch",
+    "apply_file": "engines.files",
+    "audit": "measures.audit",
+    "bounds": "measures.bounds",
+    "calibration_gap": "measures.functions",
+    "coarsen": "repairs.coarsen",
+    "compare": "repairs.compare",
+    "decision_limit": "repairs.coarsen",
+    "distinct": "measures.theorems",
+    "equalize_odds": "repairs.odds",
+    "feasibility": "measures.feasibility",
+    "frontier": "repairs.frontier",
+    "generalized_fnr": "measures.functions",
+    "generalized_fpr": "measures.functions",
+    "intervals": "measures.intervals",
+    "reconcile": "repairs.reconcile",
+    "report": "reports.report",
+    "report_html": "reports.report",
+    "show_report": "reports.report",
     "tally": "engines.dispatch",
-    "tally_from_cells": "engines.cellrows",
-    "tally_sql": "engines.tally_sql",
-    "watch": "measure.watch",
-    "withhold": "repair.withhold",
+    "tally_from_cells": "engines.warehouse.cell_rows",
+    "tally_sql": "engines.warehouse.tally_sql",
+    "watch": "monitor.watch",
+    "withhold": "repairs.withhold",
 }
 
 __all__ = [

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from isocost.measure.feasibility import Feasibility
-    from isocost.repair.reconcile import Reconcilability
+    from isocost.measures.feasibility import Feasibility
+    from isocost.repairs.reconcile import Reconcilability
 
 __all__ = [
     "ConstraintWarning",

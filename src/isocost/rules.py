@@ -18,18 +18,26 @@ import numpy as np
 
 from isocost import __version__
 from isocost.atomic import check_ending, read_text, write_text
-from isocost.cells import Cells
 from isocost.checks import check_kind, check_path, check_salt, check_word, short
 from isocost.coin import SCHEME
 from isocost.costs import Cost
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, names_of, to_json
-from isocost.moves import Part, moved, parts_of, share_of
 from isocost.promises import Promise
-from isocost.rows import Row, Segment, bad_rule, check_rows, segments_of
+from isocost.rows import (
+    Part,
+    Row,
+    Segment,
+    bad_rule,
+    check_rows,
+    moved,
+    parts_of,
+    segments_of,
+    share_of,
+)
 from isocost.rulefile import FORMAT, VERSION, check_parts, read_fields
-from isocost.tallies import Tally, check_tally
-from isocost.text import html_table, text_table
+from isocost.tables import html_table, text_table
+from isocost.tallies import Cells, Tally, check_tally
 
 __all__ = ["DEFAULT_SALT", "Rule", "check_rule", "check_unknown", "unknown_groups"]
 
@@ -244,7 +252,7 @@ class Rule:
         """A query that does in a warehouse what :meth:`apply` does here, row by row.
 
         ``options`` are output, changed, unknown, missing_group and columns, which
-        :func:`isocost.engines.select.to_sql` describes.
+        :func:`isocost.engines.warehouse.select.to_sql` describes.
 
         Examples
         --------
@@ -254,7 +262,7 @@ class Rule:
         >>> print(rule.to_sql("bigquery", "lake.scores", unknown="keep").splitlines()[0])
         -- Scores after a rule made by withhold, cost fpr; isocost 0.1.0.
         """
-        from isocost.engines.select import to_sql
+        from isocost.engines.warehouse.select import to_sql
 
         return to_sql(self, dialect, table, score=score, group=group, id=id, **options)
 
@@ -269,7 +277,7 @@ class Rule:
         >>> rule.remake(compas()) == rule
         True
         """
-        from isocost.repair.registry import remade
+        from isocost.repairs.registry import remade
 
         return remade(self, tally)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import isocost as ic
-from isocost.measure.feasibility import feasibility
+from isocost.measures.feasibility import feasibility
 from tests.browser.conftest import HOSTILE
 from tests.conftest import measured
 

@@ -1,13 +1,13 @@
 /** @file Answers to the questions that tests/test_model_js.py asks: JSON in, JSON out. */
 
 import { readFileSync } from "node:fs";
-import * as model from "../../src/isocost/show/page/model.js";
-import { fullRule } from "../../src/isocost/show/page/app/repairs.js";
+import * as model from "../../src/isocost/reports/page/model.js";
+import { fullRule } from "../../src/isocost/reports/page/app/repairs.js";
 
-/** @typedef {import("../../src/isocost/show/page/model/tally.js").Tally} Tally */
-/** @typedef {import("../../src/isocost/show/page/model/tally.js").Payload} Payload */
-/** @typedef {import("../../src/isocost/show/page/model/costs.js").Cost} Cost */
-/** @typedef {import("../../src/isocost/show/page/model/rules.js").Rule} Rule */
+/** @typedef {import("../../src/isocost/reports/page/model/tally.js").Tally} Tally */
+/** @typedef {import("../../src/isocost/reports/page/model/tally.js").Payload} Payload */
+/** @typedef {import("../../src/isocost/reports/page/model/costs.js").Cost} Cost */
+/** @typedef {import("../../src/isocost/reports/page/model/rules.js").Rule} Rule */
 
 /** @typedef {object} Question
  * @property {string} tally

@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { feasibility } from "../../src/isocost/show/page/model.js";
-import { counted, fill, fixed3, listed, percent1, plainText } from "../../src/isocost/show/page/app/say.js";
-import { fromHash, ownState, thresholdsOf, toHash, weightsOf } from "../../src/isocost/show/page/app/state.js";
-import { blockedOf, costsFigure, reliabilityFigure, short } from "../../src/isocost/show/page/app/figures.js";
-import { planeFigure } from "../../src/isocost/show/page/app/plane.js";
-import { sentencesOf, settingsOf, staleText } from "../../src/isocost/show/page/app/verdicts.js";
-import { givenRule, spreadOf } from "../../src/isocost/show/page/app/repairs.js";
-import { alternativesOf } from "../../src/isocost/show/page/app/alternatives.js";
-import { holds } from "../../src/isocost/show/page/app/tables.js";
-import { measures, subset } from "../../src/isocost/show/page/model.js";
+import { feasibility } from "../../src/isocost/reports/page/model.js";
+import { counted, fill, fixed3, listed, percent1, plainText } from "../../src/isocost/reports/page/app/say.js";
+import { fromHash, ownState, thresholdsOf, toHash, weightsOf } from "../../src/isocost/reports/page/app/state.js";
+import { blockedOf, costsFigure, reliabilityFigure, short } from "../../src/isocost/reports/page/app/figures.js";
+import { planeFigure } from "../../src/isocost/reports/page/app/plane.js";
+import { sentencesOf, settingsOf, staleText } from "../../src/isocost/reports/page/app/verdicts.js";
+import { givenRule, spreadOf } from "../../src/isocost/reports/page/app/repairs.js";
+import { alternativesOf } from "../../src/isocost/reports/page/app/alternatives.js";
+import { holds } from "../../src/isocost/reports/page/app/tables.js";
+import { measures, subset } from "../../src/isocost/reports/page/model.js";
 import { tallyOf, twoGroups } from "./small.js";
 
 /** @type {any} the browser's name for what node has as well */
@@ -19,7 +19,7 @@ import { tallyOf, twoGroups } from "./small.js";
 /** The page's words, read from Python's file: one "name": "text" after the other.
  * @returns {Record<string, any>} */
 function words() {
-  const source = readFileSync("src/isocost/show/words.py", "utf-8");
+  const source = readFileSync("src/isocost/reports/words.py", "utf-8");
   /** @type {Record<string, any>} */
   const texts = {};
   const start = source.indexOf("WORDS = {");

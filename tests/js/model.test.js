@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import * as model from "../../src/isocost/show/page/model.js";
+import * as model from "../../src/isocost/reports/page/model.js";
 import { merged, tallyOf, twoGroups } from "./small.js";
 
-/** @typedef {import("../../src/isocost/show/page/model/costs.js").Cost} Cost */
-/** @typedef {import("../../src/isocost/show/page/model/rules.js").Rule} Rule */
+/** @typedef {import("../../src/isocost/reports/page/model/costs.js").Cost} Cost */
+/** @typedef {import("../../src/isocost/reports/page/model/rules.js").Rule} Rule */
 
 /** @param {number | undefined | null} found
  * @param {number} wanted */

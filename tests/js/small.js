@@ -3,9 +3,9 @@
 import { readFileSync } from "node:fs";
 import { URL } from "node:url";
 
-import { readTally } from "../../src/isocost/show/page/model.js";
+import { readTally } from "../../src/isocost/reports/page/model.js";
 
-/** @typedef {import("../../src/isocost/show/page/model/groups.js").Group} Group */
+/** @typedef {import("../../src/isocost/reports/page/model/groups.js").Group} Group */
 
 const MEASURES = JSON.parse(readFileSync(new URL("measures.json", import.meta.url), "utf8"));
 

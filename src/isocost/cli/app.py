@@ -19,15 +19,13 @@ from typing import Annotated, Any
 import typer
 
 from isocost import __version__
-from isocost.cli import (
-    commands,
-    counting,
-    demo,
-    report,
-    serve,
-    sql,
-    watch,
-)
+from isocost.cli import commands
+from isocost.cli import page_commands as demo
+from isocost.cli import page_commands as report
+from isocost.cli import page_commands as serve
+from isocost.cli import tally_commands as counting
+from isocost.cli import tally_commands as sql
+from isocost.cli import tally_commands as watch
 from isocost.cli.output import complain, standard_streams, use_color
 from isocost.errors import InfeasibleError, IsocostError, IsocostWarning, Problem
 

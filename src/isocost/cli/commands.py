@@ -12,19 +12,18 @@ import typer
 from isocost.atomic import check_target, read_text
 from isocost.checks import check_threshold, check_tolerance
 from isocost.cli import options
-from isocost.cli.merging import format_of
 from isocost.cli.output import complain, draw, progress, prose, say, show_table
-from isocost.cli.reading import Columns, local, read
-from isocost.engines.rewrite import apply_file
-from isocost.engines.settings import Settings
-from isocost.measure.audit import Audit
-from isocost.measure.audit import audit as measure
-from isocost.repair.compare import Comparison
-from isocost.repair.compare import compare as put_side_by_side
-from isocost.repair.registry import REPAIRS
+from isocost.cli.reading import Columns, format_of, local, read
+from isocost.engines.files import apply_file
+from isocost.engines.source import Settings
+from isocost.measures.audit import Audit
+from isocost.measures.audit import audit as measure
+from isocost.repairs.compare import Comparison
+from isocost.repairs.compare import compare as put_side_by_side
+from isocost.repairs.registry import REPAIRS
 from isocost.rules import DEFAULT_SALT, Rule
+from isocost.tallies import FORMAT as TALLY
 from isocost.tallies import Tally
-from isocost.tallyfile import FORMAT as TALLY
 
 __all__ = [
     "Unknown",

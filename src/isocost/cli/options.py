@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from isocost.repair.registry import REPAIRS, Option
+from isocost.repairs.registry import REPAIRS, Option
 
 __all__ = [
     "AllowDecisionChanges",

@@ -10,16 +10,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from isocost.cells import Cells, add_up
-from isocost.engines.encode import GroupEncoder, column_array
-from isocost.engines.labels import LabelReader
+from isocost.engines.groups import NUMBER, GroupEncoder, LabelReader, column_array
 from isocost.engines.problems import USUAL_WEIGHTS, WRONG, Problems
-from isocost.engines.texts import NUMBER
 from isocost.errors import DataError, IsocostError, Problem
 from isocost.grid import Grid
 from isocost.groups import Group, is_null
 from isocost.rules import Rule, unknown_groups
-from isocost.tallies import Tally
+from isocost.tallies import Cells, Tally, add_up
 
 __all__ = [
     "apply_arrays",

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from isocost import coin
 from isocost.checks import check_columns, check_numbers, check_single, short
 from isocost.engines.arrays import apply_arrays, tally_arrays
-from isocost.engines.encode import column_array
 from isocost.engines.frames import Lazy
-from isocost.engines.written import check_names, check_written
+from isocost.engines.groups import column_array
+from isocost.engines.problems import check_names, check_written
 from isocost.errors import Problem, UsageError, missing_column
 from isocost.grid import Grid
 from isocost.groups import Group, as_group
@@ -95,7 +95,7 @@ def tally(
     columns = check_columns(score, label, group, weight)
     if isinstance(data, str | Path):
         from isocost.engines.files import tally_files
-        from isocost.engines.settings import Settings
+        from isocost.engines.source import Settings
 
         return tally_files(data, columns, settings=Settings(memory_limit, threads), **options)
     source = _source(data)
@@ -157,7 +157,7 @@ def apply_rule(
         check_names(id=id, optional=("id",))
     check_written(source.columns, output, changed, by_case=not isinstance(source, Lazy))
     if isinstance(source, Lazy):
-        from isocost.engines.lazy_rule import apply_lazy
+        from isocost.engines.lazy import apply_lazy
 
         written: dict[str, Any] = {"output": output, "changed": changed}
         return apply_lazy(

@@ -1,7 +1,7 @@
 """Pieces of SQL: quoting, the bin of a score, and a rule as one CASE expression.
 
 For DuckDB, which reads files for isocost; the types of the columns are known here.  Queries for
-other databases are in :mod:`isocost.engines.select`.
+other databases are in :mod:`isocost.engines.warehouse.select`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from isocost.engines.cases import Case, repaired_group
-from isocost.engines.dialects import DUCKDB
+from isocost.engines.warehouse.dialects import DUCKDB
+from isocost.engines.warehouse.select import Case, repaired_group
 from isocost.groups import Group, Scalar, is_exact
 from isocost.rules import Rule
 

@@ -1,4 +1,7 @@
-"""Scores that the model had not seen: folds, and what must be in each of them."""
+"""What a rule makes of scores on average over the coin, row by row.
+
+Scores that the model had not seen: folds, and what must be in each of them.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,36 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 
 from isocost.errors import DataError, Problem, UsageError
 from isocost.learn.sensitive import Groups
+from isocost.rules import Rule
 
-__all__ = ["HeldOut", "cross_calibrated", "folds_of", "held_out_scores"]
+__all__ = ["HeldOut", "averaged", "cross_calibrated", "folds_of", "held_out_scores", "two_columns"]
 
 Floats = npt.NDArray[np.float64]
+
+
+def averaged(rule: Rule, scores: Floats, groups: Groups) -> Floats:
+    """The sum over outcomes of probability times value; groups without rows keep their scores."""
+    out: Floats = scores.copy()
+    for code, group in enumerate(groups.names):
+        mine = np.flatnonzero(groups.codes == code)
+        h = scores[mine]
+        for segment in rule.segments(group):
+            inside = segment.holds(h)
+            out[mine[inside]] = segment.mean(h[inside])
+    return np.clip(out, 0.0, 1.0)
+
+
+def two_columns(scores: Floats) -> Floats:
+    """The probabilities of both classes, from that of the positive one."""
+    return np.column_stack([1.0 - scores, scores])
+
+
 Ints = npt.NDArray[np.intp]
+
 Fold = tuple[Ints, Ints]
 
 CALIBRATION_FOLDS = 5
+
 """Into how many parts one holdout is cut when scores must be recalibrated."""
 
 

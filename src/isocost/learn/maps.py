@@ -27,7 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
-from isocost.cells import add_up
+from isocost.tallies import add_up
 
 __all__ = [
     "METHODS",

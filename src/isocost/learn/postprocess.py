@@ -27,12 +27,11 @@ from isocost.costs import CostLike
 from isocost.errors import InfeasibleError
 from isocost.learn.base import PostProcessor
 from isocost.learn.sensitive import GroupsFrom
-from isocost.measure.audit import Audit, audit
-from isocost.measure.feasibility import Feasibility, feasibility
-from isocost.repair.odds import equalize_odds
-from isocost.repair.reconcile import Reconcilability, reconcile
-from isocost.repair.registry import REPAIRS
-from isocost.repair.request import check_request
+from isocost.measures.audit import Audit, audit
+from isocost.measures.feasibility import Feasibility, feasibility
+from isocost.repairs.odds import equalize_odds
+from isocost.repairs.reconcile import Reconcilability, check_request, reconcile
+from isocost.repairs.registry import REPAIRS
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import Tally
 

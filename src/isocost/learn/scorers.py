@@ -17,9 +17,9 @@ from isocost.costs import CostLike, as_cost
 from isocost.engines.arrays import tally_arrays
 from isocost.errors import DataError, Problem, UsageError
 from isocost.grid import Grid
-from isocost.learn.inner import wants
+from isocost.learn.base import wants
 from isocost.learn.sensitive import GroupsFrom, read_groups
-from isocost.measure.feasibility import feasibility
+from isocost.measures.feasibility import feasibility
 
 __all__ = ["CostDisparityScorer", "cost_disparity_scorer"]
 

@@ -1,8 +1,4 @@
-"""Who is in which group: sensitive features in any form, read once, as codes.
-
-Groups come as an array, a series, a frame, or as the names of columns of X; several columns make
-a group of each combination that occurs, as in :func:`isocost.tally`.
-"""
+"""What estimators are given: groups, ids and scores, in every form people have."""
 
 from __future__ import annotations
 
@@ -12,16 +8,40 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from isocost.engines.encode import Encoded, GroupEncoder, column_array
+from isocost.engines.arrays import tally_arrays
 from isocost.engines.frames import Frame
+from isocost.engines.groups import Encoded, GroupEncoder, column_array
 from isocost.engines.problems import Problems
-from isocost.errors import DataError, Problem, UsageError, missing_column
-from isocost.groups import Group
+from isocost.errors import DataError, IsocostError, Problem, UsageError, missing_column
+from isocost.grid import Grid
+from isocost.groups import Group, is_null, names_of, sort_groups
+from isocost.measures.rates import require_both_labels, require_two_groups
 
-__all__ = ["Groups", "GroupsFrom", "as_eager_frame", "column_of", "groups_of", "read_groups"]
+__all__ = [
+    "Groups",
+    "GroupsFrom",
+    "as_eager_frame",
+    "as_fitted",
+    "check_cells",
+    "check_groups",
+    "column_of",
+    "group_codes",
+    "groups_of",
+    "need_labels",
+    "read_all",
+    "read_groups",
+    "real_scores",
+    "two_classes",
+    "two_labels",
+    "weights_of",
+]
 
 Ints = npt.NDArray[np.intp]
+
 GroupsFrom: TypeAlias = str | int | Sequence[str | int] | Callable[[Any], Any] | None
 
 _NAME = "sensitive_features"
@@ -258,3 +278,267 @@ def _encode(columns: list[Any], rows: int) -> Groups:
             )
         )
     return Groups(np.asarray(codes, dtype=np.intp), tuple(encoder.groups))
+
+
+Floats = npt.NDArray[np.float64]
+
+
+def read_all(*readers: Callable[[], Any]) -> list[Any]:
+    """What each reader finds; everything that is wrong is told together."""
+    found: list[Any] = []
+    problems: list[Problem] = []
+    for reader in readers:
+        try:
+            found.append(reader())
+        except IsocostError as error:
+            problems.extend(error.problems)
+    if problems:
+        raise DataError(problems)
+    return found
+
+
+def real_scores(scores: Any, probabilities: str = "") -> Floats:
+    """Scores as floats, one per row: finite, and in [0, 1] if ``probabilities`` says who asks.
+
+    Examples
+    --------
+    >>> real_scores([[-1], [2]])
+    array([-1.,  2.])
+    """
+    values = _numbers("scores", scores)
+    if not len(values):
+        raise DataError(
+            Problem(
+                "scores", "must have at least one row", "0 rows", "check the source of the data"
+            )
+        )
+    _refuse(
+        "scores",
+        "must be finite numbers",
+        ~np.isfinite(values),
+        values,
+        "drop or fill rows without a score",
+    )
+    if probabilities:
+        _refuse(
+            "scores",
+            f"must lie in [0, 1] for {probabilities}",
+            (values < 0) | (values > 1),
+            values,
+            'pass the positive column of predict_proba, or use method="sigmoid" or "isotonic", '
+            "which take any numbers",
+        )
+    return values
+
+
+def weights_of(sample_weight: Any, rows: int) -> Floats:
+    """Weights as floats, 1 if there are none; a row of weight 0 is one that is not there."""
+    if sample_weight is None:
+        return np.ones(rows)
+    values = _numbers("sample_weight", sample_weight)
+    _same_rows("sample_weight", len(values), rows)
+    _refuse(
+        "sample_weight",
+        "must be finite and not negative",
+        ~(np.isfinite(values) & (values >= 0)),
+        values,
+        "correct those weights or drop the rows",
+    )
+    if not values.any():
+        raise DataError(
+            Problem(
+                "sample_weight",
+                "must be positive somewhere",
+                f"{rows:,} weights, all of them zero",
+                "pass the weights of rows that count",
+            )
+        )
+    return values
+
+
+def two_labels(y: Any, rows: int) -> tuple[npt.NDArray[Any], Floats]:
+    """The two values of the labels, sorted, and the labels as 0 and 1; the second is positive.
+
+    Examples
+    --------
+    >>> two_labels(["yes", "no"], 2)
+    (array(['no', 'yes'], dtype='<U3'), array([1., 0.]))
+    """
+    if y is None:
+        raise UsageError(Problem("y", "must be given", "None", "pass the labels of the rows as y"))
+    values = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+    values = column_array("y", values)
+    _same_rows("y", len(values), rows)
+    null = np.array([is_null(v) for v in values.tolist()]) if values.dtype.kind in "fO" else None
+    if null is not None and null.any():
+        _refuse("y", "must be known in every row", null, values, "drop rows without a label")
+    try:
+        classes, codes = np.unique(values, return_inverse=True)
+    except TypeError as error:
+        step = "turn the labels into one type first"
+        raise DataError(Problem("y", "must hold comparable values", str(error), step)) from error
+    if len(classes) != 2:
+        shown = ", ".join(map(repr, classes[:6].tolist())) + (" ..." if len(classes) > 6 else "")
+        step = "pass rows of both labels; a comparison such as y == 'x' makes labels of two values"
+        got = f"{len(classes)} class{'es' if len(classes) != 1 else ''}: {shown}"
+        raise DataError(Problem("y", "must have two values", got, step))
+    return classes, codes.astype(np.float64)
+
+
+def _numbers(name: str, values: Any) -> Floats:
+    try:
+        plain = values.to_numpy() if hasattr(values, "to_numpy") else values
+        array = np.asarray(plain, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            Problem(name, "must hold numbers", str(error), "pass an array of numbers")
+        ) from error
+    array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+    if array.ndim != 1:
+        step = "pass one column; for predict_proba its second one, predict_proba(X)[:, 1]"
+        got = f"an array of shape {array.shape}"
+        raise DataError(Problem(name, "must have one value per row", got, step))
+    return array
+
+
+def _same_rows(name: str, size: int, rows: int) -> None:
+    if size != rows:
+        got = f"{size:,} values for {rows:,} rows"
+        step = "pass the values of the same rows, in the same order"
+        raise DataError(Problem(name, "must have one value per row", got, step))
+
+
+def _refuse(
+    name: str, rule: str, bad: npt.NDArray[np.bool_], values: npt.NDArray[Any], step: str
+) -> None:
+    rows = np.flatnonzero(bad)
+    if len(rows):
+        got = f"{len(rows):,} not so, such as {values[rows[0]]} in row {rows[0]}, counted from 0"
+        raise DataError(Problem(name, rule, got, step))
+
+
+def need_labels(y: Any) -> Any:
+    """The labels, or an error if there are none."""
+    if y is None:
+        raise UsageError(
+            Problem(
+                "y",
+                "must be given: fit requires y to be passed, but the target y is None",
+                "None",
+                "pass the labels of the rows",
+            )
+        )
+    return y
+
+
+def two_classes(y: Any, weight: Floats | None) -> tuple[npt.NDArray[Any], Ints]:
+    """The two classes, and the labels as 0 and 1."""
+    if not len(y):
+        raise DataError(
+            Problem("y", "must have at least one row", "0 rows", "check the source of the data")
+        )
+    values = np.asarray(y)
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise DataError(
+            Problem(
+                "y",
+                "must be known in every row",
+                f"{int((~np.isfinite(values)).sum())} values that are NaN or infinite",
+                "drop rows without a label",
+            )
+        )
+    kind = type_of_target(y, input_name="y")
+    if kind != "binary":
+        raise DataError(
+            Problem(
+                "y",
+                "must have two classes. Only binary classification is supported.",
+                f"Unknown label type: {kind}",
+                "make it two-valued first; a comparison such as y == 'x' does",
+            )
+        )
+    classes, labels = np.unique(column_or_1d(y, warn=True), return_inverse=True)
+    counted = labels if weight is None else labels[weight > 0]
+    if counted.min() == counted.max():
+        raise DataError(
+            Problem(
+                "y",
+                "must have two classes",
+                f"one class, {classes.tolist()[counted[0]]!r}",
+                "check the labels; without both there are no error rates to make equal",
+            )
+        )
+    return classes, labels.astype(np.intp)
+
+
+def check_cells(labels: Ints, groups: Groups, weight: Floats | None) -> None:
+    """Refuse one group, and groups of one label, before anything is trained."""
+    counted = np.ones(len(labels), dtype=bool) if weight is None else weight > 0
+    kept = groups.take(counted).encoded
+    level = np.full(int(counted.sum()), 0.5)
+    tally = tally_arrays(level, labels[counted], [kept], grid=Grid(1))
+    require_two_groups(tally)
+    require_both_labels(tally)
+
+
+def as_fitted(estimator: Any) -> Any:
+    """The estimator, or an error if it has not been fitted."""
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError as error:
+        raise UsageError(
+            Problem(
+                "estimator",
+                'must be fitted when cv="prefit"',
+                f"{type(estimator).__name__} that is not",
+                "fit it on other data first, and put it into sklearn.frozen.FrozenEstimator where "
+                "this estimator is cloned, as searches do; or use cv=5",
+            )
+        ) from error
+    return estimator
+
+
+_NEEDED = {"fpr": (0,), "fnr": (1,), "all": ()}
+
+_CLASS = ("negative", "positive")
+
+
+def group_codes(sensitive: Any, data: Any) -> tuple[Ints, list[Group]]:
+    """The group of each row of ``data`` as a place in the sorted list of groups."""
+    found = read_groups(data, groups_of(None, 0) if sensitive is None else sensitive)
+    groups = sort_groups(found.names)
+    rank = np.array([groups.index(group) for group in found.names], dtype=np.intp)
+    return rank[found.codes], groups
+
+
+def check_groups(
+    codes: Ints, groups: list[Group], label: Ints, weight: Floats, kinds: tuple[str, ...]
+) -> None:
+    """Refuse one group, and groups without the rows that a constraint is about."""
+    names = names_of(groups)
+    if len(groups) < 2:
+        raise DataError(
+            Problem(
+                "sensitive_features",
+                "must hold at least two groups",
+                f"only {names[groups[0]]!r}",
+                "train without a constraint: sklearn.linear_model.LogisticRegression",
+            )
+        )
+    mass = np.bincount(codes * 2 + label, weight, 2 * len(groups)).reshape(-1, 2)
+    problems = []
+    for kind in kinds:
+        for value in _NEEDED[kind]:
+            short = [names[g] for g, total in zip(groups, mass[:, value], strict=True) if not total]
+            if short:
+                problems.append(
+                    Problem(
+                        f'constraint "{kind}"',
+                        f"needs {_CLASS[value]} rows in every group",
+                        f"none in {', '.join(short)}",
+                        "merge small groups, get more data, or choose another constraint",
+                    )
+                )
+    if problems:
+        raise DataError(problems)

@@ -15,14 +15,12 @@ from sklearn.utils.validation import check_random_state, validate_data
 from isocost.checks import check_word
 from isocost.errors import ConstraintWarning, DataError, Problem, UsageError
 from isocost.groups import Group, names_of
-from isocost.learn.convex import need_dccp
-from isocost.learn.inputs import weights_of
-from isocost.learn.program import KINDS, Program, make_program
+from isocost.learn.program import KINDS, Program, make_program, need_dccp
 from isocost.learn.search import Search, Start, settle, unconstrained
-from isocost.learn.training import check_groups, group_codes
+from isocost.learn.sensitive import check_groups, group_codes, weights_of
 
 if TYPE_CHECKING:
-    from isocost.learn.path import ConstraintPath
+    from isocost.learn.search import ConstraintPath
 
 __all__ = ["EqualizedOddsLogisticRegression"]
 
@@ -198,7 +196,7 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
             A point per bound: the fitted model, its loss, accuracy and error rates on these data.
             This estimator itself is left as it was.
         """
-        from isocost.learn.path import trace
+        from isocost.learn.search import trace
 
         return trace(self, X, y, bounds, sensitive_features, sample_weight)
 

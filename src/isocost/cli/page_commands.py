@@ -1,0 +1,220 @@
+"""report, serve and demo."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from isocost.atomic import check_ending, check_target
+from isocost.checks import check_threshold
+from isocost.cli import options
+from isocost.cli.commands import show_audit, show_comparison, show_rule
+from isocost.cli.output import prose, say
+from isocost.cli.reading import Columns, read
+from isocost.engines.source import Settings
+from isocost.errors import FileError, InfeasibleError, MissingDependencyError, Problem, UsageError
+from isocost.examples import compas
+from isocost.measures.audit import Audit, audit
+from isocost.measures.feasibility import round_up
+from isocost.repairs.compare import compare
+from isocost.repairs.odds import equalize_odds
+from isocost.repairs.reconcile import reconcile
+from isocost.repairs.withhold import withhold
+from isocost.reports.payload import Origin, payload, single_text
+from isocost.reports.report import ENDINGS
+from isocost.reports.report import report as write_report
+from isocost.rules import Rule
+
+__all__ = ["bytes_of", "demo", "report", "serve"]
+
+
+def report(
+    data: options.DataOrTallies,
+    score: options.ScoreColumn = "score",
+    label: options.LabelColumn = "label",
+    group: options.GroupColumns = ["group"],  # noqa: B006 - typer reads the default
+    weight: options.WeightColumn = None,
+    cost: options.CostOption = "fnr",
+    threshold: options.Threshold = 0.5,
+    tolerance: options.Tolerance = 0.0,
+    rule: Annotated[
+        list[Path] | None,
+        typer.Option("--rule", help="A rule to show, as isocost fit wrote it; give it again."),
+    ] = None,
+    title: Annotated[str | None, typer.Option("--title", help="What stands on top.")] = None,
+    min_count: Annotated[
+        int, typer.Option("--min-count", help="Merge cells of the page with fewer rows than this.")
+    ] = 0,
+    confidence: options.Confidence = 0.95,
+    replicates: options.Replicates = 2000,
+    seed: options.Seed = 0,
+    positive: options.Positive = None,
+    missing_group: options.MissingGroup = None,
+    drop_group: options.DropGroup = None,
+    bins: options.Bins = 1024,
+    memory_limit: options.MemoryLimit = None,
+    threads: options.Threads = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")] = Path(
+        "report.html"
+    ),
+    force: options.Force = False,
+) -> None:
+    """Write an interactive report: one HTML file that works offline and holds no rows."""
+    check_target(output, force, *ENDINGS)
+    loaded = {path.stem: Rule.load(path) for path in rule or []}
+    limits = Settings(memory_limit, threads)
+    columns = Columns(
+        score, label, group, weight, positive, missing_group, drop_group, bins, limits
+    )
+    ends = {end for one in loaded.values() for row in one.rows for end in (row.lo, row.hi)}
+    check_threshold(threshold, "--threshold")
+    tally = read(data, columns, (threshold, 1.0 - threshold, *sorted(ends - {0.0, 1.0})))
+    result = audit(tally, cost, threshold, confidence, replicates, seed, tolerance=tolerance)
+    origin = Origin(tuple(data), positive, missing_group, tuple(drop_group or ()))
+    write_report(
+        result,
+        loaded or None,
+        output,
+        title=title,
+        min_count=min_count,
+        origin=origin,
+        force=force,
+    )
+    say(f"The report is in {output}: open it in a browser.")
+    single = single_text(payload(tally, min_count, (threshold,)))
+    if single:
+        say(single)
+
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
+
+
+def serve(
+    data: Annotated[
+        str | None, typer.Argument(help="A file, a glob or a folder to start with.")
+    ] = None,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")
+    ] = 0,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Do not open the page in the browser.")
+    ] = False,
+    max_size: Annotated[
+        str, typer.Option("--max-size", help="The largest file that may be dropped on the page.")
+    ] = "200MB",
+    timeout: Annotated[
+        float,
+        typer.Option("--timeout", min=0.1, help="Seconds until a silent connection is closed."),
+    ] = 30.0,
+) -> None:
+    """Open a page on this machine that makes a report of a file; nothing leaves the machine."""
+    from isocost.serve.server import serve as run
+
+    try:
+        size, browser = bytes_of(max_size), not no_browser
+        run(data, port=port, browser=browser, max_size=size, timeout=timeout, say=say)
+    except KeyboardInterrupt:
+        # Ctrl-C is how this command ends, so it is no failure.
+        say("\nClosed; nothing was kept.")
+
+
+def bytes_of(size: str) -> int:
+    """A size as people write it, in bytes.
+
+    Examples
+    --------
+    >>> bytes_of("200MB"), bytes_of("1.5 gb"), bytes_of("4096")
+    (200000000, 1500000000, 4096)
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG]?)B?\s*", size, re.IGNORECASE | re.ASCII)
+    number = round(float(found[1]) * _UNITS[found[2].upper()]) if found else 0
+    if number < 1:
+        step = "for example --max-size 500MB"
+        raise UsageError(Problem("--max-size", "must be a size such as 200MB", repr(size), step))
+    return number
+
+
+TOLERANCE = 0.06
+
+TITLE = "COMPAS: do errors cost every group the same?"
+
+
+def demo(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where to write the report.")
+    ] = Path("report.html"),
+    report: Annotated[
+        bool, typer.Option("--report/--no-report", help="Write the report, or leave it.")
+    ] = True,
+) -> None:
+    """Audit and repair COMPAS, from counts that come with the package; needs no network."""
+    if report:
+        check_ending(output, *ENDINGS)
+        _only_its_own(output)
+    tally = compas()
+    prose(
+        "COMPAS risk scores of 6,150 defendants: does a wrong score cost every group the same?\n",
+        piped=False,
+    )
+    result = audit(tally, "fpr")
+    show_audit(result)
+    question = "Can calibrated scores have equal generalized false-positive rates?"
+    prose(f"\n1. {question}\n", piped=False)
+    try:
+        withhold(tally, "fpr")
+    except InfeasibleError as error:
+        why = error.problems[0]
+        prose(f"No. {why.name.capitalize()} {why.rule}. {why.got}\nTo go on, {why.next_step}.")
+    needed = round_up(result.feasibility.smallest_tolerance)
+    prose(
+        f"\n2. What withholding can do: bring the difference from "
+        f"{result.disparity.difference:.4f} down to {needed}. For {TOLERANCE:g}:\n",
+        piped=False,
+    )
+    withheld = withhold(tally, "fpr", TOLERANCE)
+    show_rule(tally, withheld, "fpr", 0.5)
+    prose(
+        "\n3. What the impossibility leaves open: at a decision threshold, calibrated scores can\n"
+        "   have equal false-positive and equal false-negative rates. Reconciled at 0.5, beside\n"
+        "   the others (odds gives up calibration):\n",
+        piped=False,
+    )
+    rules = {
+        "withhold": withheld,
+        "odds": equalize_odds(tally),
+        "reconcile": reconcile(tally),
+        "fewest decisions": reconcile(tally, keep="decisions"),
+    }
+    show_comparison(compare(tally, rules, "fpr"))
+    prose("\n" + rules["reconcile"].notes[0], piped=False)
+    if report:
+        _write(result, output)
+
+
+def _only_its_own(path: Path) -> None:
+    """Refuse a file that an earlier demo did not write: it may be somebody's work."""
+    check_target(path, force=True)
+    if not path.exists():
+        return
+    try:
+        with path.open(encoding="utf-8") as file:
+            start = file.read(4096)
+    except (OSError, UnicodeDecodeError):
+        start = ""
+    if f"<title>{TITLE}</title>" not in start:
+        step = "choose another path with -o, or pass --no-report"
+        raise FileError(Problem("output", "must be free, or a report of the demo", str(path), step))
+
+
+def _write(result: Audit, path: Path) -> None:
+    from isocost.reports.report import report
+
+    try:
+        report(result, None, path, title=TITLE)
+    except MissingDependencyError as error:
+        say(f"\nNo report was written. {error}")
+        return
+    say(f"\nThe report is in {path.resolve()}: open it in a browser.")

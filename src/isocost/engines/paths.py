@@ -1,0 +1,279 @@
+"""Which files a path means: one file, a glob, a directory, partitions; and what kind they are."""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import os
+import stat
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, NoReturn
+
+from isocost.atomic import check_regular, status_of
+from isocost.checks import is_writable
+from isocost.errors import FileError, Problem
+
+__all__ = [
+    "ENDINGS",
+    "Place",
+    "check_encoding",
+    "compression_of",
+    "damage_of",
+    "find",
+    "kind_of",
+    "nothing_at",
+]
+
+ENDINGS = ".csv, .tsv, .jsonl or .ndjson (also .gz and .zst), or .parquet"
+
+_KINDS = {
+    ".csv": ".csv",
+    ".tsv": ".tsv",
+    ".jsonl": ".jsonl",
+    ".ndjson": ".jsonl",
+    ".parquet": ".parquet",
+}
+
+_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+
+_TO_FILE = "save the data to a file; a command also reads CSV from standard input, as -"
+
+_CHUNK = 2**20
+
+
+@dataclass(frozen=True)
+class Place:
+    """Files of one kind.
+
+    Attributes
+    ----------
+    path : str
+        What the caller wrote.
+    kind : str
+        ".csv", ".tsv", ".jsonl" or ".parquet".
+    patterns : tuple of str
+        What DuckDB shall read: globs, in which letters that are meant as they stand are escaped.
+    partitions : tuple of str
+        The columns that folders such as ``sex=F`` make.
+    is_many : bool
+        Whether there may be several files.
+    files : tuple of str
+        The files by name; none if they are not on this machine.
+    compression : str, optional
+        How a file whose path does not tell is compressed, in DuckDB's words.
+    """
+
+    path: str
+    kind: str
+    patterns: tuple[str, ...]
+    partitions: tuple[str, ...] = ()
+    is_many: bool = True
+    files: tuple[str, ...] = ()
+    compression: str | None = None
+
+    @property
+    def is_text(self) -> bool:
+        """Whether every value is a text until somebody reads it otherwise."""
+        return self.kind in (".csv", ".tsv")
+
+
+def find(path: str | Path, name: str | None = None) -> Place:
+    """The files that a path, a glob or a directory means.
+
+    ``name`` says of what kind a file is whose path does not, such as /dev/fd/3.
+
+    A file that is there is meant, even if its name looks like a glob.  In a directory all files
+    below it count, but for hidden ones and those whose name starts with an underscore, which
+    writers such as Spark leave behind.  Globs are expanded here and not by DuckDB, which would
+    also read hidden files.
+    """
+    text = str(path)
+    check_encoding(text)
+    if name is not None:
+        zipped = compression_of(name)
+        return Place(text, kind_of(name), (_escaped(text),), (), False, (text,), zipped)
+    there = _status(text)
+    if there is not None and stat.S_ISDIR(there.st_mode):
+        return _of_files(text, _below(text))
+    if there is not None:
+        check_regular(text, there, "file", _TO_FILE)
+        partitions = _partitions([text])
+        return Place(text, kind_of(text), (_escaped(text),), partitions, False, (text,))
+    if "://" in text:
+        # DuckDB can read from elsewhere, with extensions that the user has installed.
+        return Place(text, kind_of(text), (text,))
+    found = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - the glob may be absolute
+    if not found:
+        kind_of(text)
+        raise nothing_at(text)
+    named = found if _known(text) else filter(_is_data, found)
+    below = (_below(name) if Path(name).is_dir() else [str(Path(name))] for name in named)
+    # With ** a file is found by itself and in each folder above it.
+    return _of_files(text, list(dict.fromkeys(name for names in below for name in names)))
+
+
+def _status(text: str) -> os.stat_result | None:
+    try:
+        return status_of(text)
+    except FileError:
+        if glob.has_magic(text):
+            # Too long for a name, but not for a glob.
+            return None
+        raise
+
+
+def nothing_at(path: str) -> FileError:
+    """The error for a path where no file is."""
+    step = "check the path; put a glob in quotes so that the shell leaves it alone"
+    return FileError(Problem("file", "must exist", f"nothing at {path!r}", step))
+
+
+def check_encoding(path: str) -> None:
+    """Refuse a path that cannot be passed to DuckDB, which wants UTF-8."""
+    if "\0" in path or not is_writable(path):
+        step = "rename the file, or load it into a frame and pass that"
+        raise FileError(Problem("file", "must have a name in UTF-8", repr(path)[:200], step))
+
+
+def _is_data(name: str) -> bool:
+    return not Path(name).name.startswith((".", "_"))
+
+
+def _below(folder: str) -> list[str]:
+    found = []
+    for place, folders, names in os.walk(folder, onerror=_cannot_list):
+        folders[:] = sorted(filter(_is_data, folders))
+        found += [str(Path(place) / name) for name in sorted(filter(_is_data, names))]
+    return found
+
+
+def _cannot_list(error: OSError) -> NoReturn:
+    step = "check your permissions, or name the files with a glob"
+    got = f"{error.filename}: {error.strerror}"
+    raise FileError(Problem("folder", "must be readable", got, step)) from error
+
+
+def _of_files(path: str, files: list[str]) -> Place:
+    """Files that were listed; all must be regular, and of one kind."""
+    for name in files:
+        check_encoding(name)
+        there = status_of(name)
+        if there is None:
+            raise nothing_at(name)
+        check_regular(name, there, "file", _TO_FILE)
+    kinds = {kind_of(name): name for name in reversed(files)}
+    if len(kinds) != 1:
+        got = "none" if not files else " and ".join(sorted(kinds.values()))
+        step = f"name the files with a glob, such as '{path.rstrip('/')}/*.parquet'"
+        raise FileError(Problem("files", f"in {path} must be of one kind", got, step))
+    patterns = tuple(map(_escaped, files))
+    return Place(path, kind_of(files[0]), patterns, _partitions(files), files=tuple(files))
+
+
+def _partitions(files: list[str]) -> tuple[str, ...]:
+    """The keys of folders called key=value, if all files have the same."""
+    keys = {
+        tuple(part.split("=")[0] for part in Path(name).parts[:-1] if part.count("=") == 1)
+        for name in files
+    }
+    found = keys.pop() if len(keys) == 1 else ()
+    return found if all(found) else ()
+
+
+def _escaped(path: str) -> str:
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)
+
+
+def _plain(path: str) -> str:
+    lower = path.lower()
+    for ending in _COMPRESSIONS:
+        lower = lower.removesuffix(ending)
+    return lower
+
+
+def _known(path: str) -> bool:
+    return Path(_plain(path)).suffix in _KINDS
+
+
+def kind_of(path: str) -> str:
+    """The kind of file, by its ending.
+
+    Examples
+    --------
+    >>> kind_of("day.CSV.gz"), kind_of("day.ndjson"), kind_of("day.parquet")
+    ('.csv', '.jsonl', '.parquet')
+    """
+    plain = _plain(path)
+    kind = _KINDS.get(Path(plain).suffix)
+    if kind is None or (kind == ".parquet" and plain != path.lower()):
+        raise FileError(
+            Problem(
+                "file",
+                f"must end in {ENDINGS}",
+                repr(path),
+                "convert the file, or load it into a frame and pass that",
+            )
+        )
+    return kind
+
+
+def compression_of(path: str) -> str:
+    """How a file is compressed, in DuckDB's words."""
+    return _COMPRESSIONS.get(Path(path.lower()).suffix, "none")
+
+
+def damage_of(path: str, compression: str | None = None) -> str | None:
+    """What is wrong with a compressed file, if anything: DuckDB would read on.
+
+    It ignores the checksums of gzip, and reads Zstandard that is cut off up to there.
+    """
+    check = {"gzip": _check_gzip, "zstd": _check_zstd}.get(compression or compression_of(path))
+    try:
+        if check is not None:
+            with open(path, "rb") as file:  # noqa: PTH123 - as the path was given
+                check(file)
+    except (EOFError, zlib.error, OSError) as error:
+        return str(error)
+    return None
+
+
+def _check_gzip(file: BinaryIO) -> None:
+    with gzip.GzipFile(fileobj=file) as plain:
+        while plain.read(_CHUNK):
+            pass
+
+
+def _check_zstd(file: BinaryIO) -> None:
+    """Go from block to block (RFC 8878, section 3.1); DuckDB checks what is inside."""
+    while magic := file.read(4):
+        if magic[1:] == b"\x2a\x4d\x18" and magic[0] >> 4 == 5:
+            _skip(file, _number(file, 4))
+            continue
+        if magic != b"\x28\xb5\x2f\xfd":
+            raise EOFError(f"no Zstandard frame at byte {file.tell() - len(magic)}")
+        descriptor = _number(file, 1)
+        single, checksum = descriptor >> 5 & 1, descriptor >> 2 & 1
+        size = (single, 2, 4, 8)[descriptor >> 6]
+        _skip(file, (1 - single) + (0, 1, 2, 4)[descriptor & 3] + size)
+        last = 0
+        while not last:
+            block = _number(file, 3)
+            last, run = block & 1, block >> 1 & 3 == 1
+            _skip(file, 1 if run else block >> 3)
+        _skip(file, 4 * checksum)
+
+
+def _number(file: BinaryIO, size: int) -> int:
+    found = file.read(size)
+    if len(found) < size:
+        raise EOFError("Compressed file ended before the end of its last frame")
+    return int.from_bytes(found, "little")
+
+
+def _skip(file: BinaryIO, size: int) -> None:
+    """Go on; the last byte is read, because one may go beyond the end without noticing."""
+    if size:
+        file.seek(size - 1, os.SEEK_CUR)
+        _number(file, 1)

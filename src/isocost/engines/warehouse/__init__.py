@@ -1,0 +1,1 @@
+"""Rules and tallies as queries for data warehouses."""

@@ -1,0 +1,409 @@
+"""The databases that queries are written for, and how each spells SQL.
+
+What they have in common is in :mod:`isocost.engines.warehouse.select`; what differs is here:
+names, texts, numbers, the coin and an error, as fields of :class:`Dialect`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from isocost.checks import is_writable
+from isocost.errors import Problem, UsageError
+from isocost.groups import Scalar
+
+__all__ = ["DIALECTS", "DUCKDB", "Dialect", "dialect_named"]
+
+_SNOWFLAKE_RESERVED = (
+    " account all alter and any as between by case cast check column connect connection "
+    "constraint create cross current database delete distinct drop else exists false "
+    "following for from full grant group gscluster having ilike in increment inner insert "
+    "intersect into is issue join lateral left like localtime localtimestamp minus natural "
+    "not null of on or order organization qualify regexp revoke right rlike row rows sample "
+    "schema select set some start table tablesample then to trigger true try_cast union "
+    "unique update using values view when whenever where with "
+)
+
+"""Words that cannot be names without quotes, each between spaces."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """One way to write SQL.
+
+    Parameters
+    ----------
+    double, whole : str
+        Types to cast to.
+    as_text, hexed, fails, compared : str
+        Templates: a value as text, the MD5 of a text as lower-case hexadecimal digits, an
+        expression that ends the query with a text, a text that is compared byte by byte.
+    star : str
+        How columns are left out of a star; "lateral" where helpers stand beside the table instead.
+    strings : str
+        What a backslash is in a text: itself ("plain"), an escape ("escape", "escape all"),
+        either ("E", "chr").
+    number_as : str
+        A template for an exact double, given its digits.
+    is_nan : str or None
+        A template for the test; None where a double is never NaN.
+    as_number : str
+        A template for a column as double, given the column and the type.
+    float_id : str or None
+        A template for the test that a column is of a floating type, where there is one.
+    group_key : str or None
+        A template for what to group by where values that differ may be held equal.
+    numbers_as_text, underflow_fails, folds_case : bool
+        Whether whole numbers are compared as texts, whether a product that is too small is an
+        error, and whether plain names in lower case are better left without quotes.
+    """
+
+    name: str
+    double: str
+    whole: str
+    as_text: str
+    hexed: str
+    fails: str
+    star: Literal["EXCLUDE", "EXCEPT", "EXCLUDE last", "lateral"]
+    is_nan: str | None
+    quote: str = '"'
+    compared: str = "{}"
+    strings: Literal["plain", "escape", "escape all", "E", "chr"] = "plain"
+    number_as: str = "{}"
+    as_number: str = "CAST({0} AS {1})"
+    float_id: str | None = None
+    group_key: str | None = None
+    numbers_as_text: bool = False
+    underflow_fails: bool = False
+    folds_case: bool = False
+
+    def name_of(self, column: str) -> str:
+        """The name of a column or table, quoted so that it can be nothing else.
+
+        Examples
+        --------
+        >>> from isocost.engines.warehouse.dialects import DIALECTS
+        >>> print(DIALECTS["postgres"].name_of('a"b'), DIALECTS["mysql"].name_of("a`b"))
+        "a""b" `a``b`
+        """
+        good = isinstance(column, str) and "\0" not in column and is_writable(column)
+        if not good or not column:
+            step = "pass the name as it stands in the database"
+            raise UsageError(
+                Problem("name", "must be a text that is not empty", repr(column), step)
+            )
+        if self.name == "spark" and "${" in column:
+            step = "give the column another name in a view, and pass that"
+            rule = "must not hold ${, which Spark replaces before it reads the query"
+            raise UsageError(Problem("name", rule, repr(column), step))
+        plain = (
+            re.fullmatch("[a-z_][a-z0-9_]*", column) and f" {column} " not in _SNOWFLAKE_RESERVED
+        )
+        if self.folds_case and plain:
+            return column
+        if self.name == "bigquery":
+            return f"{self.quote}{_escaped(column, self.quote)}{self.quote}"
+        if self.name == "clickhouse":
+            column = column.replace("\\", "\\\\")
+        return self.quote + column.replace(self.quote, self.quote * 2) + self.quote
+
+    def table_of(self, table: str | Sequence[str]) -> str:
+        """A table, given as its parts or with dots between them; parts may be quoted."""
+        if not isinstance(table, str | list | tuple) or not table:
+            raise UsageError(Problem("table", "must be named", repr(table), 'use table="scores"'))
+        parts = _split(table, self.quote) if isinstance(table, str) else list(table)
+        return ".".join(self.name_of(part) for part in parts)
+
+    def text(self, value: str) -> str:
+        r"""A text as a literal that holds it exactly.
+
+        Examples
+        --------
+        >>> from isocost.engines.warehouse.dialects import DIALECTS
+        >>> for name in ("duckdb", "postgres", "mysql", "bigquery", "redshift"):
+        ...     print(DIALECTS[name].text("it's a\\b"))
+        'it''s a\b'
+        E'it''s a\\b'
+        'it''s a\\b'
+        'it\'s a\\b'
+        'it''s a' || CHR(92) || 'b'
+        """
+        if "\0" in value:
+            step = "rename the group in the data and make the rule again"
+            rule = "must be a text that SQL can write"
+            raise UsageError(Problem("text", rule, f"{value!r}, with a null character", step))
+        if self.strings == "escape all":
+            escaped = _escaped(value, "'")
+            # Spark replaces ${name} anywhere in a query, also inside texts.
+            return (
+                "'" + (escaped.replace("$", r"\u0024") if self.name == "spark" else escaped) + "'"
+            )
+        doubled = value.replace("'", "''")
+        if self.strings in ("plain", "chr"):
+            # A line break is written as one, so that the lines of a query are its own.
+            apart = "([\n\r])" if self.strings == "plain" else r"([\n\r\\])"
+            parts = re.split(apart, doubled)
+            written = [f"CHR({ord(p)})" if i % 2 else f"'{p}'" for i, p in enumerate(parts)]
+            return " || ".join(written)
+        # Where backslashes escape only by a setting, quotes are doubled: that ends in both cases.
+        escaped = doubled.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+        prefix = "E" if self.strings == "E" and escaped != doubled else ""
+        return f"{prefix}'{escaped}'"
+
+    def number(self, value: float) -> str:
+        """A double, all its digits; with an exponent, so that it is no decimal number."""
+        digits = repr(float(value))
+        if self.number_as == "{}" and "e" not in digits:
+            digits += "e0"
+        return self.number_as.format(digits)
+
+    def literal(self, value: Scalar) -> str:
+        """A value of any of the types that groups have."""
+        if isinstance(value, bool):
+            return "TRUE" if value else "FALSE"
+        if isinstance(value, str):
+            return self.text(value)
+        return str(value) if isinstance(value, int) else self.number(value)
+
+    def same(self, column: str, value: Scalar) -> str:
+        """The condition that a column, made ready by :meth:`comparable`, has a value."""
+        if self.numbers_as_text and isinstance(value, int):
+            return f"{column} = {self.text(str(int(value)))}"
+        return f"{column} = {self.literal(value)}"
+
+    def comparable(self, column: str, kind: type) -> str:
+        """A column made ready to be compared with values of a kind."""
+        if kind is float:
+            return self.as_double(column)
+        if kind is str or self.numbers_as_text:
+            return self.compared.format(self.as_text.format(column))
+        return column
+
+    def as_double(self, column: str) -> str:
+        """A column as double."""
+        return self.as_number.format(column, self.double)
+
+    def joined(self, first: str, second: str) -> str:
+        """Two texts one after the other; null if either is."""
+        return f"CONCAT({first}, {second})" if self.name == "mysql" else f"{first} || {second}"
+
+    def coin(self, salt: str, id: str) -> str:
+        """The coin of an id as 13 hexadecimal digits."""
+        message = self.joined(self.text(f"{salt}:"), self.as_text.format(id))
+        return self.compared.format(f"SUBSTR({self.hexed.format(message)}, 1, 13)")
+
+    def fail(self, what: str, shown: str) -> str:
+        """An expression that ends the query, saying what is wrong and showing a text.
+
+        It always depends on the row: an expression that does not may be evaluated before any
+        row is read, and then every query fails.
+        """
+        value = f"COALESCE({shown}, 'null')"
+        return self.fails.format(self.joined(self.text(f"isocost: {what}: "), value))
+
+
+def _escaped(text: str, quote: str) -> str:
+    """A text for the dialects in which a backslash escapes, with what cannot stand as it is."""
+    named = {"\\": "\\\\", quote: f"\\{quote}", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+    return "".join(named.get(letter, letter) for letter in text)
+
+
+def _split(table: str, quote: str) -> list[str]:
+    """The parts of a dotted name; what is in quotes is one part, dots and all."""
+    mark = re.escape(quote)
+    quoted = rf"{mark}(?:[^{mark}]|{mark}{mark})*{mark}"
+    if not re.fullmatch(rf"(?:{quoted}|[^.{mark}]+)(?:\.(?:{quoted}|[^.{mark}]+))*", table):
+        step = 'pass the parts as a tuple, such as table=("lake", "daily scores")'
+        raise UsageError(Problem("table", "must be a name, or names and dots", repr(table), step))
+    found = re.findall(rf"{quoted}|[^.{mark}]+", table)
+    return [
+        part[1:-1].replace(quote * 2, quote) if part.startswith(quote) else part for part in found
+    ]
+
+
+def dialect_named(name: object) -> Dialect:
+    """The dialect of this name, or an error that lists those there are."""
+    if isinstance(name, Dialect):
+        return name
+    plain = _ALIASES.get(str(name).lower(), str(name).lower())
+    if plain in _UNABLE:
+        raise UsageError(
+            Problem("dialect", "must be able to do what the rule needs", *_UNABLE[plain])
+        )
+    if plain not in DIALECTS:
+        raise UsageError(
+            Problem(
+                "dialect",
+                f"must be one of {', '.join(DIALECTS)}",
+                repr(name),
+                "use the one whose SQL your database is nearest to, and read the query first",
+            )
+        )
+    return DIALECTS[plain]
+
+
+DUCKDB = Dialect(
+    "duckdb",
+    double="DOUBLE",
+    whole="INT",
+    as_text="CAST({} AS VARCHAR)",
+    hexed="md5({})",
+    fails="error({})",
+    star="EXCLUDE",
+    is_nan="isnan({})",
+    # Parquet says nothing of NaN in its least and greatest values, and without the CASE DuckDB
+    # believes that there is none: NaN would lie in [0, 1].
+    as_number="CASE WHEN {0} IS NOT NULL THEN CAST({0} AS {1}) END",
+    float_id="typeof({}) IN ('DOUBLE', 'FLOAT')",
+)
+
+POSTGRES = Dialect(
+    "postgres",
+    double="DOUBLE PRECISION",
+    whole="INT",
+    as_text="CAST({} AS TEXT)",
+    # The bytes are those of the database's encoding unless they are asked for.
+    hexed="md5(convert_to({}, 'UTF8'))",
+    fails="CAST({} AS DOUBLE PRECISION)",
+    star="lateral",
+    is_nan="{} = 'NaN'::DOUBLE PRECISION",
+    # Under a locale, digits may come after letters or be compared as numbers.
+    compared='{} COLLATE "C"',
+    strings="E",
+    number_as="'{}'::DOUBLE PRECISION",
+    float_id="CAST(pg_typeof({}) AS TEXT) IN ('double precision', 'real')",
+    underflow_fails=True,
+)
+
+BIGQUERY = Dialect(
+    "bigquery",
+    double="FLOAT64",
+    whole="INT64",
+    as_text="CAST({} AS STRING)",
+    hexed="TO_HEX(MD5({}))",
+    fails="ERROR({})",
+    star="EXCEPT",
+    is_nan="IS_NAN({})",
+    quote="`",
+    strings="escape all",
+)
+
+SNOWFLAKE = Dialect(
+    "snowflake",
+    double="DOUBLE",
+    whole="INT",
+    as_text="CAST({} AS VARCHAR)",
+    hexed="MD5({})",
+    fails="CAST({} AS DOUBLE)",
+    star="EXCLUDE",
+    is_nan="{} = 'NaN'::DOUBLE",
+    strings="escape",
+    number_as="'{}'::DOUBLE",
+    folds_case=True,
+)
+
+SPARK = Dialect(
+    "spark",
+    double="DOUBLE",
+    whole="INT",
+    as_text="CAST({} AS STRING)",
+    hexed="md5({})",
+    fails="raise_error({})",
+    star="lateral",
+    is_nan="isnan({})",
+    quote="`",
+    strings="escape all",
+    float_id="typeof({}) IN ('double', 'float')",
+)
+
+TRINO = Dialect(
+    "trino",
+    double="DOUBLE",
+    whole="INTEGER",
+    as_text="CAST({} AS VARCHAR)",
+    hexed="LOWER(TO_HEX(MD5(TO_UTF8({}))))",
+    fails="CAST({} AS DOUBLE)",
+    star="lateral",
+    is_nan="IS_NAN({})",
+    float_id="typeof({}) IN ('double', 'real')",
+)
+
+REDSHIFT = Dialect(
+    "redshift",
+    double="DOUBLE PRECISION",
+    whole="INT",
+    # Without a length a text is cut to 256 bytes.
+    as_text="CAST({} AS VARCHAR(65535))",
+    hexed="MD5({})",
+    fails="CAST({} AS DOUBLE PRECISION)",
+    star="EXCLUDE last",
+    is_nan="{} = 'NaN'::DOUBLE PRECISION",
+    strings="chr",
+    number_as="'{}'::DOUBLE PRECISION",
+    underflow_fails=True,
+)
+
+MYSQL = Dialect(
+    "mysql",
+    double="DOUBLE",
+    whole="SIGNED",
+    as_text="CONVERT({} USING utf8mb4)",
+    hexed="MD5({})",
+    # A cast only warns here; a text that is no JSON is an error.
+    fails="JSON_LENGTH({})",
+    star="lateral",
+    is_nan=None,
+    quote="`",
+    # Otherwise 'a', 'A' and 'a ' are equal, and so are the text 'a' and the number 0.
+    compared="CAST({} AS BINARY)",
+    strings="escape",
+    group_key="CAST(CONVERT({} USING utf8mb4) AS BINARY)",
+    numbers_as_text=True,
+)
+
+CLICKHOUSE = Dialect(
+    "clickhouse",
+    double="Nullable(Float64)",
+    whole="Int32",
+    as_text="CAST({} AS Nullable(String))",
+    hexed="lower(hex(MD5({})))",
+    fails="toFloat64({})",
+    star="EXCEPT",
+    is_nan="isNaN({})",
+    quote="`",
+    strings="escape",
+    float_id="toTypeName({}) LIKE '%Float%'",
+)
+
+DIALECTS = {
+    dialect.name: dialect
+    for dialect in (
+        DUCKDB,
+        POSTGRES,
+        BIGQUERY,
+        SNOWFLAKE,
+        SPARK,
+        TRINO,
+        REDSHIFT,
+        MYSQL,
+        CLICKHOUSE,
+    )
+}
+
+"""Every dialect by its name."""
+
+_ALIASES = {"postgresql": "postgres", "databricks": "spark", "spark2": "spark", "presto": "trino"}
+
+_UNABLE = {
+    "sqlite": (
+        "sqlite, which has no MD5 and so cannot throw the coin",
+        "open the file in DuckDB (ATTACH 'file.db' (TYPE sqlite)) and use dialect=\"duckdb\"",
+    ),
+    "mariadb": (
+        "mariadb, which has no way to end a SELECT at a bad row and no LATERAL",
+        "read the table into a frame, or copy it to a file, and use rule.apply or isocost apply",
+    ),
+}

@@ -1,0 +1,240 @@
+"""The cells of a tally made by a warehouse: the query, and the way back."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from isocost import __version__
+from isocost.checks import check_numbers, check_single, short
+from isocost.engines.problems import USUAL_WEIGHTS, check_names, group_names_of
+from isocost.engines.warehouse.dialects import Dialect, dialect_named
+from isocost.engines.warehouse.select import Case, Lines, bin_of, comment, named, select, steps_of
+from isocost.errors import Problem, UsageError
+from isocost.grid import Grid
+
+__all__ = ["cell_columns", "tally_sql"]
+
+_ZEROS = ("0", "false", "0.0", "0.0E0")
+
+_ONES = ("1", "true", "1.0", "1.0E0")
+
+_NANS = ("NaN", "nan")
+
+
+def tally_sql(
+    dialect: str = "duckdb",
+    table: str | Sequence[str] = "scores",
+    *,
+    score: str = "score",
+    label: str = "label",
+    group: str | Sequence[str] = "group",
+    weight: str | None = None,
+    bins: int = 1024,
+    edges: Sequence[float] = (),
+    positive: Any = None,
+) -> str:
+    """The query that counts the cells of a tally where the data are.
+
+    Run it, and give what it returns to :func:`isocost.tally_from_cells`: a few thousand rows,
+    however many the table has.
+
+    Parameters
+    ----------
+    dialect, table
+        As in :meth:`isocost.Rule.to_sql`.
+    score, label, group, weight, bins, edges, positive
+        As in :func:`isocost.tally`.
+
+    Notes
+    -----
+    Rows whose score, label or weight cannot be used become cells of their own with a negative
+    ``bin``, ``label`` or ``weight_problem``, so one pass also counts what is wrong.  A label is
+    read by its text: 0, 1, true and false, or what equals ``positive``.  PostgreSQL and Redshift
+    refuse products that are too small, so there scores below 1e-200 add nothing to weighted sums.
+
+    Examples
+    --------
+    >>> import duckdb
+    >>> import isocost as ic
+    >>> database = duckdb.connect()
+    >>> rows = "(0.2, 0, 'a'), (0.7, 1, 'a'), (0.4, 1, 'b')"
+    >>> names = 'scores (score, label, "group")'
+    >>> _ = database.execute(f"CREATE VIEW {names} AS SELECT * FROM (VALUES {rows})")
+    >>> ic.tally_from_cells(database.execute(ic.tally_sql()).fetchall())
+    Tally of 3 rows in 2 groups; 1024 bins
+    group  n  positives  base rate  mean score
+    -----  -  ---------  ---------  ----------
+    a      2          1     0.5000      0.4500
+    b      1          1     1.0000      0.4000
+    """
+    d = dialect_named(dialect)
+    grid = Grid(bins, check_numbers("edges", edges))
+    check_names(score=score, label=label, weight=weight, optional=("weight",))
+    groups = group_names_of(group)
+    made_with = {
+        "bins": grid.bins,
+        "edges": list(grid.edges),
+        "columns": {"score": score, "label": label, "weight": weight, "group": groups},
+        "positive": _plain(positive),
+    }
+    query = _Query(d, grid, groups, weight is not None, positive)
+    steps = {
+        "isocost_picked": query.picked(d.table_of(table), score, label, weight),
+        "isocost_placed": query.placed(),
+    }
+    head = [
+        f"Cells of a tally: rows per group, label and score bin; isocost {__version__}.",
+        "Give the rows to isocost.tally_from_cells. Negative labels, bins and weight problems "
+        "count rows that cannot be used.",
+    ]
+    written = d.text(json.dumps(made_with, ensure_ascii=False, allow_nan=False))
+    body = [*steps_of(steps), *query.counted(written)]
+    return "\n".join([*(comment(line) for line in head), *body, ""])
+
+
+def _plain(positive: Any) -> Any:
+    """The positive label as JSON can hold it."""
+    check_single("positive", positive)
+    value = positive.item() if getattr(positive, "ndim", None) == 0 else positive
+    good = not isinstance(value, float) or math.isfinite(value)
+    if value is None or (isinstance(value, str | int | float) and good):
+        return value
+    step = "use a text, a number or a boolean"
+    raise UsageError(Problem("positive", "must be a single value", short(positive), step))
+
+
+def cell_columns(groups: int, weighted: bool, named: bool) -> list[str]:
+    """The columns that the query returns, in their order."""
+    keys = [f"group_{i + 1}" for i in range(groups)]
+    sums = ["w", "w2", "wh", "wh2"] if weighted else ["wh", "wh2"]
+    seen = ["least_label", "most_label"] if named else []
+    status = ["weight_problem"] if weighted else []
+    return ["made_with", *keys, "label", "bin", *status, "n", *sums, *seen]
+
+
+class _Query:
+    """The three steps: pick the columns, place each row in its cell, count."""
+
+    def __init__(
+        self, d: Dialect, grid: Grid, groups: Sequence[str], weighted: bool, positive: Any
+    ) -> None:
+        self.d = d
+        self.grid = grid
+        self.names = list(groups)
+        self.keys = [f"group_{i + 1}" for i in range(len(groups))]
+        self.weighted = weighted
+        self.positive = _plain(positive)
+        # A column that is true or false has no third value to look for.
+        self.named = positive is not None and not isinstance(self.positive, bool)
+
+    def picked(self, table: str, score: str, label: str, weight: str | None) -> Lines:
+        """The columns as the types they are counted in."""
+        d = self.d
+        columns = [f"t.{d.name_of(name)}" for name in self.names]
+        items: list[str | Lines] = [
+            f"{column} AS {key}" for column, key in zip(columns, self.keys, strict=True)
+        ]
+        if d.group_key is not None:
+            items += [
+                f"{d.group_key.format(column)} AS {key}_bytes"
+                for column, key in zip(columns, self.keys, strict=True)
+            ]
+        y = f"t.{d.name_of(label)}"
+        items.append(f"{d.as_double(f't.{d.name_of(score)}')} AS h")
+        items.append(named(self._label(y).lines(), "label"))
+        if weight is not None:
+            items.append(f"{d.as_double(f't.{d.name_of(weight)}')} AS weight")
+        if self.named:
+            items.append(f"{d.as_text.format(y)} AS label_text")
+        return [*select(items), f"FROM {table} AS t"]
+
+    def _label(self, y: str) -> Case:
+        d = self.d
+        text, nan = d.as_text.format(y), ", ".join(map(d.text, _NANS))
+        if self.positive is not None:
+            same = d.same(d.comparable(y, type(self.positive)), self.positive)
+            # A text may be called nan; a number that is not one has no label.
+            number = not isinstance(self.positive, str | bool)
+            null = f"{y} IS NULL" + (f" OR {text} IN ({nan})" if number else "")
+            return Case(((null, "-1"), (same, "1")), "0")
+        zero, one = (", ".join(map(d.text, texts)) for texts in (_ZEROS, _ONES))
+        return Case(
+            (
+                (f"{y} IS NULL OR {text} IN ({nan})", "-1"),
+                (f"{text} IN ({zero})", "0"),
+                (f"{text} IN ({one})", "1"),
+            ),
+            "-2",
+        )
+
+    def placed(self) -> Lines:
+        """The cell of each row, and the numbers to add where they are good."""
+        nan, infinite = self._is_nan("h"), self._is_infinite("h")
+        first, *others = bin_of("h", self.grid, self.d)
+        terms = [first, *(f"    + {term}" for term in others)] if others else first
+        bin_case = Case(((nan, "-1"), (infinite, "-2"), ("h < 0 OR h > 1", "-3")), terms)
+        keys = list(self.keys)
+        if self.d.group_key is not None:
+            keys += [f"{key}_bytes" for key in self.keys]
+        items: list[str | Lines] = [
+            *keys,
+            "label",
+            named(bin_case.lines(), "bin"),
+            "CASE WHEN h BETWEEN 0 AND 1 THEN h END AS score",
+        ]
+        if self.weighted:
+            low, high = (self.d.number(end) for end in USUAL_WEIGHTS)
+            usual = f"weight BETWEEN {low} AND {high}"
+            status = Case(
+                (
+                    (self._is_nan("weight"), "-1"),
+                    (self._is_infinite("weight"), "-2"),
+                    ("weight = 0", "-3"),
+                    ("weight < 0", "-4"),
+                    (f"NOT ({usual})", "-5"),
+                ),
+                "0",
+            )
+            items += [
+                named(status.lines(), "weight_problem"),
+                f"CASE WHEN {usual} THEN weight END AS good_weight",
+            ]
+        if self.named:
+            items.append("label_text")
+        return [*select(items), "FROM isocost_picked"]
+
+    def _is_nan(self, column: str) -> str:
+        test = f"{column} IS NULL"
+        return test if self.d.is_nan is None else f"{test} OR {self.d.is_nan.format(column)}"
+
+    def _is_infinite(self, column: str) -> str:
+        return f"ABS({column}) > {self.d.number(1.7976931348623157e308)}"
+
+    def counted(self, made_with: str) -> Lines:
+        """The sums of each cell."""
+        by = [*self.keys, "label", "bin"]
+        by += ["weight_problem"] if self.weighted else []
+        items = [f"{made_with} AS made_with", *by, "COUNT(*) AS n"]
+        if self.weighted:
+            w = "good_weight"
+            items += [f"SUM({w}) AS w", f"SUM({w} * {w}) AS w2"]
+            items += [self._sum(f"{w} * score", 1e-200, "wh")]
+            items += [self._sum(f"{w} * score * score", 1e-100, "wh2")]
+        else:
+            items += ["SUM(score) AS wh", self._sum("score * score", 1e-160, "wh2")]
+        if self.named:
+            items += ["MIN(label_text) AS least_label", "MAX(label_text) AS most_label"]
+        if self.d.group_key is not None:
+            # The keys are bytes here: letters that a collation holds equal stay apart.
+            items = [f"ANY_VALUE({i}) AS {i}" if i in self.keys else i for i in items]
+            by = [f"{key}_bytes" if key in self.keys else key for key in by]
+        return [*select(items), "FROM isocost_placed", f"GROUP BY {', '.join(by)}"]
+
+    def _sum(self, product: str, least: float, name: str) -> str:
+        """The sum of a product; 0 for scores so small that a database refuses to multiply them."""
+        if self.d.underflow_fails:
+            product = f"CASE WHEN score > {self.d.number(least)} THEN {product} ELSE 0 END"
+        return f"SUM({product}) AS {name}"

@@ -1,1 +1,0 @@
-"""Tally in, numbers out: rates, calibration, feasibility, disparity, audit."""

@@ -1,0 +1,1 @@
+"""From a tally to numbers: measures, intervals, feasibility, theorems."""

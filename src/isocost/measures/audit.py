@@ -1,0 +1,475 @@
+"""Audit: everything isocost measures about a tally, in one frozen result."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from isocost.checks import check_threshold
+from isocost.costs import Cost, CostLike, as_cost
+from isocost.errors import UncertainWarning
+from isocost.groups import Group, group_names, names_of, to_json
+from isocost.measures import rates
+from isocost.measures.calibration import levels_of
+from isocost.measures.feasibility import Feasibility, feasibility
+from isocost.measures.intervals import Intervals, intervals
+from isocost.measures.table import Measure, chosen_measures
+from isocost.tables import html_table, text_table, transposed
+from isocost.tallies import Sums, Tally, check_tally
+
+__all__ = [
+    "Audit",
+    "Disparity",
+    "Measures",
+    "audit",
+    "disparity",
+    "group_columns",
+    "measures_at",
+    "overall_columns",
+]
+
+Columns = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Measures:
+    """The numbers of one group, or of everybody.
+
+    ``numbers["fpr"]`` and ``numbers.fpr`` are the same.
+
+    Attributes
+    ----------
+    n : float
+        Rows.
+    share : float
+        Share of the total weight.
+    cost, trivial_cost : float
+        The present cost, and that of the base rate for everybody.  NaN for everybody together
+        when the cost differs by group.
+    values : {name: float}
+        All numbers: those above, and one for each :class:`isocost.Measure` of the audit, in the
+        order of :data:`isocost.MEASURES`.  NaN where a number is not defined.
+    intervals : {name: (low, high)}
+        Confidence intervals, for the numbers that have one.
+    """
+
+    values: Mapping[str, float]
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> float:
+        return self.values[name]
+
+    def __getattr__(self, name: str) -> float:
+        # Copies and unpickled records are asked for names before they have values.
+        values = self.__dict__.get("values", {})
+        if name not in values:
+            raise AttributeError(f"{type(self).__name__} has no number {name!r}")
+        return float(values[name])
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.values]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; an undefined number becomes null."""
+        plain = {name: _plain(value) for name, value in self.values.items()}
+        spans = {name: list(map(_plain, pair)) for name, pair in self.intervals.items()}
+        return {**plain, "intervals": spans}
+
+
+def _plain(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def group_columns(
+    tally: Tally, cost: Cost, threshold: float, measures: Mapping[str, Measure]
+) -> Columns:
+    """Every number as an array with one entry per group."""
+    sums = tally.kinds(threshold)
+    places = range(len(tally.groups))
+    columns = _columns(tally, sums, places, measures)
+    columns["share"] = sums.weight / sums.w.sum()
+    # By label, as everywhere else: a rounding error would tell two equal costs apart.
+    columns["cost"] = rates.group_costs(tally.totals, tally.groups, cost)
+    columns["trivial_cost"] = rates.trivial_costs(tally.totals, tally.groups, cost)
+    return columns
+
+
+def overall_columns(
+    tally: Tally, cost: Cost, threshold: float, measures: Mapping[str, Measure]
+) -> Columns:
+    """The same for everybody together; a cost that differs by group has no meaning there."""
+    sums = tally.kinds(threshold).pooled()
+    columns = _columns(tally, sums, [None], measures)
+    columns["share"] = np.ones(1)
+    if cost.is_per_group:
+        columns["cost"] = columns["trivial_cost"] = np.full(1, math.nan)
+    else:
+        everybody: tuple[Group, ...] = ("all",)
+        columns["cost"] = rates.group_costs(sums, everybody, cost)
+        columns["trivial_cost"] = rates.trivial_costs(sums, everybody, cost)
+    return columns
+
+
+def _columns(
+    tally: Tally, sums: Sums, places: Sequence[int | None], measures: Mapping[str, Measure]
+) -> Columns:
+    levels = [levels_of(tally, place) for place in places]
+    columns: Columns = {"n": sums.n.sum(axis=-1), "share": None}
+    for name, measure in measures.items():
+        if measure.of_levels is None:
+            columns[name] = measure.of(sums)
+        else:
+            columns[name] = np.array([measure.of_levels(one) for one in levels])
+    return columns
+
+
+def measures_at(
+    columns: Columns, place: int, intervals: Mapping[str, tuple[float, float]] | None = None
+) -> Measures:
+    """The numbers of one place as a record."""
+    values = {name: float(column[place]) for name, column in columns.items()}
+    return Measures(values, dict(intervals or {}))
+
+
+@dataclass(frozen=True)
+class Disparity:
+    """The largest difference of a number between two groups.
+
+    Attributes
+    ----------
+    difference : float
+        Highest minus lowest; NaN if fewer than two groups have the number.
+    ratio : float
+        Lowest over highest; NaN when both are 0.  For selection rates this is the
+        four-fifths ratio.
+    highest, lowest : group
+        The groups it is between.
+    """
+
+    difference: float
+    ratio: float
+    highest: Group
+    lowest: Group
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; an undefined ratio becomes null."""
+        return {
+            "difference": None if math.isnan(self.difference) else self.difference,
+            "ratio": None if math.isnan(self.ratio) else self.ratio,
+            "highest": to_json(self.highest),
+            "lowest": to_json(self.lowest),
+        }
+
+
+def disparity(groups: Sequence[Group], values: npt.NDArray[np.float64]) -> Disparity:
+    """The disparity of one number per group; groups for which it is NaN are left out.
+
+    Examples
+    --------
+    >>> disparity(["a", "b"], np.array([0.2, 0.25]))
+    Disparity(difference=0.04999999999999999, ratio=0.8, highest='b', lowest='a')
+    """
+    if np.isnan(values).sum() > len(values) - 2:
+        return Disparity(math.nan, math.nan, groups[0], groups[-1])
+    top, bottom = int(np.nanargmax(values)), int(np.nanargmin(values))
+    high, low = float(values[top]), float(values[bottom])
+    ratio = low / high if high > 0 else math.nan
+    return Disparity(high - low, ratio, groups[top], groups[bottom])
+
+
+MOST_INTERVALS = 3
+
+"""With more groups than this the printed table has no room for intervals."""
+
+WIDEST = 6
+
+"""With more groups than this, each group gets a line of its own."""
+
+
+@dataclass(frozen=True, repr=False)
+class Audit:
+    """What a tally says about groups, their errors and what these cost.
+
+    Attributes
+    ----------
+    cost, threshold : Cost, float
+        What it was made with.
+    groups : {group: Measures}
+        The numbers of each group.
+    overall : Measures
+        The numbers of everybody together.
+    disparities : {name: Disparity}
+        For each number, the largest difference between groups.
+    feasibility : Feasibility
+        Whether calibrated scores can cost every group the same.
+    tally : Tally
+        What it was computed from.
+    intervals : Intervals or None
+        How far the numbers may be off by chance; see :class:`isocost.Intervals`.
+    measures : {name: Measure}
+        What was measured.
+    """
+
+    cost: Cost
+    threshold: float
+    groups: dict[Group, Measures]
+    overall: Measures
+    disparities: dict[str, Disparity]
+    feasibility: Feasibility
+    tally: Tally
+    intervals: Intervals | None = None
+    measures: Mapping[str, Measure] = field(default_factory=chosen_measures)
+
+    @property
+    def differs(self) -> bool:
+        """Whether costs differ by more than the tolerance."""
+        return self.disparity.difference > self.feasibility.tolerance + 1e-9
+
+    @property
+    def disparity(self) -> Disparity:
+        """The disparity of the cost."""
+        return self.disparities["cost"]
+
+    @property
+    def generalized_equalized_odds_difference(self) -> float:
+        """The larger of the differences in generalized FPR and generalized FNR."""
+        names = ("generalized_fpr", "generalized_fnr")
+        return max(self.disparities[name].difference for name in names)
+
+    @property
+    def equalized_odds_difference(self) -> float:
+        """The larger of the differences in FPR and FNR at the threshold."""
+        return max(self.disparities[name].difference for name in ("fpr", "fnr"))
+
+    @property
+    def statistical_parity_difference(self) -> float:
+        """The largest difference in selection rates."""
+        return self.disparities["selection_rate"].difference
+
+    @property
+    def four_fifths_ratio(self) -> float:
+        """The lowest selection rate over the highest; NaN when nobody is selected."""
+        return self.disparities["selection_rate"].ratio
+
+    @property
+    def advice(self) -> str:
+        """What the audit means, in plain words."""
+        from isocost.verdict.advice import advice_of
+
+        return "\n".join(
+            advice_of(
+                self.groups,
+                self.cost,
+                self.threshold,
+                self.disparity,
+                self.feasibility,
+                self.intervals,
+            )
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; groups become [group, numbers] pairs, to keep their type."""
+        return {
+            "format": "isocost-audit",
+            "version": 1,
+            "cost": self.cost.to_dict(),
+            "threshold": self.threshold,
+            "groups": [[to_json(g), m.to_dict()] for g, m in self.groups.items()],
+            "overall": self.overall.to_dict(),
+            "disparity": self.disparity.to_dict(),
+            "disparities": {name: d.to_dict() for name, d in self.disparities.items()},
+            "generalized_equalized_odds_difference": self.generalized_equalized_odds_difference,
+            "equalized_odds_difference": self.equalized_odds_difference,
+            "four_fifths_ratio": self.disparities["selection_rate"].to_dict()["ratio"],
+            "feasibility": self.feasibility.to_dict(),
+            "intervals": None if self.intervals is None else self.intervals.to_dict(),
+            "advice": self.advice,
+        }
+
+    def to_json(self) -> str:
+        """The audit as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """The printed table, as header and rows; with many groups each has a row."""
+        names = group_names(tuple(self.groups))
+        names.append("all" if "all" not in names else "everybody")
+        columns = [*self.groups.values(), self.overall]
+        inline = self.intervals is not None and len(self.groups) <= MOST_INTERVALS
+        rows = [
+            [title, *(_cell(name, m, inline).rstrip() for m in columns)]
+            for name, title in self._shown().items()
+        ]
+        header = ["", *names]
+        return (header, rows) if len(self.groups) <= WIDEST else transposed(header, rows, "group")
+
+    def _shown(self) -> dict[str, str]:
+        """The rows of the printed table, with the names people read."""
+        rows = {name: one.title for name, one in self.measures.items() if one.printed}
+        return {"n": "n", **rows, "cost": "cost", "trivial_cost": "trivial cost"}
+
+    def headline(self) -> str:
+        """What was audited, in a line."""
+        level = f"; {self.intervals.confidence:.4g} intervals" if self.intervals else ""
+        return (
+            f"Audit of {self.tally.n:,.15g} rows; cost {self.cost}, "
+            f"threshold {self.threshold:g}{level}"
+        )
+
+    def summary(self) -> list[str]:
+        """The differences between groups, in a few lines."""
+        names = names_of(self.groups)
+        d = self.disparity
+        ratio = self.four_fifths_ratio
+        generalized = self.generalized_equalized_odds_difference
+        found = self.intervals and self.intervals.disparities.get("cost")
+        return [
+            f"Cost differs by {d.difference:.4f}{f' {_short(found)}' if found else ''}: "
+            f"{names[d.highest]} highest, {names[d.lowest]} lowest.",
+            f"Equalized odds difference: generalized {generalized:.4f}, "
+            f"at the threshold {self.equalized_odds_difference:.4f}.",
+            "Selection rates: nobody is selected."
+            if math.isnan(ratio)
+            else f"Selection rates: lowest over highest is {ratio:.3f} (four fifths is 0.8).",
+        ]
+
+    def __repr__(self) -> str:
+        table = text_table(*self.table())
+        return "\n".join([self.headline(), table, "", *self.summary(), self.advice])
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        lines = "".join(f"<p>{escape(line)}</p>" for line in (*self.summary(), self.advice))
+        return html_table(*self.table(), caption=self.headline()) + lines
+
+
+def _cell(name: str, measures: Measures, with_interval: bool) -> str:
+    value = measures[name]
+    if name == "n":
+        return f"{value:,.6g}" if value < 1e6 or not value.is_integer() else f"{value:,.0f}"
+    if math.isnan(value):
+        return "-"
+    interval = measures.intervals.get(name)
+    if not with_interval:
+        return f"{value:.4f}"
+    return f"{value:.4f} {_short(interval):12}" if interval else f"{value:.4f} {'':12}"
+
+
+def _short(interval: Sequence[float]) -> str:
+    """An interval in few letters: [.438, .457]."""
+    low, high = (f"{end:.3f}".removeprefix("0") if not end >= 10 else "inf" for end in interval)
+    return f"[{low}, {high}]"
+
+
+def audit(
+    tally: Tally,
+    cost: CostLike = "fnr",
+    threshold: float = 0.5,
+    confidence: float | None = 0.95,
+    replicates: int = 2000,
+    seed: int = 0,
+    *,
+    tolerance: float = 0.0,
+    measures: Iterable[Measure] | None = None,
+) -> Audit:
+    """Measure each group's errors and calibration, and decide what can be made equal.
+
+    Parameters
+    ----------
+    tally : Tally
+        At least two groups, each with positives and negatives.
+    cost : Cost or str
+        What an error costs: "fpr", "fnr", "weighted:1,3" or a :class:`Cost`.
+    threshold : float
+        The score from which people are treated as positive; must be an edge of the tally.
+    confidence : float or None
+        Of the intervals; None for no intervals.
+    replicates : int
+        How often the cells are resampled for the intervals; 0 for closed forms only.
+    seed : int
+        The same seed gives the same intervals.
+    tolerance : float
+        How far costs may differ and still count as equal.
+    measures : sequence of Measure, optional
+        Measures of your own, besides those of :data:`isocost.MEASURES`.
+
+    Warns
+    -----
+    UncertainWarning
+        If costs differ, but it is not established which group's errors cost most.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> from isocost.examples import compas
+    >>> a = ic.audit(compas(), cost="fpr")
+    >>> white = a.groups["Caucasian"]
+    >>> low, high = white.intervals["generalized_fpr"]
+    >>> f"{white.generalized_fpr:.3f}, between {low:.3f} and {high:.3f}"
+    '0.360, between 0.352 and 0.367'
+    >>> a.feasibility.feasible
+    False
+    """
+    check_tally(tally)
+    cost, threshold = as_cost(cost), check_threshold(threshold)
+    verdict = feasibility(tally, cost, tolerance)
+    rows = chosen_measures(measures)
+    columns = group_columns(tally, cost, threshold, rows)
+    found = None
+    if confidence is not None:
+        found = intervals(
+            tally,
+            cost,
+            threshold,
+            tolerance=tolerance,
+            confidence=confidence,
+            replicates=replicates,
+            seed=seed,
+            measures=rows.values(),
+        )
+    result = Audit(
+        cost=cost,
+        threshold=threshold,
+        groups={
+            group: measures_at(columns, i, found.groups[group] if found else None)
+            for i, group in enumerate(tally.groups)
+        },
+        overall=measures_at(
+            overall_columns(tally, cost, threshold, rows), 0, found.overall if found else None
+        ),
+        disparities={
+            name: disparity(tally.groups, column)
+            for name, column in columns.items()
+            if name not in ("n", "share")
+        },
+        feasibility=verdict,
+        tally=tally,
+        intervals=found,
+        measures=rows,
+    )
+    if found and not found.direction_established and result.differs:
+        warnings.warn(_uncertain(result, found), UncertainWarning, stacklevel=2)
+    return result
+
+
+def _uncertain(result: Audit, found: Intervals) -> str:
+    names = names_of(result.groups)
+    top, bottom = (names[group] for group in found.compared)
+    start = f"It is not established at {found.confidence:.0%}"
+    if len(names) > 2:
+        chance = found.direction_share
+        often = "" if chance is None else f": {top} does in {chance:.0%} of resamples"
+        return f"{start} which group's errors cost most{often}."
+    low, high = found.differences["cost"]
+    return (
+        f"{start} whose errors cost more: {top} less {bottom} is "
+        f"{result.disparity.difference:.4f}, with an interval from {low:.4f} to {high:.4f}."
+    )

@@ -1,0 +1,223 @@
+"""Whether calibrated scores can cost every group the same, and what it would take.
+
+Withholding information can only raise a group's cost, up to that of its trivial score, the
+base rate for everybody.  So the target is the highest cost g*, and it can be met exactly when no
+group's trivial cost lies below it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from isocost.checks import check_tolerance
+from isocost.costs import Cost, CostLike, as_cost
+from isocost.groups import Group, names_of, to_json
+from isocost.measures import rates
+from isocost.tallies import Tally, check_tally
+
+__all__ = ["Feasibility", "feasibility", "mixing_rates", "round_down", "round_up"]
+
+Floats = npt.NDArray[np.float64]
+
+SLACK = 1e-12
+
+"""How far rounding may put a cost beyond a bound that it meets, as a share of the costs."""
+
+
+@dataclass(frozen=True)
+class Feasibility:
+    """Whether calibrated scores can cost every group the same, within a tolerance.
+
+    Attributes
+    ----------
+    cost : Cost
+        The cost in question.
+    tolerance : float
+        How far a group's cost may stay below the target.
+    feasible : bool
+        Whether it can be had.
+    target_group, target_cost
+        The group whose errors cost most, and that cost: what the others are raised to.
+    costs, trivial_costs : {group: float}
+        The present cost, and the highest that calibrated scores can have.
+    alpha : {group: float}
+        The share to withhold, (g* - tolerance - g) / (trivial - g).  Above 1, or infinite, where
+        the group cannot reach the target: no share does it.
+    unreachable : tuple
+        The groups that cannot reach the target.
+    smallest_tolerance : float
+        The smallest tolerance that would be feasible; 0 if none is needed.
+    required_cost : float
+        What the target group's cost must come down to for tolerance 0: the lowest trivial cost.
+    uninformative : tuple
+        Groups whose scores cost at least as much as saying nothing.  They are not calibrated.
+
+    Examples
+    --------
+    >>> from isocost.examples import compas
+    >>> print(feasibility(compas(), "fpr"))
+    Not feasible: the scores of African-American cost 0.4475 (fpr), and calibrated scores of \
+Caucasian cannot cost more than 0.3936.
+    It would take a tolerance of at least 0.0539, or better scores for African-American: \
+a cost of at most 0.3936.
+    """
+
+    cost: Cost
+    tolerance: float
+    feasible: bool
+    target_group: Group
+    target_cost: float
+    costs: dict[Group, float]
+    trivial_costs: dict[Group, float]
+    alpha: dict[Group, float]
+    unreachable: tuple[Group, ...]
+    smallest_tolerance: float
+    required_cost: float
+    uninformative: tuple[Group, ...]
+
+    @property
+    def changed(self) -> tuple[Group, ...]:
+        """The groups whose scores must be withheld in part."""
+        return tuple(group for group, share in self.alpha.items() if share > 0)
+
+    def _ceiling(self, group: Group) -> float:
+        return max(self.costs[group], self.trivial_costs[group])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; per-group numbers become [group, number] pairs, infinity null."""
+
+        def pairs(values: dict[Group, float]) -> list[list[Any]]:
+            return [[to_json(g), v if math.isfinite(v) else None] for g, v in values.items()]
+
+        return {
+            "cost": self.cost.to_dict(),
+            "tolerance": self.tolerance,
+            "feasible": self.feasible,
+            "target_group": to_json(self.target_group),
+            "target_cost": self.target_cost,
+            "costs": pairs(self.costs),
+            "trivial_costs": pairs(self.trivial_costs),
+            "alpha": pairs(self.alpha),
+            "unreachable": [to_json(group) for group in self.unreachable],
+            "smallest_tolerance": self.smallest_tolerance,
+            "required_cost": self.required_cost,
+            "uninformative": [to_json(group) for group in self.uninformative],
+        }
+
+    def __str__(self) -> str:
+        return self.told(names_of(self.costs))
+
+    def told(self, names: Mapping[Group, str], most: float = math.inf) -> str:
+        """The verdict in words, with these names for the groups; shares of at most so many."""
+        target = names[self.target_group]
+        if not self.feasible:
+            lowest = min(self.unreachable, key=self._ceiling)
+            limit = (
+                f"calibrated scores of {names[lowest]} cannot cost more than "
+                f"{self.trivial_costs[lowest]:.4f}"
+                if lowest not in self.uninformative
+                else f"withholding cannot raise the cost of {names[lowest]} above the "
+                f"{self.costs[lowest]:.4f} that it has"
+            )
+            return (
+                f"Not feasible: the scores of {target} cost {self.target_cost:.4f} ({self.cost}), "
+                f"and {limit}.\n"
+                f"It would take a tolerance of at least {round_up(self.smallest_tolerance)}, "
+                f"or better scores for {target}: a cost of at most "
+                f"{round_down(self.required_cost)}."
+            )
+        if not self.changed:
+            return f"Nothing to do: the costs ({self.cost}) differ by at most {self.tolerance:g}."
+        shares = ", ".join(f"{self.alpha[group]:.2%} of {names[group]}" for group in self.changed)
+        if len(self.changed) > most:
+            shares = f"some people in {len(self.changed)} groups"
+        goal = self.target_cost - self.tolerance
+        within = f", within {self.tolerance:g} of" if self.tolerance else ","
+        whose = (
+            f" {self.target_cost:.4f}, the cost of {target}"
+            if self.tolerance
+            else f" that of {target}"
+        )
+        return (
+            f"Feasible: withholding the scores of {shares} raises the cost ({self.cost}) to "
+            f"{goal:.4f}{within}{whose}."
+        )
+
+
+def round_up(value: float) -> str:
+    """Four decimals, rounded up, so that the number as printed is enough."""
+    return f"{math.ceil(value * 1e4 - 1e-9) / 1e4:.4f}"
+
+
+def round_down(value: float) -> str:
+    """Four decimals, rounded down."""
+    return f"{math.floor(value * 1e4 + 1e-9) / 1e4:.4f}"
+
+
+def mixing_rates(costs: Floats, trivial: Floats, tolerance: float) -> Floats:
+    """The shares alpha that raise each cost to the highest less the tolerance.
+
+    The last dimension runs over the groups.  Infinite where withholding does not raise the cost.
+    """
+    scale = np.maximum(costs, trivial).max(axis=-1, keepdims=True)
+    need = costs.max(axis=-1, keepdims=True) - tolerance - costs
+    room = trivial - costs
+    with np.errstate(divide="ignore", invalid="ignore"):
+        alpha = np.where(room > 0, need / room, np.inf)
+    return np.where(need <= SLACK * scale, 0.0, alpha)
+
+
+def feasibility(tally: Tally, cost: CostLike = "fnr", tolerance: float = 0.0) -> Feasibility:
+    """Decide whether calibrated scores can cost every group the same.
+
+    Parameters
+    ----------
+    tally : Tally
+        At least two groups, each with positives and negatives.
+    cost : Cost or str
+        What an error costs.
+    tolerance : float
+        How far the costs may differ.
+    """
+    check_tally(tally)
+    cost, tolerance = as_cost(cost), check_tolerance(tolerance)
+    rates.require_two_groups(tally)
+    rates.require_both_labels(tally)
+    groups = tally.groups
+    costs = rates.group_costs(tally.totals, groups, cost)
+    trivial = rates.trivial_costs(tally.totals, groups, cost)
+    top = int(np.argmax(costs))
+    goal = float(costs[top]) - tolerance
+    alpha = mixing_rates(costs, trivial, tolerance)
+    # A group that already costs more than its trivial score can at least stay where it is.
+    ceiling = np.maximum(costs, trivial)
+    short = goal > ceiling + SLACK * ceiling.max()
+    # Rounding may put a share that is just enough a hair above 1.
+    alpha = np.where(short, alpha, np.minimum(alpha, 1.0))
+    lowest = float(ceiling.min())
+    return Feasibility(
+        cost=cost,
+        tolerance=tolerance,
+        feasible=not short.any(),
+        target_group=groups[top],
+        target_cost=float(costs[top]),
+        costs=_by_group(groups, costs),
+        trivial_costs=_by_group(groups, trivial),
+        alpha=_by_group(groups, alpha),
+        unreachable=tuple(g for g, far in zip(groups, short, strict=True) if far),
+        smallest_tolerance=max(0.0, float(costs[top]) - lowest),
+        required_cost=lowest,
+        uninformative=tuple(
+            g for g, c, t in zip(groups, costs, trivial, strict=True) if c >= t * (1.0 - SLACK)
+        ),
+    )
+
+
+def _by_group(groups: tuple[Group, ...], values: Floats) -> dict[Group, float]:
+    return dict(zip(groups, map(float, values), strict=True))

@@ -1,0 +1,173 @@
+"""Every plain measure as a function of arrays, with scikit-learn's signature.
+
+They work inside scikit-learn's ``make_scorer`` and fairlearn's ``MetricFrame``.
+
+Examples
+--------
+>>> from isocost.measures.functions import fpr
+>>> generalized_fpr([0, 0, 1], [0.25, 0.5, 0.9]), fpr([0, 0, 1], [0.25, 0.5, 0.9])
+(0.375, 0.5)
+>>> generalized_fnr([0, 1, 1], [0.2, 0.5, 0.7], sample_weight=[1, 1, 1])
+0.4
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from isocost.checks import check_threshold, check_word
+from isocost.errors import DataError, Problem
+from isocost.measures.calibration import GAP_METHODS, Levels
+from isocost.measures.table import MEASURES, Measure
+from isocost.tallies import KINDS, Sums, add_up
+
+__all__ = ["calibration_gap", "generalized_fnr", "generalized_fpr"]
+
+Floats = npt.NDArray[np.float64]
+
+
+def _function_of(measure: Measure) -> Callable[..., float]:
+    """A measure as a function of arrays."""
+
+    def compute(
+        y_true: npt.ArrayLike,
+        y_score: npt.ArrayLike,
+        *,
+        sample_weight: npt.ArrayLike | None = None,
+        threshold: float = 0.5,
+    ) -> float:
+        y, h, w = _checked(y_true, y_score, sample_weight)
+        kind = (2 * y + (h >= check_threshold(threshold))).astype(np.intp)
+        columns = (np.ones(len(h)), w, w * w, w * h, w * h * h)
+        value = float(measure.of(Sums(*(add_up(kind, x, len(KINDS)) for x in columns))))
+        if math.isnan(value):
+            raise _undefined(measure, len(h))
+        return value
+
+    compute.__name__ = compute.__qualname__ = measure.name
+    compute.__doc__ = f"{measure.sentence}\n\n{measure.formula}"
+    return compute
+
+
+_FUNCTIONS = {name: _function_of(one) for name, one in MEASURES.items() if one.is_plain}
+
+generalized_fpr = _FUNCTIONS["generalized_fpr"]
+
+generalized_fnr = _FUNCTIONS["generalized_fnr"]
+
+
+def __getattr__(name: str) -> Callable[..., float]:
+    """Every plain measure of the table, by name."""
+    if name not in _FUNCTIONS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _FUNCTIONS[name]
+
+
+def calibration_gap(
+    y_true: npt.ArrayLike,
+    y_score: npt.ArrayLike,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+    method: str = "equal_width",
+) -> float:
+    """The calibration gap; see :mod:`isocost.measures.calibration` for the methods.
+
+    Examples
+    --------
+    >>> calibration_gap([0, 0, 0, 1], [0.25, 0.25, 0.25, 0.25])
+    0.0
+    """
+    check_word("method", method, tuple(GAP_METHODS))
+    y, h, w = _checked(y_true, y_score, sample_weight)
+    return GAP_METHODS[method](Levels(h, w, w * y, w * h, w**2))
+
+
+def _undefined(measure: Measure, rows: int) -> DataError:
+    labels = measure.over_labels
+    lacking = None if labels is None else ("negatives", "positives")[labels[0]]
+    kind = lacking or "people on that side of the threshold"
+    return DataError(
+        Problem(
+            "y_true" if lacking else "threshold",
+            f"must have {kind}: without them there is no {measure.title}"
+            if lacking
+            else f"must leave {kind}: without them there is no {measure.title}",
+            f"{rows} rows, none of them {kind}" if lacking else f"{rows} rows, none there",
+            "check which label is the positive one, or leave this group out",
+        )
+    )
+
+
+def _checked(y_true: Any, y_score: Any, sample_weight: Any) -> tuple[Floats, Floats, Floats]:
+    y, h = _column("y_true", y_true), _column("y_score", y_score)
+    w = np.ones(len(h)) if sample_weight is None else _column("sample_weight", sample_weight)
+    problems = []
+    if not len(y) == len(h) == len(w) or len(h) == 0:
+        sizes = f"{len(y)}, {len(h)} and {len(w)} values"
+        raise DataError(
+            Problem(
+                "y_true, y_score and sample_weight",
+                "must have the same length, at least 1",
+                sizes,
+                "pass arrays of the same rows",
+            )
+        )
+    rules = (
+        (
+            "y_true",
+            y,
+            (y == 0) | (y == 1),
+            "labels must be 0 or 1",
+            "encode the positive class as 1",
+        ),
+        (
+            "y_score",
+            h,
+            (h >= 0) & (h <= 1),
+            "scores must lie in [0, 1]",
+            "pass probabilities: the positive column of predict_proba, not decision_function",
+        ),
+        (
+            "sample_weight",
+            w,
+            (w > 0) & np.isfinite(w),
+            "weights must be positive",
+            "drop rows without weight",
+        ),
+    )
+    for name, values, good, rule, step in rules:
+        bad = np.flatnonzero(~good)
+        if len(bad):
+            got = f"{len(bad)} others, such as {values[bad[0]]} in row {bad[0]}"
+            problems.append(Problem(name, rule, got, step))
+    if problems:
+        raise DataError(problems)
+    return y, h, w
+
+
+def _column(name: str, values: Any) -> Floats:
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(np.float64), np.nan)
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            Problem(name, "must hold numbers", str(error), "pass an array of numbers")
+        ) from error
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise DataError(
+            Problem(
+                name,
+                "must have one dimension",
+                f"an array of shape {array.shape}",
+                "for predict_proba pass its second column",
+            )
+        )
+    return array

@@ -1,0 +1,113 @@
+"""The paper's rates and costs of each group, from the sums of a tally.
+
+Sums may have leading dimensions, so that one formula serves one tally and thousands of resampled
+ones.  With score h, label y and weight w:
+
+    mu   = sum w y / sum w                    base rate
+    c_fp = sum w h (1-y) / sum w (1-y)        generalized false-positive rate
+    c_fn = sum w (1-h) y / sum w y            generalized false-negative rate
+
+Always mu c_fn - (1-mu) c_fp = mu - E[h].
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from isocost.costs import Cost
+from isocost.errors import DataError, Problem
+from isocost.groups import Group
+from isocost.measures.table import MEASURES
+from isocost.tallies import Sums, Tally
+
+__all__ = [
+    "base_rate",
+    "generalized_fnr",
+    "generalized_fpr",
+    "group_costs",
+    "mean_score",
+    "require_both_labels",
+    "require_two_groups",
+    "trivial_costs",
+]
+
+LEAST_SHARE = 1e-12
+
+"""A label with a smaller share of its group's weight would be lost to rounding."""
+
+MOST_TOLD = 5
+
+"""How many groups an error names."""
+
+Floats = npt.NDArray[np.float64]
+
+
+base_rate = MEASURES["base_rate"].of
+
+mean_score = MEASURES["mean_score"].of
+
+generalized_fpr = MEASURES["generalized_fpr"].of
+
+generalized_fnr = MEASURES["generalized_fnr"].of
+
+
+def group_costs(sums: Sums, groups: tuple[Group, ...], cost: Cost) -> Floats:
+    """The cost of each group, g = a c_fp + b c_fn."""
+    a, b = cost.coefficients(groups, base_rate(sums))
+    return a * generalized_fpr(sums) + b * generalized_fnr(sums)
+
+
+def trivial_costs(sums: Sums, groups: tuple[Group, ...], cost: Cost) -> Floats:
+    """The cost if everybody's score were the base rate, a mu + b (1 - mu).
+
+    No calibrated score costs more.
+    """
+    mu = base_rate(sums)
+    a, b = cost.coefficients(groups, mu)
+    return a * mu + b * (1.0 - mu)
+
+
+def require_both_labels(tally: Tally) -> None:
+    """Refuse groups that have no positives or no negatives: their rates do not exist."""
+    problems = []
+    least = LEAST_SHARE * tally.totals.weight
+    for place, group in enumerate(tally.groups):
+        for label, kind, rate in (
+            (1, "positives", "false-negative"),
+            (0, "negatives", "false-positive"),
+        ):
+            if tally.totals.w[place, label] <= least[place]:
+                count = f"{tally.totals.n[place].sum():.6g}"
+                share = (
+                    "none of them" if tally.totals.n[place, label] == 0 else "next to no weight of"
+                )
+                problems.append(
+                    Problem(
+                        f"group {group!r}",
+                        f"must have {kind}: without them it has no {rate} rate",
+                        f"{count} rows, {share} {kind}",
+                        f"leave it out with tally.drop([{group!r}]) (--drop-group on the command "
+                        "line), pool it with another through tally.relabel, or gather more data",
+                    )
+                )
+    if len(problems) > MOST_TOLD:
+        more = f"{len(problems) - MOST_TOLD:,} more groups without positives or negatives"
+        step = "check that the group column is the right one; leave small groups out or pool them"
+        problems[MOST_TOLD:] = [Problem("groups", "must have both labels", more, step)]
+    if problems:
+        raise DataError(problems)
+
+
+def require_two_groups(tally: Tally) -> None:
+    """Refuse a tally with one group: there is nothing to compare it with."""
+    if len(tally.groups) < 2:
+        raise DataError(
+            Problem(
+                "group",
+                "must have at least two values, to be compared",
+                f"only {tally.groups[0]!r}",
+                "check the group column; for the rates of one group use isocost.generalized_fpr "
+                "and generalized_fnr",
+            )
+        )

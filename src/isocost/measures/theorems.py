@@ -1,0 +1,717 @@
+"""One group: what its cost, its two error rates and its calibration gap say about each other.
+
+With base rate mu, generalized rates c_fp and c_fn, and a cost g = a c_fp + b c_fn:
+
+    residual   r  = mu c_fn - (1-mu) c_fp = mu - E[h]       always
+    gap           >= |r|                                    so calibrated scores lie on r = 0
+    trivial cost  T = a mu + b (1-mu)                       the cost of the score mu for everybody
+    c_fp = (mu g - b r) / T,   c_fn = ((1-mu) g + a r) / T  two linear equations, solved
+
+The paper's supplement has the same statements with constants twice as large: it bounds the two
+rates one by one and adds both errors, where their difference is known exactly.
+
+Two costs side by side: whether calibrated scores can have both equal.
+
+On calibrated scores c_fp = mu/(1-mu) c_fn, so a cost is one number times c_fn:
+
+    g_t = k_t c_fn,t        k_t = a_t mu_t/(1-mu_t) + b_t > 0
+
+Two costs can both be equal for all groups, with scores that are not perfect, exactly when the
+vectors (k_t) and (k'_t) are proportional.  Only costs for which they are not are *distinct*.
+The paper calls costs distinct when their constraints differ as functions of all four error
+rates; with that meaning its theorem fails, as "weighted:1,3" and "weighted:3,1" show.
+
+Calibration and two equal costs, nearly: how large the error rates can be.
+
+Calibration and two distinct costs are four linear equations in the four error rates of
+two groups, solved by perfect scores alone.  Met within a tolerance, they bound the error rates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from isocost.checks import check_amount, check_base_rate, check_unit
+from isocost.costs import Cost, CostLike, as_cost
+from isocost.errors import Problem, UsageError
+from isocost.groups import Group, as_group, names_of, to_json
+from isocost.measures import rates
+from isocost.measures.feasibility import round_up
+from isocost.tallies import Tally
+
+__all__ = [
+    "Bound",
+    "CostComparison",
+    "ErrorDrop",
+    "ImpossibilityBound",
+    "RateRange",
+    "both_costs",
+    "compare_costs",
+    "cost_after_interpolation",
+    "cost_error_bound",
+    "costs_at_rate",
+    "distinct",
+    "gap_after_interpolation",
+    "impossibility_bound",
+    "linearity_bound",
+    "linearity_residual",
+    "rates_at_cost",
+]
+
+SLACK = 1e-12
+
+"""How far rounding may put a number beyond a bound that it meets."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The same bound twice: with the best constant, and with the paper's."""
+
+    sharp: float
+    paper: float
+
+
+@dataclass(frozen=True)
+class ErrorDrop:
+    """By how much each error rate can fall while the cost does not."""
+
+    generalized_fpr: Bound
+    generalized_fnr: Bound
+
+
+@dataclass(frozen=True)
+class RateRange:
+    """The lowest and highest value of each error rate."""
+
+    generalized_fpr: tuple[float, float]
+    generalized_fnr: tuple[float, float]
+
+
+def linearity_residual(base_rate: float, generalized_fpr: float, generalized_fnr: float) -> float:
+    """How far a group is from its calibrated line, mu c_fn - (1-mu) c_fp.
+
+    It equals mu - E[h] for any scores whatever, because E[(1-h) y] - E[h (1-y)] = E[y] - E[h].
+    Its absolute value is a lower bound of the calibration gap that needs no binning.
+
+    Examples
+    --------
+    >>> round(linearity_residual(0.3936, 0.3600, 0.5263), 4)  # mean score 0.4047
+    -0.0112
+    """
+    mu = check_base_rate(base_rate)
+    c_fp = check_unit("generalized_fpr", generalized_fpr)
+    c_fn = check_unit("generalized_fnr", generalized_fnr)
+    return mu * c_fn - (1.0 - mu) * c_fp
+
+
+def linearity_bound(gap: float) -> Bound:
+    """The largest |residual| of scores with this calibration gap: the gap itself.
+
+    The gap is a mean of absolute values and the residual the mean of the same values, so
+    |residual| <= gap, with equality when every level errs to the same side.  The paper's
+    lemma has 2 gap.
+
+    Examples
+    --------
+    >>> linearity_bound(0.02)
+    Bound(sharp=0.02, paper=0.04)
+    """
+    gap = check_amount("gap", gap)
+    return Bound(gap, 2.0 * gap)
+
+
+def cost_error_bound(base_rate: float, gap: float, cost: CostLike | None = None) -> ErrorDrop:
+    """By how much other scores can have a lower error rate without a lower cost.
+
+    Let h and h' be scores of one group, both with a calibration gap of at most ``gap``, and let
+    h' cost at least as much as h.  Then, with T the trivial cost,
+
+        c_fp(h') >= c_fp(h) - 2 gap b / T       and       c_fn(h') >= c_fn(h) - 2 gap a / T.
+
+    So for calibrated scores a lower cost and lower error rates are the same thing.  Without
+    ``cost`` the bounds are those of the worst cost: 2 gap / (1-mu), which "fnr" has, and
+    2 gap / mu, which "fpr" has.  The paper's lemma has 4 in place of 2, for every cost.
+
+    Examples
+    --------
+    >>> cost_error_bound(0.5, 0.1).generalized_fpr
+    Bound(sharp=0.4, paper=0.8)
+    >>> cost_error_bound(0.5, 0.1, "fpr").generalized_fpr  # this rate is the cost itself
+    Bound(sharp=0.0, paper=0.8)
+    """
+    mu, gap = check_base_rate(base_rate), check_amount("gap", gap)
+    if cost is not None:
+        return drop_of(*_coefficients(cost, mu), mu, gap)
+    # Of all costs "fnr" leaves c_fp the most room, and "fpr" c_fn.
+    fp, fn = drop_of(0.0, 1.0, mu, gap), drop_of(1.0, 0.0, mu, gap)
+    return ErrorDrop(fp.generalized_fpr, fn.generalized_fnr)
+
+
+def drop_of(a: float, b: float, mu: float, gap: float) -> ErrorDrop:
+    """:func:`cost_error_bound` from the numbers a and b of the cost."""
+    trivial = a * mu + b * (1.0 - mu)
+    return ErrorDrop(
+        Bound(2.0 * gap * b / trivial, 4.0 * gap / (1.0 - mu)),
+        Bound(2.0 * gap * a / trivial, 4.0 * gap / mu),
+    )
+
+
+def rates_at_cost(value: float, cost: CostLike, base_rate: float, gap: float) -> RateRange:
+    """The error rates that scores with this cost and at most this calibration gap can have.
+
+    c_fp lies within gap b / T of mu g / T, and c_fn within gap a / T of (1-mu) g / T, where T is
+    the trivial cost; neither leaves [0, 1].  The lower ends hold for every cost of at least
+    ``value``, the upper ends for every cost of at most ``value``.
+
+    Examples
+    --------
+    >>> rates_at_cost(0.25, "fnr", 0.5, 0.0625)
+    RateRange(generalized_fpr=(0.125, 0.375), generalized_fnr=(0.25, 0.25))
+    """
+    mu, gap = check_base_rate(base_rate), check_amount("gap", gap)
+    a, b = _coefficients(cost, mu)
+    return range_at(check_amount("value", value), a, b, mu, gap)
+
+
+def range_at(value: float, a: float, b: float, mu: float, gap: float) -> RateRange:
+    """:func:`rates_at_cost` from the numbers a and b of the cost."""
+    trivial = a * mu + b * (1.0 - mu)
+    # Each limit of a rate, 0 or 1, is a limit of the residual.
+    low, high = -gap, gap
+    if b > 0:
+        low, high = max(low, (mu * value - trivial) / b), min(high, mu * value / b)
+    if a > 0:
+        low = max(low, -(1.0 - mu) * value / a)
+        high = min(high, (trivial - (1.0 - mu) * value) / a)
+    largest = a * min(1.0, (mu + gap) / (1.0 - mu)) + b * min(1.0, (1.0 - mu + gap) / mu)
+    if value > largest * (1.0 + SLACK):
+        raise UsageError(
+            Problem(
+                "value",
+                f"must be a cost that scores with a calibration gap of {gap:g} can have",
+                repr(value),
+                f"use a value of at most {largest:.6g}, or a larger gap",
+            )
+        )
+    # At the largest cost there is one residual left, and rounding may swap its two limits.
+    low, high = min(low, high), max(low, high)
+    fp = [_clip((mu * value - b * r) / trivial) for r in (high, low)]
+    fn = [_clip(((1.0 - mu) * value + a * r) / trivial) for r in (low, high)]
+    return RateRange((fp[0], fp[1]), (fn[0], fn[1]))
+
+
+def costs_at_rate(
+    cost: CostLike,
+    base_rate: float,
+    gap: float,
+    *,
+    generalized_fpr: float | None = None,
+    generalized_fnr: float | None = None,
+) -> tuple[float, float]:
+    """The lowest and highest cost of scores of which one error rate and the gap are known.
+
+    The unknown rate is c_fn = ((1-mu) c_fp + r) / mu, or c_fp = (mu c_fn - r) / (1-mu), with the
+    residual r between -gap and gap.
+
+    Examples
+    --------
+    >>> costs_at_rate("fnr", 0.5, 0.0625, generalized_fpr=0.25)
+    (0.125, 0.375)
+    """
+    mu, gap = check_base_rate(base_rate), check_amount("gap", gap)
+    a, b = _coefficients(cost, mu)
+    if (generalized_fpr is None) == (generalized_fnr is None):
+        raise UsageError(
+            Problem(
+                "generalized_fpr, generalized_fnr",
+                "exactly one of them must be given",
+                "both" if generalized_fpr is not None else "neither",
+                "leave out the rate that is not known",
+            )
+        )
+    if generalized_fpr is not None:
+        known = check_unit("generalized_fpr", generalized_fpr)
+        mine, its, own, factor = 1.0 - mu, mu, a, b
+    else:
+        known = check_unit("generalized_fnr", generalized_fnr)
+        mine, its, own, factor = mu, 1.0 - mu, b, a
+    if mine * known - gap > its + SLACK:
+        raise UsageError(
+            Problem(
+                "gap",
+                "must be large enough for the error rate: the other rate cannot exceed 1",
+                f"{gap!r} with an error rate of {known!r}",
+                f"use a gap of at least {mine * known - its:.6g}",
+            )
+        )
+    low, high = (_clip((mine * known + r) / its) for r in (-gap, gap))
+    return own * known + factor * low, own * known + factor * high
+
+
+def gap_after_interpolation(gap: float, alpha: float) -> float:
+    """The calibration gap when a share alpha of the scores is replaced by the base rate.
+
+    It is (1-alpha) gap: the replaced scores are calibrated and add nothing, also where they fall
+    on a level that was there before.  The paper states "at most"; it is equal.
+
+    Examples
+    --------
+    >>> gap_after_interpolation(0.02, 0.25)
+    0.015
+    """
+    return (1.0 - check_unit("alpha", alpha)) * check_amount("gap", gap)
+
+
+def cost_after_interpolation(value: float, trivial_cost: float, alpha: float) -> float:
+    """The cost when a share alpha of the scores is replaced by the base rate.
+
+    (1-alpha) g + alpha T: linear, since both error rates are means.
+
+    Examples
+    --------
+    >>> cost_after_interpolation(0.25, 0.75, 0.25)
+    0.375
+    """
+    alpha = check_unit("alpha", alpha)
+    value, trivial_cost = check_amount("value", value), check_amount("trivial_cost", trivial_cost)
+    return (1.0 - alpha) * value + alpha * trivial_cost
+
+
+def _clip(rate: float) -> float:
+    return min(1.0, max(0.0, rate))
+
+
+def _coefficients(cost: CostLike, base_rate: float) -> tuple[float, float]:
+    cost = as_cost(cost)
+    if isinstance(cost.fp, Mapping) or isinstance(cost.fn, Mapping):
+        raise UsageError(
+            Problem(
+                "cost",
+                "must not differ by group here, where there is one group without a name",
+                repr(cost),
+                "make a Cost with the numbers of this group alone",
+            )
+        )
+    a, b = cost.coefficients([0], np.array([base_rate]))
+    return float(a[0]), float(b[0])
+
+
+Floats = npt.NDArray[np.float64]
+
+PROPORTIONAL = 1e-12
+
+"""How far, relatively, k'/k may vary over the groups by rounding."""
+
+
+@dataclass(frozen=True)
+class CostComparison:
+    """What two costs ask of calibrated scores, side by side.
+
+    Attributes
+    ----------
+    cost, other : Cost
+        The costs.
+    base_rates : {group: float}
+        The share of positives.
+    k, other_k : {group: float}
+        The cost of calibrated scores per unit of c_fn, a mu/(1-mu) + b.
+
+    Examples
+    --------
+    >>> print(compare_costs("weighted:1,3", "weighted:3,1", {"a": 0.2, "b": 0.5}))
+    weighted:1,3 and weighted:3,1 are not distinct: calibrated scores that make one of them \
+equal for a and b make both equal.
+    Of calibrated scores a weighted cost is (fp + fn)(mu - E[h^2]): the ratio fp : fn cancels, \
+only the sum matters.
+    """
+
+    cost: Cost
+    other: Cost
+    base_rates: dict[Group, float]
+    k: dict[Group, float]
+    other_k: dict[Group, float]
+
+    @property
+    def ratios(self) -> dict[Group, float]:
+        """k'/k of each group; the costs are distinct when these differ."""
+        return {group: self.other_k[group] / k for group, k in self.k.items()}
+
+    @property
+    def distinct(self) -> bool:
+        """Whether only perfect scores can be calibrated and have both costs equal."""
+        return differ(np.array(list(self.k.values())), np.array(list(self.other_k.values())))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; per-group numbers become [group, number] pairs."""
+        return {
+            "cost": self.cost.to_dict(),
+            "other": self.other.to_dict(),
+            "base_rates": pairs(self.base_rates),
+            "k": pairs(self.k),
+            "other_k": pairs(self.other_k),
+            "distinct": self.distinct,
+        }
+
+    def __str__(self) -> str:
+        costs, everybody = f"{self.cost} and {self.other}", listed(names_of(self.k).values())
+        if self.distinct:
+            text = (
+                f"{costs} are distinct: no calibrated scores but perfect ones make both equal "
+                f"for {everybody}."
+            )
+        else:
+            text = (
+                f"{costs} are not distinct: calibrated scores that make one of them equal for "
+                f"{everybody} make both equal."
+            )
+        if self.cost.by_base_rate or self.other.by_base_rate:
+            text += (
+                "\nOf calibrated scores a weighted cost is (fp + fn)(mu - E[h^2]): the ratio "
+                "fp : fn cancels, only the sum matters."
+            )
+        return text
+
+
+def compare_costs(
+    cost: CostLike, other: CostLike, base_rates: Mapping[Group, float] | Iterable[float]
+) -> CostComparison:
+    """Put two costs side by side on the calibrated lines of the groups.
+
+    Parameters
+    ----------
+    cost, other : Cost or str
+        What an error costs.
+    base_rates : {group: float} or sequence of float
+        Strictly between 0 and 1, for two groups or more; in a sequence the groups are 0, 1, ...
+    """
+    cost, other = as_cost(cost), as_cost(other)
+    shares = _check_base_rates(base_rates)
+    groups, mu = tuple(shares), np.array(list(shares.values()))
+    per_fnr = []
+    for each in (cost, other):
+        a, b = each.coefficients(groups, mu)
+        per_fnr.append(by_group(groups, a * mu / (1.0 - mu) + b))
+    return CostComparison(cost, other, shares, *per_fnr)
+
+
+def distinct(
+    cost: CostLike, other: CostLike, base_rates: Mapping[Group, float] | Iterable[float]
+) -> bool:
+    """Whether two costs cannot both be equal for scores that are calibrated and not perfect.
+
+    Then (k_t) and (k'_t) are not proportional; see :func:`compare_costs`, which also gives them.
+
+    Examples
+    --------
+    >>> distinct("fpr", "fnr", [0.2, 0.5])
+    True
+    >>> distinct("fpr", "fnr", [0.5, 0.5])
+    False
+    >>> distinct("weighted:1,3", "weighted:3,1", [0.2, 0.5])
+    False
+    """
+    return compare_costs(cost, other, base_rates).distinct
+
+
+def _check_base_rates(base_rates: Any) -> dict[Group, float]:
+    if not isinstance(base_rates, Mapping):
+        base_rates = dict(enumerate(base_rates)) if _is_listed(base_rates) else {}
+    if len(base_rates) < 2:
+        raise UsageError(
+            Problem(
+                "base_rates",
+                "must be of at least two groups, to be compared",
+                f"{len(base_rates)} of them",
+                'use {"a": 0.2, "b": 0.5}, or a sequence of numbers',
+            )
+        )
+    return {
+        as_group(group): check_base_rate(mu, f"base rate of group {group!r}")
+        for group, mu in base_rates.items()
+    }
+
+
+def _is_listed(values: Any) -> bool:
+    return isinstance(values, Iterable) and not isinstance(values, str)
+
+
+def differ(k: Floats, other_k: Floats) -> bool:
+    """Whether two vectors of positive numbers are more than rounding from proportional."""
+    # Each in its own unit first: costs may be in cents or in billions.
+    ratios = (other_k / other_k.max()) / (k / k.max())
+    return bool(ratios.max() > ratios.min() * (1.0 + PROPORTIONAL))
+
+
+def by_group(groups: tuple[Group, ...], values: Floats) -> dict[Group, float]:
+    """Numbers by the group they belong to."""
+    return dict(zip(groups, map(float, values), strict=True))
+
+
+def finite(value: float) -> float | None:
+    """A number for JSON, which has no infinity."""
+    return value if math.isfinite(value) else None
+
+
+def pairs(values: Mapping[Group, float]) -> list[list[Any]]:
+    """Numbers by group for JSON, as [group, number] pairs."""
+    return [[to_json(group), finite(value)] for group, value in values.items()]
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in a row: a, b and c."""
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+@dataclass(frozen=True)
+class ImpossibilityBound:
+    """How large error rates can be when two costs are nearly equal and scores nearly calibrated.
+
+    Attributes
+    ----------
+    comparison : CostComparison
+        The costs, the base rates, and whether the costs are distinct.
+    cost_difference, gap : float
+        How far each cost may differ between groups, and how large a calibration gap may be.
+    generalized_fpr, generalized_fnr : {group: float}
+        The bound of each rate; infinite where there is none.
+    norm : float
+        ||A^-1|| max(gap/(1-mu_t), cost_difference), coarser than ``tight``.
+    paper : float
+        The paper's 16 M^3 D^4 max(2 gap/(1-mu_t), cost_difference); infinite above 1e308.
+    present : {group: (float, float)}
+        The error rates (c_fp, c_fn) there are now; empty when only base rates were given.
+    """
+
+    comparison: CostComparison
+    cost_difference: float
+    gap: float
+    generalized_fpr: dict[Group, float]
+    generalized_fnr: dict[Group, float]
+    norm: float
+    paper: float
+    present: dict[Group, tuple[float, float]]
+
+    @property
+    def tight(self) -> float:
+        """The bound of every error rate of every group: the largest of them."""
+        return max(*self.generalized_fpr.values(), *self.generalized_fnr.values())
+
+    @property
+    def excluded(self) -> tuple[Group, ...]:
+        """The groups whose present error rates are too high for it."""
+        return tuple(
+            group
+            for group, (fp, fn) in self.present.items()
+            if fp > self.generalized_fpr[group] + SLACK or fn > self.generalized_fnr[group] + SLACK
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; infinity becomes null."""
+        return {
+            "comparison": self.comparison.to_dict(),
+            "cost_difference": self.cost_difference,
+            "gap": self.gap,
+            "generalized_fpr": pairs(self.generalized_fpr),
+            "generalized_fnr": pairs(self.generalized_fnr),
+            "tight": finite(self.tight),
+            "norm": finite(self.norm),
+            "paper": finite(self.paper),
+            "present": [[to_json(group), list(pair)] for group, pair in self.present.items()],
+            "excluded": [to_json(group) for group in self.excluded],
+        }
+
+    def __str__(self) -> str:
+        if not self.comparison.distinct:
+            return f"{self.comparison}\nSo this bounds no error rate."
+        cost, other = self.comparison.cost, self.comparison.other
+        names = names_of(self.generalized_fpr)
+        within = f" within {self.cost_difference:g}" if self.cost_difference else ""
+        gaps = f"calibration gaps of at most {self.gap:.4g}" if self.gap else "calibrated scores"
+        lines = [
+            f"With {gaps}, {cost} and {other} can both be equal{within} for "
+            f"{listed(names.values())} only if"
+        ]
+        for group, name in names.items():
+            fp, fn = self.generalized_fpr[group], self.generalized_fnr[group]
+            now = self.present.get(group)
+            was = ["", ""] if now is None else [f" (now {rate:.4f})" for rate in now]
+            lines.append(
+                f"  {name}: generalized FPR {_at_most(fp)}{was[0]}, FNR {_at_most(fn)}{was[1]}"
+            )
+        if self.present:
+            lines.append(self._verdict(names))
+        return "\n".join(lines)
+
+    def _verdict(self, names: Mapping[Group, str]) -> str:
+        if not self.excluded:
+            return "The present error rates are within these bounds, which rule nothing out."
+        return (
+            f"The scores of {listed(names[group] for group in self.excluded)} have higher error "
+            "rates: only scores with lower ones can do it."
+        )
+
+
+def impossibility_bound(
+    cost: CostLike,
+    other: CostLike,
+    base_rates: Mapping[Group, float] | Iterable[float],
+    cost_difference: float = 0.0,
+    gap: float = 0.0,
+) -> ImpossibilityBound:
+    """Bound the error rates of scores that nearly satisfy calibration and two equal costs.
+
+    For two groups let q = (c_fp,1, c_fn,1, c_fp,2, c_fn,2) and
+
+        A = [1, -mu_1/(1-mu_1), 0, 0]          |A q| <= v = [gap/(1-mu_1)]
+            [0, 0, 1, -mu_2/(1-mu_2)]                       [gap/(1-mu_2)]
+            [a_1, b_1, -a_2, -b_2]                          [cost_difference]
+            [a'_1, b'_1, -a'_2, -b'_2]                      [cost_difference]
+
+    Then q_i <= sum over j of |A^-1|_ij v_j, which some scores attain unless one of the other
+    rates would be negative there.  det A = 0 exactly when the costs are not distinct; then
+    nothing is bounded.  The norm ||A^-1||_inf max v, and the paper's 16 M^3 D^4 in place
+    of ||A^-1||_inf and 2 gap in place of gap, are given beside it.
+
+    With more than two groups every pair is a bound, and each group has the best of those
+    that it takes part in: true, but not always the lowest there is.
+
+    Parameters
+    ----------
+    cost, other : Cost or str
+        What an error costs.
+    base_rates : {group: float} or sequence of float
+        Strictly between 0 and 1, for two groups or more.
+    cost_difference : float
+        How far each of the two costs may differ between any two groups.
+    gap : float
+        How large the calibration gap of any group may be.
+
+    Notes
+    -----
+    M is the largest absolute value in A and D the common denominator of its entries, read as
+    the simplest fractions that round to them.
+
+    Examples
+    --------
+    >>> bound = impossibility_bound("fpr", "fnr", {"a": 0.2, "b": 0.5}, 0.01, 0.01)
+    >>> round(bound.tight, 4), round(bound.norm, 4), bound.paper
+    (0.07, 0.1067, 163.84)
+    """
+    comparison = compare_costs(cost, other, base_rates)
+    difference = check_amount("cost_difference", cost_difference)
+    gap = check_amount("gap", gap)
+    groups = tuple(comparison.base_rates)
+    best = np.full((len(groups), 4), np.inf)
+    for pair in combinations(range(len(groups)), 2):
+        found = _pair_bounds(comparison, pair, difference, gap)
+        for place, bounds in zip(pair, found, strict=True):
+            best[place] = np.minimum(best[place], bounds)
+    fp, fn, norm, paper = best.T
+    return ImpossibilityBound(
+        comparison=comparison,
+        cost_difference=difference,
+        gap=gap,
+        generalized_fpr=by_group(groups, fp),
+        generalized_fnr=by_group(groups, fn),
+        norm=float(norm.max()),
+        paper=float(paper.max()),
+        present={},
+    )
+
+
+def both_costs(
+    tally: Tally,
+    cost: CostLike,
+    other: CostLike,
+    cost_difference: float = 0.0,
+    gap: float = 0.0,
+) -> ImpossibilityBound:
+    """Whether the groups of a tally could have both costs nearly equal and stay calibrated.
+
+    See :func:`impossibility_bound`; the present error rates are shown beside the bounds.
+
+    Examples
+    --------
+    >>> from isocost.examples import compas
+    >>> print(both_costs(compas(), "fpr", "fnr", cost_difference=0.01, gap=0.02))
+    With calibration gaps of at most 0.02, fpr and fnr can both be equal within 0.01 for \
+African-American and Caucasian only if
+      African-American: generalized FPR at most 0.1931 (now 0.4475), FNR at most 0.2212 (now 0.4369)
+      Caucasian: generalized FPR at most 0.1831 (now 0.3600), FNR at most 0.2312 (now 0.5263)
+    The scores of African-American and Caucasian have higher error rates: only scores with lower \
+ones can do it.
+    """
+    rates.require_two_groups(tally)
+    rates.require_both_labels(tally)
+    sums = tally.totals
+    base_rates = by_group(tally.groups, rates.base_rate(sums))
+    bound = impossibility_bound(cost, other, base_rates, cost_difference, gap)
+    c_fp, c_fn = rates.generalized_fpr(sums), rates.generalized_fnr(sums)
+    now = zip(c_fp.tolist(), c_fn.tolist(), strict=True)
+    return replace(bound, present=dict(zip(tally.groups, now, strict=True)))
+
+
+def _pair_bounds(
+    comparison: CostComparison, pair: tuple[int, int], difference: float, gap: float
+) -> Floats:
+    """For each group of a pair: the bounds of c_fp and c_fn, the norm's and the paper's."""
+    places = list(pair)
+    k, other_k = (np.array(list(v.values())) for v in (comparison.k, comparison.other_k))
+    if not differ(k[places], other_k[places]):
+        return np.full((2, 4), np.inf)
+    mu = np.array(list(comparison.base_rates.values()))
+    A = _constraints(comparison, mu, places)
+    # Rows may differ by any power of ten; the inverse is found where they do not.
+    size = np.abs(A).max(axis=1)
+    inverse = np.abs(np.linalg.inv(A / size[:, None])) / size
+    allowed = np.array([*(gap / (1.0 - mu[places])), difference, difference])
+    doubled = max(2.0 * allowed[0], 2.0 * allowed[1], difference)
+    norm = float(inverse.sum(axis=1).max() * allowed.max())
+    paper = _paper_constant(A) * doubled if doubled else 0.0
+    each = (inverse @ allowed).reshape(2, 2)
+    return np.column_stack([each, np.full(2, norm), np.full(2, paper)])
+
+
+def _constraints(comparison: CostComparison, mu: Floats, pair: list[int]) -> Floats:
+    """The paper's matrix A."""
+    groups = tuple(comparison.base_rates)
+    odds = mu[pair] / (1.0 - mu[pair])
+    rows = [[1.0, -odds[0], 0.0, 0.0], [0.0, 0.0, 1.0, -odds[1]]]
+    for cost in (comparison.cost, comparison.other):
+        a, b = cost.coefficients(groups, mu)
+        first, second = pair
+        rows.append([a[first], b[first], -a[second], -b[second]])
+    return np.array(rows)
+
+
+def _paper_constant(matrix: Floats) -> float:
+    """16 M^3 D^4, infinite where a float cannot hold it."""
+    entries = [_simplest(value) for value in np.abs(matrix).ravel().tolist()]
+    common = math.lcm(*(entry.denominator for entry in entries))
+    try:
+        return float(16 * max(entries) ** 3 * common**4)
+    except OverflowError:
+        return math.inf
+
+
+def _simplest(value: float) -> Fraction:
+    """The fraction with a small denominator that a float was rounded from, or the float."""
+    exact = Fraction(value)
+    for digits in (3, 6, 9):
+        near = exact.limit_denominator(10**digits)
+        if abs(near - exact) <= abs(exact) * Fraction(1, 2**50):
+            return near
+    return exact
+
+
+def _at_most(bound: float) -> str:
+    return f"at most {round_up(bound)}" if bound < 1.0 else "of any size"

@@ -1,0 +1,1 @@
+"""Whether what a rule promises still holds after deployment."""

@@ -1,0 +1,563 @@
+"""Watching a rule after deployment: periods, alarms, and what is worth knowing besides."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from isocost.checks import check_confidence, check_listed, check_threshold, check_tolerance, short
+from isocost.costs import CostLike, as_cost
+from isocost.errors import DataError, Problem, UsageError
+from isocost.groups import Group, as_group, names_of, to_json
+from isocost.measures.margins import Interval
+from isocost.measures.table import MEASURES
+from isocost.monitor.claims import WATCHABLE, Claim, History, claims_of
+from isocost.monitor.evidence import Evidence, evidence
+from isocost.promises import Promise
+from isocost.rules import Rule, check_rule, unknown_groups
+from isocost.tables import html_table, text_table
+from isocost.tallies import Tally
+
+__all__ = ["Alarm", "Period", "Watch", "news", "watch"]
+
+FEW = 30
+
+"""Fewer rows of a label than this say little about a period."""
+
+MOVED = 0.02
+
+"""Base rates and shares that moved by less are not mentioned."""
+
+MOST_TOLD = 5
+
+
+def news(rule: Rule, names: Sequence[str], history: History) -> list[str]:
+    """Periods with too little data, groups that are missing, base rates and shares that moved."""
+    shown = names_of(rule.groups)
+    told = _thin(names, history, shown)
+    absent = [shown[group] for group in rule.groups if group not in history.groups]
+    if absent:
+        told.append(f"In no period: {', '.join(absent)}.")
+    weights, rows = history.all.by_label().w.sum(axis=0), history.all.n.sum(axis=(0, 2))
+    made = _made_from(rule)
+    before = sum(n for n, _ in made.values())
+    for place, group in enumerate(history.groups):
+        if group not in made:
+            continue
+        n, rate = made[group]
+        numbers = (
+            ("base rate", rate, weights[place, 1] / weights[place].sum()),
+            ("share", n / before, rows[place] / rows.sum()),
+        )
+        told += [
+            f"The {what} of {shown[group]} was {old:.4f} when the rule was made, now {new:.4f}."
+            for what, old, new in numbers
+            if abs(new - old) >= MOVED
+        ]
+    return told
+
+
+def _thin(names: Sequence[str], history: History, shown: dict[Group, str]) -> list[str]:
+    lines = []
+    counts = history.all.by_label().n
+    for period, name in enumerate(names):
+        few = [
+            f"{int(count)} {label} of {shown[group]}"
+            for place, group in enumerate(history.groups)
+            for label, count in zip(
+                ("negatives", "positives"), counts[period, place].tolist(), strict=True
+            )
+            if count < FEW
+        ]
+        if few:
+            more = f" and {len(few) - MOST_TOLD} more" if len(few) > MOST_TOLD else ""
+            lines.append(f"Little data in {name}: {', '.join(few[:MOST_TOLD])}{more}.")
+    if len(lines) > MOST_TOLD:
+        lines[MOST_TOLD:] = [f"Little data in {len(lines) - MOST_TOLD} more periods."]
+    return lines
+
+
+def _made_from(rule: Rule) -> dict[Group, tuple[float, float]]:
+    """Rows and base rate of each group when the rule was made, as far as the rule can be read."""
+    listed: Any = rule.made_from.get("groups")
+    found: dict[Group, tuple[float, float]] = {}
+    for one in listed if isinstance(listed, list) else []:
+        n: Any
+        rate: Any
+        one = one if isinstance(one, dict) else {}
+        n, rate, group = one.get("n"), one.get("base_rate"), one.get("group")
+        group = tuple(group) if isinstance(group, list) else group
+        if _is_number(n) and _is_number(rate) and n > 0 and group in rule.groups:
+            found[as_group(group)] = (float(n), float(rate))
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+@dataclass(frozen=True)
+class Period:
+    """What was found after one period.
+
+    Attributes
+    ----------
+    name : str
+        What the period is called.
+    rows : float
+        How many rows it has.
+    difference, running : float
+        The largest difference between two groups of what must be equal, in this period and in all
+        periods so far; NaN where it is not known.
+    interval : (low, high)
+        Where the running difference lies, if it has been the same all the time.  The intervals
+        of all periods and pairs hold together with the confidence that was asked for.
+    calibration : float
+        The largest distance of a group's mean score from its share of positives in this period.
+    broken : tuple of str
+        What is shown not to hold, from this period or an earlier one: "cost", "calibration" ...
+    """
+
+    name: str
+    rows: float
+    difference: float
+    running: float
+    interval: Interval
+    calibration: float
+    broken: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """A claim that is shown not to hold.
+
+    Attributes
+    ----------
+    claim : Claim
+        What was claimed; ``claim.groups`` has the group with the higher number first.
+    period : str
+        When it was shown.
+    since : str
+        When it most likely began.
+    estimate : float
+        By how much groups differed, or scores were off, from then to the last period; for
+        calibration above 0 where labels are more often positive than scores say.
+    at_least : float
+        A bound that it was above in some period; it lies above the limit.
+    """
+
+    claim: Claim
+    period: str
+    since: str
+    estimate: float
+    at_least: float
+
+    def __str__(self) -> str:
+        names = list(names_of(self.claim.groups).values())
+        allowed = f"{self.claim.limit:.4g} is allowed"
+        bound = f"{abs(self.at_least):.4f} or more in some period"
+        if self.claim.kind == "calibration":
+            where = "" if self.claim.band is None else _band(self.claim.band)
+            way = "too low" if self.estimate > 0 else "too high"
+            return (
+                f"The scores{where} of {names[0]} are {way} since {self.since}: by "
+                f"{abs(self.estimate):.4f} ({bound}; {allowed}). Shown in {self.period}."
+            )
+        what = "The costs" if self.claim.kind == "cost" else MEASURES[self.claim.kind].title
+        return (
+            f"{what} of {names[0]} and {names[1]} differ since {self.since}: "
+            f"by {self.estimate:.4f} ({bound}; {allowed}). Shown in {self.period}."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "kind": self.claim.kind,
+            "groups": [to_json(group) for group in self.claim.groups],
+            "band": None if self.claim.band is None else list(self.claim.band),
+            "limit": self.claim.limit,
+            "period": self.period,
+            "since": self.since,
+            "estimate": self.estimate,
+            "at_least": self.at_least,
+        }
+
+
+def _band(band: tuple[float, float]) -> str:
+    return f" from {band[0]:g} to {band[1]:g}"
+
+
+@dataclass(frozen=True, repr=False)
+class Watch:
+    """What :func:`watch` found.
+
+    Attributes
+    ----------
+    periods : tuple of Period
+        In the order they were given.
+    alarms : tuple of Alarm
+        The claims that are shown not to hold, in the order this was shown.
+    notes : tuple of str
+        Periods with too little data, and how base rates and shares of groups have moved: for
+        information, never an alarm.
+    limits : {name: float}
+        What the rule makes equal, and how far groups may differ in it; empty for a rule
+        without a promise.
+    calibration_margin : float
+        How far scores may lie from labels; None if calibration is not watched.
+    confidence : float
+        The chance that there is no alarm, ever, while everything holds.
+    """
+
+    periods: tuple[Period, ...]
+    alarms: tuple[Alarm, ...]
+    notes: tuple[str, ...]
+    limits: Mapping[str, float]
+    calibration_margin: float | None
+    confidence: float
+
+    @property
+    def equal(self) -> tuple[str, ...]:
+        """What the rule makes equal."""
+        return tuple(self.limits)
+
+    @property
+    def limit(self) -> float:
+        """How far groups may differ: the largest of the limits; NaN if there are none."""
+        return max(self.limits.values(), default=math.nan)
+
+    @property
+    def alarm(self) -> bool:
+        """Whether anything is shown not to hold."""
+        return bool(self.alarms)
+
+    @property
+    def first_alarm(self) -> str | None:
+        """The period in which the first alarm came; None without one."""
+        return self.alarms[0].period if self.alarms else None
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Header and rows of the printed table."""
+        header = ["period", "rows", "differ by", "so far", "interval", "mean score off", "alarm"]
+        rows = [
+            [
+                one.name,
+                f"{one.rows:,.15g}",
+                _number(one.difference),
+                _number(one.running),
+                f"[{one.interval[0]:.3f}, {one.interval[1]:.3f}]",
+                _number(one.calibration),
+                ", ".join(one.broken),
+            ]
+            for one in self.periods
+        ]
+        return header, rows
+
+    def headline(self) -> str:
+        """What was watched, in a line."""
+        margin = self.calibration_margin
+        more = "" if margin is None else f", scores be off by {margin:g}"
+        periods = f"{len(self.periods)} period{'s' if len(self.periods) != 1 else ''}"
+        allowed = f"{' and '.join(self.equal)} may differ by {self.limit:.4g}"
+        if not self.limits:
+            allowed = "no limit on how far groups may differ"
+        if len(set(self.limits.values())) > 1:
+            each = [f"{name} by {limit:.4g}" for name, limit in self.limits.items()]
+            allowed = f"groups may differ in {' and in '.join(each)}"
+        return f"Watch over {periods} at {self.confidence:.4g}: {allowed}{more}"
+
+    def summary(self) -> list[str]:
+        """What it means, in a few lines."""
+        if not self.alarms and not self.limits:
+            return [*self.notes]
+        if not self.alarms:
+            return ["Nothing is shown to be broken.", *self.notes]
+        return [*map(str, self.alarms), *self.notes]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; unknown numbers become null."""
+
+        def plain(one: Period) -> dict[str, Any]:
+            numbers = {
+                name: getattr(one, name) for name in ("difference", "running", "calibration")
+            }
+            return {
+                "name": one.name,
+                "rows": one.rows,
+                **{k: None if math.isnan(v) else v for k, v in numbers.items()},
+                "interval": list(one.interval),
+                "broken": list(one.broken),
+            }
+
+        return {
+            "format": "isocost-watch",
+            "version": 1,
+            "alarm": self.alarm,
+            "first_alarm": self.first_alarm,
+            "equal": list(self.equal),
+            "limit": self.limit if self.limits else None,
+            "limits": dict(self.limits),
+            "calibration_margin": self.calibration_margin,
+            "confidence": self.confidence,
+            "periods": [plain(one) for one in self.periods],
+            "alarms": [one.to_dict() for one in self.alarms],
+            "notes": list(self.notes),
+        }
+
+    def to_json(self) -> str:
+        """The same as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+    def __repr__(self) -> str:
+        return "\n".join([self.headline(), text_table(*self.table()), "", *self.summary()])
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        lines = "".join(f"<p>{escape(line)}</p>" for line in self.summary())
+        return html_table(*self.table(), caption=self.headline()) + lines
+
+
+def _number(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.4f}"
+
+
+_TALLIES = (
+    "must be tallies, at least one",
+    "make one for each period: isocost.tally(data, score=..., label=..., group=...)",
+)
+
+"""What the periods must be, and the next step."""
+
+
+def watch(
+    rule: Rule,
+    tallies: Iterable[Tally] | Mapping[str, Tally],
+    *,
+    cost: CostLike | None = None,
+    tolerance: float | None = None,
+    threshold: float | None = None,
+    calibration_margin: float | None = 0.02,
+    confidence: float = 0.95,
+) -> Watch:
+    """Say whether what a rule made equal is still equal, and scores still calibrated.
+
+    Parameters
+    ----------
+    rule : Rule
+        What was deployed.  Its promise says what must be equal, and how nearly.  A rule without a
+        promise is measured, and held to nothing unless a tolerance is given.
+    tallies : several tallies, or {name: tally}
+        One a period, in order, of the scores as repaired and the labels that came true.
+    cost : Cost or str, optional
+        What an error costs; by default that of the rule.
+    tolerance : float, optional
+        How far groups may differ; by default that of the rule, or what the rule came to where
+        ``infeasible="closest"`` let it stop short.  Data are never exactly as those the rule was
+        made from: allow more than the rule aimed at.
+    threshold : float, optional
+        For rates at a threshold; by default that of the rule.
+    calibration_margin : float or None
+        How far scores may lie from the share of positives, for all scores of a group and in each
+        fifth of [0, 1]; None to leave calibration out.  Rules that give it up are not asked for it.
+    confidence : float
+        The chance that there is no alarm in any period while everything holds.
+
+    Returns
+    -------
+    Watch
+
+    Notes
+    -----
+    Claims are tested by evidence that may be looked at after every period and for as long as one
+    likes; see :mod:`isocost.monitor.evidence`.  Rows must be independent: somebody who comes
+    back in many periods counts too often.  Labels that are known only for some, such as loans that
+    were granted, say nothing about the others.  With weights the evidence is approximate.
+
+    No alarm means that nothing is shown, not that all is well: the interval says how much is known.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> from isocost.examples import compas
+    >>> rule = ic.withhold(compas(), "fpr", tolerance=0.06)
+    >>> repaired = rule.expected(compas())
+    >>> found = ic.watch(rule, {"May": repaired, "June": repaired}, tolerance=0.08)
+    >>> found.alarm, round(found.periods[1].running, 4)
+    (False, 0.06)
+    >>> print(ic.watch(rule, [compas()] * 2).alarms[0])
+    The costs of African-American and Caucasian differ since period 1: by 0.0875 (0.0678 or more \
+in some period; 0.06 is allowed). Shown in period 2.
+    """
+    check_rule(rule)
+    names, given = _periods(tallies)
+    _check(rule, given)
+    promise = rule.promise
+    chosen = as_cost(cost) if cost is not None else rule.cost
+    limits = _limits(promise, tolerance, another_cost=cost is not None)
+    usual = ("fpr", "fnr") if chosen is None else ("cost",)
+    measured = limits or dict.fromkeys(usual, math.inf)
+    if "cost" in limits and chosen is None:
+        step = 'pass cost=, such as cost="fnr"'
+        raise UsageError(Problem("cost", "must be known", f"none in a {rule.method} rule", step))
+    margin = calibration_margin if promise is not None and promise.calibrated else None
+    margin = None if margin is None else check_tolerance(margin, "calibration_margin")
+    confidence = check_confidence(confidence)
+    groups = [group for group in rule.groups if any(group in t.groups for t in given)]
+    threshold = _threshold(promise) if threshold is None else check_threshold(threshold)
+    history = History(given, groups, threshold, chosen)
+    watched = math.inf if promise is None else margin
+    claims = claims_of(groups, measured, watched, 1.0 - confidence)
+    tracks = [(claim, evidence(*history.streams(claim))) for claim in claims]
+    alarms = sorted(
+        (
+            alarm
+            for claim, found in tracks
+            if math.isfinite(claim.limit)
+            for alarm in _alarms(claim, found, names)
+        ),
+        key=lambda pair: pair[0],
+    )
+    return Watch(
+        periods=_reported(names, given, tracks, alarms),
+        alarms=tuple(alarm for _, alarm in alarms),
+        notes=(
+            *_no_promise(rule),
+            *_stopped_short(promise, limits),
+            *news(rule, names, history),
+        ),
+        limits=limits,
+        calibration_margin=margin,
+        confidence=confidence,
+    )
+
+
+def _limits(
+    promise: Promise | None, tolerance: float | None, another_cost: bool
+) -> dict[str, float]:
+    """How far groups may differ, for each thing that must be equal."""
+    by_cost = another_cost or promise is None
+    promised = {} if promise is None else promise.equal
+    if tolerance is not None:
+        limit = check_tolerance(tolerance)
+        promised = {"cost": limit} if by_cost else dict.fromkeys(promised, limit)
+    elif another_cost and promise is not None:
+        promised = {"cost": max(promised.values(), default=0.0)}
+    return {name: limit for name, limit in promised.items() if name in WATCHABLE}
+
+
+def _threshold(promise: Promise | None) -> float:
+    return 0.5 if promise is None or promise.threshold is None else promise.threshold
+
+
+def _no_promise(rule: Rule) -> list[str]:
+    """Say that nothing is promised, or what of it cannot be watched."""
+    if rule.promise is None:
+        return [
+            f"This rule carries no promise (its method is {rule.method!r}): it is measured, and "
+            "held to nothing that was not asked for."
+        ]
+    unknown = [name for name in rule.promise.equal if name not in WATCHABLE]
+    return [f"The rule promises equal {', '.join(unknown)}: not watched."] if unknown else []
+
+
+def _stopped_short(promise: Promise | None, limits: Mapping[str, float]) -> list[str]:
+    """Say where a rule is held to less than was asked of it."""
+    return [
+        f"The rule was asked for {asked:g} in {name} and came to {limits[name]:.4g} on the data it "
+        "was made from; it is held to that."
+        for name, asked in ({} if promise is None else promise.asked).items()
+        if promise is not None and name in limits and limits[name] == promise.equal[name] > asked
+    ]
+
+
+def _periods(tallies: Iterable[Tally] | Mapping[str, Tally]) -> tuple[list[str], list[Tally]]:
+    if isinstance(tallies, Tally):
+        tallies = [tallies]
+    if isinstance(tallies, Mapping):
+        names, given = [str(name) for name in tallies], list(tallies.values())
+    else:
+        given = check_listed("tallies", tallies, *_TALLIES)
+        names = [f"period {place}" for place in range(1, len(given) + 1)]
+    wrong = [one for one in given if not isinstance(one, Tally)]
+    if wrong or not given:
+        rule, step = _TALLIES
+        raise UsageError(Problem("tallies", rule, short(wrong[0]) if wrong else "none", step))
+    return names, given
+
+
+def _check(rule: Rule, tallies: Sequence[Tally]) -> None:
+    seen = dict.fromkeys(group for tally in tallies for group in tally.groups)
+    known = set(rule.groups)
+    unknown = [group for group in seen if group not in known]
+    if unknown:
+        raise unknown_groups(unknown, rule.groups)
+    if len(seen) < 2:
+        got, step = f"{len(seen)} group", "check the group column"
+        raise DataError(Problem("tallies", "must have at least two groups of the rule", got, step))
+
+
+def _alarms(claim: Claim, found: Evidence, names: list[str]) -> list[tuple[int, Alarm]]:
+    """When a claim breaks, in either direction; each has half of the claim's error."""
+    result = []
+    for sign in (1.0, -1.0):
+        loud = found.against(claim.limit, sign) >= math.log(2.0 / claim.error)
+        if not loud.any():
+            continue
+        when = int(np.argmax(loud))
+        since = found.beginning(claim.limit, sign, when)
+        bound = found.at_least(claim.error / 2.0, sign, when)
+        estimate = found.mean_since(since)
+        one_sided = claim.kind == "calibration"
+        groups = claim.groups if sign > 0 else claim.groups[::-1]
+        shown = Claim(claim.kind, groups, claim.band, claim.limit, claim.error)
+        factor = 1.0 if one_sided else sign
+        alarm = Alarm(shown, names[when], names[since], factor * estimate, factor * sign * bound)
+        result.append((when, alarm))
+    return result
+
+
+Track = tuple[Claim, Evidence]
+
+
+def _reported(
+    names: list[str],
+    tallies: list[Tally],
+    tracks: list[Track],
+    alarms: Sequence[tuple[int, Alarm]],
+) -> tuple[Period, ...]:
+    pairs = [(c, e) for c, e in tracks if c.kind != "calibration"]
+    means = [e for c, e in tracks if c.kind == "calibration" and c.band is None]
+    result = []
+    for place, (name, tally) in enumerate(zip(names, tallies, strict=True)):
+        widest = max(pairs, key=lambda track: _size(track[1].running[place]))
+        low, high = widest[1].interval(widest[0].error, place)
+        if widest[1].running[place] < 0:
+            low, high = -high, -low
+        broken = dict.fromkeys(alarm.claim.kind for when, alarm in alarms if when <= place)
+        result.append(
+            Period(
+                name=name,
+                rows=tally.n,
+                difference=_largest(e.estimate[place] for _, e in pairs),
+                running=abs(float(widest[1].running[place])),
+                interval=(low, high),
+                calibration=_largest(e.estimate[place] for e in means),
+                broken=tuple(broken),
+            )
+        )
+    return tuple(result)
+
+
+def _size(value: float) -> float:
+    return -1.0 if math.isnan(value) else abs(value)
+
+
+def _largest(values: Iterable[float]) -> float:
+    known = [abs(float(value)) for value in values if not math.isnan(value)]
+    return max(known, default=math.nan)

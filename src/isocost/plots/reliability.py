@@ -1,0 +1,489 @@
+"""Levels of cost in the plane, as curves.
+
+Reliability as numbers: shares of positives by score, and how far chance alone moves them.
+
+A consistency band says where the shares would lie if the scores were calibrated: labels are
+drawn again and again with the scores as their probabilities, and the same curve is made of them.
+
+ReliabilityDisplay: whether a score means the same in every group, and what it says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from isocost.checks import (
+    check_amount,
+    check_confidence,
+    check_listed,
+    check_seed,
+    check_whole,
+    check_word,
+)
+from isocost.costs import Cost, CostLike, as_cost
+from isocost.grid import MAX_BINS
+from isocost.groups import Group, group_names
+from isocost.measures.calibration import Levels, gap_equal_width, levels_of
+from isocost.measures.intervals import MOST_REPLICATES
+from isocost.plots import geometry
+from isocost.plots.inputs import tally_of_estimator, tally_of_predictions
+from isocost.plots.style import (
+    GREY,
+    INK,
+    PALE,
+    SIZE,
+    SMALL,
+    Look,
+    axes_for,
+    cells,
+    looks,
+    percent,
+    plain_axes,
+    short_name,
+)
+from isocost.tallies import Tally, add_up, check_tally
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "Level",
+    "LevelLine",
+    "Reliability",
+    "ReliabilityDisplay",
+    "isotonic_shares",
+    "level_lines",
+    "reliability",
+]
+
+Floats = npt.NDArray[np.float64]
+
+Level: TypeAlias = float | tuple[CostLike, float]
+
+
+@dataclass(frozen=True)
+class LevelLine:
+    """One level of cost in the plane; ``group`` is whose it is where the cost differs by group."""
+
+    cost: Cost
+    value: float
+    group: int | None
+    points: Floats
+
+
+def level_lines(
+    levels: Iterable[Level], cost: CostLike, groups: Sequence[Group], base_rates: npt.ArrayLike
+) -> list[LevelLine]:
+    """The levels as curves, one each, or one per group where the cost differs by group.
+
+    A level is a number, for ``cost``, or a pair of another cost and a number.
+    """
+    found = []
+    rule, step = "must be a list of numbers, or of pairs of a cost and a number", "use levels=[0.3]"
+    for level in check_listed("levels", levels, rule, step):
+        its, value = level if isinstance(level, tuple) and len(level) == 2 else (cost, level)
+        its, value = as_cost(its), check_amount("levels", value)
+        stretch = _stretch(its, value, groups, base_rates)
+        by_group = isinstance(its.fp, Mapping) or isinstance(its.fn, Mapping)
+        for place in range(len(groups)) if by_group else [None]:
+            group = None if place is None else groups[place]
+            points = geometry.level_curve(its, value, group, stretch=stretch)
+            found.append(LevelLine(its, float(value), place, points))
+    return found
+
+
+def _stretch(cost: Cost, value: float, groups: Sequence[Group], base_rates: npt.ArrayLike) -> float:
+    """How far past the diagonal a level must go to pass all that it is compared with."""
+    shares = [
+        geometry.crossing(mu, cost, value, group).share
+        for mu, group in zip(np.asarray(base_rates), groups, strict=True)
+    ]
+    near = [share for share in shares if share < 2.0]
+    return max([1.0, *near]) * (1.0 if max(near, default=0.0) <= 1.0 else 1.03)
+
+
+Ints = npt.NDArray[np.intp]
+
+STRATEGIES = ("equal_width", "equal_mass")
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """What a reliability diagram of one group shows.
+
+    Attributes
+    ----------
+    score, share, weight : arrays
+        Of each bin that holds somebody: the mean score, the share of positives, the weight.
+    low, high : arrays
+        The consistency band of the bins.
+    isotonic_score, isotonic_share, isotonic_low, isotonic_high : arrays
+        The best rising curve through the labels, and its consistency band.
+    edges, negatives, positives : arrays
+        The histogram of the scores: edges, and the weight of each label between them.
+    """
+
+    score: Floats
+    share: Floats
+    weight: Floats
+    low: Floats
+    high: Floats
+    isotonic_score: Floats
+    isotonic_share: Floats
+    isotonic_low: Floats
+    isotonic_high: Floats
+    edges: Floats
+    negatives: Floats
+    positives: Floats
+
+
+def reliability(
+    tally: Tally,
+    group: int,
+    *,
+    bins: int = 10,
+    strategy: str = "equal_width",
+    confidence: float = 0.95,
+    replicates: int = 500,
+    seed: int = 0,
+) -> Reliability:
+    """The reliability of one group of a tally, given by its place.
+
+    Notes
+    -----
+    With weights a level of scores counts as its effective number of rows, (sum w)^2 / sum w^2,
+    rounded, when labels are drawn.
+
+    Examples
+    --------
+    >>> from isocost.examples import compas
+    >>> found = reliability(compas(), 1, replicates=100)
+    >>> found.score.round(3).tolist()[:3], found.share.round(3).tolist()[:3]
+    ([0.216, 0.341, 0.452], [0.209, 0.325, 0.426])
+    """
+    check_word("strategy", strategy, STRATEGIES)
+    bins = check_whole("bins", bins, 1, MAX_BINS)
+    replicates = check_whole("replicates", replicates, 0, MOST_REPLICATES)
+    confidence, seed = check_confidence(confidence), check_seed(seed)
+    levels = levels_of(tally, group)
+    place = _places(levels, bins, strategy)
+    weight = add_up(place, levels.w, int(place.max()) + 1)
+    score = np.bincount(place, levels.wh) / weight
+    share = np.bincount(place, levels.wy) / weight
+    curve = isotonic_shares(levels.wy / levels.w, levels.w)
+    drawn = _redrawn(levels, replicates, seed)
+    binned = np.array([np.bincount(place, y * levels.w) / weight for y in drawn])
+    rising = np.array([isotonic_shares(y, levels.w) for y in drawn])
+    low, high = _band(binned.reshape(replicates, len(weight)), confidence)
+    iso_low, iso_high = _band(rising.reshape(replicates, len(curve)), confidence)
+    edges, negatives, positives = _histogram(tally, group)
+    return Reliability(
+        score, share, weight, low, high, levels.position, curve, iso_low, iso_high,
+        edges, negatives, positives,
+    )  # fmt: skip
+
+
+def isotonic_shares(share: Floats, weight: Floats) -> Floats:
+    """The rising curve nearest to the shares in weighted squares: neighbours that fall are pooled.
+
+    Examples
+    --------
+    >>> isotonic_shares(np.array([0.0, 0.6, 0.4, 1.0]), np.ones(4)).tolist()
+    [0.0, 0.5, 0.5, 1.0]
+    """
+    from scipy.optimize import isotonic_regression
+
+    curve: Floats = isotonic_regression(share, weights=weight).x
+    return curve
+
+
+def _redrawn(levels: Levels, replicates: int, seed: int) -> Floats:
+    """Shares of positives per level, drawn as if the scores were calibrated."""
+    rows = np.maximum(np.rint(levels.w**2 / levels.w2), 1.0).astype(np.int64)
+    chance = np.clip(levels.wh / levels.w, 0.0, 1.0)
+    random = np.random.default_rng(seed)
+    drawn: Floats = random.binomial(rows, chance, size=(replicates, len(rows))) / rows
+    return drawn
+
+
+def _band(curves: Floats, confidence: float) -> tuple[Floats, Floats]:
+    if not len(curves):
+        nothing = np.full(curves.shape[1], np.nan)
+        return nothing, nothing
+    tail = (1.0 - confidence) / 2.0
+    low, high = np.quantile(curves, [tail, 1.0 - tail], axis=0)
+    return low, high
+
+
+def _places(levels: Levels, bins: int, strategy: str) -> Ints:
+    """The bin of each level, counted without gaps."""
+    if strategy == "equal_width":
+        cuts = np.arange(1, bins) / bins
+        place = np.searchsorted(cuts, levels.position, side="right")
+    else:
+        middle = (np.cumsum(levels.w) - levels.w / 2.0) / levels.total
+        place = np.minimum((middle * bins).astype(np.intp), bins - 1)
+    return np.unique(place, return_inverse=True)[1]
+
+
+def _histogram(tally: Tally, group: int, bars: int = 40) -> tuple[Floats, Floats, Floats]:
+    cells = tally.cells.take(tally.cells.of_group(group))
+    edges = np.arange(bars + 1) / bars
+    place = np.searchsorted(edges[1:-1], cells.wh / cells.w + 1e-12, side="right")
+    counts = np.array(
+        [np.bincount(place, cells.w * (cells.label == label), minlength=bars) for label in (0, 1)]
+    )
+    return edges, counts[0], counts[1]
+
+
+COLUMNS = 3
+
+"""How many groups stand side by side before a new row begins."""
+
+PART = (0.27, 0.73)
+
+"""Where the diagram of a group begins, and its height, above its histogram."""
+
+
+@dataclass
+class ReliabilityDisplay:
+    """The share of positives against the score, a small diagram per group.
+
+    Dots are bins, the stepped line the best rising curve (isotonic regression).  If the scores are
+    calibrated, a dot lies in the grey band with the chance ``confidence``.  Underneath is how
+    many people have which score, the positives dark.
+
+    Parameters
+    ----------
+    groups : sequence
+        The groups.
+    curves : sequence of Reliability
+        What each shows.
+    counts : sequence of float
+        How many rows each has.
+    gaps : sequence of float
+        The calibration gap of each, over ten bins of equal width.
+    confidence : float
+        Of the bands.
+
+    Attributes
+    ----------
+    names : list of str
+        How the groups are called.
+    ax_, figure_
+        The axes that were given or made; they hold the small ones.
+    axes_, histograms_ : lists of Axes
+        The diagram and the histogram of each group.
+    dots_, isotonic_, bands_ : lists of artists
+        The binned shares, the rising curve and the consistency band of each group.
+
+    Examples
+    --------
+    >>> from isocost.examples import compas
+    >>> display = ReliabilityDisplay.from_tally(compas(), replicates=100)
+    >>> display.names, display.curves[0].share.round(3).tolist()[:2]
+    (['African-American', 'Caucasian'], [0.229, 0.357])
+    """
+
+    groups: Sequence[Group]
+    curves: Sequence[Reliability]
+    counts: Sequence[float]
+    gaps: Sequence[float]
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        self.names = group_names(list(self.groups))
+
+    @classmethod
+    def from_tally(
+        cls,
+        tally: Tally,
+        *,
+        bins: int = 10,
+        strategy: str = "equal_width",
+        confidence: float = 0.95,
+        replicates: int = 500,
+        seed: int = 0,
+        ax: Axes | None = None,
+    ) -> ReliabilityDisplay:
+        """The reliability of each group of a tally.
+
+        Parameters
+        ----------
+        tally : Tally
+            Scores and labels.
+        bins : int
+            How many bins for the dots.
+        strategy : {"equal_width", "equal_mass"}
+            Bins of equal width, or with equally many people.
+        confidence, replicates, seed
+            Of the consistency bands; without replicates there are none.
+        ax : Axes, optional
+            Axes to draw on; without them nothing is drawn until :meth:`plot` is called.
+        """
+        check_tally(tally)
+        places = range(len(tally.groups))
+        display = cls(
+            tally.groups,
+            [
+                reliability(
+                    tally, place, bins=bins, strategy=strategy, confidence=confidence,
+                    replicates=replicates, seed=seed,
+                )
+                for place in places
+            ],
+            tally.totals.n.sum(axis=1).tolist(),
+            [gap_equal_width(levels_of(tally, place)) for place in places],
+            confidence,
+        )  # fmt: skip
+        return display if ax is None else display.plot(ax)
+
+    @classmethod
+    def from_predictions(
+        cls, y: Any, score: Any, group: Any, *, weight: Any = None, **options: Any
+    ) -> ReliabilityDisplay:
+        """From labels, scores and groups given as arrays; options as :meth:`from_tally` has."""
+        return cls.from_tally(tally_of_predictions(y, score, group, weight=weight), **options)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        **options: Any,
+    ) -> ReliabilityDisplay:
+        """From what a fitted classifier says about X; options as :meth:`from_tally` has."""
+        tally = tally_of_estimator(
+            estimator, X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
+        )
+        return cls.from_tally(tally, **options)
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        binned: bool = True,
+        isotonic: bool = True,
+        bands: bool = True,
+        histogram: bool = True,
+    ) -> ReliabilityDisplay:
+        """Draw the diagrams.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Axes whose place the small ones take; by default those of a new figure.
+        binned, isotonic, bands, histogram : bool
+            Whether to draw the dots, the rising curve, the bands, the histograms.
+        """
+        count = len(self.names)
+        columns = min(count, COLUMNS)
+        rows = math.ceil(count / columns)
+        self.ax_, self.figure_ = axes_for(ax, (2.9 * columns + 0.7, 3.9 * rows + 0.3))
+        grid = cells(self.ax_, rows, columns, (0.55, 0.95))
+        self.axes_: list[Axes] = []
+        self.histograms_: list[Axes] = []
+        self.dots_: list[Any] = []
+        self.isotonic_: list[Any] = []
+        self.bands_: list[Any] = []
+        for place, look in enumerate(looks(count)):
+            cell = grid[place // columns][place % columns]
+            edge = place % columns == 0
+            top = self._frame(cell, place, look, edge, histogram)
+            self._curves(top, self.curves[place], look, (binned, isotonic, bands))
+        if bands:
+            self._explain()
+        for place in range(count, rows * columns):
+            grid[place // columns][place % columns].set_axis_off()
+        return self
+
+    def _frame(self, cell: Axes, place: int, look: Look, edge: bool, histogram: bool) -> Axes:
+        """The diagram of a group, empty, with its histogram underneath."""
+        cell.set_axis_off()
+        top = cell.inset_axes((0.0, PART[0], 1.0, PART[1]) if histogram else (0.0, 0.0, 1.0, 1.0))
+        plain_axes(top)
+        top.set(xlim=(0, 1), ylim=(0, 1), xticks=np.arange(6) / 5, yticks=np.arange(6) / 5)
+        top.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, zorder=1)
+        self.axes_.append(top)
+        name, count, gap = self.names[place], self.counts[place], self.gaps[place]
+        top.set_title(
+            short_name(name), loc="left", fontsize=SIZE, color=look.ink, fontweight="bold",
+            parse_math=False, pad=14,
+        )  # fmt: skip
+        top.text(
+            0.0, 1.015, f"n = {count:,.6g}, calibration gap {gap:.3f}", fontsize=SMALL, color=GREY,
+            transform=top.transAxes, va="bottom",
+        )  # fmt: skip
+        if edge:
+            top.set_ylabel("share of positives", fontsize=SIZE, color=INK)
+        lowest = top
+        if histogram:
+            lowest = cell.inset_axes((0.0, 0.0, 1.0, PART[0] - 0.06))
+            top.tick_params(labelbottom=False)
+            self._histogram(lowest, self.curves[place], look, edge)
+        lowest.set_xlabel("score", fontsize=SIZE, color=INK)
+        return top
+
+    def _explain(self) -> None:
+        """What the grey is, once, in the corner where nothing else is."""
+        self.axes_[0].text(
+            0.98, 0.03, f"grey: where {self.confidence:.0%} of\ncalibrated scores fall", ha="right",
+            va="bottom", fontsize=SMALL, color=GREY, transform=self.axes_[0].transAxes,
+        )  # fmt: skip
+
+    def _histogram(self, ax: Axes, curve: Reliability, look: Look, edge: bool) -> None:
+        plain_axes(ax)
+        ax.set(xlim=(0, 1), xticks=np.arange(6) / 5)
+        total = curve.negatives.sum() + curve.positives.sum()
+        low, high = curve.edges[:-1], np.diff(curve.edges)
+        negatives, positives = curve.negatives / total, curve.positives / total
+        ax.bar(low, positives, high, align="edge", color=look.colour, linewidth=0)
+        ax.bar(
+            low, negatives, high, bottom=positives, align="edge", color=look.colour, alpha=0.35,
+            linewidth=0,
+        )  # fmt: skip
+        ax.yaxis.set_major_formatter(percent)
+        ax.locator_params(axis="y", nbins=2)
+        if edge:
+            ax.set_ylabel("people\n(dark: positive)", fontsize=SMALL, color=INK)
+        self.histograms_.append(ax)
+
+    def _curves(
+        self, ax: Axes, curve: Reliability, look: Look, wanted: tuple[bool, bool, bool]
+    ) -> None:
+        binned, isotonic, bands = wanted
+        if bands and binned:
+            self.bands_.append(
+                ax.vlines(
+                    curve.score, curve.low, curve.high, color=PALE, linewidth=9, zorder=0.8,
+                )
+            )  # fmt: skip
+        elif bands:
+            self.bands_.append(
+                ax.fill_between(
+                    curve.isotonic_score, curve.isotonic_low, curve.isotonic_high, color=PALE,
+                    linewidth=0, zorder=0.8, step="mid",
+                )
+            )  # fmt: skip
+        if isotonic:
+            self.isotonic_ += ax.plot(
+                curve.isotonic_score, curve.isotonic_share, color=look.colour, linewidth=1.4,
+                drawstyle="steps-mid", zorder=2,
+            )  # fmt: skip
+        if binned:
+            self.dots_.append(
+                ax.scatter(
+                    curve.score, curve.share, s=26, color=look.colour,
+                    edgecolor="white", linewidth=0.7, zorder=3, clip_on=False,
+                )
+            )  # fmt: skip

@@ -1,0 +1,308 @@
+"""FrontierDisplay: what equality takes, against how unequal costs may stay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from isocost.checks import check_kind, check_listed
+from isocost.costs import CostLike
+from isocost.errors import Problem, UsageError
+from isocost.plots.inputs import tally_of_estimator, tally_of_predictions
+from isocost.plots.style import (
+    GREY,
+    INK,
+    SIZE,
+    SMALL,
+    Label,
+    axes_for,
+    cells,
+    looks,
+    percent,
+    place_labels,
+    plain_axes,
+)
+from isocost.repairs.frontier import NUMBERS, Frontier, frontier
+from isocost.repairs.registry import REPAIRS
+from isocost.tallies import Tally
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["FrontierDisplay"]
+
+Floats = npt.NDArray[np.float64]
+
+TITLES = {
+    "disparity": "costs differ by",
+    "accuracy": "accuracy",
+    "calibration_gap": "largest calibration gap",
+    "changed": "people whose score changes",
+    "mean_change": "mean change of a score",
+    "by_coin": "people decided by a coin",
+    "decisions": "decisions that change",
+}
+
+SHARES = {"accuracy", "changed", "by_coin", "decisions"}
+
+USUAL = ("changed", "mean_change", "decisions", "accuracy")
+
+
+@dataclass
+class FrontierDisplay:
+    """What repairs take as the tolerance goes from 0, equal costs, to the present disparity.
+
+    A small diagram per measure, a line per frontier.  Tolerances that no repair can meet are
+    hatched; a line begins with the smallest that was tried and can be met.
+
+    Parameters
+    ----------
+    frontiers : {name: Frontier}
+        What :func:`isocost.frontier` returned.
+    measures : sequence of str
+        Which numbers of :class:`isocost.repairs.frontier.FrontierPoint` to show.
+
+    Attributes
+    ----------
+    tolerance : {name: array}
+        The tolerances of each frontier.
+    values : {name: {measure: array}}
+        The numbers; NaN where it is not feasible.
+    infeasible_to : float
+        The largest tolerance tried that no frontier can meet; NaN if each can be met.
+    ax_, figure_, axes_
+        The axes given or made, their figure, and {measure: Axes}.
+    lines_ : {measure: {name: Line2D}}
+        The lines.
+    hatched_ : {measure: artist}
+        What cannot be had.
+
+    Examples
+    --------
+    >>> from isocost.examples import compas
+    >>> display = FrontierDisplay.from_tally(compas(), "fpr", points=5)
+    >>> display.tolerance["withhold"].round(4).tolist()
+    [0.0, 0.0219, 0.0437, 0.0656, 0.0875]
+    >>> display.values["withhold"]["changed"].round(4).tolist()
+    [nan, nan, nan, 0.2594, 0.0]
+    """
+
+    frontiers: Mapping[str, Frontier]
+    measures: Sequence[str] = USUAL
+
+    def __post_init__(self) -> None:
+        rule, step = f"must be some of {', '.join(NUMBERS)}", f"use measures={USUAL!r}"
+        measures = check_listed("measures", self.measures, rule, step)
+        strange = [measure for measure in measures if measure not in NUMBERS]
+        if strange or not self.measures or not self.frontiers:
+            got = ", ".join(map(repr, strange)) or "none"
+            rule = f"must be some of {', '.join(NUMBERS)}"
+            name = "measures" if self.frontiers else "frontiers"
+            rule = rule if self.frontiers else "must hold at least one"
+            step = (
+                f"use measures={USUAL!r}" if self.frontiers else "pass what isocost.frontier gave"
+            )
+            raise UsageError(Problem(name, rule, got, step))
+        self.tolerance: dict[str, Floats] = {
+            name: np.array([p.tolerance for p in found.points])
+            for name, found in self.frontiers.items()
+        }
+        self.values: dict[str, dict[str, Floats]] = {
+            name: {m: np.array([getattr(p, m) for p in found.points]) for m in self.measures}
+            for name, found in self.frontiers.items()
+        }
+        failed = [
+            max((p.tolerance for p in found.points if not p.feasible), default=np.nan)
+            for found in self.frontiers.values()
+        ]
+        self.infeasible_to = float(np.min(failed))
+
+    @classmethod
+    def from_tally(
+        cls,
+        tally: Tally,
+        cost: CostLike = "fnr",
+        *,
+        methods: Sequence[str] = ("withhold",),
+        points: int = 21,
+        threshold: float = 0.5,
+        measures: Sequence[str] = USUAL,
+        ax: Axes | None = None,
+    ) -> FrontierDisplay:
+        """Follow one or several methods; the rest as :func:`isocost.frontier` has it."""
+        rule, step = "must be a list of methods", 'use methods=("withhold", "coarsen")'
+        named = [methods] if isinstance(methods, str) else methods
+        names = check_listed("methods", named, rule, step)
+        if not names:
+            raise UsageError(Problem("methods", rule, "none", step))
+        found: dict[str, Frontier] = {}
+        for method in names:
+            found[method] = frontier(tally, cost, method, points=points, threshold=threshold)
+        display = cls(found, measures)
+        return display if ax is None else display.plot(ax)
+
+    @classmethod
+    def from_frontier(
+        cls,
+        found: Frontier | Mapping[str, Frontier],
+        *,
+        measures: Sequence[str] = USUAL,
+        ax: Axes | None = None,
+    ) -> FrontierDisplay:
+        """From what :func:`isocost.frontier` returned, one or several by name."""
+        named = {found.method: found} if isinstance(found, Frontier) else found
+        rule, step = "must be a Frontier, or several by name", "pass what isocost.frontier returned"
+        check_kind("found", named, Mapping, rule, step)
+        for one in named.values():
+            check_kind("found", one, Frontier, rule, step)
+        display = cls(named, measures)
+        return display if ax is None else display.plot(ax)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: Any,
+        score: Any,
+        group: Any,
+        cost: CostLike = "fnr",
+        *,
+        weight: Any = None,
+        threshold: float = 0.5,
+        **options: Any,
+    ) -> FrontierDisplay:
+        """From labels, scores and groups given as arrays; options as :meth:`from_tally` has."""
+        tally = tally_of_predictions(y, score, group, weight=weight, edges=(threshold,))
+        return cls.from_tally(tally, cost, threshold=threshold, **options)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        cost: CostLike = "fnr",
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        threshold: float = 0.5,
+        **options: Any,
+    ) -> FrontierDisplay:
+        """From what a fitted classifier says about X; options as :meth:`from_tally` has."""
+        tally = tally_of_estimator(
+            estimator,
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            sample_weight=sample_weight,
+            edges=(threshold,),
+        )
+        return cls.from_tally(tally, cost, threshold=threshold, **options)
+
+    def plot(self, ax: Axes | None = None) -> FrontierDisplay:
+        """Draw on the axes given, or on those of a new figure."""
+        columns = min(len(self.measures), 2)
+        rows = -(-len(self.measures) // columns)
+        self.ax_, self.figure_ = axes_for(ax, (3.6 * columns + 0.6, 2.5 * rows + 0.4))
+        grid = cells(self.ax_, rows, columns, (0.7, 0.55))
+        panels = [panel for line in grid for panel in line]
+        self.axes_ = dict(zip(self.measures, panels, strict=False))
+        self.lines_: dict[str, dict[str, Any]] = {}
+        self.hatched_: dict[str, Any] = {}
+        for place, (measure, panel) in enumerate(self.axes_.items()):
+            self._panel(panel, measure, place >= len(self.measures) - columns)
+        for spare in panels[len(self.measures) :]:
+            spare.set_axis_off()
+        self.figure_.draw_without_rendering()
+        self._write(next(iter(self.axes_)))
+        return self
+
+    def _panel(self, ax: Axes, measure: str, lowest: bool) -> None:
+        plain_axes(ax)
+        widest = max(float(tolerance[-1]) for tolerance in self.tolerance.values())
+        ax.set_xlim(0.0, widest or 1.0)
+        ax.set_title(TITLES[measure], loc="left", fontsize=SIZE, color=INK)
+        self.lines_[measure] = {}
+        for (name, values), look in zip(self.values.items(), looks(len(self.values)), strict=True):
+            (line,) = ax.plot(
+                self.tolerance[name], values[measure], color=look.colour, linewidth=1.8,
+                linestyle=look.dashes, marker=look.marker, markersize=4.5,
+                markevery=_first(values[measure]), clip_on=False, zorder=3,
+            )  # fmt: skip
+            self.lines_[measure][name] = line
+        _scale(ax, measure, [values[measure] for values in self.values.values()])
+        if not np.isnan(self.infeasible_to):
+            self.hatched_[measure] = ax.axvspan(
+                0.0, self.infeasible_to, facecolor="#f4f4f4", edgecolor="#c9c9c9", hatch="///",
+                linewidth=0, zorder=0.5,
+            )  # fmt: skip
+        if lowest:
+            ax.set_xlabel(self._tolerance_text(), fontsize=SIZE, color=INK)
+
+    def _tolerance_text(self) -> str:
+        """What may differ: costs, or the error rates at the threshold."""
+        of_rates = [name for name, repair in REPAIRS.items() if repair.goal == "rates"]
+        hard = {found.method in of_rates for found in self.frontiers.values()}
+        what = "costs" if hard == {False} else "FPR and FNR"
+        return f"tolerance: how far {what} may differ" if len(hard) == 1 else "tolerance"
+
+    def _write(self, measure: str) -> None:
+        """Names beside the lines of the first diagram, and what the hatching means."""
+        ax, found, marks = self.axes_[measure], [], []
+        for (name, line), look in zip(
+            self.lines_[measure].items(), looks(len(self.values)), strict=True
+        ):
+            points = np.asarray(line.get_xydata())
+            points = points[~np.isnan(points).any(axis=1)]
+            if len(points):
+                x, y = points[len(points) // 3]
+                marks.append(_dense(points))
+                found.append(Label(name, (float(x), float(y)), look.ink, bold=True, prefer=60.0))
+        if not np.isnan(self.infeasible_to):
+            across = np.meshgrid(
+                np.linspace(0.0, self.infeasible_to, 12), np.linspace(*ax.get_ylim(), 12)
+            )
+            marks.append(np.column_stack([part.ravel() for part in across]))
+        self.texts_ = place_labels(ax, found, np.vstack(marks) if marks else ())
+        if not np.isnan(self.infeasible_to):
+            wide = self.infeasible_to > 0.35 * ax.get_xlim()[1]
+            note = ax.text(
+                self.infeasible_to / 2.0, 0.5, "cannot\nbe had" if wide else "cannot be had",
+                transform=ax.get_xaxis_transform(), rotation=0 if wide else 90, ha="center",
+                va="center", fontsize=SMALL, color=GREY,
+            )  # fmt: skip
+            note.set_bbox({"facecolor": "#f4f4f4", "edgecolor": "none", "pad": 1.5})
+            self.texts_.append(note)  # type: ignore[arg-type]
+
+
+def _first(values: Floats) -> list[int]:
+    """The place of the first number, to mark where a line begins."""
+    known = np.flatnonzero(~np.isnan(values))
+    return [int(place) for place in known[:1]]
+
+
+def _dense(points: Floats) -> Floats:
+    steps = np.linspace(0, len(points) - 1, 80)
+    return np.column_stack([np.interp(steps, np.arange(len(points)), c) for c in points.T])
+
+
+def _scale(ax: Axes, measure: str, values: list[Floats]) -> None:
+    """From 0 for what is lost; for accuracy only where it is, but never finer than 2 points."""
+    known = np.concatenate(values)
+    known = known[~np.isnan(known)]
+    top = float(known.max(initial=0.0))
+    if measure == "accuracy" and len(known):
+        middle, half = (
+            (top + float(known.min())) / 2.0,
+            max((top - float(known.min())) * 0.65, 0.01),
+        )
+        ax.set_ylim(middle - half, middle + half)
+    else:
+        ax.set_ylim(0.0, 1.2 * top if top > 0.001 else 0.01)
+    if measure in SHARES:
+        ax.yaxis.set_major_formatter(percent)
+    ax.locator_params(axis="y", nbins=5)
+    ax.locator_params(axis="x", nbins=6)

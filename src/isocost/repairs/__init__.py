@@ -1,0 +1,1 @@
+"""From a tally to a rule that repairs scores."""

@@ -1,0 +1,370 @@
+"""What rules do: who is changed, by how much, by what chance; and rules side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from isocost.checks import check_listed, check_threshold, short
+from isocost.costs import Cost, CostLike, as_cost
+from isocost.errors import Problem, UsageError
+from isocost.groups import Group, names_of, to_json
+from isocost.measures.audit import Audit, audit
+from isocost.rows import mirrored_bins
+from isocost.rules import Rule
+from isocost.tables import html_table, text_table, transposed
+from isocost.tallies import Tally, check_tally
+
+__all__ = [
+    "Changes",
+    "Compared",
+    "Comparison",
+    "changes",
+    "compare",
+    "cost_of_rules",
+    "gini",
+    "named_rules",
+]
+
+Floats = npt.NDArray[np.float64]
+
+Bools = npt.NDArray[np.bool_]
+
+SAME = 1e-12
+
+"""A score that moves by no more than this has not moved."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What a rule does to people, on average over the coin.
+
+    Attributes
+    ----------
+    changed : float
+        Share of people whose score changes.
+    mean_change, largest_change : float
+        Mean and maximum of ``|new - old|``; the mean is over everybody, changed or not.
+    by_coin : float
+        Share of people whose outcome hangs on a coin.
+    decisions : float
+        Share of people whose decision at the threshold changes.
+    gini : float
+        Gini coefficient of ``|new - old|``: 0 if everybody is changed alike, near 1 if few bear
+        it all.  NaN if nobody is changed.
+    """
+
+    changed: float
+    mean_change: float
+    largest_change: float
+    by_coin: float
+    decisions: float
+    gini: float
+
+    def to_dict(self) -> dict[str, float | None]:
+        """Plain values for JSON; an undefined Gini coefficient becomes null."""
+        return {k: None if math.isnan(v) else v for k, v in asdict(self).items()}
+
+
+@dataclass(frozen=True, eq=False)
+class _Outcomes:
+    """Parts of cells with the same fate: weight, distance moved, coin or not, side changed."""
+
+    weight: Floats
+    distance: Floats
+    coin: Bools
+    turned: Bools
+
+
+def changes(tally: Tally, rule: Rule, threshold: float = 0.5, group: int | None = None) -> Changes:
+    """Measure what a rule does to everybody, or to one group of the tally.
+
+    The old score is the mean of its bin, so distances are exact to a bin's width.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> from isocost.examples import compas
+    >>> found = changes(compas(), ic.withhold(compas(), "fpr", 0.07), group=1)
+    >>> round(found.changed, 4), round(found.largest_change, 4)
+    (0.5194, 0.3835)
+    """
+    wanted = range(len(tally.groups)) if group is None else [group]
+    parts = [part for place in wanted for part in _outcomes(tally, rule, threshold, place)]
+    weight = np.concatenate([part.weight for part in parts])
+    distance = np.concatenate([part.distance for part in parts])
+    coin = np.concatenate([part.coin for part in parts])
+    turned = np.concatenate([part.turned for part in parts])
+    share = weight / weight.sum()
+    moved = (distance > SAME) & (weight > 0)
+    return Changes(
+        changed=float(share[moved].sum()),
+        mean_change=float(share @ distance),
+        largest_change=float(distance[moved].max(initial=0.0)),
+        by_coin=float(share[coin].sum()),
+        decisions=float(share[turned].sum()),
+        gini=gini(distance, share),
+    )
+
+
+def _outcomes(tally: Tally, rule: Rule, threshold: float, place: int) -> Iterator[_Outcomes]:
+    """Every fate that a person of a group can have, with its weight."""
+    first = tally.grid.first_bin(threshold)
+    for part in rule.parts(tally, place):
+        mine = tally.cells.take(part.place)
+        mean, weight = mine.wh / mine.w, mine.w * part.share
+        above = mine.bin >= first
+        if part.row is None:
+            after = above
+        elif part.row.value is None:
+            after = mirrored_bins(mine, tally.grid) >= first
+        else:
+            after = np.full(len(mine), part.row.value >= threshold)
+        turned = (after != above) & (weight > 0)
+        yield _Outcomes(weight, np.abs(part.after(mean) - mean), part.by_coin, turned)
+
+
+def gini(values: Floats, weights: Floats) -> float:
+    """The Gini coefficient of values with weights; NaN if all values are 0.
+
+    Half the mean absolute difference of two people drawn at random, over the mean.
+
+    Examples
+    --------
+    >>> gini(np.array([1.0, 1.0]), np.array([0.5, 0.5])), gini(np.array([0.0, 1.0]), np.ones(2))
+    (0.0, 0.5)
+    """
+    order = np.argsort(values, kind="stable")
+    x, w = values[order], weights[order] / weights.sum()
+    mean = float(w @ x)
+    if mean <= SAME:
+        return math.nan
+    # Twice the area between the line of equality and the Lorenz curve.
+    lorenz = np.concatenate([[0.0], np.cumsum(w * x)]) / mean
+    return max(0.0, 1.0 - float((w * (lorenz[1:] + lorenz[:-1])).sum()))
+
+
+ORIGINAL = "original"
+
+_RULES = (
+    f"must be rules, by other names than {ORIGINAL!r}",
+    "pass one rule, a list of rules or {name: rule}, as withhold, coarsen ... return them",
+)
+
+"""What rules must be, and the next step."""
+
+COLUMNS = (
+    "costs differ by",
+    "FPR or FNR differ by",
+    "largest calibration gap",
+    "accuracy",
+    "people changed",
+    "mean change",
+    "largest change",
+    "decided by a coin",
+    "decisions changed",
+    "Gini of the change",
+)
+
+MOST_COSTS = 4
+
+"""With more groups than this, the table shows the lowest and the highest cost only."""
+
+WIDEST = 6
+
+"""With more rules than this, each rule gets a line of its own."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One rule, or the scores as they are.
+
+    Attributes
+    ----------
+    audit : Audit
+        What holds after the rule, on average over the coin.
+    changes : Changes
+        What it does to everybody.
+    by_group : {group: Changes}
+        What it does to each group.
+    """
+
+    audit: Audit
+    changes: Changes
+    by_group: dict[Group, Changes]
+
+    @property
+    def gap(self) -> float:
+        """The largest calibration gap of a group (ten bins)."""
+        return max(m.calibration_gap for m in self.audit.groups.values())
+
+    @property
+    def largest_gini(self) -> float:
+        """The largest Gini coefficient within a group; NaN if nobody is changed."""
+        known = [c.gini for c in self.by_group.values() if not math.isnan(c.gini)]
+        return max(known, default=math.nan)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "costs": [[to_json(g), m.cost] for g, m in self.audit.groups.items()],
+            "disparity": self.audit.disparity.difference,
+            "calibration_gap": self.gap,
+            "accuracy": self.audit.overall.accuracy,
+            "equalized_odds_difference": self.audit.equalized_odds_difference,
+            "changes": self.changes.to_dict(),
+            "by_group": [[to_json(g), c.to_dict()] for g, c in self.by_group.items()],
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """What :func:`compare` found; ``rules[name]`` has the numbers of each rule."""
+
+    cost: Cost
+    threshold: float
+    rules: dict[str, Compared]
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Header and rows of the printed table: rules across, or down when there are many."""
+        groups = next(iter(self.rules.values())).audit.groups
+        few = len(groups) <= MOST_COSTS
+        costs = [f"cost of {name}" for name in names_of(groups).values()]
+        header = ["rule", *(costs if few else ["lowest cost", "highest cost"]), *COLUMNS]
+        rows = [[name, *self._cells(one, few)] for name, one in self.rules.items()]
+        return (header, rows) if len(self.rules) > WIDEST else transposed(header, rows)
+
+    @staticmethod
+    def _cells(one: Compared, few: bool) -> list[str]:
+        costs = [m.cost for m in one.audit.groups.values()]
+        shown = costs if few else [min(costs), max(costs)]
+        c, gini = one.changes, one.largest_gini
+        return [
+            *(f"{cost:.4f}" for cost in shown),
+            f"{one.audit.disparity.difference:.4f}",
+            f"{one.audit.equalized_odds_difference:.4f}",
+            f"{one.gap:.4f}",
+            f"{one.audit.overall.accuracy:.4f}",
+            f"{c.changed:.2%}",
+            f"{c.mean_change:.4f}",
+            f"{c.largest_change:.4f}",
+            f"{c.by_coin:.2%}",
+            f"{c.decisions:.2%}",
+            "-" if math.isnan(gini) else f"{gini:.3f}",
+        ]
+
+    def headline(self) -> str:
+        """What is compared, in a line."""
+        return f"Rules compared; cost {self.cost}, threshold {self.threshold:g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "format": "isocost-comparison",
+            "version": 1,
+            "cost": self.cost.to_dict(),
+            "threshold": self.threshold,
+            "rules": {name: one.to_dict() for name, one in self.rules.items()},
+        }
+
+    def __repr__(self) -> str:
+        return f"{self.headline()}\n{text_table(*self.table())}"
+
+    def _repr_html_(self) -> str:
+        return html_table(*self.table(), caption=self.headline())
+
+
+def compare(
+    tally: Tally,
+    rules: Mapping[str, Rule] | Iterable[Rule],
+    cost: CostLike | None = None,
+    threshold: float = 0.5,
+) -> Comparison:
+    """Put rules side by side, with the scores as they are on top.
+
+    Parameters
+    ----------
+    tally : Tally
+        What the rules would be applied to; a part they were not made from tells more.
+    rules : {name: Rule} or several rules
+        Rules without names are called by their method.
+    cost : Cost or str, optional
+        What an error costs; by default the cost of the first rule that has one, else "fnr".
+    threshold : float
+        The score from which people are treated as positive.
+
+    Returns
+    -------
+    Comparison
+        Per rule: the cost of each group and how far they differ, how far FPR or FNR at the
+        threshold differ, the largest calibration gap, accuracy, the share of people changed, mean
+        and largest change, the share whose outcome hangs on a coin, the share of decisions
+        changed, and the Gini coefficient of the change within a group, the paper's measure of who
+        bears it.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> from isocost.examples import compas
+    >>> rules = [ic.withhold(compas(), "fpr", 0.06), ic.reconcile(compas())]
+    >>> found = ic.compare(compas(), rules)
+    >>> list(found.rules)
+    ['original', 'withhold', 'reconcile']
+    >>> round(found.rules["withhold"].audit.disparity.difference, 4)
+    0.06
+    """
+    check_tally(tally)
+    named = named_rules(rules)
+    chosen = cost_of_rules(cost, named)
+    threshold = check_threshold(threshold)
+    nothing = Rule(groups=tally.groups, rows=(), method="none")
+    return Comparison(
+        cost=chosen,
+        threshold=threshold,
+        rules={
+            name: _compared(tally, rule, chosen, threshold)
+            for name, rule in {ORIGINAL: nothing, **named}.items()
+        },
+    )
+
+
+def cost_of_rules(cost: CostLike | None, rules: Mapping[str, Rule]) -> Cost:
+    """The cost asked for; else that of the first rule that has one; else "fnr"."""
+    if cost is not None:
+        return as_cost(cost)
+    costs = [rule.cost for rule in rules.values() if rule.cost is not None]
+    return costs[0] if costs else Cost.fnr()
+
+
+def named_rules(rules: Mapping[str, Rule] | Iterable[Rule]) -> dict[str, Rule]:
+    """Rules by name; those without a name are called by their method, numbered if need be."""
+    if isinstance(rules, Mapping):
+        named = {str(name): rule for name, rule in rules.items()}
+    else:
+        named = {}
+        for rule in [rules] if isinstance(rules, Rule) else check_listed("rules", rules, *_RULES):
+            method = getattr(rule, "method", "?")
+            times = sum(name.split(" ")[0] == method for name in named)
+            named[method if not times else f"{method} {times + 1}"] = rule
+    wrong = [rule for rule in named.values() if not isinstance(rule, Rule)]
+    if wrong or ORIGINAL in named:
+        got = short(wrong[0]) if wrong else f"a rule called {ORIGINAL!r}"
+        must, step = _RULES
+        raise UsageError(Problem("rules", must, got, step))
+    return named
+
+
+def _compared(tally: Tally, rule: Rule, cost: Cost, threshold: float) -> Compared:
+    return Compared(
+        audit=audit(rule.expected(tally), cost, threshold, confidence=None),
+        changes=changes(tally, rule, threshold),
+        by_group={
+            group: changes(tally, rule, threshold, place)
+            for place, group in enumerate(tally.groups)
+        },
+    )

@@ -1,0 +1,353 @@
+"""Equalized odds from finished scores: turn some of them round until the error rates agree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from isocost.checks import check_salt, check_threshold, check_word
+from isocost.errors import Problem, UsageError
+from isocost.groups import group_names
+from isocost.measures.rates import (
+    base_rate,
+    mean_score,
+    require_both_labels,
+    require_two_groups,
+)
+from isocost.measures.table import MEASURES
+from isocost.promises import Promise
+from isocost.repairs.withhold import summary_of
+from isocost.rows import Row
+from isocost.rules import DEFAULT_SALT, Rule
+from isocost.tallies import Tally, check_tally
+
+__all__ = ["equalize_odds"]
+
+Floats = npt.NDArray[np.float64]
+
+RATES = ("generalized_fpr", "generalized_fnr", "fpr", "fnr")
+
+GENERALIZED, HARD = slice(0, 2), slice(2, 4)
+
+"""Where the two pairs of rates are in :data:`RATES`."""
+
+NEAR_MIRROR = 1e-12
+
+"""How far a cut may be from 1 - threshold and still be it: 1 - 0.7 is not the double 0.3."""
+
+NOISE = 1e-14
+
+"""Below this a probability, or an effect on a rate, is rounding."""
+
+TOLERANCE = 1e-10
+
+"""By how much the solver may miss an equation; the least it accepts."""
+
+MAGNIFIED = 1e4
+
+"""What equations are multiplied by: the solver takes a coefficient below 1e-9 for 0."""
+
+AT_BOUND = 1e-9
+
+"""The solver's idea of a variable at its bound, or of a price that is not 0."""
+
+USELESS = 1e-6
+
+"""How near to 1 the two common rates may add up before the scores are called useless."""
+
+NAMED = 10
+
+"""How many groups a note names."""
+
+
+def equalize_odds(
+    tally: Tally,
+    threshold: float = 0.5,
+    *,
+    rates: Literal["generalized", "hard"] = "generalized",
+    salt: str = DEFAULT_SALT,
+) -> Rule:
+    """Give every group the same false-positive and false-negative rate by turning scores round.
+
+    In each group a score h at or above the threshold becomes 1 - h with probability p2n, one
+    below it with probability n2p.  The linear program (EO-Derived)
+
+        minimise    sum over groups of FPR + FNR at the threshold
+        subject to  c_fp equal over all groups, c_fn equal over all groups, 0 <= p2n, n2p <= 1
+
+    decides them.  Of several optima it takes one that turns few scores round.
+
+    Parameters
+    ----------
+    tally : Tally
+        Of a holdout part; any number of groups, each with positives and negatives.
+    threshold : float
+        The score from which people are treated as positive.  It and 1 - threshold must be
+        edges of the tally.
+    rates : {"generalized", "hard"}
+        Make the generalized rates c_fp and c_fn equal, as the paper does, or the shares FPR and
+        FNR at the threshold, as Hardt et al. do for decisions.
+    salt : str
+        The coin's salt; see :func:`isocost.withhold`.
+
+    Returns
+    -------
+    Rule
+        Mirror rows, at most two a group; ``rule.notes`` say what it gives up.
+
+    Notes
+    -----
+    Scores turned round are not calibrated.  A solution always exists, since flips can send every
+    group to a constant score, where c_fp + c_fn = 1.  One group whose scores say next to nothing
+    keeps all groups near that line, however many there are; a note says so.
+
+    A score of exactly 1/2 stays 1/2 and its decision does not change.  A tally knows scores by bin,
+    and ties only when they have a bin of their own: where many scores are exactly 1/2 make it with
+    ``edges=(0.5, np.nextafter(0.5, 1))``.  The equal c_fp and c_fn do not depend on bins.
+
+    References
+    ----------
+    Hardt, Price, Srebro: Equality of Opportunity in Supervised Learning, NeurIPS 2016.  Pleiss et
+    al.: On Fairness and Calibration, NeurIPS 2017, supplement, which prints the constraints as
+    c_fp = c_fn within a group; meant are equal rates across groups.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> from isocost.examples import compas
+    >>> rule = ic.equalize_odds(compas())
+    >>> [(row.group, row.lo, row.hi, round(row.probability, 4)) for row in rule.rows]
+    [('African-American', 0.5, 1.0, 0.2635), ('Caucasian', 0.0, 0.5, 0.194)]
+    >>> after = ic.audit(rule.expected(compas()), confidence=None).groups.values()
+    >>> [(round(one.generalized_fpr, 4), round(one.generalized_fnr, 4)) for one in after]
+    [(0.4217, 0.4929), (0.4217, 0.4929)]
+    """
+    check_tally(tally)
+    check_salt(salt)
+    check_word("rates", rates, ("generalized", "hard"))
+    threshold = check_threshold(threshold)
+    require_two_groups(tally)
+    require_both_labels(tally)
+    _require_edges(tally, threshold)
+    equal = GENERALIZED if rates == "generalized" else HARD
+    flips = _solve(_program(tally, threshold, equal), _shares(tally, threshold))
+    rows = _rows(tally, threshold, flips)
+    names = RATES[equal.start : equal.stop]
+    rule = Rule(
+        groups=tally.groups,
+        rows=rows,
+        method="odds",
+        settings={"threshold": threshold, "rates": rates},
+        made_from=summary_of(tally),
+        salt=salt,
+        promise=Promise.of(rows, dict.fromkeys(names, 0.0), calibrated=False, threshold=threshold),
+    )
+    return replace(rule, notes=_notes(tally, rule, threshold, equal))
+
+
+def _require_edges(tally: Tally, threshold: float) -> None:
+    """Refuse a threshold that, itself or turned round, lies inside a bin."""
+    mirror = 1.0 - threshold
+    inside = [] if tally.grid.has_cut(threshold) else [threshold]
+    if np.abs(tally.grid.cuts - mirror).min() > NEAR_MIRROR:
+        inside.append(mirror)
+    if inside:
+        # Twelve digits, for people: 0.33 rather than 0.32999999999999996.
+        wanted = sorted({*tally.edges, threshold, float(f"{mirror:.12g}")})
+        raise UsageError(
+            Problem(
+                "threshold",
+                "and 1 - threshold must be edges of the tally, so that no bin lies on both sides "
+                "before or after its scores are turned round",
+                f"{threshold!r}, and {' and '.join(f'{x:.12g}' for x in inside)} inside a bin",
+                f"make the tally with edges=({', '.join(map(repr, wanted))})",
+            )
+        )
+
+
+@dataclass(frozen=True)
+class _Program:
+    """Minimise cost @ x subject to matrix @ x = right and lower <= x <= upper.
+
+    x holds p2n and n2p of each group in turn, then the common false-positive and false-negative
+    rate, which are free.  ``start`` is an x that meets the constraints: a constant score.
+    """
+
+    cost: Floats
+    matrix: Floats
+    right: Floats
+    lower: Floats
+    upper: Floats
+    start: Floats
+
+    def residual(self, x: Floats) -> float:
+        """By how much the rates of the groups miss the common ones."""
+        return float(np.abs(self.matrix @ x - self.right).max())
+
+
+def _rates(tally: Tally, threshold: float) -> Floats:
+    """The rates c_fp, c_fn, FPR and FNR of each group, as columns."""
+    kinds = tally.kinds(threshold)
+    return np.stack([MEASURES[name].of(kinds) for name in RATES], axis=-1)
+
+
+def _shares(tally: Tally, threshold: float) -> Floats:
+    """The share of each group at or above the threshold, and below it."""
+    selected = MEASURES["selection_rate"].of(tally.kinds(threshold))
+    return np.stack([selected, 1.0 - selected], axis=-1)
+
+
+def _program(tally: Tally, threshold: float, equal: slice) -> _Program:
+    """Write down the linear program.
+
+    Rates are linear in the flips, so their slopes are what turning round everybody on one side
+    does.  It is asked of Rule.expected, so that the program and the closed form place mirrored
+    scores, ties among them, on the same side.
+    """
+    now = _rates(tally, threshold)
+    slopes = np.stack(
+        [
+            _rates(_turned(tally, lo, hi), threshold) - now
+            for lo, hi in ((threshold, 1.0), (0.0, threshold))
+        ],
+        axis=-1,
+    )
+    slopes[np.abs(slopes) < NOISE] = 0.0
+    count = len(tally.groups)
+    matrix = np.zeros((count, 2, 2 * count + 2))
+    for place in range(count):
+        matrix[place, :, 2 * place : 2 * place + 2] = slopes[place, equal]
+    matrix[:, :, -2:] = -np.eye(2)
+    effective = slopes.any(axis=1).ravel()
+    flips, common = _constant(threshold, equal)
+    return _Program(
+        cost=np.append(slopes[:, HARD].sum(axis=1).ravel(), [0.0, 0.0]),
+        matrix=matrix.reshape(2 * count, -1),
+        right=-now[:, equal].ravel(),
+        lower=np.append(np.zeros(2 * count), [-np.inf, -np.inf]),
+        upper=np.append(effective.astype(np.float64), [np.inf, np.inf]),
+        start=np.append(np.tile(flips, count) * effective, common),
+    )
+
+
+def _constant(threshold: float, equal: slice) -> tuple[list[float], list[float]]:
+    """Flips that leave every group with the rates of a constant score, and those rates."""
+    if equal == GENERALIZED:
+        return [0.5, 0.5], [0.5, 0.5]
+    # Everybody ends on one side: below a threshold above 1/2, or else above it, ties included.
+    return ([1.0, 0.0], [0.0, 1.0]) if threshold > 0.5 else ([0.0, 1.0], [1.0, 0.0])
+
+
+def _turned(tally: Tally, lo: float, hi: float) -> Tally:
+    """The tally after every score in [lo, hi) was turned round."""
+    rows = tuple(Row(group, lo, hi, "mirror", None, 1.0) for group in tally.groups)
+    return Rule(tally.groups, rows, "odds").expected(tally)
+
+
+def _solve(program: _Program, shares: Floats) -> Floats:
+    """The flips of each group, as columns p2n and n2p."""
+    best, prices = _linprog(program)
+    # A variable with a price other than 0 has the same value in every optimum.  Holding those
+    # leaves exactly the optima, and of these the fewest flips are wanted.
+    held = np.abs(prices) > AT_BOUND
+    among = replace(
+        program,
+        cost=np.append(shares.ravel(), [0.0, 0.0]),
+        lower=np.where(held, best, program.lower),
+        upper=np.where(held, best, program.upper),
+        start=best,
+    )
+    fewest, _ = _linprog(among)
+    flips = np.where(fewest < NOISE, 0.0, fewest)[:-2]
+    return flips.reshape(-1, 2)
+
+
+def _linprog(program: _Program) -> tuple[Floats, Floats]:
+    """The best x, and what moving each variable off its bound would cost.
+
+    Solved for the step from the start, which is feasible: where it is the only solution, rounding
+    would otherwise make the solver see none.
+    """
+    from scipy.optimize import linprog
+
+    start = program.start
+    miss = program.right - program.matrix @ start
+    result = linprog(
+        program.cost,
+        A_eq=MAGNIFIED * program.matrix,
+        b_eq=MAGNIFIED * np.where(np.abs(miss) < TOLERANCE, 0.0, miss),
+        bounds=np.stack([program.lower - start, program.upper - start], axis=-1),
+        method="highs",
+        options={f"{side}_feasibility_tolerance": TOLERANCE for side in ("primal", "dual")},
+    )
+    if result.status != 0:
+        raise UsageError(
+            Problem(
+                "equalized odds",
+                "has a solution, and the solver must find it",
+                str(result.message),
+                "make the tally with other edges= or bins=, or leave out groups whose scores are "
+                "all but constant with tally.drop",
+            )
+        )
+    return _polished(start + result.x, program), result.lower.marginals + result.upper.marginals
+
+
+def _polished(x: Floats, program: _Program) -> Floats:
+    """The solver's answer, made exact: it stops at 1e-10, or earlier after its own scaling.
+
+    Which variables lie at a bound is right; the others then follow from the equations.
+    """
+    lower, upper = program.lower, program.upper
+    held = np.where(x - lower < AT_BOUND, lower, np.where(upper - x < AT_BOUND, upper, x))
+    free = (held > lower) & (held < upper)
+    exact = held.copy()
+    miss = program.right - program.matrix @ held
+    exact[free] += np.linalg.lstsq(program.matrix[:, free], miss, rcond=None)[0]
+    inside = bool((exact >= lower).all() and (exact <= upper).all())
+    if inside and program.residual(exact) <= program.residual(x):
+        return exact
+    return np.clip(x, lower, upper)
+
+
+def _rows(tally: Tally, threshold: float, flips: Floats) -> tuple[Row, ...]:
+    return tuple(
+        Row(group, lo, hi, "mirror", None, float(probability))
+        for group, (p2n, n2p) in zip(tally.groups, flips, strict=True)
+        for lo, hi, probability in ((threshold, 1.0, p2n), (0.0, threshold, n2p))
+        if probability > 0
+    )
+
+
+def _notes(tally: Tally, rule: Rule, threshold: float, equal: slice) -> tuple[str, ...]:
+    """What a reader must know: what became of calibration, and whether anything is left."""
+    after = rule.expected(tally)
+    notes = []
+    touched = {row.group for row in rule.rows}
+    changed = [place for place, group in enumerate(tally.groups) if group in touched]
+    if changed:
+        notes.append(_calibration_note(tally, after, changed))
+    total = float(_rates(after, threshold)[:, equal].sum(axis=-1).mean())
+    if total >= 1.0 - USELESS:
+        notes.append(
+            f"The two common rates add up to {total:.4f}: giving everybody one and the same "
+            "score is no worse. Nothing is left of what the scores knew."
+        )
+    return tuple(notes)
+
+
+def _calibration_note(tally: Tally, after: Tally, changed: list[int]) -> str:
+    """How far each changed group is from its calibrated line, |mu c_fn - (1 - mu) c_fp|."""
+    # The distance from the line is |mu - E[h]|, identically.
+    before, now = (np.abs(base_rate(t.totals) - mean_score(t.totals)) for t in (tally, after))
+    names = group_names(tally.groups)
+    worst = sorted(changed, key=lambda place: -now[place])
+    told = [f"{now[p]:.4f} for {names[p]} (before {before[p]:.4f})" for p in worst[:NAMED]]
+    more = f" and {len(worst) - NAMED} more" if len(worst) > NAMED else ""
+    return (
+        "Equalized odds gives up calibration. Distance from the calibrated line, "
+        f"|mu c_fn - (1 - mu) c_fp|: {', '.join(told)}{more}."
+    )

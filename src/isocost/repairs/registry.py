@@ -1,0 +1,230 @@
+"""Every repair there is: one entry each, read by commands, reports, displays and estimators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from isocost.errors import Problem, UsageError
+from isocost.repairs.coarsen import coarsen
+from isocost.repairs.odds import equalize_odds
+from isocost.repairs.reconcile import KEEPS, RATES, reconcile
+from isocost.repairs.withhold import withhold
+from isocost.rules import DEFAULT_SALT, Rule
+from isocost.tallies import Tally
+
+__all__ = ["REPAIRS", "Option", "Repair", "remade"]
+
+
+@dataclass(frozen=True)
+class Option:
+    """An argument of the function that makes a rule, besides the tally and the salt.
+
+    Attributes
+    ----------
+    name : str
+        As the function calls it; the rule's settings use the same name.
+    kind : type
+        Of the value, or of each value if there are several.
+    default : object
+        As in the function's signature.
+    help : str
+        One line, as shown by ``isocost fit --help``.
+    choices : tuple of str
+        The values that are allowed; empty if they cannot be listed.
+    many : bool
+        Whether several values may be given.
+    shared : str
+        The name of the setting that all repairs have in common and that this one follows.
+    """
+
+    name: str
+    kind: type
+    default: Any
+    help: str
+    choices: tuple[str, ...] = ()
+    many: bool = False
+    shared: str = ""
+
+    @property
+    def setting(self) -> str:
+        """What commands and reports, which treat all repairs alike, call it."""
+        return self.shared or self.name
+
+
+@dataclass(frozen=True)
+class Repair:
+    """A way to make a rule from a tally.
+
+    Attributes
+    ----------
+    name : str
+        The method of its rules, and what ``isocost fit --method`` calls it.
+    title, sentence, keeps : str
+        What it is called, what it does to scores, and what it promises.
+    make : callable
+        The function that makes the rule.
+    goal : {"cost", "rates"}
+        What the tolerance is about: one cost, or rates at a threshold.
+    options : tuple of Option
+        The arguments of ``make``.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> from isocost.examples import compas
+    >>> [repair.title for repair in ic.REPAIRS.values()]
+    ['Withhold', 'Coarsen', 'Equalize odds', 'Reconcile']
+    >>> ic.REPAIRS["odds"].make_with(compas(), threshold=0.3, tolerance=0.1).settings
+    {'threshold': 0.3, 'rates': 'generalized'}
+    """
+
+    name: str
+    title: str
+    sentence: str
+    keeps: str
+    make: Callable[..., Rule]
+    goal: Literal["cost", "rates"]
+    options: tuple[Option, ...]
+
+    @property
+    def function(self) -> str:
+        """The name of the function in Python."""
+        return self.make.__name__
+
+    def has(self, setting: str) -> bool:
+        """Whether it has an option for a setting."""
+        return any(option.setting == setting for option in self.options)
+
+    def make_with(self, tally: Tally, *, salt: str = DEFAULT_SALT, **settings: Any) -> Rule:
+        """Make a rule with those of the settings that it has options for."""
+        given = {o.name: settings[o.setting] for o in self.options if o.setting in settings}
+        return self.make(tally, **given, salt=salt)
+
+
+_COST = Option("cost", str, "fnr", "What an error costs: fpr, fnr, weighted:FP,FN or plain:FP,FN.")
+
+_TOLERANCE = Option("tolerance", float, 0.0, "How far groups may differ.")
+
+_THRESHOLD = Option("threshold", float, 0.5, "Score from which people are treated as positive.")
+
+_INFEASIBLE = Option(
+    "infeasible",
+    str,
+    "raise",
+    "If the goal cannot be reached: stop, or get as close as possible.",
+    ("raise", "closest"),
+)
+
+REPAIRS: Mapping[str, Repair] = {
+    repair.name: repair
+    for repair in (
+        Repair(
+            "withhold",
+            "Withhold",
+            "A coin picks people whose score becomes the group’s average.",
+            "Scores stay calibrated; one cost becomes equal.",
+            withhold,
+            "cost",
+            (_COST, _TOLERANCE, _INFEASIBLE),
+        ),
+        Repair(
+            "coarsen",
+            "Coarsen",
+            "Neighbouring scores are rounded to a common value; equal scores stay equal.",
+            "Scores stay calibrated; one cost becomes equal; decisions stay as they are.",
+            coarsen,
+            "cost",
+            (
+                _COST,
+                Option(
+                    "thresholds",
+                    float,
+                    (0.5,),
+                    "Scores at which decisions must not change.",
+                    many=True,
+                    shared="threshold",
+                ),
+                _TOLERANCE,
+                _INFEASIBLE,
+                Option("allow_decision_changes", bool, False, "Pool across the threshold."),
+            ),
+        ),
+        Repair(
+            "odds",
+            "Equalize odds",
+            "A coin turns some scores round: high becomes low, low becomes high.",
+            "Both error rates of the scores become equal; calibration is given up.",
+            equalize_odds,
+            "rates",
+            (
+                _THRESHOLD,
+                Option(
+                    "rates",
+                    str,
+                    "generalized",
+                    "Rates of the scores or of the decisions at the threshold.",
+                    ("generalized", "hard"),
+                ),
+            ),
+        ),
+        Repair(
+            "reconcile",
+            "Reconcile",
+            "Scores become what came true for them; a coin moves some across the threshold.",
+            "Scores stay calibrated; wrong decisions at the threshold become equally common.",
+            reconcile,
+            "rates",
+            (
+                _THRESHOLD,
+                Option(
+                    "equal",
+                    str,
+                    ("fpr", "fnr"),
+                    "Which rates to equalize; repeat the option for several.",
+                    RATES,
+                    many=True,
+                ),
+                _TOLERANCE,
+                Option("cost", str, None, "What an error costs, with --equal cost."),
+                Option("keep", str, "information", "What to keep most of.", KEEPS),
+                Option("levels", int, 64, "The most levels of a group."),
+                _INFEASIBLE,
+            ),
+        ),
+    )
+}
+
+"""The repairs by name, in the order in which they are shown."""
+
+
+def remade(rule: Rule, tally: Tally) -> Rule:
+    """The rule made again from a tally; see :meth:`isocost.Rule.remake`."""
+    repair = REPAIRS.get(rule.method)
+    if repair is None:
+        raise UsageError(
+            Problem(
+                "rule",
+                f"must be made by one of {', '.join(map(repr, REPAIRS))} to be made again",
+                f"a rule made by {rule.method!r}",
+                "call the function that made it",
+            )
+        )
+    names = {option.name for option in repair.options}
+    # Rules without a promise have the tolerance they reached among their settings.
+    settings = {name: value for name, value in rule.settings.items() if name != "reached"}
+    if "cost" in names:
+        settings["cost"] = rule.cost
+    if settings.keys() != names:
+        got = [f"no {name!r}" for name in sorted(names - settings.keys())]
+        got += [f"an unknown {name!r}" for name in sorted(settings.keys() - names)]
+        raise UsageError(
+            Problem(
+                "settings",
+                f"must be the arguments of {repair.function} for the rule to be made again",
+                ", ".join(got),
+                f"call isocost.{repair.function} with the arguments you want",
+            )
+        )
+    return repair.make(tally, **settings, salt=rule.salt)

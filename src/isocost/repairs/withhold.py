@@ -1,0 +1,144 @@
+"""Algorithm 1: withhold information until errors cost every group the same."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal
+
+from isocost.checks import check_salt, check_tolerance, check_word
+from isocost.costs import CostLike, as_cost
+from isocost.errors import InfeasibleError, InfeasibleWarning, Problem
+from isocost.groups import names_of, to_json
+from isocost.measures.feasibility import Feasibility, feasibility, round_down, round_up
+from isocost.measures.rates import base_rate
+from isocost.promises import Promise
+from isocost.rows import Row
+from isocost.rules import DEFAULT_SALT, Rule
+from isocost.tallies import Tally, check_tally
+
+__all__ = ["not_feasible", "summary_of", "withhold"]
+
+
+def summary_of(tally: Tally) -> dict[str, Any]:
+    """What a rule says about the tally it was made from."""
+    mu = base_rate(tally.totals)
+    return {
+        "columns": dict(tally.columns),
+        "n": tally.n,
+        "groups": [
+            {
+                "group": to_json(group),
+                "n": float(tally.totals.n[place].sum()),
+                "base_rate": float(mu[place]),
+            }
+            for place, group in enumerate(tally.groups)
+        ],
+    }
+
+
+def not_feasible(asked: Feasibility) -> Problem:
+    """Why equal cost cannot be had, and what would make it possible."""
+    names = names_of(asked.costs)
+    short = ", ".join(names[group] for group in asked.unreachable)
+    goal = asked.target_cost - asked.tolerance
+    return Problem(
+        "equal cost with calibration",
+        f"is possible only if every group can be raised to {goal:.4f}",
+        f"{short} cannot. {str(asked).splitlines()[0]}",
+        f"accept tolerance={round_up(asked.smallest_tolerance)} or more; or improve the scores of "
+        f"{names[asked.target_group]} until they cost at most {round_down(asked.required_cost)}; "
+        'or pass infeasible="closest"',
+    )
+
+
+def withhold(
+    tally: Tally,
+    cost: CostLike = "fnr",
+    tolerance: float = 0.0,
+    infeasible: Literal["raise", "closest"] = "raise",
+    *,
+    salt: str = DEFAULT_SALT,
+) -> Rule:
+    """Make errors cost every group the same by withholding scores at random.
+
+    A share alpha of a group, chosen by a coin, gets the group's base rate mu instead of its score:
+
+        g*      = max over groups of g
+        alpha_t = (g* - tolerance - g_t) / (g_t(mu) - g_t), at least 0
+
+    Scores stay calibrated (the gap shrinks by 1 - alpha) and costs become equal in expectation.
+
+    Parameters
+    ----------
+    tally : Tally
+        Of a holdout part: not the data the scores were trained on.
+    cost : Cost or str
+        What an error costs.
+    tolerance : float
+        How far the costs may differ.
+    infeasible : {"raise", "closest"}
+        What to do when a group cannot reach the target: raise :class:`InfeasibleError`, or use the
+        smallest tolerance that is feasible, with a warning and a note in the rule.
+    salt : str
+        The coin's salt.  With a fixed salt a person keeps the same coin when the rule is made
+        again; use a secret one where people can choose their id.
+
+    Returns
+    -------
+    Rule
+        ``rule.alpha`` is {group: share withheld}.
+
+    References
+    ----------
+    Pleiss, Raghavan, Wu, Kleinberg, Weinberger: On Fairness and Calibration, NeurIPS 2017,
+    Algorithm 1.  There for two groups; here for any number, with a tolerance.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> from isocost.examples import compas
+    >>> rule = ic.withhold(compas(), cost="fnr", tolerance=0.06)
+    >>> {group: round(share, 4) for group, share in rule.alpha.items()}
+    {'African-American': 0.6043, 'Caucasian': 0.0}
+    """
+    check_tally(tally)
+    check_salt(salt)
+    check_word("infeasible", infeasible, ("raise", "closest"))
+    cost, tolerance = as_cost(cost), check_tolerance(tolerance)
+    asked = feasibility(tally, cost, tolerance)
+    found, notes = asked, []
+    reached: dict[str, float] = {}
+    if not asked.feasible:
+        if infeasible == "raise":
+            raise InfeasibleError(not_feasible(asked), asked)
+        found = feasibility(tally, cost, asked.smallest_tolerance)
+        notes.append(_closest_note(asked, found))
+        reached = {"reached": asked.smallest_tolerance}
+        warnings.warn(notes[0], InfeasibleWarning, stacklevel=2)
+    mu = base_rate(tally.totals)
+    rows = tuple(
+        Row(group, 0.0, 1.0, "set", float(mu[place]), found.alpha[group])
+        for place, group in enumerate(tally.groups)
+        if found.alpha[group] > 0
+    )
+    return Rule(
+        groups=tally.groups,
+        rows=rows,
+        method="withhold",
+        cost=cost,
+        settings={"tolerance": tolerance, "infeasible": infeasible, **reached},
+        notes=tuple(notes),
+        made_from=summary_of(tally),
+        salt=salt,
+        promise=Promise.of(rows, {"cost": tolerance}, {"cost": found.tolerance}),
+    )
+
+
+def _closest_note(asked: Feasibility, found: Feasibility) -> str:
+    names = names_of(asked.costs)
+    blank = ", ".join(names[group] for group, share in found.alpha.items() if share == 1.0)
+    price = f", and every score of {blank} becomes the group's base rate" if blank else ""
+    return (
+        f"Equal cost ({asked.cost}) within {asked.tolerance:g} is not feasible. This is the "
+        f"closest: costs differ by {round_up(asked.smallest_tolerance)}{price}."
+    )

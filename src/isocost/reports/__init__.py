@@ -1,0 +1,1 @@
+"""One HTML page, and drawings for a terminal."""

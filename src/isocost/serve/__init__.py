@@ -1,0 +1,1 @@
+"""A local page that makes the report of a file."""

@@ -1,0 +1,491 @@
+"""What the local page holds while it runs: uploads, previews and reports."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import secrets
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from isocost.checks import check_threshold
+from isocost.engines import sql
+from isocost.engines.files import tally_files
+from isocost.engines.groups import typed
+from isocost.engines.paths import kind_of
+from isocost.engines.source import Progress, Source
+from isocost.errors import FileError, IsocostError, Problem, UsageError
+from isocost.grid import Grid
+from isocost.reports.payload import Origin
+from isocost.reports.report import report_html
+
+__all__ = ["Column", "Desk", "Preview", "TooLargeError", "Upload", "Wish", "preview"]
+
+SAMPLE = 5000
+
+"""How many rows are looked at, drawn from all parts of the file."""
+
+SHOWN = 12
+
+"""How many values of a column are shown at most."""
+
+MOST_GROUPS = 40
+
+"""A column with more values than this is not guessed to be the group."""
+
+_NAMES = {
+    "score": r"score|prob|risk|pred|yhat|y_hat|^p$|^p_",
+    "label": r"label|target|outcome|truth|y_true|recid|default|event|class|^y$|is_",
+    "group": r"group|race|sex|gender|ethnic|nation|age|region|site",
+    "weight": r"weight|^wt$|^w$|wgt",
+}
+
+_POSITIVE = ("1", "1.0", "true", "yes", "y", "t", "positive", "pos", "event", "case")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the file, as far as the sample shows it.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    numeric : bool
+        Whether it holds numbers.
+    values : tuple of str
+        Some of its values, the most frequent first.
+    distinct : int
+        How many values it has in the sample.
+    low, high : float or None
+        The range of its numbers.
+    """
+
+    name: str
+    numeric: bool
+    values: tuple[str, ...]
+    distinct: int
+    low: float | None = None
+    high: float | None = None
+
+    def fits(self, role: str) -> bool:
+        """Whether its values can be those of a role."""
+        inside = self.low is not None and self.high is not None and self.low >= 0.0
+        if role == "score":
+            return inside and self.high is not None and self.high <= 1.0 and self.distinct > 2
+        if role == "weight":
+            return inside and self.low != 0.0 and self._named("weight")
+        return self.distinct == 2 if role == "label" else 2 <= self.distinct <= MOST_GROUPS
+
+    def _named(self, role: str) -> bool:
+        return re.search(_NAMES[role], self.name.lower()) is not None
+
+    def likelihood(self, role: str) -> tuple[bool, ...]:
+        """How well it suits a role among those that fit: by its name, then by its values."""
+        other = any(self._named(name) for name in _NAMES if name != role)
+        said = any(value.lower() in _POSITIVE for value in self.values)
+        return self._named(role), not other, said if role == "label" else not said
+
+
+@dataclass(frozen=True)
+class Preview:
+    """The columns of a file and a guess at what they are for."""
+
+    columns: tuple[Column, ...]
+    guess: dict[str, str | None]
+    positive: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+def preview(path: str | Path, name: str | None = None) -> Preview:
+    r"""Look at a file: its columns, some values, and what the columns are likely to be.
+
+    ``name`` says of what kind a file is whose path does not.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> text = "who,risk,sex,charged\nAnn,0.2,F,no\nBob,0.7,M,yes\nEve,0.4,F,no\n"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "data.csv")
+    ...     _ = path.write_text(text)
+    ...     found = preview(path)
+    >>> found.guess
+    {'score': 'risk', 'label': 'charged', 'group': 'sex', 'weight': None}
+    >>> found.positive
+    'yes'
+    """
+    columns = _columns(path, name)
+    guess = _guess(columns)
+    label = next((c for c in columns if c.name == guess["label"]), None)
+    return Preview(tuple(columns), guess, _positive(label.values) if label else None)
+
+
+def _columns(path: str | Path, name: str | None) -> list[Column]:
+    source = Source(path, name=name)
+    try:
+        query = f"SELECT * FROM {source.reader} USING SAMPLE reservoir({SAMPLE} ROWS)"
+        rows = source.run(query).fetchall()
+    finally:
+        source.connection.close()
+    found = []
+    for place, (column, kind) in enumerate(source.types.items()):
+        values = [row[place] for row in rows]
+        if source.is_text:
+            values, kind = _meant(values)
+        found.append(_column(column, kind, values))
+    return found
+
+
+def _meant(texts: Sequence[str | None]) -> tuple[list[Any], str]:
+    """The values of a CSV as what they mean, and their type in DuckDB's words."""
+    meaning = typed(texts)
+    kinds = {type(value) for value in meaning.values()}
+    kind = "DOUBLE" if kinds and kinds <= {int, float} else "VARCHAR"
+    return [None if text is None else meaning[text] for text in texts], kind
+
+
+def _column(name: str, kind: str, values: Sequence[Any]) -> Column:
+    counts: dict[str, int] = {}
+    for value in values:
+        if value is not None and value == value:
+            text = _written(value)
+            counts[text] = counts.get(text, 0) + 1
+    common = tuple(sorted(counts, key=lambda text: -counts[text])[:SHOWN])
+    if not sql.is_number(kind):
+        return Column(name, False, common, len(counts))
+    numbers = [float(v) for v in values if v is not None and math.isfinite(v)]
+    ends = (min(numbers), max(numbers)) if numbers else (None, None)
+    return Column(name, True, common, len(counts), *ends)
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def _guess(columns: Sequence[Column]) -> dict[str, str | None]:
+    """The likeliest column of each role; none is taken twice."""
+    free = list(columns)
+    found: dict[str, str | None] = {}
+    for role in ("score", "weight", "label", "group"):
+        fitting = [column for column in free if column.fits(role)]
+        best = max(fitting, key=lambda column: column.likelihood(role), default=None)
+        found[role] = best.name if best else None
+        free = [column for column in free if column is not best]
+    return {role: found[role] for role in _NAMES}
+
+
+def _positive(values: Sequence[str]) -> str | None:
+    """The positive label where it must be named: not for 0 and 1, nor for true and false."""
+    known = {value.lower() for value in values}
+    if known <= {"0", "1"} or known <= {"true", "false"}:
+        return None
+    return next((value for value in values if value.lower() in _POSITIVE), None)
+
+
+MAX_SIZE = 200_000_000
+
+"""The largest file that is taken, in bytes."""
+
+MAX_REPORTS = 8
+
+"""How many reports are kept; the oldest goes first."""
+
+DESCRIPTORS = Path("/proc/self/fd")
+
+"""Where open files have a path, even those without a name."""
+
+PREFIX = "isocost-serve-"
+
+"""How private folders are called, where they are needed."""
+
+GONE = Problem(
+    "file",
+    "must be at hand when its report is made",
+    "a file that was replaced, or is deleted because its report was made",
+    "choose the file again",
+)
+
+CLOSING = Problem("report", "needs a server that runs", "one that is closing", "start it again")
+
+
+class TooLargeError(FileError):
+    """A file is larger than is taken."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """The report that a person wishes for, as the page sends it."""
+
+    file: str
+    score: str
+    label: str
+    group: tuple[str, ...]
+    weight: str | None = None
+    positive: str | None = None
+    missing_group: str | None = None
+    cost: str = "fnr"
+    threshold: float = 0.5
+    tolerance: float = 0.0
+    min_count: int = 0
+
+    @classmethod
+    def read(cls, body: bytes) -> Wish:
+        """A wish from JSON that nobody vouches for.
+
+        Examples
+        --------
+        >>> Wish.read(b'{"file": "1", "score": "s", "label": "y", "group": ["g"]}').threshold
+        0.5
+        """
+        try:
+            content = json.loads(body)
+        except (ValueError, RecursionError):
+            content = None
+        if not isinstance(content, dict):
+            raise _unusable("request", "a JSON object", "something else")
+        texts = ("file", "score", "label", "weight", "positive", "missing_group", "cost")
+        optional = ("weight", "positive", "missing_group")
+        known: dict[str, Any] = {"cost": "fnr", "threshold": 0.5, "tolerance": 0.0, "min_count": 0}
+        known |= content
+        for name in texts:
+            value = known.get(name)
+            if not isinstance(value, str) and not (value is None and name in optional):
+                raise _unusable(name, "a text", value)
+        group = known.get("group")
+        if not (isinstance(group, list) and group and all(isinstance(g, str) for g in group)):
+            raise _unusable("group", "a list of columns", group)
+        numbers = {name: _number(name, known[name]) for name in ("threshold", "tolerance")}
+        count = int(_number("min_count", known["min_count"]))
+        chosen = {name: known.get(name) for name in texts}
+        return cls(**chosen, group=tuple(dict.fromkeys(group)), **numbers, min_count=count)  # type: ignore[arg-type]
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The columns by role."""
+        names = {"score": self.score, "label": self.label, "weight": self.weight}
+        return {**names, "group": list(self.group)}
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e9:
+        raise _unusable(name, "a number", value)
+    return float(value)
+
+
+def _unusable(name: str, rule: str, value: object) -> UsageError:
+    step = "fill in this field, and send the form again"
+    return UsageError(Problem(name, f"must be {rule}", repr(value)[:80], step))
+
+
+class Upload:
+    """A file that the page sends: its content, and a path where DuckDB can read it.
+
+    Parameters
+    ----------
+    name : str
+        What it is called; only the ending counts.
+    folder : callable
+        Gives the private folder, where one is needed.
+    """
+
+    def __init__(self, name: str, folder: Callable[[], Path]) -> None:
+        kind_of(name)
+        self.file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - it stays open
+        self.path = DESCRIPTORS / str(self.file.fileno())
+        self.is_named = not self.path.exists()
+        if self.is_named:
+            self.file.close()
+            self.path = folder() / secrets.token_hex(8)
+            self.file = self.path.open("wb")
+
+    def finish(self) -> None:
+        """Let others read what was written."""
+        if self.is_named:
+            self.file.close()
+        else:
+            self.file.flush()
+
+    def close(self) -> None:
+        """Delete it."""
+        self.file.close()
+        if self.is_named:
+            self.path.unlink(missing_ok=True)
+
+
+class PrivateFolder:
+    """A folder that is made when first needed, and locked for as long as its process lives."""
+
+    def __init__(self) -> None:
+        self.path: Path | None = None
+        self._lock: int | None = None
+
+    def __call__(self) -> Path:
+        """The folder."""
+        if self.path is None:
+            self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
+            self._lock = _locked(self.path)
+        return self.path
+
+    def close(self) -> None:
+        """Delete it."""
+        if self.path is not None:
+            shutil.rmtree(self.path, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+        self.path = self._lock = None
+
+
+def _locked(folder: Path) -> int | None:
+    """Lock a folder; None if another process has it, or if the system has no such locks."""
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        return None
+    return lock
+
+
+def delete_leftovers() -> None:
+    """Delete private folders of processes that ended without doing so."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        # Those of other people cannot be opened.
+        with suppress(OSError):
+            lock = _locked(folder)
+            if lock is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(lock)
+
+
+@dataclass(frozen=True)
+class Held:
+    """The file at hand, with the upload that it came by; a person's own file has none."""
+
+    id: str
+    path: Path
+    name: str
+    found: Preview
+    upload: Upload | None
+
+
+class Desk:
+    """One file at most, and the last reports.
+
+    Parameters
+    ----------
+    max_size : int
+        The largest file that is taken, in bytes.
+    """
+
+    def __init__(self, max_size: int = MAX_SIZE) -> None:
+        self.max_size = max_size
+        self.folder = PrivateFolder()
+        self.held: Held | None = None
+        self.reports: dict[str, str] = {}
+        # Two pages may be open; each request has a thread.
+        self._lock = threading.Lock()
+        self.closing: Callable[[], bool] = lambda: False
+
+    def upload(self, name: str) -> Upload:
+        """An empty file for what the page sends."""
+        return Upload(name, self.folder)
+
+    def take(self, path: Path, name: str, upload: Upload | None = None) -> None:
+        """Look at a file and have it at hand, instead of the last one."""
+        try:
+            found = preview(path, name if upload else None)
+        except IsocostError as error:
+            raise _with_name(error, path, name) from error
+        with self._lock:
+            self._drop()
+            self.held = Held(secrets.token_hex(8), path, name, found, upload)
+
+    def _drop(self) -> None:
+        """Delete the file at hand if the page sent it; a person's own file stays."""
+        if self.held and self.held.upload:
+            self.held.upload.close()
+            self.held = None
+
+    def close(self) -> None:
+        """Delete what the page sent."""
+        self._drop()
+        self.folder.close()
+
+    def report(self, wish: Wish) -> str:
+        """Make a report and say under which key it is kept; what the page sent is then deleted."""
+        with self._lock:
+            held = self.held
+            if held is None or held.id != wish.file:
+                raise FileError(GONE)
+            try:
+                page = _page(held, wish, self._tick)
+            except IsocostError as error:
+                raise _with_name(error, held.path, held.name) from error
+            self._drop()
+            key = secrets.token_hex(8)
+            self.reports[key] = page
+            for old in list(self.reports)[:-MAX_REPORTS]:
+                del self.reports[old]
+            return key
+
+    def _tick(self, share: float, rows: int | None) -> None:
+        """Stop a long query when the server closes; otherwise Ctrl-C would wait for it."""
+        del share, rows
+        if self.closing():
+            raise FileError(CLOSING)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the page shows."""
+        held = self.held
+        file = {"id": held.id, "name": held.name, **held.found.to_dict()} if held else None
+        return {"max_size": self.max_size, "file": file}
+
+
+def _page(held: Held, wish: Wish, progress: Progress) -> str:
+    """The report as ``isocost report`` makes it."""
+    threshold = check_threshold(wish.threshold)
+    tally = tally_files(
+        held.path,
+        wish.columns,
+        grid=Grid(edges=(threshold, 1.0 - threshold)),
+        positive=wish.positive,
+        missing_group=wish.missing_group,
+        progress=progress,
+        name=held.name if held.upload else None,
+    )
+    return report_html(
+        tally,
+        cost=wish.cost,
+        threshold=threshold,
+        tolerance=wish.tolerance,
+        title=held.name,
+        min_count=wish.min_count,
+        origin=Origin((held.name,), wish.positive, wish.missing_group),
+    )
+
+
+def _with_name(error: IsocostError, path: Path, name: str) -> IsocostError:
+    """The error with the name that a person knows the file by, and without DuckDB's query."""
+    return FileError(
+        Problem(p.name, p.rule, p.got.split(" LINE 1:")[0].replace(str(path), name), p.next_step)
+        for p in error.problems
+    )

@@ -1,0 +1,497 @@
+"""A local page that makes the report of a file, and the guard at its door."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import socket
+import threading
+import webbrowser
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from isocost.errors import FileError, IsocostError, MissingDependencyError, Problem, UsageError
+from isocost.serve.desk import GONE, MAX_SIZE, Desk, TooLargeError, Upload, Wish, delete_leftovers
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from starlette.datastructures import Headers
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = [
+    "OPEN",
+    "REPORT_POLICY",
+    "START_POLICY",
+    "Guard",
+    "Keys",
+    "application",
+    "impatient",
+    "serve",
+]
+
+START_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "frame-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+"""The start page runs its own files and speaks to its own server, no more."""
+
+REPORT_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+    "img-src data: blob:; font-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'self'; sandbox allow-scripts allow-downloads allow-modals allow-popups"
+)
+
+"""The report holds its own scripts.  It can reach nothing, not even the page around it."""
+
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": START_POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+OPEN = "/open/"
+
+"""Where codes are exchanged."""
+
+COOKIE = "isocost"
+
+ENOUGH = 64_000
+
+"""How many bytes of a body must come before patience ends."""
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>isocost</title>{head}
+<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">
+</head><body><h1>isocost</h1>{body}</body></html>
+"""
+
+USED = """
+<p>This address has been used already, or is not valid. Each address works once.</p>
+<p>The terminal in which <code>isocost serve</code> runs shows a new one.</p>
+<p>If you have not used this address yourself, another user of this machine may have: stop
+<code>isocost serve</code> with Ctrl-C, and start it again.</p>
+"""
+
+
+class Keys:
+    """Codes that work once, and the secret that they are exchanged for.
+
+    Examples
+    --------
+    >>> keys = Keys()
+    >>> code = keys.new_code()
+    >>> keys.redeem(code), keys.redeem(code)
+    (True, False)
+    """
+
+    def __init__(self) -> None:
+        self.place, self.cookie = secrets.token_urlsafe(18), secrets.token_urlsafe(18)
+        self._codes: dict[str, Callable[[], None]] = {}
+
+    def new_code(self, used: Callable[[], None] = lambda: None) -> str:
+        """A code, and what to do when it is used."""
+        code = secrets.token_urlsafe(18)
+        self._codes[code] = used
+        return code
+
+    def redeem(self, code: str) -> bool:
+        """Whether a code is valid; from now on it is not."""
+        used = self._codes.pop(code, None)
+        if used is not None:
+            used()
+        return used is not None
+
+    def fit(self, path: str, headers: Headers) -> bool:
+        """Whether a request has the secret: the path, and the cookie."""
+        place = path.removeprefix("/").partition("/")[0]
+        # Another server of this machine may have set a cookie of the same name.
+        given = [part.strip() for line in headers.getlist("cookie") for part in line.split(";")]
+        known = [_same(one, f"{COOKIE}={self.cookie}") for one in given]
+        return _same(place, self.place) and any(known)
+
+    async def exchange(self, request: Request) -> Response:
+        """Give the cookie for a code, and go on to the page."""
+        from starlette.responses import HTMLResponse
+
+        # HEAD, as programs send that look where a link leads, is no visit.
+        if request.method != "GET" or not self.redeem(request.path_params["code"]):
+            return HTMLResponse(PAGE.format(head="", body=USED), 403)
+        # Not a redirect: after a click in a page of the web, browsers would keep the cookie back.
+        to = f"/{self.place}/"
+        head = f'<meta http-equiv="refresh" content="0; url={to}">'
+        answer = HTMLResponse(PAGE.format(head=head, body=f'<p><a href="{to}">Go on</a></p>'))
+        answer.set_cookie(COOKIE, self.cookie, path=to, httponly=True, samesite="strict")
+        return answer
+
+
+def _same(given: str, secret: str) -> bool:
+    return secrets.compare_digest(given.encode(), secret.encode())
+
+
+class Guard:
+    """The application behind checks of host, origin and secret, with strict headers on answers."""
+
+    def __init__(self, app: ASGIApp, hosts: Collection[str], keys: Keys) -> None:
+        self.app, self.hosts, self.keys = app, frozenset(hosts), keys
+        self.origins = {f"http://{host}" for host in hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse, or pass on."""
+        from starlette.datastructures import Headers, MutableHeaders
+        from starlette.responses import PlainTextResponse
+
+        async def sealed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        app: ASGIApp = self.app
+        if scope["type"] == "http":
+            refusal = self._refusal(Headers(scope=scope), scope["path"])
+            if refusal:
+                app = PlainTextResponse(f"isocost: {refusal[1]}\n", refusal[0])
+        await app(scope, receive, sealed)
+
+    def _refusal(self, headers: Headers, path: str) -> tuple[int, str] | None:
+        if any(len(headers.getlist(name)) > 1 for name in ("host", "origin")):
+            return 400, "a request must have one Host and at most one Origin"
+        if headers.get("host", "") not in self.hosts:
+            return 421, "this page answers to the address that isocost serve printed, and no other"
+        if headers.get("origin") not in {None, *self.origins}:
+            return 403, "another page sent this request; only isocost's own page may"
+        if not path.startswith(OPEN) and not self.keys.fit(path, headers):
+            return 404, "this browser has no key; open the last address that isocost serve printed"
+        return None
+
+
+def impatient(seconds: float) -> Any:
+    """The protocol of a server that closes connections on which too little comes.
+
+    A request must be whole after so many seconds; of a large body, some must have come.
+    """
+    import h11
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Impatient(H11Protocol):
+        _timer: asyncio.TimerHandle | None = None
+        _received = 0
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self._wait()
+
+        def data_received(self, data: bytes) -> None:
+            before = self.conn.their_state
+            is_first = before is h11.IDLE and not self._received
+            super().data_received(data)
+            if is_first or self.conn.their_state is not before:
+                self._wait()
+            self._received += len(data)
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            self._wait()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._stop()
+            super().connection_lost(exc)
+
+        def _stop(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = None
+
+        def _wait(self) -> None:
+            """Give time for what has to come, if anything has."""
+            self._stop()
+            self._received = 0
+            if self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
+                self._timer = self.loop.call_later(seconds, self._judge)
+
+        def _judge(self) -> None:
+            in_body = self.conn.their_state is h11.SEND_BODY
+            is_read = in_body and not self.cycle.response_complete
+            if is_read and (self._received >= ENOUGH or self.flow.read_paused):
+                self._wait()
+            else:
+                self.transport.abort()
+
+    return Impatient
+
+
+LOOPBACK = "127.0.0.1"
+
+TIMEOUT = 30.0
+
+"""How many seconds a connection may be silent while it has something to send."""
+
+MAX_WISH = 100_000
+
+"""The largest request for a report, in bytes."""
+
+
+def serve(
+    data: str | None = None,
+    *,
+    port: int = 0,
+    browser: bool = True,
+    max_size: int = MAX_SIZE,
+    timeout: float = TIMEOUT,
+    say: Callable[[str], None] = print,
+) -> None:
+    """Serve the page until Ctrl-C.
+
+    Parameters
+    ----------
+    data : str, optional
+        A file, or a glob, that the page starts with.
+    port : int
+        Where to listen on the loopback address; 0 takes a port that is free.
+    browser : bool
+        Whether to open the page in the browser.
+    max_size : int
+        The largest file that is taken, in bytes.
+    timeout : float
+        How many seconds a connection may be silent while it has something to send.
+    say : callable
+        Told the address of the page; it works once, and when it is used, another is told.
+    """
+    need_server()
+    import uvicorn
+
+    delete_leftovers()
+    with closing(Desk(max_size)) as desk:
+        if data is not None:
+            desk.take(Path(data), Path(data).name)
+        with _listening(port) as door:
+            port, keys = door.getsockname()[1], Keys()
+            _invite(f"http://{LOOPBACK}:{port}{OPEN}", keys, browser, say)
+            config = uvicorn.Config(
+                application(desk, port, keys),
+                http=impatient(timeout),
+                ws="none",
+                lifespan="on",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                timeout_graceful_shutdown=2,
+            )
+            server = uvicorn.Server(config)
+            desk.closing = lambda: server.should_exit
+            with _hanging_up():
+                server.run(sockets=[door])
+
+
+def _invite(url: str, keys: Keys, browser: bool, say: Callable[[str], None]) -> None:
+    """Tell an address that works once, and have the browser open another."""
+
+    def again() -> None:
+        say(f"To open it in another browser: {url}{keys.new_code(again)}")
+
+    say(
+        f"isocost is at {url}{keys.new_code(again)}\n"
+        "The address works once; when it is used, another is shown here.\n"
+        "Nothing leaves this machine. Ctrl-C closes it."
+    )
+    if browser:
+        # Some browsers run in the terminal and would not give it back.
+        address = f"{url}{keys.new_code()}"
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+
+
+@contextmanager
+def _hanging_up() -> Iterator[None]:
+    """Close as at Ctrl-C when the terminal is closed; else a private folder would stay behind."""
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGHUP"):
+        yield
+        return
+    before = signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def need_server() -> None:
+    """Say how to install the server, if it is not there."""
+    try:
+        import starlette
+        import uvicorn
+    except ImportError as error:
+        raise MissingDependencyError(
+            Problem(
+                "isocost serve",
+                "needs the packages starlette and uvicorn",
+                str(error),
+                'pip install "isocost[serve]"',
+            )
+        ) from error
+    del starlette, uvicorn
+
+
+def _listening(port: int) -> socket.socket:
+    door = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        door.bind((LOOPBACK, port))
+        door.listen()
+    except (OSError, OverflowError) as error:
+        door.close()
+        step = "leave it out to take any that is free"
+        got = f"{port}: {error}"
+        raise UsageError(Problem("port", "must be free to listen on", got, step)) from error
+    return door
+
+
+def application(desk: Desk, port: int, keys: Keys) -> Guard:
+    """The pages and what they ask for, behind their guard."""
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.requests import ClientDisconnect
+    from starlette.responses import HTMLResponse, JSONResponse
+    from starlette.routing import Mount, Route
+
+    async def state(request: Request) -> Response:
+        del request
+        return JSONResponse(desk.to_dict())
+
+    async def upload(request: Request) -> Response:
+        name = request.query_params.get("name", "").replace("\\", "/").split("/")[-1][-200:]
+        sent = desk.upload(name)
+        try:
+            await _receive(request, sent, desk.max_size)
+            await run_in_threadpool(desk.take, sent.path, name, sent)
+        except BaseException:
+            sent.close()
+            raise
+        return JSONResponse(desk.to_dict())
+
+    async def make(request: Request) -> Response:
+        wish = Wish.read(await _body(request))
+        key = await run_in_threadpool(desk.report, wish)
+        return JSONResponse({"report": f"report/{key}.html"})
+
+    async def show(request: Request) -> Response:
+        page = desk.reports.get(request.path_params["key"])
+        if page is None:
+            raise FileError(GONE)
+        headers = {"Content-Security-Policy": REPORT_POLICY}
+        if "download" in request.query_params:
+            headers["Content-Disposition"] = 'attachment; filename="report.html"'
+        return HTMLResponse(page, headers=headers)
+
+    routes = [
+        Route("/", _file("serve.html", "text/html")),
+        Route("/page.css", _file("page.css", "text/css")),
+        Route("/serve.css", _file("serve.css", "text/css")),
+        Route("/serve.js", _file("serve.js", "text/javascript")),
+        Route("/data", state),
+        Route("/data", upload, methods=["POST"]),
+        Route("/report", make, methods=["POST"]),
+        Route("/report/{key:str}.html", show),
+    ]
+    app = Starlette(
+        routes=[Route(f"{OPEN}{{code}}", keys.exchange), Mount(f"/{keys.place}", routes=routes)],
+        lifespan=_lifespan(desk),
+        exception_handlers={IsocostError: _told, ClientDisconnect: _unheard, Exception: _told},
+    )
+    return Guard(app, [f"{host}:{port}" for host in (LOOPBACK, "localhost")], keys)
+
+
+def _lifespan(desk: Desk) -> Callable[[Any], Any]:
+    @asynccontextmanager
+    async def lifespan(app: object) -> AsyncIterator[None]:
+        del app
+        yield
+        # Here, because a signal that ends the process may leave no other occasion.
+        desk.close()
+
+    return lifespan
+
+
+def _file(name: str, kind: str) -> Callable[[Request], Response]:
+    """An answer with one of the files that come with isocost."""
+    text = (resources.files("isocost.reports") / "page" / name).read_text(encoding="utf-8")
+
+    def answer(request: Request) -> Response:
+        from starlette.responses import Response
+
+        del request
+        return Response(text, media_type=kind)
+
+    return answer
+
+
+async def _receive(request: Request, sent: Upload, limit: int) -> None:
+    """Write the body to a file as it comes, and no more than the limit."""
+    announced = request.headers.get("content-length", "")
+    if announced.isdigit() and int(announced) > limit:
+        raise _too_large(int(announced), limit)
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > limit:
+            raise _too_large(size, limit)
+        sent.file.write(chunk)
+    sent.finish()
+    if size == 0:
+        step = "choose a file that has rows"
+        raise FileError(Problem("file", "must hold data", "nothing, 0 bytes", step))
+
+
+def _too_large(size: int, limit: int) -> TooLargeError:
+    return TooLargeError(
+        Problem(
+            "file",
+            f"must be at most {limit / 1e6:,.6g} MB here",
+            f"{size / 1e6:,.6g} MB or more",
+            "start isocost serve with a larger --max-size, or name the file when starting it: "
+            "isocost serve FILE reads files of any size",
+        )
+    )
+
+
+async def _body(request: Request) -> bytes:
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_WISH:
+            step = "send the form of the page"
+            raise TooLargeError(Problem("request", "must be small", "100 kB or more", step))
+    return body
+
+
+async def _unheard(request: Request, error: Exception) -> Response:
+    """An answer that nobody gets: the sender has hung up, or was too slow."""
+    from starlette.responses import Response
+
+    del request, error
+    return Response(status_code=400)
+
+
+async def _told(request: Request, error: Exception) -> Response:
+    """An error as the page shows it, in four parts."""
+    from starlette.responses import JSONResponse
+
+    del request
+    if isinstance(error, IsocostError):
+        problems, code = error.problems, 413 if isinstance(error, TooLargeError) else 422
+    else:
+        got = f"{type(error).__name__}: {error}"[:300]
+        step = "the terminal shows where; please report it"
+        problems, code = (Problem("isocost", "must not fail", got, step),), 500
+    return JSONResponse({"problems": [vars(problem) for problem in problems]}, code)
