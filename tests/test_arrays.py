@@ -301,7 +301,7 @@ def test_many_columns_of_many_values():
 
 
 def test_nothing_is_left():
-    with pytest.raises(ic.UsageError, match="groups: must leave some"):
+    with pytest.raises(ic.UsageError, match="groups: at least one must remain"):
         ic.tally(GOOD).drop(["a", "b"])
 
 

@@ -152,7 +152,7 @@ def test_from_estimator():
     ("options", "text"),
     [
         ({"bins": 0}, "bins: must be a whole number from 1 to 65536\n  got:  0"),
-        ({"replicates": 2.5}, "replicates: must be a whole number from 0 up\n  got:  2.5"),
+        ({"replicates": 2.5}, "replicates: must be a whole number from 0 to 100000\n  got:  2.5"),
         ({"strategy": "wide"}, 'strategy: must be "equal_width" or "equal_mass"'),
     ],
 )

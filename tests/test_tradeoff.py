@@ -100,5 +100,5 @@ def test_wrong_arguments():
     assert "got:  'joy'" in str(error.value)
     with pytest.raises(ic.UsageError, match="frontiers: must hold at least one"):
         FrontierDisplay({})
-    with pytest.raises(ic.UsageError, match="method: must be one of"):
+    with pytest.raises(ic.UsageError, match='method: must be "withhold", "coarsen" or "reconcile"'):
         FrontierDisplay.from_tally(compas(), methods="mix")

@@ -185,12 +185,12 @@ def check_numbers(name: str, values: Any) -> tuple[float, ...]:
 # Words, text and lists
 
 
-def check_word(name: str, value: object, words: Sequence[str]) -> None:
+def check_word(name: str, value: object, words: Sequence[str], step: str | None = None) -> None:
     """Raise unless the value is one of these words."""
     if not isinstance(value, str) or value not in words:
         *others, last = (f'"{word}"' for word in words)
         rule = f"must be {', '.join(others)} or {last}"
-        raise UsageError(Problem(name, rule, short(value), f'use "{words[0]}"'))
+        raise UsageError(Problem(name, rule, short(value), step or f'use "{words[0]}"'))
 
 
 def check_flag(name: str, value: Any) -> bool:

@@ -127,7 +127,8 @@ def equalize_odds(
     """
     check_tally(tally)
     check_salt(salt)
-    check_word("rates", rates, ("generalized", "hard"))
+    step = 'use "generalized" for mean scores, as the paper does, or "hard" for decisions'
+    check_word("rates", rates, ("generalized", "hard"), step)
     threshold = check_threshold(threshold)
     require_two_groups(tally)
     require_both_labels(tally)
