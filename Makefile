@@ -14,7 +14,7 @@ test: .venv/.dev .venv/.data node_modules/.installed
 	SCIPY_ARRAY_API=1 $(BIN)/python $(PYTEST)
 	@if command -v npm > /dev/null; then npm test --silent; fi
 
-# Spark 4.0 leaves its sockets to the garbage collector, and Python warns of that; ours are closed in `make test`.
+# Spark 3.5 leaves its sockets to the garbage collector, and Python warns of that; ours are closed in `make test`.
 test-minimum: .venv-minimum/.installed
 	SCIPY_ARRAY_API=1 .venv-minimum/bin/python $(PYTEST) -W "ignore:unclosed <socket:ResourceWarning"
 

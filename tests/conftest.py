@@ -79,7 +79,7 @@ def spark():
 def spark_connect(spark):
     """The same Spark through its server, as a client far away sees it."""
     if not _has_connect():
-        pytest.skip("Spark Connect needs grpcio: pip install 'pyspark[connect]'")
+        pytest.skip("Spark Connect needs Spark 4.0 and grpcio: pip install 'pyspark[connect]>=4'")
     from pyspark.sql.connect.session import SparkSession
 
     port = spark.conf.get("spark.connect.grpc.binding.port")
@@ -97,6 +97,10 @@ def free_port() -> int:
 
 def _has_connect() -> bool:
     names = ["grpc", "grpc_status", "google.rpc", "pandas"]
+    # Before 4.0 the server is a package of its own.
+    package = Path(importlib.util.find_spec("pyspark").origin).parent
+    if not list(package.glob("jars/spark-connect*.jar")):
+        return False
     # Spark wants it from 4.1 on.
     if any(line.startswith("zstandard") for line in requires("pyspark") or ()):
         names.append("zstandard")

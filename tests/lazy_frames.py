@@ -14,6 +14,16 @@ KINDS = ("polars", "duckdb", "ibis", "dask", *SESSIONS)
 SPARK_AND_PANDAS = "ignore:PySpark does not yet fully support pandas:FutureWarning"
 
 
+try:
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    # Before 4.0 what stops a task comes as it is.
+    SPARK_ERRORS = (PySparkException, Py4JJavaError)
+except ImportError:
+    SPARK_ERRORS = ()
+
+
 def session_of(kind, request):
     """The session of an engine that has one, else None."""
     return request.getfixturevalue(SESSIONS[kind]) if kind in SESSIONS else None
@@ -32,12 +42,19 @@ def as_lazy(kind, data, spark=None):
     if kind == "dask":
         dd = pytest.importorskip("dask.dataframe")
         return dd.from_pandas(table.to_pandas(), npartitions=3)
-    if not len(table):
-        # Without rows Spark Connect asks for the types.
-        from pyspark.sql.pandas.types import from_arrow_schema
+    return as_spark(spark, table)
 
-        return spark.createDataFrame([], from_arrow_schema(table.schema))
-    return spark.createDataFrame(table)
+
+def as_spark(spark, table):
+    """A pyarrow table as a frame of Spark."""
+    from pyspark.sql import DataFrame
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    # Spark takes such a table from 4.0 on; if it has no rows, Spark Connect asks for the types.
+    if len(table) and hasattr(DataFrame, "toArrow"):
+        return spark.createDataFrame(table)
+    rows = list(zip(*table.to_pydict().values(), strict=True))
+    return spark.createDataFrame(rows, from_arrow_schema(table.schema))
 
 
 def columns_of(kind, frame):
@@ -50,7 +67,10 @@ def columns_of(kind, frame):
         return frame.to_pyarrow().to_pydict()
     if kind == "dask":
         return {name: column.tolist() for name, column in frame.compute().items()}
-    return frame.toArrow().to_pydict()
+    if hasattr(frame, "toArrow"):
+        return frame.toArrow().to_pydict()
+    rows = frame.collect()
+    return {name: [row[place] for row in rows] for place, name in enumerate(frame.columns)}
 
 
 def by_id(columns):

@@ -10,7 +10,7 @@ import pytest
 import isocost as ic
 from isocost.rows import Row
 from tests.conftest import sample
-from tests.lazy_frames import SPARK_AND_PANDAS, by_id, columns_of
+from tests.lazy_frames import SPARK_AND_PANDAS, SPARK_ERRORS, as_spark, by_id, columns_of
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pa = pytest.importorskip("pyarrow")
@@ -31,7 +31,7 @@ def skewed():
 
 @pytest.fixture(scope="module")
 def people(spark, skewed):
-    return spark.createDataFrame(pa.table(skewed)).cache()
+    return as_spark(spark, pa.table(skewed)).cache()
 
 
 @pytest.mark.parametrize("partitions", [1, 7])
@@ -88,12 +88,10 @@ def test_rows_stay_where_they_are(people):
     ],
 )
 def test_a_bad_row_stops_the_job(spark, column, value, text):
-    from pyspark.errors import PySparkException
-
     data = {"id": [1, 2], "group": ["a", "a"], "score": [0.1, 0.5]}
     data[column] = [data[column][0], value]
-    frame = spark.createDataFrame(pa.table(data))
-    with pytest.raises(PySparkException, match=text):
+    frame = as_spark(spark, pa.table(data))
+    with pytest.raises(SPARK_ERRORS, match=text):
         RULE.apply(frame).collect()
 
 
@@ -108,7 +106,7 @@ def job():
 def test_the_job_of_the_guide(spark, job, tmp_path):
     source, target, reports = tmp_path / "scores", tmp_path / "repaired", tmp_path / "reports"
     data = sample(6000)
-    spark.createDataFrame(pa.table(data)).write.parquet(str(source))
+    as_spark(spark, pa.table(data)).write.parquet(str(source))
     options = ["--cost", "fnr", "--tolerance", "0.01", "--reports", str(reports)]
     job.main(["--input", str(source), "--output", str(target), *options])
 
