@@ -39,11 +39,9 @@ __all__ = [
 Action = Literal["set", "mirror"]
 
 Floats = npt.NDArray[np.float64]
-
 Bools = npt.NDArray[np.bool_]
 
 SLACK = 1e-9
-
 """How far the probabilities of one interval may add up to more than 1, for rounding."""
 
 

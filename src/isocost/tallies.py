@@ -46,20 +46,16 @@ __all__ = [
 ]
 
 Floats = npt.NDArray[np.float64]
-
 Ints = npt.NDArray[np.intp]
 
 KEYS = ("group", "label", "bin")
-
 """What a cell is known by."""
 
 SUMS = ("n", "w", "w2", "wh", "wh2")
-
 """What is summed in a cell: 1, w, w^2, w h and w h^2, for weight w and score h."""
 
 
 KINDS = ("tn", "fp", "fn", "tp")
-
 """The kinds of people at a threshold, in the order of label and then side."""
 
 
@@ -183,19 +179,15 @@ FORMAT = "isocost-tally"
 VERSION = 1
 
 ROLES = ("score", "label", "group", "weight")
-
 """What a column may be in a tally."""
 
 MOST_ROWS = 2.0**53
-
 """Beyond this a count is not exact."""
 
 WEIGHTS = (1e-130, 1e130)
-
 """What the weights of a cell may add up to, so that squares are numbers."""
 
 ROUNDING = 1e-9
-
 """How far, relatively, sums may be off because of the order in which they were added."""
 
 _FIELDS = {"format", "version", "bins", "edges", "columns", "groups", "cells"}

@@ -46,12 +46,10 @@ __all__ = [
 ]
 
 FRAME, PER_COLUMN = 1, 3
-
 """What a drawn table takes beside its texts: a line at the end, and for each column a line and
 two spaces."""
 
 BETWEEN = 2
-
 """Spaces between a name and its value in a list."""
 
 INTERVAL = re.compile(r"(?<=\S) +\[[^\[\]]*\]$")
@@ -174,11 +172,9 @@ def _words(text: str, room: int) -> list[str]:
 _colored = True
 
 LINE = 80
-
 """How wide sentences are, like the table above them."""
 
 NARROWEST, WIDEST, WIDEST_PLANE = 40, 100, 72
-
 """How wide a drawing may be, in characters."""
 
 

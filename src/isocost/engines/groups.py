@@ -34,11 +34,9 @@ __all__ = [
 ]
 
 WHOLE = "-?[0-9]+"
-
 """What a whole number looks like, for Python and for DuckDB."""
 
 NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
-
 """What a number looks like; Python would also take 0_1 for one."""
 
 # As Python writes it and in 64 bits: 007 and +7 are names, not numbers.
@@ -122,7 +120,6 @@ def read_as(text: str, kinds: Collection[type]) -> Scalar:
 
 
 Ints = npt.NDArray[np.intp]
-
 Array = npt.NDArray[Any]
 
 
@@ -204,7 +201,6 @@ def two_valued(positive: Any, seen: list[Any], name: str) -> list[Problem]:
 
 
 _ODD = object()
-
 """Stands for a value that is neither text, number nor boolean; equal to no label."""
 
 

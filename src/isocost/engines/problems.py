@@ -88,7 +88,6 @@ def _same(one: str, other: str, by_case: bool) -> bool:
 
 
 USUAL_WEIGHTS = (1e-100, 1e100)
-
 """Beyond these the square of a weight is no longer a number."""
 
 _EXTREME = "below 1e-100 or above 1e100"
@@ -98,7 +97,6 @@ WRONG = {
     "label": {-1: "null or NaN", -2: "other than 0 and 1"},
     "weight": {-1: "null or NaN", -2: "infinite", -3: "zero", -4: "negative", -5: _EXTREME},
 }
-
 """What is wrong with a value, by its role and the code that a query gives it instead of a cell."""
 
 _RULES = {

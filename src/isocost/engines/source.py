@@ -27,22 +27,18 @@ from isocost.groups import is_null
 __all__ = ["DOUBT", "TRUST", "Progress", "Settings", "Source", "encode_cells", "no_rows"]
 
 DOUBT = "SET disabled_optimizers = 'statistics_propagation'"
-
 """Parquet says nothing of NaN in its least and greatest values, and DuckDB would believe
 that there is none: NaN would lie in [0, 1]."""
 
 TRUST = "SET disabled_optimizers = ''"
-
 """Quicker, for queries in whose result NaN would show."""
 
 _LEAST, _EACH = 1024, 256
-
 """The usual limit in MiB: at least so much, and so much for each thread."""
 
 _SIZE = re.compile(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([KMGT]i?B)\s*", re.IGNORECASE | re.ASCII)
 
 _SMALLEST, _LARGEST = 1e6, 1e15
-
 """Limits in bytes that DuckDB can start with."""
 
 
@@ -149,7 +145,6 @@ def _size(text: str) -> float:
 Array = npt.NDArray[Any]
 
 Progress = Callable[[float, int | None], None]
-
 """Called now and then with the share of the work that is done, from 0 to 1, and with the number
 of rows in all where it is known."""
 

@@ -70,15 +70,12 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 
 RESPONSES = ("predict_proba", "decision_function", "_pmf_predict")
-
 """Where scores come from, in order of preference."""
 
 ROUTED = ("fit", "predict", "predict_proba", "decision_function")
-
 """The methods among ours that scikit-learn routes metadata to."""
 
 ROUNDING = 1e-9
-
 """How far a sum of probabilities may lie outside [0, 1]."""
 
 

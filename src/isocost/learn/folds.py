@@ -45,7 +45,6 @@ Ints = npt.NDArray[np.intp]
 Fold = tuple[Ints, Ints]
 
 CALIBRATION_FOLDS = 5
-
 """Into how many parts one holdout is cut when scores must be recalibrated."""
 
 

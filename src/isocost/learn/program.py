@@ -31,11 +31,9 @@ from isocost.groups import Group
 __all__ = ["KINDS", "Program", "convex_concave", "make_program", "need_dccp"]
 
 Floats = npt.NDArray[np.float64]
-
 Ints = npt.NDArray[np.intp]
 
 KINDS = {"fpr": ("fpr",), "fnr": ("fnr",), "both": ("fpr", "fnr"), "all": ("all",)}
-
 """The kinds of error that each constraint bounds."""
 
 
@@ -228,7 +226,6 @@ def _shape_of(cells: Floats, mass: Floats, intercept: bool) -> tuple[Floats, Flo
 
 
 GROWTH, HIGHEST_PENALTY = 1.2, 1e10
-
 """How the penalty grows with each step, as in the paper's own experiments."""
 
 

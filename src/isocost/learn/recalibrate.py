@@ -212,7 +212,6 @@ def _number(value: float | None, digits: int) -> str:
 Ints = npt.NDArray[np.intp]
 
 Judged = tuple[float, list[Quality]]
-
 """The weight of the rows that were judged, and the quality of each kind of score."""
 
 
@@ -389,7 +388,6 @@ def _training_part(rows: Rows, folds: Ints, fold: int, count: int) -> Rows:
 
 
 SHRINKAGE = {"sigmoid": 10.0, "beta": 10.0, "isotonic": 30.0, "histogram": 75.0}
-
 """What ``shrinkage="auto"`` means: the least regret found by tools/choose_shrinkage.py."""
 
 

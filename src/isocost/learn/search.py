@@ -190,19 +190,15 @@ def _point(model: Any, X: Any, y: Any, codes: Any, groups: Any, weight: Any) -> 
 Floats = npt.NDArray[np.float64]
 
 MANY = 400
-
 """With more coefficients than this the smooth solver is slower than what it improves."""
 
 SHIFTS = (-2.0, -1.0, 1.0, 2.0)
-
 """How far the boundary is moved for further starts, in mean distances."""
 
 NOISE = 1e-8
-
 """Objectives that differ by less are equal."""
 
 TIE = 1e-6
-
 """Cells nearer to the boundary than this, relative to the mean distance, lie on it."""
 
 

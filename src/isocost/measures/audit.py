@@ -185,11 +185,9 @@ def disparity(groups: Sequence[Group], values: npt.NDArray[np.float64]) -> Dispa
 
 
 MOST_INTERVALS = 3
-
 """With more groups than this the printed table has no room for intervals."""
 
 WIDEST = 6
-
 """With more groups than this, each group gets a line of its own."""
 
 

@@ -26,23 +26,18 @@ from isocost.tallies import KINDS, Cells, Sums, Tally, add_up
 __all__ = ["Replicates", "Residuals", "resample"]
 
 Floats = npt.NDArray[np.float64]
-
 Ints = npt.NDArray[np.intp]
 
 PARTS = 10
-
 """Bins of the calibration gap, by width and by mass."""
 
 SLICES = 20
-
 """Slices of equal mass into which the bins of a large group are merged; a multiple of PARTS."""
 
 UNMERGED = 96
-
 """A group with at most so many occupied bins keeps them all: with few rows a bin is a row."""
 
 SMOOTHED = 500
-
 """How many replicates serve the smooth gap, which costs most."""
 
 _POINTS = 64

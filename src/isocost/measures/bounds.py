@@ -19,17 +19,12 @@ from isocost.measures.theorems import (
     RateRange,
     both_costs,
     compare_costs,
-    cost_after_interpolation,
-    cost_error_bound,
-    costs_at_rate,
     distinct,
     drop_of,
-    gap_after_interpolation,
     impossibility_bound,
     linearity_bound,
     linearity_residual,
     range_at,
-    rates_at_cost,
 )
 from isocost.tables import html_table, text_table
 from isocost.tallies import Tally, check_tally
@@ -45,15 +40,10 @@ __all__ = [
     "both_costs",
     "bounds",
     "compare_costs",
-    "cost_after_interpolation",
-    "cost_error_bound",
-    "costs_at_rate",
     "distinct",
-    "gap_after_interpolation",
     "impossibility_bound",
     "linearity_bound",
     "linearity_residual",
-    "rates_at_cost",
 ]
 
 

@@ -41,7 +41,6 @@ __all__ = [
 ]
 
 Floats = npt.NDArray[np.float64]
-
 Ints = npt.NDArray[np.intp]
 
 DEFAULT_BINS = 10

@@ -26,7 +26,6 @@ __all__ = ["Feasibility", "feasibility", "mixing_rates", "round_down", "round_up
 Floats = npt.NDArray[np.float64]
 
 SLACK = 1e-12
-
 """How far rounding may put a cost beyond a bound that it meets, as a share of the costs."""
 
 

@@ -204,7 +204,6 @@ def _bisect(above: Callable[[float], bool], low: float, high: float) -> float:
 _SUMS = ("n", "w", "w2")
 
 FEW = 10
-
 """Below so many effective rows percentiles cannot leave the data: Student's interval is used."""
 
 

@@ -33,11 +33,9 @@ __all__ = [
 ]
 
 LEAST_SHARE = 1e-12
-
 """A label with a smaller share of its group's weight would be lost to rounding."""
 
 MOST_TOLD = 5
-
 """How many groups an error names."""
 
 Floats = npt.NDArray[np.float64]

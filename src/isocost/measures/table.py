@@ -309,7 +309,6 @@ MEASURES: Mapping[str, Measure] = {
         ),
     )
 }  # fmt: skip
-
 """Every measure of an audit, by name; a new measure is a new row here."""
 
 
@@ -319,7 +318,6 @@ BIAS = Measure(
     EVERYBODY,
     {"tn": (0, -1, 0), "fp": (0, -1, 0), "fn": (1, -1, 0), "tp": (1, -1, 0)},
 )
-
 """The mean of y - h, whose size is the certified bound of the calibration gap."""
 
 
@@ -348,5 +346,4 @@ def chosen_measures(more: Any = None) -> dict[str, Measure]:
 
 
 RESERVED = ("n", "share", "cost", "trivial_cost", "intervals")
-
 """What an audit has besides measures."""

@@ -19,11 +19,9 @@ __all__ = ["WATCHABLE", "Claim", "History", "claims_of"]
 Streams = tuple[list[Stream], float]
 
 BANDS = ((0.0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1.0))
-
 """Scores are compared with labels in each of these, besides all together; tenths are edges."""
 
 WATCHABLE = ("cost", *(name for name, measure in MEASURES.items() if measure.is_linear))
-
 """What a stream of rows can be made of: it needs squares of what a row adds."""
 
 

@@ -29,15 +29,12 @@ __all__ = ["Evidence", "Stream", "evidence"]
 Floats = npt.NDArray[np.float64]
 
 EFFECTS = 0.005 * 2.0 ** np.arange(7)
-
 """How far beyond the limit the truth may be; evidence grows fastest near the right one."""
 
 BOLDEST = 0.5
-
 """The largest argument of psi; it has a pole at 1."""
 
 _STEPS = 24
-
 """How often an interval is halved: to about 1e-7."""
 
 

@@ -26,11 +26,9 @@ from isocost.tallies import Tally
 __all__ = ["Alarm", "Period", "Watch", "news", "watch"]
 
 FEW = 30
-
 """Fewer rows of a label than this say little about a period."""
 
 MOVED = 0.02
-
 """Base rates and shares that moved by less are not mentioned."""
 
 MOST_TOLD = 5
@@ -331,7 +329,6 @@ _TALLIES = (
     "must be tallies, at least one",
     "make one for each period: isocost.tally(data, score=..., label=..., group=...)",
 )
-
 """What the periods must be, and the next step."""
 
 

@@ -37,11 +37,9 @@ __all__ = ["ChangeDisplay", "Fates", "fates"]
 Floats = npt.NDArray[np.float64]
 
 STEPS = 40
-
 """Into how many steps old and new scores are gathered for drawing."""
 
 LARGEST = 130.0
-
 """The area of the largest bubble, in square points."""
 
 SAME = 1e-12

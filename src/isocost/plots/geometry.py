@@ -36,7 +36,6 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 
 SLACK = 1e-12
-
 """How far rounding may put a point beyond the end of its line."""
 
 

@@ -32,7 +32,6 @@ Floats = npt.NDArray[np.float64]
 Rules: TypeAlias = Mapping[str, Rule] | Iterable[Rule]
 
 SLACK = 1e-9
-
 """Costs that differ by no more than this share of the highest are equal."""
 
 

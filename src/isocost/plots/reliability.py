@@ -243,11 +243,9 @@ def _histogram(tally: Tally, group: int, bars: int = 40) -> tuple[Floats, Floats
 
 
 COLUMNS = 3
-
 """How many groups stand side by side before a new row begins."""
 
 PART = (0.27, 0.73)
-
 """Where the diagram of a group begins, and its height, above its histogram."""
 
 

@@ -60,11 +60,9 @@ HUES = (
     Hue("#7d7400", "#5c5500", "#e6dc6a"),
     Hue("#3c3c3c", "#333333", "#d5d7db"),
 )
-
 """In the order of the groups."""
 
 PALETTE = {"light": tuple(h.mark for h in HUES), "dark": tuple(h.dark for h in HUES)}
-
 """The marks of the page, by theme."""
 
 Dashes: TypeAlias = tuple[float, tuple[float, ...] | None]
@@ -80,7 +78,6 @@ SIZE = 9.0
 SMALL = 7.5
 
 MOVED = 1e-9
-
 """A point that a rule moves by no more than this has not moved."""
 
 _DASHES: tuple[Dashes, ...] = (
@@ -215,23 +212,19 @@ Floats = npt.NDArray[np.float64]
 Box = tuple[float, float, float, float]
 
 DISTANCES = (8.0, 13.0, 20.0, 30.0, 42.0, 56.0, 74.0, 96.0, 122.0, 150.0)
-
 """How far from its anchor a label may stand, in points."""
 
 ANGLES = 16
 
 NEAR = 20.0
-
 """Up to this distance, in points, no line is needed to see what a label belongs to."""
 
 FAR = 0.25
-
 """How bad a point of distance is; covering a sample of a line is about ten times as bad."""
 
 MARGIN = 3.0
 
 MARK = 4.0
-
 """Half the size of a mark, in points."""
 
 

@@ -32,11 +32,9 @@ __all__ = [
 ]
 
 Floats = npt.NDArray[np.float64]
-
 Bools = npt.NDArray[np.bool_]
 
 SAME = 1e-12
-
 """A score that moves by no more than this has not moved."""
 
 
@@ -155,7 +153,6 @@ _RULES = (
     f"must be rules, by other names than {ORIGINAL!r}",
     "pass one rule, a list of rules or {name: rule}, as withhold, coarsen ... return them",
 )
-
 """What rules must be, and the next step."""
 
 COLUMNS = (
@@ -172,11 +169,9 @@ COLUMNS = (
 )
 
 MOST_COSTS = 4
-
 """With more groups than this, the table shows the lowest and the highest cost only."""
 
 WIDEST = 6
-
 """With more rules than this, each rule gets a line of its own."""
 
 

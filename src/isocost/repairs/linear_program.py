@@ -54,16 +54,13 @@ __all__ = [
 ]
 
 Floats = npt.NDArray[np.float64]
-
 Ints = npt.NDArray[np.intp]
 
 FEWEST = 20
-
 """A level holds at least so many rows where it can: the share of positives of fewer is noise, and
 a level of one row would hand out its label as a score."""
 
 SNAP = 1e-12
-
 """A share of positives this near the threshold is the threshold: rounding decides nothing."""
 
 
@@ -172,11 +169,9 @@ def _intervals(cuts: Floats, used: Ints, starts: Ints, first: int) -> tuple[Floa
 
 
 BELOW = 1.0 / 1024.0
-
 """How far below the threshold the highest pool of negatives lies."""
 
 OUTPUTS = 32
-
 """How many evenly spaced outputs a group's levels share where hard rates are not all."""
 
 
@@ -362,15 +357,12 @@ def _shared(part: ScoreLevels, threshold: float, wide: bool) -> Floats:
 
 
 EXACT = 1e-10
-
 """How exactly a plan must meet its equations."""
 
 SOLVED, INFEASIBLE = 0, 2
-
 """What scipy calls these states."""
 
 ROOM = 1e-11
-
 """How far a later harm may raise an earlier one, so that rounding does not forbid all."""
 
 
@@ -573,13 +565,11 @@ def unsolved(message: str) -> IsocostError:
 Selected = Literal["nobody", "everybody"]
 
 HALF = 0.5
-
 """A tolerance selects people if every group can select this share of those it selected before.
 
 Any tolerance above 0 selects somebody, but the fewer the smaller it is, so there is no smallest."""
 
 FEW, NONE = 0.01, 1e-9
-
 """Up to this share of those selected before, and up to this share of a group, is next to nobody."""
 
 SOME = {"nobody": "somebody selected", "everybody": "somebody not selected"}

@@ -31,35 +31,27 @@ Floats = npt.NDArray[np.float64]
 RATES = ("generalized_fpr", "generalized_fnr", "fpr", "fnr")
 
 GENERALIZED, HARD = slice(0, 2), slice(2, 4)
-
 """Where the two pairs of rates are in :data:`RATES`."""
 
 NEAR_MIRROR = 1e-12
-
 """How far a cut may be from 1 - threshold and still be it: 1 - 0.7 is not the double 0.3."""
 
 NOISE = 1e-14
-
 """Below this a probability, or an effect on a rate, is rounding."""
 
 TOLERANCE = 1e-10
-
 """By how much the solver may miss an equation; the least it accepts."""
 
 MAGNIFIED = 1e4
-
 """What equations are multiplied by: the solver takes a coefficient below 1e-9 for 0."""
 
 AT_BOUND = 1e-9
-
 """The solver's idea of a variable at its bound, or of a price that is not 0."""
 
 USELESS = 1e-6
-
 """How near to 1 the two common rates may add up before the scores are called useless."""
 
 NAMED = 10
-
 """How many groups a note names."""
 
 

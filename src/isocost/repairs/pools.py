@@ -47,19 +47,15 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 
 EDGE_SLACK = 1e-14
-
 """Information per person that does not count: it moves a cost by less than rounding shows."""
 
 ROUNDING = 1e-12
-
 """How far rounding may carry a value over a limit."""
 
 HALVINGS = 60
-
 """As many as a double in [0, 1] has digits, and some more."""
 
 TRIES = 32
-
 """How many places for a new edge are tried."""
 
 
@@ -369,11 +365,9 @@ def _piece(parts: Sequence[Pool], outcomes: Sequence[tuple[float, float]]) -> Pi
 
 
 MOST = 1024
-
 """How many parts of equal width are tried at most."""
 
 NARROW = 0.1
-
 """How wide a pool is at most that only takes miscalibration away."""
 
 

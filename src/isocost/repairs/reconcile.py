@@ -53,11 +53,9 @@ from isocost.tallies import Tally, check_tally
 __all__ = ["KEEPS", "RATES", "Reconcilability", "Request", "check_request", "reconcile"]
 
 FIXED = ("base_rate", "mean_score")
-
 """Of calibrated scores both are the share of positives, which no rule changes."""
 
 RATES = (*(m.name for m in MEASURES.values() if m.over_labels and m.name not in FIXED), "cost")
-
 """What can be made equal: measures that are linear in who gets which score, and costs."""
 
 KEEPS = ("information", "decisions", "scores")
@@ -177,7 +175,6 @@ def _check_levels(levels: Any) -> int:
 Floats = npt.NDArray[np.float64]
 
 ROUNDING = 1e-9
-
 """An excess up to here is the solver's rounding, not a reason to call a thing infeasible."""
 
 

@@ -195,7 +195,6 @@ REPAIRS: Mapping[str, Repair] = {
         ),
     )
 }
-
 """The repairs by name, in the order in which they are shown."""
 
 

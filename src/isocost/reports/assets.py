@@ -38,7 +38,6 @@ MODEL = (
     "views",
     "command",
 )
-
 """The files of the model; each imports only those before it."""
 
 _IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
@@ -88,7 +87,6 @@ APP = (
     "copying",
     "main",
 )
-
 """The files of the page's own script, after those of the model; each imports only from before."""
 
 

@@ -10,7 +10,6 @@ from isocost.errors import MissingDependencyError, Problem
 __all__ = ["SHAPES", "charts"]
 
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down")
-
 """So that groups differ without colour too."""
 
 

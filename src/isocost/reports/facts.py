@@ -47,7 +47,6 @@ class Name:
 Sentence = list[str | Name]
 
 LONGEST = 60
-
 """Letters of a name within a sentence."""
 
 _PLACE = re.compile(r"\{(\w+)\}")
@@ -131,7 +130,6 @@ def signed(value: float) -> str:
 
 
 MOST_SHARES = 4
-
 """With more groups to change than this, a sentence names only those that lose most."""
 
 

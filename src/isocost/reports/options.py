@@ -29,12 +29,10 @@ from isocost.tallies import Tally
 __all__ = ["Option", "compact", "given_repairs", "options_of", "repair_rows"]
 
 MOST_ROWS = 3200
-
 """With more rows than this, rules for thresholds other than the audit's are left out."""
 
 
 COMPUTED = ("withhold",)
-
 """The repairs that the page computes by itself, for any settings."""
 
 
@@ -218,5 +216,5 @@ def compact(groups: Sequence[Group], rule: Rule) -> dict[str, Any]:
         for row in rule.rows
         if row.group in places
     ]
-    kept = ("method", "cost", "settings", "coin", "rows", "notes")
-    return {name: content[name] for name in kept}
+    kept = ("method", "cost", "settings", "coin", "rows", "notes", "promise")
+    return {name: content[name] for name in kept if name in content}

@@ -48,21 +48,16 @@ __all__ = [
 ]
 
 Floats = npt.NDArray[np.float64]
-
 Ints = npt.NDArray[np.intp]
-
 Run = tuple[int, int]
 
 MOST_CELLS = 8000
-
 """With more cells than this the page would pass two megabytes, and answer slowly."""
 
 WIDTHS = (1024, 512, 256, 128, 64, 32)
-
 """Into how many parts of equal width bins may be put together, the finest first."""
 
 NEAR_MIRROR = 1e-12
-
 """How far a cut may be from 1 - threshold and still be it."""
 
 
@@ -230,7 +225,6 @@ FORMAT = "isocost-page"
 VERSION = 1
 
 SAFE = 2**53
-
 """From here on JavaScript does not know one whole number from the next."""
 
 

@@ -28,7 +28,6 @@ from isocost.tallies import Tally
 __all__ = ["ENDINGS", "ShownReport", "report", "report_html", "show_report"]
 
 ENDINGS = (".html", ".htm")
-
 """How the name of a report may end."""
 
 Rules: TypeAlias = Mapping[str, Rule] | Iterable[Rule] | None

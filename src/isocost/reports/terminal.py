@@ -26,13 +26,11 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 
 LABEL = 4
-
 """How wide the numbers left of the vertical axis are."""
 
 _BRAILLE = 0x2800
 
 _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
-
 """The bit of each dot of a braille character, by column and row."""
 
 
@@ -156,19 +154,15 @@ class Canvas:
 
 
 MOST_IN_PLANE = 5
-
 """With more groups than this a plane of characters cannot be read."""
 
 MOST_BARS = 24
-
 """With more groups than this, only those at both ends get a bar."""
 
 COLOURS = ("#2A87C8", "#C98A00", "#009E73", "#CC79A7", "#D55E00")
-
 """Near the hues of the page, in its order as far as it goes; seen on dark and on light."""
 
 WORDS = 64
-
 """The width from which a bar has a verdict in words at its end."""
 
 
@@ -191,7 +185,6 @@ _FINE = _Pen("●▲■◆★", "○△□◇☆", "×", "█", "▒", "┄", "�
 _ASCII = _Pen("ABCDE", "abcde", "x", "#", "=", ".", "]", "|")
 
 CHARACTERS = "".join(vars(_FINE).values()) + "⣿│└─╌…"
-
 """What an encoding must have for the fine drawing."""
 
 

@@ -209,7 +209,6 @@ HEADS = (
     "Hangs on a coin",
     "Decisions changed",
 )
-
 """The columns of the table of repairs."""
 
 GLOSSARY = (

@@ -30,15 +30,12 @@ from isocost.reports.report import report_html
 __all__ = ["Column", "Desk", "Preview", "TooLargeError", "Upload", "Wish", "preview"]
 
 SAMPLE = 5000
-
 """How many rows are looked at, drawn from all parts of the file."""
 
 SHOWN = 12
-
 """How many values of a column are shown at most."""
 
 MOST_GROUPS = 40
-
 """A column with more values than this is not guessed to be the group."""
 
 _NAMES = {
@@ -198,19 +195,15 @@ def _positive(values: Sequence[str]) -> str | None:
 
 
 MAX_SIZE = 200_000_000
-
 """The largest file that is taken, in bytes."""
 
 MAX_REPORTS = 8
-
 """How many reports are kept; the oldest goes first."""
 
 DESCRIPTORS = Path("/proc/self/fd")
-
 """Where open files have a path, even those without a name."""
 
 PREFIX = "isocost-serve-"
-
 """How private folders are called, where they are needed."""
 
 GONE = Problem(

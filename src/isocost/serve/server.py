@@ -39,7 +39,6 @@ START_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "frame-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-
 """The start page runs its own files and speaks to its own server, no more."""
 
 REPORT_POLICY = (
@@ -47,7 +46,6 @@ REPORT_POLICY = (
     "img-src data: blob:; font-src data:; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self'; sandbox allow-scripts allow-downloads allow-modals allow-popups"
 )
-
 """The report holds its own scripts.  It can reach nothing, not even the page around it."""
 
 HEADERS = {
@@ -61,13 +59,11 @@ HEADERS = {
 
 
 OPEN = "/open/"
-
 """Where codes are exchanged."""
 
 COOKIE = "isocost"
 
 ENOUGH = 64_000
-
 """How many bytes of a body must come before patience ends."""
 
 PAGE = """<!doctype html>
@@ -235,11 +231,9 @@ def impatient(seconds: float) -> Any:
 LOOPBACK = "127.0.0.1"
 
 TIMEOUT = 30.0
-
 """How many seconds a connection may be silent while it has something to send."""
 
 MAX_WISH = 100_000
-
 """The largest request for a report, in bytes."""
 
 

@@ -19,15 +19,12 @@ from isocost.measures.intervals import Intervals
 __all__ = ["CALIBRATED", "advice_of"]
 
 CALIBRATED = 0.02
-
 """A calibration gap up to here passes for calibrated: it is two points in a hundred."""
 
 FEW = 3
-
 """Of how many groups the numbers are told; the table has those of all."""
 
 UNKNOWN = 0.05
-
 """While a gap above this cannot be ruled out, calibration is not known."""
 
 

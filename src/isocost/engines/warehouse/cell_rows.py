@@ -23,7 +23,6 @@ from isocost.tallies import FORMAT, SUMS, VERSION, Tally, read_fields
 __all__ = ["tally_from_cells"]
 
 _CODES = {"score": "bin", "label": "label", "weight": "weight_problem"}
-
 """The column that has the codes of bad rows, by the role of what is bad."""
 
 

@@ -26,7 +26,6 @@ _SNOWFLAKE_RESERVED = (
     "schema select set some start table tablesample then to trigger true try_cast union "
     "unique update using values view when whenever where with "
 )
-
 """Words that cannot be names without quotes, each between spaces."""
 
 
@@ -392,7 +391,6 @@ DIALECTS = {
         CLICKHOUSE,
     )
 }
-
 """Every dialect by its name."""
 
 _ALIASES = {"postgresql": "postgres", "databricks": "spark", "spark2": "spark", "presto": "trino"}

@@ -189,7 +189,6 @@ def _flag(condition: str, dialect: Dialect) -> str:
 
 
 SCORE, COIN, NEW = "isocost_tmp_score", "isocost_tmp_coin", "isocost_tmp_new"
-
 """The query's own columns; a table that has one of these names cannot be read by it."""
 
 FLOAT_ID = "isocost_tmp_float_id"

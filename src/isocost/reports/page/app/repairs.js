@@ -103,7 +103,7 @@ function madeFor(made, words) {
  * @param {any} tally
  * @param {number[]} shown */
 export function fullRule(compact, tally, shown) {
-  const { method, cost, settings, coin, notes } = compact;
+  const { method, cost, settings, coin, notes, promise } = compact;
   const rows = compact.rows
     .filter((/** @type {any[]} */ row) => shown.includes(row[0]))
     .map((/** @type {any[]} */ [place, lo, hi, value, probability]) => ({
@@ -114,7 +114,7 @@ export function fullRule(compact, tally, shown) {
       value,
       probability,
     }));
-  const rule = makeRule(tally, { method, settings, rows, notes, salt: coin.salt });
+  const rule = makeRule(tally, { method, settings, rows, notes, salt: coin.salt, promise });
   return { ...rule, cost };
 }
 

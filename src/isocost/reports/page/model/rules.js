@@ -22,6 +22,14 @@ const NEAR_CUT = 1e-12;
  * @property {number | null} value
  * @property {number} probability */
 
+/** What a rule is to be held to; see Python's Promise.
+ * @typedef {object} Promised
+ * @property {Record<string, number>} equal
+ * @property {Record<string, number>} asked
+ * @property {boolean} calibrated
+ * @property {boolean} coin
+ * @property {number | null} threshold */
+
 /** A rule as Python's Rule.to_json writes it.
  * @typedef {object} Rule
  * @property {"isocost-rule"} format
@@ -34,6 +42,7 @@ const NEAR_CUT = 1e-12;
  * @property {Group[]} groups
  * @property {Row[]} rows
  * @property {string[]} notes
+ * @property {Promised} [promise]
  * @property {Record<string, unknown>} made_from */
 
 /** Rows of one interval, which share a coin.
@@ -42,7 +51,7 @@ const NEAR_CUT = 1e-12;
 /** A rule, with all that its format asks for.
  * @param {Tally} tally
  * @param {{method: string, cost?: Cost, settings: Record<string, unknown>, rows: Row[],
- *   notes: string[], salt?: string}} parts
+ *   notes: string[], salt?: string, promise?: Promised}} parts
  * @returns {Rule} */
 export function makeRule(tally, parts) {
   const { groups, totals } = tally;
@@ -57,6 +66,7 @@ export function makeRule(tally, parts) {
     groups,
     rows: parts.rows,
     notes: parts.notes,
+    ...(parts.promise ? { promise: parts.promise } : {}),
     made_from: {
       columns: tally.columns,
       n: rowsOf(tally),

@@ -26,5 +26,12 @@ export function withhold(tally, { cost, tolerance = 0 }) {
     probability: at(found.alpha, place),
   }));
   const settings = { tolerance, infeasible: "raise" };
-  return makeRule(tally, { method: "withhold", cost, settings, rows, notes: [] });
+  const promise = {
+    equal: { cost: tolerance },
+    asked: { cost: tolerance },
+    calibrated: true,
+    coin: rows.some(({ probability }) => probability > 0 && probability < 1),
+    threshold: null,
+  };
+  return makeRule(tally, { method: "withhold", cost, settings, rows, notes: [], promise });
 }
