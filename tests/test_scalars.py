@@ -286,17 +286,20 @@ LARGE = [kind for kind in KINDS if kind.startswith(("beyond", "large"))] + ["mix
 
 # In a CSV digits beyond 64 bits are texts, and so are other groups than those of these rules.
 @pytest.mark.parametrize("kind", LARGE)
-@pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != "csv"])
-def test_a_rule_tells_large_groups_apart(engine, kind, tmp_path):
-    made = held(engine, kind, "group", tmp_path)
-    if made is None or isinstance(outcome(engine, made, "group", tmp_path), Exception):
-        pytest.skip("this engine refuses these groups")
+def test_a_rule_tells_large_groups_apart(kind, tmp_path):
     values = KINDS[kind][0]
     rows = (Row(values[0], 0.0, 1.0, "set", 0.25, 1.0), Row(values[2], 0.0, 1.0, "set", 0.75, 1.0))
     rule = ic.Rule(tuple(dict.fromkeys(values)), rows, "test")
     wanted = rule.apply(data_with(kind, "group"))["score"].tolist()
     assert wanted[1] == 0.6
-    assert repaired(rule, engine, made, tmp_path) == wanted
+    able = set()
+    for engine in (engine for engine in ENGINES if engine != "csv"):
+        made = held(engine, kind, "group", tmp_path)
+        if made is None or isinstance(outcome(engine, made, "group", tmp_path), Exception):
+            continue
+        able.add(engine)
+        assert repaired(rule, engine, made, tmp_path) == wanted, engine
+    assert {"lists", "objects"} <= able
 
 
 ON_SPARK = ["decimal", "decimal label", "beyond 2^53", "underscored", "digits", "date", "datetime"]

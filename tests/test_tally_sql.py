@@ -188,7 +188,7 @@ def test_no_rows_and_rows_that_differ():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"group": []}, "group: must be the name of a column"),
+        ({"group": []}, "group: must name at least one column"),
         ({"positive": [1]}, "positive: must be a single value"),
         ({"bins": 0}, "bins: must be a whole number from 1 to 65536"),
         ({"dialect": "oracle"}, "dialect: must be one of duckdb"),

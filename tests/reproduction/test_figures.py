@@ -7,6 +7,7 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas
+from isocost.plots import PlaneDisplay
 from reproduction.experiments import RunOptions, prepare, published_study
 from reproduction.figures import figure_3, panels
 from reproduction.rerun import Reproduction
@@ -49,7 +50,7 @@ def test_figures_draw_the_numbers(counts: Reproduction) -> None:
             for point in points:
                 assert np.isclose(marks, point, atol=1e-9).all(axis=1).any()
     _, calibrated, ours, _ = figure.axes
-    cross = ic.show.PlaneDisplay.from_tally(compas(), cost="fpr").target_cost
+    cross = PlaneDisplay.from_tally(compas(), cost="fpr").target_cost
     (mu,) = (
         r for g, r in zip(RECIDIVISM.groups, shown["Ours"].base_rates, strict=True) if g[0] == "C"
     )
