@@ -1,5 +1,6 @@
 """Files through DuckDB: the same tally as the arrays, the same coins, and clear errors."""
 
+import csv
 import gzip
 import json
 from functools import partial
@@ -725,6 +726,9 @@ def test_keys_of_json_that_differ_in_case(tmp_path):
         ic.tally(path)
 
 
+# Before 1.5 DuckDB takes 2^63 for a BIGINT and then cannot read it: refused, not rounded.
+OLD_DUCKDB = tuple(map(int, duckdb.__version__.split(".")[:2])) < (1, 5)
+
 LARGE = {
     "2^63": [2**63, 2**63 + 1, 2**63],
     "2^63 and below 0": [2**63, 2**63 + 1, -1],
@@ -743,6 +747,10 @@ def test_groups_of_json_lines_are_what_python_reads(tmp_path, values):
     data = {"score": [0.1, 0.6, 0.9], "label": [0, 1, 1], "group": values, "id": [1, 2, 3]}
     rows = [dict(zip(data, row, strict=True)) for row in zip(*data.values(), strict=True)]
     (tmp_path / "d.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    if OLD_DUCKDB and 2**63 in values and 0.5 not in values:
+        with pytest.raises(ic.FileError, match="must be readable as JSON lines"):
+            ic.tally(tmp_path / "d.jsonl")
+        return
     found = ic.tally(tmp_path / "d.jsonl")
     assert found == ic.tally(data)
     assert set(found.groups) == set(values)
@@ -757,6 +765,14 @@ def test_groups_of_json_lines_are_what_python_reads(tmp_path, values):
     kept = pq.read_table(tmp_path / "o.parquet")["group"].to_pylist()
     # Where no type of Parquet holds them all, they stay as JSON writes them.
     assert kept in (values, [json.dumps(value, ensure_ascii=False) for value in values])
+
+
+def as_written(path):
+    """The rows of a file, not read by DuckDB: old releases round large whole numbers."""
+    if path.suffix == ".parquet":
+        return pq.read_table(path).to_pylist()
+    with path.open() as file:
+        return list(csv.DictReader(file)) if path.suffix == ".csv" else list(map(json.loads, file))
 
 
 @pytest.mark.parametrize(
@@ -779,9 +795,9 @@ def test_large_ids_keep_their_own_coins_and_stay_apart(tmp_path, ids):
                     use()
                 continue
             use(changed="c")
-            rows = duckdb.sql(f"SELECT id::VARCHAR, c FROM '{tmp_path / out}'").fetchall()
-            assert [row[0] for row in rows] == list(map(str, ids))
-            assert [row[1] for row in rows] == wanted
+            rows = as_written(tmp_path / out)
+            assert [str(row["id"]) for row in rows] == list(map(str, ids))
+            assert [str(row["c"]).lower() == "true" for row in rows] == wanted
 
 
 def test_underscores_make_no_numbers(tmp_path):

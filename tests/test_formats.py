@@ -403,10 +403,6 @@ def test_of_two_runs_with_one_output_only_one_succeeds(big, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["o.csv"]
 
 
-@pytest.mark.skipif(
-    not hasattr(duckdb.DuckDBPyConnection, "query_progress"),
-    reason="DuckDB reports no progress before 1.3",
-)
 def test_a_terminal_sees_rows_and_time_left(big):
     main, side = pty.openpty()
     command = [ISOCOST, "apply", "r.json", "big.parquet", "-o", "seen.csv", "--threads", "1"]

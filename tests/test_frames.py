@@ -207,10 +207,8 @@ def twice(kind):
     if kind == "dask":
         return pytest.importorskip("dask.dataframe").from_pandas(twice("pandas"), npartitions=1)
     rows = """VALUES (0.1, 0, 'a', 0.9), (0.6, 1, 'b', 0.9)"""
-    return (
-        duckdb.connect()
-        .sql(f'FROM ({rows}) AS t(score, label, "group", "score ")')
-        .project('score, label, "group", "score " AS score')
+    return duckdb.sql(f'FROM ({rows}) AS t(score, label, "group", "score ")').project(
+        'score, label, "group", "score " AS score'
     )
 
 
@@ -233,7 +231,7 @@ def test_names_that_differ_in_case_are_two_columns_or_refused():
     for make in (pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table):
         assert {name: ic.tally(make(data), score=name) for name in wanted} == wanted
     rule = ic.Rule(("a", "b"), (Row("a", 0.0, 1.0, "set", 0.3, 0.5),), "test")
-    relation = duckdb.connect().from_arrow(pa.table(data))
+    relation = duckdb.from_arrow(pa.table(data))
     # DuckDB itself renames one of those that come from Arrow.
     relation = relation.project('score, Score_1 AS "Score", label, "group", x, X_1 AS "X"')
     for name in wanted:

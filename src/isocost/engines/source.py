@@ -387,8 +387,7 @@ class Source:
 
     def _run_watched(self, query: str, progress: Progress) -> Any:
         rows = self.count_rows()
-        # Before 1.3 DuckDB does not say how far it is; the caller may still stop it.
-        asked = getattr(self.connection, "query_progress", lambda: 0.0)
+        asked = self.connection.query_progress
         with ThreadPoolExecutor(max_workers=1) as pool:
             job = pool.submit(self.connection.execute, query)
             try:
