@@ -794,6 +794,10 @@ def test_large_ids_keep_their_own_coins_and_stay_apart(tmp_path, ids):
                 with pytest.raises(ic.DataError, match=r"got:  values of type DOUBLE"):
                     use()
                 continue
+            if name == "d.jsonl" and max(ids) >= 2**63 and OLD_DUCKDB:
+                with pytest.raises(ic.FileError, match="must be readable as JSON lines"):
+                    use()
+                continue
             use(changed="c")
             rows = as_written(tmp_path / out)
             assert [str(row["id"]) for row in rows] == list(map(str, ids))
