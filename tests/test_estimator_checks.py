@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isocost.learn import CalibratedEqualizedOdds, EqualizedOdds, Reconciled
 from isocost.learn.row_coin import row_hashes
+from tests.conftest import OLD_WEIGHT_CHECK
 
 
 class ByHash:
@@ -59,6 +60,9 @@ SMALL = {
     "check_fit2d_1feature": "10 rows are too few for two groups, two labels and two folds, and the "
     "error says so",
 }
+if OLD_WEIGHT_CHECK:
+    name = "check_sample_weight_equivalence_on_{}_data"
+    SMALL |= {name.format(kind): OLD_WEIGHT_CHECK for kind in ("dense", "sparse")}
 FOLDS = SMALL | {
     "check_sample_weight_equivalence_on_dense_data": "a row of weight 2 is in one fold, a row that "
     "comes twice in two; scikit-learn's CalibratedClassifierCV fails for the same reason",

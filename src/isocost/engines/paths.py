@@ -221,7 +221,8 @@ def kind_of(path: str) -> str:
 
 def compression_of(path: str) -> str:
     """How a file is compressed, in DuckDB's words."""
-    return _COMPRESSIONS.get(Path(path.lower()).suffix, "none")
+    # Not "none": before 2.0 DuckDB does not know that word for JSON.
+    return _COMPRESSIONS.get(Path(path.lower()).suffix, "uncompressed")
 
 
 def damage_of(path: str, compression: str | None = None) -> str | None:
