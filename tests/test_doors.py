@@ -49,6 +49,7 @@ WRONG = {
     "gap": ["x", NAN, True, -1, [], FRAME],
     "confidence": [*NUMBERS, 0, 1, 2, -1],
     "replicates": [-1, 1, 1.5, "a", True, None, 10**12, FRAME],
+    "min_group": ["x", -1, 1.5, True, [], FRAME],
     "seed": ["x", -1, 1.5, True, [], FRAME],
     "bins": [0, -1, 1.5, "a", True, None, 10**12, FRAME],
     "edges": [["a"], [2], [NAN], 3, "x", None, {}, {"a": 1}, [[0.5]], FRAME],

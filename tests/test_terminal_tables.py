@@ -79,7 +79,7 @@ def test_intervals_stay_as_long_as_there_is_room(folder):
 def test_sentences_are_as_wide_as_the_terminal_but_not_wider_than_80(folder):
     for columns, most in ((50, 50), (200, 80)):
         text = audited(folder, 2, columns)
-        advice = text[text.index("Calibration:") :]
+        advice = text[text.index("Selection rates:") :]
         longest = max(map(width, advice.splitlines()))
         assert most - 15 < longest <= most
 

@@ -7,22 +7,32 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from isocost.checks import check_threshold
+from isocost.checks import check_threshold, check_tolerance
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import UncertainWarning
 from isocost.groups import Group, group_names, names_of, to_json
 from isocost.measures import rates
 from isocost.measures.calibration import levels_of
-from isocost.measures.feasibility import Feasibility, feasibility
-from isocost.measures.intervals import Intervals, intervals
+from isocost.measures.feasibility import (
+    Feasibility,
+    compared_groups,
+    feasibility,
+    large_groups,
+    reconcilable,
+)
+from isocost.measures.intervals import Intervals, check_min_group, intervals
 from isocost.measures.table import Measure, chosen_measures
 from isocost.tables import html_table, text_table, transposed
 from isocost.tallies import Sums, Tally, check_tally
+from isocost.verdict.judgement import MIN_GROUP, Evidence, Verdict, judge
+from isocost.verdict.sentences import plain
+from isocost.verdict.wording import statement, told
 
 __all__ = [
     "Audit",
@@ -184,11 +194,11 @@ def disparity(groups: Sequence[Group], values: npt.NDArray[np.float64]) -> Dispa
     return Disparity(high - low, ratio, groups[top], groups[bottom])
 
 
-MOST_INTERVALS = 3
-"""With more groups than this the printed table has no room for intervals."""
-
-WIDEST = 6
+WIDEST = 3
 """With more groups than this, each group gets a line of its own."""
+
+DECISIVE = ("cost", "calibration_gap")
+"""What the verdict rests on: these numbers have their interval beside them in any table."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -204,15 +214,21 @@ class Audit:
     overall : Measures
         The numbers of everybody together.
     disparities : {name: Disparity}
-        For each number, the largest difference between groups.
+        For each number, the largest difference between the groups compared.
     feasibility : Feasibility
-        Whether calibrated scores can cost every group the same.
+        Whether calibrated scores can cost the groups compared the same.
+    verdict : Verdict
+        What the numbers say: enough data, calibrated, established, feasible, and whether to act.
+    compared : tuple
+        The groups that are large enough to be compared; the others are measured and listed.
     tally : Tally
         What it was computed from.
     intervals : Intervals or None
         How far the numbers may be off by chance; see :class:`isocost.Intervals`.
     measures : {name: Measure}
         What was measured.
+    min_group : int
+        The least number of rows of a group that is compared.
     """
 
     cost: Cost
@@ -224,11 +240,64 @@ class Audit:
     tally: Tally
     intervals: Intervals | None = None
     measures: Mapping[str, Measure] = field(default_factory=chosen_measures)
+    min_group: int = MIN_GROUP
+
+    @property
+    def compared(self) -> tuple[Group, ...]:
+        """The groups that are large enough to be compared."""
+        return tuple(self.feasibility.costs)
 
     @property
     def differs(self) -> bool:
         """Whether costs differ by more than the tolerance."""
-        return self.disparity.difference > self.feasibility.tolerance + 1e-9
+        return self.verdict.differs
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What the numbers say, in codes."""
+        return self.verdict_on("cost")
+
+    def verdict_on(self, *names: str, tolerance: float | None = None) -> Verdict:
+        """The verdict on making these numbers equal, such as "fpr" and "fnr" for decisions."""
+        limit = self.feasibility.tolerance if tolerance is None else check_tolerance(tolerance)
+        differences = [self.disparities[name].difference for name in names]
+        lows, excess = differences, (0.0, 0.0, 0.0)
+        if names == ("cost",):
+            excess = (self.feasibility.smallest_tolerance - limit,) * 3
+        if self.intervals is not None:
+            lows = [self.intervals.disparities[name][0] for name in names]
+            if names == ("cost",):
+                excess = (self.feasibility.excess, *self.intervals.excess)
+        known = [self.gap_floor(group) for group in self.compared]
+        gaps = [self.groups[g].intervals.get("calibration_gap") for g in self.compared]
+        evidence = Evidence(
+            groups=len(large_groups(self.tally, self.min_group)),
+            gap_low=max(known),
+            gap_high=max((gap[1] for gap in gaps if gap is not None), default=math.nan),
+            difference=max(differences),
+            difference_low=max(lows),
+            tolerance=limit,
+            excess=excess[0],
+            excess_low=excess[1],
+            excess_high=excess[2],
+            intervals=self.intervals is not None,
+        )
+        top = (self.disparity.highest,) if self.intervals is None else self.intervals.highest
+        return judge(evidence, top)
+
+    def gap_floor(self, group: Group) -> float:
+        """The calibration gap that a group has at least; without intervals the debiased gap."""
+        numbers = self.groups[group]
+        if self.intervals is None:
+            return numbers.calibration_gap_debiased
+        floor = self.intervals.gap_floors[group]
+        # Without replicates there is the closed form for the part of the gap that is bias.
+        return numbers.intervals["calibration_gap_bound"][0] if math.isnan(floor) else floor
+
+    @cached_property
+    def reconcilable(self) -> bool:
+        """Whether calibrated scores can have equal rates of wrong decisions at the threshold."""
+        return reconcilable(self.tally.select(list(self.compared)), self.threshold)
 
     @property
     def disparity(self) -> Disparity:
@@ -259,18 +328,7 @@ class Audit:
     @property
     def advice(self) -> str:
         """What the audit means, in plain words."""
-        from isocost.verdict.advice import advice_of
-
-        return "\n".join(
-            advice_of(
-                self.groups,
-                self.cost,
-                self.threshold,
-                self.disparity,
-                self.feasibility,
-                self.intervals,
-            )
-        )
+        return told(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; groups become [group, numbers] pairs, to keep their type."""
@@ -287,6 +345,8 @@ class Audit:
             "equalized_odds_difference": self.equalized_odds_difference,
             "four_fifths_ratio": self.disparities["selection_rate"].to_dict()["ratio"],
             "feasibility": self.feasibility.to_dict(),
+            "verdict": self.verdict.to_dict(),
+            "compared": [to_json(group) for group in self.compared],
             "intervals": None if self.intervals is None else self.intervals.to_dict(),
             "advice": self.advice,
         }
@@ -300,13 +360,13 @@ class Audit:
         names = group_names(tuple(self.groups))
         names.append("all" if "all" not in names else "everybody")
         columns = [*self.groups.values(), self.overall]
-        inline = self.intervals is not None and len(self.groups) <= MOST_INTERVALS
+        many = len(self.groups) > WIDEST
         rows = [
-            [title, *(_cell(name, m, inline).rstrip() for m in columns)]
+            [title, *(_cell(name, m, not many or name in DECISIVE).rstrip() for m in columns)]
             for name, title in self._shown().items()
         ]
         header = ["", *names]
-        return (header, rows) if len(self.groups) <= WIDEST else transposed(header, rows, "group")
+        return transposed(header, rows, "group") if many else (header, rows)
 
     def _shown(self) -> dict[str, str]:
         """The rows of the printed table, with the names people read."""
@@ -327,9 +387,9 @@ class Audit:
         d = self.disparity
         ratio = self.four_fifths_ratio
         generalized = self.generalized_equalized_odds_difference
-        found = self.intervals and self.intervals.disparities.get("cost")
+        interval = self.intervals and self.intervals.disparities.get("cost")
         return [
-            f"Cost differs by {d.difference:.4f}{f' {_short(found)}' if found else ''}: "
+            f"Cost differs by {d.difference:.4f}{f' {_short(interval)}' if interval else ''}: "
             f"{names[d.highest]} highest, {names[d.lowest]} lowest.",
             f"Equalized odds difference: generalized {generalized:.4f}, "
             f"at the threshold {self.equalized_odds_difference:.4f}.",
@@ -339,14 +399,26 @@ class Audit:
         ]
 
     def __repr__(self) -> str:
+        said = statement(self)
         table = text_table(*self.table())
-        return "\n".join([self.headline(), table, "", *self.summary(), self.advice])
+        before = [plain(one) for one in (said.headline, *said.details)]
+        after = [plain(one) for one in said.notes]
+        return "\n".join([*before, "", self.headline(), table, "", *self.summary(), *after])
 
     def _repr_html_(self) -> str:
         from html import escape
 
-        lines = "".join(f"<p>{escape(line)}</p>" for line in (*self.summary(), self.advice))
-        return html_table(*self.table(), caption=self.headline()) + lines
+        said = statement(self)
+        first, *others = (
+            f"<p>{escape(text)}</p>"
+            for text in (
+                *(plain(one) for one in (said.headline, *said.details)),
+                *self.summary(),
+                *(plain(one) for one in said.notes),
+            )
+        )
+        heading = first.replace("<p>", "<p><strong>").replace("</p>", "</strong></p>")
+        return heading + html_table(*self.table(), caption=self.headline()) + "".join(others)
 
 
 def _cell(name: str, measures: Measures, with_interval: bool) -> str:
@@ -356,7 +428,7 @@ def _cell(name: str, measures: Measures, with_interval: bool) -> str:
     if math.isnan(value):
         return "-"
     interval = measures.intervals.get(name)
-    if not with_interval:
+    if not with_interval or not measures.intervals:
         return f"{value:.4f}"
     return f"{value:.4f} {_short(interval):12}" if interval else f"{value:.4f} {'':12}"
 
@@ -377,13 +449,14 @@ def audit(
     *,
     tolerance: float = 0.0,
     measures: Iterable[Measure] | None = None,
+    min_group: int = MIN_GROUP,
 ) -> Audit:
     """Measure each group's errors and calibration, and decide what can be made equal.
 
     Parameters
     ----------
     tally : Tally
-        At least two groups, each with positives and negatives.
+        At least two groups with positives and negatives.
     cost : Cost or str
         What an error costs: "fpr", "fnr", "weighted:1,3" or a :class:`Cost`.
     threshold : float
@@ -398,11 +471,14 @@ def audit(
         How far costs may differ and still count as equal.
     measures : sequence of Measure, optional
         Measures of your own, besides those of :data:`isocost.MEASURES`.
+    min_group : int
+        Groups with fewer rows, or fewer than five of a label, are measured and listed but not
+        compared: nothing can be established about them.
 
     Warns
     -----
     UncertainWarning
-        If costs differ, but it is not established which group's errors cost most.
+        If costs differ, but that is not established.
 
     Examples
     --------
@@ -412,13 +488,14 @@ def audit(
     >>> white = a.groups["Caucasian"]
     >>> low, high = white.intervals["generalized_fpr"]
     >>> f"{white.generalized_fpr:.3f}, between {low:.3f} and {high:.3f}"
-    '0.360, between 0.352 and 0.367'
-    >>> a.feasibility.feasible
-    False
+    '0.360, between 0.353 and 0.368'
+    >>> a.verdict.established, a.verdict.feasible, a.verdict.act
+    (True, 'no', False)
     """
     check_tally(tally)
     cost, threshold = as_cost(cost), check_threshold(threshold)
-    verdict = feasibility(tally, cost, tolerance)
+    groups = compared_groups(tally, check_min_group(min_group))
+    reach = feasibility(tally.select(list(groups)), cost, tolerance)
     rows = chosen_measures(measures)
     columns = group_columns(tally, cost, threshold, rows)
     found = None
@@ -432,7 +509,9 @@ def audit(
             replicates=replicates,
             seed=seed,
             measures=rows.values(),
+            min_group=min_group,
         )
+    inside = np.isin(np.arange(len(tally.groups)), [tally.index_of(group) for group in groups])
     result = Audit(
         cost=cost,
         threshold=threshold,
@@ -444,30 +523,29 @@ def audit(
             overall_columns(tally, cost, threshold, rows), 0, found.overall if found else None
         ),
         disparities={
-            name: disparity(tally.groups, column)
+            name: disparity(groups, column[inside])
             for name, column in columns.items()
             if name not in ("n", "share")
         },
-        feasibility=verdict,
+        feasibility=reach,
         tally=tally,
         intervals=found,
         measures=rows,
+        min_group=min_group,
     )
-    if found and not found.direction_established and result.differs:
+    if found and result.differs and not result.verdict.established:
         warnings.warn(_uncertain(result, found), UncertainWarning, stacklevel=2)
     return result
 
 
 def _uncertain(result: Audit, found: Intervals) -> str:
-    names = names_of(result.groups)
-    top, bottom = (names[group] for group in found.compared)
-    start = f"It is not established at {found.confidence:.0%}"
-    if len(names) > 2:
-        chance = found.direction_share
-        often = "" if chance is None else f": {top} does in {chance:.0%} of resamples"
-        return f"{start} which group's errors cost most{often}."
-    low, high = found.differences["cost"]
+    low, high = found.disparities["cost"]
+    if len(result.compared) == 2:
+        low, high = found.differences["cost"]
+    tolerance = result.feasibility.tolerance
+    more = f" by more than {tolerance:g}" if tolerance else ""
     return (
-        f"{start} whose errors cost more: {top} less {bottom} is "
-        f"{result.disparity.difference:.4f}, with an interval from {low:.4f} to {high:.4f}."
+        f"It is not established at {found.confidence:.0%} that costs differ{more}: the largest "
+        f"difference is {result.disparity.difference:.4f}, with an interval from {low:.4f} to "
+        f"{high:.4f}."
     )

@@ -36,6 +36,7 @@ __all__ = [
     "gap_debiased",
     "gap_equal_mass",
     "gap_equal_width",
+    "gap_noise",
     "gap_smooth",
     "levels_of",
 ]
@@ -122,11 +123,7 @@ def gap_equal_mass(levels: Levels, bins: int = DEFAULT_BINS) -> float:
 
     People at one level stay together, so bins can only be as equal as the levels allow.
     """
-    unique, same = np.unique(levels.position, return_inverse=True)
-    together = levels.pooled(same, len(unique))
-    middle = np.cumsum(together.w) - together.w / 2.0
-    place = np.minimum((middle / levels.total * bins).astype(np.intp), bins - 1)
-    pooled = together.pooled(place, bins)
+    pooled = levels.pooled(_mass_place(levels, bins), bins)
     return float(np.abs(pooled.wy - pooled.wh).sum()) / levels.total
 
 
@@ -148,6 +145,7 @@ def gap_debiased(levels: Levels, bins: int = DEFAULT_BINS) -> float:
     excess = np.zeros_like(d)
     known = s > 0
     ratio = d[known] / s[known]
+    # Not scipy's: it would be loaded for these ten numbers alone.
     erf = np.array([math.erf(r / math.sqrt(2.0)) for r in ratio])
     folded = s[known] * math.sqrt(2.0 / math.pi) * np.exp(-(ratio**2) / 2.0) + d[known] * erf
     excess[known] = folded - d[known]
@@ -216,6 +214,86 @@ def _width_place(levels: Levels, bins: int) -> Ints:
     cuts = np.arange(bins + 1) / bins
     place = np.searchsorted(cuts, levels.position, side="right") - 1
     return np.clip(place, 0, bins - 1)
+
+
+def _mass_place(levels: Levels, bins: int) -> Ints:
+    unique, level = np.unique(levels.position, return_inverse=True)
+    w = add_up(level, levels.w, len(unique))
+    middle = np.cumsum(w) - w / 2.0
+    return np.minimum((middle / levels.total * bins).astype(np.intp), bins - 1)[level]
+
+
+PRIOR_ROWS = 4.0
+"""So many rows of variance h (1 - h) are added to each part of the score range, whose few rows may
+all have the same label by chance."""
+
+SMOOTH_CELLS, SMOOTH_POINTS, SMOOTH_DRAWS = 64, 32, 400
+"""The smooth gap, which costs most, has so many cells, points where it is read off, and draws."""
+
+
+def gap_noise(levels: Levels, bandwidth: float, draws: Floats) -> dict[str, tuple[Floats, Floats]]:
+    """What each gap is an absolute sum of, and how chance moves it.
+
+    A gap is the sum over parts of the score range of |r|, r = sum w (y - h) / sum w over the part.
+    By chance r varies with variance sum w^2 (y - h)^2 / (sum w)^2 - r^2 sum w^2 / (sum w)^2.
+
+    Parameters
+    ----------
+    levels : Levels
+        Those of a group, or of everybody.
+    bandwidth : float
+        Of the smooth gap: the gap itself.
+    draws : array (replicates, at least 64)
+        Standard normal numbers; what is drawn for different groups need not be independent.
+
+    Returns
+    -------
+    {name: (residuals, noise)}
+        Arrays (parts,) and (replicates, parts).
+    """
+    result = {}
+    for name, place in (
+        ("calibration_gap", _width_place(levels, DEFAULT_BINS)),
+        ("calibration_gap_equal_mass", _mass_place(levels, DEFAULT_BINS)),
+    ):
+        residual, error = _residuals(levels, place, DEFAULT_BINS)
+        result[name] = residual, draws[:, :DEFAULT_BINS] * error
+    residual, error = _residuals(levels, _width_place(levels, SMOOTH_CELLS), SMOOTH_CELLS)
+    kernel = _kernel((np.arange(SMOOTH_CELLS) + 0.5) / SMOOTH_CELLS, bandwidth)
+    noise = draws[:SMOOTH_DRAWS, :SMOOTH_CELLS] * error
+    result["calibration_gap_smooth"] = residual @ kernel, noise @ kernel
+    return result
+
+
+def _residuals(levels: Levels, place: Ints, parts: int) -> tuple[Floats, Floats]:
+    """The mean residual of each part of the score range, and its standard error."""
+    h, w2 = levels.position, levels.w2
+    squares = levels.wy * (1.0 - h) ** 2 + (levels.w - levels.wy) * h**2
+    w, own_w2, seen, expected, sums = (
+        add_up(place, values, parts)
+        for values in (
+            levels.w,
+            w2,
+            w2 / levels.w * squares,
+            w2 * h * (1.0 - h),
+            levels.wy - levels.wh,
+        )
+    )
+    rows = np.divide(w**2, own_w2, out=np.zeros(parts), where=own_w2 > 0)
+    weight = rows / (rows + PRIOR_ROWS)
+    residual = sums / levels.total
+    variance = weight * seen + (1.0 - weight) * expected - residual**2 * w2.sum()
+    return residual, np.sqrt(np.maximum(variance, 0.0)) / levels.total
+
+
+def _kernel(position: Floats, bandwidth: float) -> Floats:
+    """How a Gaussian reflected at 0 and 1 spreads each position over equal parts of [0, 1]."""
+    from scipy.special import ndtr
+
+    cuts = np.arange(SMOOTH_POINTS + 1) / SMOOTH_POINTS
+    images = np.stack([position, -position, 2.0 - position, position - 2.0, 2.0 + position])
+    below = ndtr((cuts - images[..., None]) / max(bandwidth, 1e-9)).sum(axis=0)
+    return np.diff(below, axis=-1)
 
 
 GAP_METHODS: dict[str, Callable[[Levels], float]] = {

@@ -19,9 +19,21 @@ from isocost.checks import check_tolerance
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.groups import Group, names_of, to_json
 from isocost.measures import rates
-from isocost.tallies import Tally, check_tally
+from isocost.measures.table import MEASURES
+from isocost.tallies import Tally, add_up, check_tally
+from isocost.verdict.judgement import MIN_GROUP, MIN_LABEL
+from isocost.verdict.sentences import round_down, round_up
 
-__all__ = ["Feasibility", "feasibility", "mixing_rates", "round_down", "round_up"]
+__all__ = [
+    "Feasibility",
+    "compared_groups",
+    "feasibility",
+    "large_groups",
+    "mixing_rates",
+    "reconcilable",
+    "round_down",
+    "round_up",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -81,11 +93,18 @@ a cost of at most 0.3936.
     uninformative: tuple[Group, ...]
 
     @property
+    def excess(self) -> float:
+        """How far the highest cost is above what another group can reach, less the tolerance."""
+        others = [self.ceiling(group) for group in self.costs if group != self.target_group]
+        return self.target_cost - min(others) - self.tolerance
+
+    @property
     def changed(self) -> tuple[Group, ...]:
         """The groups whose scores must be withheld in part."""
         return tuple(group for group, share in self.alpha.items() if share > 0)
 
-    def _ceiling(self, group: Group) -> float:
+    def ceiling(self, group: Group) -> float:
+        """The highest cost that the group can have: its trivial cost, or its own if higher."""
         return max(self.costs[group], self.trivial_costs[group])
 
     def to_dict(self) -> dict[str, Any]:
@@ -116,7 +135,7 @@ a cost of at most 0.3936.
         """The verdict in words, with these names for the groups; shares of at most so many."""
         target = names[self.target_group]
         if not self.feasible:
-            lowest = min(self.unreachable, key=self._ceiling)
+            lowest = min(self.unreachable, key=self.ceiling)
             limit = (
                 f"calibrated scores of {names[lowest]} cannot cost more than "
                 f"{self.trivial_costs[lowest]:.4f}"
@@ -147,16 +166,6 @@ a cost of at most 0.3936.
             f"Feasible: withholding the scores of {shares} raises the cost ({self.cost}) to "
             f"{goal:.4f}{within}{whose}."
         )
-
-
-def round_up(value: float) -> str:
-    """Four decimals, rounded up, so that the number as printed is enough."""
-    return f"{math.ceil(value * 1e4 - 1e-9) / 1e4:.4f}"
-
-
-def round_down(value: float) -> str:
-    """Four decimals, rounded down."""
-    return f"{math.floor(value * 1e4 + 1e-9) / 1e4:.4f}"
 
 
 def mixing_rates(costs: Floats, trivial: Floats, tolerance: float) -> Floats:
@@ -220,3 +229,57 @@ def feasibility(tally: Tally, cost: CostLike = "fnr", tolerance: float = 0.0) ->
 
 def _by_group(groups: tuple[Group, ...], values: Floats) -> dict[Group, float]:
     return dict(zip(groups, map(float, values), strict=True))
+
+
+def large_groups(tally: Tally, min_group: int = MIN_GROUP) -> tuple[Group, ...]:
+    """The groups with at least ``min_group`` rows, five of each label; with 0, one of each."""
+    least = max(1, min(MIN_LABEL, min_group))
+    large = (tally.totals.n.sum(axis=1) >= min_group) & (tally.totals.n.min(axis=1) >= least)
+    return tuple(group for group, is_large in zip(tally.groups, large, strict=True) if is_large)
+
+
+def compared_groups(tally: Tally, min_group: int = MIN_GROUP) -> tuple[Group, ...]:
+    """The groups that decide: the large ones; if there are not two, those with both labels.
+
+    Raises :class:`isocost.DataError` if fewer than two groups have both labels.
+    """
+    large = large_groups(tally, min_group)
+    if len(large) >= 2:
+        return large
+    both = large_groups(tally, 0)
+    if len(both) < 2:
+        rates.require_two_groups(tally)
+        rates.require_both_labels(tally)
+    return both
+
+
+def reconcilable(tally: Tally, threshold: float) -> bool:
+    """Whether calibrated scores can have equal FPR and FNR at a threshold, for all groups.
+
+    A group with base rate mu can have any pair (x, y) of FPR and FNR above its own ROC curve.
+    Those selected must have a mean label of at least the threshold t, and the others less:
+
+        mu (1 - y) (1 - t) >= t (1 - mu) x    and    mu y (1 - t) <= t (1 - mu) (1 - x).
+
+    All of that is linear, so for each x there is a range of y; the answer is whether the ranges of
+    the groups meet for some x.  Selecting next to nobody does not count: each group must keep
+    half of those that it selects rightly.
+    """
+    x = np.linspace(0.0, 1.0, 1001)
+    low, high = np.zeros_like(x), np.ones_like(x)
+    now = MEASURES["fnr"].of(tally.kinds(threshold))
+    for index, mu in enumerate(rates.base_rate(tally.totals)):
+        fpr, fnr = _operating_points(tally, index)
+        low = np.maximum(low, np.interp(x, fpr, fnr))
+        odds = threshold * (1.0 - mu) / (mu * (1.0 - threshold))
+        high = np.minimum(high, np.minimum(1.0 - odds * x, odds * (1.0 - x)))
+        high = np.minimum(high, 0.5 + now[index] / 2.0)
+    return bool((low <= high + SLACK).any())
+
+
+def _operating_points(tally: Tally, index: int) -> tuple[Floats, Floats]:
+    """FPR and FNR of a group at each threshold, from nobody selected to everybody."""
+    cells = tally.cells.take(tally.cells.of_group(index))
+    by_label = [add_up(cells.bin, cells.w * (cells.label == y), tally.grid.size) for y in (0, 1)]
+    above = [np.concatenate([[0.0], np.cumsum(w[::-1]) / w.sum()]) for w in by_label]
+    return above[0], 1.0 - above[1]

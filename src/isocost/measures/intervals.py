@@ -1,15 +1,14 @@
-"""The numbers of one group, or of everybody, each with its interval.
-
-Confidence intervals for every number of an audit, from the cells of the tally.
+"""Confidence intervals for every number of an audit, from the cells of the tally.
 
 ===================================================  =============================================
 base_rate, fpr, fnr, accuracy, selection_rate,       Wilson, with the effective number of rows
 share; any rate of scores that are all 0 or 1
-generalized_fpr, generalized_fnr, mean_score,        percentiles of replicates, expanded for small
-brier, cost, alpha                                   samples; BCa but for alpha
+generalized_fpr, generalized_fnr, mean_score,        Student, corrected for skewness; a score test
+brier, cost                                          inverted where few rows decide
 trivial_cost                                         image of the interval of the base rate
-calibration_gap and its variants                     a test of each size, inverted
+calibration_gap and its variants                     a test of each size on replicates, inverted
 differences                                          MOVER from the two groups' intervals
+disparities, highest, excess, target_cost, alpha     for all groups at once: see contrasts
 ===================================================  =============================================
 
 They say what drawing other people would change.  They say nothing about labels that are wrong,
@@ -20,42 +19,49 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from isocost.checks import check_confidence, check_seed, check_threshold, check_tolerance, short
+from isocost.checks import (
+    check_confidence,
+    check_seed,
+    check_threshold,
+    check_tolerance,
+    check_whole,
+    short,
+)
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, to_json
-from isocost.measures import rates
-from isocost.measures.bootstrap import Replicates, resample
-from isocost.measures.calibration import levels_of
-from isocost.measures.feasibility import SLACK, Feasibility, feasibility, mixing_rates
+from isocost.measures import contrasts
+from isocost.measures.calibration import SMOOTH_CELLS, gap_noise, levels_of
+from isocost.measures.contrasts import CostBounds
+from isocost.measures.feasibility import compared_groups, feasibility
 from isocost.measures.margins import (
     Interval,
     Mean,
     around,
     difference,
-    expanded_tail,
     fold,
     mean_interval,
     mean_of,
-    normal_quantile,
-    percentiles,
     share_of,
     size_interval,
 )
 from isocost.measures.table import BIAS, Measure, chosen_measures, cost_row
-from isocost.tallies import Cells, Sums, Tally, check_tally
+from isocost.tallies import Cells, Tally, check_tally
+from isocost.verdict.judgement import MIN_GROUP
 
-__all__ = ["Estimate", "Intervals", "estimate_groups", "intervals"]
+__all__ = ["Estimate", "Intervals", "check_min_group", "estimate_groups", "intervals"]
 
 Floats = npt.NDArray[np.float64]
 
 Amounts = tuple[float, float]
+
+Noise = Mapping[str, tuple[Floats, Floats]]
 
 
 @dataclass(frozen=True)
@@ -66,16 +72,16 @@ class Estimate:
     ----------
     values, intervals : {name: ...}
         By the names of :class:`Measures`.
-    safe_cost : float
-        The lower end of the cost's interval when all groups' lower ends shall hold together.
-    cost_factor : float
-        How many standard errors the interval of the cost reaches.
+    covariance : float
+        Of the cost with the trivial cost.
+    gap_floor : float
+        The calibration gap that this one has at least, when all groups are looked at.
     """
 
     values: dict[str, float]
     intervals: dict[str, Interval]
-    safe_cost: float = 0.0
-    cost_factor: float = 0.0
+    covariance: float = 0.0
+    gap_floor: float = math.nan
 
 
 def estimate_groups(
@@ -85,92 +91,85 @@ def estimate_groups(
     confidence: float,
     measures: Mapping[str, Measure],
     gaps: list[dict[str, float]],
-    drawn: Replicates | None,
+    noise: list[Noise],
 ) -> tuple[list[Estimate], Estimate]:
-    """Each group's numbers, and those of everybody; without replicates only closed forms.
+    """Each group's numbers, and those of everybody.
 
-    ``gaps`` are the calibration gaps of the groups, and last those of everybody.
+    ``gaps`` are the calibration gaps of the groups, and last those of everybody; those without
+    ``noise`` have no interval.
     """
     first = tally.grid.first_bin(threshold)
     groups, cells = tally.groups, tally.cells
     plain = {name: measure for name, measure in measures.items() if measure.is_plain}
 
-    def estimate(
-        own: Cells, place: int, amounts: Amounts, sums: Sums | None, some: int
-    ) -> Estimate:
+    def estimate(own: Cells, index: int, amounts: Amounts) -> Estimate:
         rows = {**plain, "cost": cost_row(*amounts), "bias": BIAS}
         means = {name: mean_of(measure, own, first) for name, measure in rows.items()}
-        values = None
-        if sums is not None:
-            values = {name: rows[name].of(sums) for name, mean in means.items() if not mean.binary}
         means["share"] = share_of(own, cells)
-        one = _from_means(means, values, cost.by_base_rate, amounts, confidence, some)
-        return _with_gaps(one, gaps[place], drawn, place, confidence)
+        covariance = _covariance(own, means, amounts) if cost.by_base_rate else 0.0
+        one = _from_means(means, cost.by_base_rate, amounts, confidence, covariance)
+        return _with_gaps(one, gaps[index], noise[index], confidence, len(groups))
 
-    found = [
-        estimate(
-            cells.take(cells.of_group(place)),
-            place,
-            cost.amounts(groups[place]),
-            None if drawn is None else drawn.sums.at(place),
-            len(groups),
-        )
-        for place in range(len(groups))
+    estimates = [
+        estimate(cells.take(cells.of_group(index)), index, cost.amounts(group))
+        for index, group in enumerate(groups)
     ]
     amounts = (1.0, 1.0) if cost.is_per_group else cost.amounts(groups[0])
-    pooled = None if drawn is None else drawn.sums.pooled().at(0)
-    everybody = estimate(cells, len(groups), amounts, pooled, 1)
+    everybody = estimate(cells, len(groups), amounts)
     if cost.is_per_group:
         # A cost that differs by group has no meaning for everybody.
         for name in ("cost", "trivial_cost"):
             del everybody.values[name], everybody.intervals[name]
-    return found, everybody
+    return estimates, everybody
 
 
 def _from_means(
     means: dict[str, Mean],
-    replicated: dict[str, Floats] | None,
     by_base_rate: bool,
     amounts: Amounts,
     confidence: float,
-    groups: int,
+    covariance: float,
 ) -> Estimate:
     """The intervals of the means, and of what follows from them."""
-
-    def interval(name: str, level: float = confidence) -> Interval:
-        values = None if replicated is None else replicated.get(name)
-        return mean_interval(means[name], values, level)
-
-    fpr, fnr = means["generalized_fpr"], means["generalized_fnr"]
-    safe_level = 1.0 - (1.0 - confidence) / groups
-    if by_base_rate:
-        cost, safe = interval("cost"), interval("cost", safe_level)
-        value, parts = means["cost"].value, [means["cost"]]
-    else:
-        value = amounts[0] * fpr.value + amounts[1] * fnr.value
-        cost, safe = (
-            _plain_cost(
-                means, amounts, interval("generalized_fpr", c), interval("generalized_fnr", c)
-            )
-            for c in (confidence, safe_level)
+    spans = {name: mean_interval(mean, confidence) for name, mean in means.items()}
+    values = {name: mean.value for name, mean in means.items()}
+    if not by_base_rate:
+        values["cost"] = sum(
+            amount * values[name]
+            for amount, name in zip(amounts, ("generalized_fpr", "generalized_fnr"), strict=True)
+            if amount
         )
-        parts = [mean for mean, amount in zip((fpr, fnr), amounts, strict=True) if amount]
-    values = {name: mean.value for name, mean in means.items() if name != "bias"}
-    found = {name: interval(name) for name in values if name != "cost"}
-    trivial = [_trivial(mu, amounts, by_base_rate) for mu in _corners(found["base_rate"])]
-    values["cost"], found["cost"] = value, cost
+        spans["cost"] = _plain_cost(means, amounts, spans)
+    trivial = [_trivial(mu, amounts, by_base_rate) for mu in _corners(spans["base_rate"])]
     values["trivial_cost"] = _trivial(values["base_rate"], amounts, by_base_rate)
-    found["trivial_cost"] = around(values["trivial_cost"], (min(trivial), max(trivial)))
-    values["calibration_gap_bound"] = abs(means["bias"].value)
-    found["calibration_gap_bound"] = fold(interval("bias"))
-    return Estimate(values, found, safe[0], max(part.factor(confidence) for part in parts))
+    spans["trivial_cost"] = around(values["trivial_cost"], (min(trivial), max(trivial)))
+    values["calibration_gap_bound"] = abs(values.pop("bias"))
+    spans["calibration_gap_bound"] = fold(spans.pop("bias"))
+    return Estimate(values, spans, covariance)
 
 
-def _plain_cost(
-    means: dict[str, Mean], amounts: Amounts, of_fpr: Interval, of_fnr: Interval
-) -> Interval:
+def _covariance(cells: Cells, means: dict[str, Mean], amounts: Amounts) -> float:
+    """Of a weighted cost with the trivial cost (fp + fn) mu (1 - mu), by linearization.
+
+    The rates of a plain cost are means over one label, which do not covary with the base rate.
+    """
+    fp, fn = amounts
+    mu = means["base_rate"].value
+    score = cells.wh / cells.w
+    paid = np.where(cells.label == 1, fn * (1.0 - score), fp * score)
+    terms = cells.w2 * (paid - means["cost"].value) * (cells.label - mu)
+    slope = (fp + fn) * (1.0 - 2.0 * mu)
+    return slope * float(terms.sum()) / float(cells.w.sum()) ** 2
+
+
+def _plain_cost(means: dict[str, Mean], amounts: Amounts, spans: dict[str, Interval]) -> Interval:
     """The interval of fp c_fp + fn c_fn: positives and negatives are different people."""
     fp, fn = amounts
+    if not fn:
+        return fp * spans["generalized_fpr"][0], fp * spans["generalized_fpr"][1]
+    if not fp:
+        return fn * spans["generalized_fnr"][0], fn * spans["generalized_fnr"][1]
+    of_fpr, of_fnr = spans["generalized_fpr"], spans["generalized_fnr"]
     a, b = fp * means["generalized_fpr"].value, -fn * means["generalized_fnr"].value
     return difference(a, (fp * of_fpr[0], fp * of_fpr[1]), b, (-fn * of_fnr[1], -fn * of_fnr[0]))
 
@@ -187,29 +186,23 @@ def _trivial(mu: float, amounts: Amounts, by_base_rate: bool) -> float:
 
 
 def _with_gaps(
-    one: Estimate, gaps: dict[str, float], drawn: Replicates | None, place: int, confidence: float
+    one: Estimate, gaps: dict[str, float], noise: Noise, confidence: float, groups: int
 ) -> Estimate:
     """Add the calibration gaps; the debiased one estimates the same number as the plug-in.
 
     No gap is below the bound, so no interval ends below that of the bound.
     """
     one.values.update(gaps)
-    if drawn is not None:
-        tail = (1.0 - confidence) / 2.0
-        for name, residuals in drawn.residuals.items():
-            noise = residuals.noise[:, place]
-            low, high = size_interval(residuals.found[place], noise, _absolute_sum, tail)
-            interval = (low, max(high, one.intervals["calibration_gap_bound"][1]))
-            one.intervals[name] = around(gaps[name], interval)
-            if name == "calibration_gap":
-                debiased = "calibration_gap_debiased"
-                one.intervals[debiased] = around(gaps[debiased], interval)
+    tail = (1.0 - confidence) / 2.0
+    for name, (residual, drawn) in noise.items():
+        low, high, floor = size_interval(residual, drawn, tail, groups)
+        interval = (low, min(1.0, max(high, one.intervals["calibration_gap_bound"][1])))
+        one.intervals[name] = around(gaps[name], interval)
+        if name == "calibration_gap":
+            debiased = "calibration_gap_debiased"
+            one.intervals[debiased] = around(gaps[debiased], interval)
+            one = replace(one, gap_floor=floor)
     return one
-
-
-def _absolute_sum(values: Floats) -> Floats:
-    total: Floats = np.abs(values).sum(axis=-1)
-    return total
 
 
 MOST_REPLICATES = 100_000
@@ -226,29 +219,28 @@ class Intervals:
     overall : {name: (low, high)}
         For everybody together.
     differences : {name: (low, high)}
-        The number of ``compared[0]`` less that of ``compared[1]``.  An interval that holds 0 says
-        that no difference is established.  With three groups or more the pair was chosen
-        after looking at the costs: use ``disparities`` there.
+        The number of ``compared[0]`` less that of ``compared[1]``.  With three groups or more the
+        pair was chosen after looking at the costs: use ``disparities`` there.
     compared : (group, group)
         The groups whose errors cost most and least.
     disparities : {name: (low, high)}
-        The largest difference between any two groups, at least 0.  Chance alone makes it
-        larger, most of all when groups are alike; the interval allows for that.
+        The largest difference between any two groups.  Chance alone makes it larger, most of all
+        when groups are alike; the interval allows for that: it starts above 0 only if some pair
+        differs while all pairs are looked at.
+    highest : tuple
+        The groups that may be the one whose errors cost most.
+    excess : (low, high)
+        How far the highest cost is above the highest that calibrated scores of another group can
+        have, less the tolerance.  Equal cost is feasible if it is at most 0.
+    feasible_probability : float
+        How likely an excess as large as the one seen would be if equal cost were just feasible.
+        Small values speak against feasibility: it is ruled out below (1 - confidence) / 2.
     alpha : {group: (low, high)}
-        The share to withhold; above 1, or infinite, where no share is enough.  From 0 to infinity
-        for all when some group has less than two effective rows of a label that costs.
+        The share to withhold; above 1, or infinite, where no share may be enough.
     target_cost : (low, high)
         The highest cost of any group.
-    feasible_probability : float or None
-        The share of replicates in which equal cost is feasible; None without replicates, and
-        when a group is too small to say (as for ``alpha``).
-    direction_probability : float or None
-        The share of replicates in which the same group has the highest cost; ties count in part.
-        Without replicates a normal approximation, for three groups or more a lower bound.
-    direction_established : bool
-        Whether that share is at least (1 + confidence) / 2, and the intervals of the difference
-        in cost from every other group lie above 0.  For two groups both say the same, unless
-        a group is small.
+    gap_floors : {group: float}
+        The calibration gap that each group has at least, when all are looked at together.
     confidence, replicates, seed
         What it was made with.
     method : str
@@ -260,20 +252,16 @@ class Intervals:
     differences: dict[str, Interval]
     compared: tuple[Group, Group]
     disparities: dict[str, Interval]
+    highest: tuple[Group, ...]
+    excess: Interval
+    feasible_probability: float
     alpha: dict[Group, Interval]
     target_cost: Interval
-    feasible_probability: float | None
-    direction_probability: float | None
-    direction_established: bool
+    gap_floors: dict[Group, float]
     confidence: float
     replicates: int
     seed: int
     method: str
-
-    @property
-    def direction_share(self) -> float | None:
-        """The share of resamples in which the same group has the highest cost; None without any."""
-        return self.direction_probability if self.replicates else None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; groups become [group, ...] pairs, infinity becomes null."""
@@ -291,9 +279,9 @@ class Intervals:
             "disparities": {name: plain(i) for name, i in self.disparities.items()},
             "alpha": [[to_json(group), plain(i)] for group, i in self.alpha.items()],
             "target_cost": plain(self.target_cost),
+            "highest": [to_json(group) for group in self.highest],
+            "excess": plain(self.excess),
             "feasible_probability": self.feasible_probability,
-            "direction_probability": self.direction_probability,
-            "direction_established": self.direction_established,
         }
 
 
@@ -307,24 +295,27 @@ def intervals(
     replicates: int = 2000,
     seed: int = 0,
     measures: Iterable[Measure] | None = None,
+    min_group: int = MIN_GROUP,
 ) -> Intervals:
     """Say how far the numbers of an audit may be off because other people might have been drawn.
 
     Parameters
     ----------
     tally : Tally
-        At least two groups, each with positives and negatives.
+        At least two groups with positives and negatives.
     cost, threshold, tolerance
         As for :func:`isocost.audit`.
     confidence : float
         How often an interval should hold the true number, over many data sets.
     replicates : int
         How often the cells are resampled; 0 for closed forms only, without intervals for the
-        calibration gap and alpha.
+        calibration gaps.
     seed : int
         The same seed gives the same intervals.
     measures : sequence of Measure, optional
         Measures of your own, besides those of :data:`isocost.MEASURES`.
+    min_group : int
+        Groups with fewer rows have intervals of their own, but are not compared with others.
 
     Notes
     -----
@@ -342,50 +333,51 @@ def intervals(
     >>> from isocost.examples import compas
     >>> found = intervals(compas(), "fpr")
     >>> low, high = found.differences["generalized_fpr"]
-    >>> found.compared, f"{low:.3f} to {high:.3f}", found.direction_established
-    (('African-American', 'Caucasian'), '0.078 to 0.099', True)
-    >>> found.feasible_probability
+    >>> found.compared, f"{low:.3f} to {high:.3f}", found.highest
+    (('African-American', 'Caucasian'), '0.077 to 0.098', ('African-American',))
+    >>> round(found.feasible_probability, 3)
     0.0
     """
     check_tally(tally)
     cost, threshold = as_cost(cost), check_threshold(threshold)
     tolerance, confidence = check_tolerance(tolerance), check_confidence(confidence)
     replicates, seed = _check_replicates(replicates, confidence), check_seed(seed)
-    verdict = feasibility(tally, cost, tolerance)
+    groups = compared_groups(tally, check_min_group(min_group))
+    reach = feasibility(tally.select(list(groups)), cost, tolerance)
     rows = chosen_measures(measures)
+    levels = [levels_of(tally, index) for index in (*range(len(tally.groups)), None)]
     gaps = [
-        {name: m.of_levels(levels) for name, m in rows.items() if m.of_levels is not None}
-        for levels in (levels_of(tally, i) for i in (*range(len(tally.groups)), None))
+        {name: m.of_levels(one) for name, m in rows.items() if m.of_levels is not None}
+        for one in levels
     ]
-    bandwidths = [gap["calibration_gap_smooth"] for gap in gaps]
-    drawn = resample(tally, threshold, replicates, seed, bandwidths) if replicates else None
-    found, everybody = estimate_groups(tally, cost, threshold, confidence, rows, gaps, drawn)
-    top, low = _extremes([verdict.costs[group] for group in tally.groups])
-    alpha: dict[Group, Interval] = {}
-    feasible = direction = None
-    # One row of a label says nothing of what its group costs, and so of who costs most.
-    known = all(math.isfinite(one.cost_factor) for one in found)
-    one_sided = (1.0 + confidence) / 2.0
-    if known and drawn is None:
-        direction = _direction(found, top, normal_quantile(one_sided))
-    if drawn is not None:
-        costs = rates.group_costs(drawn.sums, tally.groups, cost)
-        trivial = rates.trivial_costs(drawn.sums, tally.groups, cost)
-        alpha = _alpha(found, mixing_rates(costs, trivial, tolerance), top, verdict)
-        direction = _direction_share(costs, top) if known else None
-        feasible = _feasible_share(costs, trivial, tolerance) if known else None
-    established = direction is not None and direction >= one_sided and _costs_most(found, top)
+    noise: list[Noise] = [{}] * len(levels)
+    if replicates:
+        draws = np.random.default_rng(seed).standard_normal((replicates, SMOOTH_CELLS))
+        noise = [
+            gap_noise(one, gap["calibration_gap_smooth"], draws)
+            for one, gap in zip(levels, gaps, strict=True)
+        ]
+    estimates, everybody = estimate_groups(tally, cost, threshold, confidence, rows, gaps, noise)
+    everyone = dict(zip(tally.groups, estimates, strict=True))
+    compared = [everyone[group] for group in groups]
+    bounds = _cost_bounds(compared, tolerance, confidence, tally.n)
+    candidates = contrasts.highest(bounds)
+    excess, probability = contrasts.excess(bounds)
+    shares = np.array([reach.alpha[group] for group in groups])
+    alpha = contrasts.alpha_intervals(bounds, candidates, shares)
+    top, low = _extremes(bounds.cost[:, 0])
     return Intervals(
-        groups={group: one.intervals for group, one in zip(tally.groups, found, strict=True)},
+        groups={group: one.intervals for group, one in everyone.items()},
         overall=everybody.intervals,
-        differences=_differences(found[top], found[low]),
-        compared=(tally.groups[top], tally.groups[low]),
-        disparities=_disparities(found, confidence, replicates, seed),
-        alpha=alpha,
-        target_cost=_target_cost(found),
-        feasible_probability=feasible,
-        direction_probability=direction,
-        direction_established=established,
+        differences=_differences(compared[top], compared[low]),
+        compared=(groups[top], groups[low]),
+        disparities=_disparities(compared, confidence, rows),
+        highest=tuple(groups[index] for index in candidates),
+        excess=excess,
+        feasible_probability=probability,
+        alpha=dict(zip(groups, alpha, strict=True)),
+        target_cost=contrasts.target_interval(bounds, candidates),
+        gap_floors={group: one.gap_floor for group, one in everyone.items()},
         confidence=confidence,
         replicates=replicates,
         seed=seed,
@@ -393,10 +385,23 @@ def intervals(
     )
 
 
-def _extremes(costs: list[float]) -> tuple[int, int]:
+def _cost_bounds(
+    estimates: list[Estimate], tolerance: float, confidence: float, rows: float
+) -> CostBounds:
+    cost, trivial = (_ends(estimates, name) for name in ("cost", "trivial_cost"))
+    covariance = np.array([one.covariance for one in estimates])
+    return CostBounds(cost, trivial, covariance, tolerance, confidence, rows)
+
+
+def _ends(estimates: list[Estimate], name: str) -> Floats:
+    """Value, lower and upper end of a number for each group."""
+    return np.array([(one.values[name], *one.intervals[name]) for one in estimates])
+
+
+def _extremes(costs: Floats) -> tuple[int, int]:
     """The groups with the highest and the lowest cost; two groups even when all are equal."""
     top = int(np.argmax(costs))
-    return top, min((i for i in range(len(costs)) if i != top), key=lambda i: costs[i])
+    return top, min((i for i in range(len(costs)) if i != top), key=lambda i: float(costs[i]))
 
 
 def _differences(a: Estimate, b: Estimate) -> dict[str, Interval]:
@@ -408,96 +413,22 @@ def _differences(a: Estimate, b: Estimate) -> dict[str, Interval]:
 
 
 def _disparities(
-    found: list[Estimate], confidence: float, replicates: int, seed: int
+    estimates: list[Estimate], confidence: float, measures: Mapping[str, Measure]
 ) -> dict[str, Interval]:
-    """The range over the groups, for each number.
-
-    For two groups it is the size of their difference.  For more, normal noise of the width of
-    each group's interval stands for the replicates; without replicates there is no interval.
-    """
-    if len(found) == 2:
-        return {name: fold(interval) for name, interval in _differences(*found).items()}
-    if not replicates:
-        return {}
-    draws = np.random.default_rng((seed, 1)).standard_normal((replicates, len(found)))
-    z = normal_quantile((1.0 + confidence) / 2.0)
+    """The range over the groups that have the number, for each number."""
+    most = {name: float(np.ptp(one.limits)) for name, one in measures.items() if one.is_plain}
     result = {}
-    for name in _differences(*found[:2]):
-        values = np.array([one.values[name] for one in found])
-        known = ~np.isnan(values)
-        if known.sum() < 2:
-            result[name] = (math.nan, math.nan)
+    for name in estimates[0].intervals:
+        if name == "share":
             continue
-        values, errors = values[known], np.array([_error(one, name, z) for one in found])[known]
-        noise = errors * draws[:, known]
-        interval = size_interval(values, noise, _range, (1.0 - confidence) / 2.0)
-        result[name] = around(float(np.ptp(values)), interval)
+        ends = _ends(estimates, name)
+        known = ~np.isnan(ends[:, 0])
+        result[name] = (
+            contrasts.range_interval(ends[known], confidence, most.get(name, math.inf))
+            if known.sum() > 1
+            else (math.nan, math.nan)
+        )
     return result
-
-
-def _range(values: Floats) -> Floats:
-    spread: Floats = values.max(axis=-1) - values.min(axis=-1)
-    return spread
-
-
-def _error(one: Estimate, name: str, z: float) -> float:
-    low, high = one.intervals[name]
-    return (high - low) / (2.0 * z)
-
-
-def _target_cost(found: list[Estimate]) -> Interval:
-    """The highest cost, safe against the luck of the group that happens to look worst.
-
-    The lower ends are taken at a confidence raised for the number of groups (Bonferroni).
-    """
-    return max(one.safe_cost for one in found), max(one.intervals["cost"][1] for one in found)
-
-
-def _direction(found: list[Estimate], top: int, z: float) -> float:
-    """A normal approximation; exact for two groups, a lower bound for more."""
-    from scipy.special import ndtr
-
-    missed = 0.0
-    for place, other in enumerate(found):
-        if place != top:
-            gap = found[top].values["cost"] - other.values["cost"]
-            error = math.hypot(_error(found[top], "cost", z), _error(other, "cost", z))
-            missed += float(ndtr(-gap / error)) if error > 0 else float(gap <= SLACK) / 2.0
-    return max(0.0, 1.0 - missed)
-
-
-def _direction_share(costs: Floats, top: int) -> float:
-    """How often the group costs most; of equal ones each counts in part."""
-    highest = costs >= costs.max(axis=-1, keepdims=True) - SLACK
-    return float((highest[:, top] / highest.sum(axis=-1)).mean())
-
-
-def _costs_most(found: list[Estimate], top: int) -> bool:
-    others = (one for place, one in enumerate(found) if place != top)
-    return all(_differences(found[top], other)["cost"][0] > 0 for other in others)
-
-
-def _alpha(
-    found: list[Estimate], alpha: Floats, top: int, verdict: Feasibility
-) -> dict[Group, Interval]:
-    """Percentiles of the mixing rates; the smaller of the two groups sets how far to expand.
-
-    Where the costs may differ by no more than the tolerance, nothing may have to be withheld.
-    """
-    if not all(math.isfinite(one.cost_factor) for one in found):
-        return dict.fromkeys(verdict.alpha, (0.0, math.inf))
-    result = {}
-    for place, (group, estimate) in enumerate(verdict.alpha.items()):
-        factor = max(found[place].cost_factor, found[top].cost_factor)
-        low, high = percentiles(alpha[:, place], expanded_tail(factor))
-        needed = _differences(found[top], found[place])["cost"][0] > verdict.tolerance
-        result[group] = around(estimate, (low if needed else 0.0, high))
-    return result
-
-
-def _feasible_share(costs: Floats, trivial: Floats, tolerance: float) -> float:
-    goal = costs.max(axis=-1, keepdims=True) - tolerance
-    return float((goal <= np.maximum(costs, trivial) + SLACK).all(axis=-1).mean())
 
 
 def _check_replicates(replicates: Any, confidence: float) -> int:
@@ -517,3 +448,8 @@ def _check_replicates(replicates: Any, confidence: float) -> int:
             )
         )
     return int(replicates)
+
+
+def check_min_group(min_group: Any) -> int:
+    """A whole number of rows."""
+    return check_whole("min_group", min_group, 0, step="use min_group=30, the default")

@@ -2,8 +2,8 @@
 
 ================  ====================================================================
 proportions       Wilson's interval with the effective number of rows
-means             BCa percentiles of replicates (Efron 1987), expanded for small
-                  samples (Hesterberg 2015); or Student's interval
+means             Student's interval, corrected for skewness (Hall 1992)
+rare scores       means of which few rows decide: a score test inverted, as Wilson's is
 differences       MOVER (Zou and Donner 2008) from the two intervals; for Wilson's
                   intervals that is Newcombe's
 sizes             the gap, or the range over groups: a test of each size, inverted
@@ -18,8 +18,7 @@ sum w^2 (x - m)^2 / (sum w)^2; a cell keeps sum w^2, so it needs no rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -31,17 +30,17 @@ from isocost.tallies import KINDS, Cells
 __all__ = [
     "Interval",
     "Mean",
-    "accelerated",
     "around",
     "difference",
-    "expanded_tail",
     "fold",
     "mean_interval",
     "mean_of",
     "normal_quantile",
     "percentiles",
+    "score_interval",
     "share_of",
     "size_interval",
+    "skewed_interval",
     "student_quantile",
     "wilson",
 ]
@@ -50,7 +49,7 @@ Floats = npt.NDArray[np.float64]
 
 Interval: TypeAlias = tuple[float, float]
 
-_STEPS = 12
+_STEPS = 16
 
 
 def normal_quantile(probability: float) -> float:
@@ -67,39 +66,24 @@ def student_quantile(probability: float, freedom: float) -> float:
     return float(stdtrit(freedom, probability))
 
 
-def expanded_tail(factor: float) -> float:
-    """The share of replicates beyond ``factor`` standard errors.
+def skewed_interval(value: float, error: float, skew: float, factor: float) -> Interval:
+    """Student's interval of a mean whose distribution is skewed (Hall 1992).
 
-    Plain percentiles stand for 1.96 standard errors, which is too few for small samples.
+    With t the standardized mean and skew k, t + k t^2 / 3 + k^2 t^3 / 27 + k / 6 is closer to
+    normal than t is, and it rises everywhere; the interval is the range of it within ``factor``,
+    mapped back.  Without skew it is value +- factor error.
 
     Examples
     --------
-    >>> round(expanded_tail(1.96), 3), round(expanded_tail(2.09), 3)
-    (0.025, 0.018)
+    >>> [round(end, 3) for end in skewed_interval(0.5, 0.1, 0.3, 2.0)]
+    [0.334, 0.773]
     """
-    from scipy.special import ndtr
-
-    return float(ndtr(-factor))
-
-
-def accelerated(values: Floats, estimate: float, skew: float, factor: float) -> Interval:
-    """BCa percentiles: corrected for bias and for a standard error that grows with the mean.
-
-    ``skew`` is the skewness of the estimate, sum u^3 / (sum u^2)^1.5 over its rows' influences u.
-    With skew 0 and no bias these are the percentiles at ``factor`` standard errors.
-    """
-    from scipy.special import ndtr, ndtri
-
-    below = (float((values < estimate).mean()) + float((values <= estimate).mean())) / 2.0
-    bias = float(ndtri(min(max(below, 0.01), 0.99)))
-    ordered = np.sort(values)
-    ends = []
-    for z in (bias - factor, bias + factor):
-        # Beyond this the correction would turn back.
-        bent = z / max(1.0 - skew / 6.0 * z, 0.1)
-        place = round(float(ndtr(bias + bent)) * (len(ordered) + 1)) - 1
-        ends.append(float(ordered[min(max(place, 0), len(ordered) - 1)]))
-    return min(ends), max(ends)
+    if abs(skew) < 1e-9:
+        return value - factor * error, value + factor * error
+    low, high = (
+        3.0 / skew * (math.cbrt(1.0 + skew * (x - skew / 6.0)) - 1.0) for x in (-factor, factor)
+    )
+    return value - high * error, value - low * error
 
 
 def percentiles(values: Floats, tail: float) -> Interval:
@@ -113,6 +97,28 @@ def percentiles(values: Floats, tail: float) -> Interval:
     return float(ordered[place]), float(ordered[size - 1 - place])
 
 
+def score_interval(
+    value: float, variance: float, rows: float, limits: Interval, z: float
+) -> Interval:
+    """The means that a score test does not reject, for values between two limits.
+
+    A mean that lies d above what was seen is imagined as some rows moved to the upper limit, D
+    above: the variance becomes v + d (D - v / D) - d^2, and d^2 = z^2 / n times it is solved for d;
+    and the same below.  So the interval has width even if no row differs from the others.
+    For values of 0 and 1 it is Wilson's interval.
+    """
+    c = z * z / rows
+    ends = []
+    for room in (value - limits[0], limits[1] - value):
+        if room <= 0.0:
+            ends.append(0.0)
+            continue
+        slope = c * (room - variance / room)
+        root = math.sqrt(slope * slope + 4.0 * (1.0 + c) * c * variance)
+        ends.append(min(room, (slope + root) / (2.0 * (1.0 + c))))
+    return value - ends[0], value + ends[1]
+
+
 def wilson(share: float, rows: float, z: float) -> Interval:
     """Wilson's interval for a proportion; never empty, also when nothing happened.
 
@@ -122,10 +128,7 @@ def wilson(share: float, rows: float, z: float) -> Interval:
     >>> low, round(high, 4)
     (0.0, 0.2775)
     """
-    shrink = 1.0 + z * z / rows
-    middle = (share + z * z / (2.0 * rows)) / shrink
-    half = z / shrink * math.sqrt(share * (1.0 - share) / rows + z * z / (4.0 * rows * rows))
-    return around(share, (max(0.0, middle - half), min(1.0, middle + half)))
+    return score_interval(share, share * (1.0 - share), rows, (0.0, 1.0), z)
 
 
 def around(estimate: float, interval: Interval) -> Interval:
@@ -155,56 +158,64 @@ def fold(interval: Interval) -> Interval:
 
 
 def size_interval(
-    found: Floats, noise: Floats, size: Callable[[Floats], Floats], tail: float
-) -> Interval:
-    """The interval of size(v), given one noisy observation of the vector v.
+    residual: Floats, noise: Floats, tail: float, several: int = 1
+) -> tuple[float, float, float]:
+    """The interval of the absolute sum of a vector, given one noisy observation of it.
 
-    ``size`` is an absolute sum or a range: noise makes it larger, most of all where the true
-    size is near 0, so percentiles would be too high.  Instead each multiple k of what was
-    ``found`` is taken for the truth, and kept if the size found is not in either tail of
-    size(k found + noise).  At k = 0 the test is exact.
+    Noise makes the sum larger, most of all where it is near 0, so percentiles would be too high.
+    Instead each multiple k of the ``residual`` seen is taken for the truth, and kept if the
+    size seen is not in either tail of the size of k residual + noise.  At k = 0 the test is exact.
+    What was seen is noisy itself, which makes the upper end a little too low: half the
+    tail is used there (docs/coverage.md shows what that gives).
 
     A size below the lower tail at k = 0 is less than chance would show: the scores were
     fitted to these very rows.  The upper end is then the size that chance could hide.
 
     Parameters
     ----------
-    found : array (parts,)
+    residual : array (parts,)
         The observation.
     noise : array (replicates, parts)
         Its deviations when drawn again, with mean about 0.
-    size : callable
-        From arrays (..., parts) to sizes (...).
     tail : float
         The share of replicates in each tail.
+    several : int
+        How many sizes are looked at.
+
+    Returns
+    -------
+    low, high, floor
+        The interval, and a lower end that holds for all of ``several`` sizes together.
     """
-    seen = float(size(found))
-    low_of_chance, high_of_chance = percentiles(size(noise), tail)
+    seen = float(np.abs(residual).sum())
+    low_of_chance, high_of_chance = percentiles(np.abs(noise).sum(axis=-1), tail)
     if seen <= low_of_chance:
-        return 0.0, high_of_chance
-
-    def ends(multiple: float) -> Interval:
-        return percentiles(size(multiple * found + noise), tail)
-
+        return 0.0, high_of_chance, 0.0
     top = 1.0 + 2.0 * high_of_chance / seen
-    # The size found is in the lower tail for all multiples above the one sought.
-    high = _bisect(lambda k: ends(k)[0] > seen, 0.0, top)
-    low = 0.0 if seen <= high_of_chance else _bisect(lambda k: ends(k)[1] > seen, 0.0, 1.0)
-    return low * seen, high * seen
+    multiples = top * (np.arange(_STEPS) / (_STEPS - 1)) ** 1.5
+    sizes = np.empty((_STEPS, len(noise)))
+    for step, multiple in enumerate(multiples):
+        moved = noise + multiple * residual
+        np.abs(moved, out=moved).sum(axis=-1, out=sizes[step])
+    high, low, floor = (
+        float(np.interp(seen, end, multiples)) * seen
+        for end in _quantiles(sizes, [tail / 2.0, 1.0 - tail, (1.0 - tail) ** (1.0 / several)])
+    )
+    return low if seen > high_of_chance else 0.0, high, min(low, floor)
 
 
-def _bisect(above: Callable[[float], bool], low: float, high: float) -> float:
-    """Where ``above`` turns true."""
-    for _ in range(_STEPS):
-        middle = (low + high) / 2.0
-        low, high = (low, middle) if above(middle) else (middle, high)
-    return (low + high) / 2.0
+def _quantiles(sizes: Floats, probabilities: list[float]) -> Floats:
+    """Quantiles of the replicates, (probabilities, steps)."""
+    count = sizes.shape[1]
+    ranks = [min(max(int(p * (count + 1)) - 1, 0), count - 1) for p in probabilities]
+    return np.partition(sizes, ranks, axis=1)[:, ranks].T
 
 
 _SUMS = ("n", "w", "w2")
 
-FEW = 10
-"""Below so many effective rows percentiles cannot leave the data: Student's interval is used."""
+RARE = 30
+"""Where fewer rows than this differ from the most frequent value, and most rows have it, the data
+may lack values that are rare: a score test is inverted, in which they could have been seen."""
 
 
 @dataclass(frozen=True)
@@ -228,6 +239,10 @@ class Mean:
         Whether every row is 0 or 1, which makes the mean a proportion.
     limits : (low, high)
         The smallest and largest value that the mean can have.
+    seen : (low, high)
+        The smallest and largest value of the group's scores, whichever label they came with.
+    rare : bool
+        Whether most rows have one value, and fewer than :data:`RARE` another.
     """
 
     value: float
@@ -238,6 +253,8 @@ class Mean:
     weighted: bool
     binary: bool
     limits: Interval
+    seen: Interval = (0.0, 1.0)
+    rare: bool = False
 
     def factor(self, confidence: float) -> float:
         """How many standard errors the interval reaches, by Student's t and the jackknife."""
@@ -263,9 +280,26 @@ def mean_of(measure: Measure, cells: Cells, first: int) -> Mean:
     within = np.where(spread > 1e-14, (b + 2.0 * c * h) ** 2 * spread, 0.0)
     value = float((w * x).sum() / w.sum())
     proportion = measure.limits == (0.0, 1.0) and bool(((x == 0) | (x == 1)).all())
-    return _summary(
-        n, w, w2, x - value, within, value, proportion and not within.any(), measure.limits
-    )
+    binary = proportion and not within.any()
+    mean = _summary(n, w, w2, x - value, within, value, binary, measure.limits)
+    others = _rows_off_the_mode(x, n) if not within.any() else math.inf
+    rare = others < min(RARE, n.sum() / 2.0)
+    return replace(mean, seen=_seen(measure, cells, kind), rare=rare)
+
+
+def _rows_off_the_mode(x: Floats, n: Floats) -> float:
+    """How many rows do not have the most frequent value."""
+    _, level = np.unique(x, return_inverse=True)
+    return float(n.sum() - np.bincount(level, n).max())
+
+
+def _seen(measure: Measure, cells: Cells, kind: npt.NDArray[np.intp]) -> Interval:
+    """What the measure's terms would be at the lowest and the highest score of the group."""
+    h = cells.wh / cells.w
+    ends = np.array([h.min(), h.max()])
+    a, b, c = measure.coefficients[np.unique(kind)].T[:, :, None]
+    terms = a + b * ends + c * ends**2
+    return float(terms.min()), float(terms.max())
 
 
 def _summary(
@@ -313,30 +347,27 @@ def share_of(cells: Cells, everybody: Cells) -> Mean:
     return _summary(n, w, w2, off, np.zeros_like(n), share, True, (0.0, 1.0))
 
 
-def mean_interval(mean: Mean, values: Floats | None, confidence: float) -> Interval:
-    """The interval of a mean; ``values`` are its replicates, if there are any.
+def mean_interval(mean: Mean, confidence: float) -> Interval:
+    """The interval of a mean.
 
     A proportion has Wilson's interval, with the number of rows that gives its standard error
-    (Korn and Graubard 1998): percentiles would be empty when nothing happened.  Other
-    means have expanded BCa percentiles; Student's interval without replicates or with few rows;
-    and with less than two effective rows all that is possible.
+    (Korn and Graubard 1998).  A mean that few rows decide has the same kind of interval, between
+    the lowest and the highest score of the group.  Other means have Student's interval corrected
+    for skewness; and with less than two effective rows all that is possible.
     """
     if math.isnan(mean.value):
         return math.nan, math.nan
     z = normal_quantile((1.0 + confidence) / 2.0)
-    if mean.binary:
-        spread = mean.value * (1.0 - mean.value)
-        rows = spread / mean.error**2 if mean.error > 0 and spread > 0 else mean.rows
-        # With equal weights this is Wilson's interval as everybody knows it.
-        wider = mean.factor(confidence) / z if mean.weighted and mean.rows >= 2 else 1.0
-        return wilson(mean.value, rows / wider**2, z)
+    factor = mean.factor(confidence)
+    if mean.binary or (mean.rare and mean.rows >= 2):
+        variance = mean.value * (1.0 - mean.value) if mean.binary else mean.error**2 * mean.rows
+        rows = variance / mean.error**2 if mean.error > 0 and variance > 0 else mean.rows
+        # With equal weights and labels this is Wilson's interval as everybody knows it.
+        wider = factor / z if mean.weighted and mean.rows >= 2 else 1.0
+        limits = (0.0, 1.0) if mean.binary else mean.seen
+        found = score_interval(mean.value, variance, rows / wider**2, limits, z)
+        return around(mean.value, found)
     if mean.rows < 2:
         return mean.limits
-    factor = mean.factor(confidence)
-    # A replicate in which nobody is of the right kind says nothing.
-    values = None if values is None else values[~np.isnan(values)]
-    if values is not None and len(values) and mean.rows >= FEW:
-        return around(mean.value, accelerated(values, mean.value, mean.skew, factor))
-    low, high = mean.limits
-    half = factor * mean.error
-    return max(low, mean.value - half), min(high, mean.value + half)
+    low, high = skewed_interval(mean.value, mean.error, mean.skew, factor)
+    return around(mean.value, (max(low, mean.limits[0]), min(high, mean.limits[1])))

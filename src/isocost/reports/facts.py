@@ -1,6 +1,4 @@
-"""Sentences of the report: words, numbers, and the names of groups kept apart from them.
-
-What the report says at the audit's own settings: sentences, key numbers and tables.
+"""What the report says at the audit's own settings: sentences, key numbers and tables.
 
 Everything is made of plain texts and of :class:`Name`, so that whoever writes the page can keep
 the names of groups apart from words.
@@ -11,64 +9,21 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from isocost import __version__
 from isocost.groups import Group, group_names, names_of
 from isocost.measures.audit import Audit
-from isocost.measures.feasibility import Feasibility, round_down, round_up
+from isocost.measures.feasibility import Feasibility
 from isocost.reports.words import COSTS, WORDS
-from isocost.verdict.advice import advice_of
+from isocost.verdict.sentences import Name, Sentence, fill, number, percent
+from isocost.verdict.wording import blocked_group, changed_groups, statement
 
-__all__ = [
-    "Name",
-    "Sentence",
-    "cost_words",
-    "facts",
-    "fill",
-    "number",
-    "percent",
-    "row_titles",
-    "shown_names",
-    "signed",
-    "spoken_names",
-]
-
-
-@dataclass(frozen=True)
-class Name:
-    """The name of a group within a sentence."""
-
-    text: str
-
-
-Sentence = list[str | Name]
+__all__ = ["cost_words", "facts", "row_titles", "shown_names", "spoken_names"]
 
 LONGEST = 60
 """Letters of a name within a sentence."""
-
-_PLACE = re.compile(r"\{(\w+)\}")
-
-
-def fill(template: str, **values: str | Name | Sentence) -> Sentence:
-    """A sentence with its places filled.
-
-    Examples
-    --------
-    >>> fill("Errors cost {high} {cost}.", high=Name("men"), cost="0.5")
-    ['Errors cost ', Name(text='men'), ' 0.5.']
-    """
-    found: Sentence = []
-    for place, part in enumerate(_PLACE.split(template)):
-        value = values[part] if place % 2 else part
-        for piece in value if isinstance(value, list) else [value]:
-            if isinstance(piece, str) and found and isinstance(found[-1], str):
-                found[-1] += piece
-            elif piece != "":
-                found.append(piece)
-    return found
 
 
 def shown_names(groups: Iterable[Group]) -> dict[Group, str]:
@@ -114,25 +69,6 @@ def _shortened(name: str) -> str:
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 1].rstrip()}…"
 
 
-def number(value: float) -> str:
-    """Three decimals: more than anybody compares by eye."""
-    return f"{value:.3f}"
-
-
-def percent(value: float) -> str:
-    """A share in percent, with one decimal."""
-    return f"{100 * value:.1f}\u00a0%"
-
-
-def signed(value: float) -> str:
-    """A number with a real minus sign."""
-    return number(value).replace("-", "−")
-
-
-MOST_SHARES = 4
-"""With more groups to change than this, a sentence names only those that lose most."""
-
-
 def cost_words(audit: Audit) -> dict[str, str]:
     """What the cost of the audit is called and what it means."""
     cost = audit.cost
@@ -157,16 +93,17 @@ def facts(
     ``hidden`` are the places of groups whose rates at the threshold are not to be told;
     ``single`` says of how many people alone the page tells.
     """
+    said = statement(audit, spoken_names(audit.groups))
     return {
         "title": title,
-        "verdict": verdict(audit),
-        "ledes": [[cost_words(audit)["meaning"]], *ledes(audit)],
+        "verdict": said.headline,
+        "ledes": [[cost_words(audit)["meaning"]], *said.details],
         "figures": [{"alert": False, **key} for key in keys(audit)],
         "settings": settings(audit),
         "why": why(audit),
         "geometry": list(geometry(audit)),
         "table": table(audit, hidden),
-        "advice": advice(audit),
+        "advice": said.notes,
         "computed": computed(audit, suppressed, single),
         "cost": cost_words(audit),
     }
@@ -182,167 +119,31 @@ def settings(audit: Audit) -> Sentence:
 
 def why(audit: Audit) -> str:
     """What stands above the explanation."""
-    found = audit.feasibility
-    if not found.feasible:
-        return WORDS["why_not_measured" if _uncertain(audit) else "why_not"]
-    if not found.changed:
+    reach = audit.feasibility
+    if not reach.feasible:
+        return WORDS["why_not" if audit.verdict.reason == "infeasible" else "why_not_measured"]
+    if not reach.changed:
         return WORDS["why_nothing"]
-    return WORDS["why_closer" if found.tolerance else "why_equal"]
-
-
-def advice(audit: Audit) -> list[str]:
-    """The audit's advice, with the page's names."""
-    found = (audit.groups, audit.cost, audit.threshold, audit.disparity, audit.feasibility)
-    names = shown_names(audit.groups)
-    return "\n".join(advice_of(*found, audit.intervals, names)).split("\n")
-
-
-def _changed(found: Feasibility, names: Mapping[Group, Name]) -> str | Name | Sentence:
-    if len(found.changed) == 1:
-        return names[found.changed[0]]
-    return fill(WORDS["others"], count=str(len(found.changed)))
-
-
-def _extremes(audit: Audit) -> dict[str, Any]:
-    """The two groups that a sentence is about, and what their errors cost."""
-    names, d = spoken_names(audit.groups), audit.disparity
-    return {
-        "high": names[d.highest],
-        "low": names[d.lowest],
-        "high_cost": number(audit.groups[d.highest].cost),
-        "low_cost": number(audit.groups[d.lowest].cost),
-    }
-
-
-def _uncertain(audit: Audit) -> bool:
-    return audit.differs and audit.intervals is not None and not _established(audit)
-
-
-def _established(audit: Audit) -> bool:
-    return audit.intervals is not None and audit.intervals.direction_established
-
-
-def verdict(audit: Audit) -> Sentence:
-    """The one sentence that everybody reads.
-
-    Examples
-    --------
-    >>> import isocost as ic
-    >>> from isocost.examples import compas
-    >>> parts = verdict(ic.audit(compas(), "fpr"))
-    >>> "".join(part if isinstance(part, str) else part.text for part in parts)
-    'Errors cost African-American more than Caucasian, and no calibrated repair can make it equal.'
-    """
-    found, names = audit.feasibility, spoken_names(audit.groups)
-    if not audit.differs:
-        kind = "verdict_within" if found.tolerance else "verdict_equal"
-        return fill(WORDS[kind], tolerance=f"{found.tolerance:g}")
-    many = "_many" if len(audit.groups) > 2 else ""
-    if _uncertain(audit):
-        return fill(WORDS[f"verdict_uncertain{many}"])
-    words = {name: part for name, part in _extremes(audit).items() if name in ("high", "low")}
-    if not found.feasible:
-        return fill(WORDS[f"verdict_infeasible{many}"], **words)
-    kind = "closer" if found.tolerance else "feasible"
-    told = {"changed": _changed(found, names), "tolerance": f"{found.tolerance:g}"}
-    return fill(WORDS[f"verdict_{kind}{many}"], **words, **told)
-
-
-def ledes(audit: Audit) -> Iterator[Sentence]:
-    """The sentences under the verdict: the numbers behind it, and the way out."""
-    found, names = audit.feasibility, spoken_names(audit.groups)
-    ends = _extremes(audit)
-    if not audit.differs:
-        yield fill(WORDS["lede_equal"], **ends)
-        return
-    if _uncertain(audit) and audit.intervals is not None:
-        low, high = audit.intervals.differences["cost"]
-        many = "_many" if len(audit.groups) > 2 else ""
-        spans = {"span_low": signed(low), "span_high": signed(high)}
-        yield fill(WORDS[f"lede_uncertain{many}"], **ends, **spans)
-        return
-    if found.feasible:
-        exact = "" if found.tolerance else "_exact"
-        yield fill(
-            WORDS[f"lede_feasible{exact}"],
-            **ends,
-            tolerance=f"{found.tolerance:g}",
-            shares=_shares(found, names),
-        )
-        return
-    blocked = blocked_group(found)
-    yield fill(
-        WORDS["lede_infeasible"],
-        **ends,
-        blocked=names[blocked],
-        blocked_cost=number(found.costs[blocked]),
-        ceiling=number(max(found.trivial_costs[blocked], found.costs[blocked])),
-        short=number(found.smallest_tolerance - found.tolerance),
-    )
-    yield fill(
-        WORDS["way_out"],
-        high=ends["high"],
-        required=round_down(found.required_cost),
-        smallest=round_up(found.smallest_tolerance),
-    )
-
-
-def blocked_group(found: Feasibility) -> Group:
-    """The group that is furthest from where it would have to be."""
-    return min(found.unreachable, key=lambda g: max(found.trivial_costs[g], found.costs[g]))
-
-
-def _shares(found: Feasibility, names: Mapping[Group, Name]) -> Sentence:
-    changed = list(found.changed)
-    if len(changed) > MOST_SHARES:
-        changed = sorted(changed, key=lambda group: -found.alpha[group])[: MOST_SHARES - 1]
-    told = [
-        fill(WORDS["share_of"], share=percent(found.alpha[group]), group=names[group])
-        for group in changed
-    ]
-    more = len(found.changed) - len(changed)
-    if more:
-        told.append(fill(WORDS["share_of_more"], count=str(more)))
-    parts: Sentence = []
-    for place, one in enumerate(told):
-        if place:
-            parts.append(", " if place < len(told) - 1 else " and ")
-        parts += one
-    return parts
+    return WORDS["why_closer" if reach.tolerance else "why_equal"]
 
 
 def keys(audit: Audit) -> Iterator[dict[str, Any]]:
-    """The few numbers that stand large at the top."""
-    found, names = audit.feasibility, spoken_names(audit.groups)
-    d, interval = audit.disparity, None
-    # Closed forms, without resampling, have no interval for three groups and more.
-    if audit.intervals is not None and "cost" in audit.intervals.disparities:
+    """The few numbers that stand large at the top; what the verdict rests on stands out."""
+    names, reason = spoken_names(audit.groups), audit.verdict.reason
+    interval = None
+    if audit.intervals is not None:
         low, high = audit.intervals.disparities["cost"]
         level = f"{100 * audit.intervals.confidence:.4g}\u00a0%"
         interval = fill(WORDS["interval"], level=level, low=number(low), high=number(high))
-    yield {"value": number(d.difference), "label": WORDS["key_difference"], "note": interval}
-    if not found.feasible:
-        short = number(found.smallest_tolerance - found.tolerance)
-        note = fill(WORDS["key_reach_note"])
-        yield {
-            "value": short,
-            "label": WORDS["key_reach"],
-            "note": note,
-            "alert": not _uncertain(audit),
-        }
-    elif found.changed:
-        most = max(found.changed, key=lambda group: found.alpha[group])
-        note = fill(WORDS[f"key_{_kind(found)}_note"], group=names[most])
-        label = WORDS["key_withheld"]
-        yield {"value": percent(found.alpha[most]), "label": label, "note": note}
-    else:
-        note = fill(WORDS["key_nothing_note"])
-        yield {"value": "0", "label": WORDS["key_nothing"], "note": note}
-    worst = max(audit.groups, key=lambda group: audit.groups[group].calibration_gap)
+    difference = number(audit.disparity.difference)
+    yield {"value": difference, "label": WORDS["key_difference"], "note": interval}
+    yield {**_reach_key(audit.feasibility, names), "alert": reason == "infeasible"}
+    worst = max(audit.compared, key=lambda group: audit.groups[group].calibration_gap)
     yield {
         "value": number(audit.groups[worst].calibration_gap),
         "label": WORDS["key_gap"],
         "note": fill(WORDS["key_gap_note"], group=names[worst]),
+        "alert": reason == "uncalibrated",
     }
     yield {
         "value": f"{audit.tally.n:,.0f}",
@@ -351,8 +152,18 @@ def keys(audit: Audit) -> Iterator[dict[str, Any]]:
     }
 
 
-def _kind(found: Feasibility) -> str:
-    return "closer" if found.tolerance else "withheld"
+def _reach_key(reach: Feasibility, names: Mapping[Group, Name]) -> dict[str, Any]:
+    if not reach.feasible:
+        short = number(reach.smallest_tolerance - reach.tolerance)
+        note = fill(WORDS["key_reach_note"])
+        return {"value": short, "label": WORDS["key_reach"], "note": note}
+    if not reach.changed:
+        note = fill(WORDS["key_nothing_note"])
+        return {"value": "0", "label": WORDS["key_nothing"], "note": note}
+    most = max(reach.changed, key=lambda group: reach.alpha[group])
+    kind = "closer" if reach.tolerance else "withheld"
+    note = fill(WORDS[f"key_{kind}_note"], group=names[most])
+    return {"value": percent(reach.alpha[most]), "label": WORDS["key_withheld"], "note": note}
 
 
 def geometry(audit: Audit) -> Iterator[Sentence]:
@@ -366,7 +177,7 @@ def geometry(audit: Audit) -> Iterator[Sentence]:
         blocked = names[blocked_group(found)]
         yield fill(WORDS["geometry_infeasible"], **told, blocked=blocked)
     elif found.changed:
-        yield fill(WORDS["geometry_feasible"], **told, changed=_changed(found, names))
+        yield fill(WORDS["geometry_feasible"], **told, changed=changed_groups(found, names))
     else:
         yield fill(WORDS["geometry_equal"])
     yield fill(WORDS["geometry_both"])

@@ -20,11 +20,12 @@ from isocost.repairs.coarsen import coarsen
 from isocost.repairs.compare import Compared, compare, named_rules
 from isocost.repairs.reconcile import Reconcilability
 from isocost.repairs.registry import REPAIRS, Repair
-from isocost.reports.facts import number, percent, shown_names
+from isocost.reports.facts import shown_names
 from isocost.reports.payload import page_tally, rule_fields, snapped, undecided
 from isocost.reports.words import WORDS
 from isocost.rules import Rule
 from isocost.tallies import Tally
+from isocost.verdict.sentences import number, percent
 
 __all__ = ["Option", "compact", "given_repairs", "options_of", "repair_rows"]
 

@@ -13,7 +13,7 @@ from isocost.atomic import check_ending, write_text
 from isocost.checks import check_kind, check_path, check_text, check_whole
 from isocost.costs import CostLike
 from isocost.errors import DataError, MissingDependencyError, Problem, UsageError
-from isocost.groups import group_names
+from isocost.groups import group_names, names_of
 from isocost.measures.audit import Audit, audit
 from isocost.plots.style import PALETTE
 from isocost.reports.assets import embedded_json, page_file, page_script, policy, vega_script
@@ -24,6 +24,8 @@ from isocost.reports.payload import Origin, payload, single_text, undecided
 from isocost.reports.words import COSTS, GLOSSARY, HEADS, METHODS, WORDS
 from isocost.rules import Rule
 from isocost.tallies import Tally
+from isocost.verdict.judgement import ANSWERS, CALIBRATED, MIN_LABEL, REASONS, SLACK
+from isocost.verdict.wording import more_data
 
 __all__ = ["ENDINGS", "ShownReport", "report", "report_html", "show_report"]
 
@@ -114,7 +116,9 @@ def report_html(
     step = "leave it out, or make one with isocost.reports.payload.Origin"
     check_kind("origin", origin, (Origin, type(None)), "must be an Origin", step)
     subject = _audited(audit, {"cost": cost, "threshold": threshold, "tolerance": tolerance})
-    held = payload(subject.tally, min_count, (subject.threshold,), subject.measures)
+    compared = subject.tally.select(list(subject.compared))
+    held = payload(compared, min_count, (subject.threshold,), subject.measures)
+    held["left_out"] += _not_compared(subject)
     subject = _without_small_groups(subject, held)
     found = options_of(subject, rules)
     hidden = undecided(held, subject.tally.grid, subject.threshold)
@@ -126,6 +130,7 @@ def report_html(
         "tally": held,
         "origin": (origin or Origin()).to_dict(),
         "own": _own(subject, hidden),
+        "judgement": JUDGEMENT,
         "rules": {} if rules is None else _embedded(subject.tally, found),
         "given": given_repairs(subject, held),
         "called": list(shown_names(subject.groups).values()),
@@ -193,6 +198,11 @@ def _audited(subject: object, options: dict[str, Any]) -> Audit:
     return audited
 
 
+def _not_compared(subject: Audit) -> list[str]:
+    names = names_of(subject.groups)
+    return [names[group] for group in subject.groups if group not in subject.compared]
+
+
 def _without_small_groups(subject: Audit, held: dict[str, Any]) -> Audit:
     """The same audit of the groups that may be shown; the page must not tell of the others."""
     if not held["left_out"]:
@@ -231,6 +241,15 @@ def _suppressed(held: dict[str, Any]) -> str:
     return "; ".join(parts) or "nothing"
 
 
+JUDGEMENT = {
+    "answers": ANSWERS,
+    "reasons": [(reason, dict(needed), act) for reason, needed, act in REASONS],
+    "slack": SLACK,
+    "calibrated": CALIBRATED,
+}
+"""The tables of the judgement, for the page."""
+
+
 def _own(subject: Audit, hidden: Collection[int]) -> dict[str, Any]:
     """The audit's own settings and what was computed for them alone."""
     found = subject.intervals
@@ -242,13 +261,19 @@ def _own(subject: Audit, hidden: Collection[int]) -> dict[str, Any]:
         {k: list(v) for k, v in m.intervals.items() if place not in untold or k not in hides}
         for place, m in enumerate(columns)
     ]
+    groups = list(subject.groups)
+    highest = [groups.index(group) for group in subject.verdict.highest]
     return {
         "cost": _cost(subject),
         "threshold": subject.threshold,
         "tolerance": subject.feasibility.tolerance,
         "intervals": spans,
         "confidence": None if found is None else found.confidence,
-        "established": None if found is None else found.direction_established,
+        "verdict": {**subject.verdict.to_dict(), "highest": highest},
+        "floors": [subject.gap_floor(group) for group in subject.groups],
+        "min_group": subject.min_group,
+        "min_label": MIN_LABEL,
+        "more_data": more_data(subject),
         "difference": None if found is None else list(found.differences["cost"]),
         "disparity": disparity and list(disparity),
     }

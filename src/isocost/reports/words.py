@@ -7,70 +7,12 @@ others.  ``{high}``, ``{low}`` and the like are groups; they are never part of t
 from __future__ import annotations
 
 from isocost.repairs.registry import REPAIRS
+from isocost.verdict.sentences import SENTENCES
 
 __all__ = ["COSTS", "GLOSSARY", "HEADS", "METHODS", "WORDS"]
 
 WORDS = {
-    "verdict_equal": "Errors cost every group the same.",
-    "verdict_within": "Errors cost every group the same, give or take {tolerance}.",
-    "verdict_uncertain": "It is not established whose errors cost more.",
-    "verdict_uncertain_many": "It is not established which group’s errors cost most.",
-    "verdict_infeasible": (
-        "Errors cost {high} more than {low}, and no calibrated repair can make it equal."
-    ),
-    "verdict_infeasible_many": (
-        "Errors cost {high} most, and no calibrated repair can make it equal for all."
-    ),
-    "verdict_feasible": (
-        "Errors cost {high} more than {low}. It can be made equal, but only by making scores "
-        "worse for {changed}."
-    ),
-    "verdict_feasible_many": (
-        "Errors cost {high} most. It can be made equal, but only by making scores worse for "
-        "{changed}."
-    ),
-    "verdict_closer": (
-        "Errors cost {high} more than {low}. The difference can be brought down to {tolerance}, "
-        "but only by making scores worse for {changed}."
-    ),
-    "verdict_closer_many": (
-        "Errors cost {high} most. Differences can be brought down to {tolerance}, but only by "
-        "making scores worse for {changed}."
-    ),
-    "as_measured": "As measured, {verdict}",
-    "others": "{count} other groups",
-    "lede_equal": "The costs of all groups lie between {low_cost} and {high_cost}.",
-    "lede_uncertain": (
-        "As measured, errors cost {high} {high_cost} and {low} {low_cost}. By chance alone the "
-        "difference could be anything from {span_low} to {span_high}. Until more data settle it, "
-        "do not change anybody’s score because of it."
-    ),
-    "lede_uncertain_many": (
-        "As measured, errors cost {high} most, {high_cost}, and {low} least, {low_cost}. By chance "
-        "alone, another group could be the one that they cost most. Until more data settle it, "
-        "do not change anybody’s score because of it."
-    ),
-    "lede_infeasible": (
-        "Errors cost {high} {high_cost}. For {blocked} it is {blocked_cost} now, and as long as "
-        "scores mean what they say it can never exceed {ceiling}: the cost of telling nobody "
-        "apart. That leaves {short} out of reach."
-    ),
-    "lede_feasible": (
-        "Errors cost {high} {high_cost}, and {low} {low_cost}. They become equal, "
-        "give or take {tolerance}, if a coin replaces the score of {shares} by the group’s "
-        "average."
-    ),
-    "lede_feasible_exact": (
-        "Errors cost {high} {high_cost}, and {low} {low_cost}. They become equal if a coin "
-        "replaces the score of {shares} by the group’s average."
-    ),
-    "nobody": "nobody",
-    "share_of": "{share} of {group}",
-    "share_of_more": "smaller shares of {count} more groups",
-    "way_out": (
-        "What would help: better scores for {high}, down to a cost of {required}, or accepting "
-        "a difference of {smallest}."
-    ),
+    **SENTENCES,
     "stale": (
         "You changed the settings. Intervals were computed for the audit’s own ({own}) and are "
         "left out where they no longer hold.{chance}"

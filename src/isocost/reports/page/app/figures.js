@@ -18,9 +18,9 @@ export function short(name) {
 export function blockedOf(f) {
   /** @param {number} i */
   const ceiling = (i) => Math.max(f.costs[i], f.trivial_costs[i]);
-  return f.unreachable.reduce((/** @type {number} */ a, /** @type {number} */ b) =>
-    ceiling(b) < ceiling(a) ? b : a,
-  );
+  const others = f.costs.map((/** @type {number} */ _, /** @type {number} */ i) => i);
+  const candidates = f.unreachable.length ? f.unreachable : others.filter((/** @type {number} */ i) => i !== f.target);
+  return candidates.reduce((/** @type {number} */ a, /** @type {number} */ b) => (ceiling(b) < ceiling(a) ? b : a));
 }
 
 /** Whether a repair aims at equal cost, or none is chosen; others have no cost to reach.

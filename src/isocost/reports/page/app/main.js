@@ -61,6 +61,7 @@ function computed(settings) {
     called: page.called,
     words: page.words,
     own: page.own,
+    judgement: page.judgement,
     f: feasibility(tally, cost, settings.tolerance),
     m: measures(tally, exact),
     all: overall(tally, exact),

@@ -77,12 +77,11 @@ export function counted(value) {
   return value.toLocaleString("en", { maximumFractionDigits: 1 });
 }
 
-/** Several sentences joined by commas and a last "and".
+/** Several sentences joined by commas, and the last by another word.
  * @param {Part[][]} sentences
+ * @param {string} [word]
  * @returns {Part[]} */
-export function listed(sentences) {
+export function listed(sentences, word = " and ") {
   const last = sentences.length - 1;
-  return sentences.flatMap((parts, i) =>
-    i === 0 ? parts : [i < last ? ", " : " and ", ...parts],
-  );
+  return sentences.flatMap((parts, i) => (i === 0 ? parts : [i < last ? ", " : word, ...parts]));
 }

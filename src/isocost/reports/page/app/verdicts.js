@@ -1,25 +1,73 @@
 /** @file The verdict, the numbers under it and the explanation, for any settings. */
 
+import { judge } from "../model/judgement.js";
 import { roundDown, roundUp, general } from "../model/numbers.js";
 import { counted, fill, fixed3, listed, percent1, plainText } from "./say.js";
 import { blockedOf } from "./figures.js";
+
+/** So many groups are named in a sentence. */
+const FEW = 3;
+
+/** With more groups to change than this, a sentence names only those that lose most. */
+const MOST_SHARES = 4;
 
 /** The sentences of the page for what was found; Python says the same at the audit's settings.
  * @param {any} found what main.js computed
  * @returns {{verdict: any[], ledes: any[][], keys: any[], geometry: any[][], why: string}} */
 export function sentencesOf(found) {
+  const judged = { ...found, verdict: verdictOf(found) };
   return {
-    verdict: verdictOf(found),
-    ledes: ledesOf(found),
-    keys: keysOf(found),
-    geometry: geometryOf(found),
-    why: whyOf(found),
+    verdict: headlineOf(judged),
+    ledes: detailsOf(judged),
+    keys: keysOf(judged),
+    geometry: geometryOf(judged),
+    why: whyOf(judged),
   };
+}
+
+/** What the numbers say, in codes; intervals of costs hold for the audit's own cost and groups only.
+ * @param {any} found
+ * @returns {any} */
+export function verdictOf({ f, shown, own, judgement, sameCost, sameGroups }) {
+  const isOwn = own.confidence !== null && sameCost && sameGroups;
+  const { evidence } = own.verdict;
+  const off = f.tolerance - own.tolerance;
+  const difference = f.target_cost - Math.min(...f.costs);
+  const excess = excessOf(f);
+  const numbers = {
+    groups: Math.min(shown.length, evidence.groups),
+    gap_low: Math.max(...shown.map((/** @type {number} */ i) => own.floors[i])),
+    gap_high: Math.max(...shown.map((/** @type {number} */ i) => own.intervals[i].calibration_gap?.[1] ?? -1)),
+    difference,
+    difference_low: isOwn ? evidence.difference_low : difference,
+    tolerance: f.tolerance,
+    excess,
+    excess_low: isOwn ? evidence.excess_low - off : excess,
+    excess_high: isOwn ? evidence.excess_high - off : excess,
+    intervals: isOwn,
+  };
+  const highest = isOwn ? own.verdict.highest : [f.target];
+  return { ...judge(judgement, numbers), evidence: numbers, highest };
+}
+
+/** How far the highest cost is above what another group can reach, less the tolerance.
+ * @param {any} f */
+function excessOf(f) {
+  const ceilings = f.costs
+    .map((/** @type {number} */ own, /** @type {number} */ i) => Math.max(own, f.trivial_costs[i]))
+    .filter((/** @type {number} */ _, /** @type {number} */ i) => i !== f.target);
+  return f.target_cost - Math.min(...ceilings) - f.tolerance;
+}
+
+/** Whether an alarm would be out of place: nothing is established.
+ * @param {any} found */
+export function isUncertain(found) {
+  return verdictOf(found).reason !== "infeasible";
 }
 
 /** The groups with the highest and lowest cost, as sentences name them.
  * @param {any} found */
-function extremesOf({ f, spoken }) {
+function endsOf({ f, spoken }) {
   const low = f.costs.indexOf(Math.min(...f.costs));
   return {
     high: { name: spoken[f.target] },
@@ -29,94 +77,134 @@ function extremesOf({ f, spoken }) {
   };
 }
 
-/** Highest cost minus lowest.
- * @param {any} found
- * @returns {number} */
-function differenceOf({ f }) {
-  return f.target_cost - Math.min(...f.costs);
-}
-
-/** @param {any} found */
-function differs(found) {
-  return differenceOf(found) > found.f.tolerance + 1e-9;
-}
-
-/** Whether the audit found that it is not established who is worse off, and that still holds.
- * @param {any} found */
-export function isUncertain({ own, sameCost, sameGroups }) {
-  return own.established === false && sameCost && sameGroups;
-}
-
 /** @param {any} found */
 function changedOf({ f, spoken, words }) {
   if (f.changed.length === 1) return { name: spoken[f.changed[0]] };
   return fill(words.others, { count: String(f.changed.length) });
 }
 
-/** Whether no interval says how sure it is, because the page was set to something else.
- * @param {any} found */
-function isUnchecked({ own, sameCost, sameGroups }) {
-  return own.confidence !== null && !(sameCost && sameGroups);
+/** The groups that are shown to be off, the worst first.
+ * @param {any} found
+ * @returns {number[]} */
+function miscalibrated({ shown, own, judgement }) {
+  const limit = judgement.calibrated;
+  const floor = (/** @type {number} */ i) => own.floors[shown[i]];
+  return shown
+    .map((/** @type {number} */ _, /** @type {number} */ i) => i)
+    .filter((/** @type {number} */ i) => floor(i) > limit)
+    .sort((/** @type {number} */ a, /** @type {number} */ b) => floor(b) - floor(a));
 }
 
-/** @param {any} found */
-function verdictOf(found) {
-  const [first = "", ...rest] = settledVerdict(found);
-  if (!isUnchecked(found) || typeof first !== "string") return [first, ...rest];
-  const verdict = [`${first.charAt(0).toLowerCase()}${first.slice(1)}`, ...rest];
-  return fill(found.words.as_measured, { verdict });
+/** @param {any} found
+ * @returns {any[]} */
+function headlineOf(found) {
+  const { words, own, verdict } = found;
+  const [first = "", ...rest] = settledHeadline(found);
+  const isCheckable = own.confidence !== null && !["few", "uncalibrated"].includes(verdict.reason);
+  if (verdict.evidence.intervals || !isCheckable || typeof first !== "string") return [first, ...rest];
+  const headline = [`${first.charAt(0).toLowerCase()}${first.slice(1)}`, ...rest];
+  return fill(words.as_measured, { headline });
 }
 
-/** @param {any} found */
-function settledVerdict(found) {
-  const { f, words, spoken } = found;
-  if (!differs(found)) {
-    const kind = f.tolerance ? "verdict_within" : "verdict_equal";
-    return fill(words[kind], { tolerance: general(f.tolerance) });
-  }
-  const { high, low } = extremesOf(found);
+/** @param {any} found
+ * @returns {any[]} */
+function settledHeadline(found) {
+  const { f, words, spoken, verdict } = found;
+  const { reason } = verdict;
+  const tolerance = general(f.tolerance);
+  if (reason === "equal") return fill(words[f.tolerance ? "headline_within" : "headline_equal"], { tolerance });
+  if (reason === "few") return fill(words.headline_few);
+  if (reason === "uncalibrated") return fill(words.headline_uncalibrated, { off: namesOf(found, miscalibrated(found)) });
+  if (reason === "unestablished" && f.tolerance) return fill(words.headline_unestablished_within, { tolerance });
   const many = spoken.length > 2 ? "_many" : "";
-  if (isUncertain(found)) return fill(words[`verdict_uncertain${many}`]);
-  if (!f.feasible) return fill(words[`verdict_infeasible${many}`], { high, low });
-  const kind = f.tolerance ? "closer" : "feasible";
-  const told = { changed: changedOf(found), tolerance: general(f.tolerance) };
-  return fill(words[`verdict_${kind}${many}`], { high, low, ...told });
+  const kind = reason === "repair" && f.tolerance ? "closer" : reason === "unreachable" ? "uncertain" : reason;
+  const { high, low } = endsOf(found);
+  const highest = verdict.highest.map((/** @type {number} */ i) => [{ name: spoken[i] }]);
+  const most = highest.length > FEW ? fill(words.one_of, { count: String(highest.length) }) : listed(highest, words.or);
+  const values = { high: many ? most : high, low, changed: changedOf(found), tolerance };
+  return fill(words[`headline_${kind}${many}`], values);
 }
 
-/** @param {any} found */
-function ledesOf(found) {
-  const { f, words, spoken, own } = found;
-  const ends = extremesOf(found);
-  if (!differs(found)) return [fill(words.lede_equal, ends)];
-  if (isUncertain(found)) {
-    const [low, high] = own.difference.map(fixed3);
+/** @param {any} found
+ * @param {number[]} groups */
+function namesOf({ words, spoken }, groups) {
+  if (groups.length > FEW) return words.others.replace("{count} other", String(groups.length));
+  return listed(groups.map((i) => [{ name: spoken[i] }]));
+}
+
+/** @param {any} found
+ * @returns {any[][]} */
+function detailsOf(found) {
+  const { words, verdict, own } = found;
+  const { reason } = verdict;
+  if (reason === "few") {
+    const large = words[verdict.evidence.groups === 1 ? "few_one" : "few_none"];
+    const limits = { min_group: counted(own.min_group), min_label: String(own.min_label) };
+    return [fill(words.few_groups, { large, ...limits }), fill(words.few_next)];
+  }
+  if (reason === "uncalibrated") return calibrationOf(found);
+  return costsOf(found);
+}
+
+/** @param {any} found
+ * @returns {any[][]} */
+function calibrationOf(found) {
+  const { m, words, spoken, shown, own } = found;
+  const off = miscalibrated(found);
+  const kind = own.confidence === null ? "off_group_measured" : "off_group";
+  const said = off.slice(0, FEW).map((i) =>
+    fill(words[kind], {
+      group: { name: spoken[i] },
+      gap: fixed3(m[i].calibration_gap),
+      floor: fixed3(own.floors[shown[i]]),
+      way: words[m[i].mean_score < m[i].base_rate ? "too_low" : "too_high"],
+      bias: fixed3(Math.abs(m[i].mean_score - m[i].base_rate)),
+    }),
+  );
+  if (off.length > FEW) said.push(fill(words.off_more, { count: String(off.length - FEW) }));
+  return [...said, fill(words.off_next)];
+}
+
+/** @param {any} found
+ * @returns {any[][]} */
+function costsOf(found) {
+  const { f, words, spoken, own, verdict } = found;
+  const ends = endsOf(found);
+  if (verdict.reason === "equal") return [fill(words.lede_equal, ends)];
+  if (verdict.reason === "unestablished") {
     const many = spoken.length > 2 ? "_many" : "";
-    return [fill(words[`lede_uncertain${many}`], { ...ends, span_low: low, span_high: high })];
+    const [span_low, span_high] = (many ? own.disparity : own.difference).map(fixed3);
+    return [fill(words[`lede_unestablished${many}`], { ...ends, span_low, span_high, more_data: own.more_data })];
   }
-  if (f.feasible) {
-    const shares = listed(sharesOf(found));
-    const kind = f.tolerance ? "lede_feasible" : "lede_feasible_exact";
-    return [fill(words[kind], { ...ends, shares, tolerance: general(f.tolerance) })];
-  }
-  const blocked = blockedOf(f);
-  return [
-    fill(words.lede_infeasible, {
-      ...ends,
-      blocked: { name: spoken[blocked] },
-      blocked_cost: fixed3(f.costs[blocked]),
-      ceiling: fixed3(Math.max(f.trivial_costs[blocked], f.costs[blocked])),
-      short: fixed3(f.smallest_tolerance - f.tolerance),
-    }),
-    fill(words.way_out, {
-      high: ends.high,
-      required: roundDown(f.required_cost),
-      smallest: roundUp(f.smallest_tolerance),
-    }),
-  ];
+  const repair = words[f.tolerance ? "lede_repair" : "lede_repair_exact"];
+  const values = { ...ends, shares: listed(sharesOf(found)), tolerance: general(f.tolerance) };
+  const said = verdict.act ? [fill(repair, values)] : [];
+  return verdict.reason === "repair" ? said : [...said, ...outOfReach(found)];
 }
 
-/** With more groups to change than this, a sentence names only those that lose most. */
-const MOST_SHARES = 4;
+/** @param {any} found
+ * @returns {any[][]} */
+function outOfReach(found) {
+  const { f, words, spoken, verdict } = found;
+  const ends = endsOf(found);
+  const blocked = blockedOf(f);
+  const { excess, excess_low, excess_high } = verdict.evidence;
+  const values = {
+    ...ends,
+    blocked: { name: spoken[blocked] },
+    blocked_cost: fixed3(f.costs[blocked]),
+    ceiling: fixed3(Math.max(f.trivial_costs[blocked], f.costs[blocked])),
+    short: fixed3(f.smallest_tolerance - f.tolerance),
+    tolerance: general(f.tolerance),
+    excess: fixed3(excess + f.tolerance),
+    excess_low: fixed3(excess_low + f.tolerance),
+    excess_high: fixed3(excess_high + f.tolerance),
+  };
+  const kind = verdict.reason === "infeasible" ? "lede_infeasible" : "lede_uncertain";
+  if (f.feasible) return [fill(words[kind], values)];
+  const help = { high: ends.high, required: roundDown(f.required_cost), smallest: roundUp(f.smallest_tolerance) };
+  return [fill(words[kind], values), fill(words.way_out, help)];
+}
 
 /** @param {any} found
  * @returns {any[][]} */
@@ -124,29 +212,30 @@ function sharesOf({ f, words, spoken }) {
   const isMany = f.changed.length > MOST_SHARES;
   const most = [...f.changed].sort((a, b) => f.alpha[b] - f.alpha[a]).slice(0, MOST_SHARES - 1);
   const named = isMany ? most : f.changed;
-  const told = named.map((/** @type {number} */ i) =>
+  const shares = named.map((/** @type {number} */ i) =>
     fill(words.share_of, { share: percent1(f.alpha[i]), group: { name: spoken[i] } }),
   );
   const more = String(f.changed.length - named.length);
-  return isMany ? [...told, fill(words.share_of_more, { count: more })] : told;
+  return isMany ? [...shares, fill(words.share_of_more, { count: more })] : shares;
 }
 
 /** @param {any} found */
 function keysOf(found) {
-  const { f, m, n, words, spoken, own, sameCost, sameGroups } = found;
-  const holds = own.disparity && sameCost && sameGroups;
+  const { f, m, n, words, spoken, own, verdict } = found;
+  const holds = own.disparity && verdict.evidence.intervals;
   const [low, high] = holds ? own.disparity.map(fixed3) : [];
   const level = `${general(100 * (own.confidence ?? 0.95), 4)}\u00a0%`;
   const span = holds ? fill(words.interval, { level, low, high }) : null;
   const gaps = m.map((/** @type {any} */ one) => one.calibration_gap);
   const worst = gaps.indexOf(Math.max(...gaps));
   return [
-    { value: fixed3(differenceOf(found)), label: words.key_difference, note: span },
-    reachKey(found),
+    { value: fixed3(verdict.evidence.difference), label: words.key_difference, note: span },
+    { ...reachKey(found), alert: verdict.reason === "infeasible" },
     {
       value: fixed3(gaps[worst]),
       label: words.key_gap,
       note: fill(words.key_gap_note, { group: { name: spoken[worst] } }),
+      alert: verdict.reason === "uncalibrated",
     },
     {
       value: counted(n),
@@ -157,11 +246,10 @@ function keysOf(found) {
 }
 
 /** @param {any} found */
-function reachKey(found) {
-  const { f, words, spoken } = found;
+function reachKey({ f, words, spoken }) {
   if (!f.feasible) {
     const value = fixed3(f.smallest_tolerance - f.tolerance);
-    return { value, label: words.key_reach, note: fill(words.key_reach_note), alert: !isUncertain(found) };
+    return { value, label: words.key_reach, note: fill(words.key_reach_note) };
   }
   if (!f.changed.length) {
     return { value: "0", label: words.key_nothing, note: fill(words.key_nothing_note) };
@@ -191,9 +279,8 @@ function geometryOf(found) {
 /** What stands above the explanation.
  * @param {any} found
  * @returns {string} */
-function whyOf(found) {
-  const { f, words } = found;
-  if (!f.feasible) return isUncertain(found) || isUnchecked(found) ? words.why_not_measured : words.why_not;
+function whyOf({ f, words, verdict }) {
+  if (!f.feasible) return verdict.reason === "infeasible" && verdict.evidence.intervals ? words.why_not : words.why_not_measured;
   if (!f.changed.length) return words.why_nothing;
   return f.tolerance ? words.why_closer : words.why_equal;
 }

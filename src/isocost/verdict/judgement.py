@@ -1,0 +1,197 @@
+"""The judgement: one order of questions, each answered by comparing two numbers.
+
+1. Is there enough data?
+2. Does a score mean the same for each group: is each group calibrated?
+3. Do the costs differ, and beyond chance?
+4. Can they be made equal?
+
+The first "no" is the reason of the verdict.  A later question is asked only if those before it were
+answered with yes, so all of them together are wrong no more often than one alone.
+
+:data:`ANSWERS` and :data:`REASONS` are all there is to it.  The page evaluates the same two tables
+for whatever a reader sets.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from isocost.groups import Group, to_json
+
+__all__ = [
+    "ANSWERS",
+    "CALIBRATED",
+    "MIN_GROUP",
+    "MIN_LABEL",
+    "REASONS",
+    "UNKNOWN",
+    "Evidence",
+    "Verdict",
+    "judge",
+]
+
+CALIBRATED = 0.02
+"""A calibration gap up to here passes for calibrated: two points in a hundred."""
+
+UNKNOWN = 0.05
+"""While a gap above this cannot be ruled out, calibration is not known."""
+
+MIN_GROUP = 30
+"""Groups with fewer rows are not compared.  With 15 rows per label the interval of a rate reaches
+about 0.25 to each side, as far as differences between groups ever go."""
+
+MIN_LABEL = 5
+"""Nor are groups with fewer rows of a label, the usual least number of events for an interval."""
+
+SLACK = 1e-9
+"""Differences below this are rounding."""
+
+YesNo = Literal["yes", "no", "unknown"]
+
+Comparison = tuple[Any, str, str, float | str]
+
+ANSWERS: tuple[tuple[str, tuple[Comparison, ...], Any], ...] = (
+    ("enough", ((False, "groups", "<=", 1),), True),
+    (
+        "calibrated",
+        (("no", "gap_low", ">", CALIBRATED), ("unknown", "gap_high", ">", UNKNOWN)),
+        "yes",
+    ),
+    ("differs", ((True, "difference", ">", "tolerance"),), False),
+    ("established", ((True, "difference_low", ">", "tolerance"),), False),
+    ("reachable", ((True, "excess", "<=", 0.0),), False),
+    ("feasible", (("no", "excess_low", ">", 0.0), ("yes", "excess_high", "<=", 0.0)), "unknown"),
+)
+"""For each question the answers with their comparisons, of which the first that holds counts, and
+the answer if none does."""
+
+REASONS: tuple[tuple[str, Mapping[str, Any], bool], ...] = (
+    ("few", {"enough": False}, False),
+    ("uncalibrated", {"calibrated": "no"}, False),
+    ("equal", {"differs": False}, False),
+    ("unestablished", {"established": False}, False),
+    ("infeasible", {"feasible": "no"}, False),
+    ("unreachable", {"feasible": "unknown", "reachable": False}, False),
+    ("uncertain", {"feasible": "unknown"}, True),
+    ("repair", {}, True),
+)
+"""Reason, the answers that lead to it, and whether a repair is advised; the first that fits."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The numbers that a verdict rests on; without intervals, bounds are the numbers themselves.
+
+    Attributes
+    ----------
+    groups : int
+        How many groups are large enough to be compared.
+    gap_low, gap_high : float
+        The calibration gap that some group has at least, and the largest that cannot be ruled out.
+    difference, difference_low : float
+        The largest difference between two groups, and the lower end of its interval.
+    tolerance : float
+        How far the groups may differ.
+    excess, excess_low, excess_high : float
+        How far the highest cost is above what another group can reach, less the tolerance.
+    intervals : bool
+        Whether there are intervals.
+    """
+
+    groups: int
+    gap_low: float
+    gap_high: float
+    difference: float
+    difference_low: float
+    tolerance: float
+    excess: float
+    excess_low: float
+    excess_high: float
+    intervals: bool = True
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the data say, in codes.
+
+    Attributes
+    ----------
+    enough : bool
+        Whether at least two groups are large enough to be compared.
+    calibrated : {"yes", "no", "unknown"}
+        Whether each group's scores mean what they say, to within 0.02.
+    differs : bool
+        Whether the costs, as measured, differ by more than the tolerance.
+    established : bool
+        Whether some two groups differ by more than the tolerance beyond chance.
+    highest : tuple
+        The groups that may be the one whose errors cost most.
+    feasible : {"yes", "no", "unknown"}
+        Whether calibrated scores can cost every group the same.
+    act : bool
+        Whether a repair is advised.
+    reason : str
+        The code of the first answer that settles it: "few", "uncalibrated", "equal",
+        "unestablished", "infeasible", "unreachable" (infeasible as measured, but that is not
+        established), "uncertain" (feasible as measured, but not established) or "repair".
+    evidence : Evidence
+        The numbers that were compared.
+    """
+
+    enough: bool
+    calibrated: YesNo
+    differs: bool
+    established: bool
+    feasible: YesNo
+    act: bool
+    reason: str
+    highest: tuple[Group, ...] = ()
+    evidence: Evidence = field(repr=False, kw_only=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; an undefined number becomes null."""
+        evidence = {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in asdict(self.evidence).items()
+        }
+        codes = ("enough", "calibrated", "differs", "established", "feasible", "act", "reason")
+        return {
+            **{name: getattr(self, name) for name in codes},
+            "highest": [to_json(group) for group in self.highest],
+            "evidence": evidence,
+        }
+
+
+_COMPARE = {">": operator.gt, "<=": operator.le}
+
+
+def judge(evidence: Evidence, highest: tuple[Group, ...] = ()) -> Verdict:
+    """The verdict on some numbers.
+
+    Examples
+    --------
+    >>> judge(Evidence(2, 0.0, 0.03, 0.1, 0.05, 0.0, -0.2, -0.3, -0.1)).reason
+    'repair'
+    >>> judge(Evidence(2, 0.03, 0.08, 0.1, 0.05, 0.0, -0.2, -0.3, -0.1)).reason
+    'uncalibrated'
+    """
+    numbers = asdict(evidence)
+    answers: dict[str, Any] = {}
+    for question, comparisons, otherwise in ANSWERS:
+        answers[question] = otherwise
+        for answer, left, compare, right in reversed(comparisons):
+            bound = numbers[right] if isinstance(right, str) else right
+            # Rounding neither makes a difference nor puts a cost out of reach.
+            if _COMPARE[compare](numbers[left], bound + SLACK):
+                answers[question] = answer
+    reason, act = next(
+        (reason, act)
+        for reason, needed, act in REASONS
+        if all(answers[name] == value for name, value in needed.items())
+    )
+    del answers["reachable"]
+    return Verdict(**answers, act=act, reason=reason, highest=highest, evidence=evidence)

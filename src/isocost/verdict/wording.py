@@ -1,0 +1,324 @@
+"""A verdict in words: which sentences are said, in which order, and what they are filled with.
+
+The headline gives the reason of the verdict, the details the numbers behind it, and the notes
+what else a reader should know.  Nothing after the headline contradicts it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from isocost.groups import Group, names_of
+from isocost.verdict.judgement import CALIBRATED, MIN_LABEL
+from isocost.verdict.sentences import (
+    SENTENCES,
+    Name,
+    Sentence,
+    fill,
+    joined,
+    number,
+    percent,
+    plain,
+    round_down,
+    round_up,
+    signed,
+)
+
+if TYPE_CHECKING:
+    from isocost.measures.audit import Audit
+    from isocost.measures.feasibility import Feasibility
+
+__all__ = ["Statement", "blocked_group", "changed_groups", "more_data", "statement", "told"]
+
+FEW = 3
+"""So many groups are named in a sentence; the table has all."""
+
+MOST_SHARES = 4
+"""With more groups to change than this, a sentence names only those that lose most."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What is said about an audit."""
+
+    headline: Sentence
+    details: list[Sentence]
+    notes: list[Sentence]
+
+
+def statement(audit: Audit, names: Mapping[Group, Name] | None = None) -> Statement:
+    """The verdict on an audit in words; groups may be given other names.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> from isocost.examples import compas
+    >>> print(plain(statement(ic.audit(compas(), "fpr")).headline))
+    Errors cost African-American more than Caucasian, and no calibrated repair can make it equal.
+    """
+    if names is None:
+        names = {group: Name(name) for group, name in names_of(audit.groups).items()}
+    return Statement(
+        _headline(audit, names), list(_details(audit, names)), list(_notes(audit, names))
+    )
+
+
+def told(audit: Audit) -> str:
+    """The whole statement as text, a sentence per line."""
+    said = statement(audit)
+    return "\n".join(plain(one) for one in (said.headline, *said.details, *said.notes))
+
+
+def _headline(audit: Audit, names: Mapping[Group, Name]) -> Sentence:
+    verdict, reach = audit.verdict, audit.feasibility
+    many = "_many" if len(audit.compared) > 2 else ""
+    kind = verdict.reason
+    if kind == "equal":
+        return fill(
+            SENTENCES["headline_within" if reach.tolerance else "headline_equal"],
+            tolerance=f"{reach.tolerance:g}",
+        )
+    if kind in ("few", "uncalibrated"):
+        return fill(SENTENCES[f"headline_{kind}"], off=_off(audit, names))
+    if kind == "repair" and reach.tolerance:
+        kind = "closer"
+    if kind == "unreachable":
+        kind = "uncertain"
+    if kind == "unestablished" and reach.tolerance:
+        many = "_within"
+    return fill(
+        SENTENCES[f"headline_{kind}{many}"],
+        high=_highest(audit, names) if many == "_many" else names[audit.disparity.highest],
+        low=names[audit.disparity.lowest],
+        changed=changed_groups(reach, names),
+        tolerance=f"{reach.tolerance:g}",
+    )
+
+
+def _highest(audit: Audit, names: Mapping[Group, Name]) -> str | Name | Sentence:
+    """The groups that may be the costliest."""
+    groups = audit.verdict.highest
+    if len(groups) > FEW:
+        return fill(SENTENCES["one_of"], count=str(len(groups)))
+    return joined([names[group] for group in groups], SENTENCES["or"])
+
+
+def _off(audit: Audit, names: Mapping[Group, Name]) -> Sentence:
+    off = _miscalibrated(audit)
+    if len(off) > FEW:
+        return fill(SENTENCES["others"].replace(" other", ""), count=str(len(off)))
+    return joined([names[group] for group in off])
+
+
+def _miscalibrated(audit: Audit) -> list[Group]:
+    """The groups that are shown to be off, the worst first."""
+    floors = {group: audit.gap_floor(group) for group in audit.compared}
+    off = [group for group in floors if floors[group] > CALIBRATED]
+    return sorted(off, key=lambda group: -floors[group])
+
+
+def _details(audit: Audit, names: Mapping[Group, Name]) -> Iterator[Sentence]:
+    reason = audit.verdict.reason
+    if reason == "few":
+        large = SENTENCES["few_one" if audit.verdict.evidence.groups == 1 else "few_none"]
+        yield fill(SENTENCES["few_groups"], large=large, **_limits(audit))
+        yield fill(SENTENCES["few_next"])
+    elif reason == "uncalibrated":
+        yield from _calibration(audit, names)
+    else:
+        yield from _costs(audit, names, reason)
+
+
+def _limits(audit: Audit) -> dict[str, str]:
+    return {"min_group": f"{audit.min_group:,}", "min_label": str(MIN_LABEL)}
+
+
+def _calibration(audit: Audit, names: Mapping[Group, Name]) -> Iterator[Sentence]:
+    off = _miscalibrated(audit)
+    kind = "off_group" if audit.verdict.evidence.intervals else "off_group_measured"
+    for group in off[:FEW]:
+        m = audit.groups[group]
+        yield fill(
+            SENTENCES[kind],
+            group=names[group],
+            gap=number(m.calibration_gap),
+            floor=number(audit.gap_floor(group)),
+            way=SENTENCES["too_low" if m.mean_score < m.base_rate else "too_high"],
+            bias=number(m.calibration_gap_bound),
+        )
+    if len(off) > FEW:
+        yield fill(SENTENCES["off_more"], count=str(len(off) - FEW))
+    yield fill(SENTENCES["off_next"])
+
+
+def _ends(audit: Audit, names: Mapping[Group, Name]) -> dict[str, Any]:
+    """The two groups that a sentence is about, and what their errors cost."""
+    d = audit.disparity
+    return {
+        "high": names[d.highest],
+        "low": names[d.lowest],
+        "high_cost": number(audit.groups[d.highest].cost),
+        "low_cost": number(audit.groups[d.lowest].cost),
+    }
+
+
+def _costs(audit: Audit, names: Mapping[Group, Name], reason: str) -> Iterator[Sentence]:
+    reach, ends = audit.feasibility, _ends(audit, names)
+    if reason == "equal":
+        yield fill(SENTENCES["lede_equal"], **ends)
+    elif reason == "unestablished":
+        many = "_many" if len(audit.compared) > 2 else ""
+        yield fill(
+            SENTENCES[f"lede_unestablished{many}"],
+            **ends,
+            **_span(audit),
+            more_data=more_data(audit),
+        )
+    elif audit.verdict.act:
+        exact = "" if reach.tolerance else "_exact"
+        yield fill(
+            SENTENCES[f"lede_repair{exact}"],
+            **ends,
+            tolerance=f"{reach.tolerance:g}",
+            shares=_shares(reach, names),
+        )
+    if reason in ("infeasible", "unreachable", "uncertain"):
+        yield from _out_of_reach(audit, names, reason)
+
+
+def _out_of_reach(audit: Audit, names: Mapping[Group, Name], reason: str) -> Iterator[Sentence]:
+    reach, ends = audit.feasibility, _ends(audit, names)
+    blocked = blocked_group(reach)
+    if reason == "infeasible":
+        yield fill(
+            SENTENCES["lede_infeasible"],
+            **ends,
+            blocked=names[blocked],
+            blocked_cost=number(reach.costs[blocked]),
+            ceiling=number(reach.ceiling(blocked)),
+            short=number(reach.smallest_tolerance - reach.tolerance),
+        )
+    else:
+        evidence = audit.verdict.evidence
+        yield fill(
+            SENTENCES["lede_uncertain"],
+            **ends,
+            blocked=names[blocked],
+            tolerance=f"{reach.tolerance:g}",
+            excess=signed(evidence.excess + reach.tolerance),
+            excess_low=signed(evidence.excess_low + reach.tolerance),
+            excess_high=signed(evidence.excess_high + reach.tolerance),
+        )
+    if not reach.feasible:
+        yield fill(
+            SENTENCES["way_out"],
+            high=ends["high"],
+            required=round_down(reach.required_cost),
+            smallest=round_up(reach.smallest_tolerance),
+        )
+
+
+def _span(audit: Audit) -> dict[str, str]:
+    """The interval that decides whether costs differ: of two groups signed, of more the largest."""
+    if audit.intervals is None:
+        low = high = audit.disparity.difference
+    elif len(audit.compared) == 2:
+        low, high = audit.intervals.differences["cost"]
+    else:
+        low, high = audit.intervals.disparities["cost"]
+    return {"span_low": signed(low), "span_high": signed(high)}
+
+
+def more_data(audit: Audit) -> str:
+    """How much more data would settle whether costs differ."""
+    difference = audit.disparity.difference
+    low = audit.intervals.disparities["cost"][0] if audit.intervals else difference
+    if audit.intervals and len(audit.compared) == 2:
+        low = audit.intervals.differences["cost"][0]
+    if difference <= 0 or low >= difference:
+        return SENTENCES["more_data_some"]
+    # The width of an interval falls with the square root of the rows.
+    times = max(2, math.ceil(((difference - low) / difference) ** 2))
+    if times > 1000:
+        return SENTENCES["more_data_none"]
+    return SENTENCES["more_data"].format(times=times)
+
+
+def blocked_group(reach: Feasibility) -> Group:
+    """The group that is furthest from where it would have to be."""
+    others = [group for group in reach.costs if group != reach.target_group]
+    return min(reach.unreachable or others, key=reach.ceiling)
+
+
+def changed_groups(reach: Feasibility, names: Mapping[Group, Name]) -> str | Name | Sentence:
+    """The groups whose scores are to be changed."""
+    if len(reach.changed) == 1:
+        return names[reach.changed[0]]
+    return fill(SENTENCES["others"], count=str(len(reach.changed)))
+
+
+def _shares(reach: Feasibility, names: Mapping[Group, Name]) -> Sentence:
+    changed = list(reach.changed)
+    if len(changed) > MOST_SHARES:
+        changed = sorted(changed, key=lambda group: -reach.alpha[group])[: MOST_SHARES - 1]
+    shares: list[str | Name | Sentence] = [
+        fill(SENTENCES["share_of"], share=percent(reach.alpha[group]), group=names[group])
+        for group in changed
+    ]
+    if len(reach.changed) > len(changed):
+        more = str(len(reach.changed) - len(changed))
+        shares.append(fill(SENTENCES["share_of_more"], count=more))
+    return joined(shares)
+
+
+def _notes(audit: Audit, names: Mapping[Group, Name]) -> Iterator[Sentence]:
+    verdict, reach, cost = audit.verdict, audit.feasibility, audit.cost
+    if verdict.reason not in ("few", "uncalibrated"):
+        yield _calibrated(audit, names)
+    if verdict.established and verdict.enough and audit.intervals is not None:
+        difference = number(audit.disparity.difference)
+        yield fill(SENTENCES["lede_difference"], difference=difference, **_span(audit))
+    if verdict.act:
+        yield from _withheld(audit, names)
+        yield fill(SENTENCES["advice_repair"], threshold=f"{audit.threshold:g}")
+    if verdict.reason in ("infeasible", "unreachable", "uncertain", "repair"):
+        if audit.reconcilable:
+            yield fill(SENTENCES["advice_reconcile"], threshold=f"{audit.threshold:g}")
+        yield fill(SENTENCES["advice_odds"])
+    if reach.uninformative:
+        groups = joined([names[group] for group in reach.uninformative])
+        yield fill(SENTENCES["note_uninformative"], groups=groups)
+    small = [names[group] for group in audit.groups if group not in audit.compared]
+    if small:
+        listed: list[str | Name | Sentence] = [*small[:FEW]]
+        if len(small) > FEW:
+            listed.append(fill(SENTENCES["others"], count=str(len(small) - FEW)))
+        yield fill(SENTENCES["note_small"], groups=joined(listed), **_limits(audit))
+    if cost.by_base_rate and not isinstance(cost.fp, Mapping) and cost.fp != cost.fn:
+        yield fill(SENTENCES["note_weights"], cost=str(cost))
+
+
+def _calibrated(audit: Audit, names: Mapping[Group, Name]) -> Sentence:
+    if audit.verdict.calibrated == "yes":
+        return fill(SENTENCES["calibrated_yes"])
+
+    def largest(group: Group) -> float:
+        return audit.groups[group].intervals["calibration_gap"][1]
+
+    worst = max(audit.compared, key=largest)
+    gap = number(largest(worst))
+    return fill(SENTENCES["calibrated_unknown"], gap=gap, group=names[worst])
+
+
+def _withheld(audit: Audit, names: Mapping[Group, Name]) -> Iterator[Sentence]:
+    """The intervals of the shares."""
+    if audit.intervals is None:
+        return
+    alpha = audit.feasibility.alpha
+    for group in sorted(audit.feasibility.changed, key=lambda group: -alpha[group])[:FEW]:
+        low, high = audit.intervals.alpha[group]
+        top = percent(high) if high <= 1 else SENTENCES["advice_no_limit"]
+        yield fill(SENTENCES["advice_share"], group=names[group], low=percent(low), high=top)

@@ -1,0 +1,155 @@
+"""The verdict: each question, the order of questions, and the same answers in the page."""
+
+import json
+import shutil
+import subprocess
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import isocost as ic
+from isocost.examples import compas
+from isocost.reports.report import JUDGEMENT
+from isocost.verdict.judgement import REASONS, Evidence, judge
+from isocost.verdict.sentences import SENTENCES, plain
+from isocost.verdict.wording import statement
+
+CLEAR = Evidence(2, 0.0, 0.03, 0.1, 0.05, 0.0, -0.2, -0.3, -0.1)
+
+
+def changed(**numbers):
+    return judge(Evidence(**{**asdict(CLEAR), **numbers}))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "reason", "act"),
+    [
+        ({}, "repair", True),
+        ({"groups": 1, "gap_low": 0.3}, "few", False),
+        ({"gap_low": 0.021, "difference": 0.0}, "uncalibrated", False),
+        ({"difference": 0.0, "difference_low": 0.0}, "equal", False),
+        ({"tolerance": 0.1}, "equal", False),
+        ({"difference_low": 0.0}, "unestablished", False),
+        ({"excess": 0.2, "excess_low": 0.1, "excess_high": 0.3}, "infeasible", False),
+        ({"excess": 0.2, "excess_low": -0.1, "excess_high": 0.3}, "unreachable", False),
+        ({"excess": -0.2, "excess_low": -0.3, "excess_high": 0.3}, "uncertain", True),
+        ({"gap_high": float("nan")}, "repair", True),
+        ({"difference_low": 1e-10}, "unestablished", False),
+    ],
+)
+def test_the_first_no_is_the_reason(numbers, reason, act):
+    verdict = changed(**numbers)
+    assert (verdict.reason, verdict.act) == (reason, act)
+
+
+def test_calibration_may_be_unknown():
+    assert changed(gap_high=0.06).calibrated == "unknown"
+    assert changed(gap_high=0.05).calibrated == "yes"
+    assert changed(gap_low=0.03).calibrated == "no"
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+def test_the_page_judges_as_python_does():
+    rng = np.random.default_rng(0)
+    states = []
+    for _ in range(1000):
+        # Values from a short list meet each bound exactly, too.
+        values = rng.choice([-0.05, 0.0, 1e-10, 0.02, 0.021, 0.05, 0.06, 0.3], 8).tolist()
+        if rng.random() < 0.1:
+            values[1] = float("nan")
+        states.append(Evidence(int(rng.integers(1, 4)), *values, bool(rng.random() < 0.5)))
+    plain_states = [
+        {k: None if v != v else v for k, v in asdict(state).items()} for state in states
+    ]
+    script = (
+        'import { judge } from "./src/isocost/reports/page/model/judgement.js";'
+        "const { tables, states } = JSON.parse(require_stdin);"
+        "console.log(JSON.stringify(states.map((one) => judge(tables, one))));"
+    ).replace("require_stdin", '(await import("node:fs")).readFileSync(0, "utf8")')
+    done = subprocess.run(
+        ["node", "--input-type=module", "-e", script],
+        input=json.dumps({"tables": JUDGEMENT, "states": plain_states}),
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[1],
+    )
+    seen = set()
+    for state, there in zip(states, json.loads(done.stdout), strict=True):
+        here = judge(state)
+        seen.add(here.reason)
+        for name in ("enough", "calibrated", "differs", "established", "feasible", "act", "reason"):
+            assert getattr(here, name) == there[name], state
+    assert seen == {reason for reason, _, _ in REASONS}
+
+
+def test_a_headline_for_each_reason():
+    kinds = {"equal": "equal", "unreachable": "uncertain"}
+    for reason, _, _ in REASONS:
+        assert f"headline_{kinds.get(reason, reason)}" in SENTENCES
+
+
+def population(shapes, sizes, seed=0, shift=0.0):
+    rng = np.random.default_rng(seed)
+    score = np.concatenate([rng.beta(*shape, n) for shape, n in zip(shapes, sizes, strict=True)])
+    label = (rng.random(len(score)) < np.clip(score + shift, 0, 1)).astype(int)
+    return ic.tally({"score": score, "label": label, "group": np.repeat(range(len(sizes)), sizes)})
+
+
+@pytest.mark.parametrize(
+    ("tally", "cost", "reason"),
+    [
+        (compas(), "fpr", "infeasible"),
+        (population([(2, 3)] * 2, [12, 13]), "fpr", "few"),
+        (population([(2, 3)] * 2, [3000, 3000], shift=0.08), "fpr", "uncalibrated"),
+        (population([(2, 3)] * 4, [300] * 4), "fpr", "unestablished"),
+        (population([(0.6, 1.2), (0.7, 0.9)], [3000, 3000]), "fpr", "repair"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::isocost.UncertainWarning")
+def test_what_follows_does_not_contradict_the_headline(tally, cost, reason):
+    audit = ic.audit(tally, cost)
+    assert audit.verdict.reason == reason
+    said = statement(audit)
+    after = " ".join(plain(one) for one in (*said.details, *said.notes))
+    assert ("Withholding does that" in after) == audit.verdict.act
+    assert ("do not change anybody" in after) == (reason == "unestablished")
+    assert ("Recalibrate each group first" in after) == (reason == "uncalibrated")
+
+
+@pytest.mark.filterwarnings("ignore::isocost.UncertainWarning")
+def test_every_seed_gives_the_same_verdict():
+    tally = population([(2, 2), (2, 2.2), (2, 2.4)], [400] * 3)
+    verdicts = {ic.audit(tally, "fpr", seed=seed).verdict.reason for seed in range(8)}
+    assert len(verdicts) == 1
+
+
+def test_small_groups_are_listed_and_decide_nothing():
+    tally = population([(0.6, 1.2), (0.7, 0.9), (8, 1)], [3000, 3000, 4], seed=1)
+    small = ic.tally({"score": [0.2, 0.3], "label": [0, 0], "group": [9, 9]})
+    audit = ic.audit(tally + small, "fpr")
+    without = ic.audit(tally.drop([2]), "fpr")
+    assert audit.compared == (0, 1)
+    assert audit.verdict == without.verdict
+    assert audit.disparity == without.disparity
+    assert np.isnan(audit.groups[9].fnr)
+    assert "Too small to be compared, and listed only: 2 and 9" in audit.advice
+    assert all(str(group) in repr(audit) for group in (2, 9))
+    mixed = ic.tally({"score": [0.2, 0.3], "label": [0, 1], "group": [7, 7]})
+    everybody = ic.audit(tally + mixed, "fpr", min_group=0, confidence=None)
+    assert everybody.compared == (0, 1, 7)
+
+
+def test_two_groups_with_both_labels_are_needed():
+    data = {"score": [0.2, 0.3, 0.4, 0.5], "label": [0, 0, 0, 1], "group": [0, 0, 1, 1]}
+    with pytest.raises(ic.DataError, match="group 0: must have positives"):
+        ic.audit(ic.tally(data))
+
+
+def test_reconcile_is_advised_where_it_can_work():
+    assert ic.audit(compas(), "fpr").reconcilable
+    far = ic.audit(population([(8, 2), (1, 9)], [5000, 5000]), "fpr")
+    assert not far.reconcilable
+    assert "reconcile" not in far.advice
