@@ -32,6 +32,7 @@ MODEL = (
     "costs",
     "measures",
     "feasibility",
+    "judgement",
     "rules",
     "withhold",
     "changes",
