@@ -203,7 +203,7 @@ def test_no_decision_changes_and_the_refusal_is_right(tally, cost, thresholds, t
         tolerance, max(present.values()) - min(max(present[g], limits[g]) for g in limits)
     )
     # Between two thresholds some costs would take a coin for more than one bin.
-    further = rule.settings.get("reached", reached)
+    further = rule.promise.equal["cost"]
     if further > reached + CLOSE:
         assert len(thresholds) > 1
         with pytest.raises(ic.UsageError, match="coarsen: randomizes the people of one bin"):

@@ -147,13 +147,14 @@ def test_a_rule_is_made_again_by_its_own_settings(two_tallies, name):
         warnings.simplefilter("ignore", ic.InfeasibleWarning)
         rule = repair.make(here, **arguments, salt="pepper")
         assert rule.method == name
+        assert rule.settings.keys() == arguments.keys() - {"cost"}
         assert rule.remake(here) == rule
         assert ic.Rule.from_json(rule.to_json()).remake(here) == rule
         elsewhere = repair.make(there, **arguments, salt="pepper")
         assert rule.remake(there) == elsewhere != rule
 
 
-def test_rules_without_a_promise_can_be_made_again():
+def test_rules_of_older_versions_can_be_made_again():
     tally = ic.tally(sample(5_000, groups=2, seed=1))
     rule = ic.withhold(tally, "fnr", 0.01)
     content = {**rule.to_dict(), "settings": {**rule.settings, "reached": 0.01}}

@@ -463,7 +463,7 @@ def test_selecting_nobody_is_infeasible_and_says_which_tolerance_selects(flip):
             near = reconcile(tally, infeasible="closest")
         check_invariants(near, tally)
         assert (abs(selection(tally, near) - flip) > 0.5 * abs(before - flip) - 1e-6).all()
-        assert near.settings["reached"]["fnr"] == verdict.selecting_tolerance
+        assert near.promise.equal["fnr"] == verdict.selecting_tolerance
         odds = measured(near.expected(tally)).equalized_odds_difference
         assert odds == pytest.approx(verdict.selecting_tolerance, abs=2e-9)
         plain = json.loads(json.dumps(verdict.to_dict(), allow_nan=False))

@@ -213,12 +213,12 @@ def test_parts_share_out_every_cell():
     left = np.ones(len(tally.cells))
     coin = np.zeros(len(tally.cells), dtype=bool)
     for place in range(3):
-        *parts, stay = rule.parts(tally, place)
+        *parts, stay = rule.portions(tally, place)
         assert [part.row for part in parts] == [row for row in rule.rows if row.group == place]
         for part in (*parts, stay):
-            assert (tally.cells.group[part.place] == place).all()
-            left[part.place] -= part.share
-            coin[part.place] |= part.by_coin
+            assert (tally.cells.group[part.cells] == place).all()
+            left[part.cells] -= part.share
+            coin[part.cells] |= part.by_coin
     np.testing.assert_allclose(left, 0.0, atol=1e-15)
     half = tally.grid.first_bin(0.5)
     low, group = tally.cells.bin < half, tally.cells.group

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.checks import as_number, check_flag, short
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, as_group, from_json, to_json
+from isocost.typing import Floats
 
 __all__ = ["Cost", "CostLike", "as_cost"]
 
-Floats = npt.NDArray[np.float64]
 Amount: TypeAlias = float | Mapping[Group, float]
 
 LEAST, MOST = 1e-100, 1e100

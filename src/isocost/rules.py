@@ -18,30 +18,59 @@ import numpy as np
 
 from isocost import __version__
 from isocost.atomic import check_ending, read_text, write_text
-from isocost.checks import check_kind, check_path, check_salt, check_word, short
+from isocost.checks import (
+    LONGEST_SALT,
+    check_kind,
+    check_path,
+    check_salt,
+    check_word,
+    is_writable,
+    parse_json,
+    short,
+)
 from isocost.coin import SCHEME
 from isocost.costs import Cost
-from isocost.errors import Problem, UsageError
-from isocost.groups import Group, names_of, to_json
-from isocost.promises import Promise
+from isocost.errors import IsocostError, Problem, RuleError, UsageError
+from isocost.groups import Group, from_json, names_of, to_json
+from isocost.promises import Promise, read_promise
 from isocost.rows import (
-    Part,
+    Portion,
     Row,
     Segment,
     bad_rule,
     check_rows,
     moved,
-    parts_of,
+    portions_of,
     segments_of,
     share_of,
 )
-from isocost.rulefile import FORMAT, VERSION, check_parts, read_fields
 from isocost.tables import html_table, text_table
 from isocost.tallies import Cells, Tally, check_tally
 
-__all__ = ["DEFAULT_SALT", "Rule", "check_rule", "check_unknown", "unknown_groups"]
+__all__ = ["DEFAULT_SALT", "FORMAT", "Rule", "check_rule", "check_unknown", "unknown_groups"]
 
 DEFAULT_SALT = "isocost"
+
+FORMAT = "isocost-rule"
+VERSION = 1
+
+_FIELDS = {
+    "format": str,
+    "version": int,
+    "made_by": str,
+    "method": str,
+    "cost": dict | None,
+    "settings": dict,
+    "coin": dict,
+    "groups": list,
+    "rows": list,
+    "notes": list,
+    "made_from": dict,
+}
+_OPTIONAL = {"promise"}
+"""Fields that rules of this version may lack: older ones had no promise."""
+
+_ROW_FIELDS = {"group", "lo", "hi", "action", "value", "probability"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,19 +121,33 @@ class Rule:
 
     def __post_init__(self) -> None:
         check_rows(self.groups, self.rows)
-        check_parts(self)
+        self._check_fields()
         self._check_promise()
 
+    def _check_fields(self) -> None:
+        salt, notes = self.salt, self.notes
+        if not isinstance(salt, str) or len(salt) > LONGEST_SALT or not is_writable(salt):
+            must = f"must be a text of at most {LONGEST_SALT} characters"
+            raise bad_rule("rule salt", must, short(salt))
+        if not isinstance(notes, tuple) or not all(isinstance(note, str) for note in notes):
+            raise bad_rule("rule notes", "must be texts", short(notes))
+        for name, kind, must in (
+            ("method", str, "must be a text"),
+            ("cost", Cost | None, "must be a Cost or None"),
+            ("settings", Mapping, "must be a mapping"),
+            ("made_from", Mapping, "must be a mapping"),
+            ("promise", Promise | None, "must be a Promise or None"),
+        ):
+            if not isinstance(getattr(self, name), kind):
+                raise bad_rule(f"rule {name}", must, short(getattr(self, name)))
+
     def _check_promise(self) -> None:
-        promise = self.promise
-        if promise is None:
+        if self.promise is None:
             return
-        if not isinstance(promise, Promise):
-            raise bad_rule("rule promise", "must be a Promise or None", short(promise))
-        if "cost" in promise.equal and self.cost is None:
+        if "cost" in self.promise.equal and self.cost is None:
             rule = "must name cost only if the rule has a cost"
             raise bad_rule("rule promise", rule, "equal cost, and the cost is null")
-        if self.needs_coin and not promise.coin:
+        if self.needs_coin and not self.promise.coin:
             rule = "must be true if a row has a probability between 0 and 1"
             raise bad_rule("rule promise coin", rule, "false")
 
@@ -165,18 +208,19 @@ class Rule:
     def _moved(self, tally: Tally) -> Iterator[Cells]:
         """The cells that each row makes, and the shares that stay."""
         cells, stay = tally.cells, np.ones(len(tally.cells))
-        touched = [place for place, group in enumerate(tally.groups) if self.segments(group)]
-        for part in (part for place in touched for part in self.parts(tally, place)):
-            if part.row is None:
-                stay[part.place] = part.share
+        touched = [index for index, group in enumerate(tally.groups) if self.segments(group)]
+        for portion in (p for index in touched for p in self.portions(tally, index)):
+            if portion.row is None:
+                stay[portion.cells] = portion.share
             else:
-                yield share_of(moved(cells.take(part.place), part.row, tally.grid), part.share)
+                after = moved(cells.take(portion.cells), portion.row, tally.grid)
+                yield share_of(after, portion.share)
         yield share_of(cells, stay)
 
-    def parts(self, tally: Tally, place: int) -> Iterator[Part]:
-        """The parts of the cells of one group, given by its place, that have the same outcome."""
-        segments = self.segments(tally.groups[place])
-        return parts_of(tally.cells, place, tally.grid, segments)
+    def portions(self, tally: Tally, group: int) -> Iterator[Portion]:
+        """The cells of one group of a tally, given by its index, divided among the rows."""
+        segments = self.segments(tally.groups[group])
+        return portions_of(tally.cells, group, tally.grid, segments)
 
     def apply(
         self,
@@ -294,17 +338,7 @@ class Rule:
             "settings": dict(self.settings),
             "coin": {"scheme": SCHEME, "salt": self.salt},
             "groups": [to_json(group) for group in self.groups],
-            "rows": [
-                {
-                    "group": to_json(row.group),
-                    "lo": row.lo,
-                    "hi": row.hi,
-                    "action": row.action,
-                    "value": row.value,
-                    "probability": row.probability,
-                }
-                for row in self.rows
-            ],
+            "rows": [{**vars(row), "group": to_json(row.group)} for row in self.rows],
             "notes": list(self.notes),
             "made_from": dict(self.made_from),
         }
@@ -323,7 +357,7 @@ class Rule:
     @classmethod
     def from_json(cls, text: str) -> Rule:
         """Read a rule from JSON text, which is data: all of it is checked, nothing runs."""
-        return cls(**read_fields(text))
+        return cls(**_read_fields(text))
 
     @classmethod
     def load(cls, path: str | Path) -> Rule:
@@ -397,3 +431,62 @@ def unknown_groups(unknown: list[Any], known: tuple[Group, ...]) -> UsageError:
             step,
         )
     )
+
+
+def _read_fields(text: str) -> dict[str, Any]:
+    """The arguments of a Rule from its JSON text; whatever is wrong is a :class:`RuleError`."""
+    try:
+        content = parse_json(text)
+    except ValueError as error:
+        raise bad_rule("rule file", "must be JSON text as isocost writes it", str(error)) from error
+    _check_fields(content)
+    try:
+        return {
+            "groups": tuple(from_json(group) for group in content["groups"]),
+            "rows": tuple(_parse_row(row) for row in content["rows"]),
+            "method": content["method"],
+            "cost": None if content["cost"] is None else Cost.from_dict(content["cost"]),
+            "settings": content["settings"],
+            "notes": tuple(content["notes"]),
+            "made_from": content["made_from"],
+            "salt": content["coin"]["salt"],
+            "promise": read_promise(content["promise"]) if "promise" in content else None,
+        }
+    except RuleError:
+        raise
+    except IsocostError as error:
+        raise RuleError(error.problems) from error
+
+
+def _check_fields(content: Any) -> None:
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise bad_rule("rule file", f'must say "format": "{FORMAT}"', short(content))
+    if content.get("version") != VERSION:
+        raise bad_rule(
+            "rule version",
+            f"must be {VERSION}, the version this isocost reads",
+            short(content.get("version")),
+            "update isocost, or make the rule again",
+        )
+    missing = _FIELDS.keys() - content.keys()
+    extra = content.keys() - _FIELDS.keys() - _OPTIONAL
+    if missing or extra:
+        got = [f"no {name!r}" for name in sorted(missing)]
+        got += [f"an unknown {short(name)}" for name in sorted(extra)[:5]]
+        raise bad_rule(
+            "rule file", "must have the fields of the format and no other", ", ".join(got)
+        )
+    for name, kind in _FIELDS.items():
+        if not isinstance(content[name], kind) or isinstance(content[name], bool):
+            raise bad_rule(f"rule {name}", "must be of the right kind", short(content[name]))
+    coin = content["coin"]
+    if coin.keys() != {"scheme", "salt"} or coin["scheme"] != SCHEME:
+        raise bad_rule("rule coin", f'must be {{"scheme": "{SCHEME}", "salt": ...}}', short(coin))
+
+
+def _parse_row(row: Any) -> Row:
+    if not isinstance(row, dict) or row.keys() != _ROW_FIELDS:
+        raise bad_rule(
+            "rule row", f"must have the fields {', '.join(sorted(_ROW_FIELDS))}", short(row)
+        )
+    return Row(**{**row, "group": from_json(row["group"])})

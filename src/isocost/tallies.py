@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.atomic import check_ending, read_text, write_text
 from isocost.checks import (
@@ -29,6 +28,7 @@ from isocost.errors import DataError, Problem, UsageError
 from isocost.grid import Grid
 from isocost.groups import Group, as_group, from_json, group_names, sort_groups, to_json
 from isocost.tables import html_table, text_table
+from isocost.typing import Bools, Floats, Ints
 
 __all__ = [
     "FORMAT",
@@ -44,9 +44,6 @@ __all__ = [
     "parse_text",
     "read_fields",
 ]
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.intp]
 
 KEYS = ("group", "label", "bin")
 """What a cell is known by."""
@@ -149,7 +146,7 @@ class Cells:
         first, last = np.searchsorted(self.group, [group, group + 1])
         return slice(int(first), int(last))
 
-    def take(self, keep: npt.NDArray[np.bool_] | Ints | slice) -> Cells:
+    def take(self, keep: Bools | Ints | slice) -> Cells:
         """Only the cells to keep."""
         return Cells(*(getattr(self, column.name)[keep] for column in fields(self)))
 

@@ -23,10 +23,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.errors import Problem, UsageError
 from isocost.tallies import Tally, add_up
+from isocost.typing import Floats, Ints
 
 __all__ = [
     "GAP_METHODS",
@@ -39,9 +39,6 @@ __all__ = [
     "gap_smooth",
     "levels_of",
 ]
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.intp]
 
 DEFAULT_BINS = 10
 

@@ -25,10 +25,9 @@ from isocost.errors import DataError, Problem
 from isocost.measures.calibration import GAP_METHODS, Levels
 from isocost.measures.table import MEASURES, Measure
 from isocost.tallies import KINDS, Sums, add_up
+from isocost.typing import Floats
 
 __all__ = ["calibration_gap", "generalized_fnr", "generalized_fpr"]
-
-Floats = npt.NDArray[np.float64]
 
 
 def _function_of(measure: Measure) -> Callable[..., float]:

@@ -12,14 +12,12 @@ Always mu c_fn - (1-mu) c_fp = mu - E[h].
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from isocost.costs import Cost
 from isocost.errors import DataError, Problem
 from isocost.groups import Group
 from isocost.measures.table import MEASURES
 from isocost.tallies import Sums, Tally
+from isocost.typing import Floats
 
 __all__ = [
     "base_rate",
@@ -37,9 +35,6 @@ LEAST_SHARE = 1e-12
 
 MOST_TOLD = 5
 """How many groups an error names."""
-
-Floats = npt.NDArray[np.float64]
-
 
 base_rate = MEASURES["base_rate"].of
 

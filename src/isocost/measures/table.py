@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.checks import check_listed, short
 from isocost.errors import Problem, UsageError
@@ -33,6 +32,7 @@ from isocost.measures.calibration import (
     gap_smooth,
 )
 from isocost.tallies import KINDS, Sums
+from isocost.typing import Floats
 
 __all__ = [
     "BIAS",
@@ -44,8 +44,6 @@ __all__ = [
     "chosen_measures",
     "cost_row",
 ]
-
-Floats = npt.NDArray[np.float64]
 
 Coefficients = tuple[float, float, float]
 

@@ -37,7 +37,6 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.checks import check_amount, check_base_rate, check_unit
 from isocost.costs import Cost, CostLike, as_cost
@@ -46,6 +45,7 @@ from isocost.groups import Group, as_group, names_of, to_json
 from isocost.measures import rates
 from isocost.measures.feasibility import round_up
 from isocost.tallies import Tally
+from isocost.typing import Floats
 
 __all__ = [
     "Bound",
@@ -188,8 +188,6 @@ def range_at(value: float, a: float, b: float, mu: float, gap: float) -> RateRan
 def _clip(rate: float) -> float:
     return min(1.0, max(0.0, rate))
 
-
-Floats = npt.NDArray[np.float64]
 
 PROPORTIONAL = 1e-12
 """How far, relatively, k'/k may vary over the groups by rounding."""

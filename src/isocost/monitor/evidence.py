@@ -20,13 +20,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.measures.margins import Interval
+from isocost.typing import Floats
 
 __all__ = ["Evidence", "Stream", "evidence"]
-
-Floats = npt.NDArray[np.float64]
 
 EFFECTS = 0.005 * 2.0 ** np.arange(7)
 """How far beyond the limit the truth may be; evidence grows fastest near the right one."""

@@ -9,10 +9,9 @@ import math
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.checks import check_flag, check_numbers, check_salt, check_tolerance, check_word
 from isocost.costs import Cost, CostLike, as_cost
@@ -45,10 +44,9 @@ from isocost.repairs.withhold import not_feasible, summary_of
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import Tally, add_up, check_tally
+from isocost.typing import Bools, Floats
 
 __all__ = ["Candidate", "candidates", "coarsen", "decision_limit", "repaired"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -300,7 +298,7 @@ def _on_its_side(value: float, lo: float, hi: float, thresholds: Sequence[float]
     return value
 
 
-def _touched(levels: Levels, row: Row) -> npt.NDArray[np.bool_]:
+def _touched(levels: Levels, row: Row) -> Bools:
     return (levels.position >= row.lo) & ((levels.position < row.hi) | (row.hi == 1.0))
 
 
@@ -428,12 +426,9 @@ def coarsen(
     if missed and infeasible == "raise":
         raise UsageError(_no_pools(missed, goal, reached, asked, edges))
     notes = []
-    options: dict[str, Any] = {"infeasible": infeasible}
     if blocked or missed or not asked.feasible:
-        options["reached"] = asked.target_cost - reached
         notes.append(_closest_note(asked, asked.target_cost - reached, bool(blocked or missed)))
         warnings.warn(notes[0], InfeasibleWarning, stacklevel=2)
-    options["allow_decision_changes"] = allow_decision_changes
     rows = tuple(row for rows, _ in repairs for row in rows)
     within = {"cost": asked.target_cost - reached} if notes else None
     return Rule(
@@ -441,7 +436,12 @@ def coarsen(
         rows=rows,
         method="coarsen",
         cost=cost,
-        settings={"thresholds": list(edges), "tolerance": tolerance, **options},
+        settings={
+            "thresholds": list(edges),
+            "tolerance": tolerance,
+            "infeasible": infeasible,
+            "allow_decision_changes": allow_decision_changes,
+        },
         notes=(*notes, *(note for _, note in repairs)),
         made_from=summary_of(tally),
         salt=salt,

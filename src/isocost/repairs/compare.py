@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.checks import check_listed, check_threshold, short
 from isocost.costs import Cost, CostLike, as_cost
@@ -19,6 +18,7 @@ from isocost.rows import mirrored_bins
 from isocost.rules import Rule
 from isocost.tables import html_table, text_table, transposed
 from isocost.tallies import Tally, check_tally
+from isocost.typing import Bools, Floats
 
 __all__ = [
     "Changes",
@@ -30,9 +30,6 @@ __all__ = [
     "gini",
     "named_rules",
 ]
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 SAME = 1e-12
 """A score that moves by no more than this has not moved."""
@@ -113,8 +110,8 @@ def changes(tally: Tally, rule: Rule, threshold: float = 0.5, group: int | None 
 def _outcomes(tally: Tally, rule: Rule, threshold: float, place: int) -> Iterator[_Outcomes]:
     """Every fate that a person of a group can have, with its weight."""
     first = tally.grid.first_bin(threshold)
-    for part in rule.parts(tally, place):
-        mine = tally.cells.take(part.place)
+    for part in rule.portions(tally, place):
+        mine = tally.cells.take(part.cells)
         mean, weight = mine.wh / mine.w, mine.w * part.share
         above = mine.bin >= first
         if part.row is None:

@@ -26,12 +26,12 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.errors import IsocostError, Problem
 from isocost.groups import Group
 from isocost.measures.table import MEASURES
 from isocost.tallies import Tally, add_up
+from isocost.typing import Bools, Floats, Ints
 
 __all__ = [
     "BELOW",
@@ -52,9 +52,6 @@ __all__ = [
     "solve",
     "unsolved",
 ]
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.intp]
 
 FEWEST = 20
 """A level holds at least so many rows where it can: the share of positives of fewer is noise, and
@@ -86,7 +83,7 @@ class ScoreLevels:
 
     lo: Floats
     hi: Floats
-    above: npt.NDArray[np.bool_]
+    above: Bools
     n: Floats
     w: Floats
     p: Floats
@@ -139,7 +136,7 @@ def score_levels(tally: Tally, place: int, threshold: float, most: int) -> Score
     )
 
 
-def _starts(above: npt.NDArray[np.bool_], sums: Floats, most: int) -> Iterator[int]:
+def _starts(above: Bools, sums: Floats, most: int) -> Iterator[int]:
     """The places where a level begins."""
     enough = sums[1].sum() / most * (1.0 - 1e-12)
     for side in (False, True):
@@ -226,7 +223,7 @@ class Choices:
         return self._of_level("p")
 
     @cached_property
-    def positive(self) -> npt.NDArray[np.bool_]:
+    def positive(self) -> Bools:
         """Whether the output is at or above the threshold."""
         return self.value >= self.threshold
 
@@ -236,7 +233,7 @@ class Choices:
         return self.w * self._of_group("share")
 
     @cached_property
-    def turned(self) -> npt.NDArray[np.bool_]:
+    def turned(self) -> Bools:
         """Whether the output changes the decision."""
         return np.asarray(self.positive != self._of_level("above"), dtype=np.bool_)
 

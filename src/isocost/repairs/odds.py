@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.checks import check_salt, check_threshold, check_word
 from isocost.errors import Problem, UsageError
@@ -23,10 +22,9 @@ from isocost.repairs.withhold import summary_of
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import Tally, check_tally
+from isocost.typing import Floats
 
 __all__ = ["equalize_odds"]
-
-Floats = npt.NDArray[np.float64]
 
 RATES = ("generalized_fpr", "generalized_fnr", "fpr", "fnr")
 

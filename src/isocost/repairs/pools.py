@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
+
+from isocost.typing import Floats
 
 __all__ = [
     "Piece",
@@ -43,8 +44,6 @@ __all__ = [
     "units_of",
     "worth",
 ]
-
-Floats = npt.NDArray[np.float64]
 
 EDGE_SLACK = 1e-14
 """Information per person that does not count: it moves a cost by less than rounding shows."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.checks import (
     check_salt,
@@ -49,6 +48,7 @@ from isocost.repairs.withhold import summary_of
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import Tally, check_tally
+from isocost.typing import Floats
 
 __all__ = ["KEEPS", "RATES", "Reconcilability", "Request", "check_request", "reconcile"]
 
@@ -171,8 +171,6 @@ def _check_levels(levels: Any) -> int:
     step = "use levels=64, the default"
     return check_whole("levels", levels, FEWEST_LEVELS, MOST_LEVELS, step)
 
-
-Floats = npt.NDArray[np.float64]
 
 ROUNDING = 1e-9
 """An excess up to here is the solver's rounding, not a reason to call a thing infeasible."""
@@ -372,13 +370,12 @@ def reconcile(
     if shares is None:
         raise unsolved("a solution that does not meet the equations")
     rows = tuple(_rows(tally, plan.choices, shares))
-    short = {"reached": reached} if reached else {}
     return Rule(
         groups=tally.groups,
         rows=rows,
         method="reconcile",
         cost=request.cost,
-        settings={**request.to_dict(), "infeasible": infeasible, **short},
+        settings={**request.to_dict(), "infeasible": infeasible},
         notes=(*notes, *_notes(tally, plan.choices, shares)),
         made_from=summary_of(tally),
         salt=salt,

@@ -211,7 +211,7 @@ def remade(rule: Rule, tally: Tally) -> Rule:
             )
         )
     names = {option.name for option in repair.options}
-    # Rules without a promise have the tolerance they reached among their settings.
+    # Older rules list among their settings the tolerance they reached, which is no argument.
     settings = {name: value for name, value in rule.settings.items() if name != "reached"}
     if "cost" in names:
         settings["cost"] = rule.cost
