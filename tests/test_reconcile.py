@@ -174,7 +174,7 @@ def test_the_note_tells_the_truth():
     (note,) = rule.notes
     assert note.startswith("0.42% of the information E[q^2] of the levels is lost; ")
     assert f"changes for {decisions_changed(rule, tally):.2%} of people" in note
-    assert f"for {by_coin:.2%} the output hangs on the coin." in note
+    assert f"for {by_coin:.2%} the score is randomized." in note
 
 
 def test_applied_to_people_it_does_what_was_expected():
