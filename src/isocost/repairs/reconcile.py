@@ -543,16 +543,11 @@ def _selecting(choices: Choices, selected: Selected) -> tuple[Any, Floats]:
     flip = selected == "everybody"
     shares = []
     for levels in choices.levels:
-        before = _selected(levels)
+        before, p, least = _selected(levels), levels.p, choices.threshold
         if flip:
-            before, most = (
-                1.0 - before,
-                _most(1.0 - levels.p, levels.w, 1.0 - just_below(choices.threshold)),
-            )
-        else:
-            most = _most(levels.p, levels.w, choices.threshold)
+            before, p, least = 1.0 - before, 1.0 - p, 1.0 - just_below(choices.threshold)
         # Where calibrated scores can select nobody, no tolerance is to be enough.
-        shares.append(min(before, most or 1.0))
+        shares.append(min(before, _most(p, levels.w, least) or 1.0))
     half = HALF * np.array(shares)
     rates = choices.by_group(choices.rate("selection_rate"))
     lowest, highest = (0.0 * half, 1.0 - half) if flip else (half, np.ones(len(half)))
