@@ -12,8 +12,16 @@ import pytest
 import isocost as ic
 from isocost.examples import compas
 from isocost.measures import rates
-from isocost.monitor.claims import BANDS, WATCHABLE, Claim, History, claims_of
-from isocost.monitor.evidence import EFFECTS, Stream, evidence
+from isocost.monitor.evidence import (
+    BANDS,
+    EFFECTS,
+    WATCHABLE,
+    Claim,
+    History,
+    Stream,
+    claims_of,
+    evidence,
+)
 
 ISOCOST = str(Path(sys.executable).with_name("isocost"))
 SHAPES = {"a": (1.2, 1.8), "b": (1.0, 2.2)}

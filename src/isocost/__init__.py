@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from isocost.measures.bounds import Bounds, bounds
     from isocost.measures.feasibility import Feasibility, feasibility
     from isocost.measures.functions import calibration_gap, generalized_fnr, generalized_fpr
+    from isocost.measures.impossibility import distinct
     from isocost.measures.intervals import Intervals, intervals
     from isocost.measures.table import MEASURES, Measure
-    from isocost.measures.theorems import distinct
     from isocost.monitor.watch import Watch, watch
     from isocost.promises import Promise
     from isocost.repairs.coarsen import coarsen, decision_limit
@@ -87,7 +87,7 @@ _HOME = {
     "coarsen": "repairs.coarsen",
     "compare": "repairs.compare",
     "decision_limit": "repairs.coarsen",
-    "distinct": "measures.theorems",
+    "distinct": "measures.impossibility",
     "equalize_odds": "repairs.odds",
     "feasibility": "measures.feasibility",
     "frontier": "repairs.frontier",
