@@ -70,25 +70,18 @@ class Levels:
         """The weight of everybody."""
         return float(self.w.sum())
 
-    def pooled(self, place: Ints, size: int) -> Levels:
-        """Levels with the same place added up."""
-        added = [add_up(place, x, size) for x in (self.w, self.wy, self.wh, self.w2)]
-        kept = added[0] > 0
-        w, wy, wh, w2 = (x[kept] for x in added)
+    def pooled(self, index: Ints, size: int) -> Levels:
+        """Levels with the same index added up."""
+        sums = [add_up(index, x, size) for x in (self.w, self.wy, self.wh, self.w2)]
+        w, wy, wh, w2 = (x[sums[0] > 0] for x in sums)
         return Levels(wh / w, w, wy, wh, w2)
 
 
 def levels_of(tally: Tally, group: int | None = None) -> Levels:
     """The levels of one group of a tally, or of everybody."""
-    cells = tally.cells
-    inside = slice(None) if group is None else cells.of_group(group)
-    bin_ = cells.bin[inside]
-    w = cells.w[inside]
-    size = tally.grid.size
-    sums = [
-        add_up(bin_, values, size)
-        for values in (w, w * cells.label[inside], cells.wh[inside], cells.w2[inside])
-    ]
+    cells = tally.cells if group is None else tally.cells.take(tally.cells.of_group(group))
+    columns = (cells.w, cells.w * cells.label, cells.wh, cells.w2)
+    sums = [add_up(cells.bin, values, tally.grid.size) for values in columns]
     used = np.flatnonzero(sums[0] > 0)
     w, wy, wh, w2 = (values[used] for values in sums)
     # Rounding must not carry a mean over the edge of its bin.
@@ -110,7 +103,7 @@ def gap_equal_width(levels: Levels, bins: int = DEFAULT_BINS) -> float:
 
     sum over bins of share * |mean label - mean score|; biased upwards when bins hold few people.
     """
-    pooled = levels.pooled(_width_place(levels, bins), bins)
+    pooled = levels.pooled(_equal_width_bins(levels, bins), bins)
     return float(np.abs(pooled.wy - pooled.wh).sum()) / levels.total
 
 
@@ -122,8 +115,8 @@ def gap_equal_mass(levels: Levels, bins: int = DEFAULT_BINS) -> float:
     unique, same = np.unique(levels.position, return_inverse=True)
     together = levels.pooled(same, len(unique))
     middle = np.cumsum(together.w) - together.w / 2.0
-    place = np.minimum((middle / levels.total * bins).astype(np.intp), bins - 1)
-    pooled = together.pooled(place, bins)
+    index = np.minimum((middle / levels.total * bins).astype(np.intp), bins - 1)
+    pooled = together.pooled(index, bins)
     return float(np.abs(pooled.wy - pooled.wh).sum()) / levels.total
 
 
@@ -138,7 +131,7 @@ def gap_debiased(levels: Levels, bins: int = DEFAULT_BINS) -> float:
     The excess over |d| is taken off once: a parametric bootstrap in closed form.  With
     weights s^2 = p(1-p) sum w^2 / (sum w)^2.
     """
-    pooled = levels.pooled(_width_place(levels, bins), bins)
+    pooled = levels.pooled(_equal_width_bins(levels, bins), bins)
     d = np.abs(pooled.wy - pooled.wh) / pooled.w
     p = pooled.wy / pooled.w
     s = np.sqrt(p * (1.0 - p) * pooled.w2) / pooled.w
@@ -166,8 +159,8 @@ def gap_smooth(levels: Levels) -> float:
     frequency = np.arange(len(spectrum)) * math.pi
 
     def smoothed(bandwidth: float) -> float:
-        kept = spectrum * np.exp(-0.5 * (bandwidth * frequency) ** 2)
-        return float(np.abs(np.fft.irfft(kept, 2 * _GRID)[:_GRID]).sum())
+        damped = spectrum * np.exp(-0.5 * (bandwidth * frequency) ** 2)
+        return float(np.abs(np.fft.irfft(damped, 2 * _GRID)[:_GRID]).sum())
 
     return _fixed_point(smoothed)
 
@@ -177,9 +170,9 @@ def _spread(position: Floats, mass: Floats) -> Floats:
 
     So the result moves continuously with the positions; beyond the outer middles it is reflected.
     """
-    place = position * _GRID - 0.5
-    low = np.floor(place).astype(np.intp)
-    upper = place - low
+    cell = position * _GRID - 0.5
+    low = np.floor(cell).astype(np.intp)
+    upper = cell - low
     below, above = np.maximum(low, 0), np.minimum(low + 1, _GRID - 1)
     return add_up(below, mass * (1.0 - upper), _GRID) + add_up(above, mass * upper, _GRID)
 
@@ -207,12 +200,11 @@ def _fixed_point(function: Callable[[float], float]) -> float:
     return middle
 
 
-def _width_place(levels: Levels, bins: int) -> Ints:
+def _equal_width_bins(levels: Levels, bins: int) -> Ints:
     if bins < 1:
         raise UsageError(Problem("bins", "must be at least 1", repr(bins), "use bins=10"))
     cuts = np.arange(bins + 1) / bins
-    place = np.searchsorted(cuts, levels.position, side="right") - 1
-    return np.clip(place, 0, bins - 1)
+    return np.clip(np.searchsorted(cuts, levels.position, side="right") - 1, 0, bins - 1)
 
 
 GAP_METHODS: dict[str, Callable[[Levels], float]] = {
