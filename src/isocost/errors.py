@@ -2,7 +2,7 @@
 
 A message has four parts: the *name* of what is wrong, the *rule* it breaks, what
 was *got* instead, and the *next step*.  :class:`Problem` holds them; an error holds one
-or several problems, so that everything wrong with a data set is told at once.
+or several problems, so that everything wrong with the data is reported at once.
 """
 
 from __future__ import annotations
@@ -64,9 +64,8 @@ class IsocostError(Exception):
     """
 
     def __init__(self, problems: Problem | Iterable[Problem]) -> None:
-        found = (problems,) if isinstance(problems, Problem) else tuple(problems)
-        self.problems: tuple[Problem, ...] = found
-        super().__init__(found)
+        self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        super().__init__(self.problems)
 
     def __str__(self) -> str:
         blocks = "\n".join(str(problem) for problem in self.problems)
@@ -96,12 +95,12 @@ class MissingDependencyError(IsocostError, ImportError):
 
 
 class InfeasibleError(IsocostError):
-    """What was asked for cannot be had with these scores.
+    """The request cannot be met with these scores.
 
     Attributes
     ----------
     feasibility : Feasibility or Reconcilability
-        By how much it fails, and what can be had instead.
+        By how much it fails, and what is possible instead.
     """
 
     def __init__(self, problem: Problem, feasibility: Feasibility | Reconcilability) -> None:
@@ -119,11 +118,11 @@ class IsocostWarning(UserWarning):
 
 
 class InfeasibleWarning(IsocostWarning):
-    """What was asked for cannot be had; the nearest thing was done."""
+    """The request cannot be met; the closest that is possible was done."""
 
 
 class ConstraintWarning(IsocostWarning):
-    """A model was trained, but not as the constraint wants it."""
+    """A model was trained but does not meet the constraint."""
 
 
 class UncertainWarning(IsocostWarning):
@@ -133,7 +132,7 @@ class UncertainWarning(IsocostWarning):
 def missing_column(
     role: str, wanted: object, available: Sequence[str], option: str | None = None
 ) -> Problem:
-    """Say that a column is not there, list those that are, suggest the nearest.
+    """A column that does not exist: list those that do, and suggest the nearest.
 
     Examples
     --------

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from isocost.checks import short
+from isocost.checks import as_number, short
 from isocost.rows import Row, bad_rule
 
 __all__ = ["Promise", "read_promise"]
@@ -20,11 +20,11 @@ class Promise:
     Parameters
     ----------
     equal : {name: float}
-        What becomes equal over the groups, and within what: "cost", or measures by their names in
-        ``isocost.MEASURES``.
+        What becomes equal over the groups, and within which tolerance: "cost", or measures by
+        their names in ``isocost.MEASURES``.
     asked : {name: float}
-        The tolerance that was asked for.  It is smaller than that of ``equal`` where the rule
-        could not reach it and ``infeasible="closest"`` was given.
+        The tolerance that was requested.  It is smaller than that of ``equal`` where the rule
+        could not reach it and ``infeasible="closest"`` was passed.
     calibrated : bool
         Whether the repaired scores are calibrated if the scores were.
     coin : bool
@@ -63,10 +63,9 @@ class Promise:
             if not isinstance(getattr(self, name), bool):
                 got = short(getattr(self, name))
                 raise bad_rule(f"rule promise {name}", "must be true or false", got)
-        at = self.threshold
-        if at is not None and not (_is_number(at) and 0.0 < at < 1.0):
+        if self.threshold is not None and not 0.0 < as_number(self.threshold) < 1.0:
             rule = "must be null or a number strictly between 0 and 1"
-            raise bad_rule("rule promise threshold", rule, short(at))
+            raise bad_rule("rule promise threshold", rule, short(self.threshold))
 
     @classmethod
     def of(
@@ -78,11 +77,12 @@ class Promise:
         calibrated: bool = True,
         threshold: float | None = None,
     ) -> Promise:
-        """The promise of a rule with these rows; without ``reached`` it is what was asked for."""
+        """The promise of a rule with these rows; by default ``reached`` is what was requested."""
         coin = any(0.0 < row.probability < 1.0 for row in rows)
-        # A smaller tolerance than the one asked for is met by chance, not promised.
-        reached = asked if reached is None else reached
-        equal = {name: max(limit, reached.get(name, limit)) for name, limit in asked.items()}
+        # A smaller tolerance than the requested one is met by chance, not promised.
+        equal = {
+            name: max(limit, (reached or {}).get(name, limit)) for name, limit in asked.items()
+        }
         return cls(equal, asked, calibrated, coin, threshold)
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,27 +91,18 @@ class Promise:
 
 
 def read_promise(content: Any) -> Promise:
-    """A promise from what a rule file holds; whatever is wrong is a :class:`RuleError`."""
+    """The promise in a rule file; raise a :class:`RuleError` if it is invalid."""
     names = [field.name for field in fields(Promise)]
     if not isinstance(content, dict) or content.keys() != set(names):
         raise bad_rule("rule promise", f"must have the fields {', '.join(names)}", short(content))
     return Promise(**content)
 
 
-def _tolerances(name: str, given: Any) -> dict[str, float]:
-    good = isinstance(given, Mapping) and all(
-        isinstance(key, str) and _is_number(value) and value >= 0 for key, value in given.items()
-    )
-    if not good:
+def _tolerances(name: str, tolerances: Any) -> dict[str, float]:
+    if not isinstance(tolerances, Mapping) or not all(
+        isinstance(key, str) and 0.0 <= as_number(value) < math.inf
+        for key, value in tolerances.items()
+    ):
         rule = "must be a finite number of at least 0 for each name"
-        raise bad_rule(f"rule promise {name}", rule, short(given))
-    return {key: float(value) for key, value in given.items()}
-
-
-def _is_number(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        return False
+        raise bad_rule(f"rule promise {name}", rule, short(tolerances))
+    return {key: float(value) for key, value in tolerances.items()}

@@ -25,6 +25,16 @@ __all__ = ["Frontier", "FrontierPoint", "frontier"]
 
 MOST_POINTS = 10_000
 
+NUMBERS = (
+    "disparity",
+    "accuracy",
+    "calibration_gap",
+    "changed",
+    "mean_change",
+    "by_coin",
+    "decisions",
+)
+
 
 @dataclass(frozen=True)
 class FrontierPoint:
@@ -54,17 +64,6 @@ class FrontierPoint:
     mean_change: float
     by_coin: float
     decisions: float
-
-
-NUMBERS = (
-    "disparity",
-    "accuracy",
-    "calibration_gap",
-    "changed",
-    "mean_change",
-    "by_coin",
-    "decisions",
-)
 
 
 @dataclass(frozen=True, repr=False)
@@ -213,11 +212,9 @@ def _point(
         rule = maker(tolerance=tolerance)
     except InfeasibleError:
         costs = dict.fromkeys(tally.groups, math.nan)
-        return FrontierPoint(tolerance, False, math.nan, costs, *[math.nan] * 6)
-    after, done = (
-        audit(rule.expected(tally), cost, threshold, confidence=None),
-        changes(tally, rule, threshold),
-    )
+        return FrontierPoint(tolerance, False, costs=costs, **dict.fromkeys(NUMBERS, math.nan))
+    after = audit(rule.expected(tally), cost, threshold, confidence=None)
+    done = changes(tally, rule, threshold)
     return FrontierPoint(
         tolerance=tolerance,
         feasible=True,

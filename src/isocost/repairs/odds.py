@@ -1,4 +1,4 @@
-"""Equalized odds from finished scores: turn some of them round until the error rates agree."""
+"""Equalized odds from finished scores: flip some of them until the error rates agree."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MAGNIFIED = 1e4
 """What equations are multiplied by: the solver takes a coefficient below 1e-9 for 0."""
 
 AT_BOUND = 1e-9
-"""The solver's idea of a variable at its bound, or of a price that is not 0."""
+"""A variable this near its bound is at it, and a price beyond this is not 0."""
 
 USELESS = 1e-6
 """How near to 1 the two common rates may add up before the scores are called useless."""
@@ -60,7 +60,7 @@ def equalize_odds(
     rates: Literal["generalized", "hard"] = "generalized",
     salt: str = DEFAULT_SALT,
 ) -> Rule:
-    """Give every group the same false-positive and false-negative rate by turning scores round.
+    """Give every group the same false-positive and false-negative rate by flipping scores.
 
     In each group a score h at or above the threshold becomes 1 - h with probability p2n, one
     below it with probability n2p.  The linear program (EO-Derived)
@@ -68,7 +68,7 @@ def equalize_odds(
         minimise    sum over groups of FPR + FNR at the threshold
         subject to  c_fp equal over all groups, c_fn equal over all groups, 0 <= p2n, n2p <= 1
 
-    decides them.  Of several optima it takes one that turns few scores round.
+    decides them.  Of several optima it takes one that flips few scores.
 
     Parameters
     ----------
@@ -86,11 +86,11 @@ def equalize_odds(
     Returns
     -------
     Rule
-        Mirror rows, at most two a group; ``rule.notes`` say what it gives up.
+        Mirror rows, at most two per group; ``rule.notes`` say what it gives up.
 
     Notes
     -----
-    Scores turned round are not calibrated.  A solution always exists, since flips can send every
+    Flipped scores are not calibrated.  A solution always exists, since flips can send every
     group to a constant score, where c_fp + c_fn = 1.  One group whose scores say next to nothing
     keeps all groups near that line, however many there are; a note says so.
 
@@ -140,7 +140,7 @@ def equalize_odds(
 
 
 def _require_edges(tally: Tally, threshold: float) -> None:
-    """Refuse a threshold that, itself or turned round, lies inside a bin."""
+    """Raise if the threshold or 1 - threshold lies inside a bin."""
     mirror = 1.0 - threshold
     inside = [] if tally.grid.has_cut(threshold) else [threshold]
     if np.abs(tally.grid.cuts - mirror).min() > NEAR_MIRROR:
@@ -152,7 +152,7 @@ def _require_edges(tally: Tally, threshold: float) -> None:
             Problem(
                 "threshold",
                 "and 1 - threshold must be edges of the tally, so that no bin lies on both sides "
-                "before or after its scores are turned round",
+                "before or after its scores are flipped",
                 f"{threshold!r}, and {' and '.join(f'{x:.12g}' for x in inside)} inside a bin",
                 f"make the tally with edges=({', '.join(map(repr, wanted))})",
             )
@@ -194,14 +194,14 @@ def _shares(tally: Tally, threshold: float) -> Floats:
 def _program(tally: Tally, threshold: float, equal: slice) -> _Program:
     """Write down the linear program.
 
-    Rates are linear in the flips, so their slopes are what turning round everybody on one side
-    does.  It is asked of Rule.expected, so that the program and the closed form place mirrored
-    scores, ties among them, on the same side.
+    Rates are linear in the flips, so their slopes are the effect of flipping everybody on one side.
+    It comes from Rule.expected, so that the program and the closed form place mirrored scores,
+    ties among them, on the same side.
     """
     now = _rates(tally, threshold)
     slopes = np.stack(
         [
-            _rates(_turned(tally, lo, hi), threshold) - now
+            _rates(_flipped(tally, lo, hi), threshold) - now
             for lo, hi in ((threshold, 1.0), (0.0, threshold))
         ],
         axis=-1,
@@ -209,8 +209,8 @@ def _program(tally: Tally, threshold: float, equal: slice) -> _Program:
     slopes[np.abs(slopes) < NOISE] = 0.0
     count = len(tally.groups)
     matrix = np.zeros((count, 2, 2 * count + 2))
-    for place in range(count):
-        matrix[place, :, 2 * place : 2 * place + 2] = slopes[place, equal]
+    for group in range(count):
+        matrix[group, :, 2 * group : 2 * group + 2] = slopes[group, equal]
     matrix[:, :, -2:] = -np.eye(2)
     effective = slopes.any(axis=1).ravel()
     flips, common = _constant(threshold, equal)
@@ -232,8 +232,8 @@ def _constant(threshold: float, equal: slice) -> tuple[list[float], list[float]]
     return ([1.0, 0.0], [0.0, 1.0]) if threshold > 0.5 else ([0.0, 1.0], [1.0, 0.0])
 
 
-def _turned(tally: Tally, lo: float, hi: float) -> Tally:
-    """The tally after every score in [lo, hi) was turned round."""
+def _flipped(tally: Tally, lo: float, hi: float) -> Tally:
+    """The tally after every score in [lo, hi) was flipped."""
     rows = tuple(Row(group, lo, hi, "mirror", None, 1.0) for group in tally.groups)
     return Rule(tally.groups, rows, "odds").expected(tally)
 
@@ -318,7 +318,7 @@ def _notes(tally: Tally, rule: Rule, threshold: float, equal: slice) -> tuple[st
     after = rule.expected(tally)
     notes = []
     touched = {row.group for row in rule.rows}
-    changed = [place for place, group in enumerate(tally.groups) if group in touched]
+    changed = [index for index, group in enumerate(tally.groups) if group in touched]
     if changed:
         notes.append(_calibration_note(tally, after, changed))
     total = float(_rates(after, threshold)[:, equal].sum(axis=-1).mean())
@@ -335,10 +335,10 @@ def _calibration_note(tally: Tally, after: Tally, changed: list[int]) -> str:
     # The distance from the line is |mu - E[h]|, identically.
     before, now = (np.abs(base_rate(t.totals) - mean_score(t.totals)) for t in (tally, after))
     names = group_names(tally.groups)
-    worst = sorted(changed, key=lambda place: -now[place])
-    told = [f"{now[p]:.4f} for {names[p]} (before {before[p]:.4f})" for p in worst[:NAMED]]
+    worst = sorted(changed, key=lambda index: -now[index])
+    texts = [f"{now[i]:.4f} for {names[i]} (before {before[i]:.4f})" for i in worst[:NAMED]]
     more = f" and {len(worst) - NAMED} more" if len(worst) > NAMED else ""
     return (
         "Equalized odds gives up calibration. Distance from the calibrated line, "
-        f"|mu c_fn - (1 - mu) c_fp|: {', '.join(told)}{more}."
+        f"|mu c_fn - (1 - mu) c_fp|: {', '.join(texts)}{more}."
     )

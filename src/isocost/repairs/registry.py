@@ -1,4 +1,4 @@
-"""Every repair there is: one entry each, read by commands, reports, displays and estimators."""
+"""The table of repairs, which commands, reports, displays and estimators read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Option:
     many : bool
         Whether several values may be given.
     shared : str
-        The name of the setting that all repairs have in common and that this one follows.
+        The common setting of all repairs that this option follows, if its name is another.
     """
 
     name: str
@@ -99,8 +99,8 @@ class Repair:
 
     def make_with(self, tally: Tally, *, salt: str = DEFAULT_SALT, **settings: Any) -> Rule:
         """Make a rule with those of the settings that it has options for."""
-        given = {o.name: settings[o.setting] for o in self.options if o.setting in settings}
-        return self.make(tally, **given, salt=salt)
+        arguments = {o.name: settings[o.setting] for o in self.options if o.setting in settings}
+        return self.make(tally, **arguments, salt=salt)
 
 
 _COST = Option("cost", str, "fnr", "What an error costs: fpr, fnr, weighted:FP,FN or plain:FP,FN.")
@@ -154,7 +154,7 @@ REPAIRS: Mapping[str, Repair] = {
         Repair(
             "odds",
             "Equalize odds",
-            "A coin turns some scores round: high becomes low, low becomes high.",
+            "A coin flips some scores: high becomes low, low becomes high.",
             "Both error rates of the scores become equal; calibration is given up.",
             equalize_odds,
             "rates",
