@@ -683,8 +683,8 @@ def test_no_output_lies_a_hair_below_the_threshold():
         ({"infeasible": "ignore"}, 'infeasible: must be "raise" or "closest"'),
         ({"levels": 1}, "levels: must be a whole number from 2 to 1024"),
         ({"levels": True}, "levels: must be a whole number from 2 to 1024"),
-        ({"equal": ("cost",)}, 'cost: must be given exactly if equal= has "cost"'),
-        ({"cost": "fpr"}, 'cost: must be given exactly if equal= has "cost"'),
+        ({"equal": ("cost",)}, 'cost: must be passed if and only if equal= has "cost"'),
+        ({"cost": "fpr"}, 'cost: must be passed if and only if equal= has "cost"'),
         ({"equal": ("cost",), "cost": "tpr"}, "cost: must be a Cost, or one of"),
     ],
 )

@@ -188,7 +188,7 @@ def test_intervals_must_be_edges_of_the_tally():
 
 
 def test_alpha_belongs_to_withholding():
-    with pytest.raises(ic.UsageError, match="alpha: is what a rule made by withhold has"):
+    with pytest.raises(ic.UsageError, match="alpha: needs a rule made by withhold"):
         _ = rule_of().alpha
 
 

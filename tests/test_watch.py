@@ -124,7 +124,8 @@ def test_a_rule_that_stopped_short_is_held_to_what_it_came_to():
     assert found.limit == pytest.approx(differ)
     assert found.limit > 0.01
     assert not found.alarm
-    assert found.notes[0].startswith("The rule was asked for 0 in cost and came to 0.0")
+    wanted = "The requested tolerance of cost was 0, and the rule reached 0.0"
+    assert found.notes[0].startswith(wanted)
     # Who asks for more is told the truth.
     strict = ic.watch(rule, [after] * 20, tolerance=0.0)
     assert strict.alarm
@@ -177,8 +178,8 @@ def test_a_rule_without_a_promise_is_held_to_none(cost, method):
     assert math.isnan(found.limit)
     assert found.calibration_margin is None
     assert found.notes[0] == (
-        f"This rule carries no promise (its method is '{method}'): it is measured, and held to "
-        "nothing that was not asked for."
+        f"This rule carries no promise (its method is '{method}'): its numbers are measured, "
+        "and only limits that you pass are tested."
     )
     assert found.summary()[0] == found.notes[0]
     assert (
@@ -192,7 +193,7 @@ def test_a_rule_without_a_promise_is_held_to_none(cost, method):
     assert found.periods[0].calibration == pytest.approx(off)
     plain = json.loads(found.to_json())
     assert (plain["limit"], plain["limits"], plain["alarm"]) == (None, {}, False)
-    assert "Nothing is shown to be broken" not in repr(found)
+    assert "No violation was detected" not in repr(found)
 
 
 def test_a_rule_without_a_promise_is_held_to_what_is_asked_for():
@@ -251,7 +252,7 @@ def test_news_are_no_alarms():
     assert not found.alarm
     text = "\n".join(found.notes)
     assert "Little data in June: 1 negatives of a, 1 positives of a" in text
-    assert "In no period: c." in text
+    assert "Not in any period: c." in text
     assert "The base rate of a was 0.9000 when the rule was made, now 0.3" in text
     assert "The share of a was 1.0000 when the rule was made, now 0.5000." in text
 
@@ -327,7 +328,7 @@ def test_the_command(tmp_path):
         compas().save(tmp_path / f"bad-{day}.json")
     good = run("watch", "rule.json", "good-*.json", "--tolerance", 0.07, cwd=tmp_path)
     assert good.returncode == 0, good.stderr
-    assert "Nothing is shown to be broken." in good.stdout
+    assert "No violation was detected." in good.stdout
     assert good.stdout.index("good-1") < good.stdout.index("good-3")
     bad = run("watch", "rule.json", "bad-*.json", "--json", cwd=tmp_path)
     assert bad.returncode == 1, bad.stderr

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from isocost.checks import as_number, check_flag, short
-from isocost.errors import Problem, UsageError
+from isocost.errors import Problem, UsageError, listing
 from isocost.groups import Group, as_group, from_json, to_json
 from isocost.typing import Floats
 
@@ -137,15 +137,9 @@ class Cost:
         if unknown or lacking:
             got = [f"unknown group {short(group)}" for group in unknown[:MOST_LISTED]]
             got += [f"no number for group {short(group)}" for group in lacking[:MOST_LISTED]]
-            raise UsageError(
-                Problem(
-                    "cost",
-                    "a cost per group must name each group of the data and no other",
-                    ", ".join(got),
-                    f"use exactly the groups {', '.join(map(repr, groups[:30]))}"
-                    + (f" and {len(groups) - 30} more" if len(groups) > 30 else ""),
-                )
-            )
+            rule = "a cost per group must name each group of the data and no other"
+            step = f"use exactly the groups {listing(map(repr, groups))}"
+            raise UsageError(Problem("cost", rule, ", ".join(got), step))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; numbers per group become [group, number] pairs."""

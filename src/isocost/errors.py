@@ -29,6 +29,7 @@ __all__ = [
     "RuleError",
     "UncertainWarning",
     "UsageError",
+    "listing",
     "missing_column",
 ]
 
@@ -129,6 +130,19 @@ class UncertainWarning(IsocostWarning):
     """There is too little data to say which way a difference goes."""
 
 
+def listing(texts: Iterable[str], most: int = 30) -> str:
+    """Texts separated by commas, at most so many.
+
+    Examples
+    --------
+    >>> listing(["a", "b", "c"], most=2)
+    'a, b and 1 more'
+    """
+    texts = list(texts)
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
+
+
 def missing_column(
     role: str, wanted: object, available: Sequence[str], option: str | None = None
 ) -> Problem:
@@ -141,8 +155,6 @@ def missing_column(
       got:  'scor', and the columns are 'id', 'score'
       next: did you mean score='score'?
     """
-    shown = ", ".join(repr(name) for name in available[:30])
-    more = f" and {len(available) - 30} more" if len(available) > 30 else ""
     near = difflib.get_close_matches(str(wanted), available, n=1, cutoff=0.5)
     option = option or f"{role}="
     step = (
@@ -150,7 +162,7 @@ def missing_column(
         if near
         else f"name one of the columns above with {option}"
     )
-    got = f"{wanted!r}, and the columns are {shown}{more}"
+    got = f"{wanted!r}, and the columns are {listing(map(repr, available))}"
     if not available:
         got, step = f"{wanted!r}, and the data have no columns", "pass data that have columns"
     return Problem(role, "must name a column of the data", got, step)

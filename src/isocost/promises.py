@@ -1,4 +1,4 @@
-"""Promise: what a rule is to be held to after it is deployed."""
+"""Promise: what must hold after a rule is deployed."""
 
 from __future__ import annotations
 

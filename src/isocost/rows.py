@@ -118,19 +118,15 @@ def check_rows(groups: Sequence[Group], rows: Sequence[Row]) -> None:
     for group, segments in segments_of(rows).items():
         for low, high in pairwise(segments):
             if high.lo < low.hi:
-                raise bad_rule(
-                    "rule intervals",
-                    "of one group must be the same or not overlap",
-                    f"[{low.lo}, {low.hi}) and [{high.lo}, {high.hi}) for group {group!r}",
-                )
+                rule = "of one group must be the same or not overlap"
+                got = f"[{low.lo}, {low.hi}) and [{high.lo}, {high.hi}) for group {group!r}"
+                raise bad_rule("rule intervals", rule, got)
         for segment in segments:
             total = math.fsum(row.probability for row in segment.rows)
             if total > 1.0 + SLACK:
-                raise bad_rule(
-                    "rule probability",
-                    "must add up to at most 1 over the rows of an interval",
-                    f"{total!r} for group {group!r} in [{segment.lo}, {segment.hi})",
-                )
+                rule = "must add up to at most 1 over the rows of an interval"
+                got = f"{total!r} for group {group!r} in [{segment.lo}, {segment.hi})"
+                raise bad_rule("rule probability", rule, got)
 
 
 def _check_groups(groups: Any) -> None:

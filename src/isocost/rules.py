@@ -30,7 +30,7 @@ from isocost.checks import (
 )
 from isocost.coin import SCHEME
 from isocost.costs import Cost
-from isocost.errors import IsocostError, Problem, RuleError, UsageError
+from isocost.errors import IsocostError, Problem, RuleError, UsageError, listing
 from isocost.groups import Group, from_json, names_of, to_json
 from isocost.promises import Promise, read_promise
 from isocost.rows import (
@@ -96,7 +96,7 @@ class Rule:
     salt : str
         The coin's salt; see :mod:`isocost.coin`.
     promise : Promise or None
-        What it is held to by :func:`isocost.watch`; a rule without a promise is held to nothing.
+        What :func:`isocost.watch` tests; without a promise it tests nothing.
 
     Examples
     --------
@@ -157,14 +157,9 @@ class Rule:
     def alpha(self) -> dict[Group, float]:
         """The share of each group whose score is withheld; 0 where the group is unchanged."""
         if self.method != "withhold":
-            raise UsageError(
-                Problem(
-                    "alpha",
-                    "is what a rule made by withhold has",
-                    f"a rule made by {self.method}",
-                    "use rule.rows, or rule.expected(tally) to see what the rule does",
-                )
-            )
+            step = "use rule.rows, or rule.expected(tally) to see what the rule does"
+            got = f"a rule made by {self.method}"
+            raise UsageError(Problem("alpha", "needs a rule made by withhold", got, step))
         shares = dict.fromkeys(self.groups, 0.0)
         shares.update({row.group: row.probability for row in self.rows})
         return shares
@@ -349,14 +344,14 @@ class Rule:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
     def save(self, path: str | Path, *, force: bool = True) -> None:
-        """Write the JSON to a .json file, whole or not at all; unless ``force``, replace none."""
+        """Write a .json file, whole or not at all; without ``force``, never replace one."""
         check_path(path)
         check_ending(path, ".json")
         write_text(path, self.to_json() + "\n", force=force)
 
     @classmethod
     def from_json(cls, text: str) -> Rule:
-        """Read a rule from JSON text, which is data: all of it is checked, nothing runs."""
+        """Read a rule from JSON text; everything is checked."""
         return cls(**_read_fields(text))
 
     @classmethod
@@ -407,12 +402,12 @@ def check_rule(rule: Any, name: str = "rule") -> None:
 
 
 def check_unknown(unknown: object) -> None:
-    """Refuse a word other than the two that say what to do with unknown groups."""
+    """Raise unless the value is one of the two ways to treat unknown groups."""
     check_word("unknown", unknown, ("error", "keep"))
 
 
 def unknown_groups(unknown: list[Any], known: tuple[Group, ...]) -> UsageError:
-    """Say which groups a rule does not know, and whether it is a matter of type."""
+    """The groups that a rule does not know, and whether only their type differs."""
     texts = {str(group) for group in known}
     by_type = [group for group in unknown if str(group) in texts]
     step = (
@@ -421,20 +416,12 @@ def unknown_groups(unknown: list[Any], known: tuple[Group, ...]) -> UsageError:
         else f"give the column the type it had when the rule was made: {by_type[0]!r} is of type "
         f"{type(by_type[0]).__name__} here"
     )
-    shown = ", ".join(map(repr, unknown[:10])) + (" ..." if len(unknown) > 10 else "")
-    return UsageError(
-        Problem(
-            "group",
-            f"must be one the rule knows: {', '.join(map(repr, known[:30]))}"
-            + (f" and {len(known) - 30} more" if len(known) > 30 else ""),
-            shown,
-            step,
-        )
-    )
+    rule = f"must be one the rule knows: {listing(map(repr, known))}"
+    return UsageError(Problem("group", rule, listing(map(repr, unknown), 10), step))
 
 
 def _read_fields(text: str) -> dict[str, Any]:
-    """The arguments of a Rule from its JSON text; whatever is wrong is a :class:`RuleError`."""
+    """The arguments of a Rule from its JSON text; raise a RuleError if it is invalid."""
     try:
         content = parse_json(text)
     except ValueError as error:
@@ -462,20 +449,16 @@ def _check_fields(content: Any) -> None:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise bad_rule("rule file", f'must say "format": "{FORMAT}"', short(content))
     if content.get("version") != VERSION:
-        raise bad_rule(
-            "rule version",
-            f"must be {VERSION}, the version this isocost reads",
-            short(content.get("version")),
-            "update isocost, or make the rule again",
-        )
+        rule = f"must be {VERSION}, the version this isocost reads"
+        step = "update isocost, or make the rule again"
+        raise bad_rule("rule version", rule, short(content.get("version")), step)
     missing = _FIELDS.keys() - content.keys()
     extra = content.keys() - _FIELDS.keys() - _OPTIONAL
     if missing or extra:
         got = [f"no {name!r}" for name in sorted(missing)]
         got += [f"an unknown {short(name)}" for name in sorted(extra)[:5]]
-        raise bad_rule(
-            "rule file", "must have the fields of the format and no other", ", ".join(got)
-        )
+        rule = "must have the fields of the format and no other"
+        raise bad_rule("rule file", rule, ", ".join(got))
     for name, kind in _FIELDS.items():
         if not isinstance(content[name], kind) or isinstance(content[name], bool):
             raise bad_rule(f"rule {name}", "must be of the right kind", short(content[name]))
@@ -486,7 +469,6 @@ def _check_fields(content: Any) -> None:
 
 def _parse_row(row: Any) -> Row:
     if not isinstance(row, dict) or row.keys() != _ROW_FIELDS:
-        raise bad_rule(
-            "rule row", f"must have the fields {', '.join(sorted(_ROW_FIELDS))}", short(row)
-        )
+        rule = f"must have the fields {', '.join(sorted(_ROW_FIELDS))}"
+        raise bad_rule("rule row", rule, short(row))
     return Row(**{**row, "group": from_json(row["group"])})

@@ -24,7 +24,7 @@ from isocost.checks import (
     parse_json,
     short,
 )
-from isocost.errors import DataError, Problem, UsageError
+from isocost.errors import DataError, Problem, UsageError, listing
 from isocost.grid import Grid
 from isocost.groups import Group, as_group, from_json, group_names, sort_groups, to_json
 from isocost.tables import html_table, text_table
@@ -224,14 +224,9 @@ def read_fields(content: Any, *, repeated: bool = False) -> dict[str, Any]:
 
 
 def _corrupt(got: str) -> DataError:
-    return DataError(
-        Problem(
-            "tally file",
-            f"must be what Tally.save writes (format {FORMAT!r}, version {VERSION})",
-            got,
-            "make the tally again with isocost.tally and save it",
-        )
-    )
+    rule = f"must be what Tally.save writes (format {FORMAT!r}, version {VERSION})"
+    step = "make the tally again with isocost.tally and save it"
+    return DataError(Problem("tally file", rule, got, step))
 
 
 def _other_names(got: Iterable[str], wanted: set[str], kind: str) -> str:
@@ -417,16 +412,12 @@ class Tally:
         index = self._indices.get(group) if isinstance(group, Hashable) else None
         if index is not None:
             return index
-        shown = ", ".join(map(repr, self.groups[:30]))
-        more = f" and {len(self.groups) - 30} more" if len(self.groups) > 30 else ""
-        raise UsageError(
-            Problem(
-                "group",
-                "must be one of the groups of the tally",
-                f"{short(group)}, and the groups are {shown}{more}",
-                "use one of these, with the same type",
-            )
+        rule, step = (
+            "must be one of the groups of the tally",
+            "use one of these, with the same type",
         )
+        got = f"{short(group)}, and the groups are {listing(map(repr, self.groups))}"
+        raise UsageError(Problem("group", rule, got, step))
 
     @cached_property
     def _indices(self) -> dict[Group, int]:
@@ -476,15 +467,10 @@ class Tally:
 
     def _check_same_grid(self, other: Tally) -> None:
         if self.grid != other.grid:
-            raise UsageError(
-                Problem(
-                    "tally + tally",
-                    "both must have the same bins and edges",
-                    f"bins={self.bins}, edges={self.edges} and "
-                    f"bins={other.bins}, edges={other.edges}",
-                    "make both tallies with the same bins= and edges=",
-                )
-            )
+            rule = "both must have the same bins and edges"
+            got = " and ".join(f"bins={t.bins}, edges={t.edges}" for t in (self, other))
+            step = "make both tallies with the same bins= and edges="
+            raise UsageError(Problem("tally + tally", rule, got, step))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tally):
@@ -524,7 +510,7 @@ class Tally:
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
 
     def save(self, path: str | Path, *, force: bool = True) -> None:
-        """Write the JSON to a .json file, whole or not at all; unless ``force``, replace none."""
+        """Write a .json file, whole or not at all; without ``force``, never replace one."""
         check_path(path)
         check_ending(path, ".json")
         write_text(path, self.to_json() + "\n", force=force)

@@ -149,14 +149,9 @@ def range_at(value: float, a: float, b: float, mu: float, gap: float) -> RateRan
         high = min(high, (trivial - (1.0 - mu) * value) / a)
     largest = a * min(1.0, (mu + gap) / (1.0 - mu)) + b * min(1.0, (1.0 - mu + gap) / mu)
     if value > largest * (1.0 + SLACK):
-        raise UsageError(
-            Problem(
-                "value",
-                f"must be a cost that scores with a calibration gap of {gap:g} can have",
-                repr(value),
-                f"use a value of at most {largest:.6g}, or a larger gap",
-            )
-        )
+        rule = f"must be a cost that scores with a calibration gap of {gap:g} can have"
+        step = f"use a value of at most {largest:.6g}, or a larger gap"
+        raise UsageError(Problem("value", rule, repr(value), step))
     # At the largest cost there is one residual left, and rounding may swap its two limits.
     low, high = min(low, high), max(low, high)
     fp = [_clip((mu * value - b * r) / trivial) for r in (high, low)]

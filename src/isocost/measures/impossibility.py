@@ -159,14 +159,9 @@ def _check_base_rates(base_rates: Any) -> dict[Group, float]:
         listed = isinstance(base_rates, Iterable) and not isinstance(base_rates, str)
         base_rates = dict(enumerate(base_rates)) if listed else {}
     if len(base_rates) < 2:
-        raise UsageError(
-            Problem(
-                "base_rates",
-                "must be of at least two groups, to be compared",
-                f"{len(base_rates)} of them",
-                'use {"a": 0.2, "b": 0.5}, or a sequence of numbers',
-            )
-        )
+        rule, got = "must be of at least two groups, to be compared", f"{len(base_rates)} of them"
+        step = 'use {"a": 0.2, "b": 0.5}, or a sequence of numbers'
+        raise UsageError(Problem("base_rates", rule, got, step))
     return {
         as_group(group): check_base_rate(mu, f"base rate of group {group!r}")
         for group, mu in base_rates.items()

@@ -92,12 +92,9 @@ def require_both_labels(tally: Tally) -> None:
 def require_two_groups(tally: Tally) -> None:
     """Refuse a tally with one group: there is nothing to compare it with."""
     if len(tally.groups) < 2:
-        raise DataError(
-            Problem(
-                "group",
-                "must have at least two values, to be compared",
-                f"only {tally.groups[0]!r}",
-                "check the group column; for the rates of one group use isocost.generalized_fpr "
-                "and generalized_fnr",
-            )
+        rule, got = "must have at least two values, to be compared", f"only {tally.groups[0]!r}"
+        step = (
+            "check the group column; for the rates of one group use isocost.generalized_fpr "
+            "and generalized_fnr"
         )
+        raise DataError(Problem("group", rule, got, step))

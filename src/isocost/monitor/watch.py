@@ -1,4 +1,4 @@
-"""Watching a rule after deployment: periods, alarms, and what is worth knowing besides."""
+"""Watching a rule after deployment: periods, alarms and notes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from isocost.checks import (
     short,
 )
 from isocost.costs import CostLike, as_cost
-from isocost.errors import DataError, Problem, UsageError
+from isocost.errors import DataError, Problem, UsageError, listing
 from isocost.groups import Group, as_group, names_of, to_json
 from isocost.measures.margins import Interval
 from isocost.measures.table import MEASURES
@@ -69,11 +69,11 @@ class Period:
         periods so far; NaN where it is not known.
     interval : (low, high)
         Where the running difference lies, if it has been the same all the time.  The intervals
-        of all periods and pairs hold together with the confidence that was asked for.
+        of all periods and pairs hold together with the requested confidence.
     calibration : float
         The largest distance of a group's mean score from its share of positives in this period.
     broken : tuple of str
-        What is shown not to hold, from this period or an earlier one: "cost", "calibration" ...
+        What was shown to be violated, in this period or before: "cost", "calibration" ...
     """
 
     name: str
@@ -98,7 +98,7 @@ class Period:
 
 @dataclass(frozen=True)
 class Alarm:
-    """A claim that is shown not to hold.
+    """A claim that was shown to be violated.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ class Watch:
     periods : tuple of Period
         In order.
     alarms : tuple of Alarm
-        The claims that are shown not to hold, in the order this was shown.
+        The violated claims, in the order they were detected.
     notes : tuple of str
         Periods with too little data, and how base rates and shares of groups have moved: for
         information, never an alarm.
@@ -172,7 +172,7 @@ class Watch:
     calibration_margin : float
         How far scores may lie from labels; None if calibration is not watched.
     confidence : float
-        The chance that there is no alarm, ever, while everything holds.
+        The probability that there is never an alarm while everything holds.
     """
 
     periods: tuple[Period, ...]
@@ -194,7 +194,7 @@ class Watch:
 
     @property
     def alarm(self) -> bool:
-        """Whether anything is shown not to hold."""
+        """Whether any claim is violated."""
         return bool(self.alarms)
 
     @property
@@ -237,7 +237,7 @@ class Watch:
         if not self.alarms and not self.limits:
             return [*self.notes]
         if not self.alarms:
-            return ["Nothing is shown to be broken.", *self.notes]
+            return ["No violation was detected.", *self.notes]
         return [*map(str, self.alarms), *self.notes]
 
     def to_dict(self) -> dict[str, Any]:
@@ -290,23 +290,23 @@ def watch(
     Parameters
     ----------
     rule : Rule
-        What was deployed.  Its promise says what must be equal, and how nearly.  A rule without a
-        promise is measured, and held to nothing unless a tolerance is given.
+        What was deployed.  Its promise says what must be equal, and how nearly.  For a rule without
+        a promise nothing is tested unless a tolerance is given.
     tallies : several tallies, or {name: tally}
-        One a period, in order, of the scores as repaired and the labels that came true.
+        One per period, in order, of the repaired scores and the true labels.
     cost : Cost or str, optional
         What an error costs; by default that of the rule.
     tolerance : float, optional
-        How far groups may differ; by default that of the rule, or what the rule came to where
-        ``infeasible="closest"`` let it stop short.  Data are never exactly as those the rule was
-        made from: allow more than the rule aimed at.
+        How far groups may differ; by default that of the rule, or what it reached with
+        ``infeasible="closest"``.  New data are never exactly like those the rule was made from:
+        allow more than the rule aimed at.
     threshold : float, optional
         For rates at a threshold; by default that of the rule.
     calibration_margin : float or None
         How far scores may lie from the share of positives, for all scores of a group and in each
-        fifth of [0, 1]; None to leave calibration out.  Rules that give it up are not asked for it.
+        fifth of [0, 1]; None to leave calibration out.  Not tested for rules that give it up.
     confidence : float
-        The chance that there is no alarm in any period while everything holds.
+        The probability that there is no alarm in any period while everything holds.
 
     Returns
     -------
@@ -314,12 +314,12 @@ def watch(
 
     Notes
     -----
-    Claims are tested by evidence that may be looked at after every period and for as long as one
-    likes; see :mod:`isocost.monitor.evidence`.  Rows must be independent: somebody who comes
+    Claims are tested by evidence that may be checked after every period, for any number of
+    periods; see :mod:`isocost.monitor.evidence`.  Rows must be independent: somebody who comes
     back in many periods counts too often.  Labels that are known only for some, such as loans that
     were granted, say nothing about the others.  With weights the evidence is approximate.
 
-    No alarm means that nothing is shown, not that all is well: the interval says how much is known.
+    No alarm does not prove that all is well: the interval says how much is known.
 
     Examples
     --------
@@ -367,11 +367,7 @@ in some period; 0.06 is allowed). Shown in period 2.
     return Watch(
         periods=_reported(names, periods, tracks, alarms),
         alarms=tuple(alarm for _, alarm in alarms),
-        notes=(
-            *_no_promise(rule),
-            *_stopped_short(promise, limits),
-            *_news(rule, names, history),
-        ),
+        notes=(*_about_promise(rule, limits), *_news(rule, names, history)),
         limits=limits,
         calibration_margin=margin,
         confidence=confidence,
@@ -392,24 +388,21 @@ def _limits(
     return {name: limit for name, limit in promised.items() if name in WATCHABLE}
 
 
-def _no_promise(rule: Rule) -> list[str]:
-    """Say that nothing is promised, or what of it cannot be watched."""
-    if rule.promise is None:
+def _about_promise(rule: Rule, limits: Mapping[str, float]) -> list[str]:
+    """What the rule does not promise, or less than requested, and what cannot be watched."""
+    promise = rule.promise
+    if promise is None:
         return [
-            f"This rule carries no promise (its method is {rule.method!r}): it is measured, and "
-            "held to nothing that was not asked for."
+            f"This rule carries no promise (its method is {rule.method!r}): its numbers are "
+            "measured, and only limits that you pass are tested."
         ]
-    unknown = [name for name in rule.promise.equal if name not in WATCHABLE]
-    return [f"The rule promises equal {', '.join(unknown)}: not watched."] if unknown else []
-
-
-def _stopped_short(promise: Promise | None, limits: Mapping[str, float]) -> list[str]:
-    """Say where a rule is held to less than was asked of it."""
-    return [
-        f"The rule was asked for {asked:g} in {name} and came to {limits[name]:.4g} on the data it "
-        "was made from; it is held to that."
-        for name, asked in ({} if promise is None else promise.asked).items()
-        if promise is not None and name in limits and limits[name] == promise.equal[name] > asked
+    unknown = [name for name in promise.equal if name not in WATCHABLE]
+    notes = [f"The rule promises equal {', '.join(unknown)}: not watched."] if unknown else []
+    return notes + [
+        f"The requested tolerance of {name} was {requested:g}, and the rule reached "
+        f"{limits[name]:.4g} on the data it was made from; it is held to that."
+        for name, requested in promise.asked.items()
+        if name in limits and limits[name] == promise.equal[name] > requested
     ]
 
 
@@ -500,7 +493,7 @@ def _news(rule: Rule, names: Sequence[str], history: History) -> list[str]:
     notes = _thin(names, history, shown)
     absent = [shown[group] for group in rule.groups if group not in history.groups]
     if absent:
-        notes.append(f"In no period: {', '.join(absent)}.")
+        notes.append(f"Not in any period: {', '.join(absent)}.")
     weights, rows = history.all.by_label().w.sum(axis=0), history.all.n.sum(axis=(0, 2))
     made = _made_from(rule)
     before = sum(n for n, _ in made.values())
@@ -533,8 +526,7 @@ def _thin(names: Sequence[str], history: History, shown: dict[Group, str]) -> li
             if count < FEW
         ]
         if few:
-            more = f" and {len(few) - MOST_LISTED} more" if len(few) > MOST_LISTED else ""
-            lines.append(f"Little data in {name}: {', '.join(few[:MOST_LISTED])}{more}.")
+            lines.append(f"Little data in {name}: {listing(few, MOST_LISTED)}.")
     if len(lines) > MOST_LISTED:
         lines[MOST_LISTED:] = [f"Little data in {len(lines) - MOST_LISTED} more periods."]
     return lines

@@ -103,7 +103,7 @@ def coarsen(
     coin; everybody else's new score follows from the old one alone.  With at most one threshold
     there is always such a place.  Between two thresholds there may be none, because the people
     there need each other for a value between them; this is refused, or with
-    ``infeasible="closest"`` answered with a lower cost that can be had.
+    ``infeasible="closest"`` answered with a lower cost that can be met.
 
     Why equal width: it keeps the largest change small, and it does not look at the labels to
     place the edges.  Joining the neighbours that lose least information keeps wide pools beside
@@ -445,7 +445,7 @@ def _rows(
     tally: Tally,
     kept: tuple[float, ...] = (),
 ) -> list[Row]:
-    """Intervals without holes, but for sides on which the group has nobody.
+    """Intervals without gaps, except on sides where the group has nobody.
 
     ``kept`` are the thresholds that no value crosses, not even by rounding.
     """
@@ -505,7 +505,7 @@ def _decisions_changed(levels: Levels, rows: Sequence[Row], thresholds: tuple[fl
 def _refused(
     blocked: list[_Candidate], verdict: Feasibility, thresholds: tuple[float, ...]
 ) -> Problem:
-    """Say how far coarsening can go without changing a decision."""
+    """How far coarsening can go without changing a decision."""
     names = names_of(verdict.costs)
     enough = max(verdict.target_cost - candidate.limit for candidate in blocked)
     limits = "; ".join(_limit_text(c, names[c.group]) for c in blocked)
@@ -527,7 +527,7 @@ def _no_pools(
     verdict: Feasibility,
     thresholds: tuple[float, ...],
 ) -> Problem:
-    """Say which cost cannot be had without a coin for several bins, and which can."""
+    """Which cost needs a coin for several bins, and which does not."""
     names = names_of(verdict.costs)
     return Problem(
         "coarsen",

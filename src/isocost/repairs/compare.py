@@ -162,7 +162,7 @@ def gini(values: Floats, weights: Floats) -> float:
 
 @dataclass(frozen=True)
 class Compared:
-    """One rule, or the scores as they are.
+    """One rule, or the original scores.
 
     Attributes
     ----------
@@ -270,7 +270,7 @@ def compare(
     Parameters
     ----------
     tally : Tally
-        What the rules would be applied to; a part they were not made from tells more.
+        What the rules would be applied to; data they were not made from say more.
     rules : {name: Rule} or several rules
         Rules without names are called by their method.
     cost : Cost or str, optional

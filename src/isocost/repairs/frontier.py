@@ -43,7 +43,7 @@ class FrontierPoint:
     Attributes
     ----------
     tolerance, feasible
-        What was asked for, and whether it can be had.
+        The request, and whether it is feasible.
     disparity : float
         How far the costs differ then (for "reconcile": the equalized odds difference).
     costs : {group: float}

@@ -303,7 +303,7 @@ def make_choices(levels: Sequence[ScoreLevels], threshold: float, wide: bool) ->
 
     Generalized rates, costs and distances may want coarser outputs in between.  Then (``wide``)
     the base rate and :data:`OUTPUTS` values spaced evenly over the group's levels are outputs too:
-    with d their distance, E[q^2] comes within (d / 2)^2 of the lowest that can be had.
+    with d their distance, E[q^2] comes within (d / 2)^2 of the lowest possible.
     """
     columns = []
     first_row = first_pool = 0
@@ -504,7 +504,7 @@ def _adjust(plan: Plan, x: Floats) -> tuple[Floats, float]:
 
 
 def _within(plan: Plan, x: Floats) -> Floats:
-    """The rates of x, moved by a hair where they differ by more than is allowed."""
+    """The rates of x, moved minimally where they differ by more than is allowed."""
     rates: Floats = (plan.rates_matrix @ x).reshape(len(plan.rates), -1)
     allowed = np.array(list(plan.tolerances.values()))[:, None]
     low, high = rates.min(axis=1, keepdims=True), rates.max(axis=1, keepdims=True)

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from isocost.checks import check_salt, check_threshold, check_word
-from isocost.errors import Problem, UsageError
+from isocost.errors import Problem, UsageError, listing
 from isocost.groups import group_names
 from isocost.measures.rates import (
     base_rate,
@@ -148,15 +148,13 @@ def _require_edges(tally: Tally, threshold: float) -> None:
     if inside:
         # Twelve digits, for people: 0.33 rather than 0.32999999999999996.
         wanted = sorted({*tally.edges, threshold, float(f"{mirror:.12g}")})
-        raise UsageError(
-            Problem(
-                "threshold",
-                "and 1 - threshold must be edges of the tally, so that no bin lies on both sides "
-                "before or after its scores are flipped",
-                f"{threshold!r}, and {' and '.join(f'{x:.12g}' for x in inside)} inside a bin",
-                f"make the tally with edges=({', '.join(map(repr, wanted))})",
-            )
+        rule = (
+            "and 1 - threshold must be edges of the tally, so that no bin lies on both sides "
+            "before or after its scores are flipped"
         )
+        got = f"{threshold!r}, and {' and '.join(f'{x:.12g}' for x in inside)} inside a bin"
+        step = f"make the tally with edges=({', '.join(map(repr, wanted))})"
+        raise UsageError(Problem("threshold", rule, got, step))
 
 
 @dataclass(frozen=True)
@@ -336,9 +334,8 @@ def _calibration_note(tally: Tally, after: Tally, changed: list[int]) -> str:
     before, now = (np.abs(base_rate(t.totals) - mean_score(t.totals)) for t in (tally, after))
     names = group_names(tally.groups)
     worst = sorted(changed, key=lambda index: -now[index])
-    texts = [f"{now[i]:.4f} for {names[i]} (before {before[i]:.4f})" for i in worst[:NAMED]]
-    more = f" and {len(worst) - NAMED} more" if len(worst) > NAMED else ""
+    distances = [f"{now[i]:.4f} for {names[i]} (before {before[i]:.4f})" for i in worst]
     return (
         "Equalized odds gives up calibration. Distance from the calibrated line, "
-        f"|mu c_fn - (1 - mu) c_fp|: {', '.join(texts)}{more}."
+        f"|mu c_fn - (1 - mu) c_fp|: {listing(distances, NAMED)}."
     )

@@ -134,14 +134,8 @@ def _check_equal(equal: Any) -> tuple[str, ...]:
     listed = (equal,) if isinstance(equal, str) else equal if isinstance(equal, Sequence) else ()
     names = tuple(listed) if all(isinstance(name, str) for name in listed) else ()
     if not names or len(set(names)) != len(names) or not set(names) <= set(RATES):
-        raise UsageError(
-            Problem(
-                "equal",
-                f"must name rates to be equal, each once, from {', '.join(RATES)}",
-                short(equal),
-                'use equal=("fpr", "fnr")',
-            )
-        )
+        rule = f"must name rates to be equal, each once, from {', '.join(RATES)}"
+        raise UsageError(Problem("equal", rule, short(equal), 'use equal=("fpr", "fnr")'))
     return names
 
 
@@ -150,27 +144,17 @@ def _check_tolerances(tolerance: Any, names: tuple[str, ...]) -> dict[str, float
         return dict.fromkeys(names, check_tolerance(tolerance))
     unknown = [name for name in tolerance if name not in names]
     if unknown:
-        raise UsageError(
-            Problem(
-                "tolerance",
-                f"must be a number, or name only rates that are to be equal: {', '.join(names)}",
-                ", ".join(map(repr, unknown)),
-                "add them to equal=, or leave them out; a rate that is not named gets 0",
-            )
-        )
+        rule = f"must be a number, or name only rates that are to be equal: {', '.join(names)}"
+        step = "add them to equal=, or leave them out; a rate that is not named gets 0"
+        raise UsageError(Problem("tolerance", rule, ", ".join(map(repr, unknown)), step))
     return {name: check_tolerance(tolerance.get(name, 0.0)) for name in names}
 
 
 def _check_cost(cost: CostLike | None, names: tuple[str, ...]) -> Cost | None:
     if (cost is not None) != ("cost" in names):
-        raise UsageError(
-            Problem(
-                "cost",
-                'must be given exactly if equal= has "cost"',
-                f"cost={cost!r}, equal={names!r}",
-                'use for example equal=("fpr", "cost"), cost="weighted:1,3"',
-            )
-        )
+        rule = 'must be passed if and only if equal= has "cost"'
+        step = 'use for example equal=("fpr", "cost"), cost="weighted:1,3"'
+        raise UsageError(Problem("cost", rule, f"cost={cost!r}, equal={names!r}", step))
     return None if cost is None else as_cost(cost)
 
 
@@ -324,7 +308,7 @@ def reconcile(
     levels : int
         The most levels of a group.  They have about equal weight, and 20 rows or more.
     infeasible : {"raise", "closest"}
-        What to do when it cannot be had, or only by selecting nobody or everybody: raise
+        What to do when it is infeasible, or feasible only by selecting nobody or everybody: raise
         :class:`InfeasibleError`, whose ``feasibility`` is a :class:`Reconcilability`, or use the
         smallest tolerance, with a warning and a note.
     salt : str
@@ -343,11 +327,11 @@ def reconcile(
     say how many.
 
     If every base rate lies below the threshold, scores just below it for everybody are calibrated
-    and have FPR 0 and FNR 1 in every group.  Where that is all that can be had though somebody is
+    and have FPR 0 and FNR 1 in every group.  Where nothing else is possible though somebody is
     selected now, it counts as infeasible; likewise with base rates above the threshold.
 
     An output is the level's own share of positives, the threshold, or 1/1024 less.  With hard
-    rates alone no others would keep more information, but for that 1/1024.  Generalized
+    rates alone no others would keep more information, apart from that 1/1024.  Generalized
     rates, costs and ``keep="scores"`` may need coarser outputs: there the base rate and 32 evenly
     spaced values serve all levels of a group, and the smallest tolerance is that of these.
 

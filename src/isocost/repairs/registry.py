@@ -202,28 +202,18 @@ def remade(rule: Rule, tally: Tally) -> Rule:
     """The rule made again from a tally; see :meth:`isocost.Rule.remake`."""
     repair = REPAIRS.get(rule.method)
     if repair is None:
-        raise UsageError(
-            Problem(
-                "rule",
-                f"must be made by one of {', '.join(map(repr, REPAIRS))} to be made again",
-                f"a rule made by {rule.method!r}",
-                "call the function that made it",
-            )
-        )
+        must = f"must be made by one of {', '.join(map(repr, REPAIRS))} to be made again"
+        got, step = f"a rule made by {rule.method!r}", "call the function that made it"
+        raise UsageError(Problem("rule", must, got, step))
     names = {option.name for option in repair.options}
     # Older rules list among their settings the tolerance they reached, which is no argument.
     settings = {name: value for name, value in rule.settings.items() if name != "reached"}
     if "cost" in names:
         settings["cost"] = rule.cost
     if settings.keys() != names:
-        got = [f"no {name!r}" for name in sorted(names - settings.keys())]
-        got += [f"an unknown {name!r}" for name in sorted(settings.keys() - names)]
-        raise UsageError(
-            Problem(
-                "settings",
-                f"must be the arguments of {repair.function} for the rule to be made again",
-                ", ".join(got),
-                f"call isocost.{repair.function} with the arguments you want",
-            )
-        )
+        differences = [f"no {name!r}" for name in sorted(names - settings.keys())]
+        differences += [f"an unknown {name!r}" for name in sorted(settings.keys() - names)]
+        must = f"must be the arguments of {repair.function} for the rule to be made again"
+        step = f"call isocost.{repair.function} with the arguments you want"
+        raise UsageError(Problem("settings", must, ", ".join(differences), step))
     return repair.make(tally, **settings, salt=rule.salt)

@@ -37,7 +37,7 @@ def summary_of(tally: Tally) -> dict[str, Any]:
 
 
 def not_feasible(verdict: Feasibility) -> Problem:
-    """Why equal cost cannot be had, and what would make it possible."""
+    """Why equal cost is infeasible, and what would make it feasible."""
     names = names_of(verdict.costs)
     short = ", ".join(names[group] for group in verdict.unreachable)
     goal = verdict.target_cost - verdict.tolerance
