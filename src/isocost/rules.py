@@ -90,7 +90,7 @@ class Rule:
     settings : mapping
         The arguments it was made with.
     notes : tuple of str
-        What a reader must know, such as that the goal could not be reached.
+        What a reader should know, such as that the goal could not be reached.
     made_from : mapping
         A summary of the tally it was made from.
     salt : str
@@ -239,7 +239,7 @@ class Rule:
             a bad row, such as one with a null id, stops the engine when it comes to it.
         score, group, id : str (``group`` also a list of str)
             The columns.  An id is a whole number or a text; it decides the person's coin.  The ids
-            are not looked at when the rule has no coin or a seed is given.
+            are not used when the rule has no coin or a seed is given.
             Without ``data`` these are the arrays themselves, and an array comes back.
         output : str
             The column to write; by default the score column of the result.

@@ -51,7 +51,7 @@ PROPORTIONAL = 1e-12
 
 @dataclass(frozen=True)
 class CostComparison:
-    """What two costs ask of calibrated scores, side by side.
+    """What two costs require of calibrated scores, side by side.
 
     Attributes
     ----------

@@ -130,7 +130,7 @@ class Measure:
 
     @property
     def over_labels(self) -> tuple[int, ...] | None:
-        """The labels it is a mean over; None if it also depends on decisions who is included."""
+        """The labels it is a mean over; None if decisions also determine who is included."""
         labels = tuple(
             label for label, kinds in enumerate((NEGATIVES, POSITIVES)) if kinds[0] in self.over
         )

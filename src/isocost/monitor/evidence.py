@@ -87,9 +87,9 @@ class Evidence:
     estimate, running : array (periods,)
         D in each period and in all periods so far; NaN where a stream has no rows.
     weight, price : array (periods, effects)
-        L_t, and what is taken off for chance.
+        L_t, and what is subtracted for chance.
     limits : (low, high)
-        What D can be at all.
+        The smallest and largest possible D.
     """
 
     streams: tuple[Stream, ...]
@@ -197,7 +197,7 @@ def _log_mean(values: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Claim:
-    """One thing that is to hold in every period.
+    """What must hold in every period.
 
     Attributes
     ----------
@@ -209,9 +209,9 @@ class Claim:
     band : (low, high) or None
         The scores that calibration is about; None for all.
     limit : float
-        How far is still allowed.
+        The largest difference that is allowed.
     error : float
-        The chance of a false alarm that this claim may use up.
+        The probability of a false alarm that this claim may use.
     """
 
     kind: str
@@ -255,7 +255,7 @@ class History:
         return [*one, *(Stream(-s.k, s.n, s.total, s.square) for s in other)], 0.0
 
     def _number(self, kind: str, group: Group) -> list[Stream]:
-        """A cost or rate of one group, but for a constant that all groups share."""
+        """A cost or rate of one group, up to a constant that all groups share."""
         sums = self.all.at(self.groups.index(group))
         if kind != "cost":
             return [_stream(MEASURES[kind], sums)]

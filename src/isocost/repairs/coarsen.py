@@ -66,7 +66,7 @@ def coarsen(
         g = (a / (1 - mu) + b / mu) (mu - E[q^2]),
 
     so pools can be chosen to cost g* - tolerance.  Where withholding moves a few people far, this
-    moves everybody a little, and equal scores alike.
+    moves everybody a little, and treats equal scores alike.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def coarsen(
         How far the costs may differ.
     infeasible : {"raise", "closest"}
         What to do when a group cannot reach the target, or not without changing decisions: raise,
-        or use the smallest tolerance that will do, with a warning and a note in the rule.
+        or use the smallest feasible tolerance, with a warning and a note in the rule.
     allow_decision_changes : bool
         Whether pools may cross a threshold where the target cannot be met otherwise.
     salt : str
@@ -98,18 +98,18 @@ def coarsen(
     -----
     Each side of the thresholds is cut into parts of equal width, as many as cost at least the
     goal, and parts whose values fall are joined, so that a higher score never becomes a lower
-    value.  These pools cost a little too much as a rule, so one of them is split where its
-    two parts cost just enough.  That place lies inside a bin, whose people are divided by a
-    coin; everybody else's new score follows from the old one alone.  With at most one threshold
-    there is always such a place.  Between two thresholds there may be none, because the people
-    there need each other for a value between them; this is refused, or with
-    ``infeasible="closest"`` answered with a lower cost that can be met.
+    value.  These pools usually cost a little too much, so one of them is split where its two parts
+    cost exactly enough.  That point lies inside a bin, whose people are divided by a coin;
+    everybody else's new score follows from the old one alone.  With at most one threshold there is
+    always such a point.  Between two thresholds there may be none, because the people there need
+    each other for a value between them; this is an error, or with ``infeasible="closest"`` the
+    cost is the next lower one that can be met.
 
-    Why equal width: it keeps the largest change small, and it does not look at the labels to
-    place the edges.  Joining the neighbours that lose least information keeps wide pools beside
-    narrow ones and moves some scores much further.  On the income data with labels flipped,
-    the tests hold the largest change to 0.25 and the held-out gap to 1.05 times that of
-    withholding over 200 half splits.
+    Equal widths keep the largest change small and do not use the labels to place the edges.
+    Joining the neighbours that lose least information would leave wide pools beside narrow ones
+    and move some scores much further.  On the income data with labels flipped, the tests bound the
+    largest change by 0.25 and the held-out gap by 1.05 times that of withholding over 200 half
+    splits.
 
     Pools are calibrated, the scores may not have been.  If even the finest pools cost more than
     the goal, no calibrated pools meet it.  Then the values lie between the mean score of a pool, a
@@ -323,9 +323,9 @@ def _repairs(
 def _repaired(
     candidate: _Candidate, goal: float, tally: Tally, thresholds: tuple[float, ...], may_cross: bool
 ) -> tuple[list[Row], str] | float:
-    """The rows that raise a group's cost to the goal, and what to say about them.
+    """The rows that raise a group's cost to the goal, and a note about them.
 
-    If no pools that randomize a single bin have this cost, the next lower one that some have.
+    If no pools that randomize a single bin have this cost, the next lower cost that some have.
     """
     sides, target = candidate.sides, candidate.information_at(goal)
     finest, fewest = candidate.cost_of(sides.pools), fewest_pools(sides)
@@ -359,7 +359,7 @@ def _repaired(
 
 
 def _uncalibrated(candidate: _Candidate, goal: float, tally: Tally) -> tuple[list[Piece], str]:
-    """Pools for scores that cost less than calibrated pools do, and what to say about them.
+    """Pools for scores that cost less than calibrated pools do, and a note about them.
 
     A cost is linear in the scores, so values between the mean score of a pool and its share of
     positives have any cost between the two.
@@ -420,7 +420,7 @@ def _about_decisions(candidate: _Candidate, share: float) -> str:
 def _crossing(candidate: _Candidate, pools: list[Pool], target: float) -> list[list[Piece]]:
     """Give up thresholds until the information is the target; the last edge can move two ways.
 
-    Empty if the pools beside that edge are in its way.
+    Empty if the neighbouring pools leave that edge no room.
     """
     while len(pools) > 1:
         # The side with the fewest people is given up first.
@@ -443,11 +443,11 @@ def _rows(
     candidate: _Candidate,
     pieces: Sequence[Piece],
     tally: Tally,
-    kept: tuple[float, ...] = (),
+    thresholds: tuple[float, ...] = (),
 ) -> list[Row]:
     """Intervals without gaps, except on sides where the group has nobody.
 
-    ``kept`` are the thresholds that no value crosses, not even by rounding.
+    No value crosses one of the thresholds, not even by rounding.
     """
     cuts = tally.grid.cuts
     walls = [0, *map(tally.grid.first_bin, candidate.sides.thresholds), tally.grid.size]
@@ -459,7 +459,7 @@ def _rows(
     for piece, (before, after) in zip(pieces, pairwise(borders), strict=True):
         lo, hi = float(cuts[before[1]]), float(cuts[after[0]])
         for value, share in piece.outcomes:
-            new = _on_its_side(value, lo, hi, kept)
+            new = _on_its_side(value, lo, hi, thresholds)
             rows.append(Row(candidate.group, lo, hi, "set", new, share))
     return rows
 

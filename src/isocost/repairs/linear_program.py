@@ -67,7 +67,7 @@ class ScoreLevels:
     Attributes
     ----------
     lo, hi : arrays
-        The interval [lo, hi) of scores; no interval reaches over the threshold.
+        The interval [lo, hi) of scores; none crosses the threshold.
     above : array of bool
         Whether the interval lies at or above the threshold.
     n, w : arrays
@@ -176,7 +176,7 @@ class Choices:
         The number of the level among all levels of all groups.
     pool : array
         The number of the output among all outputs that several levels share; -1 for a level's
-        own share of positives, which is calibrated whoever else is there.
+        own share of positives, which is always calibrated.
     value : array
         The output.
     """
@@ -299,9 +299,9 @@ def make_choices(levels: Sequence[ScoreLevels], threshold: float, wide: bool) ->
     the levels sent there, within [threshold, 1].  The greatest of these in the convex order pools
     the lowest of them at the threshold and leaves the others alone, and so it has the
     greatest E[q^2].  The same holds below, except that the threshold itself is not reached:
-    this costs at most :data:`BELOW` in the place of one pool.
+    this shifts one pool by at most :data:`BELOW`.
 
-    Generalized rates, costs and distances may want coarser outputs in between.  Then (``wide``)
+    Generalized rates, costs and distances may need coarser outputs in between.  Then (``wide``)
     the base rate and :data:`OUTPUTS` values spaced evenly over the group's levels are outputs too:
     with d their distance, E[q^2] comes within (d / 2)^2 of the lowest possible.
     """

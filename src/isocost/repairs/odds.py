@@ -65,7 +65,7 @@ def equalize_odds(
     In each group a score h at or above the threshold becomes 1 - h with probability p2n, one
     below it with probability n2p.  The linear program (EO-Derived)
 
-        minimise    sum over groups of FPR + FNR at the threshold
+        minimize    sum over groups of FPR + FNR at the threshold
         subject to  c_fp equal over all groups, c_fn equal over all groups, 0 <= p2n, n2p <= 1
 
     decides them.  Of several optima it takes one that flips few scores.
@@ -159,7 +159,7 @@ def _require_edges(tally: Tally, threshold: float) -> None:
 
 @dataclass(frozen=True)
 class _Program:
-    """Minimise cost @ x subject to matrix @ x = right and lower <= x <= upper.
+    """Minimize cost @ x subject to matrix @ x = right and lower <= x <= upper.
 
     x holds p2n and n2p of each group in turn, then the common false-positive and false-negative
     rate, which are free.  ``start`` is an x that meets the constraints: a constant score.
@@ -257,8 +257,8 @@ def _solve(program: _Program, shares: Floats) -> Floats:
 def _linprog(program: _Program) -> tuple[Floats, Floats]:
     """The best x, and what moving each variable off its bound would cost.
 
-    Solved for the step from the start, which is feasible: where it is the only solution, rounding
-    would otherwise make the solver see none.
+    Solved for the step from the start, which is feasible: if it is the only solution, the solver
+    might otherwise miss it by rounding.
     """
     from scipy.optimize import linprog
 
@@ -312,7 +312,7 @@ def _rows(tally: Tally, threshold: float, flips: Floats) -> tuple[Row, ...]:
 
 
 def _notes(tally: Tally, rule: Rule, threshold: float, equal: slice) -> tuple[str, ...]:
-    """What a reader must know: what became of calibration, and whether anything is left."""
+    """What became of calibration, and whether the scores are still of use."""
     after = rule.expected(tally)
     notes = []
     touched = {row.group for row in rule.rows}

@@ -89,22 +89,22 @@ class Pool:
 
 @dataclass(frozen=True)
 class Sides:
-    """The finest pools of a group that leave it on its sides of the thresholds.
+    """The finest pools of a group that respect the thresholds.
 
     Attributes
     ----------
     bins : list of Pool
         Its bins, from low to high.
     units : list of Pool
-        What pools are made of: the bins, but bins that must stay together for a value on their
-        side as one.
+        What pools are made of: the bins, except that bins which must stay together for a value
+        on their side are one unit.
     pools : list of Pool
         The finest pools with rising values, each made of units.
     thresholds : tuple of float
         No pool crosses one.
     dropped : tuple of float
-        Thresholds that had to be given up, because the people on one side of them have
-        a share of positives that belongs on the other.
+        Thresholds that no pools respect, because the people on one side have a share of
+        positives that belongs on the other.
     """
 
     bins: list[Pool]
@@ -215,7 +215,7 @@ def _on_side(pools: Sequence[Pool], low: float, high: float) -> tuple[list[Pool]
 
 
 def _units(bins: Sequence[Pool], fixed: Sequence[Pool]) -> list[Pool]:
-    """The bins, but a fixed pool instead of its own: part of it may be on a wrong side."""
+    """The bins, with each fixed pool in place of its bins: a part of it may be on a wrong side."""
     if not fixed:
         return list(bins)
     free = [b for b in bins if not any(p.first <= b.first <= p.last for p in fixed)]
@@ -230,10 +230,9 @@ def fewest_pools(sides: Sides) -> list[Pool]:
 def even_pools(sides: Sides, target: float) -> list[Pool]:
     """Pools of equal width on each side, as narrow as the target's information allows.
 
-    Time after time the side with the widest parts gets one part more, of equal width
-    between its lowest and its highest score; the last pools before there is more information
-    than the target are returned.  Parts in which values fall are joined.  So the edges
-    depend on the scores and hardly on the labels.
+    The side with the widest parts is divided into one part more, all of equal width, as long as
+    the pools have no more information than the target.  Parts whose values fall are joined.  So
+    the edges depend on the scores and hardly on the labels.
     """
     lists = _by_side(sides.units, sides.thresholds)
     ranges = [side[-1].high - side[0].low for side in lists]
@@ -303,12 +302,12 @@ def meet(pools: Sequence[Pool], sides: Sides, target: float) -> list[Piece] | No
     Returns
     -------
     list of Piece or None
-        None when the pools cannot be split as far as that with values that rise.
+        None if no split with rising values has that much information.
 
     Notes
     -----
-    Where no single new edge is worth enough, the best is taken and another is looked for.
-    Of several that are, one that changes scores least at most is taken.
+    Where no single new edge is worth enough, the best is taken and another one added.  Of several
+    that are, the one with the smallest largest change is taken.
     """
     chosen = list(pools)
     known: dict[tuple[int, int, float, float], _Splits] = {}
@@ -336,15 +335,15 @@ def meet_from_finest(sides: Sides, target: float) -> tuple[list[Piece] | None, l
     Returns
     -------
     pieces : list of Piece or None
-        None when no way was found to meet the target by dividing the people of a single bin.
+        None if the target cannot be met by dividing the people of a single bin.
     pools : list of Pool
         The last pools that had at least the target's information.
 
     Notes
     -----
-    Two neighbours can be joined little by little as long as the one that gives its people away
-    does not need them for a value on its side.  So this fails only between two thresholds, where
-    the lowest people need some above them and the highest some below them.
+    Two neighbours can be joined gradually as long as the one that loses people does not need them
+    for a value on its side.  So this fails only between two thresholds, where the lowest people
+    need some above them and the highest some below them.
     """
     pools = list(sides.pools)
     while True:
@@ -407,7 +406,7 @@ def _splits(
 ) -> _Splits:
     """The finest parts of a pool with which all values still rise.
 
-    The values of its neighbours are to its parts what thresholds are to a side.
+    The values of its neighbours limit its parts as thresholds limit a side.
     """
     pool, limits = pools[index], sides.limits(pools, index, index + 1)
     key = (pool.first, pool.last, *limits)
@@ -430,7 +429,7 @@ def inside(parts: Sequence[Pool], pool: Pool) -> Sequence[Pool]:
 def moved_edges(
     low: Pool, high: Pool, bins: Sequence[Pool], keep: float, limits: tuple[float, float]
 ) -> list[list[Piece]]:
-    """The edge of two pools, moved down and up until they are worth just so much information."""
+    """The edge of two pools, moved down and moved up until it is worth ``keep`` information."""
     ways = (move_edge(low, high, bins, keep, limits, down=down) for down in (True, False))
     return [way for way in ways if way]
 
@@ -444,20 +443,18 @@ def move_edge(
     *,
     down: bool,
 ) -> list[Piece] | None:
-    """Move the edge of two pools until telling them apart is worth just so much information.
+    """Move the edge of two pools until telling them apart is worth ``keep`` information.
 
-    The edge moves down (or up) until one pool is used up; on the way what it is worth falls to 0.
-    The first place where it is worth ``keep`` and both values lie within the limits lies inside a
-    bin as a rule, whose people are then divided by the coin.  They are the only ones.  None if
-    there is no such place.
+    As the edge moves down (or up) until one pool is used up, its worth falls to 0.  The first
+    position where it is worth ``keep`` and both values lie within the limits is usually inside a
+    bin, whose people, and no others, a coin divides.  None if there is no such position.
 
     Notes
     -----
     Both values are still the shares of positives of those who get them.  They stay in order,
-    because the worth is taken with the sign of the difference.  In pools that rise the first
-    place is always within the limits: the first bins of a rising pool never have a lower share
-    of positives than all of it, nor the last a higher one.  Where bins are kept together for a
-    value on their side it may not be.
+    because the worth has the sign of the difference.  In rising pools the first position is always
+    within the limits: the first bins of a rising pool never have a lower share of positives than
+    all of it, nor the last a higher one.  Where bins must stay together it may not be.
     """
     giver, taker = (low, high) if down else (high, low)
     row = list(inside(bins, giver))
@@ -489,7 +486,7 @@ def move_edge(
 def _crossings(
     left: Floats, taken: Floats, sums: Floats, keep: float, sign: float
 ) -> Iterator[tuple[int, tuple[float, float]]]:
-    """The bins, and the spans of their shares, in which the worth comes to be ``keep``.
+    """The bins, and the spans of their shares, in which the worth crosses ``keep``.
 
     With share s of a bin moved, W the weight and Y the positives of both pools, the worth is
     ``keep`` where
@@ -547,7 +544,7 @@ def _divide(
 
 
 def _signed_worth(giver: Floats, taker: Floats) -> Floats:
-    """What telling apart is worth, with the sign of taker's value - giver's; 0 without a giver."""
+    """The worth of an edge, with the sign of taker's value - giver's; 0 without a giver."""
     there = giver[..., 0] > 0.0
     w = np.where(there, giver[..., 0], 1.0)
     difference = taker[..., 1] / taker[..., 0] - giver[..., 1] / w

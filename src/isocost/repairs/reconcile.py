@@ -170,9 +170,9 @@ class Corner:
         The smallest tolerance with which every group can select half as many people as before, or
         as calibrated scores can select (or leave out half as many); NaN if there is none.
     groups : tuple
-        The two groups that clash, or the one that no tolerance helps.
+        The two groups that conflict, or the one that no tolerance helps.
     reason : str
-        Why they do.
+        Why they conflict.
     """
 
     selected: Selected
@@ -215,7 +215,7 @@ class Reconcilability:
 
     @property
     def selecting_tolerance(self) -> float | None:
-        """The tolerance of the corner: with it some are selected, and not all; None without one."""
+        """The tolerance with which some are selected, but not all; None without a corner."""
         return None if self.corner is None else self.corner.tolerance
 
     @property
@@ -283,7 +283,7 @@ def reconcile(
     can have equal rates.  In each group, levels with share of positives p_i and mass w_i get
     outputs q_j with mass m_ij >= 0:
 
-        sum_j m_ij = w_i                    everyone is somewhere
+        sum_j m_ij = w_i                    everyone gets an output
         sum_i m_ij (p_i - q_j) = 0          every output is calibrated
         highest - lowest <= tolerance       for each rate of ``equal``, over the groups
 
@@ -501,7 +501,7 @@ def _notes(tally: Tally, choices: Choices, shares: Floats) -> Iterator[str]:
 
 
 def corner_of(choices: Choices, shares: Floats) -> Selected | None:
-    """Whether in every group next to nobody is selected, or not selected, unlike before."""
+    """Who is selected if it is next to nobody, or everybody, in every group, unlike before."""
     after = choices.by_group(choices.rate("selection_rate")) @ shares
     before = np.array([_selected(levels) for levels in choices.levels])
     if before.any() and (after <= FEW * before + NONE).all():
@@ -551,13 +551,13 @@ def _most(p: Floats, w: Floats, least: float) -> float:
 def _clash(
     levels: Sequence[ScoreLevels], threshold: float, selected: Selected
 ) -> tuple[list[int], str]:
-    """The groups because of which equal FPR and FNR leave nobody, or everybody, selected; and why.
+    """The groups that make equal FPR and FNR select nobody, or everybody, and the reason.
 
     A pool of people with the share of positives p has TPR / FPR = p / (1 - p) * (1 - mu) / mu, and
     a calibrated score at the threshold or above has p of at least the threshold.  So equal
-    rates take a ratio that is no lower than that of the threshold in the group where it is highest,
-    and no higher than that of the best level in the group where it is lowest.  For those who are
-    not selected it is the same with labels and scores the other way round.
+    rates need a ratio that is no lower than that of the threshold in the group where it is highest,
+    and no higher than that of the best level in the group where it is lowest.  The same holds for
+    those who are not selected, with labels and scores reversed.
 
     Returns the indices of the groups, and a text with a field for each name.
     """
