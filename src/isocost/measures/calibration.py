@@ -85,9 +85,10 @@ class Levels:
 
 def levels_of(tally: Tally, group: int | None = None) -> Levels:
     """The levels of one group of a tally, or of everybody."""
-    cells = tally.cells if group is None else tally.cells.take(tally.cells.of_group(group))
-    columns = (cells.w, cells.w * cells.label, cells.wh, cells.w2)
-    sums = [add_up(cells.bin, values, tally.grid.size) for values in columns]
+    cells = tally.cells
+    own = slice(None) if group is None else cells.of_group(group)
+    columns = (cells.w[own], cells.w[own] * cells.label[own], cells.wh[own], cells.w2[own])
+    sums = [add_up(cells.bin[own], values, tally.grid.size) for values in columns]
     used = np.flatnonzero(sums[0] > 0)
     w, wy, wh, w2 = (values[used] for values in sums)
     # Rounding must not carry a mean over the edge of its bin.

@@ -124,7 +124,8 @@ class Sides:
 
     def together(self, one: Pool, other: Pool) -> bool:
         """Whether two pools lie on the same side of every threshold."""
-        return _side_of(one, self.thresholds) == _side_of(other, self.thresholds)
+        sides = [bisect_right(self.thresholds, pool.low) for pool in (one, other)]
+        return sides[0] == sides[1]
 
 
 def _side_of(pool: Pool, thresholds: tuple[float, ...]) -> tuple[float, float]:
@@ -351,12 +352,12 @@ def meet_from_finest(sides: Sides, target: float) -> tuple[list[Piece] | None, l
         if spare <= EDGE_SLACK * math.fsum(pool.w for pool in pools):
             return [plain(pool) for pool in pools], pools
         pairs = enumerate(pairwise(pools))
-        worths = sorted((worth(*pair), i) for i, pair in pairs if sides.together(*pair))
-        if not worths or worths[0][0] > spare:
+        worths = [(worth(*pair), i) for i, pair in pairs if sides.together(*pair)]
+        least, i = min(worths, default=(math.inf, 0))
+        if least > spare:
             break
-        i = worths[0][1]
         pools[i : i + 2] = [joined(pools[i : i + 2])]
-    for value, i in worths:
+    for value, i in sorted(worths):
         before, (low, high), after = pools[:i], pools[i : i + 2], pools[i + 2 :]
         ways = moved_edges(low, high, sides.bins, value - spare, sides.limits(pools, i, i + 2))
         if ways:
