@@ -40,6 +40,7 @@ __all__ = [
     "check_unit",
     "check_whole",
     "check_word",
+    "finite_or_none",
     "is_writable",
     "parse_json",
     "short",
@@ -256,6 +257,11 @@ def check_listed(name: str, values: Any, rule: str, step: str) -> list[Any]:
 
 
 # JSON
+
+
+def finite_or_none(value: float | None) -> float | None:
+    """A number for JSON, which has no NaN and no infinity."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def parse_json(text: str) -> Any:

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from isocost.checks import check_amount, check_base_rate
+from isocost.checks import check_amount, check_base_rate, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, as_group, names_of, to_json
@@ -179,14 +179,9 @@ def _by_group(groups: tuple[Group, ...], values: Floats) -> dict[Group, float]:
     return dict(zip(groups, map(float, values), strict=True))
 
 
-def _finite(value: float) -> float | None:
-    """A number for JSON, which has no infinity."""
-    return value if math.isfinite(value) else None
-
-
 def _pairs(values: Mapping[Group, float]) -> list[list[Any]]:
     """Numbers by group for JSON, as [group, number] pairs."""
-    return [[to_json(group), _finite(value)] for group, value in values.items()]
+    return [[to_json(group), finite_or_none(value)] for group, value in values.items()]
 
 
 def _joined(names: Iterable[str]) -> str:
@@ -246,9 +241,9 @@ class ImpossibilityBound:
             "gap": self.gap,
             "generalized_fpr": _pairs(self.generalized_fpr),
             "generalized_fnr": _pairs(self.generalized_fnr),
-            "tight": _finite(self.tight),
-            "norm": _finite(self.norm),
-            "paper": _finite(self.paper),
+            "tight": finite_or_none(self.tight),
+            "norm": finite_or_none(self.norm),
+            "paper": finite_or_none(self.paper),
             "present": [[to_json(group), list(pair)] for group, pair in self.present.items()],
             "excluded": [to_json(group) for group in self.excluded],
         }

@@ -16,6 +16,7 @@ from isocost.checks import (
     check_listed,
     check_threshold,
     check_tolerance,
+    finite_or_none,
     short,
 )
 from isocost.costs import CostLike, as_cost
@@ -86,11 +87,11 @@ class Period:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; unknown numbers become null."""
-        numbers = {name: getattr(self, name) for name in ("difference", "running", "calibration")}
+        numbers = ("difference", "running", "calibration")
         return {
             "name": self.name,
             "rows": self.rows,
-            **{name: None if math.isnan(x) else x for name, x in numbers.items()},
+            **{name: finite_or_none(getattr(self, name)) for name in numbers},
             "interval": list(self.interval),
             "broken": list(self.broken),
         }

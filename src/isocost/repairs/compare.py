@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from isocost.checks import check_listed, check_threshold, short
+from isocost.checks import check_listed, check_threshold, finite_or_none, short
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, names_of, to_json
@@ -90,7 +90,7 @@ class Changes:
 
     def to_dict(self) -> dict[str, float | None]:
         """Plain values for JSON; an undefined Gini coefficient becomes null."""
-        return {k: None if math.isnan(v) else v for k, v in asdict(self).items()}
+        return {name: finite_or_none(value) for name, value in asdict(self).items()}
 
 
 def changes(tally: Tally, rule: Rule, threshold: float = 0.5, group: int | None = None) -> Changes:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from isocost.checks import check_flag, check_whole, check_word
+from isocost.checks import check_flag, check_whole, check_word, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import InfeasibleError
 from isocost.groups import Group, names_of, to_json
@@ -89,10 +89,6 @@ class Frontier:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; what is not feasible becomes null."""
-
-        def plain(value: float) -> float | None:
-            return None if math.isnan(value) else value
-
         return {
             "format": "isocost-frontier",
             "version": 1,
@@ -103,8 +99,10 @@ class Frontier:
                 {
                     "tolerance": p.tolerance,
                     "feasible": p.feasible,
-                    **{name: plain(getattr(p, name)) for name in NUMBERS},
-                    "costs": [[to_json(group), plain(cost)] for group, cost in p.costs.items()],
+                    **{name: finite_or_none(getattr(p, name)) for name in NUMBERS},
+                    "costs": [
+                        [to_json(group), finite_or_none(cost)] for group, cost in p.costs.items()
+                    ],
                 }
                 for p in self.points
             ],

@@ -16,6 +16,7 @@ from isocost.checks import (
     check_tolerance,
     check_whole,
     check_word,
+    finite_or_none,
     short,
 )
 from isocost.costs import Cost, CostLike, as_cost
@@ -230,20 +231,16 @@ class Reconcilability:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-
-        def plain(value: float | None) -> float | None:
-            return None if value is None or math.isnan(value) else value
-
         corner = self.corner
         return {
             "feasible": self.feasible,
-            "smallest_tolerance": plain(self.smallest_tolerance),
-            "excess": plain(self.excess),
+            "smallest_tolerance": finite_or_none(self.smallest_tolerance),
+            "excess": finite_or_none(self.excess),
             "tolerances": dict(self.tolerances),
             "equal": list(self.equal),
             "threshold": self.threshold,
             "selected": None if corner is None else corner.selected,
-            "selecting_tolerance": plain(self.selecting_tolerance),
+            "selecting_tolerance": finite_or_none(self.selecting_tolerance),
             "clash": [] if corner is None else [to_json(group) for group in corner.groups],
         }
 
