@@ -15,7 +15,6 @@ LAYERS = [
     {"costs", "coin"},
     {"tallies"},
     {"rows"},
-    {"promises"},
     {"rules"},
     {"measures"},
     {"verdict"},

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from isocost.measures.intervals import Intervals, intervals
     from isocost.measures.table import MEASURES, Measure
     from isocost.monitor.watch import Watch, watch
-    from isocost.promises import Promise
     from isocost.repairs.coarsen import coarsen, decision_limit
     from isocost.repairs.compare import Changes, Comparison, compare
     from isocost.repairs.frontier import Frontier, frontier
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from isocost.repairs.registry import REPAIRS, Repair
     from isocost.repairs.withhold import withhold
     from isocost.reports.report import report, report_html, show_report
-    from isocost.rules import Rule
+    from isocost.rules import Promise, Rule
     from isocost.tallies import Tally
 
 _HOME = {
@@ -70,7 +69,7 @@ _HOME = {
     "Measure": "measures.table",
     "Measures": "measures.audit",
     "MissingDependencyError": "errors",
-    "Promise": "promises",
+    "Promise": "rules",
     "REPAIRS": "repairs.registry",
     "Reconcilability": "repairs.reconcile",
     "Repair": "repairs.registry",

@@ -1,4 +1,4 @@
-"""Rule: the one format of every repair, small enough to read, sign and keep.
+"""Rule: the one format of every repair, small enough to read, sign and keep; and its promise.
 
 A rule is rows (group, lo, hi, action, value, probability).  A score of that group in [lo, hi),
 the last hi included, becomes ``value`` ("set") or 1 - score ("mirror") with that
@@ -8,8 +8,9 @@ probability; what is left over keeps its score.  Rows on the same interval share
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +21,7 @@ from isocost import __version__
 from isocost.atomic import check_ending, read_text, write_text
 from isocost.checks import (
     LONGEST_SALT,
+    as_number,
     check_kind,
     check_path,
     check_salt,
@@ -32,7 +34,6 @@ from isocost.coin import SCHEME
 from isocost.costs import Cost
 from isocost.errors import IsocostError, Problem, RuleError, UsageError, listing
 from isocost.groups import Group, from_json, names_of, to_json
-from isocost.promises import Promise, read_promise
 from isocost.rows import (
     Portion,
     Row,
@@ -47,7 +48,15 @@ from isocost.rows import (
 from isocost.tables import html_table, text_table
 from isocost.tallies import Cells, Tally, check_tally
 
-__all__ = ["DEFAULT_SALT", "FORMAT", "Rule", "check_rule", "check_unknown", "unknown_groups"]
+__all__ = [
+    "DEFAULT_SALT",
+    "FORMAT",
+    "Promise",
+    "Rule",
+    "check_rule",
+    "check_unknown",
+    "unknown_groups",
+]
 
 DEFAULT_SALT = "isocost"
 
@@ -71,6 +80,93 @@ _OPTIONAL = {"promise"}
 """Fields that rules of this version may lack: older ones had no promise."""
 
 _ROW_FIELDS = {"group", "lo", "hi", "action", "value", "probability"}
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What a rule promises about the scores that it repairs.
+
+    Parameters
+    ----------
+    equal : {name: float}
+        What becomes equal over the groups, and within which tolerance: "cost", or measures by
+        their names in ``isocost.MEASURES``.
+    asked : {name: float}
+        The tolerance that was requested.  It is smaller than that of ``equal`` where the rule
+        could not reach it and ``infeasible="closest"`` was passed.
+    calibrated : bool
+        Whether the repaired scores are calibrated if the scores were.
+    coin : bool
+        Whether a coin decides for anybody.
+    threshold : float or None
+        The threshold of rates that need one.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> from isocost.examples import compas
+    >>> ic.withhold(compas(), "fpr", tolerance=0.06).promise
+    Promise(equal={'cost': 0.06}, asked={'cost': 0.06}, calibrated=True, coin=True, threshold=None)
+    """
+
+    equal: Mapping[str, float]
+    asked: Mapping[str, float]
+    calibrated: bool
+    coin: bool
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("equal", "asked"):
+            object.__setattr__(self, name, _tolerances(name, getattr(self, name)))
+        if self.equal.keys() != self.asked.keys():
+            got = f"{short(sorted(self.equal))} and {short(sorted(self.asked))}"
+            raise bad_rule("rule promise", "must have the same names in equal and asked", got)
+        better = [name for name in self.equal if self.equal[name] < self.asked[name]]
+        if better:
+            raise bad_rule(
+                "rule promise",
+                "must not be stricter in equal than in asked",
+                f"{short(better[0])}: {self.equal[better[0]]!r} < {self.asked[better[0]]!r}",
+            )
+        for name in ("calibrated", "coin"):
+            if not isinstance(getattr(self, name), bool):
+                got = short(getattr(self, name))
+                raise bad_rule(f"rule promise {name}", "must be true or false", got)
+        if self.threshold is not None and not 0.0 < as_number(self.threshold) < 1.0:
+            rule = "must be null or a number strictly between 0 and 1"
+            raise bad_rule("rule promise threshold", rule, short(self.threshold))
+
+    @classmethod
+    def of(
+        cls,
+        rows: Iterable[Row],
+        asked: Mapping[str, float],
+        reached: Mapping[str, float] | None = None,
+        *,
+        calibrated: bool = True,
+        threshold: float | None = None,
+    ) -> Promise:
+        """The promise of a rule with these rows; by default ``reached`` is what was requested."""
+        coin = any(0.0 < row.probability < 1.0 for row in rows)
+        # A smaller tolerance than the requested one is met by chance, not promised.
+        equal = {
+            name: max(limit, (reached or {}).get(name, limit)) for name, limit in asked.items()
+        }
+        return cls(equal, asked, calibrated, coin, threshold)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+def _tolerances(name: str, tolerances: Any) -> dict[str, float]:
+    if not isinstance(tolerances, Mapping) or not all(
+        isinstance(key, str) and 0.0 <= as_number(value) < math.inf
+        for key, value in tolerances.items()
+    ):
+        rule = "must be a finite number of at least 0 for each name"
+        raise bad_rule(f"rule promise {name}", rule, short(tolerances))
+    return {key: float(value) for key, value in tolerances.items()}
 
 
 @dataclass(frozen=True, repr=False)
@@ -437,7 +533,7 @@ def _read_fields(text: str) -> dict[str, Any]:
             "notes": tuple(content["notes"]),
             "made_from": content["made_from"],
             "salt": content["coin"]["salt"],
-            "promise": read_promise(content["promise"]) if "promise" in content else None,
+            "promise": _read_promise(content["promise"]) if "promise" in content else None,
         }
     except RuleError:
         raise
@@ -472,3 +568,11 @@ def _parse_row(row: Any) -> Row:
         rule = f"must have the fields {', '.join(sorted(_ROW_FIELDS))}"
         raise bad_rule("rule row", rule, short(row))
     return Row(**{**row, "group": from_json(row["group"])})
+
+
+def _read_promise(content: Any) -> Promise:
+    """The promise in a rule file; raise a :class:`RuleError` if it is invalid."""
+    names = [field.name for field in fields(Promise)]
+    if not isinstance(content, dict) or content.keys() != set(names):
+        raise bad_rule("rule promise", f"must have the fields {', '.join(names)}", short(content))
+    return Promise(**content)

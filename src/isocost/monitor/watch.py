@@ -32,8 +32,7 @@ from isocost.monitor.evidence import (
     claims_of,
     evidence,
 )
-from isocost.promises import Promise
-from isocost.rules import Rule, check_rule, unknown_groups
+from isocost.rules import Promise, Rule, check_rule, unknown_groups
 from isocost.tables import html_table, text_table
 from isocost.tallies import Tally
 

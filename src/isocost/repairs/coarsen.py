@@ -18,7 +18,6 @@ from isocost.groups import Group, group_names, names_of
 from isocost.measures.calibration import Levels, levels_of
 from isocost.measures.feasibility import SLACK, Feasibility, feasibility, round_up
 from isocost.measures.rates import base_rate, group_costs, require_both_labels
-from isocost.promises import Promise
 from isocost.repairs.pools import (
     EDGE_SLACK,
     NARROW,
@@ -40,7 +39,7 @@ from isocost.repairs.pools import (
 )
 from isocost.repairs.withhold import not_feasible, summary_of
 from isocost.rows import Row
-from isocost.rules import DEFAULT_SALT, Rule
+from isocost.rules import DEFAULT_SALT, Promise, Rule
 from isocost.tallies import Tally, add_up, check_tally
 from isocost.typing import Floats, Ints
 

@@ -25,7 +25,6 @@ from isocost.groups import Group, group_names, names_of, to_json
 from isocost.measures.feasibility import round_up
 from isocost.measures.rates import base_rate, require_both_labels, require_two_groups
 from isocost.measures.table import MEASURES
-from isocost.promises import Promise
 from isocost.repairs.linear_program import (
     FEWEST,
     Choices,
@@ -40,7 +39,7 @@ from isocost.repairs.linear_program import (
 )
 from isocost.repairs.withhold import summary_of
 from isocost.rows import Row
-from isocost.rules import DEFAULT_SALT, Rule
+from isocost.rules import DEFAULT_SALT, Promise, Rule
 from isocost.tallies import Tally, check_tally
 from isocost.typing import Floats
 

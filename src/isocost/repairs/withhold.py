@@ -11,9 +11,8 @@ from isocost.errors import InfeasibleError, InfeasibleWarning, Problem
 from isocost.groups import names_of, to_json
 from isocost.measures.feasibility import Feasibility, feasibility, round_down, round_up
 from isocost.measures.rates import base_rate
-from isocost.promises import Promise
 from isocost.rows import Row
-from isocost.rules import DEFAULT_SALT, Rule
+from isocost.rules import DEFAULT_SALT, Promise, Rule
 from isocost.tallies import Tally, check_tally
 
 __all__ = ["not_feasible", "summary_of", "withhold"]
