@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -42,18 +42,21 @@ _RULES = (
 )
 """What rules must be, and the next step."""
 
-COLUMNS = (
-    "costs differ by",
-    "FPR or FNR differ by",
-    "largest calibration gap",
-    "accuracy",
-    "people changed",
-    "mean change",
-    "largest change",
-    "decided by a coin",
-    "decisions changed",
-    "Gini of the change",
-)
+COLUMNS: Mapping[str, Callable[[Compared], str]] = {
+    "costs differ by": lambda one: f"{one.audit.disparity.difference:.4f}",
+    "FPR or FNR differ by": lambda one: f"{one.audit.equalized_odds_difference:.4f}",
+    "largest calibration gap": lambda one: f"{one.gap:.4f}",
+    "accuracy": lambda one: f"{one.audit.overall.accuracy:.4f}",
+    "people changed": lambda one: f"{one.changes.changed:.2%}",
+    "mean change": lambda one: f"{one.changes.mean_change:.4f}",
+    "largest change": lambda one: f"{one.changes.largest_change:.4f}",
+    "decided by a coin": lambda one: f"{one.changes.by_coin:.2%}",
+    "decisions changed": lambda one: f"{one.changes.decisions:.2%}",
+    "Gini of the change": lambda one: (
+        "-" if math.isnan(one.largest_gini) else f"{one.largest_gini:.3f}"
+    ),
+}
+"""The columns of the printed table after the costs, and how a rule fills them."""
 
 MOST_COSTS = 4
 """With more groups than this, the table shows the lowest and the highest cost only."""
@@ -214,29 +217,15 @@ class Comparison:
         """Header and rows of the printed table: rules across, or down when there are many."""
         groups = next(iter(self.rules.values())).audit.groups
         few = len(groups) <= MOST_COSTS
-        costs = [f"cost of {name}" for name in names_of(groups).values()]
-        header = ["rule", *(costs if few else ["lowest cost", "highest cost"]), *COLUMNS]
-        rows = [[name, *self._cells(one, few)] for name, one in self.rules.items()]
+        titles = [f"cost of {name}" for name in names_of(groups).values()]
+        header = ["rule", *(titles if few else ["lowest cost", "highest cost"]), *COLUMNS]
+        rows = []
+        for name, one in self.rules.items():
+            costs = [m.cost for m in one.audit.groups.values()]
+            shown = costs if few else [min(costs), max(costs)]
+            cells = (fill(one) for fill in COLUMNS.values())
+            rows.append([name, *(f"{cost:.4f}" for cost in shown), *cells])
         return (header, rows) if len(self.rules) > WIDEST else transposed(header, rows)
-
-    @staticmethod
-    def _cells(one: Compared, few: bool) -> list[str]:
-        costs = [m.cost for m in one.audit.groups.values()]
-        shown = costs if few else [min(costs), max(costs)]
-        c, gini = one.changes, one.largest_gini
-        return [
-            *(f"{cost:.4f}" for cost in shown),
-            f"{one.audit.disparity.difference:.4f}",
-            f"{one.audit.equalized_odds_difference:.4f}",
-            f"{one.gap:.4f}",
-            f"{one.audit.overall.accuracy:.4f}",
-            f"{c.changed:.2%}",
-            f"{c.mean_change:.4f}",
-            f"{c.largest_change:.4f}",
-            f"{c.by_coin:.2%}",
-            f"{c.decisions:.2%}",
-            "-" if math.isnan(gini) else f"{gini:.3f}",
-        ]
 
     def headline(self) -> str:
         """What is compared, in a line."""
