@@ -1,4 +1,4 @@
-"""Populations whose expectations are known exactly, for the tests of the theorems."""
+"""Populations that tests share: exact ones for the theorems, counts, and periods to watch."""
 
 from __future__ import annotations
 
@@ -150,3 +150,50 @@ INCOME = [(0.35, 0.8), (0.25, 1.8), (0.3, 1.5), (0.25, 2.2), (0.4, 0.8), (0.3, 2
 """Shapes of income scores in six groups, two of them sharp and with many positives."""
 
 ROWS = [5000, 2500, 800, 400, 300, 150]
+
+
+def from_counts(groups, edges=(), weight=None):
+    """A tally from {group: [(score, rows, positives), ...]}."""
+    score, label, group = [], [], []
+    for name, table in groups.items():
+        for value, rows, positives in table:
+            score += [value] * rows
+            label += [1] * positives + [0] * (rows - positives)
+            group += [name] * rows
+    data = {"score": score, "label": label, "group": group}
+    if weight is not None:
+        data["w"] = [weight[name] for name in group]
+        return ic.tally(data, weight="w", edges=edges)
+    return ic.tally(data, edges=edges)
+
+
+@st.composite
+def tables(draw, groups=(2, 3), scores=(1, 3), rows=(20, 60)):
+    names = "abcdefghij"[: draw(st.integers(*groups))]
+    table = {}
+    for name in names:
+        values = draw(
+            st.lists(st.integers(0, 20), min_size=scores[0], max_size=scores[1], unique=True)
+        )
+        counts = [draw(st.integers(*rows)) for _ in values]
+        positives = [draw(st.integers(0, n)) for n in counts]
+        assume(0 < sum(positives) < sum(counts))
+        table[name] = [
+            (v / 20, n, y) for v, n, y in zip(sorted(values), counts, positives, strict=True)
+        ]
+    return table
+
+
+SHAPES = {"a": (1.2, 1.8), "b": (1.0, 2.2)}
+
+
+def period(random, rows, harm=0.0, pull=0.0, weighted=False):
+    """Calibrated scores; ``harm`` raises those of negatives in a, ``pull`` bends labels."""
+    score = np.concatenate([random.beta(*shape, rows) for shape in SHAPES.values()])
+    group = np.repeat(list(SHAPES), rows)
+    label = (random.random(2 * rows) < score + pull * (0.5 - score)).astype(int)
+    score = np.where((group == "a") & (label == 0), np.minimum(score + harm, 1.0), score)
+    data = {"score": score, "label": label, "group": group}
+    if weighted:
+        data["weight"] = random.gamma(4.0, 0.25, 2 * rows)
+    return ic.tally(data, weight="weight" if weighted else None)

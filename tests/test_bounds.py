@@ -1,24 +1,200 @@
-"""All the theorems, for a tally."""
+"""The theorems: about one group, with the best constants, and all of them for a tally."""
 
 from __future__ import annotations
 
 import json
+import math
 
+import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import isocost as ic
 from isocost.errors import DataError, UsageError
 from isocost.examples import compas
 from isocost.measures import bounds as mb
+from isocost.measures.bounds import ErrorDrop, drop_of, range_at
+from isocost.measures.impossibility import both_costs
 from tests.populations import (
     CLOSE,
     Population,
+    base_rates,
     costs,
+    near_line,
+    placed,
     populations,
     tally_of,
+    two_scores,
 )
+
+
+@given(st.data(), base_rates)
+def test_placed_population_has_the_gap_of_its_residual(data, mu):
+    p = data.draw(near_line(mu))
+    c_fp, c_fn = p.rates
+    assert p.mu == pytest.approx(mu, abs=CLOSE)
+    assert p.gap == pytest.approx(abs(mu * c_fn - (1 - mu) * c_fp), abs=CLOSE)
+
+
+@given(populations())
+def test_residual_is_base_rate_less_mean_score_and_at_most_the_gap(p):
+    residual = mb.linearity_residual(p.mu, *p.rates)
+    assert residual == pytest.approx(p.mu - p.mean_score, abs=CLOSE)
+    bound = mb.linearity_bound(p.gap)
+    assert abs(residual) <= bound.sharp + CLOSE
+    assert bound.paper == 2 * bound.sharp
+
+
+@pytest.mark.parametrize("rates", [(0.3, 0.2), (0.1, 0.4)])
+def test_linearity_constant_one_is_attained(rates):
+    p = placed(0.5, *rates)
+    assert p.gap > 0.04
+    assert abs(mb.linearity_residual(0.5, *p.rates)) == pytest.approx(p.gap, rel=1e-12)
+
+
+@given(st.data(), base_rates, costs())
+def test_cost_no_lower_means_error_rates_hardly_lower(data, mu, cost):
+    a, b = cost[1](mu)
+    h, other = sorted(two_scores(data, mu), key=lambda p: p.cost(a, b))
+    gap = max(h.gap, other.gap)
+    this_cost = drop_of(a, b, mu, gap)
+    # Of all costs "fnr" leaves c_fp the most room, and "fpr" c_fn.
+    any_cost = ErrorDrop(
+        drop_of(0.0, 1.0, mu, gap).generalized_fpr, drop_of(1.0, 0.0, mu, gap).generalized_fnr
+    )
+    for name, before, after in zip(
+        ("generalized_fpr", "generalized_fnr"), h.rates, other.rates, strict=True
+    ):
+        narrow, wide = getattr(this_cost, name), getattr(any_cost, name)
+        assert before - after <= narrow.sharp + CLOSE
+        assert narrow.sharp <= wide.sharp + CLOSE
+        assert wide.sharp == pytest.approx(wide.paper / 2)
+
+
+@given(base_rates, costs())
+def test_cost_error_bound_is_attained_by_two_scores_of_the_same_cost(mu, cost):
+    a, b = cost[1](mu)
+    trivial = a * mu + b * (1 - mu)
+    gap, value = 0.02 * min(mu, 1 - mu), 0.5 * trivial
+
+    def at(r):
+        return placed(mu, (mu * value - b * r) / trivial, ((1 - mu) * value + a * r) / trivial)
+
+    high, low = at(-gap), at(gap)
+    assert high.cost(a, b) == pytest.approx(low.cost(a, b), rel=1e-12)
+    assert max(high.gap, low.gap) == pytest.approx(gap, rel=1e-9)
+    drop = drop_of(a, b, mu, gap)
+    assert high.rates[0] - low.rates[0] == pytest.approx(drop.generalized_fpr.sharp, rel=1e-9)
+    assert low.rates[1] - high.rates[1] == pytest.approx(drop.generalized_fnr.sharp, rel=1e-9)
+
+
+def test_constant_two_is_attained_by_hand():
+    # Two scores of one group, mu = 1/2, both with gap 0.1 and c_fn = 0.4.
+    h = Population.of([(0.6, 0.5, 0.5)])
+    other = Population.of([(0.1, 5 / 12, 1 / 12), (0.7, 1 / 12, 5 / 12)])
+    assert h.gap == pytest.approx(0.1)
+    assert other.gap == pytest.approx(0.1)
+    assert h.rates == pytest.approx((0.6, 0.4))
+    assert other.rates == pytest.approx((0.2, 0.4))
+    bound = drop_of(0.0, 1.0, 0.5, 0.1).generalized_fpr
+    assert h.rates[0] - other.rates[0] == pytest.approx(bound.sharp)
+    assert bound.sharp == pytest.approx(0.4)
+    assert bound.paper == pytest.approx(0.8)
+
+
+@given(populations(), costs())
+def test_rates_lie_in_the_range_of_their_cost(p, cost):
+    a, b = cost[1](p.mu)
+    found = range_at(p.cost(a, b), a, b, p.mu, p.gap)
+    c_fp, c_fn = p.rates
+    assert found.generalized_fpr[0] - CLOSE <= c_fp <= found.generalized_fpr[1] + CLOSE
+    assert found.generalized_fnr[0] - CLOSE <= c_fn <= found.generalized_fnr[1] + CLOSE
+
+
+@given(st.data(), base_rates, costs())
+def test_range_ends_hold_for_higher_and_for_lower_costs(data, mu, cost):
+    a, b = cost[1](mu)
+    low, high = sorted(two_scores(data, mu), key=lambda p: p.cost(a, b))
+    gap = max(low.gap, high.gap)
+    at_low = range_at(low.cost(a, b), a, b, mu, gap)
+    at_high = range_at(high.cost(a, b), a, b, mu, gap)
+    for i, name in enumerate(("generalized_fpr", "generalized_fnr")):
+        assert high.rates[i] >= getattr(at_low, name)[0] - CLOSE
+        assert low.rates[i] <= getattr(at_high, name)[1] + CLOSE
+
+
+@given(base_rates, costs(), st.integers(0, 20))
+def test_range_of_rates_against_a_search_over_the_square(mu, cost, part):
+    a, b = cost[1](mu)
+    gap = 0.05
+    value = part / 20 * (a * min(1, (mu + gap) / (1 - mu)) + b * min(1, (1 - mu + gap) / mu))
+    found = range_at(value, a, b, mu, gap)
+    # Every residual that is allowed, one point each.
+    r = np.linspace(-gap, gap, 20001)
+    trivial = a * mu + b * (1 - mu)
+    c_fp, c_fn = (mu * value - b * r) / trivial, ((1 - mu) * value + a * r) / trivial
+    inside = (np.minimum(c_fp, c_fn) >= -1e-9) & (np.maximum(c_fp, c_fn) <= 1 + 1e-9)
+    assume(inside.any())
+    for rate, ends in ((c_fp, found.generalized_fpr), (c_fn, found.generalized_fnr)):
+        step = abs(rate[1] - rate[0]) + 1e-8
+        assert rate[inside].min() == pytest.approx(ends[0], abs=step)
+        assert rate[inside].max() == pytest.approx(ends[1], abs=step)
+
+
+@given(populations(), st.integers(0, 16), costs())
+def test_interpolation_scales_the_gap_exactly_and_the_cost_linearly(p, part, cost):
+    _, coefficients = cost
+    alpha, (a, b) = part / 16, coefficients(p.mu)
+    after = p.interpolated(alpha)
+    assert after.gap == pytest.approx((1 - alpha) * p.gap, abs=CLOSE)
+    trivial = a * p.mu + b * (1 - p.mu)
+    expected = (1 - alpha) * p.cost(a, b) + alpha * trivial
+    assert after.cost(a, b) == pytest.approx(expected, abs=CLOSE)
+
+
+def test_interpolation_where_the_base_rate_is_a_level_already():
+    p = Population.of([(0.5, 0.3, 0.1), (0.75, 0.2, 0.4)])
+    assert p.mu in p.score
+    assert p.interpolated(0.25).gap == pytest.approx(0.75 * p.gap)
+
+
+def test_withholding_scales_the_gap_of_a_tally():
+    t = compas()
+    rule = ic.withhold(t, cost="fpr", tolerance=0.07)
+    before, after = mb.bounds(t, "fpr").groups, mb.bounds(rule.expected(t), "fpr").groups
+    for group, alpha in rule.alpha.items():
+        assert after[group].gap == pytest.approx((1 - alpha) * before[group].gap, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda: mb.linearity_residual(0, 0.1, 0.1),
+            "base_rate: must be a number strictly between",
+        ),
+        (
+            lambda: mb.linearity_residual(0.5, 1.1, 0.1),
+            "generalized_fpr: must be a number in [0, 1]",
+        ),
+        (lambda: mb.linearity_residual(0.5, 0.1, math.nan), "generalized_fnr: must be a number in"),
+        (
+            lambda: mb.linearity_bound(-0.1),
+            "gap: must be a number that is at least 0\n  got:  -0.1",
+        ),
+        (lambda: mb.linearity_bound(math.inf), "got:  inf"),
+        (
+            lambda: range_at(0.9, 1.0, 0.0, 0.4, 0.0),
+            "next: use a value of at most 0.666667, or a larger gap",
+        ),
+        (lambda: mb.bounds(compas(), "fpr", "fnr", gap=True), "got:  True"),
+    ],
+)
+def test_bad_input(call, text):
+    with pytest.raises(UsageError) as caught:
+        call()
+    assert text in str(caught.value)
 
 
 @settings(deadline=None)
@@ -39,7 +215,7 @@ def test_bounds_of_a_tally_agree_with_its_populations(scores, cost, other):
             assert high - low <= getattr(group.drop, name).sharp + CLOSE
     assert json.loads(found.to_json())["format"] == "isocost-bounds"
     if other is not None:
-        assert found.comparison.distinct == mb.distinct(
+        assert found.comparison.distinct == ic.distinct(
             cost[0], other[0], [g.base_rate for g in found.groups.values()]
         )
 
@@ -67,19 +243,7 @@ def test_bounds_of_perfect_scores():
     assert found.groups["a"].at_cost == mb.RateRange((0.0, 0.0), (0.0, 0.0))
 
 
-@pytest.mark.parametrize(
-    ("call", "text"),
-    [
-        (lambda: mb.bounds(compas(), "fpr", "fnr", gap=True), "got:  True"),
-    ],
-)
-def test_bad_input(call, text):
-    with pytest.raises(UsageError) as caught:
-        call()
-    assert text in str(caught.value)
-
-
-@pytest.mark.parametrize("call", [mb.bounds, lambda t: mb.both_costs(t, "fpr", "fnr")])
+@pytest.mark.parametrize("call", [mb.bounds, lambda t: both_costs(t, "fpr", "fnr")])
 def test_bad_tally(call):
     with pytest.raises(DataError, match="group: must have at least two values"):
         call(compas().select(["Caucasian"]))

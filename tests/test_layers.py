@@ -9,14 +9,12 @@ import isocost
 
 ROOT = Path(isocost.__file__).parent
 LAYERS = [
-    {"errors"},
+    {"errors", "typing"},
     {"checks"},
     {"tables", "atomic", "grid", "groups", "md5"},
     {"costs", "coin"},
     {"tallies"},
     {"rows"},
-    {"promises"},
-    {"rulefile"},
     {"rules"},
     {"verdict"},
     {"measures"},

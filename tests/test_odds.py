@@ -316,7 +316,7 @@ def test_constant_scores_meet_with_the_fewest_flips_and_a_note():
 
 @pytest.mark.parametrize("scores", [(0.25, 0.25, 0.75), (0.75, 0.25, 0.25), (0.375, 0.625, 0.625)])
 def test_of_equally_good_flips_the_fewest_are_taken(scores):
-    # Any common rate is as good.  One group differs, and it alone is turned round.
+    # Any common rate is as good.  One group differs, and it alone is flipped.
     data = data_of(np.repeat(scores, 4), [0, 1] * 6, np.repeat(list("abc"), 4))
     rule = equalize_odds(tally_of(data))
     (odd,) = [group for group, h in zip("abc", scores, strict=True) if scores.count(h) == 1]
@@ -452,7 +452,7 @@ def test_a_threshold_whose_mirror_is_no_edge_says_which_edges_to_make():
         equalize_odds(compas(edges=(0.67,)), 0.67)
     assert str(caught.value) == (
         "threshold: and 1 - threshold must be edges of the tally, so that no bin lies on both "
-        "sides before or after its scores are turned round\n"
+        "sides before or after its scores are flipped\n"
         "  got:  0.67, and 0.33 inside a bin\n"
         "  next: make the tally with edges=(0.33, 0.67)"
     )

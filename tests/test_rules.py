@@ -1,14 +1,21 @@
+"""Rules: what they do to people and cells; and files, which may hold anything."""
+
+import contextlib
+import json
 import pickle
+import time
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import isocost as ic
+from isocost.examples import compas
 from isocost.measures import rates
 from isocost.rows import Row
 from tests.conftest import counted, populations, sample
+from tests.hostile import population, survived, tampered, use_rule
 
 
 def rule_of(*rows, groups=("a", "b"), **more):
@@ -181,7 +188,7 @@ def test_intervals_must_be_edges_of_the_tally():
 
 
 def test_alpha_belongs_to_withholding():
-    with pytest.raises(ic.UsageError, match="alpha: is what a rule made by withhold has"):
+    with pytest.raises(ic.UsageError, match="alpha: needs a rule made by withhold"):
         _ = rule_of().alpha
 
 
@@ -213,13 +220,272 @@ def test_parts_share_out_every_cell():
     left = np.ones(len(tally.cells))
     coin = np.zeros(len(tally.cells), dtype=bool)
     for place in range(3):
-        *parts, stay = rule.parts(tally, place)
+        *parts, stay = rule.portions(tally, place)
         assert [part.row for part in parts] == [row for row in rule.rows if row.group == place]
         for part in (*parts, stay):
-            assert (tally.cells.group[part.place] == place).all()
-            left[part.place] -= part.share
-            coin[part.place] |= part.by_coin
+            assert (tally.cells.group[part.cells] == place).all()
+            left[part.cells] -= part.share
+            coin[part.cells] |= part.by_coin
     np.testing.assert_allclose(left, 0.0, atol=1e-15)
     half = tally.grid.first_bin(0.5)
     low, group = tally.cells.bin < half, tally.cells.group
     np.testing.assert_array_equal(coin, ((group == 0) & low) | ((group == 1) & ~low))
+
+
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from(["a", 1, ("F", 2)]), st.sampled_from([0, 0.25, 0.5]), st.floats(0, 1)
+    ),
+    unique_by=lambda row: row[:2],
+)
+
+
+@given(rows=ROWS, salt=st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
+def test_json_round_trip(rows, salt):
+    rule = ic.Rule(
+        groups=("a", 1, ("F", 2)),
+        rows=tuple(Row(g, lo, lo + 0.25, "set", p, p) for g, lo, p in rows),
+        method="test",
+        cost=ic.Cost(fp={"a": 1, 1: 2, ("F", 2): 3}, fn=1),
+        salt=salt,
+        notes=("a note",),
+    )
+    back = ic.Rule.from_json(rule.to_json())
+    assert back == rule
+    assert [type(g) for g in back.groups] == [type(g) for g in rule.groups]
+
+
+NAMES = st.dictionaries(st.sampled_from(["cost", "fpr", "fnr"]), st.floats(0, 1))
+
+
+@given(asked=NAMES, more=st.floats(0, 1), calibrated=st.booleans(), at=st.none() | st.just(0.3))
+def test_json_round_trip_of_a_promise(asked, more, calibrated, at):
+    equal = {name: limit + more for name, limit in asked.items()}
+    promise = ic.Promise(equal, asked, calibrated, coin=False, threshold=at)
+    rule = ic.Rule(("a",), (), "test", cost=ic.Cost.fpr(), promise=promise)
+    back = ic.Rule.from_json(rule.to_json())
+    assert back == rule
+    assert back.promise == promise
+
+
+def test_rules_without_a_promise_still_load():
+    rule = ic.Rule(("a", "b"), (), "test")
+    assert "promise" not in rule.to_dict()
+    older = content()
+    assert older.pop("promise")["equal"] == {"cost": 0.06}
+    loaded = ic.Rule.from_json(json.dumps(older))
+    assert loaded.promise is None
+    assert loaded.to_dict() == older
+
+
+def promise(**change):
+    return lambda c: c["promise"].update(change)
+
+
+def content():
+    return ic.withhold(compas(), cost="fpr", tolerance=0.06).to_dict()
+
+
+def row(**change):
+    return lambda c: c["rows"][0].update(change)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c.update(format="x"), 'must say "format": "isocost-rule"'),
+        (lambda c: c.update(version=99), "rule version: must be 1"),
+        (lambda c: c.pop("rows"), "no 'rows'"),
+        (lambda c: c.update(code="import os"), "an unknown 'code'"),
+        (lambda c: c.update(rows={}), "rule rows: must be of the right kind"),
+        (lambda c: c.update(groups=[]), "rule groups: must be named, each once"),
+        (lambda c: c.update(groups=["a", "a"]), "rule groups: must be named, each once"),
+        (lambda c: c.update(groups=[None]), "group: values must be text"),
+        (lambda c: c.update(notes=[1]), "rule notes: must be texts"),
+        (lambda c: c.update(version=True), "rule version: must be of the right kind"),
+        (
+            lambda c: c.update(cost={"fp": [["a", 1], ["a", 2]], "fn": 1, "by_base_rate": False}),
+            "cost: must be a Cost",
+        ),
+        (
+            lambda c: c.update(cost={"fp": 1e300, "fn": 0, "by_base_rate": False}),
+            "from 1e-100 to 1e+100",
+        ),
+        (lambda c: c.update(cost={"fp": -1, "fn": 0, "by_base_rate": False}), "at least 0"),
+        (lambda c: c["coin"].update(scheme="crc32"), "rule coin"),
+        (lambda c: c["coin"].update(salt=1), "rule salt"),
+        (lambda c: c["coin"].update(salt="x" * 2000), "rule salt"),
+        (lambda c: c["coin"].update(salt="\ud800"), "text that is not valid Unicode: '\\ud800'"),
+        (lambda c: c.update(rows=[[]]), "rule row: must have the fields"),
+        (row(group="nobody"), "must be of a group the rule names"),
+        (row(lo=0.5, hi=0.5), "rule interval: must have 0 <= lo < hi <= 1"),
+        (row(lo=-1), "rule interval"),
+        (row(hi="1"), "rule interval"),
+        (row(probability=1.5), "rule probability: must be a number in [0, 1]"),
+        (row(probability=True), "rule probability"),
+        (row(action="exec"), "rule action"),
+        (row(value=2), "rule value: must be a score in [0, 1]"),
+        (row(value=None), "rule value: must be a score in [0, 1]"),
+        (row(action="mirror"), "rule value: must be null"),
+        (lambda c: c.update(promise=None), "rule promise: must have the fields equal, asked"),
+        (lambda c: c["promise"].pop("coin"), "rule promise: must have the fields"),
+        (promise(code="x"), "rule promise: must have the fields"),
+        (promise(equal=["cost"]), "rule promise equal: must be a finite number of at least 0"),
+        (promise(equal={"cost": -1}), "rule promise equal: must be a finite number"),
+        (promise(equal={"cost": True}), "rule promise equal: must be a finite number"),
+        (promise(equal={"cost": 10**400}), "a whole number of 401 digits"),
+        (promise(asked={"cost": "0"}), "rule promise asked: must be a finite number"),
+        (promise(asked={}), "rule promise: must have the same names in equal and asked"),
+        (promise(asked={"cost": 0.5}), "rule promise: must not be stricter in equal than in asked"),
+        (promise(calibrated=1), "rule promise calibrated: must be true or false"),
+        (promise(coin=None), "rule promise coin: must be true or false"),
+        (promise(coin=False), "rule promise coin: must be true if a row has a probability"),
+        (promise(threshold=1), "rule promise threshold: must be null or a number strictly"),
+        (promise(threshold="0.5"), "rule promise threshold: must be null or a number strictly"),
+        (lambda c: c.update(cost=None), "rule promise: must name cost only if the rule has a cost"),
+        (lambda c: c["rows"].append(dict(c["rows"][0])), "must add up to at most 1"),
+        (
+            lambda c: c["rows"].append({**c["rows"][0], "lo": 0.5}),
+            "must be the same or not overlap",
+        ),
+    ],
+)
+def test_hostile_content(change, message):
+    changed = content()
+    change(changed)
+    with pytest.raises(ic.RuleError) as error:
+        ic.Rule.from_json(json.dumps(changed))
+    assert message in str(error.value)
+    assert "next:" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "null",
+        "[]",
+        '"rule"',
+        "[" * 100_000,
+        '{"a": NaN}',
+        '{"a": 1, "a": 2}',
+        "9" * 5000,
+        '{"a": 1e999}',
+        None,
+        5,
+    ],
+)
+def test_hostile_text(text):
+    with pytest.raises(ic.RuleError):
+        ic.Rule.from_json(text)
+
+
+@given(text=st.text(max_size=50), place=st.integers(0, 2000))
+def test_damaged_text(text, place):
+    whole = json.dumps(content())
+    damaged = whole[:place] + text + whole[place + len(text) :]
+    with contextlib.suppress(ic.RuleError):
+        ic.Rule.from_json(damaged)
+
+
+def test_save_is_whole_or_not_at_all(tmp_path, monkeypatch):
+    rule = ic.withhold(compas(), cost="fpr", tolerance=0.06)
+    path = tmp_path / "rule.json"
+    rule.save(path)
+    assert ic.Rule.load(path) == rule
+
+    def fail(*_args, **_options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.write_text", fail)
+    with pytest.raises(ic.FileError, match="No space left on device"):
+        rule.with_salt("other").save(path)
+    assert [p.name for p in tmp_path.iterdir()] == ["rule.json"]
+    assert ic.Rule.load(path) == rule
+
+
+def test_missing_and_binary_files(tmp_path):
+    with pytest.raises(ic.FileError, match="must be one that can be read"):
+        ic.Rule.load(tmp_path / "no.json")
+    with pytest.raises(ic.FileError, match="must be one that can be written"):
+        ic.withhold(compas(), cost="fpr", tolerance=0.06).save(tmp_path / "no" / "rule.json")
+    (tmp_path / "b.json").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ic.FileError, match="must be UTF-8 text"):
+        ic.Rule.load(tmp_path / "b.json")
+
+
+def test_a_rule_for_many_groups_is_checked_in_no_time():
+    groups = tuple(range(20_000))
+    rows = tuple(Row(group, 0.0, 1.0, "set", 0.5, 0.5) for group in groups)
+    rule = ic.Rule(groups=groups, rows=rows, method="test")
+    # Looking through all rows for each group would take minutes.
+    assert ic.Rule.from_json(rule.to_json()) == rule
+
+
+PEOPLE = population(0)
+TALLY = ic.tally(PEOPLE, bins=8, edges=(0.33, 0.67))
+COSTS = ic.Cost.weighted(fp={"a": 1, "b": 2}, fn=3)
+MAKERS = (
+    lambda: ic.withhold(TALLY, tolerance=0.05, infeasible="closest"),
+    lambda: ic.coarsen(TALLY, COSTS, infeasible="closest", allow_decision_changes=True),
+    lambda: ic.equalize_odds(TALLY, rates="hard"),
+    lambda: ic.reconcile(TALLY, 0.5, ("fpr", "cost"), cost="fpr", levels=3, infeasible="closest"),
+    lambda: ic.reconcile(TALLY, tolerance={"fpr": 0.1}, levels=3, infeasible="closest"),
+)
+MADE = [survived(make) for make in MAKERS]
+
+
+@settings(max_examples=100, phases=[Phase.generate])
+@given(text=tampered([json.loads(rule.to_json()) for rule in MADE]))
+def test_a_rule_that_was_tampered_with_is_refused_or_good(text):
+    rule = survived(lambda: ic.Rule.from_json(text))
+    if rule is not None:
+        use_rule(rule, TALLY, PEOPLE)
+
+
+def seconds(work):
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def test_loading_takes_time_in_proportion():
+    """Looking through all names for each took 69 s for 40,000 of them."""
+    names = ", ".join(f'"k{i}": 1' for i in range(40_000))
+
+    def repeated():
+        with pytest.raises(ic.RuleError, match="the name 'k39999' twice in one object"):
+            ic.Rule.from_json(f'{{{names}, "k39999": 2}}')
+
+    assert seconds(repeated) < 5
+    many = tuple(f"g{i}" for i in range(20_000))
+    amounts = dict.fromkeys(many, 1.0)
+    rows = tuple(Row("a", 0.0, 1.0, "set", 0.5, 1e-6) for _ in range(20_000))
+    assert seconds(lambda: ic.Cost(fp=amounts, fn=amounts)) < 5
+    # Rows of one interval share a coin, so each bound is a sum over the rows before it.
+    assert (
+        seconds(lambda: ic.Rule(groups=("a",), rows=rows, method="x").segments("a")[0].bounds) < 5
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "got"),
+    [
+        ('{"a": 1, "a": 2}', "the name 'a' twice in one object"),
+        ('{"a": NaN}', "'NaN', which is not a finite number"),
+        ('{"a": -1e999}', "'-1e999', which is not a finite number"),
+        (f'{{"a": {"9" * 301}}}', "a whole number of 301 digits"),
+        ('{"a": "\\ud800"}', "text that is not valid Unicode: '\\ud800'"),
+        ('{"\\udfff": 1}', "text that is not valid Unicode: '\\udfff'"),
+        ("[" * 65 + "]" * 65, "values nested more than 64 deep"),
+        ("[" * 100_000, "values nested too deeply"),
+        ("{'a': 1}", "Expecting property name enclosed in double quotes"),
+    ],
+)
+def test_both_kinds_of_files_are_strict(text, got):
+    for load, kind in ((ic.Rule.from_json, ic.RuleError), (ic.Tally.from_json, ic.DataError)):
+        with pytest.raises(kind) as error:
+            load(text)
+        assert got in str(error.value)
+        assert "next:" in str(error.value)

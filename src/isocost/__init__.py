@@ -33,11 +33,10 @@ if TYPE_CHECKING:
     from isocost.measures.bounds import Bounds, bounds
     from isocost.measures.feasibility import Feasibility, feasibility
     from isocost.measures.functions import calibration_gap, generalized_fnr, generalized_fpr
+    from isocost.measures.impossibility import distinct
     from isocost.measures.intervals import Intervals, intervals
     from isocost.measures.table import MEASURES, Measure
-    from isocost.measures.theorems import distinct
     from isocost.monitor.watch import Watch, watch
-    from isocost.promises import Promise
     from isocost.repairs.coarsen import coarsen, decision_limit
     from isocost.repairs.compare import Changes, Comparison, compare
     from isocost.repairs.frontier import Frontier, frontier
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from isocost.repairs.registry import REPAIRS, Repair
     from isocost.repairs.withhold import withhold
     from isocost.reports.report import report, report_html, show_report
-    from isocost.rules import Rule
+    from isocost.rules import Promise, Rule
     from isocost.tallies import Tally
 
 _HOME = {
@@ -70,7 +69,7 @@ _HOME = {
     "Measure": "measures.table",
     "Measures": "measures.audit",
     "MissingDependencyError": "errors",
-    "Promise": "promises",
+    "Promise": "rules",
     "REPAIRS": "repairs.registry",
     "Reconcilability": "repairs.reconcile",
     "Repair": "repairs.registry",
@@ -87,7 +86,7 @@ _HOME = {
     "coarsen": "repairs.coarsen",
     "compare": "repairs.compare",
     "decision_limit": "repairs.coarsen",
-    "distinct": "measures.theorems",
+    "distinct": "measures.impossibility",
     "equalize_odds": "repairs.odds",
     "feasibility": "measures.feasibility",
     "frontier": "repairs.frontier",

@@ -1,7 +1,7 @@
-"""Checks of arguments and of JSON from outside: one function for each kind of value.
+"""Checks of arguments and of untrusted JSON: one function for each kind of value.
 
 A check returns the value in its usual type, or raises a :class:`~isocost.errors.UsageError`
-that names the argument.  What is a tally or a rule is checked beside these classes, by
+that names the argument.  Tallies and rules are checked beside their classes, by
 :func:`isocost.tallies.check_tally` and :func:`isocost.rules.check_rule`.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Real
@@ -40,25 +40,28 @@ __all__ = [
     "check_unit",
     "check_whole",
     "check_word",
+    "finite_or_none",
     "is_writable",
     "parse_json",
     "short",
 ]
 
 MOST_DIGITS = 300
-"""Longer whole numbers in JSON are refused: they do not fit a float."""
+"""The most digits of a whole number in JSON: longer ones do not fit a float."""
 
 DEEPEST = 64
-"""JSON that is nested deeper is refused; what isocost writes has fewer than ten levels."""
+"""The deepest nesting of JSON; what isocost writes has fewer than ten levels."""
 
 LONGEST, LONGEST_SALT = 10_000, 1000
-"""How long a text may be, and a salt."""
+"""The greatest length of a text, and of a salt."""
+
+INSIDE = "must be a number strictly between 0 and 1"
 
 _PLAIN = (str, bytes, int, float, list, tuple, dict, set, np.generic, Decimal, Fraction, type(None))
 
 
 def short(value: Any) -> str:
-    """A value for an error message: plain values as Python writes them, others by their type.
+    """A value for an error message: the repr of plain values, the type of others.
 
     Examples
     --------
@@ -102,59 +105,52 @@ def as_number(value: Any) -> float:
         return math.nan
 
 
+def _check_number(
+    name: str, value: Any, valid: Callable[[float], bool], rule: str, step: str
+) -> float:
+    number = as_number(value)
+    if not valid(number):
+        raise UsageError(Problem(name, rule, short(value), step))
+    return number
+
+
+def _inside(number: float) -> bool:
+    return 0.0 < number < 1.0
+
+
 def check_threshold(threshold: Any, name: str = "threshold") -> float:
     """A decision threshold, strictly between 0 and 1."""
-    value = as_number(threshold)
-    if not 0.0 < value < 1.0:
-        rule = "must be a number strictly between 0 and 1"
-        step = f"use {name}=0.5, or the score from which people are treated as positive"
-        raise UsageError(Problem(name, rule, short(threshold), step))
-    return value
-
-
-def check_tolerance(tolerance: Any, name: str = "tolerance") -> float:
-    """A tolerance, finite and at least 0."""
-    step = "use 0 for equal costs, or the difference you accept"
-    return check_amount(name, tolerance, step)
-
-
-def check_amount(name: str, value: Any, step: str = "use 0.0 for none at all") -> float:
-    """A finite number that is at least 0."""
-    number = as_number(value)
-    if not (math.isfinite(number) and number >= 0.0):
-        raise UsageError(Problem(name, "must be a number that is at least 0", short(value), step))
-    return number
-
-
-def check_unit(name: str, value: Any) -> float:
-    """A number in [0, 1]."""
-    number = as_number(value)
-    if not 0.0 <= number <= 1.0:
-        rule, step = "must be a number in [0, 1]", "rates and shares lie there"
-        raise UsageError(Problem(name, rule, short(value), step))
-    return number
-
-
-def check_base_rate(value: Any, name: str = "base_rate") -> float:
-    """A base rate, strictly between 0 and 1."""
-    number = as_number(value)
-    if not 0.0 < number < 1.0:
-        rule = (
-            "must be a number strictly between 0 and 1: without positives or negatives there are "
-            "no error rates"
-        )
-        step = "use the share of positives of a group that has both labels"
-        raise UsageError(Problem(name, rule, short(value), step))
-    return number
+    step = f"use {name}=0.5, or the score from which people are treated as positive"
+    return _check_number(name, threshold, _inside, INSIDE, step)
 
 
 def check_confidence(confidence: Any) -> float:
     """A confidence level, strictly between 0 and 1."""
-    value = as_number(confidence)
-    if not 0.0 < value < 1.0:
-        rule = "must be a number strictly between 0 and 1"
-        raise UsageError(Problem("confidence", rule, short(confidence), "use confidence=0.95"))
-    return value
+    return _check_number("confidence", confidence, _inside, INSIDE, "use confidence=0.95")
+
+
+def check_base_rate(value: Any, name: str = "base_rate") -> float:
+    """A base rate, strictly between 0 and 1."""
+    rule = f"{INSIDE}: without positives or negatives there are no error rates"
+    step = "use the share of positives of a group that has both labels"
+    return _check_number(name, value, _inside, rule, step)
+
+
+def check_amount(name: str, value: Any, step: str = "use 0.0 for none at all") -> float:
+    """A finite number that is at least 0."""
+    rule = "must be a number that is at least 0"
+    return _check_number(name, value, lambda x: 0.0 <= x < math.inf, rule, step)
+
+
+def check_tolerance(tolerance: Any, name: str = "tolerance") -> float:
+    """A tolerance, finite and at least 0."""
+    return check_amount(name, tolerance, "use 0 for equal costs, or the difference you accept")
+
+
+def check_unit(name: str, value: Any) -> float:
+    """A number in [0, 1]."""
+    rule, step = "must be a number in [0, 1]", "rates and shares lie there"
+    return _check_number(name, value, lambda x: 0.0 <= x <= 1.0, rule, step)
 
 
 def check_whole(
@@ -194,7 +190,7 @@ def check_word(name: str, value: object, words: Sequence[str], step: str | None 
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """True or False, and nothing that merely counts as one."""
+    """True or False, not just a truthy value."""
     if not isinstance(value, bool | np.bool_):
         step = f"use {name}=True or {name}=False"
         raise UsageError(Problem(name, "must be True or False", short(value), step))
@@ -202,7 +198,7 @@ def check_flag(name: str, value: Any) -> bool:
 
 
 def is_writable(text: str) -> bool:
-    """Whether UTF-8 can write a text; half a surrogate pair it cannot."""
+    """Whether UTF-8 can encode a text, which it cannot with half a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -211,12 +207,10 @@ def is_writable(text: str) -> bool:
 
 
 def check_text(name: str, value: Any, most: int = LONGEST, step: str = "use a short text") -> str:
-    """A text that is not too long and that UTF-8 can write."""
+    """A text that is not too long and that UTF-8 can encode."""
     if not isinstance(value, str) or len(value) > most or not is_writable(value):
         rule = f"must be a text of at most {most} characters"
-        raise UsageError(
-            Problem(name, rule, short(value), step or f"use for example {name}={name!r}")
-        )
+        raise UsageError(Problem(name, rule, short(value), step))
     return value
 
 
@@ -265,11 +259,16 @@ def check_listed(name: str, values: Any, rule: str, step: str) -> list[Any]:
 # JSON
 
 
-def parse_json(text: str) -> Any:
-    """The content of JSON text that nobody vouches for, or a ValueError that says what is wrong.
+def finite_or_none(value: float | None) -> float | None:
+    """A number for JSON, which has no NaN and no infinity."""
+    return value if value is not None and math.isfinite(value) else None
 
-    Refused are names that occur twice in an object, numbers that are not finite or too long, text
-    that UTF-8 cannot write, and deep nesting.
+
+def parse_json(text: str) -> Any:
+    """Parse untrusted JSON text; raise a ValueError if it is invalid.
+
+    Also invalid are names that occur twice in an object, numbers that are not finite or too long,
+    text that UTF-8 cannot encode, and deep nesting.
     """
     try:
         content = json.loads(
@@ -312,7 +311,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _check_values(content: Any) -> None:
-    """Look at every text and at how deep values are nested, without recursion."""
+    """Check every text and the depth of nesting, without recursion."""
     level, depth = [content], 0
     while level:
         inside: list[Any] = []

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.checks import as_number, check_flag, short
-from isocost.errors import Problem, UsageError
+from isocost.errors import Problem, UsageError, listing
 from isocost.groups import Group, as_group, from_json, to_json
+from isocost.typing import Floats
 
 __all__ = ["Cost", "CostLike", "as_cost"]
 
-Floats = npt.NDArray[np.float64]
 Amount: TypeAlias = float | Mapping[Group, float]
 
 LEAST, MOST = 1e-100, 1e100
 """A cost that is not 0 lies between these, so that products and ratios of costs are numbers."""
 
-MOST_TOLD = 5
+MOST_LISTED = 5
 """How many groups an error names."""
-
-_FORMS = '"fpr", "fnr", "weighted:1,3" or "plain:1,3"'
 
 
 @dataclass(frozen=True)
@@ -64,18 +62,11 @@ class Cost:
         check_flag("by_base_rate", self.by_base_rate)
         if isinstance(self.fp, Mapping) and isinstance(self.fn, Mapping):
             self._check_groups(list(self.fp))
-        everybody: list[Group | None] = [*self._named_groups()] or [None]
-        for group in everybody:
-            if self._amount(self.fp, group) == 0 and self._amount(self.fn, group) == 0:
-                where = "" if group is None else f" for group {group!r}"
-                raise UsageError(
-                    Problem(
-                        "cost",
-                        "fp and fn must not both be 0",
-                        f"fp=0, fn=0{where}",
-                        "give at least one of them a positive number",
-                    )
-                )
+        for group in self._named_groups() or [None]:
+            if _amount(self.fp, group) == 0 == _amount(self.fn, group):
+                got = "fp=0, fn=0" + ("" if group is None else f" for group {group!r}")
+                step = "give at least one of them a positive number"
+                raise UsageError(Problem("cost", "fp and fn must not both be 0", got, step))
 
     @classmethod
     def fpr(cls) -> Cost:
@@ -116,8 +107,7 @@ class Cost:
         ``base_rates`` may have leading dimensions; its last runs over the groups.
         """
         self._check_groups(groups)
-        fp = np.array([self._amount(self.fp, group) for group in groups])
-        fn = np.array([self._amount(self.fn, group) for group in groups])
+        fp, fn = (np.array([_amount(each, g) for g in groups]) for each in (self.fp, self.fn))
         if self.by_base_rate:
             return fp * (1.0 - base_rates), fn * base_rates
         return np.broadcast_to(fp, base_rates.shape), np.broadcast_to(fn, base_rates.shape)
@@ -125,43 +115,31 @@ class Cost:
     @property
     def is_per_group(self) -> bool:
         """Whether the amounts differ by group."""
-        return bool(self._named_groups())
+        return bool(self._mappings())
 
     def amounts(self, group: Group) -> tuple[float, float]:
         """What a false positive and a false negative of one group cost."""
-        named = [amount for amount in (self.fp, self.fn) if isinstance(amount, Mapping)]
-        if any(group not in amount for amount in named):
+        if any(group not in amount for amount in self._mappings()):
             rule, got = "must have a number for each group", f"none for group {short(group)}"
             raise UsageError(Problem("cost", rule, got, "add the group, or use one number for all"))
-        return self._amount(self.fp, group), self._amount(self.fn, group)
+        return _amount(self.fp, group), _amount(self.fn, group)
 
-    def _named_groups(self) -> list[Group]:
-        amounts = [amount for amount in (self.fp, self.fn) if isinstance(amount, Mapping)]
-        return list(dict.fromkeys(group for amount in amounts for group in amount))
+    def _mappings(self) -> list[Mapping[Group, float]]:
+        return [amount for amount in (self.fp, self.fn) if isinstance(amount, Mapping)]
 
-    @staticmethod
-    def _amount(amount: Amount, group: Group | None) -> float:
-        if isinstance(amount, Mapping):
-            return amount[group]  # type: ignore[index]
-        return amount
+    def _named_groups(self) -> list[Any]:
+        return list(dict.fromkeys(chain.from_iterable(self._mappings())))
 
     def _check_groups(self, groups: Sequence[Group]) -> None:
-        amounts = [amount for amount in (self.fp, self.fn) if isinstance(amount, Mapping)]
-        known = set(groups)
+        known, amounts = set(groups), self._mappings()
         unknown = [group for group in self._named_groups() if group not in known]
         lacking = [g for g in groups if any(g not in amount for amount in amounts)]
         if unknown or lacking:
-            got = [f"unknown group {short(group)}" for group in unknown[:MOST_TOLD]]
-            got += [f"no number for group {short(group)}" for group in lacking[:MOST_TOLD]]
-            raise UsageError(
-                Problem(
-                    "cost",
-                    "a cost per group must name each group of the data and no other",
-                    ", ".join(got),
-                    f"use exactly the groups {', '.join(map(repr, groups[:30]))}"
-                    + (f" and {len(groups) - 30} more" if len(groups) > 30 else ""),
-                )
-            )
+            got = [f"unknown group {short(group)}" for group in unknown[:MOST_LISTED]]
+            got += [f"no number for group {short(group)}" for group in lacking[:MOST_LISTED]]
+            rule = "a cost per group must name each group of the data and no other"
+            step = f"use exactly the groups {listing(map(repr, groups))}"
+            raise UsageError(Problem("cost", rule, ", ".join(got), step))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; numbers per group become [group, number] pairs."""
@@ -176,34 +154,32 @@ class Cost:
     @classmethod
     def from_dict(cls, content: Any) -> Cost:
         """The reverse of :meth:`to_dict`; everything is checked."""
-        fields = {"fp", "fn", "by_base_rate"}
-        if not isinstance(content, dict) or set(content) != fields:
+        if not isinstance(content, dict) or content.keys() != {"fp", "fn", "by_base_rate"}:
             raise _not_a_cost(content)
+        amounts = {}
+        for name in ("fp", "fn"):
+            value = content[name]
+            if isinstance(value, list):
+                if not all(isinstance(pair, list) and len(pair) == 2 for pair in value):
+                    raise _not_a_cost(content)
+                value = {from_json(group): number for group, number in value}
+                if len(value) != len(content[name]):
+                    raise _not_a_cost(content)
+            amounts[name] = value
         if not isinstance(content["by_base_rate"], bool):
             raise _not_a_cost(content)
-
-        def amount(value: Any) -> Any:
-            if not isinstance(value, list):
-                return value
-            if not all(isinstance(pair, list) and len(pair) == 2 for pair in value):
-                raise _not_a_cost(content)
-            amounts = {from_json(group): number for group, number in value}
-            if len(amounts) != len(value):
-                raise _not_a_cost(content)
-            return amounts
-
-        return cls(amount(content["fp"]), amount(content["fn"]), content["by_base_rate"])
+        return cls(**amounts, by_base_rate=content["by_base_rate"])
 
     def __str__(self) -> str:
-        if isinstance(self.fp, Mapping) or isinstance(self.fn, Mapping):
-            return f"{'weighted' if self.by_base_rate else 'plain'} per group"
+        kind = "weighted" if self.by_base_rate else "plain"
+        if self.is_per_group:
+            return f"{kind} per group"
         if not self.by_base_rate and (self.fp, self.fn) in ((1.0, 0.0), (0.0, 1.0)):
             return "fpr" if self.fp else "fnr"
-        kind = "weighted" if self.by_base_rate else "plain"
         return f"{kind}:{self.fp:.12g},{self.fn:.12g}"
 
     def __repr__(self) -> str:
-        if isinstance(self.fp, Mapping) or isinstance(self.fn, Mapping):
+        if self.is_per_group:
             return f"Cost(fp={self.fp!r}, fn={self.fn!r}, by_base_rate={self.by_base_rate})"
         return f"Cost('{self}')"
 
@@ -221,9 +197,12 @@ def as_cost(cost: CostLike) -> Cost:
 
 
 def _not_a_cost(got: object) -> UsageError:
-    return UsageError(
-        Problem("cost", f"must be a Cost, or one of {_FORMS}", short(got), 'for example cost="fnr"')
-    )
+    rule = 'must be a Cost, or one of "fpr", "fnr", "weighted:1,3" or "plain:1,3"'
+    return UsageError(Problem("cost", rule, short(got), 'for example cost="fnr"'))
+
+
+def _amount(amount: Amount, group: Any) -> float:
+    return amount[group] if isinstance(amount, Mapping) else amount
 
 
 def _check_amount(name: str, amount: Any) -> Amount:
@@ -240,12 +219,7 @@ def _check_amount(name: str, amount: Any) -> Amount:
 def _check_number(name: str, value: Any) -> float:
     number = as_number(value)
     if number != 0 and not LEAST <= number <= MOST:
-        raise UsageError(
-            Problem(
-                "cost",
-                f"{name} must be a number that is at least 0; from {LEAST:g} to {MOST:g} if not 0",
-                short(value),
-                "costs are amounts of harm: use 0 for an error that does not count",
-            )
-        )
+        rule = f"{name} must be a number that is at least 0; from {LEAST:g} to {MOST:g} if not 0"
+        step = "costs are amounts of harm: use 0 for an error that does not count"
+        raise UsageError(Problem("cost", rule, short(value), step))
     return number

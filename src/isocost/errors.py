@@ -2,7 +2,7 @@
 
 A message has four parts: the *name* of what is wrong, the *rule* it breaks, what
 was *got* instead, and the *next step*.  :class:`Problem` holds them; an error holds one
-or several problems, so that everything wrong with a data set is told at once.
+or several problems, so that everything wrong with the data is reported at once.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ __all__ = [
     "RuleError",
     "UncertainWarning",
     "UsageError",
+    "listing",
     "missing_column",
 ]
 
@@ -64,9 +65,8 @@ class IsocostError(Exception):
     """
 
     def __init__(self, problems: Problem | Iterable[Problem]) -> None:
-        found = (problems,) if isinstance(problems, Problem) else tuple(problems)
-        self.problems: tuple[Problem, ...] = found
-        super().__init__(found)
+        self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        super().__init__(self.problems)
 
     def __str__(self) -> str:
         blocks = "\n".join(str(problem) for problem in self.problems)
@@ -96,12 +96,12 @@ class MissingDependencyError(IsocostError, ImportError):
 
 
 class InfeasibleError(IsocostError):
-    """What was asked for cannot be had with these scores.
+    """The request cannot be met with these scores.
 
     Attributes
     ----------
     feasibility : Feasibility or Reconcilability
-        By how much it fails, and what can be had instead.
+        By how much it fails, and what is possible instead.
     """
 
     def __init__(self, problem: Problem, feasibility: Feasibility | Reconcilability) -> None:
@@ -119,21 +119,34 @@ class IsocostWarning(UserWarning):
 
 
 class InfeasibleWarning(IsocostWarning):
-    """What was asked for cannot be had; the nearest thing was done."""
+    """The request cannot be met; the closest that is possible was done."""
 
 
 class ConstraintWarning(IsocostWarning):
-    """A model was trained, but not as the constraint wants it."""
+    """A model was trained but does not meet the constraint."""
 
 
 class UncertainWarning(IsocostWarning):
     """There is too little data to say which way a difference goes."""
 
 
+def listing(texts: Iterable[str], most: int = 30) -> str:
+    """Texts separated by commas, at most so many.
+
+    Examples
+    --------
+    >>> listing(["a", "b", "c"], most=2)
+    'a, b and 1 more'
+    """
+    texts = list(texts)
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
+
+
 def missing_column(
     role: str, wanted: object, available: Sequence[str], option: str | None = None
 ) -> Problem:
-    """Say that a column is not there, list those that are, suggest the nearest.
+    """A column that does not exist: list those that do, and suggest the nearest.
 
     Examples
     --------
@@ -142,8 +155,6 @@ def missing_column(
       got:  'scor', and the columns are 'id', 'score'
       next: did you mean score='score'?
     """
-    shown = ", ".join(repr(name) for name in available[:30])
-    more = f" and {len(available) - 30} more" if len(available) > 30 else ""
     near = difflib.get_close_matches(str(wanted), available, n=1, cutoff=0.5)
     option = option or f"{role}="
     step = (
@@ -151,7 +162,7 @@ def missing_column(
         if near
         else f"name one of the columns above with {option}"
     )
-    got = f"{wanted!r}, and the columns are {shown}{more}"
+    got = f"{wanted!r}, and the columns are {listing(map(repr, available))}"
     if not available:
         got, step = f"{wanted!r}, and the data have no columns", "pass data that have columns"
     return Problem(role, "must name a column of the data", got, step)

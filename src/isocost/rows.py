@@ -1,7 +1,4 @@
-"""The rows of a rule: what they are, what they promise, and the check that they do.
-
-Where cells go when a row of a rule is applied to them.
-"""
+"""The rows of a rule: their checks, and where they move the cells of a tally."""
 
 from __future__ import annotations
 
@@ -13,7 +10,6 @@ from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.checks import short
 from isocost.coin import bounds
@@ -21,28 +17,29 @@ from isocost.errors import DataError, Problem, RuleError
 from isocost.grid import Grid
 from isocost.groups import Group, as_group
 from isocost.tallies import SUMS, Cells
+from isocost.typing import Bools, Floats, Ints
 
 __all__ = [
     "Action",
-    "Part",
+    "Portion",
     "Row",
     "Segment",
     "bad_rule",
     "check_rows",
     "mirrored_bins",
     "moved",
-    "parts_of",
+    "portions_of",
     "segments_of",
     "share_of",
 ]
 
 Action = Literal["set", "mirror"]
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
-
 SLACK = 1e-9
-"""How far the probabilities of one interval may add up to more than 1, for rounding."""
+"""How far rounding may carry the sum of the probabilities of an interval above 1."""
+
+ROUNDING = 1e-15
+"""A share below this is rounding: nobody keeps the score."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +53,10 @@ class Row:
     value: float | None
     probability: float
 
+    def holds(self, scores: Floats) -> Bools:
+        """Which scores lie in the interval; an interval that ends at 1 includes it."""
+        return (scores >= self.lo) & ((scores < self.hi) | (self.hi == 1.0))
+
     def after(self, scores: Floats) -> Floats:
         """The scores of people it is applied to."""
         return 1.0 - scores if self.value is None else np.full_like(scores, self.value)
@@ -63,7 +64,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Segment:
-    """All rows of one interval of one group, with the bounds their common coin is held to."""
+    """All rows of one interval of one group, which share a coin."""
 
     lo: float
     hi: float
@@ -75,8 +76,8 @@ class Segment:
         return bounds([row.probability for row in self.rows])
 
     def holds(self, scores: Floats) -> Bools:
-        """Which scores lie in the interval; the last interval holds its end."""
-        return (scores >= self.lo) & ((scores < self.hi) | (self.hi == 1.0))
+        """Which scores lie in the interval; an interval that ends at 1 includes it."""
+        return self.rows[0].holds(scores)
 
     def mean(self, scores: Floats) -> Floats:
         """What scores in the interval become on average over the coin."""
@@ -91,51 +92,46 @@ class Segment:
 
     @property
     def needs_coin(self) -> bool:
-        """Whether the outcome is open: some row has a probability between 0 and 1."""
+        """Whether a coin decides: some row has a probability strictly between 0 and 1."""
         return any(0.0 < row.probability < 1.0 for row in self.rows)
 
 
 def segments_of(rows: Iterable[Row]) -> dict[Group, list[Segment]]:
     """The intervals of each group that has rows, from low to high."""
-    found: dict[Group, dict[tuple[float, float], list[Row]]] = {}
+    intervals: dict[Group, dict[tuple[float, float], list[Row]]] = {}
     for row in rows:
-        found.setdefault(row.group, {}).setdefault((row.lo, row.hi), []).append(row)
+        intervals.setdefault(row.group, {}).setdefault((row.lo, row.hi), []).append(row)
     return {
-        group: [Segment(lo, hi, tuple(parts)) for (lo, hi), parts in sorted(intervals.items())]
-        for group, intervals in found.items()
+        group: [Segment(lo, hi, tuple(own)) for (lo, hi), own in sorted(by_interval.items())]
+        for group, by_interval in intervals.items()
     }
 
 
 def check_rows(groups: Sequence[Group], rows: Sequence[Row]) -> None:
-    """Check all that the rows promise: types, ranges, intervals, probabilities."""
+    """Raise unless types, ranges, intervals and probabilities are valid."""
     _check_groups(groups)
     known = set(groups)
     if not isinstance(rows, Sequence) or not all(isinstance(row, Row) for row in rows):
-        raise bad_rule("rule rows", "must be rows, several or none", short(rows))
+        raise bad_rule("rule rows", "must be a sequence of Row", short(rows))
     for row in rows:
         _check_row(row, known)
     for group, segments in segments_of(rows).items():
         for low, high in pairwise(segments):
             if high.lo < low.hi:
-                raise bad_rule(
-                    "rule intervals",
-                    "of one group must be the same or not overlap",
-                    f"[{low.lo}, {low.hi}) and [{high.lo}, {high.hi}) for group {group!r}",
-                )
+                rule = "of one group must be the same or not overlap"
+                got = f"[{low.lo}, {low.hi}) and [{high.lo}, {high.hi}) for group {group!r}"
+                raise bad_rule("rule intervals", rule, got)
         for segment in segments:
             total = math.fsum(row.probability for row in segment.rows)
             if total > 1.0 + SLACK:
-                raise bad_rule(
-                    "rule probability",
-                    "must add up to at most 1 over the rows of an interval",
-                    f"{total!r} for group {group!r} in [{segment.lo}, {segment.hi})",
-                )
+                rule = "must add up to at most 1 over the rows of an interval"
+                got = f"{total!r} for group {group!r} in [{segment.lo}, {segment.hi})"
+                raise bad_rule("rule probability", rule, got)
 
 
 def _check_groups(groups: Any) -> None:
-    listed = isinstance(groups, list | tuple)
     try:
-        named = [as_group(group) for group in groups] if listed else []
+        named = list(map(as_group, groups)) if isinstance(groups, list | tuple) else []
     except DataError as error:
         raise RuleError(error.problems) from error
     if not named or len(set(named)) != len(named):
@@ -175,41 +171,40 @@ def bad_rule(
     return RuleError(Problem(name, rule, got, step))
 
 
-ROUNDING = 1e-15
-
-
 @dataclass(frozen=True, eq=False)
-class Part:
-    """Cells of one group and the share of each that has the same outcome.
+class Portion:
+    """A share of some cells of one group to which the same row is applied.
 
     Attributes
     ----------
-    place : array
-        Where the cells are among all cells.
+    cells : array
+        The indices of the cells.
     row : Row or None
         What is applied to them; None if they keep their scores.
     share : array
-        The share of each cell; over all parts the shares of a cell add up to 1.
+        The share of each cell; the shares of a cell add up to 1 over all portions.
     """
 
-    place: npt.NDArray[np.intp]
+    cells: Ints
     row: Row | None
     share: Floats
 
     @property
-    def by_coin(self) -> npt.NDArray[np.bool_]:
-        """For which cells a coin decides who is in this part."""
+    def by_coin(self) -> Bools:
+        """For which cells a coin decides who belongs to this portion."""
         return (self.share > 0.0) & (self.share < 1.0)
 
     def after(self, scores: Floats) -> Floats:
-        """What becomes of scores in this part."""
+        """The scores of this portion after the rule."""
         return scores if self.row is None else self.row.after(scores)
 
 
-def parts_of(cells: Cells, group: int, grid: Grid, segments: Sequence[Segment]) -> Iterator[Part]:
+def portions_of(
+    cells: Cells, group: int, grid: Grid, segments: Iterable[Segment]
+) -> Iterator[Portion]:
     """Divide the cells of one group among the rows of a rule.
 
-    The last part is that of people who keep their scores.
+    The last portion keeps its scores.
     """
     mine = cells.of_group(group)
     bins = cells.bin[mine]
@@ -219,19 +214,18 @@ def parts_of(cells: Cells, group: int, grid: Grid, segments: Sequence[Segment]) 
         inside = np.flatnonzero((bins >= first) & (bins < last))
         for row in segment.rows:
             stay[inside] -= row.probability
-            yield Part(mine.start + inside, row, np.full(len(inside), row.probability))
-    # Probabilities that add up to 1 but for rounding leave nobody.
+            yield Portion(mine.start + inside, row, np.full(len(inside), row.probability))
     stay[stay < ROUNDING] = 0.0
-    yield Part(np.arange(mine.start, mine.stop), None, stay)
+    yield Portion(np.arange(mine.start, mine.stop), None, stay)
 
 
 def share_of(cells: Cells, share: Any) -> Cells:
-    """A share of each cell, one number for all or one for each."""
+    """The cells with all sums multiplied by a share, one for all or one for each."""
     scaled = {name: getattr(cells, name) * share for name in SUMS}
     return Cells(cells.group, cells.label, cells.bin, **scaled)
 
 
-def mirrored_bins(cells: Cells, grid: Grid) -> npt.NDArray[np.intp]:
+def mirrored_bins(cells: Cells, grid: Grid) -> Ints:
     """The bins that cells come to when their scores h become 1 - h.
 
     The bin of the mirrored mean, not the opposite bin: 0.5 stays in its bin.
@@ -245,11 +239,10 @@ def mirrored_bins(cells: Cells, grid: Grid) -> npt.NDArray[np.intp]:
 def moved(cells: Cells, row: Row, grid: Grid) -> Cells:
     """The cells after a row was applied to all of them."""
     if row.value is not None:
-        value = row.value
-        place = np.full(len(cells), grid.index(np.array([value]))[0])
-        wh, wh2 = cells.w * value, cells.w * value**2
+        bins = np.full(len(cells), grid.index(np.array([row.value]))[0])
+        wh, wh2 = cells.w * row.value, cells.w * row.value**2
     else:
         wh = cells.w - cells.wh
         wh2 = cells.w - 2.0 * cells.wh + cells.wh2
-        place = mirrored_bins(cells, grid)
-    return Cells(cells.group, cells.label, place, cells.n, cells.w, cells.w2, wh, wh2)
+        bins = mirrored_bins(cells, grid)
+    return Cells(cells.group, cells.label, bins, cells.n, cells.w, cells.w2, wh, wh2)

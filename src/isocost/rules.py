@@ -1,4 +1,4 @@
-"""Rule: the one format of every repair, small enough to read, sign and keep.
+"""Rule: the one format of every repair, small enough to read, sign and keep; and its promise.
 
 A rule is rows (group, lo, hi, action, value, probability).  A score of that group in [lo, hi),
 the last hi included, becomes ``value`` ("set") or 1 - score ("mirror") with that
@@ -8,8 +8,9 @@ probability; what is left over keeps its score.  Rows on the same interval share
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -18,30 +19,154 @@ import numpy as np
 
 from isocost import __version__
 from isocost.atomic import check_ending, read_text, write_text
-from isocost.checks import check_kind, check_path, check_salt, check_word, short
+from isocost.checks import (
+    LONGEST_SALT,
+    as_number,
+    check_kind,
+    check_path,
+    check_salt,
+    check_word,
+    is_writable,
+    parse_json,
+    short,
+)
 from isocost.coin import SCHEME
 from isocost.costs import Cost
-from isocost.errors import Problem, UsageError
-from isocost.groups import Group, names_of, to_json
-from isocost.promises import Promise
+from isocost.errors import IsocostError, Problem, RuleError, UsageError, listing
+from isocost.groups import Group, from_json, names_of, to_json
 from isocost.rows import (
-    Part,
+    Portion,
     Row,
     Segment,
     bad_rule,
     check_rows,
     moved,
-    parts_of,
+    portions_of,
     segments_of,
     share_of,
 )
-from isocost.rulefile import FORMAT, VERSION, check_parts, read_fields
 from isocost.tables import html_table, text_table
 from isocost.tallies import Cells, Tally, check_tally
 
-__all__ = ["DEFAULT_SALT", "Rule", "check_rule", "check_unknown", "unknown_groups"]
+__all__ = [
+    "DEFAULT_SALT",
+    "FORMAT",
+    "Promise",
+    "Rule",
+    "check_rule",
+    "check_unknown",
+    "unknown_groups",
+]
 
 DEFAULT_SALT = "isocost"
+
+FORMAT = "isocost-rule"
+VERSION = 1
+
+_FIELDS = {
+    "format": str,
+    "version": int,
+    "made_by": str,
+    "method": str,
+    "cost": dict | None,
+    "settings": dict,
+    "coin": dict,
+    "groups": list,
+    "rows": list,
+    "notes": list,
+    "made_from": dict,
+}
+_OPTIONAL = {"promise"}
+"""Fields that rules of this version may lack: older ones had no promise."""
+
+_ROW_FIELDS = {"group", "lo", "hi", "action", "value", "probability"}
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What a rule promises about the scores that it repairs.
+
+    Parameters
+    ----------
+    equal : {name: float}
+        What becomes equal over the groups, and within which tolerance: "cost", or measures by
+        their names in ``isocost.MEASURES``.
+    asked : {name: float}
+        The tolerance that was requested.  It is smaller than that of ``equal`` where the rule
+        could not reach it and ``infeasible="closest"`` was passed.
+    calibrated : bool
+        Whether the repaired scores are calibrated if the scores were.
+    coin : bool
+        Whether a coin decides for anybody.
+    threshold : float or None
+        The threshold of rates that need one.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> from isocost.examples import compas
+    >>> ic.withhold(compas(), "fpr", tolerance=0.06).promise
+    Promise(equal={'cost': 0.06}, asked={'cost': 0.06}, calibrated=True, coin=True, threshold=None)
+    """
+
+    equal: Mapping[str, float]
+    asked: Mapping[str, float]
+    calibrated: bool
+    coin: bool
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("equal", "asked"):
+            object.__setattr__(self, name, _tolerances(name, getattr(self, name)))
+        if self.equal.keys() != self.asked.keys():
+            got = f"{short(sorted(self.equal))} and {short(sorted(self.asked))}"
+            raise bad_rule("rule promise", "must have the same names in equal and asked", got)
+        better = [name for name in self.equal if self.equal[name] < self.asked[name]]
+        if better:
+            raise bad_rule(
+                "rule promise",
+                "must not be stricter in equal than in asked",
+                f"{short(better[0])}: {self.equal[better[0]]!r} < {self.asked[better[0]]!r}",
+            )
+        for name in ("calibrated", "coin"):
+            if not isinstance(getattr(self, name), bool):
+                got = short(getattr(self, name))
+                raise bad_rule(f"rule promise {name}", "must be true or false", got)
+        if self.threshold is not None and not 0.0 < as_number(self.threshold) < 1.0:
+            rule = "must be null or a number strictly between 0 and 1"
+            raise bad_rule("rule promise threshold", rule, short(self.threshold))
+
+    @classmethod
+    def of(
+        cls,
+        rows: Iterable[Row],
+        asked: Mapping[str, float],
+        reached: Mapping[str, float] | None = None,
+        *,
+        calibrated: bool = True,
+        threshold: float | None = None,
+    ) -> Promise:
+        """The promise of a rule with these rows; by default ``reached`` is what was requested."""
+        coin = any(0.0 < row.probability < 1.0 for row in rows)
+        # A smaller tolerance than the requested one is met by chance, not promised.
+        equal = {
+            name: max(limit, (reached or {}).get(name, limit)) for name, limit in asked.items()
+        }
+        return cls(equal, asked, calibrated, coin, threshold)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+def _tolerances(name: str, tolerances: Any) -> dict[str, float]:
+    if not isinstance(tolerances, Mapping) or not all(
+        isinstance(key, str) and 0.0 <= as_number(value) < math.inf
+        for key, value in tolerances.items()
+    ):
+        rule = "must be a finite number of at least 0 for each name"
+        raise bad_rule(f"rule promise {name}", rule, short(tolerances))
+    return {key: float(value) for key, value in tolerances.items()}
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,13 +186,13 @@ class Rule:
     settings : mapping
         The arguments it was made with.
     notes : tuple of str
-        What a reader must know, such as that the goal could not be reached.
+        What a reader should know, such as that the goal could not be reached.
     made_from : mapping
         A summary of the tally it was made from.
     salt : str
         The coin's salt; see :mod:`isocost.coin`.
     promise : Promise or None
-        What it is held to by :func:`isocost.watch`; a rule without a promise is held to nothing.
+        What :func:`isocost.watch` tests; without a promise it tests nothing.
 
     Examples
     --------
@@ -92,19 +217,33 @@ class Rule:
 
     def __post_init__(self) -> None:
         check_rows(self.groups, self.rows)
-        check_parts(self)
+        self._check_fields()
         self._check_promise()
 
+    def _check_fields(self) -> None:
+        salt, notes = self.salt, self.notes
+        if not isinstance(salt, str) or len(salt) > LONGEST_SALT or not is_writable(salt):
+            must = f"must be a text of at most {LONGEST_SALT} characters"
+            raise bad_rule("rule salt", must, short(salt))
+        if not isinstance(notes, tuple) or not all(isinstance(note, str) for note in notes):
+            raise bad_rule("rule notes", "must be texts", short(notes))
+        for name, kind, must in (
+            ("method", str, "must be a text"),
+            ("cost", Cost | None, "must be a Cost or None"),
+            ("settings", Mapping, "must be a mapping"),
+            ("made_from", Mapping, "must be a mapping"),
+            ("promise", Promise | None, "must be a Promise or None"),
+        ):
+            if not isinstance(getattr(self, name), kind):
+                raise bad_rule(f"rule {name}", must, short(getattr(self, name)))
+
     def _check_promise(self) -> None:
-        promise = self.promise
-        if promise is None:
+        if self.promise is None:
             return
-        if not isinstance(promise, Promise):
-            raise bad_rule("rule promise", "must be a Promise or None", short(promise))
-        if "cost" in promise.equal and self.cost is None:
+        if "cost" in self.promise.equal and self.cost is None:
             rule = "must name cost only if the rule has a cost"
             raise bad_rule("rule promise", rule, "equal cost, and the cost is null")
-        if self.needs_coin and not promise.coin:
+        if self.needs_coin and not self.promise.coin:
             rule = "must be true if a row has a probability between 0 and 1"
             raise bad_rule("rule promise coin", rule, "false")
 
@@ -114,14 +253,9 @@ class Rule:
     def alpha(self) -> dict[Group, float]:
         """The share of each group whose score is withheld; 0 where the group is unchanged."""
         if self.method != "withhold":
-            raise UsageError(
-                Problem(
-                    "alpha",
-                    "is what a rule made by withhold has",
-                    f"a rule made by {self.method}",
-                    "use rule.rows, or rule.expected(tally) to see what the rule does",
-                )
-            )
+            step = "use rule.rows, or rule.expected(tally) to see what the rule does"
+            got = f"a rule made by {self.method}"
+            raise UsageError(Problem("alpha", "needs a rule made by withhold", got, step))
         shares = dict.fromkeys(self.groups, 0.0)
         shares.update({row.group: row.probability for row in self.rows})
         return shares
@@ -165,18 +299,19 @@ class Rule:
     def _moved(self, tally: Tally) -> Iterator[Cells]:
         """The cells that each row makes, and the shares that stay."""
         cells, stay = tally.cells, np.ones(len(tally.cells))
-        touched = [place for place, group in enumerate(tally.groups) if self.segments(group)]
-        for part in (part for place in touched for part in self.parts(tally, place)):
-            if part.row is None:
-                stay[part.place] = part.share
+        touched = [index for index, group in enumerate(tally.groups) if self.segments(group)]
+        for portion in (p for index in touched for p in self.portions(tally, index)):
+            if portion.row is None:
+                stay[portion.cells] = portion.share
             else:
-                yield share_of(moved(cells.take(part.place), part.row, tally.grid), part.share)
+                after = moved(cells.take(portion.cells), portion.row, tally.grid)
+                yield share_of(after, portion.share)
         yield share_of(cells, stay)
 
-    def parts(self, tally: Tally, place: int) -> Iterator[Part]:
-        """The parts of the cells of one group, given by its place, that have the same outcome."""
-        segments = self.segments(tally.groups[place])
-        return parts_of(tally.cells, place, tally.grid, segments)
+    def portions(self, tally: Tally, group: int) -> Iterator[Portion]:
+        """The cells of one group of a tally, given by its index, divided among the rows."""
+        segments = self.segments(tally.groups[group])
+        return portions_of(tally.cells, group, tally.grid, segments)
 
     def apply(
         self,
@@ -200,7 +335,7 @@ class Rule:
             a bad row, such as one with a null id, stops the engine when it comes to it.
         score, group, id : str (``group`` also a list of str)
             The columns.  An id is a whole number or a text; it decides the person's coin.  The ids
-            are not looked at when the rule has no coin or a seed is given.
+            are not used when the rule has no coin or a seed is given.
             Without ``data`` these are the arrays themselves, and an array comes back.
         output : str
             The column to write; by default the score column of the result.
@@ -294,17 +429,7 @@ class Rule:
             "settings": dict(self.settings),
             "coin": {"scheme": SCHEME, "salt": self.salt},
             "groups": [to_json(group) for group in self.groups],
-            "rows": [
-                {
-                    "group": to_json(row.group),
-                    "lo": row.lo,
-                    "hi": row.hi,
-                    "action": row.action,
-                    "value": row.value,
-                    "probability": row.probability,
-                }
-                for row in self.rows
-            ],
+            "rows": [{**vars(row), "group": to_json(row.group)} for row in self.rows],
             "notes": list(self.notes),
             "made_from": dict(self.made_from),
         }
@@ -315,15 +440,15 @@ class Rule:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
     def save(self, path: str | Path, *, force: bool = True) -> None:
-        """Write the JSON to a .json file, whole or not at all; unless ``force``, replace none."""
+        """Write a .json file, whole or not at all; without ``force``, never replace one."""
         check_path(path)
         check_ending(path, ".json")
         write_text(path, self.to_json() + "\n", force=force)
 
     @classmethod
     def from_json(cls, text: str) -> Rule:
-        """Read a rule from JSON text, which is data: all of it is checked, nothing runs."""
-        return cls(**read_fields(text))
+        """Read a rule from JSON text; everything is checked."""
+        return cls(**_read_fields(text))
 
     @classmethod
     def load(cls, path: str | Path) -> Rule:
@@ -373,12 +498,12 @@ def check_rule(rule: Any, name: str = "rule") -> None:
 
 
 def check_unknown(unknown: object) -> None:
-    """Refuse a word other than the two that say what to do with unknown groups."""
+    """Raise unless the value is one of the two ways to treat unknown groups."""
     check_word("unknown", unknown, ("error", "keep"))
 
 
 def unknown_groups(unknown: list[Any], known: tuple[Group, ...]) -> UsageError:
-    """Say which groups a rule does not know, and whether it is a matter of type."""
+    """The groups that a rule does not know, and whether only their type differs."""
     texts = {str(group) for group in known}
     by_type = [group for group in unknown if str(group) in texts]
     step = (
@@ -387,13 +512,67 @@ def unknown_groups(unknown: list[Any], known: tuple[Group, ...]) -> UsageError:
         else f"give the column the type it had when the rule was made: {by_type[0]!r} is of type "
         f"{type(by_type[0]).__name__} here"
     )
-    shown = ", ".join(map(repr, unknown[:10])) + (" ..." if len(unknown) > 10 else "")
-    return UsageError(
-        Problem(
-            "group",
-            f"must be one the rule knows: {', '.join(map(repr, known[:30]))}"
-            + (f" and {len(known) - 30} more" if len(known) > 30 else ""),
-            shown,
-            step,
-        )
-    )
+    rule = f"must be one the rule knows: {listing(map(repr, known))}"
+    return UsageError(Problem("group", rule, listing(map(repr, unknown), 10), step))
+
+
+def _read_fields(text: str) -> dict[str, Any]:
+    """The arguments of a Rule from its JSON text; raise a RuleError if it is invalid."""
+    try:
+        content = parse_json(text)
+    except ValueError as error:
+        raise bad_rule("rule file", "must be JSON text as isocost writes it", str(error)) from error
+    _check_fields(content)
+    try:
+        return {
+            "groups": tuple(from_json(group) for group in content["groups"]),
+            "rows": tuple(_parse_row(row) for row in content["rows"]),
+            "method": content["method"],
+            "cost": None if content["cost"] is None else Cost.from_dict(content["cost"]),
+            "settings": content["settings"],
+            "notes": tuple(content["notes"]),
+            "made_from": content["made_from"],
+            "salt": content["coin"]["salt"],
+            "promise": _read_promise(content["promise"]) if "promise" in content else None,
+        }
+    except RuleError:
+        raise
+    except IsocostError as error:
+        raise RuleError(error.problems) from error
+
+
+def _check_fields(content: Any) -> None:
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise bad_rule("rule file", f'must say "format": "{FORMAT}"', short(content))
+    if content.get("version") != VERSION:
+        rule = f"must be {VERSION}, the version this isocost reads"
+        step = "update isocost, or make the rule again"
+        raise bad_rule("rule version", rule, short(content.get("version")), step)
+    missing = _FIELDS.keys() - content.keys()
+    extra = content.keys() - _FIELDS.keys() - _OPTIONAL
+    if missing or extra:
+        got = [f"no {name!r}" for name in sorted(missing)]
+        got += [f"an unknown {short(name)}" for name in sorted(extra)[:5]]
+        rule = "must have the fields of the format and no other"
+        raise bad_rule("rule file", rule, ", ".join(got))
+    for name, kind in _FIELDS.items():
+        if not isinstance(content[name], kind) or isinstance(content[name], bool):
+            raise bad_rule(f"rule {name}", "must be of the right kind", short(content[name]))
+    coin = content["coin"]
+    if coin.keys() != {"scheme", "salt"} or coin["scheme"] != SCHEME:
+        raise bad_rule("rule coin", f'must be {{"scheme": "{SCHEME}", "salt": ...}}', short(coin))
+
+
+def _parse_row(row: Any) -> Row:
+    if not isinstance(row, dict) or row.keys() != _ROW_FIELDS:
+        rule = f"must have the fields {', '.join(sorted(_ROW_FIELDS))}"
+        raise bad_rule("rule row", rule, short(row))
+    return Row(**{**row, "group": from_json(row["group"])})
+
+
+def _read_promise(content: Any) -> Promise:
+    """The promise in a rule file; raise a :class:`RuleError` if it is invalid."""
+    names = [field.name for field in fields(Promise)]
+    if not isinstance(content, dict) or content.keys() != set(names):
+        raise bad_rule("rule promise", f"must have the fields {', '.join(names)}", short(content))
+    return Promise(**content)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.atomic import check_ending, read_text, write_text
 from isocost.checks import (
@@ -25,10 +24,11 @@ from isocost.checks import (
     parse_json,
     short,
 )
-from isocost.errors import DataError, Problem, UsageError
+from isocost.errors import DataError, Problem, UsageError, listing
 from isocost.grid import Grid
 from isocost.groups import Group, as_group, from_json, group_names, sort_groups, to_json
 from isocost.tables import html_table, text_table
+from isocost.typing import Bools, Floats, Ints
 
 __all__ = [
     "FORMAT",
@@ -45,23 +45,35 @@ __all__ = [
     "read_fields",
 ]
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.intp]
+FORMAT, VERSION = "isocost-tally", 1
 
 KEYS = ("group", "label", "bin")
-"""What a cell is known by."""
+"""What identifies a cell."""
 
 SUMS = ("n", "w", "w2", "wh", "wh2")
 """What is summed in a cell: 1, w, w^2, w h and w h^2, for weight w and score h."""
 
-
 KINDS = ("tn", "fp", "fn", "tp")
-"""The kinds of people at a threshold, in the order of label and then side."""
+"""The kinds of people at a threshold, by label and then side."""
+
+ROLES = ("score", "label", "group", "weight")
+"""What a column may be in a tally."""
+
+MOST_ROWS = 2.0**53
+"""Beyond this a count is not exact."""
+
+WEIGHTS = (1e-130, 1e130)
+"""The least and greatest total weight of a cell, so that squares are finite."""
+
+ROUNDING = 1e-9
+"""The relative error of sums, which depend on the order of adding."""
+
+_FIELDS = {"format", "version", "bins", "edges", "columns", "groups", "cells"}
 
 
-def add_up(place: Ints, values: Floats, size: int) -> Floats:
-    """Add up the values that have the same place, as floats."""
-    return np.bincount(place, values, minlength=size).astype(np.float64, copy=False)
+def add_up(index: Ints, values: Floats, size: int) -> Floats:
+    """Add up the values that have the same index, as floats."""
+    return np.bincount(index, values, minlength=size).astype(np.float64, copy=False)
 
 
 @dataclass(frozen=True)
@@ -132,24 +144,24 @@ class Cells:
         group, label, bin_ = (np.concatenate([getattr(p, name) for p in parts]) for name in KEYS)
         bins = int(bin_.max()) + 1
         # One number per cell sorts many times as fast as three.
-        unique, place = np.unique((group * 2 + label) * bins + bin_, return_inverse=True)
-        joined = [np.concatenate([getattr(p, name) for p in parts]) for name in SUMS]
-        n, w, w2, wh, wh2 = (add_up(place, values, len(unique)) for values in joined)
+        unique, index = np.unique((group * 2 + label) * bins + bin_, return_inverse=True)
+        joined = (np.concatenate([getattr(p, name) for p in parts]) for name in SUMS)
+        sums = [add_up(index, values, len(unique)) for values in joined]
         rest, bin_ = np.divmod(unique, bins)
         group, label = np.divmod(rest, 2)
-        kept = w > 0
-        return cls(group, label, bin_, n, w, w2, wh, wh2).take(kept)
+        merged = cls(group, label, bin_, *sums)
+        return merged.take(merged.w > 0)
 
-    def renumbered(self, codes: Ints) -> Cells:
+    def recoded(self, codes: Sequence[int]) -> Cells:
         """The same cells with group i called codes[i]."""
-        return replace(self, group=codes[self.group])
+        return replace(self, group=np.array(codes, dtype=np.intp)[self.group])
 
     def of_group(self, group: int) -> slice:
         """Where the cells of a group are; they stand together."""
         first, last = np.searchsorted(self.group, [group, group + 1])
         return slice(int(first), int(last))
 
-    def take(self, keep: npt.NDArray[np.bool_] | Ints | slice) -> Cells:
+    def take(self, keep: Bools | Ints | slice) -> Cells:
         """Only the cells to keep."""
         return Cells(*(getattr(self, column.name)[keep] for column in fields(self)))
 
@@ -169,32 +181,13 @@ class Cells:
         return self._summed(self.kind(first), groups, len(KINDS))
 
     def _summed(self, column: Ints, groups: int, columns: int) -> Sums:
-        place = self.group * columns + column
-        size = groups * columns
-        return Sums(*(add_up(place, getattr(self, s), size).reshape(groups, columns) for s in SUMS))
-
-
-FORMAT = "isocost-tally"
-
-VERSION = 1
-
-ROLES = ("score", "label", "group", "weight")
-"""What a column may be in a tally."""
-
-MOST_ROWS = 2.0**53
-"""Beyond this a count is not exact."""
-
-WEIGHTS = (1e-130, 1e130)
-"""What the weights of a cell may add up to, so that squares are numbers."""
-
-ROUNDING = 1e-9
-"""How far, relatively, sums may be off because of the order in which they were added."""
-
-_FIELDS = {"format", "version", "bins", "edges", "columns", "groups", "cells"}
+        index, shape = self.group * columns + column, (groups, columns)
+        sums = (add_up(index, getattr(self, name), groups * columns) for name in SUMS)
+        return Sums(*(values.reshape(shape) for values in sums))
 
 
 def parse_text(text: str) -> Any:
-    """The content of JSON text, or a :class:`DataError`."""
+    """Parse JSON text; raise a :class:`DataError` if it is invalid."""
     try:
         return parse_json(text)
     except ValueError as error:
@@ -204,7 +197,7 @@ def parse_text(text: str) -> Any:
 def read_fields(content: Any, *, repeated: bool = False) -> dict[str, Any]:
     """The arguments of ``Tally.build`` from plain values, all of them checked.
 
-    ``repeated`` says that a cell may come several times, to be added up.
+    With ``repeated``, a cell may occur several times, to be added up.
     """
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise _corrupt("something else")
@@ -231,14 +224,9 @@ def read_fields(content: Any, *, repeated: bool = False) -> dict[str, Any]:
 
 
 def _corrupt(got: str) -> DataError:
-    return DataError(
-        Problem(
-            "tally file",
-            f"must be what Tally.save writes (format {FORMAT!r}, version {VERSION})",
-            got,
-            "make the tally again with isocost.tally and save it",
-        )
-    )
+    rule = f"must be what Tally.save writes (format {FORMAT!r}, version {VERSION})"
+    step = "make the tally again with isocost.tally and save it"
+    return DataError(Problem("tally file", rule, got, step))
 
 
 def _other_names(got: Iterable[str], wanted: set[str], kind: str) -> str:
@@ -273,8 +261,8 @@ def _check_keys(arrays: dict[str, Any], groups: int, grid: Grid, repeated: bool)
     for name, top in (("group", groups), ("label", 2), ("bin", grid.size)):
         if arrays[name].min() < 0 or arrays[name].max() >= top:
             raise _corrupt(f"a {name} in the cells that is not a whole number below {top}")
-    group, label, place = (arrays[name].astype(np.int64) for name in KEYS)
-    keys = np.sort((group * 2 + label) * grid.size + place)
+    group, label, bin_ = (arrays[name].astype(np.int64) for name in KEYS)
+    keys = np.sort((group * 2 + label) * grid.size + bin_)
     again = keys[1:][keys[1:] == keys[:-1]]
     if len(again) and not repeated:
         rest, twice = divmod(int(again[0]), grid.size)
@@ -295,8 +283,8 @@ def _check_sums(arrays: dict[str, Any], grid: Grid) -> None:
     slack = ROUNDING * w
     if (wh < low * w - slack).any() or (wh > high * w + slack).any():
         raise _corrupt("a cell whose mean score lies outside its bin")
-    # (h - low)(high - h) >= 0 for scores of the bin.  Where a rule turned h into 1 - h only their
-    # mean is sure to lie in it, and they are off by a bin at most.
+    # (h - low)(high - h) >= 0 for scores of the bin.  Where a rule mirrored them only their mean
+    # is sure to lie in it, and they are off by a bin at most.
     most = np.minimum(wh, (low + high) * wh - low * high * w + w / grid.bins**2)
     if (wh2 > most + slack).any() or (wh2 / w < (wh / w) ** 2 - ROUNDING).any():
         raise _corrupt("a cell whose squared scores do not fit its scores")
@@ -305,17 +293,17 @@ def _check_sums(arrays: dict[str, Any], grid: Grid) -> None:
 def _check_totals(arrays: dict[str, Any], groups: int) -> None:
     """Refuse rows per group and label that are not whole, and weights that one row cannot have.
 
-    A cell may hold a share of a row, since ``Rule.expected`` divides rows by the chance of where
-    they go; but all rows of a group and label stay of that group and label.
+    A cell may hold a share of a row, since ``Rule.expected`` divides rows among their outcomes;
+    but no row leaves its group and label.
     """
-    place = arrays["group"].astype(np.intp) * 2 + arrays["label"]
-    n, w = (add_up(place, arrays[name], 2 * groups) for name in ("n", "w"))
+    index = arrays["group"].astype(np.intp) * 2 + arrays["label"]
+    n, w = (add_up(index, arrays[name], 2 * groups) for name in ("n", "w"))
     if n.sum() > MOST_ROWS:
         raise _corrupt(f"{n.sum():g} rows, more than can be counted")
     if (np.abs(n - np.rint(n)) > ROUNDING * np.maximum(n, 1.0)).any():
         raise _corrupt("numbers of rows n that do not add up to a whole number")
     # No row weighs more than all rows of its group and label together.
-    if (arrays["w2"] > arrays["w"] * w[place] * (1.0 + ROUNDING)).any():
+    if (arrays["w2"] > arrays["w"] * w[index] * (1.0 + ROUNDING)).any():
         raise _corrupt("cells whose squared weights do not fit their weights")
 
 
@@ -328,9 +316,6 @@ def _check_columns(columns: Any) -> dict[str, Any]:
         if not good and name is not None:
             raise _corrupt(f"a column {role} that is not a name: {short(name)}")
     return dict(columns)
-
-
-RELATIVE_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -384,12 +369,10 @@ class Tally:
     ) -> Tally:
         """Make a tally whose groups are sorted and all occur."""
         named = [as_group(group) for group in groups]
-        seen = np.unique(cells.group)
-        ordered = sort_groups(named[i] for i in seen)
-        rank = {group: place for place, group in enumerate(ordered)}
-        codes = np.array([rank.get(group, -1) for group in named], dtype=np.intp)
-        sorted_cells = Cells.merge([cells.renumbered(codes)])
-        return cls(grid, tuple(ordered), sorted_cells, dict(columns or {}))
+        ordered = sort_groups(named[i] for i in np.unique(cells.group))
+        codes = _indices(ordered)
+        recoded = cells.recoded([codes.get(group, -1) for group in named])
+        return cls(grid, tuple(ordered), Cells.merge([recoded]), dict(columns or {}))
 
     # What it holds
 
@@ -405,7 +388,7 @@ class Tally:
 
     @property
     def n(self) -> float:
-        """How many rows were counted."""
+        """The number of rows."""
         return float(self.cells.n.sum())
 
     @property
@@ -425,24 +408,20 @@ class Tally:
         return self.cells.kinds(len(self.groups), first)
 
     def index_of(self, group: Group) -> int:
-        """The place of a group in ``groups``."""
-        place = self._place.get(group) if isinstance(group, Hashable) else None
-        if place is not None:
-            return place
-        shown = ", ".join(map(repr, self.groups[:30]))
-        more = f" and {len(self.groups) - 30} more" if len(self.groups) > 30 else ""
-        raise UsageError(
-            Problem(
-                "group",
-                "must be one of the groups of the tally",
-                f"{short(group)}, and the groups are {shown}{more}",
-                "use one of these, with the same type",
-            )
+        """The index of a group in ``groups``."""
+        index = self._indices.get(group) if isinstance(group, Hashable) else None
+        if index is not None:
+            return index
+        rule, step = (
+            "must be one of the groups of the tally",
+            "use one of these, with the same type",
         )
+        got = f"{short(group)}, and the groups are {listing(map(repr, self.groups))}"
+        raise UsageError(Problem("group", rule, got, step))
 
     @cached_property
-    def _place(self) -> dict[Group, int]:
-        return _places(self.groups)
+    def _indices(self) -> dict[Group, int]:
+        return _indices(self.groups)
 
     # New tallies from old ones
 
@@ -452,8 +431,8 @@ class Tally:
         if not len(chosen):
             step = "leave at least one group"
             raise UsageError(Problem("groups", "at least one must remain", "0", step))
-        kept = self.cells.take(np.isin(self.cells.group, chosen))
-        return Tally.build(self.grid, self.groups, kept, self.columns)
+        cells = self.cells.take(np.isin(self.cells.group, chosen))
+        return Tally.build(self.grid, self.groups, cells, self.columns)
 
     def drop(self, groups: Iterable[Group]) -> Tally:
         """All but these groups."""
@@ -468,10 +447,9 @@ class Tally:
         for group in names:
             self.index_of(group)
         renamed = [as_group(names.get(group, group)) for group in self.groups]
-        place = _places(renamed)
-        codes = np.array([place[group] for group in renamed], dtype=np.intp)
-        merged = Cells.merge([self.cells.renumbered(codes)])
-        return Tally.build(self.grid, list(place), merged, self.columns)
+        codes = _indices(renamed)
+        cells = self.cells.recoded([codes[group] for group in renamed])
+        return Tally.build(self.grid, list(codes), cells, self.columns)
 
     def __add__(self, other: object) -> Tally:
         if isinstance(other, int) and other == 0:
@@ -480,45 +458,32 @@ class Tally:
             return NotImplemented
         self._check_same_grid(other)
         sort_groups({(type(g) is bool, g): g for g in (*self.groups, *other.groups)}.values())
-        place = _places([*self.groups, *other.groups])
-        codes = np.array([place[group] for group in other.groups], dtype=np.intp)
-        cells = Cells.merge([self.cells, other.cells.renumbered(codes)])
-        return Tally.build(self.grid, list(place), cells, self.columns)
+        codes = _indices([*self.groups, *other.groups])
+        others = other.cells.recoded([codes[group] for group in other.groups])
+        cells = Cells.merge([self.cells, others])
+        return Tally.build(self.grid, list(codes), cells, self.columns)
 
     __radd__ = __add__
 
     def _check_same_grid(self, other: Tally) -> None:
         if self.grid != other.grid:
-            raise UsageError(
-                Problem(
-                    "tally + tally",
-                    "both must have the same bins and edges",
-                    f"bins={self.bins}, edges={self.edges} and "
-                    f"bins={other.bins}, edges={other.edges}",
-                    "make both tallies with the same bins= and edges=",
-                )
-            )
+            rule = "both must have the same bins and edges"
+            got = " and ".join(f"bins={t.bins}, edges={t.edges}" for t in (self, other))
+            step = "make both tallies with the same bins= and edges="
+            raise UsageError(Problem("tally + tally", rule, got, step))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tally):
             return NotImplemented
-        same_places = (
+        mine, others = self.cells, other.cells
+        return (
             self.grid == other.grid
             and self.groups == other.groups
-            and len(self.cells) == len(other.cells)
+            and all(np.array_equal(getattr(mine, name), getattr(others, name)) for name in KEYS)
             and all(
-                np.array_equal(getattr(self.cells, name), getattr(other.cells, name))
-                for name in KEYS
+                np.allclose(getattr(mine, name), getattr(others, name), rtol=ROUNDING, atol=0.0)
+                for name in SUMS
             )
-        )
-        return same_places and all(
-            np.allclose(
-                getattr(self.cells, name),
-                getattr(other.cells, name),
-                rtol=RELATIVE_TOLERANCE,
-                atol=0.0,
-            )
-            for name in SUMS
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -545,7 +510,7 @@ class Tally:
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
 
     def save(self, path: str | Path, *, force: bool = True) -> None:
-        """Write the JSON to a .json file, whole or not at all; unless ``force``, replace none."""
+        """Write a .json file, whole or not at all; without ``force``, never replace one."""
         check_path(path)
         check_ending(path, ".json")
         write_text(path, self.to_json() + "\n", force=force)
@@ -595,12 +560,12 @@ def _shown(count: float) -> str:
     return f"{count:,.0f}" if count >= 1e6 else f"{count:,.6g}"
 
 
-def _places(groups: Iterable[Group]) -> dict[Group, int]:
-    """Number the different groups in the order they come."""
-    return {group: place for place, group in enumerate(dict.fromkeys(groups))}
+def _indices(groups: Iterable[Group]) -> dict[Group, int]:
+    """Number the distinct groups in order of appearance."""
+    return {group: index for index, group in enumerate(dict.fromkeys(groups))}
 
 
-def _plain_numbers(values: np.ndarray[Any, np.dtype[np.float64]]) -> list[float | int]:
+def _plain_numbers(values: Floats) -> list[float | int]:
     return [int(v) if v.is_integer() and abs(v) < 2**53 else v for v in values.tolist()]
 
 

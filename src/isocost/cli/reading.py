@@ -22,7 +22,7 @@ from isocost.engines.source import Settings
 from isocost.errors import DataError, FileError, Problem, UsageError
 from isocost.grid import Grid
 from isocost.groups import names_of
-from isocost.rulefile import FORMAT as RULE
+from isocost.rules import FORMAT as RULE
 from isocost.tallies import FORMAT, Tally
 
 __all__ = [

@@ -1,4 +1,15 @@
-"""The paper's theorems, applied to a tally: what its numbers prove about each other."""
+"""The paper's theorems, applied to a tally: what its numbers prove about each other.
+
+For one group with base rate mu, generalized rates c_fp and c_fn, and a cost g = a c_fp + b c_fn:
+
+    residual   r  = mu c_fn - (1-mu) c_fp = mu - E[h]       always
+    gap           >= |r|                                    so calibrated scores lie on r = 0
+    trivial cost  T = a mu + b (1-mu)                       the cost of the score mu for everybody
+    c_fp = (mu g - b r) / T,   c_fn = ((1-mu) g + a r) / T  two linear equations, solved
+
+The paper's supplement has the same statements with constants twice as large: it bounds the two
+rates one by one and adds both errors, where their difference is known exactly.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +17,17 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from isocost.checks import check_amount
+from isocost.checks import check_amount, check_base_rate, check_unit
 from isocost.costs import Cost, CostLike, as_cost
+from isocost.errors import Problem, UsageError
 from isocost.groups import Group, names_of, to_json
 from isocost.measures import rates
 from isocost.measures.calibration import gap_equal_width, levels_of
-from isocost.measures.theorems import (
-    Bound,
+from isocost.measures.impossibility import (
+    SLACK,
     CostComparison,
-    ErrorDrop,
     ImpossibilityBound,
-    RateRange,
     both_costs,
-    compare_costs,
-    distinct,
-    drop_of,
-    impossibility_bound,
-    linearity_bound,
-    linearity_residual,
-    range_at,
 )
 from isocost.tables import html_table, text_table
 from isocost.tallies import Tally, check_tally
@@ -32,19 +35,132 @@ from isocost.tallies import Tally, check_tally
 __all__ = [
     "Bound",
     "Bounds",
-    "CostComparison",
     "ErrorDrop",
     "GroupBounds",
-    "ImpossibilityBound",
     "RateRange",
-    "both_costs",
     "bounds",
-    "compare_costs",
-    "distinct",
-    "impossibility_bound",
     "linearity_bound",
     "linearity_residual",
 ]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The same bound twice: with the best constant, and with the paper's."""
+
+    sharp: float
+    paper: float
+
+
+@dataclass(frozen=True)
+class ErrorDrop:
+    """By how much each error rate can fall while the cost does not; see :func:`drop_of`."""
+
+    generalized_fpr: Bound
+    generalized_fnr: Bound
+
+
+@dataclass(frozen=True)
+class RateRange:
+    """The lowest and highest value of each error rate."""
+
+    generalized_fpr: tuple[float, float]
+    generalized_fnr: tuple[float, float]
+
+
+def linearity_residual(base_rate: float, generalized_fpr: float, generalized_fnr: float) -> float:
+    """How far a group is from its calibrated line, mu c_fn - (1-mu) c_fp.
+
+    It equals mu - E[h] for any scores whatever, because E[(1-h) y] - E[h (1-y)] = E[y] - E[h].
+    Its absolute value is a lower bound of the calibration gap that needs no binning.
+
+    Examples
+    --------
+    >>> round(linearity_residual(0.3936, 0.3600, 0.5263), 4)  # mean score 0.4047
+    -0.0112
+    """
+    mu = check_base_rate(base_rate)
+    c_fp = check_unit("generalized_fpr", generalized_fpr)
+    c_fn = check_unit("generalized_fnr", generalized_fnr)
+    return mu * c_fn - (1.0 - mu) * c_fp
+
+
+def linearity_bound(gap: float) -> Bound:
+    """The largest |residual| of scores with this calibration gap: the gap itself.
+
+    The gap is a mean of absolute values and the residual the mean of the same values, so
+    |residual| <= gap, with equality when every level errs to the same side.  The paper's
+    lemma has 2 gap.
+
+    Examples
+    --------
+    >>> linearity_bound(0.02)
+    Bound(sharp=0.02, paper=0.04)
+    """
+    gap = check_amount("gap", gap)
+    return Bound(gap, 2.0 * gap)
+
+
+def drop_of(a: float, b: float, mu: float, gap: float) -> ErrorDrop:
+    """By how much other scores can have a lower error rate without a lower cost a c_fp + b c_fn.
+
+    Let h and h' be scores of one group, both with a calibration gap of at most ``gap``, and let
+    h' cost at least as much as h.  Then, with T the trivial cost,
+
+        c_fp(h') >= c_fp(h) - 2 gap b / T       and       c_fn(h') >= c_fn(h) - 2 gap a / T.
+
+    So for calibrated scores a lower cost and lower error rates are the same thing.  The worst
+    costs are "fnr" for c_fp, 2 gap / (1-mu), and "fpr" for c_fn, 2 gap / mu.  The paper's lemma
+    has 4 in place of 2, for every cost.
+
+    Examples
+    --------
+    >>> drop_of(0.0, 1.0, 0.5, 0.1).generalized_fpr
+    Bound(sharp=0.4, paper=0.8)
+    >>> drop_of(1.0, 0.0, 0.5, 0.1).generalized_fpr  # this rate is the cost itself
+    Bound(sharp=0.0, paper=0.8)
+    """
+    trivial = a * mu + b * (1.0 - mu)
+    return ErrorDrop(
+        Bound(2.0 * gap * b / trivial, 4.0 * gap / (1.0 - mu)),
+        Bound(2.0 * gap * a / trivial, 4.0 * gap / mu),
+    )
+
+
+def range_at(value: float, a: float, b: float, mu: float, gap: float) -> RateRange:
+    """The error rates that scores with this cost and at most this calibration gap can have.
+
+    c_fp lies within gap b / T of mu g / T, and c_fn within gap a / T of (1-mu) g / T, where T is
+    the trivial cost; neither leaves [0, 1].  The lower ends hold for every cost of at least
+    ``value``, the upper ends for every cost of at most ``value``.
+
+    Examples
+    --------
+    >>> range_at(0.25, 0.0, 1.0, 0.5, 0.0625)
+    RateRange(generalized_fpr=(0.125, 0.375), generalized_fnr=(0.25, 0.25))
+    """
+    trivial = a * mu + b * (1.0 - mu)
+    # Each limit of a rate, 0 or 1, is a limit of the residual.
+    low, high = -gap, gap
+    if b > 0:
+        low, high = max(low, (mu * value - trivial) / b), min(high, mu * value / b)
+    if a > 0:
+        low = max(low, -(1.0 - mu) * value / a)
+        high = min(high, (trivial - (1.0 - mu) * value) / a)
+    largest = a * min(1.0, (mu + gap) / (1.0 - mu)) + b * min(1.0, (1.0 - mu + gap) / mu)
+    if value > largest * (1.0 + SLACK):
+        rule = f"must be a cost that scores with a calibration gap of {gap:g} can have"
+        step = f"use a value of at most {largest:.6g}, or a larger gap"
+        raise UsageError(Problem("value", rule, repr(value), step))
+    # At the largest cost there is one residual left, and rounding may swap its two limits.
+    low, high = min(low, high), max(low, high)
+    fp = [_clip((mu * value - b * r) / trivial) for r in (high, low)]
+    fn = [_clip(((1.0 - mu) * value + a * r) / trivial) for r in (low, high)]
+    return RateRange((fp[0], fp[1]), (fn[0], fn[1]))
+
+
+def _clip(rate: float) -> float:
+    return min(1.0, max(0.0, rate))
 
 
 @dataclass(frozen=True)
@@ -54,7 +170,7 @@ class GroupBounds:
     Attributes
     ----------
     base_rate, generalized_fpr, generalized_fnr : float
-        The group's place.
+        The group's rates.
     residual : float
         mu c_fn - (1-mu) c_fp = mu - E[h], the distance from the calibrated line.
     gap : float
@@ -103,7 +219,7 @@ class Bounds:
     groups : {group: GroupBounds}
         The statements about each group.
     impossibility : ImpossibilityBound or None
-        Whether a second cost can be equal too, if one was asked about.
+        Whether a second cost can be equal too, if one was given.
     """
 
     cost: Cost
@@ -112,7 +228,7 @@ class Bounds:
 
     @property
     def comparison(self) -> CostComparison | None:
-        """The two costs on the calibrated lines, if a second one was asked about."""
+        """The two costs on the calibrated lines, if a second one was given."""
         return None if self.impossibility is None else self.impossibility.comparison
 
     def to_dict(self) -> dict[str, Any]:
@@ -146,14 +262,14 @@ class Bounds:
 
     def summary(self) -> list[str]:
         """The statements in words."""
-        said = [
+        lines = [
             "Each calibration gap is at least |mu - E[h]|, whatever the bins.",
             f"Scores that cost a group as much ({self.cost}), with no larger gap, have generalized "
             "rates in the ranges shown: a lower cost means lower error rates.",
         ]
         if self.impossibility is not None:
-            said.append(str(self.impossibility))
-        return said
+            lines.append(str(self.impossibility))
+        return lines
 
     def __repr__(self) -> str:
         return "\n".join([text_table(*self.table()), "", *self.summary()])
@@ -220,14 +336,14 @@ def _each_group(tally: Tally, cost: Cost) -> dict[Group, GroupBounds]:
     c_fp, c_fn = rates.generalized_fpr(sums), rates.generalized_fnr(sums)
     costs, trivial = rates.group_costs(sums, groups, cost), rates.trivial_costs(sums, groups, cost)
     a, b = cost.coefficients(groups, mu)
-    found = {}
+    each = {}
     for i, group in enumerate(groups):
         share, fp, fn = float(mu[i]), float(c_fp[i]), float(c_fn[i])
         residual = linearity_residual(share, fp, fn)
         # The binned gap is never below |residual|, but for rounding.
         gap = max(gap_equal_width(levels_of(tally, i)), abs(residual))
         numbers = float(a[i]), float(b[i]), share, gap
-        found[group] = GroupBounds(
+        each[group] = GroupBounds(
             base_rate=share,
             generalized_fpr=fp,
             generalized_fnr=fn,
@@ -239,4 +355,4 @@ def _each_group(tally: Tally, cost: Cost) -> dict[Group, GroupBounds]:
             drop=drop_of(*numbers),
             at_cost=range_at(float(costs[i]), *numbers),
         )
-    return found
+    return each

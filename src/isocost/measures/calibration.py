@@ -14,6 +14,13 @@ one bound that needs no estimate at all:
 
 Binned estimates are too high for small samples: a perfectly calibrated score with n rows in B
 bins shows a gap of about 0.4 sqrt(B / n).
+
+Examples
+--------
+>>> from isocost.examples import compas
+>>> caucasian = levels_of(compas(), 1)
+>>> {name: round(estimate(caucasian), 4) for name, estimate in GAP_METHODS.items()}
+{'equal_width': 0.017, 'equal_mass': 0.0146, 'debiased': 0.011, 'smooth': 0.0175, 'bound': 0.0111}
 """
 
 from __future__ import annotations
@@ -23,15 +30,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.errors import Problem, UsageError
 from isocost.tallies import Tally, add_up
+from isocost.typing import Floats, Ints
 
 __all__ = [
     "GAP_METHODS",
     "Levels",
-    "calibration_gaps",
     "gap_bound",
     "gap_debiased",
     "gap_equal_mass",
@@ -40,9 +46,6 @@ __all__ = [
     "gap_smooth",
     "levels_of",
 ]
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.intp]
 
 DEFAULT_BINS = 10
 
@@ -74,25 +77,19 @@ class Levels:
         """The weight of everybody."""
         return float(self.w.sum())
 
-    def pooled(self, place: Ints, size: int) -> Levels:
-        """Levels with the same place added up."""
-        added = [add_up(place, x, size) for x in (self.w, self.wy, self.wh, self.w2)]
-        kept = added[0] > 0
-        w, wy, wh, w2 = (x[kept] for x in added)
+    def pooled(self, index: Ints, size: int) -> Levels:
+        """Levels with the same index added up."""
+        sums = [add_up(index, x, size) for x in (self.w, self.wy, self.wh, self.w2)]
+        w, wy, wh, w2 = (x[sums[0] > 0] for x in sums)
         return Levels(wh / w, w, wy, wh, w2)
 
 
 def levels_of(tally: Tally, group: int | None = None) -> Levels:
     """The levels of one group of a tally, or of everybody."""
     cells = tally.cells
-    inside = slice(None) if group is None else cells.of_group(group)
-    bin_ = cells.bin[inside]
-    w = cells.w[inside]
-    size = tally.grid.size
-    sums = [
-        add_up(bin_, values, size)
-        for values in (w, w * cells.label[inside], cells.wh[inside], cells.w2[inside])
-    ]
+    own = slice(None) if group is None else cells.of_group(group)
+    columns = (cells.w[own], cells.w[own] * cells.label[own], cells.wh[own], cells.w2[own])
+    sums = [add_up(cells.bin[own], values, tally.grid.size) for values in columns]
     used = np.flatnonzero(sums[0] > 0)
     w, wy, wh, w2 = (values[used] for values in sums)
     # Rounding must not carry a mean over the edge of its bin.
@@ -114,7 +111,7 @@ def gap_equal_width(levels: Levels, bins: int = DEFAULT_BINS) -> float:
 
     sum over bins of share * |mean label - mean score|; biased upwards when bins hold few people.
     """
-    pooled = levels.pooled(_width_place(levels, bins), bins)
+    pooled = levels.pooled(_equal_width_bins(levels, bins), bins)
     return float(np.abs(pooled.wy - pooled.wh).sum()) / levels.total
 
 
@@ -123,7 +120,7 @@ def gap_equal_mass(levels: Levels, bins: int = DEFAULT_BINS) -> float:
 
     People at one level stay together, so bins can only be as equal as the levels allow.
     """
-    pooled = levels.pooled(_mass_place(levels, bins), bins)
+    pooled = levels.pooled(_equal_mass_bins(levels, bins), bins)
     return float(np.abs(pooled.wy - pooled.wh).sum()) / levels.total
 
 
@@ -138,7 +135,7 @@ def gap_debiased(levels: Levels, bins: int = DEFAULT_BINS) -> float:
     The excess over |d| is taken off once: a parametric bootstrap in closed form.  With
     weights s^2 = p(1-p) sum w^2 / (sum w)^2.
     """
-    pooled = levels.pooled(_width_place(levels, bins), bins)
+    pooled = levels.pooled(_equal_width_bins(levels, bins), bins)
     d = np.abs(pooled.wy - pooled.wh) / pooled.w
     p = pooled.wy / pooled.w
     s = np.sqrt(p * (1.0 - p) * pooled.w2) / pooled.w
@@ -167,8 +164,8 @@ def gap_smooth(levels: Levels) -> float:
     frequency = np.arange(len(spectrum)) * math.pi
 
     def smoothed(bandwidth: float) -> float:
-        kept = spectrum * np.exp(-0.5 * (bandwidth * frequency) ** 2)
-        return float(np.abs(np.fft.irfft(kept, 2 * _GRID)[:_GRID]).sum())
+        damped = spectrum * np.exp(-0.5 * (bandwidth * frequency) ** 2)
+        return float(np.abs(np.fft.irfft(damped, 2 * _GRID)[:_GRID]).sum())
 
     return _fixed_point(smoothed)
 
@@ -178,9 +175,9 @@ def _spread(position: Floats, mass: Floats) -> Floats:
 
     So the result moves continuously with the positions; beyond the outer middles it is reflected.
     """
-    place = position * _GRID - 0.5
-    low = np.floor(place).astype(np.intp)
-    upper = place - low
+    cell = position * _GRID - 0.5
+    low = np.floor(cell).astype(np.intp)
+    upper = cell - low
     below, above = np.maximum(low, 0), np.minimum(low + 1, _GRID - 1)
     return add_up(below, mass * (1.0 - upper), _GRID) + add_up(above, mass * upper, _GRID)
 
@@ -208,15 +205,14 @@ def _fixed_point(function: Callable[[float], float]) -> float:
     return middle
 
 
-def _width_place(levels: Levels, bins: int) -> Ints:
+def _equal_width_bins(levels: Levels, bins: int) -> Ints:
     if bins < 1:
         raise UsageError(Problem("bins", "must be at least 1", repr(bins), "use bins=10"))
     cuts = np.arange(bins + 1) / bins
-    place = np.searchsorted(cuts, levels.position, side="right") - 1
-    return np.clip(place, 0, bins - 1)
+    return np.clip(np.searchsorted(cuts, levels.position, side="right") - 1, 0, bins - 1)
 
 
-def _mass_place(levels: Levels, bins: int) -> Ints:
+def _equal_mass_bins(levels: Levels, bins: int) -> Ints:
     unique, level = np.unique(levels.position, return_inverse=True)
     w = add_up(level, levels.w, len(unique))
     middle = np.cumsum(w) - w / 2.0
@@ -252,25 +248,25 @@ def gap_noise(levels: Levels, bandwidth: float, draws: Floats) -> dict[str, tupl
         Arrays (parts,) and (replicates, parts).
     """
     result = {}
-    for name, place in (
-        ("calibration_gap", _width_place(levels, DEFAULT_BINS)),
-        ("calibration_gap_equal_mass", _mass_place(levels, DEFAULT_BINS)),
+    for name, index in (
+        ("calibration_gap", _equal_width_bins(levels, DEFAULT_BINS)),
+        ("calibration_gap_equal_mass", _equal_mass_bins(levels, DEFAULT_BINS)),
     ):
-        residual, error = _residuals(levels, place, DEFAULT_BINS)
+        residual, error = _residuals(levels, index, DEFAULT_BINS)
         result[name] = residual, draws[:, :DEFAULT_BINS] * error
-    residual, error = _residuals(levels, _width_place(levels, SMOOTH_CELLS), SMOOTH_CELLS)
+    residual, error = _residuals(levels, _equal_width_bins(levels, SMOOTH_CELLS), SMOOTH_CELLS)
     kernel = _kernel((np.arange(SMOOTH_CELLS) + 0.5) / SMOOTH_CELLS, bandwidth)
     noise = draws[:SMOOTH_DRAWS, :SMOOTH_CELLS] * error
     result["calibration_gap_smooth"] = residual @ kernel, noise @ kernel
     return result
 
 
-def _residuals(levels: Levels, place: Ints, parts: int) -> tuple[Floats, Floats]:
+def _residuals(levels: Levels, index: Ints, parts: int) -> tuple[Floats, Floats]:
     """The mean residual of each part of the score range, and its standard error."""
     h, w2 = levels.position, levels.w2
     squares = levels.wy * (1.0 - h) ** 2 + (levels.w - levels.wy) * h**2
     w, own_w2, seen, expected, sums = (
-        add_up(place, values, parts)
+        add_up(index, values, parts)
         for values in (
             levels.w,
             w2,
@@ -303,21 +299,3 @@ GAP_METHODS: dict[str, Callable[[Levels], float]] = {
     "smooth": gap_smooth,
     "bound": gap_bound,
 }
-
-
-def calibration_gaps(levels: Levels) -> dict[str, float]:
-    """Every estimate of the gap, by name.
-
-    Examples
-    --------
-    >>> from isocost.examples import compas
-    >>> gaps = calibration_gaps(levels_of(compas(), 1))
-    >>> for name, gap in gaps.items():
-    ...     print(f"{name:12} {gap:.4f}")
-    equal_width  0.0170
-    equal_mass   0.0146
-    debiased     0.0110
-    smooth       0.0175
-    bound        0.0111
-    """
-    return {name: estimate(levels) for name, estimate in GAP_METHODS.items()}

@@ -25,10 +25,9 @@ from isocost.errors import DataError, Problem
 from isocost.measures.calibration import GAP_METHODS, Levels
 from isocost.measures.table import MEASURES, Measure
 from isocost.tallies import KINDS, Sums, add_up
+from isocost.typing import Floats
 
 __all__ = ["calibration_gap", "generalized_fnr", "generalized_fpr"]
-
-Floats = npt.NDArray[np.float64]
 
 
 def _function_of(measure: Measure) -> Callable[..., float]:
@@ -88,63 +87,41 @@ def calibration_gap(
 
 
 def _undefined(measure: Measure, rows: int) -> DataError:
-    labels = measure.over_labels
-    lacking = None if labels is None else ("negatives", "positives")[labels[0]]
-    kind = lacking or "people on that side of the threshold"
-    return DataError(
-        Problem(
-            "y_true" if lacking else "threshold",
-            f"must have {kind}: without them there is no {measure.title}"
-            if lacking
-            else f"must leave {kind}: without them there is no {measure.title}",
-            f"{rows} rows, none of them {kind}" if lacking else f"{rows} rows, none there",
-            "check which label is the positive one, or leave this group out",
-        )
-    )
+    without = f"without them there is no {measure.title}"
+    if measure.over_labels is None:
+        name, rule = "threshold", f"must have people on that side: {without}"
+        got = f"{rows} rows, none on that side"
+    else:
+        kind = ("negatives", "positives")[measure.over_labels[0]]
+        name, rule, got = "y_true", f"must have {kind}: {without}", f"{rows} rows, no {kind}"
+    step = "check which label is the positive one, or leave this group out"
+    return DataError(Problem(name, rule, got, step))
 
 
 def _checked(y_true: Any, y_score: Any, sample_weight: Any) -> tuple[Floats, Floats, Floats]:
     y, h = _column("y_true", y_true), _column("y_score", y_score)
     w = np.ones(len(h)) if sample_weight is None else _column("sample_weight", sample_weight)
-    problems = []
     if not len(y) == len(h) == len(w) or len(h) == 0:
+        name, rule = "y_true, y_score and sample_weight", "must have the same length, at least 1"
         sizes = f"{len(y)}, {len(h)} and {len(w)} values"
-        raise DataError(
-            Problem(
-                "y_true, y_score and sample_weight",
-                "must have the same length, at least 1",
-                sizes,
-                "pass arrays of the same rows",
-            )
+        raise DataError(Problem(name, rule, sizes, "pass arrays of the same rows"))
+    scores = "pass probabilities: the positive column of predict_proba, not decision_function"
+    problems = [
+        Problem(name, rule, f"{(~valid).sum()} others, such as {values[row]} in row {row}", step)
+        for name, values, valid, rule, step in (
+            ("y_true", y, (y == 0) | (y == 1), "labels must be 0 or 1", "encode positives as 1"),
+            ("y_score", h, (h >= 0) & (h <= 1), "scores must lie in [0, 1]", scores),
+            (
+                "sample_weight",
+                w,
+                (w > 0) & np.isfinite(w),
+                "weights must be positive",
+                "drop rows without weight",
+            ),
         )
-    rules = (
-        (
-            "y_true",
-            y,
-            (y == 0) | (y == 1),
-            "labels must be 0 or 1",
-            "encode the positive class as 1",
-        ),
-        (
-            "y_score",
-            h,
-            (h >= 0) & (h <= 1),
-            "scores must lie in [0, 1]",
-            "pass probabilities: the positive column of predict_proba, not decision_function",
-        ),
-        (
-            "sample_weight",
-            w,
-            (w > 0) & np.isfinite(w),
-            "weights must be positive",
-            "drop rows without weight",
-        ),
-    )
-    for name, values, good, rule, step in rules:
-        bad = np.flatnonzero(~good)
-        if len(bad):
-            got = f"{len(bad)} others, such as {values[bad[0]]} in row {bad[0]}"
-            problems.append(Problem(name, rule, got, step))
+        if not valid.all()
+        for row in [int(np.argmin(valid))]
+    ]
     if problems:
         raise DataError(problems)
     return y, h, w
@@ -156,18 +133,11 @@ def _column(name: str, values: Any) -> Floats:
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError(
-            Problem(name, "must hold numbers", str(error), "pass an array of numbers")
-        ) from error
+        step = "pass an array of numbers"
+        raise DataError(Problem(name, "must hold numbers", str(error), step)) from error
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
-        raise DataError(
-            Problem(
-                name,
-                "must have one dimension",
-                f"an array of shape {array.shape}",
-                "for predict_proba pass its second column",
-            )
-        )
+        got, step = f"an array of shape {array.shape}", "for predict_proba pass its second column"
+        raise DataError(Problem(name, "must have one dimension", got, step))
     return array

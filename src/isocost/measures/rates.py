@@ -13,13 +13,13 @@ Always mu c_fn - (1-mu) c_fp = mu - E[h].
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.costs import Cost
 from isocost.errors import DataError, Problem
 from isocost.groups import Group
 from isocost.measures.table import MEASURES
 from isocost.tallies import Sums, Tally
+from isocost.typing import Floats
 
 __all__ = [
     "base_rate",
@@ -35,11 +35,8 @@ __all__ = [
 LEAST_SHARE = 1e-12
 """A label with a smaller share of its group's weight would be lost to rounding."""
 
-MOST_TOLD = 5
+MOST_LISTED = 5
 """How many groups an error names."""
-
-Floats = npt.NDArray[np.float64]
-
 
 base_rate = MEASURES["base_rate"].of
 
@@ -68,31 +65,26 @@ def trivial_costs(sums: Sums, groups: tuple[Group, ...], cost: Cost) -> Floats:
 
 def require_both_labels(tally: Tally) -> None:
     """Refuse groups that have no positives or no negatives: their rates do not exist."""
+    totals = tally.totals
+    lacking = totals.w <= LEAST_SHARE * totals.weight[:, None]
     problems = []
-    least = LEAST_SHARE * tally.totals.weight
-    for place, group in enumerate(tally.groups):
-        for label, kind, rate in (
-            (1, "positives", "false-negative"),
-            (0, "negatives", "false-positive"),
-        ):
-            if tally.totals.w[place, label] <= least[place]:
-                count = f"{tally.totals.n[place].sum():.6g}"
-                share = (
-                    "none of them" if tally.totals.n[place, label] == 0 else "next to no weight of"
-                )
-                problems.append(
-                    Problem(
-                        f"group {group!r}",
-                        f"must have {kind}: without them it has no {rate} rate",
-                        f"{count} rows, {share} {kind}",
-                        f"leave it out with tally.drop([{group!r}]) (--drop-group on the command "
-                        "line), pool it with another through tally.relabel, or gather more data",
-                    )
-                )
-    if len(problems) > MOST_TOLD:
-        more = f"{len(problems) - MOST_TOLD:,} more groups without positives or negatives"
+    for index, label in np.argwhere(lacking).tolist():
+        group, kind = tally.groups[index], ("negatives", "positives")[label]
+        rate = ("false-positive", "false-negative")[label]
+        share = "none of them" if totals.n[index, label] == 0 else "next to no weight of"
+        problems.append(
+            Problem(
+                f"group {group!r}",
+                f"must have {kind}: without them it has no {rate} rate",
+                f"{totals.n[index].sum():.6g} rows, {share} {kind}",
+                f"leave it out with tally.drop([{group!r}]) (--drop-group on the command line), "
+                "pool it with another through tally.relabel, or gather more data",
+            )
+        )
+    if len(problems) > MOST_LISTED:
+        more = f"{len(problems) - MOST_LISTED:,} more groups without positives or negatives"
         step = "check that the group column is the right one; leave small groups out or pool them"
-        problems[MOST_TOLD:] = [Problem("groups", "must have both labels", more, step)]
+        problems[MOST_LISTED:] = [Problem("groups", "must have both labels", more, step)]
     if problems:
         raise DataError(problems)
 
@@ -100,12 +92,9 @@ def require_both_labels(tally: Tally) -> None:
 def require_two_groups(tally: Tally) -> None:
     """Refuse a tally with one group: there is nothing to compare it with."""
     if len(tally.groups) < 2:
-        raise DataError(
-            Problem(
-                "group",
-                "must have at least two values, to be compared",
-                f"only {tally.groups[0]!r}",
-                "check the group column; for the rates of one group use isocost.generalized_fpr "
-                "and generalized_fnr",
-            )
+        rule, got = "must have at least two values, to be compared", f"only {tally.groups[0]!r}"
+        step = (
+            "check the group column; for the rates of one group use isocost.generalized_fpr "
+            "and generalized_fnr"
         )
+        raise DataError(Problem("group", rule, got, step))

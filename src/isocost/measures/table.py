@@ -1,4 +1,4 @@
-"""What can be measured: one table, a row per measure.
+"""The table of measures, a row each.
 
 With a threshold there are four kinds of people: true negatives, false positives, false negatives
 and true positives.  A plain measure is a weighted mean over some of these kinds,
@@ -15,12 +15,12 @@ A measure that is no plain mean, such as the calibration gap, has a function ins
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.checks import check_listed, short
 from isocost.errors import Problem, UsageError
@@ -33,6 +33,7 @@ from isocost.measures.calibration import (
     gap_smooth,
 )
 from isocost.tallies import KINDS, Sums
+from isocost.typing import Floats
 
 __all__ = [
     "BIAS",
@@ -45,8 +46,6 @@ __all__ = [
     "cost_row",
 ]
 
-Floats = npt.NDArray[np.float64]
-
 Coefficients = tuple[float, float, float]
 
 EVERYBODY = KINDS
@@ -58,6 +57,9 @@ POSITIVES = ("fn", "tp")
 ONE: Coefficients = (1.0, 0.0, 0.0)
 
 SCORE: Coefficients = (0.0, 1.0, 0.0)
+
+RESERVED = ("n", "share", "cost", "trivial_cost", "intervals")
+"""What an audit has besides measures."""
 
 ONE_LESS_SCORE: Coefficients = (1.0, -1.0, 0.0)
 
@@ -128,7 +130,7 @@ class Measure:
 
     @property
     def over_labels(self) -> tuple[int, ...] | None:
-        """The labels it is a mean over; None if a decision tells who is in it."""
+        """The labels it is a mean over; None if decisions also determine who is included."""
         labels = tuple(
             label for label, kinds in enumerate((NEGATIVES, POSITIVES)) if kinds[0] in self.over
         )
@@ -160,11 +162,11 @@ class Measure:
         ('the mean over fn, tp of: 1 - h', 'the mean over tn, fp of: 1 for fp')
         """
         terms: dict[str, list[str]] = {}
-        for kind, given in self.adds.items():
-            terms.setdefault(_polynomial(given), []).append(kind)
+        for kind, coefficients in self.adds.items():
+            terms.setdefault(_polynomial(coefficients), []).append(kind)
         whole = len(terms) == 1 and set(self.adds) == set(self.over)
-        told = [x if whole else f"{x} for {', '.join(who)}" for x, who in terms.items()]
-        return f"the mean over {', '.join(self.over)} of: {'; '.join(told) or '0'}"
+        texts = [x if whole else f"{x} for {', '.join(kinds)}" for x, kinds in terms.items()]
+        return f"the mean over {', '.join(self.over)} of: {'; '.join(texts) or '0'}"
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -184,13 +186,13 @@ class Measure:
         """
         kinds = KINDS if sums.w.shape[-1] == len(KINDS) else ("tn", "fn")
         added = total = np.zeros(())
-        for place, kind in enumerate(kinds):
+        for index, kind in enumerate(kinds):
             a, b, c = self.adds.get(kind, (0.0, 0.0, 0.0))
             if a or b or c:
-                w, wh, wh2 = (getattr(sums, name)[..., place] for name in ("w", "wh", "wh2"))
+                w, wh, wh2 = (getattr(sums, name)[..., index] for name in ("w", "wh", "wh2"))
                 added = added + a * w + b * wh + c * wh2
             if kind in self.over:
-                total = total + sums.w[..., place]
+                total = total + sums.w[..., index]
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(np.where(total > 0, added / total, np.nan), dtype=np.float64)
 
@@ -213,17 +215,17 @@ def _check_measure(measure: Any) -> None:
         rule, got = f"over must name some of {', '.join(KINDS)}, each once", repr(measure.over)
     elif not set(measure.adds) <= set(measure.over):
         rule, got = "adds must name kinds that over names too", repr(dict(measure.adds))
-    elif not all(_is_triple(given) for given in measure.adds.values()):
+    elif not all(map(_is_triple, measure.adds.values())):
         rule, got = "adds must hold three finite numbers per kind", repr(dict(measure.adds))
     if rule is not None:
         step = 'for example Measure("ppv", "PPV", over=("fp", "tp"), adds={"tp": (1, 0, 0)})'
         raise UsageError(Problem("measure", rule, str(got), step))
 
 
-def _polynomial(given: Coefficients) -> str:
-    """A + b h + c h^2 as people write it."""
+def _polynomial(coefficients: Coefficients) -> str:
+    """The usual notation of a + b h + c h^2."""
     text = ""
-    for number, power in zip(given, ("", "h", "h^2"), strict=True):
+    for number, power in zip(coefficients, ("", "h", "h^2"), strict=True):
         if number:
             size = f"{abs(number):g}" if abs(number) != 1 or not power else ""
             sign = ("-" if number < 0 else "") if not text else (" - " if number < 0 else " + ")
@@ -231,9 +233,9 @@ def _polynomial(given: Coefficients) -> str:
     return text or "0"
 
 
-def _is_triple(given: Any) -> bool:
+def _is_triple(values: Any) -> bool:
     try:
-        return len(given) == 3 and bool(np.isfinite(np.asarray(given, dtype=float)).all())
+        return len(values) == 3 and bool(np.isfinite(np.asarray(values, dtype=float)).all())
     except (TypeError, ValueError):
         return False
 
@@ -331,19 +333,14 @@ def cost_row(fp: float, fn: float) -> Measure:
 def chosen_measures(more: Any = None) -> dict[str, Measure]:
     """The table, and the caller's own measures after it."""
     rule, step = "must be Measures", 'for example [ic.Measure("ppv", "PPV", over=..., adds=...)]'
-    given = [] if more is None else check_listed("measures", more, rule, step)
-    for one in given:
-        if not isinstance(one, Measure):
-            raise UsageError(Problem("measures", rule, short(one), step))
-    taken = {*MEASURES, *RESERVED}
-    twice = [one.name for one in given if one.name in taken and MEASURES.get(one.name) != one]
-    names = [one.name for one in given]
-    twice += [name for name in dict.fromkeys(names) if names.count(name) > 1]
-    if twice:
-        step = "choose another name"
-        raise UsageError(Problem("measures", "must have names of their own", repr(twice[0]), step))
-    return {**MEASURES, **{one.name: one for one in given}}
-
-
-RESERVED = ("n", "share", "cost", "trivial_cost", "intervals")
-"""What an audit has besides measures."""
+    added = [] if more is None else check_listed("measures", more, rule, step)
+    for measure in added:
+        if not isinstance(measure, Measure):
+            raise UsageError(Problem("measures", rule, short(measure), step))
+    counts = Counter(measure.name for measure in added)
+    for measure in added:
+        name = measure.name
+        if counts[name] > 1 or name in RESERVED or MEASURES.get(name, measure) != measure:
+            rule, step = "must have names of their own", "choose another name"
+            raise UsageError(Problem("measures", rule, repr(name), step))
+    return {**MEASURES, **{measure.name: measure for measure in added}}

@@ -1,4 +1,4 @@
-"""Evidence that a difference of means is beyond a limit, to be looked at after every period.
+"""What a rule promises as claims about differences of means, and the evidence against them.
 
 The means are of independent rows with values x in [0, 1], of which each period brings n more.  For
 D = sum_s k_s E[x_s] over streams s, and the claim that D is at most d in every period,
@@ -16,17 +16,20 @@ drift after a long quiet time is still found.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
+from isocost.costs import Cost
+from isocost.groups import Group
 from isocost.measures.margins import Interval
+from isocost.measures.table import BIAS, MEASURES, Measure, cost_row
+from isocost.tallies import KINDS, SUMS, Sums, Tally
+from isocost.typing import Floats
 
-__all__ = ["Evidence", "Stream", "evidence"]
-
-Floats = npt.NDArray[np.float64]
+__all__ = ["WATCHABLE", "Claim", "Evidence", "History", "Stream", "claims_of", "evidence"]
 
 EFFECTS = 0.005 * 2.0 ** np.arange(7)
 """How far beyond the limit the truth may be; evidence grows fastest near the right one."""
@@ -36,6 +39,12 @@ BOLDEST = 0.5
 
 _STEPS = 24
 """How often an interval is halved: to about 1e-7."""
+
+BANDS = ((0.0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1.0))
+"""Scores are compared with labels in each of these, besides all together; tenths are edges."""
+
+WATCHABLE = ("cost", *(name for name, measure in MEASURES.items() if measure.is_linear))
+"""What a stream of rows can be made of: it needs squares of what a row adds."""
 
 
 @dataclass(frozen=True)
@@ -60,14 +69,11 @@ class Stream:
 
     def before(self) -> tuple[Floats, Floats]:
         """Mean and variance as known before each period: 1/2 and 1/4 at first."""
-        n, total, square = (_before(values) for values in (self.n, self.total, self.square))
+        columns = (self.n, self.total, self.square)
+        n, total, square = (np.cumsum(values) - values for values in columns)
         mean = (0.5 + total) / (1.0 + n)
         spread = square - 2.0 * mean * total + mean**2 * n
         return mean, (0.25 + np.maximum(spread, 0.0)) / (1.0 + n)
-
-
-def _before(values: Floats) -> Floats:
-    return np.cumsum(values) - values
 
 
 @dataclass(frozen=True)
@@ -81,9 +87,9 @@ class Evidence:
     estimate, running : array (periods,)
         D in each period and in all periods so far; NaN where a stream has no rows.
     weight, price : array (periods, effects)
-        L_t, and what is taken off for chance.
+        L_t, and what is subtracted for chance.
     limits : (low, high)
-        What D can be at all.
+        The smallest and largest possible D.
     """
 
     streams: tuple[Stream, ...]
@@ -119,7 +125,7 @@ class Evidence:
         """Where D lies after period ``now``, if it has been the same in all periods.
 
         The intervals after all periods hold it together with a chance of at least 1 - error.  They
-        are the test of :meth:`against` turned round, so there is an alarm where a limit is outside.
+        invert the test of :meth:`against`, so there is an alarm where a limit is outside.
         """
         return self.at_least(error / 2.0, 1.0, now), -self.at_least(error / 2.0, -1.0, now)
 
@@ -178,8 +184,8 @@ def evidence(streams: Sequence[Stream], constant: float = 0.0) -> Evidence:
         price += (-np.log1p(-step) - step) * np.maximum(spread, 0.0)[:, None]
     low = constant + sum(min(stream.k, 0.0) for stream in streams)
     high = constant + sum(max(stream.k, 0.0) for stream in streams)
-    found = np.where(known, estimate, np.nan)
-    return Evidence(tuple(streams), constant, found, running, weight, price, (low, high))
+    estimate = np.where(known, estimate, np.nan)
+    return Evidence(tuple(streams), constant, estimate, running, weight, price, (low, high))
 
 
 def _log_mean(values: Floats) -> Floats:
@@ -187,3 +193,121 @@ def _log_mean(values: Floats) -> Floats:
     top: Floats = values.max(axis=-1)
     mean: Floats = np.exp(values - top[..., None]).mean(axis=-1)
     return top + np.log(mean)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What must hold in every period.
+
+    Attributes
+    ----------
+    kind : str
+        "cost", the name of a rate, or "calibration".
+    groups : tuple
+        Two groups whose numbers must not differ by more than the limit, or, for calibration, one
+        whose scores must not lie further from the share of positives.
+    band : (low, high) or None
+        The scores that calibration is about; None for all.
+    limit : float
+        The largest difference that is allowed.
+    error : float
+        The probability of a false alarm that this claim may use.
+    """
+
+    kind: str
+    groups: tuple[Group, ...]
+    band: tuple[float, float] | None
+    limit: float
+    error: float
+
+
+class History:
+    """The sums of all periods, per group and kind of people: of all scores, and of each band."""
+
+    def __init__(
+        self, tallies: Sequence[Tally], groups: Sequence[Group], threshold: float, cost: Cost | None
+    ) -> None:
+        self.groups = list(groups)
+        self.cost = cost
+        self.all = self._stacked([tally.kinds(threshold) for tally in tallies], tallies)
+        self.bands = {
+            band: self._stacked([_within(tally, band, threshold) for tally in tallies], tallies)
+            for band in BANDS
+        }
+
+    def _stacked(self, sums: list[Sums], tallies: Sequence[Tally]) -> Sums:
+        """Sums as arrays (periods, groups, 4); groups that a period lacks have zeros."""
+        shape = (len(sums), len(self.groups), len(KINDS))
+        full = {name: np.zeros(shape) for name in SUMS}
+        for period, (one, tally) in enumerate(zip(sums, tallies, strict=True)):
+            indices = [self.groups.index(group) for group in tally.groups]
+            for name, values in full.items():
+                values[period, indices] = getattr(one, name)
+        return Sums(**full)
+
+    def streams(self, claim: Claim) -> tuple[list[Stream], float]:
+        """The rows that a claim is about, and the constant to add."""
+        if claim.kind == "calibration":
+            sums = self.all if claim.band is None else self.bands[claim.band]
+            group = self.groups.index(claim.groups[0])
+            return [_stream(BIAS, sums.at(group))], BIAS.limits[0]
+        one, other = (self._number(claim.kind, group) for group in claim.groups)
+        return [*one, *(Stream(-s.k, s.n, s.total, s.square) for s in other)], 0.0
+
+    def _number(self, kind: str, group: Group) -> list[Stream]:
+        """A cost or rate of one group, up to a constant that all groups share."""
+        sums = self.all.at(self.groups.index(group))
+        if kind != "cost":
+            return [_stream(MEASURES[kind], sums)]
+        assert self.cost is not None
+        fp, fn = self.cost.amounts(group)
+        if self.cost.by_base_rate:
+            return [_stream(cost_row(fp, fn), sums)]
+        factors = {"generalized_fpr": fp, "generalized_fnr": fn}
+        return [_stream(MEASURES[name], sums, k) for name, k in factors.items() if k > 0]
+
+
+def _within(tally: Tally, band: tuple[float, float], threshold: float) -> Sums:
+    first, last = (tally.grid.first_bin(end, "band") for end in band)
+    inside = (tally.cells.bin >= first) & (tally.cells.bin < last)
+    return tally.cells.take(inside).kinds(len(tally.groups), tally.grid.first_bin(threshold))
+
+
+def _stream(measure: Measure, sums: Sums, k: float = 1.0) -> Stream:
+    """The rows that a measure is the mean of, per period, moved from its limits to [0, 1]."""
+    low, high = measure.limits
+    w = w2 = wx = wx2 = np.zeros(len(sums.w))
+    for index, kind in enumerate(KINDS):
+        if kind in measure.over:
+            a, b, _ = measure.adds.get(kind, (0.0, 0.0, 0.0))
+            a, b = (a - low) / (high - low), b / (high - low)
+            own, wh, wh2 = (getattr(sums, name)[:, index] for name in ("w", "wh", "wh2"))
+            w, w2 = w + own, w2 + sums.w2[:, index]
+            wx = wx + a * own + b * wh
+            wx2 = wx2 + a * a * own + 2.0 * a * b * wh + b * b * wh2
+    return Stream.of(k * (high - low), w, w2, wx, wx2)
+
+
+def claims_of(
+    groups: Sequence[Group],
+    limits: Mapping[str, float],
+    calibration_margin: float | None,
+    error: float,
+) -> list[Claim]:
+    """All claims about what must be equal within limits, and about calibration.
+
+    The chance of a false alarm is divided among them (Bonferroni): half goes to what must be
+    equal, a quarter each to calibration of all scores and by band.
+    """
+    pairs = [(kind, pair) for kind in limits for pair in combinations(groups, 2)]
+    share = error * (1.0 if calibration_margin is None else 0.5) / max(len(pairs), 1)
+    claims = [Claim(kind, pair, None, limits[kind], share) for kind, pair in pairs]
+    if calibration_margin is None:
+        return claims
+    share = error * (0.25 if claims else 0.5) / len(groups)
+    bands = [(None, share), *((band, share / len(BANDS)) for band in BANDS)]
+    return claims + [
+        Claim("calibration", (group,), band, calibration_margin, own)
+        for group in groups
+        for band, own in bands
+    ]

@@ -1,29 +1,42 @@
-"""Watching a rule after deployment: periods, alarms, and what is worth knowing besides."""
+"""Watching a rule after deployment: periods, alarms and notes."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from isocost.checks import check_confidence, check_listed, check_threshold, check_tolerance, short
+from isocost.checks import (
+    as_number,
+    check_confidence,
+    check_listed,
+    check_threshold,
+    check_tolerance,
+    finite_or_none,
+    short,
+)
 from isocost.costs import CostLike, as_cost
-from isocost.errors import DataError, Problem, UsageError
+from isocost.errors import DataError, Problem, UsageError, listing
 from isocost.groups import Group, as_group, names_of, to_json
 from isocost.measures.margins import Interval
 from isocost.measures.table import MEASURES
-from isocost.monitor.claims import WATCHABLE, Claim, History, claims_of
-from isocost.monitor.evidence import Evidence, evidence
-from isocost.promises import Promise
-from isocost.rules import Rule, check_rule, unknown_groups
+from isocost.monitor.evidence import (
+    WATCHABLE,
+    Claim,
+    Evidence,
+    History,
+    claims_of,
+    evidence,
+)
+from isocost.rules import Promise, Rule, check_rule, unknown_groups
 from isocost.tables import html_table, text_table
 from isocost.tallies import Tally
 
-__all__ = ["Alarm", "Period", "Watch", "news", "watch"]
+__all__ = ["Alarm", "Period", "Watch", "watch"]
 
 FEW = 30
 """Fewer rows of a label than this say little about a period."""
@@ -31,72 +44,14 @@ FEW = 30
 MOVED = 0.02
 """Base rates and shares that moved by less are not mentioned."""
 
-MOST_TOLD = 5
+MOST_LISTED = 5
+"""How many groups, and how many periods, a note lists."""
 
-
-def news(rule: Rule, names: Sequence[str], history: History) -> list[str]:
-    """Periods with too little data, groups that are missing, base rates and shares that moved."""
-    shown = names_of(rule.groups)
-    told = _thin(names, history, shown)
-    absent = [shown[group] for group in rule.groups if group not in history.groups]
-    if absent:
-        told.append(f"In no period: {', '.join(absent)}.")
-    weights, rows = history.all.by_label().w.sum(axis=0), history.all.n.sum(axis=(0, 2))
-    made = _made_from(rule)
-    before = sum(n for n, _ in made.values())
-    for place, group in enumerate(history.groups):
-        if group not in made:
-            continue
-        n, rate = made[group]
-        numbers = (
-            ("base rate", rate, weights[place, 1] / weights[place].sum()),
-            ("share", n / before, rows[place] / rows.sum()),
-        )
-        told += [
-            f"The {what} of {shown[group]} was {old:.4f} when the rule was made, now {new:.4f}."
-            for what, old, new in numbers
-            if abs(new - old) >= MOVED
-        ]
-    return told
-
-
-def _thin(names: Sequence[str], history: History, shown: dict[Group, str]) -> list[str]:
-    lines = []
-    counts = history.all.by_label().n
-    for period, name in enumerate(names):
-        few = [
-            f"{int(count)} {label} of {shown[group]}"
-            for place, group in enumerate(history.groups)
-            for label, count in zip(
-                ("negatives", "positives"), counts[period, place].tolist(), strict=True
-            )
-            if count < FEW
-        ]
-        if few:
-            more = f" and {len(few) - MOST_TOLD} more" if len(few) > MOST_TOLD else ""
-            lines.append(f"Little data in {name}: {', '.join(few[:MOST_TOLD])}{more}.")
-    if len(lines) > MOST_TOLD:
-        lines[MOST_TOLD:] = [f"Little data in {len(lines) - MOST_TOLD} more periods."]
-    return lines
-
-
-def _made_from(rule: Rule) -> dict[Group, tuple[float, float]]:
-    """Rows and base rate of each group when the rule was made, as far as the rule can be read."""
-    listed: Any = rule.made_from.get("groups")
-    found: dict[Group, tuple[float, float]] = {}
-    for one in listed if isinstance(listed, list) else []:
-        n: Any
-        rate: Any
-        one = one if isinstance(one, dict) else {}
-        n, rate, group = one.get("n"), one.get("base_rate"), one.get("group")
-        group = tuple(group) if isinstance(group, list) else group
-        if _is_number(n) and _is_number(rate) and n > 0 and group in rule.groups:
-            found[as_group(group)] = (float(n), float(rate))
-    return found
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+_TALLIES = (
+    "must be tallies, at least one",
+    "make one for each period: isocost.tally(data, score=..., label=..., group=...)",
+)
+"""What the periods must be, and the next step."""
 
 
 @dataclass(frozen=True)
@@ -114,11 +69,11 @@ class Period:
         periods so far; NaN where it is not known.
     interval : (low, high)
         Where the running difference lies, if it has been the same all the time.  The intervals
-        of all periods and pairs hold together with the confidence that was asked for.
+        of all periods and pairs hold together with the requested confidence.
     calibration : float
         The largest distance of a group's mean score from its share of positives in this period.
     broken : tuple of str
-        What is shown not to hold, from this period or an earlier one: "cost", "calibration" ...
+        What was shown to be violated, in this period or before: "cost", "calibration" ...
     """
 
     name: str
@@ -129,10 +84,21 @@ class Period:
     calibration: float
     broken: tuple[str, ...]
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; unknown numbers become null."""
+        numbers = ("difference", "running", "calibration")
+        return {
+            "name": self.name,
+            "rows": self.rows,
+            **{name: finite_or_none(getattr(self, name)) for name in numbers},
+            "interval": list(self.interval),
+            "broken": list(self.broken),
+        }
+
 
 @dataclass(frozen=True)
 class Alarm:
-    """A claim that is shown not to hold.
+    """A claim that was shown to be violated.
 
     Attributes
     ----------
@@ -160,7 +126,8 @@ class Alarm:
         allowed = f"{self.claim.limit:.4g} is allowed"
         bound = f"{abs(self.at_least):.4f} or more in some period"
         if self.claim.kind == "calibration":
-            where = "" if self.claim.band is None else _band(self.claim.band)
+            band = self.claim.band
+            where = "" if band is None else f" from {band[0]:g} to {band[1]:g}"
             way = "too low" if self.estimate > 0 else "too high"
             return (
                 f"The scores{where} of {names[0]} are {way} since {self.since}: by "
@@ -186,10 +153,6 @@ class Alarm:
         }
 
 
-def _band(band: tuple[float, float]) -> str:
-    return f" from {band[0]:g} to {band[1]:g}"
-
-
 @dataclass(frozen=True, repr=False)
 class Watch:
     """What :func:`watch` found.
@@ -197,9 +160,9 @@ class Watch:
     Attributes
     ----------
     periods : tuple of Period
-        In the order they were given.
+        In order.
     alarms : tuple of Alarm
-        The claims that are shown not to hold, in the order this was shown.
+        The violated claims, in the order they were detected.
     notes : tuple of str
         Periods with too little data, and how base rates and shares of groups have moved: for
         information, never an alarm.
@@ -209,7 +172,7 @@ class Watch:
     calibration_margin : float
         How far scores may lie from labels; None if calibration is not watched.
     confidence : float
-        The chance that there is no alarm, ever, while everything holds.
+        The probability that there is never an alarm while everything holds.
     """
 
     periods: tuple[Period, ...]
@@ -231,7 +194,7 @@ class Watch:
 
     @property
     def alarm(self) -> bool:
-        """Whether anything is shown not to hold."""
+        """Whether any claim is violated."""
         return bool(self.alarms)
 
     @property
@@ -274,24 +237,11 @@ class Watch:
         if not self.alarms and not self.limits:
             return [*self.notes]
         if not self.alarms:
-            return ["Nothing is shown to be broken.", *self.notes]
+            return ["No violation was detected.", *self.notes]
         return [*map(str, self.alarms), *self.notes]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; unknown numbers become null."""
-
-        def plain(one: Period) -> dict[str, Any]:
-            numbers = {
-                name: getattr(one, name) for name in ("difference", "running", "calibration")
-            }
-            return {
-                "name": one.name,
-                "rows": one.rows,
-                **{k: None if math.isnan(v) else v for k, v in numbers.items()},
-                "interval": list(one.interval),
-                "broken": list(one.broken),
-            }
-
         return {
             "format": "isocost-watch",
             "version": 1,
@@ -302,7 +252,7 @@ class Watch:
             "limits": dict(self.limits),
             "calibration_margin": self.calibration_margin,
             "confidence": self.confidence,
-            "periods": [plain(one) for one in self.periods],
+            "periods": [one.to_dict() for one in self.periods],
             "alarms": [one.to_dict() for one in self.alarms],
             "notes": list(self.notes),
         }
@@ -325,13 +275,6 @@ def _number(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.4f}"
 
 
-_TALLIES = (
-    "must be tallies, at least one",
-    "make one for each period: isocost.tally(data, score=..., label=..., group=...)",
-)
-"""What the periods must be, and the next step."""
-
-
 def watch(
     rule: Rule,
     tallies: Iterable[Tally] | Mapping[str, Tally],
@@ -342,28 +285,28 @@ def watch(
     calibration_margin: float | None = 0.02,
     confidence: float = 0.95,
 ) -> Watch:
-    """Say whether what a rule made equal is still equal, and scores still calibrated.
+    """Test whether what a rule made equal is still equal, and scores still calibrated.
 
     Parameters
     ----------
     rule : Rule
-        What was deployed.  Its promise says what must be equal, and how nearly.  A rule without a
-        promise is measured, and held to nothing unless a tolerance is given.
+        What was deployed.  Its promise says what must be equal, and how nearly.  For a rule without
+        a promise nothing is tested unless a tolerance is given.
     tallies : several tallies, or {name: tally}
-        One a period, in order, of the scores as repaired and the labels that came true.
+        One per period, in order, of the repaired scores and the true labels.
     cost : Cost or str, optional
         What an error costs; by default that of the rule.
     tolerance : float, optional
-        How far groups may differ; by default that of the rule, or what the rule came to where
-        ``infeasible="closest"`` let it stop short.  Data are never exactly as those the rule was
-        made from: allow more than the rule aimed at.
+        How far groups may differ; by default that of the rule, or what it reached with
+        ``infeasible="closest"``.  New data are never exactly like those the rule was made from:
+        allow more than the rule aimed at.
     threshold : float, optional
         For rates at a threshold; by default that of the rule.
     calibration_margin : float or None
         How far scores may lie from the share of positives, for all scores of a group and in each
-        fifth of [0, 1]; None to leave calibration out.  Rules that give it up are not asked for it.
+        fifth of [0, 1]; None to leave calibration out.  Not tested for rules that give it up.
     confidence : float
-        The chance that there is no alarm in any period while everything holds.
+        The probability that there is no alarm in any period while everything holds.
 
     Returns
     -------
@@ -371,12 +314,12 @@ def watch(
 
     Notes
     -----
-    Claims are tested by evidence that may be looked at after every period and for as long as one
-    likes; see :mod:`isocost.monitor.evidence`.  Rows must be independent: somebody who comes
+    Claims are tested by evidence that may be checked after every period, for any number of
+    periods; see :mod:`isocost.monitor.evidence`.  Rows must be independent: somebody who comes
     back in many periods counts too often.  Labels that are known only for some, such as loans that
     were granted, say nothing about the others.  With weights the evidence is approximate.
 
-    No alarm means that nothing is shown, not that all is well: the interval says how much is known.
+    No alarm does not prove that all is well: the interval says how much is known.
 
     Examples
     --------
@@ -392,8 +335,8 @@ def watch(
 in some period; 0.06 is allowed). Shown in period 2.
     """
     check_rule(rule)
-    names, given = _periods(tallies)
-    _check(rule, given)
+    names, periods = _periods(tallies)
+    _check_groups(rule, periods)
     promise = rule.promise
     chosen = as_cost(cost) if cost is not None else rule.cost
     limits = _limits(promise, tolerance, another_cost=cost is not None)
@@ -405,29 +348,26 @@ in some period; 0.06 is allowed). Shown in period 2.
     margin = calibration_margin if promise is not None and promise.calibrated else None
     margin = None if margin is None else check_tolerance(margin, "calibration_margin")
     confidence = check_confidence(confidence)
-    groups = [group for group in rule.groups if any(group in t.groups for t in given)]
-    threshold = _threshold(promise) if threshold is None else check_threshold(threshold)
-    history = History(given, groups, threshold, chosen)
+    groups = [group for group in rule.groups if any(group in t.groups for t in periods)]
+    if threshold is None:
+        threshold = (promise and promise.threshold) or 0.5
+    history = History(periods, groups, check_threshold(threshold), chosen)
     watched = math.inf if promise is None else margin
     claims = claims_of(groups, measured, watched, 1.0 - confidence)
     tracks = [(claim, evidence(*history.streams(claim))) for claim in claims]
     alarms = sorted(
         (
             alarm
-            for claim, found in tracks
+            for claim, track in tracks
             if math.isfinite(claim.limit)
-            for alarm in _alarms(claim, found, names)
+            for alarm in _alarms(claim, track, names)
         ),
         key=lambda pair: pair[0],
     )
     return Watch(
-        periods=_reported(names, given, tracks, alarms),
+        periods=_reported(names, periods, tracks, alarms),
         alarms=tuple(alarm for _, alarm in alarms),
-        notes=(
-            *_no_promise(rule),
-            *_stopped_short(promise, limits),
-            *news(rule, names, history),
-        ),
+        notes=(*_about_promise(rule, limits), *_news(rule, names, history)),
         limits=limits,
         calibration_margin=margin,
         confidence=confidence,
@@ -448,28 +388,21 @@ def _limits(
     return {name: limit for name, limit in promised.items() if name in WATCHABLE}
 
 
-def _threshold(promise: Promise | None) -> float:
-    return 0.5 if promise is None or promise.threshold is None else promise.threshold
-
-
-def _no_promise(rule: Rule) -> list[str]:
-    """Say that nothing is promised, or what of it cannot be watched."""
-    if rule.promise is None:
+def _about_promise(rule: Rule, limits: Mapping[str, float]) -> list[str]:
+    """What the rule does not promise, or less than requested, and what cannot be watched."""
+    promise = rule.promise
+    if promise is None:
         return [
-            f"This rule carries no promise (its method is {rule.method!r}): it is measured, and "
-            "held to nothing that was not asked for."
+            f"This rule carries no promise (its method is {rule.method!r}): its numbers are "
+            "measured, and only limits that you pass are tested."
         ]
-    unknown = [name for name in rule.promise.equal if name not in WATCHABLE]
-    return [f"The rule promises equal {', '.join(unknown)}: not watched."] if unknown else []
-
-
-def _stopped_short(promise: Promise | None, limits: Mapping[str, float]) -> list[str]:
-    """Say where a rule is held to less than was asked of it."""
-    return [
-        f"The rule was asked for {asked:g} in {name} and came to {limits[name]:.4g} on the data it "
-        "was made from; it is held to that."
-        for name, asked in ({} if promise is None else promise.asked).items()
-        if promise is not None and name in limits and limits[name] == promise.equal[name] > asked
+    unknown = [name for name in promise.equal if name not in WATCHABLE]
+    notes = [f"The rule promises equal {', '.join(unknown)}: not watched."] if unknown else []
+    return notes + [
+        f"The requested tolerance of {name} was {requested:g}, and the rule reached "
+        f"{limits[name]:.4g} on the data it was made from; it is held to that."
+        for name, requested in promise.asked.items()
+        if name in limits and limits[name] == promise.equal[name] > requested
     ]
 
 
@@ -477,18 +410,18 @@ def _periods(tallies: Iterable[Tally] | Mapping[str, Tally]) -> tuple[list[str],
     if isinstance(tallies, Tally):
         tallies = [tallies]
     if isinstance(tallies, Mapping):
-        names, given = [str(name) for name in tallies], list(tallies.values())
+        names, periods = [str(name) for name in tallies], list(tallies.values())
     else:
-        given = check_listed("tallies", tallies, *_TALLIES)
-        names = [f"period {place}" for place in range(1, len(given) + 1)]
-    wrong = [one for one in given if not isinstance(one, Tally)]
-    if wrong or not given:
+        periods = check_listed("tallies", tallies, *_TALLIES)
+        names = [f"period {number}" for number in range(1, len(periods) + 1)]
+    wrong = [one for one in periods if not isinstance(one, Tally)]
+    if wrong or not periods:
         rule, step = _TALLIES
         raise UsageError(Problem("tallies", rule, short(wrong[0]) if wrong else "none", step))
-    return names, given
+    return names, periods
 
 
-def _check(rule: Rule, tallies: Sequence[Tally]) -> None:
+def _check_groups(rule: Rule, tallies: Sequence[Tally]) -> None:
     seen = dict.fromkeys(group for tally in tallies for group in tally.groups)
     known = set(rule.groups)
     unknown = [group for group in seen if group not in known]
@@ -499,62 +432,115 @@ def _check(rule: Rule, tallies: Sequence[Tally]) -> None:
         raise DataError(Problem("tallies", "must have at least two groups of the rule", got, step))
 
 
-def _alarms(claim: Claim, found: Evidence, names: list[str]) -> list[tuple[int, Alarm]]:
+def _alarms(claim: Claim, track: Evidence, names: list[str]) -> list[tuple[int, Alarm]]:
     """When a claim breaks, in either direction; each has half of the claim's error."""
-    result = []
+    alarms = []
     for sign in (1.0, -1.0):
-        loud = found.against(claim.limit, sign) >= math.log(2.0 / claim.error)
+        loud = track.against(claim.limit, sign) >= math.log(2.0 / claim.error)
         if not loud.any():
             continue
         when = int(np.argmax(loud))
-        since = found.beginning(claim.limit, sign, when)
-        bound = found.at_least(claim.error / 2.0, sign, when)
-        estimate = found.mean_since(since)
-        one_sided = claim.kind == "calibration"
-        groups = claim.groups if sign > 0 else claim.groups[::-1]
-        shown = Claim(claim.kind, groups, claim.band, claim.limit, claim.error)
-        factor = 1.0 if one_sided else sign
+        since = track.beginning(claim.limit, sign, when)
+        bound = track.at_least(claim.error / 2.0, sign, when)
+        estimate = track.mean_since(since)
+        shown = replace(claim, groups=claim.groups if sign > 0 else claim.groups[::-1])
+        # The difference of two groups is stated as positive, the bias of scores with its sign.
+        factor = 1.0 if claim.kind == "calibration" else sign
         alarm = Alarm(shown, names[when], names[since], factor * estimate, factor * sign * bound)
-        result.append((when, alarm))
-    return result
-
-
-Track = tuple[Claim, Evidence]
+        alarms.append((when, alarm))
+    return alarms
 
 
 def _reported(
     names: list[str],
     tallies: list[Tally],
-    tracks: list[Track],
+    tracks: list[tuple[Claim, Evidence]],
     alarms: Sequence[tuple[int, Alarm]],
 ) -> tuple[Period, ...]:
     pairs = [(c, e) for c, e in tracks if c.kind != "calibration"]
     means = [e for c, e in tracks if c.kind == "calibration" and c.band is None]
-    result = []
-    for place, (name, tally) in enumerate(zip(names, tallies, strict=True)):
-        widest = max(pairs, key=lambda track: _size(track[1].running[place]))
-        low, high = widest[1].interval(widest[0].error, place)
-        if widest[1].running[place] < 0:
+    periods = []
+    for now, (name, tally) in enumerate(zip(names, tallies, strict=True)):
+        claim, widest = max(
+            pairs, key=lambda pair: np.nan_to_num(abs(pair[1].running[now]), nan=-1)
+        )
+        low, high = widest.interval(claim.error, now)
+        if widest.running[now] < 0:
             low, high = -high, -low
-        broken = dict.fromkeys(alarm.claim.kind for when, alarm in alarms if when <= place)
-        result.append(
+        broken = dict.fromkeys(alarm.claim.kind for when, alarm in alarms if when <= now)
+        periods.append(
             Period(
                 name=name,
                 rows=tally.n,
-                difference=_largest(e.estimate[place] for _, e in pairs),
-                running=abs(float(widest[1].running[place])),
+                difference=_largest(e.estimate[now] for _, e in pairs),
+                running=abs(float(widest.running[now])),
                 interval=(low, high),
-                calibration=_largest(e.estimate[place] for e in means),
+                calibration=_largest(e.estimate[now] for e in means),
                 broken=tuple(broken),
             )
         )
-    return tuple(result)
-
-
-def _size(value: float) -> float:
-    return -1.0 if math.isnan(value) else abs(value)
+    return tuple(periods)
 
 
 def _largest(values: Iterable[float]) -> float:
     known = [abs(float(value)) for value in values if not math.isnan(value)]
     return max(known, default=math.nan)
+
+
+def _news(rule: Rule, names: Sequence[str], history: History) -> list[str]:
+    """Periods with too little data, groups that are missing, base rates and shares that moved."""
+    shown = names_of(rule.groups)
+    notes = _thin(names, history, shown)
+    absent = [shown[group] for group in rule.groups if group not in history.groups]
+    if absent:
+        notes.append(f"Not in any period: {', '.join(absent)}.")
+    weights, rows = history.all.by_label().w.sum(axis=0), history.all.n.sum(axis=(0, 2))
+    made = _made_from(rule)
+    before = sum(n for n, _ in made.values())
+    for index, group in enumerate(history.groups):
+        if group not in made:
+            continue
+        n, rate = made[group]
+        numbers = (
+            ("base rate", rate, weights[index, 1] / weights[index].sum()),
+            ("share", n / before, rows[index] / rows.sum()),
+        )
+        notes += [
+            f"The {what} of {shown[group]} was {old:.4f} when the rule was made, now {new:.4f}."
+            for what, old, new in numbers
+            if abs(new - old) >= MOVED
+        ]
+    return notes
+
+
+def _thin(names: Sequence[str], history: History, shown: dict[Group, str]) -> list[str]:
+    lines = []
+    counts = history.all.by_label().n
+    for period, name in enumerate(names):
+        few = [
+            f"{int(count)} {label} of {shown[group]}"
+            for index, group in enumerate(history.groups)
+            for label, count in zip(
+                ("negatives", "positives"), counts[period, index].tolist(), strict=True
+            )
+            if count < FEW
+        ]
+        if few:
+            lines.append(f"Little data in {name}: {listing(few, MOST_LISTED)}.")
+    if len(lines) > MOST_LISTED:
+        lines[MOST_LISTED:] = [f"Little data in {len(lines) - MOST_LISTED} more periods."]
+    return lines
+
+
+def _made_from(rule: Rule) -> dict[Group, tuple[float, float]]:
+    """Rows and base rate of each group when the rule was made, as far as the rule can be read."""
+    listed: Any = rule.made_from.get("groups")
+    known: dict[Group, tuple[float, float]] = {}
+    for one in listed if isinstance(listed, list) else []:
+        if not isinstance(one, dict):
+            continue
+        n, rate, group = as_number(one.get("n")), as_number(one.get("base_rate")), one.get("group")
+        group = tuple(group) if isinstance(group, list) else group
+        if math.isfinite(n) and math.isfinite(rate) and n > 0 and group in rule.groups:
+            known[as_group(group)] = (n, rate)
+    return known

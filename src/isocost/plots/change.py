@@ -93,9 +93,9 @@ def fates(tally: Tally, rule: Rule, group: int) -> Fates:
     (0.5194, 0.0343)
     """
     cells, parts = tally.cells, []
-    for part in rule.parts(tally, group):
-        old = cells.wh[part.place] / cells.w[part.place]
-        parts.append((old, part.after(old), cells.w[part.place] * part.share))
+    for part in rule.portions(tally, group):
+        old = cells.wh[part.cells] / cells.w[part.cells]
+        parts.append((old, part.after(old), cells.w[part.cells] * part.share))
     before, after, weight = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     total = weight.sum()
     kept = weight > SAME * total

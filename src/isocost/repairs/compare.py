@@ -1,16 +1,15 @@
-"""What rules do: who is changed, by how much, by what chance; and rules side by side."""
+"""What rules do: whose scores change, how far and by what chance; and rules side by side."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from isocost.checks import check_listed, check_threshold, short
+from isocost.checks import check_listed, check_threshold, finite_or_none, short
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, names_of, to_json
@@ -19,6 +18,7 @@ from isocost.rows import mirrored_bins
 from isocost.rules import Rule
 from isocost.tables import html_table, text_table, transposed
 from isocost.tallies import Tally, check_tally
+from isocost.typing import Bools, Floats
 
 __all__ = [
     "Changes",
@@ -31,11 +31,38 @@ __all__ = [
     "named_rules",
 ]
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
-
 SAME = 1e-12
 """A score that moves by no more than this has not moved."""
+
+ORIGINAL = "original"
+
+_RULES = (
+    f"must be rules, by other names than {ORIGINAL!r}",
+    "pass one rule, a list of rules or {name: rule}, as withhold, coarsen ... return them",
+)
+"""What rules must be, and the next step."""
+
+COLUMNS: Mapping[str, Callable[[Compared], str]] = {
+    "costs differ by": lambda one: f"{one.audit.disparity.difference:.4f}",
+    "FPR or FNR differ by": lambda one: f"{one.audit.equalized_odds_difference:.4f}",
+    "largest calibration gap": lambda one: f"{one.gap:.4f}",
+    "accuracy": lambda one: f"{one.audit.overall.accuracy:.4f}",
+    "people changed": lambda one: f"{one.changes.changed:.2%}",
+    "mean change": lambda one: f"{one.changes.mean_change:.4f}",
+    "largest change": lambda one: f"{one.changes.largest_change:.4f}",
+    "decided by a coin": lambda one: f"{one.changes.by_coin:.2%}",
+    "decisions changed": lambda one: f"{one.changes.decisions:.2%}",
+    "Gini of the change": lambda one: (
+        "-" if math.isnan(one.largest_gini) else f"{one.largest_gini:.3f}"
+    ),
+}
+"""The columns of the printed table after the costs, and how a rule fills them."""
+
+MOST_COSTS = 4
+"""With more groups than this, the table shows the lowest and the highest cost only."""
+
+WIDEST = 6
+"""With more rules than this, each rule gets a line of its own."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +76,7 @@ class Changes:
     mean_change, largest_change : float
         Mean and maximum of ``|new - old|``; the mean is over everybody, changed or not.
     by_coin : float
-        Share of people whose outcome hangs on a coin.
+        Share of people whose score is randomized.
     decisions : float
         Share of people whose decision at the threshold changes.
     gini : float
@@ -66,17 +93,7 @@ class Changes:
 
     def to_dict(self) -> dict[str, float | None]:
         """Plain values for JSON; an undefined Gini coefficient becomes null."""
-        return {k: None if math.isnan(v) else v for k, v in asdict(self).items()}
-
-
-@dataclass(frozen=True, eq=False)
-class _Outcomes:
-    """Parts of cells with the same fate: weight, distance moved, coin or not, side changed."""
-
-    weight: Floats
-    distance: Floats
-    coin: Bools
-    turned: Bools
+        return {name: finite_or_none(value) for name, value in asdict(self).items()}
 
 
 def changes(tally: Tally, rule: Rule, threshold: float = 0.5, group: int | None = None) -> Changes:
@@ -92,39 +109,38 @@ def changes(tally: Tally, rule: Rule, threshold: float = 0.5, group: int | None 
     >>> round(found.changed, 4), round(found.largest_change, 4)
     (0.5194, 0.3835)
     """
-    wanted = range(len(tally.groups)) if group is None else [group]
-    parts = [part for place in wanted for part in _outcomes(tally, rule, threshold, place)]
-    weight = np.concatenate([part.weight for part in parts])
-    distance = np.concatenate([part.distance for part in parts])
-    coin = np.concatenate([part.coin for part in parts])
-    turned = np.concatenate([part.turned for part in parts])
+    groups = range(len(tally.groups)) if group is None else [group]
+    outcomes = [one for index in groups for one in _outcomes(tally, rule, threshold, index)]
+    weight, distance, by_coin, flipped = map(np.concatenate, zip(*outcomes, strict=True))
     share = weight / weight.sum()
     moved = (distance > SAME) & (weight > 0)
     return Changes(
         changed=float(share[moved].sum()),
         mean_change=float(share @ distance),
         largest_change=float(distance[moved].max(initial=0.0)),
-        by_coin=float(share[coin].sum()),
-        decisions=float(share[turned].sum()),
+        by_coin=float(share[by_coin].sum()),
+        decisions=float(share[flipped].sum()),
         gini=gini(distance, share),
     )
 
 
-def _outcomes(tally: Tally, rule: Rule, threshold: float, place: int) -> Iterator[_Outcomes]:
-    """Every fate that a person of a group can have, with its weight."""
+def _outcomes(
+    tally: Tally, rule: Rule, threshold: float, group: int
+) -> Iterator[tuple[Floats, Floats, Bools, Bools]]:
+    """Weight, distance moved, whether by a coin, and whether decided otherwise, per cell."""
     first = tally.grid.first_bin(threshold)
-    for part in rule.parts(tally, place):
-        mine = tally.cells.take(part.place)
-        mean, weight = mine.wh / mine.w, mine.w * part.share
-        above = mine.bin >= first
-        if part.row is None:
+    for portion in rule.portions(tally, group):
+        cells = tally.cells.take(portion.cells)
+        mean, weight = cells.wh / cells.w, cells.w * portion.share
+        above = cells.bin >= first
+        if portion.row is None:
             after = above
-        elif part.row.value is None:
-            after = mirrored_bins(mine, tally.grid) >= first
+        elif portion.row.value is None:
+            after = mirrored_bins(cells, tally.grid) >= first
         else:
-            after = np.full(len(mine), part.row.value >= threshold)
-        turned = (after != above) & (weight > 0)
-        yield _Outcomes(weight, np.abs(part.after(mean) - mean), part.by_coin, turned)
+            after = np.full(len(cells), portion.row.value >= threshold)
+        flipped = (after != above) & (weight > 0)
+        yield weight, np.abs(portion.after(mean) - mean), portion.by_coin, flipped
 
 
 def gini(values: Floats, weights: Floats) -> float:
@@ -147,37 +163,9 @@ def gini(values: Floats, weights: Floats) -> float:
     return max(0.0, 1.0 - float((w * (lorenz[1:] + lorenz[:-1])).sum()))
 
 
-ORIGINAL = "original"
-
-_RULES = (
-    f"must be rules, by other names than {ORIGINAL!r}",
-    "pass one rule, a list of rules or {name: rule}, as withhold, coarsen ... return them",
-)
-"""What rules must be, and the next step."""
-
-COLUMNS = (
-    "costs differ by",
-    "FPR or FNR differ by",
-    "largest calibration gap",
-    "accuracy",
-    "people changed",
-    "mean change",
-    "largest change",
-    "decided by a coin",
-    "decisions changed",
-    "Gini of the change",
-)
-
-MOST_COSTS = 4
-"""With more groups than this, the table shows the lowest and the highest cost only."""
-
-WIDEST = 6
-"""With more rules than this, each rule gets a line of its own."""
-
-
 @dataclass(frozen=True)
 class Compared:
-    """One rule, or the scores as they are.
+    """One rule, or the original scores.
 
     Attributes
     ----------
@@ -229,29 +217,15 @@ class Comparison:
         """Header and rows of the printed table: rules across, or down when there are many."""
         groups = next(iter(self.rules.values())).audit.groups
         few = len(groups) <= MOST_COSTS
-        costs = [f"cost of {name}" for name in names_of(groups).values()]
-        header = ["rule", *(costs if few else ["lowest cost", "highest cost"]), *COLUMNS]
-        rows = [[name, *self._cells(one, few)] for name, one in self.rules.items()]
+        titles = [f"cost of {name}" for name in names_of(groups).values()]
+        header = ["rule", *(titles if few else ["lowest cost", "highest cost"]), *COLUMNS]
+        rows = []
+        for name, one in self.rules.items():
+            costs = [m.cost for m in one.audit.groups.values()]
+            shown = costs if few else [min(costs), max(costs)]
+            cells = (fill(one) for fill in COLUMNS.values())
+            rows.append([name, *(f"{cost:.4f}" for cost in shown), *cells])
         return (header, rows) if len(self.rules) > WIDEST else transposed(header, rows)
-
-    @staticmethod
-    def _cells(one: Compared, few: bool) -> list[str]:
-        costs = [m.cost for m in one.audit.groups.values()]
-        shown = costs if few else [min(costs), max(costs)]
-        c, gini = one.changes, one.largest_gini
-        return [
-            *(f"{cost:.4f}" for cost in shown),
-            f"{one.audit.disparity.difference:.4f}",
-            f"{one.audit.equalized_odds_difference:.4f}",
-            f"{one.gap:.4f}",
-            f"{one.audit.overall.accuracy:.4f}",
-            f"{c.changed:.2%}",
-            f"{c.mean_change:.4f}",
-            f"{c.largest_change:.4f}",
-            f"{c.by_coin:.2%}",
-            f"{c.decisions:.2%}",
-            "-" if math.isnan(gini) else f"{gini:.3f}",
-        ]
 
     def headline(self) -> str:
         """What is compared, in a line."""
@@ -280,12 +254,12 @@ def compare(
     cost: CostLike | None = None,
     threshold: float = 0.5,
 ) -> Comparison:
-    """Put rules side by side, with the scores as they are on top.
+    """Put rules side by side, with the original scores first.
 
     Parameters
     ----------
     tally : Tally
-        What the rules would be applied to; a part they were not made from tells more.
+        What the rules would be applied to; data they were not made from say more.
     rules : {name: Rule} or several rules
         Rules without names are called by their method.
     cost : Cost or str, optional
@@ -298,7 +272,7 @@ def compare(
     Comparison
         Per rule: the cost of each group and how far they differ, how far FPR or FNR at the
         threshold differ, the largest calibration gap, accuracy, the share of people changed, mean
-        and largest change, the share whose outcome hangs on a coin, the share of decisions
+        and largest change, the share whose score is randomized, the share of decisions
         changed, and the Gini coefficient of the change within a group, the paper's measure of who
         bears it.
 
@@ -329,7 +303,7 @@ def compare(
 
 
 def cost_of_rules(cost: CostLike | None, rules: Mapping[str, Rule]) -> Cost:
-    """The cost asked for; else that of the first rule that has one; else "fnr"."""
+    """The given cost, or that of the first rule that has one, or "fnr"."""
     if cost is not None:
         return as_cost(cost)
     costs = [rule.cost for rule in rules.values() if rule.cost is not None]
@@ -359,7 +333,7 @@ def _compared(tally: Tally, rule: Rule, cost: Cost, threshold: float) -> Compare
         audit=audit(rule.expected(tally), cost, threshold, confidence=None),
         changes=changes(tally, rule, threshold),
         by_group={
-            group: changes(tally, rule, threshold, place)
-            for place, group in enumerate(tally.groups)
+            group: changes(tally, rule, threshold, index)
+            for index, group in enumerate(tally.groups)
         },
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from isocost.checks import check_flag, check_whole, check_word
+from isocost.checks import check_flag, check_whole, check_word, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import InfeasibleError
 from isocost.groups import Group, names_of, to_json
@@ -25,6 +25,16 @@ __all__ = ["Frontier", "FrontierPoint", "frontier"]
 
 MOST_POINTS = 10_000
 
+NUMBERS = (
+    "disparity",
+    "accuracy",
+    "calibration_gap",
+    "changed",
+    "mean_change",
+    "by_coin",
+    "decisions",
+)
+
 
 @dataclass(frozen=True)
 class FrontierPoint:
@@ -33,7 +43,7 @@ class FrontierPoint:
     Attributes
     ----------
     tolerance, feasible
-        What was asked for, and whether it can be had.
+        The request, and whether it is feasible.
     disparity : float
         How far the costs differ then (for "reconcile": the equalized odds difference).
     costs : {group: float}
@@ -54,17 +64,6 @@ class FrontierPoint:
     mean_change: float
     by_coin: float
     decisions: float
-
-
-NUMBERS = (
-    "disparity",
-    "accuracy",
-    "calibration_gap",
-    "changed",
-    "mean_change",
-    "by_coin",
-    "decisions",
-)
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,10 +89,6 @@ class Frontier:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; what is not feasible becomes null."""
-
-        def plain(value: float) -> float | None:
-            return None if math.isnan(value) else value
-
         return {
             "format": "isocost-frontier",
             "version": 1,
@@ -104,8 +99,10 @@ class Frontier:
                 {
                     "tolerance": p.tolerance,
                     "feasible": p.feasible,
-                    **{name: plain(getattr(p, name)) for name in NUMBERS},
-                    "costs": [[to_json(group), plain(cost)] for group, cost in p.costs.items()],
+                    **{name: finite_or_none(getattr(p, name)) for name in NUMBERS},
+                    "costs": [
+                        [to_json(group), finite_or_none(cost)] for group, cost in p.costs.items()
+                    ],
                 }
                 for p in self.points
             ],
@@ -213,11 +210,9 @@ def _point(
         rule = maker(tolerance=tolerance)
     except InfeasibleError:
         costs = dict.fromkeys(tally.groups, math.nan)
-        return FrontierPoint(tolerance, False, math.nan, costs, *[math.nan] * 6)
-    after, done = (
-        audit(rule.expected(tally), cost, threshold, confidence=None),
-        changes(tally, rule, threshold),
-    )
+        return FrontierPoint(tolerance, False, costs=costs, **dict.fromkeys(NUMBERS, math.nan))
+    after = audit(rule.expected(tally), cost, threshold, confidence=None)
+    done = changes(tally, rule, threshold)
     return FrontierPoint(
         tolerance=tolerance,
         feasible=True,

@@ -1,20 +1,12 @@
-"""The levels of a group: neighbouring scores pooled until a share of positives means something.
+"""The linear program of reconciling: who may get which score, and what that does to the rates.
 
-The linear program of reconciling: who may get which score, and what that does to the rates.
+The scores of a group are pooled into *levels*, neighbouring scores with enough rows for their
+share of positives to mean something.  A *choice* is a level and an output.  Its variable is the
+share x of the level that gets the output, so that x >= 0 adds up to 1 over the choices of a level.
+Everything else is linear in x: that an output is calibrated, every rate, and every harm.
 
-A *choice* is a level and an output.  Its variable is the share x of the level that gets
-the output, so that x >= 0 adds up to 1 over the choices of a level.  Everything else is
-linear in x: that an output is calibrated, every rate, and every harm.
-
-Solving the program of reconciling, to the last digit.
-
-A solver of linear programs meets its constraints to about 1e-9.  Its answer says who is
-split between which outputs; the shares themselves are then found again from the equations.
-
-Equal rates that nobody wants: those of selecting nobody, or everybody.
-
-With every base rate below the threshold, a score just below it for everybody is calibrated and has
-FPR 0 and FNR 1 in every group.  It is always there, and of no use.
+A solver meets its constraints to about 1e-9.  Its answer says which levels are split between which
+outputs; the shares themselves are then recomputed from the equations, to the last digit.
 """
 
 from __future__ import annotations
@@ -23,29 +15,21 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.errors import IsocostError, Problem
-from isocost.groups import Group
 from isocost.measures.table import MEASURES
 from isocost.tallies import Tally, add_up
+from isocost.typing import Bools, Floats, Ints
 
 __all__ = [
-    "BELOW",
-    "EXACT",
     "FEWEST",
-    "SOME",
     "Choices",
-    "Corner",
     "Plan",
     "ScoreLevels",
-    "Selected",
-    "bounds",
-    "clash",
-    "corner_of",
+    "just_below",
     "least_excess",
     "make_choices",
     "score_levels",
@@ -53,15 +37,27 @@ __all__ = [
     "unsolved",
 ]
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.intp]
-
 FEWEST = 20
-"""A level holds at least so many rows where it can: the share of positives of fewer is noise, and
-a level of one row would hand out its label as a score."""
+"""The least number of rows of a level, where there are as many: the share of positives of fewer is
+noise, and a level of one row would hand out its label as a score."""
 
 SNAP = 1e-12
 """A share of positives this near the threshold is the threshold: rounding decides nothing."""
+
+BELOW = 1.0 / 1024.0
+"""How far below the threshold the highest pool of negatives lies."""
+
+OUTPUTS = 32
+"""The number of evenly spaced outputs that a group's levels share where hard rates are not all."""
+
+EXACT = 1e-10
+"""How exactly a plan must meet its equations."""
+
+ROOM = 1e-11
+"""How far a later harm may raise an earlier one, so that rounding does not rule everything out."""
+
+SOLVED, INFEASIBLE = 0, 2
+"""Two states of scipy's solver."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +67,7 @@ class ScoreLevels:
     Attributes
     ----------
     lo, hi : arrays
-        The interval [lo, hi) of scores; no interval reaches over the threshold.
+        The interval [lo, hi) of scores; none crosses the threshold.
     above : array of bool
         Whether the interval lies at or above the threshold.
     n, w : arrays
@@ -86,7 +82,7 @@ class ScoreLevels:
 
     lo: Floats
     hi: Floats
-    above: npt.NDArray[np.bool_]
+    above: Bools
     n: Floats
     w: Floats
     p: Floats
@@ -98,12 +94,12 @@ class ScoreLevels:
         return len(self.w)
 
 
-def score_levels(tally: Tally, place: int, threshold: float, most: int) -> ScoreLevels:
-    """Pool neighbouring bins of a group to at most ``most`` levels (two or more).
+def score_levels(tally: Tally, group: int, threshold: float, most: int) -> ScoreLevels:
+    """Pool neighbouring bins of a group into at most ``most`` levels (two or more).
 
-    From low to high a level is closed when it has 1 / most of the group's weight and
-    :data:`FEWEST` rows; what is left over at the end of a side of the threshold joins the
-    last level of that side.  Between two levels empty bins are shared half and half.
+    From low to high, a level is closed when it has 1 / most of the group's weight and
+    :data:`FEWEST` rows; the remainder on either side of the threshold joins the last level of
+    that side.  Empty bins between two levels are shared half and half.
 
     Examples
     --------
@@ -114,22 +110,19 @@ def score_levels(tally: Tally, place: int, threshold: float, most: int) -> Score
     >>> len(score_levels(compas(), 1, 0.5, 4))
     3
     """
-    cells, size = tally.cells, tally.grid.size
-    inside = cells.group == place
-    bin_, w = cells.bin[inside], cells.w[inside]
-    values = (cells.n[inside], w, w * cells.label[inside], cells.wh[inside])
-    sums = np.stack([add_up(bin_, value, size) for value in values])
+    cells = tally.cells.take(tally.cells.of_group(group))
+    columns = (cells.n, cells.w, cells.w * cells.label, cells.wh)
+    sums = np.stack([add_up(cells.bin, column, tally.grid.size) for column in columns])
     used = np.flatnonzero(sums[1] > 0)
     first = tally.grid.first_bin(threshold)
     starts = np.array(list(_starts(used >= first, sums[:2, used], most)), dtype=np.intp)
     n, weight, positive, wh = np.add.reduceat(sums[:, used], starts, axis=1)
-    above = used[starts] >= first
     lo, hi = _intervals(tally.grid.cuts, used, starts, first)
     p = positive / weight
     return ScoreLevels(
         lo=lo,
         hi=hi,
-        above=above,
+        above=used[starts] >= first,
         n=n,
         w=weight / weight.sum(),
         p=np.where(np.abs(p - threshold) < SNAP, threshold, p),
@@ -139,40 +132,32 @@ def score_levels(tally: Tally, place: int, threshold: float, most: int) -> Score
     )
 
 
-def _starts(above: npt.NDArray[np.bool_], sums: Floats, most: int) -> Iterator[int]:
-    """The places where a level begins."""
+def _starts(above: Bools, sums: Floats, most: int) -> Iterator[int]:
+    """The indices at which a level begins; ``sums`` are the rows and the weight of each bin."""
     enough = sums[1].sum() / most * (1.0 - 1e-12)
     for side in (False, True):
-        places = np.flatnonzero(above == side)
-        rest = sums[:, places].sum(axis=1)
+        bins = np.flatnonzero(above == side)
+        rest = sums[:, bins].sum(axis=1)
         rows = weight = 0.0
-        for k, place in enumerate(places):
+        for k, bin_ in enumerate(bins):
             # What is left must be able to fill a level of its own.
             full = weight >= enough and rows >= FEWEST
             if k == 0 or (full and rest[1] >= enough and rest[0] >= FEWEST):
-                yield int(place)
+                yield int(bin_)
                 rows = weight = 0.0
-            rows, weight = rows + sums[0, place], weight + sums[1, place]
-            rest = rest - sums[:, place]
+            rows, weight = rows + sums[0, bin_], weight + sums[1, bin_]
+            rest = rest - sums[:, bin_]
 
 
 def _intervals(cuts: Floats, used: Ints, starts: Ints, first: int) -> tuple[Floats, Floats]:
-    """The intervals of the levels: they fill each side of the threshold that has anybody."""
+    """The intervals of the levels, which fill each side of the threshold that has anybody."""
     begin = used[starts]
     end = np.append(used[starts[1:] - 1], used[-1]) + 1
     above = begin >= first
-    middle = (end[:-1] + begin[1:]) // 2
-    apart = above[1:] != above[:-1]
-    lo = np.concatenate([[first if above[0] else 0], np.where(apart, first, middle)])
-    hi = np.append(np.where(apart, first, middle), len(cuts) - 1 if above[-1] else first)
+    inner = np.where(above[1:] != above[:-1], first, (end[:-1] + begin[1:]) // 2)
+    lo = np.append(first if above[0] else 0, inner)
+    hi = np.append(inner, len(cuts) - 1 if above[-1] else first)
     return cuts[lo], cuts[hi]
-
-
-BELOW = 1.0 / 1024.0
-"""How far below the threshold the highest pool of negatives lies."""
-
-OUTPUTS = 32
-"""How many evenly spaced outputs a group's levels share where hard rates are not all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +176,7 @@ class Choices:
         The number of the level among all levels of all groups.
     pool : array
         The number of the output among all outputs that several levels share; -1 for a level's
-        own share of positives, which is calibrated whoever else is there.
+        own share of positives, which is always calibrated.
     value : array
         The output.
     """
@@ -208,12 +193,11 @@ class Choices:
         return len(self.value)
 
     def _of_level(self, name: str) -> Floats:
-        values: Floats = np.concatenate([getattr(part, name) for part in self.levels])[self.row]
-        return values
+        values: Floats = np.concatenate([getattr(each, name) for each in self.levels])
+        return values[self.row]
 
     def _of_group(self, name: str) -> Floats:
-        values: Floats = np.array([getattr(part, name) for part in self.levels])[self.group]
-        return values
+        return np.array([getattr(each, name) for each in self.levels])[self.group]
 
     @cached_property
     def w(self) -> Floats:
@@ -226,7 +210,7 @@ class Choices:
         return self._of_level("p")
 
     @cached_property
-    def positive(self) -> npt.NDArray[np.bool_]:
+    def positive(self) -> Bools:
         """Whether the output is at or above the threshold."""
         return self.value >= self.threshold
 
@@ -236,14 +220,9 @@ class Choices:
         return self.w * self._of_group("share")
 
     @cached_property
-    def turned(self) -> npt.NDArray[np.bool_]:
+    def flipped(self) -> Bools:
         """Whether the output changes the decision."""
-        return np.asarray(self.positive != self._of_level("above"), dtype=np.bool_)
-
-    @cached_property
-    def distance(self) -> Floats:
-        """How far the output lies from the level's mean score."""
-        return np.abs(self.value - self._of_level("h"))
+        return np.asarray(self._of_level("above") != self.positive)
 
     def rate(self, name: str) -> Floats:
         """What each choice adds to a rate of its group."""
@@ -264,50 +243,51 @@ class Choices:
         return a[self.group] * fp + b[self.group] * fn
 
     def harm(self, keep: str) -> Floats:
-        """What each choice adds to the harm that is made small.
+        """What each choice adds to the harm that is minimized.
 
         Information lost: -E[q^2].  Decisions: the share of people whose decision changes.
         Scores: E|q - h|.
         """
         if keep == "information":
             return -self.people * self.value**2
-        return self.people * (self.turned if keep == "decisions" else self.distance)
+        if keep == "decisions":
+            return self.people * self.flipped
+        return self.people * np.abs(self.value - self._of_level("h"))
 
     @cached_property
-    def matrix(self) -> Any:
-        """The rows that hold whatever is asked: every level is somewhere, pools are calibrated."""
+    def equations(self) -> tuple[Any, Floats]:
+        """What always holds: every level is divided up, and pools are calibrated."""
         from scipy.sparse import coo_array, vstack
 
         columns = np.arange(len(self))
-        shape = (sum(map(len, self.levels)), len(self))
-        everyone = coo_array((np.ones(len(self)), (self.row, columns)), shape=shape)
+        levels = sum(map(len, self.levels))
+        whole = coo_array((np.ones(len(self)), (self.row, columns)), shape=(levels, len(self)))
         pooled = self.pool >= 0
         excess = (self.w * (self.p - self.value))[pooled]
-        shape = (int(self.pool.max()) + 1, len(self))
-        calibrated = coo_array((excess, (self.pool[pooled], columns[pooled])), shape=shape)
-        return vstack([everyone, calibrated]).tocsr()
+        pools = int(self.pool.max()) + 1
+        places = (self.pool[pooled], columns[pooled])
+        calibrated = coo_array((excess, places), shape=(pools, len(self)))
+        right = np.append(np.ones(levels), np.zeros(pools))
+        return vstack([whole, calibrated]).tocsr(), right
 
-    @cached_property
-    def totals(self) -> Floats:
-        """The right-hand sides of :attr:`matrix`."""
-        right = np.zeros(self.matrix.shape[0])
-        right[: sum(map(len, self.levels))] = 1.0
-        return right
-
-    def rates_matrix(self, rates: Mapping[str, Floats]) -> Any:
-        """One row per rate and group, the groups of a rate together."""
+    def by_group(self, *columns: Floats) -> Any:
+        """A matrix that adds up each column by group: a row per column and group."""
         from scipy.sparse import coo_array
 
-        groups = len(self.levels)
-        columns = np.arange(len(self))
-        rows = np.concatenate([self.group + groups * k for k in range(len(rates))])
-        values = np.concatenate(list(rates.values()))
-        shape = (groups * len(rates), len(self))
-        return coo_array((values, (rows, np.tile(columns, len(rates)))), shape=shape).tocsr()
+        groups, count = len(self.levels), len(columns)
+        rows = np.concatenate([self.group + groups * k for k in range(count)])
+        places = (rows, np.tile(np.arange(len(self)), count))
+        shape = (groups * count, len(self))
+        return coo_array((np.concatenate(columns), places), shape=shape).tocsr()
+
+
+def just_below(threshold: float) -> float:
+    """The highest output of people who are not selected."""
+    return max(threshold - BELOW, threshold / 2.0)
 
 
 def make_choices(levels: Sequence[ScoreLevels], threshold: float, wide: bool) -> Choices:
-    """The outputs that each level may get.
+    """The outputs that each level may get, as choices.
 
     Always its own share of positives; the threshold; a point :data:`BELOW` under it; and the
     group's base rate if it lies between the two.
@@ -319,51 +299,39 @@ def make_choices(levels: Sequence[ScoreLevels], threshold: float, wide: bool) ->
     the levels sent there, within [threshold, 1].  The greatest of these in the convex order pools
     the lowest of them at the threshold and leaves the others alone, and so it has the
     greatest E[q^2].  The same holds below, except that the threshold itself is not reached:
-    this costs at most :data:`BELOW` in the place of one pool.
+    this shifts one pool by at most :data:`BELOW`.
 
-    Generalized rates, costs and distances may want coarser outputs in between.  Then (``wide``)
+    Generalized rates, costs and distances may need coarser outputs in between.  Then (``wide``)
     the base rate and :data:`OUTPUTS` values spaced evenly over the group's levels are outputs too:
-    with d their distance, E[q^2] comes within (d / 2)^2 of the lowest that can be had.
+    with d their distance, E[q^2] comes within (d / 2)^2 of the lowest possible.
     """
-    parts = []
+    columns = []
     first_row = first_pool = 0
-    for group, part in enumerate(levels):
-        shared = _shared(part, threshold, wide)
-        level = np.arange(len(part))
-        own = np.stack([level, np.full_like(level, -1)])
-        cross = np.stack(
-            [np.repeat(level, len(shared)), np.tile(np.arange(len(shared)), len(part))]
-        )
-        cross = cross[:, shared[cross[1]] != part.p[cross[0]]]
-        level, output = np.concatenate([own, cross], axis=1)
-        value = np.where(output < 0, part.p[level], shared[output])
+    for group, own in enumerate(levels):
+        shared = _shared(own, threshold, wide)
+        # Every level with its own share of positives (-1), then with each of the shared outputs.
+        level, output = np.divmod(np.arange(len(own) * len(shared)), len(shared))
+        other = shared[output] != own.p[level]
+        level = np.append(np.arange(len(own)), level[other])
+        output = np.append(np.full(len(own), -1), output[other])
+        value = np.where(output < 0, own.p[level], shared[output])
         pool = np.where(output < 0, -1, output + first_pool)
-        parts.append((np.full_like(level, group), level, level + first_row, pool, value))
-        first_row, first_pool = first_row + len(part), first_pool + len(shared)
-    return Choices(levels, threshold, *(np.concatenate(x) for x in zip(*parts, strict=True)))
+        columns.append((np.full_like(level, group), level, level + first_row, pool, value))
+        first_row, first_pool = first_row + len(own), first_pool + len(shared)
+    return Choices(levels, threshold, *(np.concatenate(x) for x in zip(*columns, strict=True)))
 
 
-def _shared(part: ScoreLevels, threshold: float, wide: bool) -> Floats:
+def _shared(levels: ScoreLevels, threshold: float, wide: bool) -> Floats:
     """The outputs that every level of a group may get."""
-    below = max(threshold - BELOW, threshold / 2.0)
+    below = just_below(threshold)
     values = [threshold, below]
-    if wide or below < part.base_rate < threshold:
-        values.append(part.base_rate)
+    if wide or below < levels.base_rate < threshold:
+        values.append(levels.base_rate)
     if wide:
-        even = np.linspace(part.p.min(), part.p.max(), OUTPUTS)
+        even = np.linspace(levels.p.min(), levels.p.max(), OUTPUTS)
         # Near the threshold only the two points above, so that rounding decides nothing.
         values.extend(even[np.abs(even - threshold) > BELOW])
     return np.unique(values)
-
-
-EXACT = 1e-10
-"""How exactly a plan must meet its equations."""
-
-SOLVED, INFEASIBLE = 0, 2
-"""What scipy calls these states."""
-
-ROOM = 1e-11
-"""How far a later harm may raise an earlier one, so that rounding does not forbid all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -378,56 +346,71 @@ class Plan:
         What each choice adds to each rate that is to be equal.
     tolerances : {name: float}
         How far each rate may differ between groups.
-    selection : (lowest, highest) or None
-        Bounds of the selection rate of each group.
+    limits : (matrix, array) or None
+        Further constraints on the shares x: matrix @ x is at most the array.
     """
 
     choices: Choices
     rates: Mapping[str, Floats]
     tolerances: Mapping[str, float]
-    selection: tuple[Floats, Floats] | None = None
+    limits: tuple[Any, Floats] | None = None
 
-    def values(self, x: Floats) -> Floats:
-        """The rates that the shares x give, one row per rate, one column per group."""
-        found: Floats = self.choices.rates_matrix(self.rates) @ x
-        return found.reshape(len(self.rates), -1)
+    @cached_property
+    def rates_matrix(self) -> Any:
+        """One row per rate and group, the groups of a rate together."""
+        return self.choices.by_group(*self.rates.values())
 
     def relaxed(self, excess: float) -> Plan:
         """The same with every tolerance raised."""
         raised = {name: tolerance + excess for name, tolerance in self.tolerances.items()}
         return replace(self, tolerances=raised)
 
-    def bounds(self, width: int) -> tuple[Any, Floats]:
-        """The bounds of the selection rates as rows of ``width`` columns, each at most a number."""
-        from scipy.sparse import csr_array, vstack
+    def equations(self) -> tuple[Any, Floats, Floats]:
+        """The equations, their right-hand sides, and the upper bounds of the variables.
 
-        if self.selection is None:
+        Variables: the shares x; per rate its lowest value s; per rate and group d = rate - s,
+        between 0 and the tolerance.
+        """
+        from scipy.sparse import block_array, eye_array, kron
+
+        always, right = self.choices.equations
+        groups, names = len(self.choices.levels), len(self.rates)
+        lowest = kron(eye_array(names), np.ones((groups, 1)))
+        differ = eye_array(groups * names)
+        matrix = block_array([[always, None, None], [self.rates_matrix, -lowest, -differ]]).tocsr()
+        caps = np.repeat(list(self.tolerances.values()), groups)
+        upper = np.append(np.full(len(self.choices) + names, np.inf), caps)
+        return matrix, np.append(right, np.zeros(groups * names)), upper
+
+    def limits_on(self, width: int) -> tuple[Any, Floats]:
+        """The limits as a matrix of so many columns: those of the shares come first."""
+        from scipy.sparse import csr_array
+
+        if self.limits is None:
             return csr_array((0, width)), np.empty(0)
-        lowest, highest = self.selection
-        rates = self.choices.rates_matrix({"": self.choices.rate("selection_rate")})
-        rates.resize((len(lowest), width))
-        return vstack([rates, -rates]).tocsr(), np.concatenate([highest, -lowest])
+        matrix = csr_array(self.limits[0], copy=True)
+        matrix.resize((matrix.shape[0], width))
+        return matrix, self.limits[1]
 
 
 def solve(plan: Plan, harms: Sequence[Floats]) -> Floats | None:
     """The shares with the least first harm and, among these, the least second one and so on.
 
-    None if no shares were found that meet the constraints; :func:`least_excess` then says why.
+    None if no shares meet the constraints; :func:`least_excess` then says by how much they fail.
     """
     from scipy.sparse import vstack
 
-    equations, right, upper = _equations(plan)
-    spare = equations.shape[1] - len(plan.choices)
-    limits, bounds = plan.bounds(equations.shape[1])
+    equations, right, upper = plan.equations()
+    matrix, bound = plan.limits_on(len(upper))
     best: Floats | None = None
-    for harm in (np.pad(harm, (0, spare)) for harm in harms):
-        x = _minimise(harm, equations, right, upper, (limits, bounds))
+    for harm in (np.pad(harm, (0, len(upper) - len(harm))) for harm in harms):
+        x = _minimize(harm, equations, right, upper, (matrix, bound))
         if x is None:
             # The first harm has a solution, so only rounding can deny the next one.
             break
         best = x
-        limits = vstack([limits, harm[None, :]]).tocsr()
-        bounds = np.append(bounds, float(harm @ x) + ROOM)
+        matrix = vstack([matrix, harm[None, :]]).tocsr()
+        bound = np.append(bound, float(harm @ x) + ROOM)
     if best is None:
         return None
     exact, error = _polish(plan, best[: len(plan.choices)])
@@ -437,59 +420,39 @@ def solve(plan: Plan, harms: Sequence[Floats]) -> Floats | None:
 def least_excess(plan: Plan) -> float:
     """The least amount by which all tolerances must be raised to be met.
 
-    NaN if the bounds of the selection rates cannot be met with any.
+    NaN if the plan has limits that no tolerance meets.
     """
     from scipy.sparse import eye_array, hstack, vstack
 
-    equations, right, upper = _equations(plan)
+    equations, right, upper = plan.equations()
+    width = len(upper)
     capped = np.flatnonzero(np.isfinite(upper))
-    caps, width = upper[capped], len(upper)
     # Each difference less the excess, the last variable, is at most the tolerance.
     differences = hstack([eye_array(width).tocsr()[capped], np.full((len(capped), 1), -1.0)])
     equations.resize((equations.shape[0], width + 1))
+    matrix, bound = plan.limits_on(width + 1)
+    limits = (vstack([differences, matrix]).tocsr(), np.append(upper[capped], bound))
     objective = np.append(np.zeros(width), 1.0)
-    free = np.full(width + 1, np.inf)
-    selection, bounds = plan.bounds(width + 1)
-    limits = (vstack([differences, selection]).tocsr(), np.concatenate([caps, bounds]))
-    x = _minimise(objective, equations, right, free, limits)
-    if x is None and plan.selection is not None:
-        return math.nan
-    if x is None:
+    x = _minimize(objective, equations, right, np.full(width + 1, np.inf), limits)
+    if x is not None:
+        return max(0.0, float(x[-1]))
+    if plan.limits is None:
         # Every level may keep its own share of positives, so some tolerance is enough.
         raise unsolved("no tolerance is enough")
-    return max(0.0, float(x[-1]))
+    return math.nan
 
 
-def _equations(plan: Plan) -> tuple[Any, Floats, Floats]:
-    """The equations, their right-hand sides, and the upper bounds of the variables.
-
-    Variables: the shares x; per rate its lowest value s; per rate and group d = rate - s, between 0
-    and the tolerance.
-    """
-    from scipy.sparse import block_array, eye_array, kron
-
-    always, rates = plan.choices.matrix, plan.choices.rates_matrix(plan.rates)
-    groups, names = len(plan.choices.levels), len(plan.rates)
-    lowest = kron(eye_array(names), np.ones((groups, 1)))
-    differ = eye_array(groups * names)
-    equations = block_array([[always, None, None], [rates, -lowest, -differ]]).tocsr()
-    right = np.concatenate([plan.choices.totals, np.zeros(groups * names)])
-    caps = np.repeat(list(plan.tolerances.values()), groups)
-    upper = np.concatenate([np.full(len(plan.choices) + names, np.inf), caps])
-    return equations, right, upper
-
-
-def _minimise(
+def _minimize(
     objective: Floats, equations: Any, right: Floats, upper: Floats, limits: tuple[Any, Any]
 ) -> Floats | None:
-    """The variables, at least 0, with the least objective; None if none were found.
+    """The variables, at least 0, with the least objective; None if there are none.
 
     On the brink of infeasibility one method of the solver may give up where the other does not.
     """
     from scipy.optimize import linprog
 
     for method in ("highs", "highs-ipm"):
-        found = linprog(
+        result = linprog(
             objective,
             A_ub=limits[0] if len(limits[1]) else None,
             b_ub=limits[1] if len(limits[1]) else None,
@@ -499,54 +462,53 @@ def _minimise(
             method=method,
             options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
         )
-        if found.status in (SOLVED, INFEASIBLE):
+        if result.status in (SOLVED, INFEASIBLE):
             break
-    return found.x if found.status == SOLVED else None
+    return result.x if result.status == SOLVED else None
 
 
 def _polish(plan: Plan, shares: Floats) -> tuple[Floats, float]:
     """Meet the equations to rounding, by the least change of the shares that are open.
 
-    Shares that are noise are dropped first; if the equations cannot be met without
-    them, they stay.
+    Shares that are noise are dropped first, unless the equations cannot be met without them.
     """
-    found, error = shares, np.inf
+    best, error = shares, np.inf
     for noise in (1e-6, 1e-9, 0.0):
-        tried, wrong = _adjust(plan, np.where(shares > noise, shares, 0.0))
-        if wrong < error:
-            found, error = tried, wrong
+        x, residual = _adjust(plan, np.where(shares > noise, shares, 0.0))
+        if residual < error:
+            best, error = x, residual
         if error <= EXACT / 100:
             break
-    return found, error
+    return best, error
 
 
 def _adjust(plan: Plan, x: Floats) -> tuple[Floats, float]:
+    """Shares near x that meet the equations, and by how much they still miss them."""
     from scipy.sparse import vstack
 
-    choices = plan.choices
-    rows = choices.row
-    x = x / np.bincount(rows, x)[rows]
-    matrix = vstack([choices.matrix, choices.rates_matrix(plan.rates)]).tocsc()
-    goal = np.concatenate([choices.totals, _within(plan, x).ravel()])
+    level = plan.choices.row
+    x = x / np.bincount(level, x)[level]
+    equations, right = plan.choices.equations
+    matrix = vstack([equations, plan.rates_matrix]).tocsc()
+    goal = np.append(right, _within(plan, x).ravel())
     for _ in range(4):
         open_ = np.flatnonzero((x > 0) & (x < 1))
         residual = goal - matrix @ x
         if not len(open_) or np.abs(residual).max() < 1e-15:
             break
-        part = matrix[:, open_].toarray()
-        touched = np.abs(part).max(axis=1) > 0
-        change = np.linalg.lstsq(part[touched], residual[touched], rcond=1e-12)[0]
+        columns = matrix[:, open_].toarray()
+        touched = np.abs(columns).max(axis=1) > 0
+        change = np.linalg.lstsq(columns[touched], residual[touched], rcond=1e-12)[0]
         x[open_] = np.clip(x[open_] + change, 0.0, 1.0)
     return x, float(np.abs(goal - matrix @ x).max())
 
 
 def _within(plan: Plan, x: Floats) -> Floats:
-    """The rates as they are, moved by a hair where they differ by more than is allowed."""
-    rates = plan.values(x)
+    """The rates of x, moved minimally where they differ by more than is allowed."""
+    rates: Floats = (plan.rates_matrix @ x).reshape(len(plan.rates), -1)
     allowed = np.array(list(plan.tolerances.values()))[:, None]
     low, high = rates.min(axis=1, keepdims=True), rates.max(axis=1, keepdims=True)
-    middle = (low + high) / 2.0
-    half = np.minimum(allowed, high - low) / 2.0
+    middle, half = (low + high) / 2.0, np.minimum(allowed, high - low) / 2.0
     return np.clip(rates, middle - half, middle + half)
 
 
@@ -560,114 +522,3 @@ def unsolved(message: str) -> IsocostError:
             "use fewer levels=, or a tolerance above 0",
         )
     )
-
-
-Selected = Literal["nobody", "everybody"]
-
-HALF = 0.5
-"""A tolerance selects people if every group can select this share of those it selected before.
-
-Any tolerance above 0 selects somebody, but the fewer the smaller it is, so there is no smallest."""
-
-FEW, NONE = 0.01, 1e-9
-"""Up to this share of those selected before, and up to this share of a group, is next to nobody."""
-
-SOME = {"nobody": "somebody selected", "everybody": "somebody not selected"}
-
-
-@dataclass(frozen=True)
-class Corner:
-    """Rates that can be equal only if nobody, or everybody, is selected.
-
-    Attributes
-    ----------
-    selected : {"nobody", "everybody"}
-        Who would be.
-    tolerance : float
-        The smallest tolerance with which every group can select half as many people as before, or
-        as calibrated scores can select (or leave out half as many); NaN if there is none.
-    groups : tuple
-        The two groups that clash, or the one that no tolerance helps.
-    reason : str
-        Why they do.
-    """
-
-    selected: Selected
-    tolerance: float
-    groups: tuple[Group, ...]
-    reason: str
-
-
-def corner_of(choices: Choices, shares: Floats) -> Selected | None:
-    """Whether in every group next to nobody is selected, or not selected, unlike before."""
-    after = choices.rates_matrix({"": choices.rate("selection_rate")}) @ shares
-    before = np.array([_selected(part) for part in choices.levels])
-    if before.any() and (after <= FEW * before + NONE).all():
-        return "nobody"
-    if (before < 1.0).any() and (1.0 - after <= FEW * (1.0 - before) + NONE).all():
-        return "everybody"
-    return None
-
-
-def _selected(part: ScoreLevels) -> float:
-    """The share of a group that scores at or above the threshold."""
-    return float(part.w[part.above].sum())
-
-
-def bounds(choices: Choices, selected: Selected) -> tuple[Floats, Floats]:
-    """Bounds of the selection rates: half as many people as before, or as calibration allows.
-
-    A group can select those of its levels with the highest shares of positives, as many as have
-    the threshold for their mean; and leave out in the same way.
-    """
-    flip = selected == "everybody"
-    below = max(choices.threshold - BELOW, choices.threshold / 2.0)
-    shares = []
-    for part in choices.levels:
-        before = _selected(part)
-        p, least = (1.0 - part.p, 1.0 - below) if flip else (part.p, choices.threshold)
-        most = _most(p, part.w, least)
-        # Where calibrated scores can select nobody, no tolerance is to be enough.
-        shares.append(min(1.0 - before if flip else before, most or 1.0))
-    half = HALF * np.array(shares)
-    return (np.zeros(len(half)), 1.0 - half) if flip else (half, np.ones(len(half)))
-
-
-def _most(p: Floats, w: Floats, least: float) -> float:
-    """The weight of the levels with the highest p, as many as have the mean ``least``."""
-    order = np.argsort(-p)
-    w, spare = w[order], (w * (p - least))[order]
-    left = np.cumsum(spare)
-    partly = np.flatnonzero(left < 0.0)[:1]
-    share = 1.0 - left[partly] / spare[partly]
-    return float(w[left >= 0.0].sum() + (w[partly] * share).sum())
-
-
-def clash(
-    levels: Sequence[ScoreLevels], threshold: float, selected: Selected
-) -> tuple[list[int], str]:
-    """The groups because of which equal FPR and FNR leave nobody, or everybody, selected; and why.
-
-    A pool of people with the share of positives p has TPR / FPR = p / (1 - p) * (1 - mu) / mu, and
-    a calibrated score at the threshold or above has p of at least the threshold.  So equal
-    rates take a ratio that is no lower than that of the threshold in the group where it is highest,
-    and no higher than that of the best level in the group where it is lowest.  For those who are
-    not selected it is the same with labels and scores the other way round.
-
-    Returns the places of the groups, and a text with a field for each name.
-    """
-    flip = selected == "everybody"
-    best = [float((1.0 - part.p if flip else part.p).max()) for part in levels]
-    rate = np.array([1.0 - part.base_rate if flip else part.base_rate for part in levels])
-    least = 1.0 - threshold if flip else threshold
-    if min(best) < least:
-        short = int(np.argmin(best))
-        edge = "over" if flip else "under"
-        return [short], f"every share of positives in {{}} lies {edge} {threshold:g}"
-    with np.errstate(divide="ignore"):
-        can = np.array(best) / (1.0 - np.array(best)) * (1.0 - rate) / rate
-    must = least / (1.0 - least) * (1.0 - rate) / rate
-    high, low = int(np.argmax(must)), int(np.argmin(can))
-    ratio = "TNR / FNR of those not selected" if flip else "TPR / FPR of those selected"
-    reason = f"{ratio} is at least {must[high]:.4g} in {{}} and at most {can[low]:.4g} in {{}}"
-    return [high, low], reason

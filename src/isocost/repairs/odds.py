@@ -1,4 +1,4 @@
-"""Equalized odds from finished scores: turn some of them round until the error rates agree."""
+"""Equalized odds from finished scores: flip some of them until the error rates agree."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.checks import check_salt, check_threshold, check_word
-from isocost.errors import Problem, UsageError
+from isocost.errors import Problem, UsageError, listing
 from isocost.groups import group_names
 from isocost.measures.rates import (
     base_rate,
@@ -18,15 +17,13 @@ from isocost.measures.rates import (
     require_two_groups,
 )
 from isocost.measures.table import MEASURES
-from isocost.promises import Promise
 from isocost.repairs.withhold import summary_of
 from isocost.rows import Row
-from isocost.rules import DEFAULT_SALT, Rule
+from isocost.rules import DEFAULT_SALT, Promise, Rule
 from isocost.tallies import Tally, check_tally
+from isocost.typing import Floats
 
 __all__ = ["equalize_odds"]
-
-Floats = npt.NDArray[np.float64]
 
 RATES = ("generalized_fpr", "generalized_fnr", "fpr", "fnr")
 
@@ -46,7 +43,7 @@ MAGNIFIED = 1e4
 """What equations are multiplied by: the solver takes a coefficient below 1e-9 for 0."""
 
 AT_BOUND = 1e-9
-"""The solver's idea of a variable at its bound, or of a price that is not 0."""
+"""A variable this near its bound is at it, and a price beyond this is not 0."""
 
 USELESS = 1e-6
 """How near to 1 the two common rates may add up before the scores are called useless."""
@@ -62,15 +59,15 @@ def equalize_odds(
     rates: Literal["generalized", "hard"] = "generalized",
     salt: str = DEFAULT_SALT,
 ) -> Rule:
-    """Give every group the same false-positive and false-negative rate by turning scores round.
+    """Give every group the same false-positive and false-negative rate by flipping scores.
 
     In each group a score h at or above the threshold becomes 1 - h with probability p2n, one
     below it with probability n2p.  The linear program (EO-Derived)
 
-        minimise    sum over groups of FPR + FNR at the threshold
+        minimize    sum over groups of FPR + FNR at the threshold
         subject to  c_fp equal over all groups, c_fn equal over all groups, 0 <= p2n, n2p <= 1
 
-    decides them.  Of several optima it takes one that turns few scores round.
+    decides them.  Of several optima it takes one that flips few scores.
 
     Parameters
     ----------
@@ -88,11 +85,11 @@ def equalize_odds(
     Returns
     -------
     Rule
-        Mirror rows, at most two a group; ``rule.notes`` say what it gives up.
+        Mirror rows, at most two per group; ``rule.notes`` say what it gives up.
 
     Notes
     -----
-    Scores turned round are not calibrated.  A solution always exists, since flips can send every
+    Flipped scores are not calibrated.  A solution always exists, since flips can send every
     group to a constant score, where c_fp + c_fn = 1.  One group whose scores say next to nothing
     keeps all groups near that line, however many there are; a note says so.
 
@@ -142,7 +139,7 @@ def equalize_odds(
 
 
 def _require_edges(tally: Tally, threshold: float) -> None:
-    """Refuse a threshold that, itself or turned round, lies inside a bin."""
+    """Raise if the threshold or 1 - threshold lies inside a bin."""
     mirror = 1.0 - threshold
     inside = [] if tally.grid.has_cut(threshold) else [threshold]
     if np.abs(tally.grid.cuts - mirror).min() > NEAR_MIRROR:
@@ -150,20 +147,18 @@ def _require_edges(tally: Tally, threshold: float) -> None:
     if inside:
         # Twelve digits, for people: 0.33 rather than 0.32999999999999996.
         wanted = sorted({*tally.edges, threshold, float(f"{mirror:.12g}")})
-        raise UsageError(
-            Problem(
-                "threshold",
-                "and 1 - threshold must be edges of the tally, so that no bin lies on both sides "
-                "before or after its scores are turned round",
-                f"{threshold!r}, and {' and '.join(f'{x:.12g}' for x in inside)} inside a bin",
-                f"make the tally with edges=({', '.join(map(repr, wanted))})",
-            )
+        rule = (
+            "and 1 - threshold must be edges of the tally, so that no bin lies on both sides "
+            "before or after its scores are flipped"
         )
+        got = f"{threshold!r}, and {' and '.join(f'{x:.12g}' for x in inside)} inside a bin"
+        step = f"make the tally with edges=({', '.join(map(repr, wanted))})"
+        raise UsageError(Problem("threshold", rule, got, step))
 
 
 @dataclass(frozen=True)
 class _Program:
-    """Minimise cost @ x subject to matrix @ x = right and lower <= x <= upper.
+    """Minimize cost @ x subject to matrix @ x = right and lower <= x <= upper.
 
     x holds p2n and n2p of each group in turn, then the common false-positive and false-negative
     rate, which are free.  ``start`` is an x that meets the constraints: a constant score.
@@ -196,14 +191,14 @@ def _shares(tally: Tally, threshold: float) -> Floats:
 def _program(tally: Tally, threshold: float, equal: slice) -> _Program:
     """Write down the linear program.
 
-    Rates are linear in the flips, so their slopes are what turning round everybody on one side
-    does.  It is asked of Rule.expected, so that the program and the closed form place mirrored
-    scores, ties among them, on the same side.
+    Rates are linear in the flips, so their slopes are the effect of flipping everybody on one side.
+    It comes from Rule.expected, so that the program and the closed form place mirrored scores,
+    ties among them, on the same side.
     """
     now = _rates(tally, threshold)
     slopes = np.stack(
         [
-            _rates(_turned(tally, lo, hi), threshold) - now
+            _rates(_flipped(tally, lo, hi), threshold) - now
             for lo, hi in ((threshold, 1.0), (0.0, threshold))
         ],
         axis=-1,
@@ -211,8 +206,8 @@ def _program(tally: Tally, threshold: float, equal: slice) -> _Program:
     slopes[np.abs(slopes) < NOISE] = 0.0
     count = len(tally.groups)
     matrix = np.zeros((count, 2, 2 * count + 2))
-    for place in range(count):
-        matrix[place, :, 2 * place : 2 * place + 2] = slopes[place, equal]
+    for group in range(count):
+        matrix[group, :, 2 * group : 2 * group + 2] = slopes[group, equal]
     matrix[:, :, -2:] = -np.eye(2)
     effective = slopes.any(axis=1).ravel()
     flips, common = _constant(threshold, equal)
@@ -234,8 +229,8 @@ def _constant(threshold: float, equal: slice) -> tuple[list[float], list[float]]
     return ([1.0, 0.0], [0.0, 1.0]) if threshold > 0.5 else ([0.0, 1.0], [1.0, 0.0])
 
 
-def _turned(tally: Tally, lo: float, hi: float) -> Tally:
-    """The tally after every score in [lo, hi) was turned round."""
+def _flipped(tally: Tally, lo: float, hi: float) -> Tally:
+    """The tally after every score in [lo, hi) was flipped."""
     rows = tuple(Row(group, lo, hi, "mirror", None, 1.0) for group in tally.groups)
     return Rule(tally.groups, rows, "odds").expected(tally)
 
@@ -261,8 +256,8 @@ def _solve(program: _Program, shares: Floats) -> Floats:
 def _linprog(program: _Program) -> tuple[Floats, Floats]:
     """The best x, and what moving each variable off its bound would cost.
 
-    Solved for the step from the start, which is feasible: where it is the only solution, rounding
-    would otherwise make the solver see none.
+    Solved for the step from the start, which is feasible: if it is the only solution, the solver
+    might otherwise miss it by rounding.
     """
     from scipy.optimize import linprog
 
@@ -316,11 +311,11 @@ def _rows(tally: Tally, threshold: float, flips: Floats) -> tuple[Row, ...]:
 
 
 def _notes(tally: Tally, rule: Rule, threshold: float, equal: slice) -> tuple[str, ...]:
-    """What a reader must know: what became of calibration, and whether anything is left."""
+    """What became of calibration, and whether the scores are still of use."""
     after = rule.expected(tally)
     notes = []
     touched = {row.group for row in rule.rows}
-    changed = [place for place, group in enumerate(tally.groups) if group in touched]
+    changed = [index for index, group in enumerate(tally.groups) if group in touched]
     if changed:
         notes.append(_calibration_note(tally, after, changed))
     total = float(_rates(after, threshold)[:, equal].sum(axis=-1).mean())
@@ -337,10 +332,9 @@ def _calibration_note(tally: Tally, after: Tally, changed: list[int]) -> str:
     # The distance from the line is |mu - E[h]|, identically.
     before, now = (np.abs(base_rate(t.totals) - mean_score(t.totals)) for t in (tally, after))
     names = group_names(tally.groups)
-    worst = sorted(changed, key=lambda place: -now[place])
-    told = [f"{now[p]:.4f} for {names[p]} (before {before[p]:.4f})" for p in worst[:NAMED]]
-    more = f" and {len(worst) - NAMED} more" if len(worst) > NAMED else ""
+    worst = sorted(changed, key=lambda index: -now[index])
+    distances = [f"{now[i]:.4f} for {names[i]} (before {before[i]:.4f})" for i in worst]
     return (
         "Equalized odds gives up calibration. Distance from the calibrated line, "
-        f"|mu c_fn - (1 - mu) c_fp|: {', '.join(told)}{more}."
+        f"|mu c_fn - (1 - mu) c_fp|: {listing(distances, NAMED)}."
     )

@@ -1,26 +1,26 @@
-"""Meeting a target exactly: one edge between two pools is moved, into a bin if need be.
+"""Pools of neighbouring scores of one group: how fine they may be, and which meet a target exactly.
 
-Pools of neighbouring scores of one group: how fine they may be, and which to take.
-
-A pool gets its share of positives as its score, so any set of pools is calibrated on the
-tally.  What it costs depends on one number alone, its information, the sum over pools of w q^2 with
-weight w and value q:
+A pool gets its share of positives as its score, so any set of pools is calibrated on the tally.
+Its cost depends on one number alone, its information, the sum over pools of w q^2 with weight w
+and value q:
 
     g = K (mu - information / W),    K = a / (1 - mu) + b / mu.
 
-Telling two neighbouring pools apart is worth w1 w2 / (w1 + w2) (q2 - q1)^2 of it.
+Telling two neighbouring pools apart is worth w1 w2 / (w1 + w2) (q2 - q1)^2 of it.  A target is met
+exactly by moving one edge between two pools, into a bin if need be, whose people a coin divides.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
-import numpy.typing as npt
+
+from isocost.typing import Floats
 
 __all__ = [
     "Piece",
@@ -36,15 +36,10 @@ __all__ = [
     "move_edge",
     "moved_edges",
     "narrow_pools",
-    "on_side",
     "plain",
-    "rising",
     "settle",
-    "units_of",
     "worth",
 ]
-
-Floats = npt.NDArray[np.float64]
 
 EDGE_SLACK = 1e-14
 """Information per person that does not count: it moves a cost by less than rounding shows."""
@@ -53,10 +48,224 @@ ROUNDING = 1e-12
 """How far rounding may carry a value over a limit."""
 
 HALVINGS = 60
-"""As many as a double in [0, 1] has digits, and some more."""
+"""A few more than a double in [0, 1] has digits."""
 
 TRIES = 32
 """How many places for a new edge are tried."""
+
+MOST = 1024
+"""The largest number of parts of equal width that is tried."""
+
+NARROW = 0.1
+"""The greatest width of a pool that only removes miscalibration."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Neighbouring scores that become one value.
+
+    Attributes
+    ----------
+    w, y : float
+        The weight of everybody, and of the positives.
+    low, high : float
+        The mean scores of its lowest and its highest bin.
+    first, last : int
+        These bins.
+    """
+
+    w: float
+    y: float
+    low: float
+    high: float
+    first: int
+    last: int
+
+    @property
+    def value(self) -> float:
+        """The share of positives."""
+        return self.y / self.w
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The finest pools of a group that respect the thresholds.
+
+    Attributes
+    ----------
+    bins : list of Pool
+        Its bins, from low to high.
+    units : list of Pool
+        What pools are made of: the bins, except that bins which must stay together for a value
+        on their side are one unit.
+    pools : list of Pool
+        The finest pools with rising values, each made of units.
+    thresholds : tuple of float
+        No pool crosses one.
+    dropped : tuple of float
+        Thresholds that no pools respect, because the people on one side have a share of
+        positives that belongs on the other.
+    """
+
+    bins: list[Pool]
+    units: list[Pool]
+    pools: list[Pool]
+    thresholds: tuple[float, ...]
+    dropped: tuple[float, ...]
+
+    def limits(self, pools: Sequence[Pool], start: int, stop: int) -> tuple[float, float]:
+        """Where values of ``pools[start:stop]`` may lie: on their side, between the neighbours'."""
+        low, high = _side_of(pools[start], self.thresholds)
+        if start:
+            low = max(low, pools[start - 1].value)
+        if stop < len(pools):
+            high = min(high, pools[stop].value)
+        return low, high
+
+    def together(self, one: Pool, other: Pool) -> bool:
+        """Whether two pools lie on the same side of every threshold."""
+        sides = [bisect_right(self.thresholds, pool.low) for pool in (one, other)]
+        return sides[0] == sides[1]
+
+
+def _side_of(pool: Pool, thresholds: tuple[float, ...]) -> tuple[float, float]:
+    """The thresholds next to a pool, below and above; infinite where there are none."""
+    index = bisect_right(thresholds, pool.low)
+    return (-math.inf, *thresholds)[index], (*thresholds, math.inf)[index]
+
+
+def joined(pools: Sequence[Pool]) -> Pool:
+    """Neighbours as one pool."""
+    return Pool(
+        w=math.fsum(pool.w for pool in pools),
+        y=math.fsum(pool.y for pool in pools),
+        low=pools[0].low,
+        high=pools[-1].high,
+        first=pools[0].first,
+        last=pools[-1].last,
+    )
+
+
+def information(pools: Sequence[Pool]) -> float:
+    """The sum of w q^2."""
+    return math.fsum(pool.y * pool.value for pool in pools)
+
+
+def worth(low: Pool, high: Pool) -> float:
+    """The information that is lost when two neighbours become one pool."""
+    return low.w * high.w / (low.w + high.w) * (high.value - low.value) ** 2
+
+
+def settle(bins: Sequence[Pool], thresholds: tuple[float, ...]) -> Sides:
+    """The finest pools whose values rise and stay on their side of every threshold.
+
+    Where a whole side has a share of positives that belongs on another, the threshold
+    between them is dropped, and the pools settle again.
+    """
+    dropped: tuple[float, ...] = ()
+    while True:
+        units: list[Pool] = []
+        pools: list[Pool] = []
+        wrong = None
+        for side in _by_side(bins, thresholds):
+            low, high = _side_of(side[0], thresholds)
+            own, fixed = _on_side(_rising(side), low, high)
+            if not low <= own[0].value < high:
+                wrong = high if own[0].value >= high else low
+                break
+            pools += own
+            units += _units(side, fixed)
+        if wrong is None:
+            return Sides(list(bins), units, pools, thresholds, dropped)
+        dropped = (*dropped, wrong)
+        thresholds = tuple(t for t in thresholds if t != wrong)
+
+
+def _by_side(pools: Sequence[Pool], thresholds: tuple[float, ...]) -> list[list[Pool]]:
+    """The pools between one threshold and the next; no empty lists."""
+    ends = [bisect_left(pools, t, key=lambda pool: pool.low) for t in thresholds]
+    sides = [list(pools[start:stop]) for start, stop in pairwise([0, *ends, len(pools)])]
+    return [side for side in sides if side]
+
+
+def _rising(bins: Sequence[Pool]) -> list[Pool]:
+    """Pool adjacent violators: the most pools whose values rise."""
+    stack: list[tuple[float, float, int]] = []
+    for bin_ in bins:
+        top = (bin_.w, bin_.y, 1)
+        # Cross products, so that equal shares are seen as equal.
+        while stack and stack[-1][1] * top[0] >= top[1] * stack[-1][0]:
+            w, y, count = stack.pop()
+            top = (w + top[0], y + top[1], count + top[2])
+        stack.append(top)
+    ends = np.cumsum([0, *(count for _, _, count in stack)]).tolist()
+    return [joined(bins[start:stop]) for start, stop in pairwise(ends)]
+
+
+def _on_side(pools: Sequence[Pool], low: float, high: float) -> tuple[list[Pool], list[Pool]]:
+    """Join the outermost pools until their values lie in [low, high); also return those joined."""
+    pools = list(pools)
+    joined_high = joined_low = False
+    while len(pools) > 1 and pools[-1].value >= high:
+        pools[-2:] = [joined(pools[-2:])]
+        joined_high = True
+    while len(pools) > 1 and pools[0].value < low:
+        pools[:2] = [joined(pools[:2])]
+        joined_low = True
+    return pools, [*pools[: int(joined_low)], *pools[len(pools) - int(joined_high) :]]
+
+
+def _units(bins: Sequence[Pool], fixed: Sequence[Pool]) -> list[Pool]:
+    """The bins, with each fixed pool in place of its bins: a part of it may be on a wrong side."""
+    if not fixed:
+        return list(bins)
+    free = [b for b in bins if not any(p.first <= b.first <= p.last for p in fixed)]
+    return sorted([*free, *dict.fromkeys(fixed)], key=lambda pool: pool.first)
+
+
+def fewest_pools(sides: Sides) -> list[Pool]:
+    """One pool per side: the least information that leaves every decision alone."""
+    return [joined(side) for side in _by_side(sides.pools, sides.thresholds)]
+
+
+def even_pools(sides: Sides, target: float) -> list[Pool]:
+    """Pools of equal width on each side, as narrow as the target's information allows.
+
+    The side with the widest parts is divided into one part more, all of equal width, as long as
+    the pools have no more information than the target.  Parts whose values fall are joined.  So
+    the edges depend on the scores and hardly on the labels.
+    """
+    lists = _by_side(sides.units, sides.thresholds)
+    ranges = [side[-1].high - side[0].low for side in lists]
+    counts = [1] * len(lists)
+    pools = [_equal_parts(side, 1) for side in lists]
+    for _ in range(min(len(sides.units), MOST)):
+        widest = max(range(len(lists)), key=lambda i: ranges[i] / counts[i])
+        counts[widest] += 1
+        finer = list(pools)
+        finer[widest] = _equal_parts(lists[widest], counts[widest])
+        if information(list(chain.from_iterable(finer))) > target:
+            break
+        pools = finer
+    return list(chain.from_iterable(pools))
+
+
+def narrow_pools(sides: Sides, width: float = NARROW) -> list[Pool]:
+    """Pools of equal width on each side, none wider than this; joined where values fall."""
+    pools = []
+    for side in _by_side(sides.units, sides.thresholds):
+        count = max(1, math.ceil((side[-1].high - side[0].low) / width - 1e-9))
+        pools += _equal_parts(side, count)
+    return pools
+
+
+def _equal_parts(side: list[Pool], count: int) -> list[Pool]:
+    """The units of a side in so many parts of equal width, joined where values fall."""
+    low, high = side[0].low, side[-1].high
+    width = (high - low) / count or 1.0
+    part = [min(int((unit.low - low) / width), count - 1) for unit in side]
+    starts = [i for i in range(len(side)) if i == 0 or part[i] > part[i - 1]]
+    return _rising([joined(side[start:stop]) for start, stop in pairwise([*starts, len(side)])])
 
 
 @dataclass(frozen=True)
@@ -94,32 +303,31 @@ def meet(pools: Sequence[Pool], sides: Sides, target: float) -> list[Piece] | No
     Returns
     -------
     list of Piece or None
-        None when the pools cannot be split as far as that with values that rise.
+        None if no split with rising values has that much information.
 
     Notes
     -----
-    Where no single new edge is worth enough, the best is taken and another is looked for.
-    Of several that are, one that changes scores least at most is taken.
+    Where no single new edge is worth enough, the best is taken and another one added.  Of several
+    that are, the one with the smallest largest change is taken.
     """
     chosen = list(pools)
-    known: dict[tuple[int, int, float, float], _Parts] = {}
+    known: dict[tuple[int, int, float, float], _Splits] = {}
     while True:
         need = target - information(chosen)
         if need <= EDGE_SLACK * math.fsum(pool.w for pool in chosen):
             return [plain(pool) for pool in chosen]
-        parts = [_parts(chosen, place, sides, known) for place in range(len(chosen))]
-        cuts = [(w, i, cut) for i, part in enumerate(parts) for cut, w in enumerate(part.worths)]
-        tries = _edges(parts, sorted(cut for cut in cuts if cut[0] >= need), sides, need)
-        if tries:
+        splits = [_splits(chosen, index, sides, known) for index in range(len(chosen))]
+        cuts = [(w, i, cut) for i, split in enumerate(splits) for cut, w in enumerate(split.worths)]
+        edges = _edges(splits, sorted(cut for cut in cuts if cut[0] >= need), sides, need)
+        if edges:
             break
         cuts = [cut for cut in cuts if cut[0] < need]
         if not cuts:
             return None
-        _, place, cut = max(cuts)
-        chosen[place : place + 1] = parts[place].split(cut)
-    place, pieces = min(tries, key=lambda found: max(piece.change for piece in found[1]))
-    before, after = chosen[:place], chosen[place + 1 :]
-    return [*map(plain, before), *pieces, *map(plain, after)]
+        _, index, cut = max(cuts)
+        chosen[index : index + 1] = splits[index].at(cut)
+    index, pieces = min(edges, key=lambda edge: _largest_change(edge[1]))
+    return [*map(plain, chosen[:index]), *pieces, *map(plain, chosen[index + 1 :])]
 
 
 def meet_from_finest(sides: Sides, target: float) -> tuple[list[Piece] | None, list[Pool]]:
@@ -128,90 +336,92 @@ def meet_from_finest(sides: Sides, target: float) -> tuple[list[Piece] | None, l
     Returns
     -------
     pieces : list of Piece or None
-        None when no way was found to meet the target by dividing the people of a single bin.
+        None if the target cannot be met by dividing the people of a single bin.
     pools : list of Pool
         The last pools that had at least the target's information.
 
     Notes
     -----
-    Two neighbours can be joined little by little as long as the one that gives its people away
-    does not need them for a value on its side.  So this fails only between two thresholds, where
-    the lowest people need some above them and the highest some below them.
+    Two neighbours can be joined gradually as long as the one that loses people does not need them
+    for a value on its side.  So this fails only between two thresholds, where the lowest people
+    need some above them and the highest some below them.
     """
     pools = list(sides.pools)
     while True:
         spare = information(pools) - target
         if spare <= EDGE_SLACK * math.fsum(pool.w for pool in pools):
             return [plain(pool) for pool in pools], pools
-        pairs = [pools[i : i + 2] for i in range(len(pools) - 1)]
-        worths = [(worth(*pair), i) for i, pair in enumerate(pairs) if sides.together(*pair)]
-        if not worths or min(worths)[0] > spare:
+        pairs = enumerate(pairwise(pools))
+        worths = [(worth(*pair), i) for i, pair in pairs if sides.together(*pair)]
+        least, i = min(worths, default=(math.inf, 0))
+        if least > spare:
             break
-        _, i = min(worths)
         pools[i : i + 2] = [joined(pools[i : i + 2])]
     for value, i in sorted(worths):
-        low, high = pools[i : i + 2]
-        before, after = pools[:i], pools[i + 2 :]
+        before, (low, high), after = pools[:i], pools[i : i + 2], pools[i + 2 :]
         ways = moved_edges(low, high, sides.bins, value - spare, sides.limits(pools, i, i + 2))
         if ways:
-            best = min(ways, key=lambda way: max(piece.change for piece in way))
+            best = min(ways, key=_largest_change)
             return [*map(plain, before), *best, *map(plain, after)], pools
-        found = meet([*before, joined([low, high]), *after], sides, target)
-        if found:
-            return found, pools
+        met = meet([*before, joined([low, high]), *after], sides, target)
+        if met:
+            return met, pools
     return None, pools
 
 
+def _largest_change(pieces: Sequence[Piece]) -> float:
+    return max(piece.change for piece in pieces)
+
+
 def _edges(
-    parts: Sequence[_Parts], cuts: Sequence[tuple[float, int, int]], sides: Sides, need: float
+    splits: Sequence[_Splits], cuts: Sequence[tuple[float, int, int]], sides: Sides, need: float
 ) -> list[tuple[int, list[Piece]]]:
-    """New edges that are worth what is needed; the first that can be had, and some more."""
-    found: list[tuple[int, list[Piece]]] = []
-    for tried, (_, place, cut) in enumerate(cuts):
-        if found and tried >= TRIES:
+    """New edges that are worth what is needed: the first that is possible, and some more."""
+    edges: list[tuple[int, list[Piece]]] = []
+    for tried, (_, index, cut) in enumerate(cuts):
+        if edges and tried >= TRIES:
             break
-        ways = moved_edges(*parts[place].split(cut), sides.bins, need, parts[place].limits)
-        found += [(place, way) for way in ways]
-    return found
+        ways = moved_edges(*splits[index].at(cut), sides.bins, need, splits[index].limits)
+        edges += [(index, way) for way in ways]
+    return edges
 
 
 @dataclass(frozen=True)
-class _Parts:
-    """What a pool may be taken apart into, where values may lie, and what each cut is worth."""
+class _Splits:
+    """What a pool may be split into, where values may lie, and what each cut is worth."""
 
-    pools: list[Pool]
+    parts: list[Pool]
     limits: tuple[float, float]
     worths: list[float]
 
-    def split(self, cut: int) -> tuple[Pool, Pool]:
+    def at(self, cut: int) -> tuple[Pool, Pool]:
         """Two pools, the first with ``cut + 1`` of the parts."""
-        return joined(self.pools[: cut + 1]), joined(self.pools[cut + 1 :])
+        return joined(self.parts[: cut + 1]), joined(self.parts[cut + 1 :])
 
 
-def _parts(
+def _splits(
     pools: Sequence[Pool],
-    place: int,
+    index: int,
     sides: Sides,
-    known: dict[tuple[int, int, float, float], _Parts],
-) -> _Parts:
+    known: dict[tuple[int, int, float, float], _Splits],
+) -> _Splits:
     """The finest parts of a pool with which all values still rise.
 
-    The values of its neighbours are to its parts what thresholds are to a side.
+    The values of its neighbours limit its parts as thresholds limit a side.
     """
-    pool, limits = pools[place], sides.limits(pools, place, place + 1)
+    pool, limits = pools[index], sides.limits(pools, index, index + 1)
     key = (pool.first, pool.last, *limits)
     if key not in known:
-        parts, _ = on_side(rising(inside(sides.units, pool)), *limits)
+        parts, _ = _on_side(_rising(inside(sides.units, pool)), *limits)
         sums = np.array([[part.w, part.y] for part in parts])
         low = np.cumsum(sums, axis=0)[:-1]
         high = np.cumsum(sums[::-1], axis=0)[::-1][1:]
-        worths = np.abs(_signed_worth(low, high)).tolist()
-        known[key] = _Parts(parts, limits, worths)
+        known[key] = _Splits(parts, limits, np.abs(_signed_worth(low, high)).tolist())
     return known[key]
 
 
 def inside(parts: Sequence[Pool], pool: Pool) -> Sequence[Pool]:
-    """Those of the parts that lie in a pool."""
+    """The parts that lie in a pool."""
     start = bisect_left(parts, pool.first, key=lambda part: part.first)
     stop = bisect_right(parts, pool.last, key=lambda part: part.first)
     return parts[start:stop]
@@ -220,7 +430,7 @@ def inside(parts: Sequence[Pool], pool: Pool) -> Sequence[Pool]:
 def moved_edges(
     low: Pool, high: Pool, bins: Sequence[Pool], keep: float, limits: tuple[float, float]
 ) -> list[list[Piece]]:
-    """The edge of two pools, moved down and up until they are worth just so much information."""
+    """The edge of two pools, moved down and moved up until it is worth ``keep`` information."""
     ways = (move_edge(low, high, bins, keep, limits, down=down) for down in (True, False))
     return [way for way in ways if way]
 
@@ -234,20 +444,18 @@ def move_edge(
     *,
     down: bool,
 ) -> list[Piece] | None:
-    """Move the edge of two pools until telling them apart is worth just so much information.
+    """Move the edge of two pools until telling them apart is worth ``keep`` information.
 
-    The edge moves down (or up) until one pool is used up; on the way what it is worth falls to 0.
-    The first place where it is worth ``keep`` and both values lie within the limits lies inside a
-    bin as a rule, whose people are then divided by the coin.  They are the only ones.  None if
-    there is no such place.
+    As the edge moves down (or up) until one pool is used up, its worth falls to 0.  The first
+    position where it is worth ``keep`` and both values lie within the limits is usually inside a
+    bin, whose people, and no others, a coin divides.  None if there is no such position.
 
     Notes
     -----
     Both values are still the shares of positives of those who get them.  They stay in order,
-    because the worth is taken with the sign of the difference.  In pools that rise the first
-    place is always within the limits: the first bins of a rising pool never have a lower share
-    of positives than all of it, nor the last a higher one.  Where bins are kept together for a
-    value on their side it may not be.
+    because the worth has the sign of the difference.  In rising pools the first position is always
+    within the limits: the first bins of a rising pool never have a lower share of positives than
+    all of it, nor the last a higher one.  Where bins must stay together it may not be.
     """
     giver, taker = (low, high) if down else (high, low)
     row = list(inside(bins, giver))
@@ -259,7 +467,7 @@ def move_edge(
     taken = np.array([taker.w, taker.y]) + np.vstack([np.zeros(2), np.cumsum(sums, axis=0)])
     sign = 1.0 if down else -1.0
     for at, span in _crossings(left, taken, sums, keep, sign):
-        # Plain numbers: they are asked for some sixty times, where arrays of two would be slow.
+        # Plain numbers: they are needed some sixty times, and arrays of two would be slow.
         rest, grown, own = (pair.tolist() for pair in (left[at + 1], taken[at], sums[at]))
         share, kept, moved = _divide(rest, grown, own, keep, sign, span)
         if min(kept, moved) >= limits[0] - ROUNDING and max(kept, moved) < limits[1]:
@@ -279,10 +487,10 @@ def move_edge(
 def _crossings(
     left: Floats, taken: Floats, sums: Floats, keep: float, sign: float
 ) -> Iterator[tuple[int, tuple[float, float]]]:
-    """The bins, and the spans of their shares, in which the worth comes to be ``keep``.
+    """The bins, and the spans of their shares, in which the worth crosses ``keep``.
 
-    A span begins where there is more and ends where there is less.  With share s of a bin moved,
-    W the weight and Y the positives of both pools, the worth is ``keep`` where
+    With share s of a bin moved, W the weight and Y the positives of both pools, the worth is
+    ``keep`` where
 
         (y W - w Y)^2 - keep W w (W - w) = 0,    w and y of the giver, both linear in s,
 
@@ -316,20 +524,28 @@ def _divide(
     sign: float,
     span: tuple[float, float],
 ) -> tuple[float, float, float]:
-    """The share of a bin that moves from the rest to the grown pool, and the values of both."""
+    """The share of a bin that moves from the rest to the grown pool, and the values of both.
+
+    A span begins with more worth than ``keep`` and ends with less.  It is halved to the last digit:
+    the formula for the root (of a quadratic) loses digits where the shares of positives are close.
+    """
 
     def divided(moved: float) -> tuple[tuple[float, float], tuple[float, float]]:
         stays = rest[0] + (1.0 - moved) * own[0], rest[1] + (1.0 - moved) * own[1]
         return stays, (grown[0] + moved * own[0], grown[1] + moved * own[1])
 
-    share = _root(lambda moved: sign * _worth_of(*divided(moved)) - keep, span)
-    stays, taken = divided(share)
+    more, less = span
+    for _ in range(HALVINGS):
+        middle = (more + less) / 2.0
+        enough = sign * _worth_of(*divided(middle)) > keep
+        more, less = (middle, less) if enough else (more, middle)
+    stays, taken = divided(less)
     value = taken[1] / taken[0]
-    return share, stays[1] / stays[0] if stays[0] > 0.0 else value, value
+    return less, stays[1] / stays[0] if stays[0] > 0.0 else value, value
 
 
 def _signed_worth(giver: Floats, taker: Floats) -> Floats:
-    """What telling apart is worth, with the sign of taker's value - giver's; 0 without a giver."""
+    """The worth of an edge, with the sign of taker's value - giver's; 0 without a giver."""
     there = giver[..., 0] > 0.0
     w = np.where(there, giver[..., 0], 1.0)
     difference = taker[..., 1] / taker[..., 0] - giver[..., 1] / w
@@ -345,233 +561,7 @@ def _worth_of(giver: tuple[float, float], taker: tuple[float, float]) -> float:
     return giver[0] * taker[0] / (giver[0] + taker[0]) * difference * abs(difference)
 
 
-def _root(surplus: Callable[[float], float], span: tuple[float, float]) -> float:
-    """Where a surplus turns from positive, at the start of a span, to negative, to the last digit.
-
-    Halving, not the formula for the root (it solves a quadratic): the formula
-    loses its digits when the shares of positives are close.
-    """
-    more, less = span
-    for _ in range(HALVINGS):
-        middle = (more + less) / 2.0
-        more, less = (middle, less) if surplus(middle) > 0.0 else (more, middle)
-    return less
-
-
 def _piece(parts: Sequence[Pool], outcomes: Sequence[tuple[float, float]]) -> Piece:
     ordered = sorted(parts, key=lambda part: part.first)
     low, high = ordered[0], ordered[-1]
     return Piece(low.first, high.last, tuple(outcomes), low.low, high.high)
-
-
-MOST = 1024
-"""How many parts of equal width are tried at most."""
-
-NARROW = 0.1
-"""How wide a pool is at most that only takes miscalibration away."""
-
-
-@dataclass(frozen=True)
-class Pool:
-    """Neighbouring scores that become one value.
-
-    Attributes
-    ----------
-    w, y : float
-        The weight of everybody, and of the positives.
-    low, high : float
-        The mean scores of its lowest and its highest bin.
-    first, last : int
-        These bins.
-    """
-
-    w: float
-    y: float
-    low: float
-    high: float
-    first: int
-    last: int
-
-    @property
-    def value(self) -> float:
-        """The share of positives."""
-        return self.y / self.w
-
-
-@dataclass(frozen=True)
-class Sides:
-    """The finest pools of a group that leave it on its sides of the thresholds.
-
-    Attributes
-    ----------
-    bins : list of Pool
-        Its bins, from low to high.
-    units : list of Pool
-        What pools are made of: the bins, but bins that must stay together for a value on their
-        side as one.
-    pools : list of Pool
-        The finest pools with rising values, each made of units.
-    thresholds : tuple of float
-        No pool crosses one.
-    dropped : tuple of float
-        Thresholds that had to be given up, because the people on one side of them have
-        a share of positives that belongs on the other.
-    """
-
-    bins: list[Pool]
-    units: list[Pool]
-    pools: list[Pool]
-    thresholds: tuple[float, ...]
-    dropped: tuple[float, ...]
-
-    def limits(self, pools: Sequence[Pool], start: int, stop: int) -> tuple[float, float]:
-        """Where values of ``pools[start:stop]`` may lie: on their side, between the neighbours'."""
-        place = bisect_right(self.thresholds, pools[start].low)
-        low, high = (-math.inf, *self.thresholds, math.inf)[place : place + 2]
-        if start:
-            low = max(low, pools[start - 1].value)
-        if stop < len(pools):
-            high = min(high, pools[stop].value)
-        return low, high
-
-    def together(self, one: Pool, other: Pool) -> bool:
-        """Whether two pools lie on the same side of every threshold."""
-        places = [bisect_right(self.thresholds, pool.low) for pool in (one, other)]
-        return places[0] == places[1]
-
-
-def joined(pools: Sequence[Pool]) -> Pool:
-    """One pool of neighbours."""
-    return Pool(
-        w=math.fsum(pool.w for pool in pools),
-        y=math.fsum(pool.y for pool in pools),
-        low=pools[0].low,
-        high=pools[-1].high,
-        first=pools[0].first,
-        last=pools[-1].last,
-    )
-
-
-def information(pools: Sequence[Pool]) -> float:
-    """The sum of w q^2."""
-    return math.fsum(pool.y * pool.value for pool in pools)
-
-
-def worth(low: Pool, high: Pool) -> float:
-    """The information that is lost when two neighbours become one pool."""
-    return low.w * high.w / (low.w + high.w) * (high.value - low.value) ** 2
-
-
-def settle(bins: Sequence[Pool], thresholds: tuple[float, ...]) -> Sides:
-    """The finest pools whose values rise and stay on their side of every threshold.
-
-    Where a whole side has a share of positives that belongs on another, the threshold
-    between them is dropped, and the pools settle again.
-    """
-    dropped: tuple[float, ...] = ()
-    while True:
-        units: list[Pool] = []
-        pools: list[Pool] = []
-        wrong = None
-        for side in _by_side(bins, thresholds):
-            place = bisect_right(thresholds, side[0].low)
-            lo, hi = (-math.inf, *thresholds, math.inf)[place : place + 2]
-            found, fixed = on_side(rising(side), lo, hi)
-            value = found[0].value
-            if not lo <= value < hi:
-                wrong = hi if value >= hi else lo
-                break
-            pools += found
-            units += units_of(side, fixed)
-        if wrong is None:
-            return Sides(list(bins), units, pools, thresholds, dropped)
-        dropped = (*dropped, wrong)
-        thresholds = tuple(t for t in thresholds if t != wrong)
-
-
-def _by_side(pools: Sequence[Pool], thresholds: tuple[float, ...]) -> list[list[Pool]]:
-    """The pools between one threshold and the next; no empty lists."""
-    ends = [bisect_left(pools, t, key=lambda pool: pool.low) for t in thresholds]
-    parts = [list(pools[a:b]) for a, b in pairwise([0, *ends, len(pools)])]
-    return [part for part in parts if part]
-
-
-def rising(bins: Sequence[Pool]) -> list[Pool]:
-    """Pool adjacent violators: the most pools whose values rise."""
-    stack: list[tuple[float, float, int]] = []
-    for bin_ in bins:
-        top = (bin_.w, bin_.y, 1)
-        # Cross products, so that equal shares are seen as equal.
-        while stack and stack[-1][1] * top[0] >= top[1] * stack[-1][0]:
-            w, y, count = stack.pop()
-            top = (w + top[0], y + top[1], count + top[2])
-        stack.append(top)
-    ends = np.cumsum([0, *(count for _, _, count in stack)]).tolist()
-    return [joined(bins[start:stop]) for start, stop in pairwise(ends)]
-
-
-def on_side(pools: list[Pool], lo: float, hi: float) -> tuple[list[Pool], list[Pool]]:
-    """Join the outermost pools until their values lie in [lo, hi); and say which had to be."""
-    found = list(pools)
-    joined_high = joined_low = False
-    while len(found) > 1 and found[-1].value >= hi:
-        found[-2:] = [joined(found[-2:])]
-        joined_high = True
-    while len(found) > 1 and found[0].value < lo:
-        found[:2] = [joined(found[:2])]
-        joined_low = True
-    return found, [*found[: int(joined_low)], *found[len(found) - int(joined_high) :]]
-
-
-def units_of(bins: Sequence[Pool], fixed: Sequence[Pool]) -> list[Pool]:
-    """The bins, but a fixed pool instead of its own: part of it may be on a wrong side."""
-    if not fixed:
-        return list(bins)
-    free = [b for b in bins if not any(p.first <= b.first <= p.last for p in fixed)]
-    return sorted([*free, *dict.fromkeys(fixed)], key=lambda pool: pool.first)
-
-
-def fewest_pools(sides: Sides) -> list[Pool]:
-    """One pool per side: the least information that leaves every decision alone."""
-    return [joined(side) for side in _by_side(sides.pools, sides.thresholds)]
-
-
-def even_pools(sides: Sides, target: float) -> list[Pool]:
-    """Pools of equal width on each side, as narrow as the target's information allows.
-
-    Time after time the side with the widest parts gets one part more, of equal width
-    between its lowest and its highest score; the last pools before there is more information
-    than the target are returned.  Parts in which values fall are joined.  So the edges
-    depend on the scores and hardly on the labels.
-    """
-    lists = _by_side(sides.units, sides.thresholds)
-    ranges = [side[-1].high - side[0].low for side in lists]
-    parts = [1] * len(lists)
-    pools = [rising(_equal_parts(side, 1)) for side in lists]
-    for _ in range(min(len(sides.units), MOST)):
-        widest = max(range(len(lists)), key=lambda i: ranges[i] / parts[i])
-        parts[widest] += 1
-        finer = list(pools)
-        finer[widest] = rising(_equal_parts(lists[widest], parts[widest]))
-        if information([pool for side in finer for pool in side]) > target:
-            break
-        pools = finer
-    return [pool for side in pools for pool in side]
-
-
-def narrow_pools(sides: Sides, width: float = NARROW) -> list[Pool]:
-    """Pools of equal width on each side, none wider than this; joined where values fall."""
-    pools = []
-    for side in _by_side(sides.units, sides.thresholds):
-        count = max(1, math.ceil((side[-1].high - side[0].low) / width - 1e-9))
-        pools += rising(_equal_parts(side, count))
-    return pools
-
-
-def _equal_parts(side: list[Pool], count: int) -> list[Pool]:
-    """The units of a side, joined where they lie in the same of so many equal parts."""
-    low, high = side[0].low, side[-1].high
-    width = (high - low) / count or 1.0
-    place = [min(int((unit.low - low) / width), count - 1) for unit in side]
-    starts = [i for i in range(len(side)) if i == 0 or place[i] > place[i - 1]]
-    return [joined(side[a:b]) for a, b in pairwise([*starts, len(side)])]

@@ -1,4 +1,4 @@
-"""Every repair there is: one entry each, read by commands, reports, displays and estimators."""
+"""The table of repairs, which commands, reports, displays and estimators read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Option:
     many : bool
         Whether several values may be given.
     shared : str
-        The name of the setting that all repairs have in common and that this one follows.
+        The common setting of all repairs that this option follows, if its name is another.
     """
 
     name: str
@@ -99,8 +99,8 @@ class Repair:
 
     def make_with(self, tally: Tally, *, salt: str = DEFAULT_SALT, **settings: Any) -> Rule:
         """Make a rule with those of the settings that it has options for."""
-        given = {o.name: settings[o.setting] for o in self.options if o.setting in settings}
-        return self.make(tally, **given, salt=salt)
+        arguments = {o.name: settings[o.setting] for o in self.options if o.setting in settings}
+        return self.make(tally, **arguments, salt=salt)
 
 
 _COST = Option("cost", str, "fnr", "What an error costs: fpr, fnr, weighted:FP,FN or plain:FP,FN.")
@@ -154,7 +154,7 @@ REPAIRS: Mapping[str, Repair] = {
         Repair(
             "odds",
             "Equalize odds",
-            "A coin turns some scores round: high becomes low, low becomes high.",
+            "A coin flips some scores: high becomes low, low becomes high.",
             "Both error rates of the scores become equal; calibration is given up.",
             equalize_odds,
             "rates",
@@ -202,28 +202,18 @@ def remade(rule: Rule, tally: Tally) -> Rule:
     """The rule made again from a tally; see :meth:`isocost.Rule.remake`."""
     repair = REPAIRS.get(rule.method)
     if repair is None:
-        raise UsageError(
-            Problem(
-                "rule",
-                f"must be made by one of {', '.join(map(repr, REPAIRS))} to be made again",
-                f"a rule made by {rule.method!r}",
-                "call the function that made it",
-            )
-        )
+        must = f"must be made by one of {', '.join(map(repr, REPAIRS))} to be made again"
+        got, step = f"a rule made by {rule.method!r}", "call the function that made it"
+        raise UsageError(Problem("rule", must, got, step))
     names = {option.name for option in repair.options}
-    # Rules without a promise have the tolerance they reached among their settings.
+    # Older rules list among their settings the tolerance they reached, which is no argument.
     settings = {name: value for name, value in rule.settings.items() if name != "reached"}
     if "cost" in names:
         settings["cost"] = rule.cost
     if settings.keys() != names:
-        got = [f"no {name!r}" for name in sorted(names - settings.keys())]
-        got += [f"an unknown {name!r}" for name in sorted(settings.keys() - names)]
-        raise UsageError(
-            Problem(
-                "settings",
-                f"must be the arguments of {repair.function} for the rule to be made again",
-                ", ".join(got),
-                f"call isocost.{repair.function} with the arguments you want",
-            )
-        )
+        differences = [f"no {name!r}" for name in sorted(names - settings.keys())]
+        differences += [f"an unknown {name!r}" for name in sorted(settings.keys() - names)]
+        must = f"must be the arguments of {repair.function} for the rule to be made again"
+        step = f"call isocost.{repair.function} with the arguments you want"
+        raise UsageError(Problem("settings", must, ", ".join(differences), step))
     return repair.make(tally, **settings, salt=rule.salt)

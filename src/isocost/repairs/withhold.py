@@ -11,9 +11,8 @@ from isocost.errors import InfeasibleError, InfeasibleWarning, Problem
 from isocost.groups import names_of, to_json
 from isocost.measures.feasibility import Feasibility, feasibility, round_down, round_up
 from isocost.measures.rates import base_rate
-from isocost.promises import Promise
 from isocost.rows import Row
-from isocost.rules import DEFAULT_SALT, Rule
+from isocost.rules import DEFAULT_SALT, Promise, Rule
 from isocost.tallies import Tally, check_tally
 
 __all__ = ["not_feasible", "summary_of", "withhold"]
@@ -28,25 +27,26 @@ def summary_of(tally: Tally) -> dict[str, Any]:
         "groups": [
             {
                 "group": to_json(group),
-                "n": float(tally.totals.n[place].sum()),
-                "base_rate": float(mu[place]),
+                "n": float(tally.totals.n[index].sum()),
+                "base_rate": float(mu[index]),
             }
-            for place, group in enumerate(tally.groups)
+            for index, group in enumerate(tally.groups)
         ],
     }
 
 
-def not_feasible(asked: Feasibility) -> Problem:
-    """Why equal cost cannot be had, and what would make it possible."""
-    names = names_of(asked.costs)
-    short = ", ".join(names[group] for group in asked.unreachable)
-    goal = asked.target_cost - asked.tolerance
+def not_feasible(verdict: Feasibility) -> Problem:
+    """Why equal cost is infeasible, and what would make it feasible."""
+    names = names_of(verdict.costs)
+    short = ", ".join(names[group] for group in verdict.unreachable)
+    goal = verdict.target_cost - verdict.tolerance
     return Problem(
         "equal cost with calibration",
         f"is possible only if every group can be raised to {goal:.4f}",
-        f"{short} cannot. {str(asked).splitlines()[0]}",
-        f"accept tolerance={round_up(asked.smallest_tolerance)} or more; or improve the scores of "
-        f"{names[asked.target_group]} until they cost at most {round_down(asked.required_cost)}; "
+        f"{short} cannot. {str(verdict).splitlines()[0]}",
+        f"accept tolerance={round_up(verdict.smallest_tolerance)} or more; or improve the scores "
+        f"of {names[verdict.target_group]} until they cost at most "
+        f"{round_down(verdict.required_cost)}; "
         'or pass infeasible="closest"',
     )
 
@@ -105,40 +105,39 @@ def withhold(
     check_salt(salt)
     check_word("infeasible", infeasible, ("raise", "closest"))
     cost, tolerance = as_cost(cost), check_tolerance(tolerance)
-    asked = feasibility(tally, cost, tolerance)
-    found, notes = asked, []
-    reached: dict[str, float] = {}
-    if not asked.feasible:
+    verdict = feasibility(tally, cost, tolerance)
+    notes = []
+    reachable = verdict
+    if not verdict.feasible:
         if infeasible == "raise":
-            raise InfeasibleError(not_feasible(asked), asked)
-        found = feasibility(tally, cost, asked.smallest_tolerance)
-        notes.append(_closest_note(asked, found))
-        reached = {"reached": asked.smallest_tolerance}
+            raise InfeasibleError(not_feasible(verdict), verdict)
+        reachable = feasibility(tally, cost, verdict.smallest_tolerance)
+        notes.append(_closest_note(verdict, reachable))
         warnings.warn(notes[0], InfeasibleWarning, stacklevel=2)
     mu = base_rate(tally.totals)
     rows = tuple(
-        Row(group, 0.0, 1.0, "set", float(mu[place]), found.alpha[group])
-        for place, group in enumerate(tally.groups)
-        if found.alpha[group] > 0
+        Row(group, 0.0, 1.0, "set", float(mu[index]), reachable.alpha[group])
+        for index, group in enumerate(tally.groups)
+        if reachable.alpha[group] > 0
     )
     return Rule(
         groups=tally.groups,
         rows=rows,
         method="withhold",
         cost=cost,
-        settings={"tolerance": tolerance, "infeasible": infeasible, **reached},
+        settings={"tolerance": tolerance, "infeasible": infeasible},
         notes=tuple(notes),
         made_from=summary_of(tally),
         salt=salt,
-        promise=Promise.of(rows, {"cost": tolerance}, {"cost": found.tolerance}),
+        promise=Promise.of(rows, {"cost": tolerance}, {"cost": reachable.tolerance}),
     )
 
 
-def _closest_note(asked: Feasibility, found: Feasibility) -> str:
-    names = names_of(asked.costs)
-    blank = ", ".join(names[group] for group, share in found.alpha.items() if share == 1.0)
+def _closest_note(verdict: Feasibility, reachable: Feasibility) -> str:
+    names = names_of(verdict.costs)
+    blank = ", ".join(names[group] for group, share in reachable.alpha.items() if share == 1.0)
     price = f", and every score of {blank} becomes the group's base rate" if blank else ""
     return (
-        f"Equal cost ({asked.cost}) within {asked.tolerance:g} is not feasible. This is the "
-        f"closest: costs differ by {round_up(asked.smallest_tolerance)}{price}."
+        f"Equal cost ({verdict.cost}) within {verdict.tolerance:g} is not feasible. This is the "
+        f"closest: costs differ by {round_up(verdict.smallest_tolerance)}{price}."
     )

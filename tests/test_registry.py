@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import isocost as ic
+from isocost.examples import compas
 from isocost.reports.options import options_of
 from isocost.rows import Row
 from tests.conftest import measured, sample
@@ -147,18 +148,33 @@ def test_a_rule_is_made_again_by_its_own_settings(two_tallies, name):
         warnings.simplefilter("ignore", ic.InfeasibleWarning)
         rule = repair.make(here, **arguments, salt="pepper")
         assert rule.method == name
+        assert rule.settings.keys() == arguments.keys() - {"cost"}
         assert rule.remake(here) == rule
         assert ic.Rule.from_json(rule.to_json()).remake(here) == rule
         elsewhere = repair.make(there, **arguments, salt="pepper")
         assert rule.remake(there) == elsewhere != rule
 
 
-def test_rules_without_a_promise_can_be_made_again():
+def test_rules_of_older_versions_can_be_made_again():
     tally = ic.tally(sample(5_000, groups=2, seed=1))
     rule = ic.withhold(tally, "fnr", 0.01)
     content = {**rule.to_dict(), "settings": {**rule.settings, "reached": 0.01}}
+    assert ic.Rule.from_json(json.dumps(content)).remake(tally) == rule
     del content["promise"]
     assert ic.Rule.from_json(json.dumps(content)).remake(tally) == rule
+
+
+def test_the_settings_of_the_closest_rule_are_its_arguments():
+    with pytest.warns(ic.InfeasibleWarning):
+        rules = [
+            ic.withhold(compas(), "fpr", infeasible="closest"),
+            ic.coarsen(compas(), "fpr", infeasible="closest"),
+            ic.reconcile(compas(), equal="generalized_fpr", infeasible="closest"),
+        ]
+    for rule in rules:
+        assert rule.promise.equal != rule.promise.asked, "the promise says what was reached"
+        names = {option.name for option in ic.REPAIRS[rule.method].options}
+        assert rule.settings.keys() == names - {"cost"}
 
 
 @pytest.mark.parametrize(

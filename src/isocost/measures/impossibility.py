@@ -1,16 +1,4 @@
-"""One group: what its cost, its two error rates and its calibration gap say about each other.
-
-With base rate mu, generalized rates c_fp and c_fn, and a cost g = a c_fp + b c_fn:
-
-    residual   r  = mu c_fn - (1-mu) c_fp = mu - E[h]       always
-    gap           >= |r|                                    so calibrated scores lie on r = 0
-    trivial cost  T = a mu + b (1-mu)                       the cost of the score mu for everybody
-    c_fp = (mu g - b r) / T,   c_fn = ((1-mu) g + a r) / T  two linear equations, solved
-
-The paper's supplement has the same statements with constants twice as large: it bounds the two
-rates one by one and adds both errors, where their difference is known exactly.
-
-Two costs side by side: whether calibrated scores can have both equal.
+"""Two equal costs at once: whether calibrated scores can have them, exactly or nearly.
 
 On calibrated scores c_fp = mu/(1-mu) c_fn, so a cost is one number times c_fn:
 
@@ -20,8 +8,6 @@ Two costs can both be equal for all groups, with scores that are not perfect, ex
 vectors (k_t) and (k'_t) are proportional.  Only costs for which they are not are *distinct*.
 The paper calls costs distinct when their constraints differ as functions of all four error
 rates; with that meaning its theorem fails, as "weighted:1,3" and "weighted:3,1" show.
-
-Calibration and two equal costs, nearly: how large the error rates can be.
 
 Calibration and two distinct costs are four linear equations in the four error rates of
 two groups, solved by perfect scores alone.  Met within a tolerance, they bound the error rates.
@@ -37,159 +23,27 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from isocost.checks import check_amount, check_base_rate, check_unit
+from isocost.checks import check_amount, check_base_rate, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, as_group, names_of, to_json
 from isocost.measures import rates
 from isocost.measures.feasibility import round_up
 from isocost.tallies import Tally
+from isocost.typing import Floats
 
 __all__ = [
-    "Bound",
     "CostComparison",
-    "ErrorDrop",
     "ImpossibilityBound",
-    "RateRange",
     "both_costs",
     "compare_costs",
     "distinct",
     "impossibility_bound",
-    "linearity_bound",
-    "linearity_residual",
 ]
 
 SLACK = 1e-12
 """How far rounding may put a number beyond a bound that it meets."""
-
-
-@dataclass(frozen=True)
-class Bound:
-    """The same bound twice: with the best constant, and with the paper's."""
-
-    sharp: float
-    paper: float
-
-
-@dataclass(frozen=True)
-class ErrorDrop:
-    """By how much each error rate can fall while the cost does not; see :func:`drop_of`."""
-
-    generalized_fpr: Bound
-    generalized_fnr: Bound
-
-
-@dataclass(frozen=True)
-class RateRange:
-    """The lowest and highest value of each error rate."""
-
-    generalized_fpr: tuple[float, float]
-    generalized_fnr: tuple[float, float]
-
-
-def linearity_residual(base_rate: float, generalized_fpr: float, generalized_fnr: float) -> float:
-    """How far a group is from its calibrated line, mu c_fn - (1-mu) c_fp.
-
-    It equals mu - E[h] for any scores whatever, because E[(1-h) y] - E[h (1-y)] = E[y] - E[h].
-    Its absolute value is a lower bound of the calibration gap that needs no binning.
-
-    Examples
-    --------
-    >>> round(linearity_residual(0.3936, 0.3600, 0.5263), 4)  # mean score 0.4047
-    -0.0112
-    """
-    mu = check_base_rate(base_rate)
-    c_fp = check_unit("generalized_fpr", generalized_fpr)
-    c_fn = check_unit("generalized_fnr", generalized_fnr)
-    return mu * c_fn - (1.0 - mu) * c_fp
-
-
-def linearity_bound(gap: float) -> Bound:
-    """The largest |residual| of scores with this calibration gap: the gap itself.
-
-    The gap is a mean of absolute values and the residual the mean of the same values, so
-    |residual| <= gap, with equality when every level errs to the same side.  The paper's
-    lemma has 2 gap.
-
-    Examples
-    --------
-    >>> linearity_bound(0.02)
-    Bound(sharp=0.02, paper=0.04)
-    """
-    gap = check_amount("gap", gap)
-    return Bound(gap, 2.0 * gap)
-
-
-def drop_of(a: float, b: float, mu: float, gap: float) -> ErrorDrop:
-    """By how much other scores can have a lower error rate without a lower cost a c_fp + b c_fn.
-
-    Let h and h' be scores of one group, both with a calibration gap of at most ``gap``, and let
-    h' cost at least as much as h.  Then, with T the trivial cost,
-
-        c_fp(h') >= c_fp(h) - 2 gap b / T       and       c_fn(h') >= c_fn(h) - 2 gap a / T.
-
-    So for calibrated scores a lower cost and lower error rates are the same thing.  The worst
-    costs are "fnr" for c_fp, 2 gap / (1-mu), and "fpr" for c_fn, 2 gap / mu.  The paper's lemma
-    has 4 in place of 2, for every cost.
-
-    Examples
-    --------
-    >>> drop_of(0.0, 1.0, 0.5, 0.1).generalized_fpr
-    Bound(sharp=0.4, paper=0.8)
-    >>> drop_of(1.0, 0.0, 0.5, 0.1).generalized_fpr  # this rate is the cost itself
-    Bound(sharp=0.0, paper=0.8)
-    """
-    trivial = a * mu + b * (1.0 - mu)
-    return ErrorDrop(
-        Bound(2.0 * gap * b / trivial, 4.0 * gap / (1.0 - mu)),
-        Bound(2.0 * gap * a / trivial, 4.0 * gap / mu),
-    )
-
-
-def range_at(value: float, a: float, b: float, mu: float, gap: float) -> RateRange:
-    """The error rates that scores with this cost and at most this calibration gap can have.
-
-    c_fp lies within gap b / T of mu g / T, and c_fn within gap a / T of (1-mu) g / T, where T is
-    the trivial cost; neither leaves [0, 1].  The lower ends hold for every cost of at least
-    ``value``, the upper ends for every cost of at most ``value``.
-
-    Examples
-    --------
-    >>> range_at(0.25, 0.0, 1.0, 0.5, 0.0625)
-    RateRange(generalized_fpr=(0.125, 0.375), generalized_fnr=(0.25, 0.25))
-    """
-    trivial = a * mu + b * (1.0 - mu)
-    # Each limit of a rate, 0 or 1, is a limit of the residual.
-    low, high = -gap, gap
-    if b > 0:
-        low, high = max(low, (mu * value - trivial) / b), min(high, mu * value / b)
-    if a > 0:
-        low = max(low, -(1.0 - mu) * value / a)
-        high = min(high, (trivial - (1.0 - mu) * value) / a)
-    largest = a * min(1.0, (mu + gap) / (1.0 - mu)) + b * min(1.0, (1.0 - mu + gap) / mu)
-    if value > largest * (1.0 + SLACK):
-        raise UsageError(
-            Problem(
-                "value",
-                f"must be a cost that scores with a calibration gap of {gap:g} can have",
-                repr(value),
-                f"use a value of at most {largest:.6g}, or a larger gap",
-            )
-        )
-    # At the largest cost there is one residual left, and rounding may swap its two limits.
-    low, high = min(low, high), max(low, high)
-    fp = [_clip((mu * value - b * r) / trivial) for r in (high, low)]
-    fn = [_clip(((1.0 - mu) * value + a * r) / trivial) for r in (low, high)]
-    return RateRange((fp[0], fp[1]), (fn[0], fn[1]))
-
-
-def _clip(rate: float) -> float:
-    return min(1.0, max(0.0, rate))
-
-
-Floats = npt.NDArray[np.float64]
 
 PROPORTIONAL = 1e-12
 """How far, relatively, k'/k may vary over the groups by rounding."""
@@ -197,7 +51,7 @@ PROPORTIONAL = 1e-12
 
 @dataclass(frozen=True)
 class CostComparison:
-    """What two costs ask of calibrated scores, side by side.
+    """What two costs require of calibrated scores, side by side.
 
     Attributes
     ----------
@@ -231,31 +85,26 @@ only the sum matters.
     @property
     def distinct(self) -> bool:
         """Whether only perfect scores can be calibrated and have both costs equal."""
-        return differ(np.array(list(self.k.values())), np.array(list(self.other_k.values())))
+        return _differ(np.array(list(self.k.values())), np.array(list(self.other_k.values())))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; per-group numbers become [group, number] pairs."""
         return {
             "cost": self.cost.to_dict(),
             "other": self.other.to_dict(),
-            "base_rates": pairs(self.base_rates),
-            "k": pairs(self.k),
-            "other_k": pairs(self.other_k),
+            "base_rates": _pairs(self.base_rates),
+            "k": _pairs(self.k),
+            "other_k": _pairs(self.other_k),
             "distinct": self.distinct,
         }
 
     def __str__(self) -> str:
-        costs, everybody = f"{self.cost} and {self.other}", listed(names_of(self.k).values())
-        if self.distinct:
-            text = (
-                f"{costs} are distinct: no calibrated scores but perfect ones make both equal "
-                f"for {everybody}."
-            )
-        else:
-            text = (
-                f"{costs} are not distinct: calibrated scores that make one of them equal for "
-                f"{everybody} make both equal."
-            )
+        text = (
+            "{} and {} are distinct: no calibrated scores but perfect ones make both equal for {}."
+            if self.distinct
+            else "{} and {} are not distinct: calibrated scores that make one of them equal for {} "
+            "make both equal."
+        ).format(self.cost, self.other, _joined(names_of(self.k).values()))
         if self.cost.by_base_rate or self.other.by_base_rate:
             text += (
                 "\nOf calibrated scores a weighted cost is (fp + fn)(mu - E[h^2]): the ratio "
@@ -282,7 +131,7 @@ def compare_costs(
     per_fnr = []
     for each in (cost, other):
         a, b = each.coefficients(groups, mu)
-        per_fnr.append(by_group(groups, a * mu / (1.0 - mu) + b))
+        per_fnr.append(_by_group(groups, a * mu / (1.0 - mu) + b))
     return CostComparison(cost, other, shares, *per_fnr)
 
 
@@ -307,49 +156,35 @@ def distinct(
 
 def _check_base_rates(base_rates: Any) -> dict[Group, float]:
     if not isinstance(base_rates, Mapping):
-        base_rates = dict(enumerate(base_rates)) if _is_listed(base_rates) else {}
+        listed = isinstance(base_rates, Iterable) and not isinstance(base_rates, str)
+        base_rates = dict(enumerate(base_rates)) if listed else {}
     if len(base_rates) < 2:
-        raise UsageError(
-            Problem(
-                "base_rates",
-                "must be of at least two groups, to be compared",
-                f"{len(base_rates)} of them",
-                'use {"a": 0.2, "b": 0.5}, or a sequence of numbers',
-            )
-        )
+        rule, got = "must be of at least two groups, to be compared", f"{len(base_rates)} of them"
+        step = 'use {"a": 0.2, "b": 0.5}, or a sequence of numbers'
+        raise UsageError(Problem("base_rates", rule, got, step))
     return {
         as_group(group): check_base_rate(mu, f"base rate of group {group!r}")
         for group, mu in base_rates.items()
     }
 
 
-def _is_listed(values: Any) -> bool:
-    return isinstance(values, Iterable) and not isinstance(values, str)
-
-
-def differ(k: Floats, other_k: Floats) -> bool:
+def _differ(k: Floats, other_k: Floats) -> bool:
     """Whether two vectors of positive numbers are more than rounding from proportional."""
     # Each in its own unit first: costs may be in cents or in billions.
     ratios = (other_k / other_k.max()) / (k / k.max())
     return bool(ratios.max() > ratios.min() * (1.0 + PROPORTIONAL))
 
 
-def by_group(groups: tuple[Group, ...], values: Floats) -> dict[Group, float]:
-    """Numbers by the group they belong to."""
+def _by_group(groups: tuple[Group, ...], values: Floats) -> dict[Group, float]:
     return dict(zip(groups, map(float, values), strict=True))
 
 
-def finite(value: float) -> float | None:
-    """A number for JSON, which has no infinity."""
-    return value if math.isfinite(value) else None
-
-
-def pairs(values: Mapping[Group, float]) -> list[list[Any]]:
+def _pairs(values: Mapping[Group, float]) -> list[list[Any]]:
     """Numbers by group for JSON, as [group, number] pairs."""
-    return [[to_json(group), finite(value)] for group, value in values.items()]
+    return [[to_json(group), finite_or_none(value)] for group, value in values.items()]
 
 
-def listed(names: Iterable[str]) -> str:
+def _joined(names: Iterable[str]) -> str:
     """Names in a row: a, b and c."""
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last
@@ -404,11 +239,11 @@ class ImpossibilityBound:
             "comparison": self.comparison.to_dict(),
             "cost_difference": self.cost_difference,
             "gap": self.gap,
-            "generalized_fpr": pairs(self.generalized_fpr),
-            "generalized_fnr": pairs(self.generalized_fnr),
-            "tight": finite(self.tight),
-            "norm": finite(self.norm),
-            "paper": finite(self.paper),
+            "generalized_fpr": _pairs(self.generalized_fpr),
+            "generalized_fnr": _pairs(self.generalized_fnr),
+            "tight": finite_or_none(self.tight),
+            "norm": finite_or_none(self.norm),
+            "paper": finite_or_none(self.paper),
             "present": [[to_json(group), list(pair)] for group, pair in self.present.items()],
             "excluded": [to_json(group) for group in self.excluded],
         }
@@ -422,7 +257,7 @@ class ImpossibilityBound:
         gaps = f"calibration gaps of at most {self.gap:.4g}" if self.gap else "calibrated scores"
         lines = [
             f"With {gaps}, {cost} and {other} can both be equal{within} for "
-            f"{listed(names.values())} only if"
+            f"{_joined(names.values())} only if"
         ]
         for group, name in names.items():
             fp, fn = self.generalized_fpr[group], self.generalized_fnr[group]
@@ -439,7 +274,7 @@ class ImpossibilityBound:
         if not self.excluded:
             return "The present error rates are within these bounds, which rule nothing out."
         return (
-            f"The scores of {listed(names[group] for group in self.excluded)} have higher error "
+            f"The scores of {_joined(names[group] for group in self.excluded)} have higher error "
             "rates: only scores with lower ones can do it."
         )
 
@@ -496,16 +331,16 @@ def impossibility_bound(
     groups = tuple(comparison.base_rates)
     best = np.full((len(groups), 4), np.inf)
     for pair in combinations(range(len(groups)), 2):
-        found = _pair_bounds(comparison, pair, difference, gap)
-        for place, bounds in zip(pair, found, strict=True):
-            best[place] = np.minimum(best[place], bounds)
+        indices = list(pair)
+        found = _pair_bounds(comparison, indices, difference, gap)
+        best[indices] = np.minimum(best[indices], found)
     fp, fn, norm, paper = best.T
     return ImpossibilityBound(
         comparison=comparison,
         cost_difference=difference,
         gap=gap,
-        generalized_fpr=by_group(groups, fp),
-        generalized_fnr=by_group(groups, fn),
+        generalized_fpr=_by_group(groups, fp),
+        generalized_fnr=_by_group(groups, fn),
         norm=float(norm.max()),
         paper=float(paper.max()),
         present={},
@@ -537,7 +372,7 @@ ones can do it.
     rates.require_two_groups(tally)
     rates.require_both_labels(tally)
     sums = tally.totals
-    base_rates = by_group(tally.groups, rates.base_rate(sums))
+    base_rates = _by_group(tally.groups, rates.base_rate(sums))
     bound = impossibility_bound(cost, other, base_rates, cost_difference, gap)
     c_fp, c_fn = rates.generalized_fpr(sums), rates.generalized_fnr(sums)
     now = zip(c_fp.tolist(), c_fn.tolist(), strict=True)
@@ -545,19 +380,18 @@ ones can do it.
 
 
 def _pair_bounds(
-    comparison: CostComparison, pair: tuple[int, int], difference: float, gap: float
+    comparison: CostComparison, pair: list[int], difference: float, gap: float
 ) -> Floats:
     """For each group of a pair: the bounds of c_fp and c_fn, the norm's and the paper's."""
-    places = list(pair)
     k, other_k = (np.array(list(v.values())) for v in (comparison.k, comparison.other_k))
-    if not differ(k[places], other_k[places]):
+    if not _differ(k[pair], other_k[pair]):
         return np.full((2, 4), np.inf)
     mu = np.array(list(comparison.base_rates.values()))
-    A = _constraints(comparison, mu, places)
+    A = _constraints(comparison, mu, pair)
     # Rows may differ by any power of ten; the inverse is found where they do not.
     size = np.abs(A).max(axis=1)
     inverse = np.abs(np.linalg.inv(A / size[:, None])) / size
-    allowed = np.array([*(gap / (1.0 - mu[places])), difference, difference])
+    allowed = np.array([*(gap / (1.0 - mu[pair])), difference, difference])
     doubled = max(2.0 * allowed[0], 2.0 * allowed[1], difference)
     norm = float(inverse.sum(axis=1).max() * allowed.max())
     paper = _paper_constant(A) * doubled if doubled else 0.0
