@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from isocost.checks import check_threshold
 from isocost.groups import Group, group_names
-from isocost.plots.inputs import tally_of_estimator, tally_of_predictions
+from isocost.plots.display import Display
 from isocost.plots.plane import Rules
 from isocost.plots.style import (
     GREY,
@@ -103,7 +103,7 @@ def fates(tally: Tally, rule: Rule, group: int) -> Fates:
 
 
 @dataclass
-class ChangeDisplay:
+class ChangeDisplay(Display):
     """Old score against new, a small diagram for each group (down) and rule (across).
 
     A bubble is a part of the group, its area the share.  On the diagonal nothing changes; the
@@ -163,7 +163,7 @@ class ChangeDisplay:
         *,
         threshold: float = 0.5,
         ax: Axes | None = None,
-    ) -> ChangeDisplay:
+    ) -> Self:
         """What rules, by name or several, would do to the people of a tally."""
         check_tally(tally)
         threshold = check_threshold(threshold)
@@ -177,52 +177,22 @@ class ChangeDisplay:
             },
             threshold,
         )
-        return display if ax is None else display.plot(ax)
+        return display._drawn_on(ax)
 
     @classmethod
-    def from_predictions(
+    def _edges(
         cls,
-        y: Any,
-        score: Any,
-        group: Any,
         rules: Rules,
         *,
-        weight: Any = None,
         threshold: float = 0.5,
-        ax: Axes | None = None,
-    ) -> ChangeDisplay:
-        """From labels, scores and groups given as arrays."""
-        named = named_rules(rules)
-        edges = _edges(named, threshold)
-        tally = tally_of_predictions(y, score, group, weight=weight, edges=edges)
-        return cls.from_tally(tally, named, threshold=threshold, ax=ax)
+        **options: Any,  # noqa: ARG003
+    ) -> tuple[float, ...]:
+        """The edges of the rules and the threshold, so that no bin is divided."""
+        rows = [row for rule in named_rules(rules).values() for row in rule.rows]
+        edges = {edge for row in rows for edge in (row.lo, row.hi)}
+        return tuple(sorted({*edges, threshold} - {0.0, 1.0}))
 
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        rules: Rules,
-        *,
-        sensitive_features: Any = None,
-        sample_weight: Any = None,
-        threshold: float = 0.5,
-        ax: Axes | None = None,
-    ) -> ChangeDisplay:
-        """What rules would do to the scores that a fitted classifier gives X."""
-        named = named_rules(rules)
-        tally = tally_of_estimator(
-            estimator,
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            sample_weight=sample_weight,
-            edges=_edges(named, threshold),
-        )
-        return cls.from_tally(tally, named, threshold=threshold, ax=ax)
-
-    def plot(self, ax: Axes | None = None) -> ChangeDisplay:
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the axes given, or on those of a new figure."""
         rows, columns = max(len(self.shown), 1), max(len(self.fates), 1)
         self.ax_, self.figure_ = axes_for(ax, (2.45 * columns + 0.6, 2.85 * rows + 0.4))
@@ -309,10 +279,3 @@ class ChangeDisplay:
             found = self.changes[rule][place]
             text += f"{found.decisions:.1%} of decisions; coin for {found.by_coin:.1%}"
         return text
-
-
-def _edges(rules: Mapping[str, Rule], threshold: float) -> tuple[float, ...]:
-    """The cuts that rules and threshold need, so that no bin is divided."""
-    cuts = {row.lo for rule in rules.values() for row in rule.rows}
-    cuts |= {row.hi for rule in rules.values() for row in rule.rows}
-    return tuple(sorted({*cuts, threshold} - {0.0, 1.0}))

@@ -9,31 +9,38 @@ trivial cost.  So a cost g is met at s = g / T, and out of reach where s > 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from isocost.checks import check_amount, check_base_rate, check_confidence
-from isocost.costs import CostLike, as_cost
+from isocost.checks import check_amount, check_base_rate, check_confidence, check_listed
+from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group
 from isocost.tallies import Tally
 
 __all__ = [
     "Crossing",
+    "Level",
+    "LevelLine",
     "calibrated_line",
     "crossing",
     "ellipse",
     "ellipse_axes",
     "level_curve",
+    "level_lines",
     "rate_variances",
     "tilted_ellipse",
     "trivial_point",
 ]
 
 Floats = npt.NDArray[np.float64]
+
+Level: TypeAlias = float | tuple[CostLike, float]
+"""A level of the cost of the display, or of another cost."""
 
 SLACK = 1e-12
 """How far rounding may put a point beyond the end of its line."""
@@ -145,6 +152,47 @@ def level_curve(
     mu = np.linspace(low, high, points)
     share = value / _trivial_cost(mu, cost, group)
     return np.column_stack([share * mu, share * (1.0 - mu)])
+
+
+@dataclass(frozen=True)
+class LevelLine:
+    """One level of cost in the plane; ``group`` is whose it is where the cost differs by group."""
+
+    cost: Cost
+    value: float
+    group: int | None
+    points: Floats
+
+
+def level_lines(
+    levels: Iterable[Level], cost: CostLike, groups: Sequence[Group], base_rates: npt.ArrayLike
+) -> list[LevelLine]:
+    """The levels as curves, one each, or one per group where the cost differs by group.
+
+    A level is a number, for ``cost``, or a pair of another cost and a number.
+    """
+    lines = []
+    rule, step = "must be a list of numbers, or of pairs of a cost and a number", "use levels=[0.3]"
+    for level in check_listed("levels", levels, rule, step):
+        its, value = level if isinstance(level, tuple) and len(level) == 2 else (cost, level)
+        its, value = as_cost(its), check_amount("levels", value)
+        stretch = _stretch(its, value, groups, base_rates)
+        by_group = isinstance(its.fp, Mapping) or isinstance(its.fn, Mapping)
+        for index in range(len(groups)) if by_group else [None]:
+            group = None if index is None else groups[index]
+            points = level_curve(its, value, group, stretch=stretch)
+            lines.append(LevelLine(its, float(value), index, points))
+    return lines
+
+
+def _stretch(cost: Cost, value: float, groups: Sequence[Group], base_rates: npt.ArrayLike) -> float:
+    """How far past the diagonal a level must go to pass all that it is compared with."""
+    shares = [
+        crossing(mu, cost, value, group).share
+        for mu, group in zip(np.asarray(base_rates), groups, strict=True)
+    ]
+    near = [share for share in shares if share < 2.0]
+    return max([1.0, *near]) * (1.0 if max(near, default=0.0) <= 1.0 else 1.03)
 
 
 def rate_variances(tally: Tally) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +14,8 @@ from isocost.errors import Problem, UsageError
 from isocost.groups import Group, group_names
 from isocost.measures import rates
 from isocost.plots import geometry
-from isocost.plots.inputs import tally_of_estimator, tally_of_predictions
-from isocost.plots.reliability import Level, LevelLine, level_lines
+from isocost.plots.display import Display
+from isocost.plots.geometry import Level, level_lines
 from isocost.repairs.compare import cost_of_rules, named_rules
 from isocost.rules import Rule
 from isocost.tallies import Tally, check_tally
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from isocost.plots.plane_marks import Limits
 
-__all__ = ["LevelLine", "PlaneDisplay"]
+__all__ = ["PlaneDisplay", "Rules"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -36,7 +36,7 @@ SLACK = 1e-9
 
 
 @dataclass
-class PlaneDisplay:
+class PlaneDisplay(Display):
     """Where groups stand in the plane, what they can reach, and what rules do to them.
 
     Parameters
@@ -146,7 +146,7 @@ of Caucasian cost at most 0.394.
         levels: Sequence[Level] | None = None,
         confidence: float | None = 0.95,
         ax: Axes | None = None,
-    ) -> PlaneDisplay:
+    ) -> Self:
         """The plane of a tally, and what rules would do to it.
 
         Parameters
@@ -180,50 +180,7 @@ of Caucasian cost at most 0.394.
             levels,
             0.95 if confidence is None else confidence,
         )
-        return display if ax is None else display.plot(ax)
-
-    @classmethod
-    def from_predictions(
-        cls,
-        y: Any,
-        score: Any,
-        group: Any,
-        rules: Rules = (),
-        *,
-        weight: Any = None,
-        cost: CostLike | None = None,
-        levels: Sequence[Level] | None = None,
-        confidence: float | None = 0.95,
-        ax: Axes | None = None,
-    ) -> PlaneDisplay:
-        """The plane of labels, scores and groups given as arrays; see :meth:`from_tally`."""
-        tally = tally_of_predictions(y, score, group, weight=weight)
-        return cls.from_tally(tally, rules, cost=cost, levels=levels, confidence=confidence, ax=ax)
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        rules: Rules = (),
-        *,
-        sensitive_features: Any = None,
-        sample_weight: Any = None,
-        cost: CostLike | None = None,
-        levels: Sequence[Level] | None = None,
-        confidence: float | None = 0.95,
-        ax: Axes | None = None,
-    ) -> PlaneDisplay:
-        """The plane of what a fitted classifier says about X; see :meth:`from_tally`."""
-        tally = tally_of_estimator(
-            estimator,
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            sample_weight=sample_weight,
-        )
-        return cls.from_tally(tally, rules, cost=cost, levels=levels, confidence=confidence, ax=ax)
+        return display._drawn_on(ax)
 
     def plot(
         self,
@@ -237,7 +194,7 @@ of Caucasian cost at most 0.394.
         circles: bool = True,
         limits: Limits = None,
         title: str | None = None,
-    ) -> PlaneDisplay:
+    ) -> Self:
         """Draw the plane.
 
         Parameters

@@ -1,38 +1,25 @@
-"""Levels of cost in the plane, as curves.
-
-Reliability as numbers: shares of positives by score, and how far chance alone moves them.
+"""ReliabilityDisplay: whether a score means the same in every group, and what it says.
 
 A consistency band says where the shares would lie if the scores were calibrated: labels are
 drawn again and again with the scores as their probabilities, and the same curve is made of them.
-
-ReliabilityDisplay: whether a score means the same in every group, and what it says.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from isocost.checks import (
-    check_amount,
-    check_confidence,
-    check_listed,
-    check_seed,
-    check_whole,
-    check_word,
-)
-from isocost.costs import Cost, CostLike, as_cost
+from isocost.checks import check_confidence, check_seed, check_whole, check_word
 from isocost.grid import MAX_BINS
 from isocost.groups import Group, group_names
 from isocost.measures.calibration import Levels, gap_equal_width, levels_of
 from isocost.measures.intervals import MOST_REPLICATES
-from isocost.plots import geometry
-from isocost.plots.inputs import tally_of_estimator, tally_of_predictions
+from isocost.plots.display import Display
 from isocost.plots.style import (
     GREY,
     INK,
@@ -53,60 +40,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "Level",
-    "LevelLine",
     "Reliability",
     "ReliabilityDisplay",
     "isotonic_shares",
-    "level_lines",
     "reliability",
 ]
 
 Floats = npt.NDArray[np.float64]
-
-Level: TypeAlias = float | tuple[CostLike, float]
-
-
-@dataclass(frozen=True)
-class LevelLine:
-    """One level of cost in the plane; ``group`` is whose it is where the cost differs by group."""
-
-    cost: Cost
-    value: float
-    group: int | None
-    points: Floats
-
-
-def level_lines(
-    levels: Iterable[Level], cost: CostLike, groups: Sequence[Group], base_rates: npt.ArrayLike
-) -> list[LevelLine]:
-    """The levels as curves, one each, or one per group where the cost differs by group.
-
-    A level is a number, for ``cost``, or a pair of another cost and a number.
-    """
-    found = []
-    rule, step = "must be a list of numbers, or of pairs of a cost and a number", "use levels=[0.3]"
-    for level in check_listed("levels", levels, rule, step):
-        its, value = level if isinstance(level, tuple) and len(level) == 2 else (cost, level)
-        its, value = as_cost(its), check_amount("levels", value)
-        stretch = _stretch(its, value, groups, base_rates)
-        by_group = isinstance(its.fp, Mapping) or isinstance(its.fn, Mapping)
-        for place in range(len(groups)) if by_group else [None]:
-            group = None if place is None else groups[place]
-            points = geometry.level_curve(its, value, group, stretch=stretch)
-            found.append(LevelLine(its, float(value), place, points))
-    return found
-
-
-def _stretch(cost: Cost, value: float, groups: Sequence[Group], base_rates: npt.ArrayLike) -> float:
-    """How far past the diagonal a level must go to pass all that it is compared with."""
-    shares = [
-        geometry.crossing(mu, cost, value, group).share
-        for mu, group in zip(np.asarray(base_rates), groups, strict=True)
-    ]
-    near = [share for share in shares if share < 2.0]
-    return max([1.0, *near]) * (1.0 if max(near, default=0.0) <= 1.0 else 1.03)
-
 
 Ints = npt.NDArray[np.intp]
 
@@ -250,7 +190,7 @@ PART = (0.27, 0.73)
 
 
 @dataclass
-class ReliabilityDisplay:
+class ReliabilityDisplay(Display):
     """The share of positives against the score, a small diagram per group.
 
     Dots are bins, the stepped line the best rising curve (isotonic regression).  If the scores are
@@ -309,7 +249,7 @@ class ReliabilityDisplay:
         replicates: int = 500,
         seed: int = 0,
         ax: Axes | None = None,
-    ) -> ReliabilityDisplay:
+    ) -> Self:
         """The reliability of each group of a tally.
 
         Parameters
@@ -340,31 +280,7 @@ class ReliabilityDisplay:
             [gap_equal_width(levels_of(tally, place)) for place in places],
             confidence,
         )  # fmt: skip
-        return display if ax is None else display.plot(ax)
-
-    @classmethod
-    def from_predictions(
-        cls, y: Any, score: Any, group: Any, *, weight: Any = None, **options: Any
-    ) -> ReliabilityDisplay:
-        """From labels, scores and groups given as arrays; options as :meth:`from_tally` has."""
-        return cls.from_tally(tally_of_predictions(y, score, group, weight=weight), **options)
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        sensitive_features: Any = None,
-        sample_weight: Any = None,
-        **options: Any,
-    ) -> ReliabilityDisplay:
-        """From what a fitted classifier says about X; options as :meth:`from_tally` has."""
-        tally = tally_of_estimator(
-            estimator, X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
-        )
-        return cls.from_tally(tally, **options)
+        return display._drawn_on(ax)
 
     def plot(
         self,
@@ -374,7 +290,7 @@ class ReliabilityDisplay:
         isotonic: bool = True,
         bands: bool = True,
         histogram: bool = True,
-    ) -> ReliabilityDisplay:
+    ) -> Self:
         """Draw the diagrams.
 
         Parameters

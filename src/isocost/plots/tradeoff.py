@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from isocost.checks import check_kind, check_listed
 from isocost.costs import CostLike
 from isocost.errors import Problem, UsageError
-from isocost.plots.inputs import tally_of_estimator, tally_of_predictions
+from isocost.plots.display import Display
 from isocost.plots.style import (
     GREY,
     INK,
@@ -53,7 +53,7 @@ USUAL = ("changed", "mean_change", "decisions", "accuracy")
 
 
 @dataclass
-class FrontierDisplay:
+class FrontierDisplay(Display):
     """What repairs take as the tolerance goes from 0, equal costs, to the present disparity.
 
     A small diagram per measure, a line per frontier.  Tolerances that no repair can meet are
@@ -132,7 +132,7 @@ class FrontierDisplay:
         threshold: float = 0.5,
         measures: Sequence[str] = USUAL,
         ax: Axes | None = None,
-    ) -> FrontierDisplay:
+    ) -> Self:
         """Follow one or several methods; the rest as :func:`isocost.frontier` has it."""
         rule, step = "must be a list of methods", 'use methods=("withhold", "coarsen")'
         named = [methods] if isinstance(methods, str) else methods
@@ -143,7 +143,7 @@ class FrontierDisplay:
         for method in names:
             found[method] = frontier(tally, cost, method, points=points, threshold=threshold)
         display = cls(found, measures)
-        return display if ax is None else display.plot(ax)
+        return display._drawn_on(ax)
 
     @classmethod
     def from_frontier(
@@ -152,7 +152,7 @@ class FrontierDisplay:
         *,
         measures: Sequence[str] = USUAL,
         ax: Axes | None = None,
-    ) -> FrontierDisplay:
+    ) -> Self:
         """From what :func:`isocost.frontier` returned, one or several by name."""
         named = {found.method: found} if isinstance(found, Frontier) else found
         rule, step = "must be a Frontier, or several by name", "pass what isocost.frontier returned"
@@ -160,49 +160,13 @@ class FrontierDisplay:
         for one in named.values():
             check_kind("found", one, Frontier, rule, step)
         display = cls(named, measures)
-        return display if ax is None else display.plot(ax)
+        return display._drawn_on(ax)
 
     @classmethod
-    def from_predictions(
-        cls,
-        y: Any,
-        score: Any,
-        group: Any,
-        cost: CostLike = "fnr",
-        *,
-        weight: Any = None,
-        threshold: float = 0.5,
-        **options: Any,
-    ) -> FrontierDisplay:
-        """From labels, scores and groups given as arrays; options as :meth:`from_tally` has."""
-        tally = tally_of_predictions(y, score, group, weight=weight, edges=(threshold,))
-        return cls.from_tally(tally, cost, threshold=threshold, **options)
+    def _edges(cls, *args: Any, threshold: float = 0.5, **options: Any) -> tuple[float, ...]:  # noqa: ARG003
+        return (threshold,)
 
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        cost: CostLike = "fnr",
-        *,
-        sensitive_features: Any = None,
-        sample_weight: Any = None,
-        threshold: float = 0.5,
-        **options: Any,
-    ) -> FrontierDisplay:
-        """From what a fitted classifier says about X; options as :meth:`from_tally` has."""
-        tally = tally_of_estimator(
-            estimator,
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            sample_weight=sample_weight,
-            edges=(threshold,),
-        )
-        return cls.from_tally(tally, cost, threshold=threshold, **options)
-
-    def plot(self, ax: Axes | None = None) -> FrontierDisplay:
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the axes given, or on those of a new figure."""
         columns = min(len(self.measures), 2)
         rows = -(-len(self.measures) // columns)
