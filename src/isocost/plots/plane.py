@@ -16,14 +16,14 @@ from isocost.measures import rates
 from isocost.plots import geometry
 from isocost.plots.display import Display
 from isocost.plots.geometry import Level, level_lines
+from isocost.plots.plane_marks import Limits, draw
+from isocost.plots.style import axes_for
 from isocost.repairs.compare import cost_of_rules, named_rules
 from isocost.rules import Rule
 from isocost.tallies import Tally, check_tally
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from isocost.plots.plane_marks import Limits
 
 __all__ = ["PlaneDisplay", "Rules"]
 
@@ -42,7 +42,7 @@ class PlaneDisplay(Display):
     Parameters
     ----------
     groups : sequence
-        The groups; how they are called is up to :func:`isocost.groups.group_names`.
+        The groups; :func:`isocost.groups.group_names` names them.
     generalized_fpr, generalized_fnr, base_rates : arrays
         A number per group.
     cost : Cost or str
@@ -61,7 +61,7 @@ class PlaneDisplay(Display):
     Attributes
     ----------
     names : list of str
-        How the groups are called.
+        The names of the groups.
     points : array of shape (groups, 2)
         The groups, as rows (c_fp, c_fn).
     costs, trivial_costs : arrays
@@ -80,9 +80,9 @@ class PlaneDisplay(Display):
         What :meth:`plot` drew on, and the diagonal of trivial scores.
     circles_, lines_, trivials_, ellipses_, levels_, beyond_, texts_ : lists of artists
         The groups, their calibrated lines, the ends of these, the ellipses; the levels of cost,
-        the ways past the end of a line to a level out of reach; all that is written.
+        the ways past the end of a line to a level out of reach; all text.
     diamonds_, arrows_, outlines_ : {rule: list of artists}
-        Where rules put the groups that they move, how they get there, how sure that is.
+        Where rules put the groups that they move, the arrows to there, the outlines around it.
 
     Examples
     --------
@@ -116,8 +116,8 @@ of Caucasian cost at most 0.394.
         self.generalized_fnr = _numbers("generalized_fnr", self.generalized_fnr, (count,))
         self.points = np.column_stack([self.generalized_fpr, self.generalized_fnr])
         self.after = {
-            str(name): _numbers(f"after {name!r}", places, (count, 2))
-            for name, places in self.after.items()
+            str(name): _numbers(f"after {name!r}", points, (count, 2))
+            for name, points in self.after.items()
         }
         a, b = self.cost.coefficients(self.groups, self.base_rates)
         self.costs: Floats = a * self.points[:, 0] + b * self.points[:, 1]
@@ -132,8 +132,8 @@ of Caucasian cost at most 0.394.
                 _numbers("variances", self.variances, (count, 2), nan=True), self.confidence
             )
         )
-        asked = [self.target_cost] if self.levels is None else self.levels
-        self.level_lines = level_lines(asked, self.cost, self.groups, self.base_rates)
+        levels = [self.target_cost] if self.levels is None else self.levels
+        self.level_lines = level_lines(levels, self.cost, self.groups, self.base_rates)
         self.outlines = {name: self._outlines(name) for name in self.spreads}
 
     @classmethod
@@ -154,7 +154,7 @@ of Caucasian cost at most 0.394.
         tally : Tally
             Every group with positives and negatives.
         rules : {name: Rule} or several rules
-            Rules without names are called by their method.
+            Rules without a name are named after their method.
         cost : Cost or str, optional
             What an error costs; by default that of the first rule that has one, else "fnr".
         levels : optional
@@ -211,11 +211,20 @@ of Caucasian cost at most 0.394.
         title : str, optional
             By default the verdict; "" for none.
         """
-        from isocost.plots.plane_marks import draw
-
-        art = draw(
+        self.ax_, self.figure_ = axes_for(ax, (5.4, 5.6))
+        self.circles_: list[Any] = []
+        self.lines_: list[Any] = []
+        self.trivials_: list[Any] = []
+        self.levels_: list[Any] = []
+        self.beyond_: list[Any] = []
+        self.ellipses_: list[Any] = []
+        self.texts_: list[Any] = []
+        self.diamonds_: dict[str, list[Any]] = {}
+        self.arrows_: dict[str, list[Any]] = {}
+        self.outlines_: dict[str, list[Any]] = {}
+        self.diagonal_: Any = None
+        draw(
             self,
-            ax,
             labels=labels,
             level=level,
             ellipses=ellipses,
@@ -225,12 +234,6 @@ of Caucasian cost at most 0.394.
             limits=limits,
             title=title,
         )
-        self.ax_, self.figure_ = art.ax, art.figure
-        self.circles_, self.lines_, self.trivials_ = art.circles, art.lines, art.trivials
-        self.diagonal_, self.levels_, self.beyond_ = art.diagonal, art.levels, art.beyond
-        self.ellipses_, self.texts_ = art.ellipses, art.texts
-        self.diamonds_, self.arrows_ = art.diamonds, art.arrows
-        self.outlines_ = art.outlines
         return self
 
     @property
@@ -263,8 +266,8 @@ of Caucasian cost at most 0.394.
             got, step = f"{name!r} of shape {covariances.shape}", "pass a covariance per group"
             raise UsageError(Problem("spreads", rule, got, step))
         return [
-            geometry.tilted_ellipse(place, covariance, self.confidence)
-            for place, covariance in zip(np.asarray(self.after[name]), covariances, strict=True)
+            geometry.tilted_ellipse(point, covariance, self.confidence)
+            for point, covariance in zip(np.asarray(self.after[name]), covariances, strict=True)
         ]
 
 

@@ -110,12 +110,8 @@ def looks(count: int) -> list[Look]:
     ['#0072b2', '#b37400']
     """
     return [
-        Look(
-            *HUES[place % len(HUES)][:2],
-            _DASHES[place % len(_DASHES)],
-            _MARKERS[place % len(_MARKERS)],
-        )
-        for place in range(count)
+        Look(*HUES[i % len(HUES)][:2], _DASHES[i % len(_DASHES)], _MARKERS[i % len(_MARKERS)])
+        for i in range(count)
     ]
 
 
@@ -128,37 +124,31 @@ def short_name(name: str, width: int = 26, lines: int = 2) -> str:
     Native Hawaiian or Other
     Pacific Islander
     """
-    parts = textwrap.wrap(name, width, max_lines=lines, placeholder=" ...") or [name]
-    return "\n".join(parts)
+    return "\n".join(textwrap.wrap(name, width, max_lines=lines, placeholder=" ...") or [name])
 
 
 def require_matplotlib() -> Any:
-    """The module matplotlib.figure, or the command that installs it."""
+    """The module matplotlib.figure; raise with the pip command if it is missing."""
     try:
         from matplotlib import figure
     except ImportError as error:
-        raise MissingDependencyError(
-            Problem(
-                "plot",
-                "needs matplotlib",
-                f"no {error.name}",
-                'pip install "isocost[plot]"',
-            )
-        ) from error
+        step = 'pip install "isocost[plot]"'
+        problem = Problem("plot", "needs matplotlib", f"no {error.name}", step)
+        raise MissingDependencyError(problem) from error
     return figure
 
 
 def axes_for(ax: Axes | None, size: tuple[float, float]) -> tuple[Axes, Figure]:
-    """The axes to draw on, and their figure; a new one that pyplot does not know if None."""
+    """The axes to draw on, and their figure: by default a new one, unknown to pyplot."""
     module = require_matplotlib()
     if ax is not None:
         return ax, root_figure(ax)
-    made: Figure = module.Figure(figsize=size, dpi=120, layout="constrained")
-    return made.subplots(), made
+    figure: Figure = module.Figure(figsize=size, dpi=120, layout="constrained")
+    return figure.subplots(), figure
 
 
-def percent(share: float, place: float = 0.0) -> str:  # noqa: ARG001
-    """A share on an axis, with as many digits as it needs.
+def percent(share: float, position: float = 0.0) -> str:  # noqa: ARG001
+    """A share on an axis, with as many digits as it needs; matplotlib also passes its position.
 
     Examples
     --------
@@ -169,7 +159,7 @@ def percent(share: float, place: float = 0.0) -> str:  # noqa: ARG001
 
 
 def root_figure(ax: Axes) -> Figure:
-    """The figure that axes are on; the whole one if they are on a part of it."""
+    """The figure that axes are on; the top-level one if they are on a subfigure."""
     return ax.figure.canvas.figure
 
 
@@ -186,8 +176,8 @@ def plain_axes(ax: Axes) -> None:
 def cells(ax: Axes, rows: int, columns: int, gap: tuple[float, float]) -> list[list[Axes]]:
     """Small axes in a grid that fills the given axes, which become invisible.
 
-    ``gap`` is the room between columns and between rows, in inches; no more than a third of
-    the axes is given up for it.
+    ``gap`` is the room between columns and between rows, in inches; it takes up at most a third
+    of the axes.
     """
     ax.set_axis_off()
     extent, dpi = ax.get_window_extent(), root_figure(ax).dpi
@@ -212,7 +202,7 @@ Floats = npt.NDArray[np.float64]
 Box = tuple[float, float, float, float]
 
 DISTANCES = (8.0, 13.0, 20.0, 30.0, 42.0, 56.0, 74.0, 96.0, 122.0, 150.0)
-"""How far from its anchor a label may stand, in points."""
+"""Distances of a label from its anchor, in points."""
 
 ANGLES = 16
 
@@ -232,9 +222,9 @@ MARK = 4.0
 class Label:
     """A text for a point of the data.
 
-    ``prefer`` is the direction in degrees where it would like to stand, 0 to the right; ``tied``
-    says whether it is tied to its point when it stands far away; ``math`` whether $ opens a
-    formula, which a name of somebody else's must not.
+    ``prefer`` is the preferred direction in degrees, 0 to the right; ``tied`` says whether a line
+    joins it to its point when it is far away; ``math`` whether $ opens a formula, which it must not
+    in names from the data.
     """
 
     text: str
@@ -327,14 +317,14 @@ def _write(ax: Axes, label: Label, page: _Page, scale: float) -> Annotation:
 def _best(
     label: Label, start: Floats, size: tuple[float, float], page: _Page
 ) -> tuple[Floats, float]:
-    """The place that hides least; the search ends where mere distance is worse."""
+    """The position that hides least; the search ends where mere distance is worse."""
     best, least = (np.zeros(2), 0.0), math.inf
-    for place in _places(size, label.prefer):
-        if FAR * place[1] >= least:
+    for centre, distance in _positions(size, label.prefer):
+        if FAR * distance >= least:
             break
-        badness = _badness(place, start, size, page, label)
+        badness = _badness(centre, distance, start, size, page, label)
         if badness < least:
-            best, least = place, badness
+            best, least = (centre, distance), badness
     return best
 
 
@@ -358,8 +348,8 @@ def _halo(note: Annotation, ax: Axes) -> None:
     note.set_path_effects([withStroke(linewidth=2.5, foreground=ax.get_facecolor())])
 
 
-def _places(size: tuple[float, float], prefer: float) -> Iterator[tuple[Floats, float]]:
-    """Places for the middle of a label around its anchor, and how far its edge is away."""
+def _positions(size: tuple[float, float], prefer: float) -> Iterator[tuple[Floats, float]]:
+    """Positions of the centre of a label around its anchor, and the distance of its edge."""
     for distance in DISTANCES:
         for turn in range(ANGLES):
             angle = math.radians(prefer) + 2.0 * math.pi * turn / ANGLES
@@ -370,30 +360,34 @@ def _places(size: tuple[float, float], prefer: float) -> Iterator[tuple[Floats, 
 
 
 def _badness(
-    place: tuple[Floats, float], start: Floats, size: tuple[float, float], page: _Page, label: Label
+    centre: Floats,
+    distance: float,
+    start: Floats,
+    size: tuple[float, float],
+    page: _Page,
+    label: Label,
 ) -> float:
-    centre, distance = place
     box = _box(start + centre, size)
     angle = math.degrees(math.atan2(centre[1], centre[0])) - label.prefer
-    found = FAR * distance * (1.0 if label.tied else 4.0) + 1.5 * (
-        1.0 - math.cos(math.radians(angle))
-    )
-    found += 1e4 * _outside(box, page.frame)
-    found += sum(50.0 + 5.0 * _overlap(box, other) for other in page.boxes if _touch(box, other))
+    bad = FAR * distance * (1.0 if label.tied else 4.0)
+    bad += 1.5 * (1.0 - math.cos(math.radians(angle)))
+    bad += 1e4 * _outside(box, page.frame)
+    overlaps = [_overlap(box, other) for other in page.boxes]
+    bad += sum(50.0 + 5.0 * area for area in overlaps if area > 0.0)
     if len(page.marks):
         x, y = page.marks.T
         # What weighs more than a line is a mark, and has a size.
         room = np.where(page.weights > 1.0, MARK, 0.0)
         inside = (x > box[0] - room) & (x < box[2] + room)
         inside &= (y > box[1] - room) & (y < box[3] + room)
-        found += 4.0 * float(page.weights[inside].sum())
+        bad += 4.0 * float(page.weights[inside].sum())
     if label.tied and distance > NEAR:
         end = _nearest(box, start)
-        found += 25.0 * sum(_cross(start, end, *tie) for tie in page.ties)
-        found += 25.0 * sum(_through(start, end, other) for other in page.boxes)
-        found += 12.0 * _passed(start, end, page.marks[page.weights > 1.0])
-    found += 25.0 * sum(_through(*tie, box) for tie in page.ties)
-    return found
+        bad += 25.0 * sum(_cross(start, end, *tie) for tie in page.ties)
+        bad += 25.0 * sum(_through(start, end, other) for other in page.boxes)
+        bad += 12.0 * _passed(start, end, page.marks[page.weights > 1.0])
+    bad += 25.0 * sum(_through(*tie, box) for tie in page.ties)
+    return bad
 
 
 def _box(centre: Floats, size: tuple[float, float]) -> Box:
@@ -405,10 +399,6 @@ def _box(centre: Floats, size: tuple[float, float]) -> Box:
 def _outside(box: Box, frame: Box) -> float:
     beyond = (frame[0] - box[0], frame[1] - box[1], box[2] - frame[2], box[3] - frame[3])
     return sum(max(0.0, part) for part in beyond)
-
-
-def _touch(one: Box, other: Box) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def _overlap(one: Box, other: Box) -> float:
@@ -431,11 +421,11 @@ def _through(start: Floats, end: Floats, box: Box) -> bool:
 
 
 def _passed(start: Floats, end: Floats, marks: Floats) -> int:
-    """How many marks other than its own a tie passes so closely that it seems to be theirs."""
+    """The number of marks other than its own that a tie passes so closely that it seems theirs."""
     others = marks[np.hypot(*(marks - start).T) > 1.0]
-    way = end - start
-    along = np.clip((others - start) @ way / max(float(way @ way), 1e-9), 0.0, 1.0)
-    near = np.hypot(*(start + along[:, None] * way - others).T) < MARK + 1.0
+    tie = end - start
+    along = np.clip((others - start) @ tie / max(float(tie @ tie), 1e-9), 0.0, 1.0)
+    near = np.hypot(*(start + along[:, None] * tie - others).T) < MARK + 1.0
     return int(near.sum())
 
 
