@@ -186,7 +186,7 @@ def folds_of(
 ) -> list[Fold]:
     """The training and test rows of each fold, checked.
 
-    A whole number means so many folds, in each of which every group and label has its share.
+    A whole number is the number of folds, stratified by group and label.
     """
     if isinstance(cv, str):
         rule = 'must be a whole number, "prefit", or a splitter of scikit-learn'

@@ -115,7 +115,7 @@ def read_groups(X: Any, sensitive_features: Any, groups_from: GroupsFrom = None)
 
 
 def groups_of(sensitive_features: Any, rows: int) -> Groups:
-    """The groups of so many rows, from an array, a series or a frame.
+    """The groups of a number of rows, from an array, a series or a frame.
 
     Examples
     --------
@@ -128,15 +128,11 @@ def groups_of(sensitive_features: Any, rows: int) -> Groups:
 def require_groups(sensitive_features: Any) -> Any:
     """Raise if no groups are given."""
     if sensitive_features is None:
-        raise UsageError(
-            Problem(
-                _NAME,
-                "must be given: the group of each row",
-                "None",
-                f"pass {_NAME}=; in a pipeline or a search also request it with "
-                f"set_fit_request({_NAME}=True) and the like",
-            )
+        step = (
+            f"pass {_NAME}=; in a pipeline or a search also request it with "
+            f"set_fit_request({_NAME}=True) and the like"
         )
+        raise UsageError(Problem(_NAME, "must be given: the group of each row", "None", step))
     return sensitive_features
 
 
@@ -200,14 +196,9 @@ def _column_of(X: Any, column: str | int, role: str) -> Any:
             raise UsageError(missing_column(role, column, list(map(str, names))))
         return frame.groups(column)
     if isinstance(column, str):
-        raise UsageError(
-            Problem(
-                role,
-                "may name a column only if X is a frame",
-                f"{column!r}, and X is of type {type(X).__name__}",
-                "pass the groups themselves, or X as a frame with named columns",
-            )
-        )
+        rule, got = "may name a column only if X is a frame", f"X of type {type(X).__name__}"
+        step = "pass the groups themselves, or X as a frame with named columns"
+        raise UsageError(Problem(role, rule, f"{column!r}, and {got}", step))
     array = X if hasattr(X, "shape") else np.asarray(X)
     _check_position(column, array.shape[1] if len(array.shape) == 2 else 0, role)
     values = array[:, [column]]
@@ -251,14 +242,9 @@ def _encode(columns: list[Any], rows: int) -> Groups:
     codes = encoder.encode([array[:] for array in arrays], problems, 0)
     if problems.found:
         count, first = problems.found["group", "null"]
-        raise DataError(
-            Problem(
-                _NAME,
-                "must be known in every row",
-                f"{count:,} null{first}, of {rows:,} rows, counted from 0",
-                'drop those rows, or fill them with a value of their own such as "unknown"',
-            )
-        )
+        got = f"{count:,} null{first}, of {rows:,} rows, counted from 0"
+        step = 'drop those rows, or fill them with a value of their own such as "unknown"'
+        raise DataError(Problem(_NAME, "must be known in every row", got, step))
     return Groups(np.asarray(codes, dtype=np.intp), tuple(encoder.groups))
 
 
@@ -354,9 +340,8 @@ def _numbers(name: str, values: Any) -> Floats:
         plain = values.to_numpy() if hasattr(values, "to_numpy") else values
         array = np.asarray(plain, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError(
-            Problem(name, "must hold numbers", str(error), "pass an array of numbers")
-        ) from error
+        step = "pass an array of numbers"
+        raise DataError(Problem(name, "must hold numbers", str(error), step)) from error
     array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
     if array.ndim != 1:
         step = "pass one column; for predict_proba its second one, predict_proba(X)[:, 1]"
@@ -374,14 +359,10 @@ def two_classes(y: Any, weight: Floats | None) -> tuple[npt.NDArray[Any], Ints]:
         _refuse("y", rule, ~np.isfinite(values), values, step)
     kind = type_of_target(y, input_name="y")
     if kind != "binary":
-        raise DataError(
-            Problem(
-                "y",
-                "must have two classes. Only binary classification is supported.",
-                f"Unknown label type: {kind}",
-                "make it two-valued first; a comparison such as y == 'x' does",
-            )
-        )
+        # scikit-learn's checks look for these words.
+        rule = "must have two classes. Only binary classification is supported."
+        step = "make it two-valued first; a comparison such as y == 'x' does"
+        raise DataError(Problem("y", rule, f"Unknown label type: {kind}", step))
     classes, labels = np.unique(column_or_1d(y, warn=True), return_inverse=True)
     counted = labels if weight is None else labels[weight > 0]
     if counted.min() == counted.max():

@@ -52,7 +52,7 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 
 Counts = tuple[float, float] | None
-"""How many negatives and positives the weights stand for; None to take it from the weights."""
+"""The effective number of negatives and positives; None to compute it from the weights."""
 
 METHODS = ("sigmoid", "isotonic", "histogram", "beta")
 

@@ -97,7 +97,7 @@ class CalibratedEqualizedOdds(PostProcessor):
     audit_, repaired_audit_ : Audit
         Of ``tally_``, before the repair and after it, on average over the coin.
     feasibility_ : Feasibility
-        Whether costs can be made equal, and what it takes.
+        Whether costs can be made equal, and at what price.
     response_ : str
         The method of the estimator that scores come from.
     classes_, n_features_in_, feature_names_in_

@@ -32,11 +32,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize, root
+from scipy.optimize import NonlinearConstraint, minimize, root
 from scipy.special import expit
 
 from isocost.errors import MissingDependencyError, Problem
 from isocost.groups import Group
+from isocost.learn.inputs import Groups
 from isocost.tallies import add_up
 
 __all__ = ["KINDS", "Program", "Search", "Start", "make_program", "need_dccp", "unconstrained"]
@@ -134,6 +135,10 @@ class Program:
         z = self.x @ w
         return float(np.abs(self.over @ (z > 0) + self.under @ (z <= 0)).max())
 
+    def is_constant(self, w: Floats) -> bool:
+        """Whether everybody is given one class."""
+        return len(np.unique(self.x @ w > 0)) == 1
+
     def binding(self, bound: float) -> Ints:
         """The constraints from which the others follow.
 
@@ -177,8 +182,7 @@ class Program:
 def make_program(
     features: Floats,
     label: Ints,
-    codes: Ints,
-    groups: tuple[Group, ...],
+    groups: Groups,
     weight: Floats,
     *,
     kinds: tuple[str, ...],
@@ -189,7 +193,7 @@ def make_program(
     cells, index = np.unique(features, axis=0, return_inverse=True)
     index, size = index.ravel(), len(cells)
     negative, positive = (
-        _centered(index, size, codes, len(groups), weight, label == value) for value in (0, 1)
+        _centered(index, size, groups, weight, label == value) for value in (0, 1)
     )
     none = np.zeros_like(negative)
     mass = add_up(index, weight, size)
@@ -205,20 +209,19 @@ def make_program(
         ridge=ridge,
         over=np.vstack([none if kind == "fnr" else negative for kind in kinds]),
         under=np.vstack([none if kind == "fpr" else positive for kind in kinds]),
-        names=tuple((kind, group) for kind in kinds for group in groups),
+        names=tuple((kind, group) for kind in kinds for group in groups.names),
         center=center,
         scale=scale,
         intercept=intercept,
     )
 
 
-def _centered(
-    index: Ints, cells: int, codes: Ints, groups: int, weight: Floats, chosen: Any
-) -> Floats:
+def _centered(index: Ints, cells: int, groups: Groups, weight: Floats, chosen: Any) -> Floats:
     """Per group and cell, the sum of (1[group] - share of the group) over the chosen rows."""
+    codes, count = groups.codes, len(groups.names)
     weight = weight / weight.sum()
-    share, counted = add_up(codes, weight, groups), np.where(chosen, weight, 0.0)
-    both = add_up(codes * cells + index, counted, groups * cells).reshape(groups, cells)
+    share, counted = add_up(codes, weight, count), np.where(chosen, weight, 0.0)
+    both = add_up(codes * cells + index, counted, count * cells).reshape(count, cells)
     return both - np.outer(share, add_up(index, counted, cells))
 
 
@@ -237,7 +240,7 @@ def _shape_of(cells: Floats, mass: Floats, intercept: bool) -> tuple[Floats, Flo
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """What one start gave.
+    """Where one start of the search ended.
 
     Attributes
     ----------
@@ -251,7 +254,7 @@ class Start:
     iterations : int
         Of the smooth solver; 0 if it was not used.
     seconds : float
-        How long it took.
+        Time taken.
     note : str
         The solver's message, if it did not converge.
     """
@@ -392,47 +395,28 @@ class Search:
             ends.append(self._smooth(start, rows, one_sided=False))
         return [min(ends, key=lambda s: (not s.met, s.objective if s.met else s.violation))]
 
-    def _smooth(self, start: Start, rows: npt.NDArray[np.intp], one_sided: bool) -> Start:
+    def _smooth(self, start: Start, rows: Ints, one_sided: bool) -> Start:
         program = self.program
-        signs = np.sign(self.free_covariances[rows]) if one_sided else None
+        signs = np.sign(self.free_covariances[rows]) if one_sided else np.ones(len(rows))
+        limit = NonlinearConstraint(
+            lambda w: signs * program.covariances(w)[rows],
+            -np.inf if one_sided else -self.bound,
+            self.bound,
+            jac=lambda w: signs[:, np.newaxis] * program.jacobian(w)[rows],
+        )
         begun = time.perf_counter()
         result = minimize(
             program.objective,
             start.w,
             jac=program.gradient,
             method="SLSQP",
-            constraints=list(_limits(program, rows, self.bound, signs)),
+            constraints=limit,
             options={"maxiter": self.max_iter, "ftol": 1e-12},
         )
-        spent = time.perf_counter() - begun
+        seconds = start.seconds + time.perf_counter() - begun
         w = result.x if np.isfinite(result.x).all() else start.w
         note = "" if result.success else str(result.message)
-        name = f"{start.name} + smooth"
-        return self.judge(name, w, int(result.nit), start.seconds + spent, note)
-
-
-def _limits(
-    program: Program, rows: npt.NDArray[np.intp], bound: float, signs: Floats | None
-) -> Iterator[dict[str, Any]]:
-    """The constraints as scipy takes them: equal to 0, or not below 0."""
-
-    def value(w: Floats) -> Floats:
-        return np.asarray(program.covariances(w)[rows])
-
-    def slope(w: Floats) -> Floats:
-        return np.asarray(program.jacobian(w)[rows])
-
-    if signs is not None:
-        yield {
-            "type": "ineq",
-            "fun": lambda w: bound - signs * value(w),
-            "jac": lambda w: -signs[:, np.newaxis] * slope(w),
-        }
-    elif bound == 0.0:
-        yield {"type": "eq", "fun": value, "jac": slope}
-    else:
-        yield {"type": "ineq", "fun": lambda w: bound - value(w), "jac": lambda w: -slope(w)}
-        yield {"type": "ineq", "fun": lambda w: bound + value(w), "jac": slope}
+        return self.judge(f"{start.name} + smooth", w, int(result.nit), seconds, note)
 
 
 def unconstrained(program: Program) -> Floats:

@@ -79,8 +79,8 @@ class RecalibrationReport:
     """The gap before and after recalibration, by cross-validation.
 
     Each fold is judged with maps fitted to the others, and the numbers are averaged over the
-    folds.  So the gap after is what new rows can expect, not what the fit has made of its own
-    rows.  Folds are small, and chance alone adds to a gap: compare ``gap`` before and
+    folds.  So the gap after is what to expect on new rows, not on the rows of the fit.  Folds are
+    small, and chance alone adds to a gap: compare ``gap`` before and
     after, or look at ``gap_debiased``.
 
     Attributes
@@ -267,7 +267,7 @@ def _training_part(rows: _Rows, fold_of_row: Ints, fold: int, count: int) -> _Ro
 
 
 SHRINKAGE = {"sigmoid": 10.0, "beta": 10.0, "isotonic": 30.0, "histogram": 75.0}
-"""What ``shrinkage="auto"`` means: the least regret found by tools/choose_shrinkage.py."""
+"""The values of ``shrinkage="auto"``: those of least regret in tools/choose_shrinkage.py."""
 
 
 class GroupCalibrator(BaseEstimator):  # type: ignore[misc]

@@ -169,7 +169,7 @@ def _frame_column(series: Any) -> Words:
 
 def _words(values: npt.NDArray[Any]) -> Words:
     """Each value of a column of objects as a word."""
-    # 1, 1.0 and True are equal, so types tell keys apart.
+    # 1, 1.0 and True are equal, so the type is part of the key.
     keys = [(type(value), value) for value in values.tolist()]
     word = {key: _word(key[1]) for key in dict.fromkeys(keys)}
     return np.fromiter((word[key] for key in keys), np.uint64, count=len(keys))

@@ -22,7 +22,6 @@ from isocost.learn.program import (
     KINDS,
     Program,
     Search,
-    Start,
     make_program,
     need_dccp,
     unconstrained,
@@ -243,7 +242,7 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
         return self
 
     def predict_proba(self, X: Any) -> Floats:
-        """The probability of each class, one column each, as the logistic model has it."""
+        """The probability of each class, by the logistic model."""
         z = self.decision_function(X)
         return np.column_stack([expit(-z), expit(z)])
 
@@ -325,14 +324,7 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
         _check_groups(groups, label, kinds)
         C = np.inf if self.C is None else float(self.C)
         return make_program(
-            X,
-            label,
-            groups.codes,
-            groups.names,
-            weight,
-            kinds=kinds,
-            C=C,
-            intercept=self.fit_intercept,
+            X, label, groups, weight, kinds=kinds, C=C, intercept=self.fit_intercept
         )
 
     def _scaled(self, program: Program) -> Floats:
@@ -354,10 +346,6 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
         )
         starts = search.run(_generator(self.random_state), given)
         best = search.best(starts)
-        self._keep(search, starts, best)
-
-    def _keep(self, search: Search, starts: list[Start], best: Start) -> None:
-        program = search.program
         w = best.w if best is starts[0] else search.settle(best.w)
         coef, intercept = program.from_scaled(w)
         self.coef_, self.intercept_ = coef[np.newaxis], np.array([intercept])
@@ -369,7 +357,7 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
             self.achieved_[kind][group] = float(value)
         if not best.met:
             _warn_unmet(self)
-        elif _constant(program, w) and not _constant(program, search.free):
+        elif program.is_constant(w) and not program.is_constant(free):
             _warn_constant(self)
 
 
@@ -377,10 +365,6 @@ def _generator(random_state: Any) -> np.random.Generator:
     if random_state is None or isinstance(random_state, int | np.integer):
         return np.random.default_rng(random_state)
     return np.random.default_rng(check_random_state(random_state).randint(2**31))
-
-
-def _constant(program: Program, w: Floats) -> bool:
-    return len(np.unique(program.x @ w > 0)) == 1
 
 
 def _check_number(name: str, value: Any, least: float, step: str, open: bool = False) -> None:
@@ -399,14 +383,9 @@ def _check_groups(groups: Groups, label: Ints, kinds: tuple[str, ...]) -> None:
     """Refuse a single group, and groups without the rows that a constraint is about."""
     names = list(names_of(groups.names).values())
     if len(names) < 2:
-        raise DataError(
-            Problem(
-                "sensitive_features",
-                "must hold at least two groups",
-                f"only {names[0]!r}",
-                "train without a constraint: sklearn.linear_model.LogisticRegression",
-            )
-        )
+        rule, got = "must hold at least two groups", f"only {names[0]!r}"
+        step = "train without a constraint: sklearn.linear_model.LogisticRegression"
+        raise DataError(Problem("sensitive_features", rule, got, step))
     counts = np.bincount(groups.codes * 2 + label, minlength=2 * len(names)).reshape(-1, 2)
     problems = []
     for kind, value in [(k, v) for k in kinds for v in _NEEDED[k]]:
@@ -469,7 +448,7 @@ def _warn_unmet(model: EqualizedOddsLogisticRegression) -> None:
         f"{value:.6g} ({kind}, {name}) after {len(model.starts_)} starts",
         f"raise max_iter, try other taus, or accept bound={abs(value) * 1.01:.3g}",
     )
-    warnings.warn(ConstraintWarning(str(problem)), stacklevel=5)
+    warnings.warn(ConstraintWarning(str(problem)), stacklevel=4)
 
 
 def _warn_constant(model: EqualizedOddsLogisticRegression) -> None:
@@ -479,4 +458,4 @@ def _warn_constant(model: EqualizedOddsLogisticRegression) -> None:
         f'"{model.constraint}" with bound={model.bound:g}, met only by giving everybody one class',
         "raise the bound, choose another constraint, or use better features",
     )
-    warnings.warn(ConstraintWarning(str(problem)), stacklevel=5)
+    warnings.warn(ConstraintWarning(str(problem)), stacklevel=4)

@@ -19,9 +19,8 @@ from isocost.plots.style import (
     SIZE,
     SMALL,
     Look,
-    axes_for,
-    cells,
     looks,
+    panels,
     plain_axes,
     short_name,
 )
@@ -198,24 +197,25 @@ class ChangeDisplay(Display):
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the given axes, or on those of a new figure."""
         rows, columns = max(len(self.shown), 1), max(len(self.fates), 1)
-        self.ax_, self.figure_ = axes_for(ax, (2.45 * columns + 0.6, 2.85 * rows + 0.4))
-        grid = cells(self.ax_, rows, columns, (0.45, 0.75))
+        size, margin, gap = (2.45, 2.85), (0.6, 0.4), (0.45, 0.75)
+        self.ax_, self.figure_, small = panels(ax, rows * columns, columns, size, margin, gap)
         self.axes_: dict[tuple[str, Group], Axes] = {}
         self.moved_: dict[tuple[str, Group], Any] = {}
         self.kept_: dict[tuple[str, Group], Any] = {}
         style = looks(len(self.names))
         if not self.shown:
-            self._nobody(grid)
+            self._nobody(small)
         for row, index in enumerate(self.shown):
-            for column, rule in enumerate(self.fates):
-                self._panel(grid[row][column], rule, index, style[index])
-            self._names(grid[row], row, index, style[index])
+            line = small[row * columns : (row + 1) * columns]
+            for panel, rule in zip(line, self.fates, strict=True):
+                self._panel(panel, rule, index, style[index])
+            self._names(line, row, index, style[index])
         return self
 
-    def _nobody(self, grid: list[list[Axes]]) -> None:
-        for panel in grid[0]:
+    def _nobody(self, panels: list[Axes]) -> None:
+        for panel in panels:
             panel.set_axis_off()
-        grid[0][0].text(0.5, 0.5, "nobody is changed", ha="center", color=GREY, fontsize=SIZE)
+        panels[0].text(0.5, 0.5, "nobody is changed", ha="center", color=GREY, fontsize=SIZE)
 
     def _names(self, panels: list[Axes], row: int, index: int, look: Look) -> None:
         """Groups to the left, rules on top, what the corners are in the first diagram."""

@@ -73,8 +73,8 @@ class Display:
         Parameters
         ----------
         estimator : classifier
-            The positive class is the last of ``classes_``.  A repaired estimator is asked for
-            its scores with the coin thrown: their average over the coin is not calibrated.
+            The positive class is the last of ``classes_``.  The scores of a repaired estimator
+            are those after its coin: their average over the coin is not calibrated.
         X, y : arrays
             Rows and labels.
         sensitive_features : array, series, frame, str or list of str

@@ -43,7 +43,7 @@ Level: TypeAlias = float | tuple[CostLike, float]
 """A level of the cost of the display, or of another cost."""
 
 SLACK = 1e-12
-"""How far rounding may put a point beyond the end of its line."""
+"""Rounding may put a point this far beyond the end of its line."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def level_curve(
     stretch : float
         How far to follow the lines: 1 ends the curve on the diagonal of trivial scores.
     points : int
-        How many points.
+        Number of points.
 
     Returns
     -------
@@ -211,19 +211,19 @@ def rate_variances(tally: Tally) -> Floats:
     array([[0.0625,    nan]])
     """
     cells, sums = tally.cells, tally.totals
-    place = cells.group * 2 + cells.label
+    index = cells.group * 2 + cells.label
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = (sums.wh / sums.w).ravel()[place]
+        mean = (sums.wh / sums.w).ravel()[index]
         # Within a cell weights and scores are taken to be unrelated.
         spread = cells.wh2 / cells.w - 2.0 * mean * cells.wh / cells.w + mean**2
-        squares = np.bincount(place, cells.w2 * np.maximum(spread, 0.0), minlength=sums.w.size)
+        squares = np.bincount(index, cells.w2 * np.maximum(spread, 0.0), minlength=sums.w.size)
         rows = sums.w**2 / sums.w2
         variance = squares.reshape(sums.w.shape) / sums.w**2 * rows / (rows - 1.0)
     return np.where(rows > 1.0 + SLACK, variance, np.nan)
 
 
 def ellipse_axes(variances: npt.ArrayLike, confidence: float = 0.95) -> Floats:
-    """Half the width and height of the ellipses that hold the truth so often.
+    """Half the width and height of the ellipses that cover the truth at this confidence.
 
     sqrt(q var), with q = -2 log(1 - confidence), the quantile of chi-squared with two degrees
     of freedom.
@@ -242,7 +242,7 @@ def ellipse_axes(variances: npt.ArrayLike, confidence: float = 0.95) -> Floats:
 def tilted_ellipse(
     centre: npt.ArrayLike, covariance: npt.ArrayLike, confidence: float = 0.95, points: int = 73
 ) -> Floats:
-    """The outline that holds the truth so often where the two rates vary together.
+    """The outline that covers the truth at this confidence when the two rates are correlated.
 
     Examples
     --------
@@ -275,14 +275,9 @@ def _amounts(cost: CostLike, group: Group | None) -> tuple[float, float, bool]:
     for amount in (cost.fp, cost.fn):
         if isinstance(amount, Mapping):
             if group is None or group not in amount:
-                raise UsageError(
-                    Problem(
-                        "group",
-                        "must be one that the cost names: it differs by group",
-                        repr(group),
-                        f"use one of {', '.join(map(repr, amount))}",
-                    )
-                )
+                rule = "must be one that the cost names: it differs by group"
+                step = f"use one of {', '.join(map(repr, amount))}"
+                raise UsageError(Problem("group", rule, repr(group), step))
             amount = amount[group]
         amounts.append(amount)
     return amounts[0], amounts[1], cost.by_base_rate

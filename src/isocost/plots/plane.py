@@ -37,7 +37,7 @@ SLACK = 1e-9
 
 @dataclass
 class PlaneDisplay(Display):
-    """Where groups stand in the plane, what they can reach, and what rules do to them.
+    """Where groups are in the plane, what they can reach, and what rules do to them.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class PlaneDisplay(Display):
     levels : sequence of numbers or (cost, number) pairs, optional
         Levels of cost to draw; by default the highest cost of a group.
     confidence : float
-        How often an ellipse should hold the truth.
+        Of the ellipses.
     spreads : {name: array of shape (groups, 2, 2)}, optional
         The covariances of where rules put the groups, for outlines around these.
 
@@ -160,9 +160,9 @@ of Caucasian cost at most 0.394.
         levels : optional
             As for the class.
         confidence : float or None
-            How often an ellipse should hold the truth; None for no ellipses.
+            Of the ellipses; None for no ellipses.
         ax : Axes, optional
-            Axes to draw on; without them nothing is drawn until :meth:`plot` is called.
+            Axes to draw on; by default nothing is drawn until :meth:`plot` is called.
         """
         check_tally(tally)
         rates.require_both_labels(tally)
@@ -207,7 +207,7 @@ of Caucasian cost at most 0.394.
             Whether to draw levels of cost, interval ellipses, calibrated lines, arrows from
             before to after, and the groups themselves.
         limits : (left, right, bottom, top), "tight" or None
-            What part to show; None is the whole plane, "tight" the part where the groups are.
+            Which part to show; None is the whole plane, "tight" the part where the groups are.
         title : str, optional
             By default the verdict; "" for none.
         """
@@ -285,12 +285,6 @@ def _numbers(name: str, values: Any, shape: tuple[int, ...], nan: bool = False) 
     if array.shape != shape or not ((known >= 0.0) & (known <= 1.0)).all() or not array.size:
         many = " by ".join(map(str, shape))
         got = f"shape {array.shape}" if array.shape != shape else repr(array.tolist())
-        raise UsageError(
-            Problem(
-                name,
-                f"must be {many} numbers in [0, 1], a row per group",
-                got,
-                "pass rates in the order of groups",
-            )
-        )
+        rule = f"must be {many} numbers in [0, 1], a row per group"
+        raise UsageError(Problem(name, rule, got, "pass rates in the order of groups"))
     return array

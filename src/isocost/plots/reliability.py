@@ -1,12 +1,11 @@
 """ReliabilityDisplay: whether a score means the same in every group, and what it says.
 
-A consistency band says where the shares would lie if the scores were calibrated: labels are
-drawn again and again with the scores as their probabilities, and the same curve is made of them.
+A consistency band shows where the shares would lie if the scores were calibrated: labels are
+drawn repeatedly with the scores as their probabilities, and the same curve is made from them.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -27,9 +26,8 @@ from isocost.plots.style import (
     SIZE,
     SMALL,
     Look,
-    axes_for,
-    cells,
     looks,
+    panels,
     percent,
     plain_axes,
     short_name,
@@ -261,7 +259,7 @@ class ReliabilityDisplay(Display):
         confidence, replicates, seed
             Of the consistency bands; no bands for 0 replicates.
         ax : Axes, optional
-            Axes to draw on; without them nothing is drawn until :meth:`plot` is called.
+            Axes to draw on; by default nothing is drawn until :meth:`plot` is called.
         """
         check_tally(tally)
         groups = range(len(tally.groups))
@@ -298,24 +296,19 @@ class ReliabilityDisplay(Display):
         binned, isotonic, bands, histogram : bool
             Whether to draw the dots, the rising curve, the bands, the histograms.
         """
-        count = len(self.names)
-        columns = min(count, COLUMNS)
-        rows = math.ceil(count / columns)
-        self.ax_, self.figure_ = axes_for(ax, (2.9 * columns + 0.7, 3.9 * rows + 0.3))
-        grid = cells(self.ax_, rows, columns, (0.55, 0.95))
+        count, columns = len(self.names), min(len(self.names), COLUMNS)
+        size, margin, gap = (2.9, 3.9), (0.7, 0.3), (0.55, 0.95)
+        self.ax_, self.figure_, small = panels(ax, count, columns, size, margin, gap)
         self.axes_: list[Axes] = []
         self.histograms_: list[Axes] = []
         self.dots_: list[Any] = []
         self.isotonic_: list[Any] = []
         self.bands_: list[Any] = []
-        panels = [panel for row in grid for panel in row]
         for index, look in enumerate(looks(count)):
-            top = self._frame(panels[index], index, look, index % columns == 0, histogram)
+            top = self._frame(small[index], index, look, index % columns == 0, histogram)
             self._curves(top, self.curves[index], look, (binned, isotonic, bands))
         if bands:
             self._explain()
-        for spare in panels[count:]:
-            spare.set_axis_off()
         return self
 
     def _frame(self, cell: Axes, index: int, look: Look, edge: bool, histogram: bool) -> Axes:

@@ -31,8 +31,8 @@ __all__ = [
     "Label",
     "Look",
     "axes_for",
-    "cells",
     "looks",
+    "panels",
     "percent",
     "place_labels",
     "plain_axes",
@@ -173,28 +173,30 @@ def plain_axes(ax: Axes) -> None:
     ax.tick_params(colors=GREY, labelsize=SMALL, width=0.8, length=3, labelcolor=INK)
 
 
-def cells(ax: Axes, rows: int, columns: int, gap: tuple[float, float]) -> list[list[Axes]]:
-    """Small axes in a grid that fills the given axes, which become invisible.
+Pair: TypeAlias = tuple[float, float]
 
-    ``gap`` is the room between columns and between rows, in inches; it takes up at most a third
-    of the axes.
+
+def panels(
+    ax: Axes | None, count: int, columns: int, size: Pair, margin: Pair, gap: Pair
+) -> tuple[Axes, Figure, list[Axes]]:
+    """Small axes in a grid that fills the given axes, which become invisible; with their figure.
+
+    ``size`` of a panel and ``margin`` around all of them make the size of a new figure, in inches;
+    ``gap`` is the room between columns and between rows, at most a third of the axes.
     """
+    rows = math.ceil(count / columns)
+    ax, figure = axes_for(ax, (size[0] * columns + margin[0], size[1] * rows + margin[1]))
     ax.set_axis_off()
-    extent, dpi = ax.get_window_extent(), root_figure(ax).dpi
-    between = [
-        min(inches * dpi / side, 0.33 / max(count - 1, 1))
-        for inches, side, count in zip(
-            gap, (extent.width, extent.height), (columns, rows), strict=True
-        )
-    ]
-    wide = (1.0 - between[0] * (columns - 1)) / columns
-    high = (1.0 - between[1] * (rows - 1)) / rows
-
-    def cell(row: int, column: int) -> Axes:
-        left, bottom = column * (wide + between[0]), (rows - 1 - row) * (high + between[1])
-        return ax.inset_axes((left, bottom, wide, high))
-
-    return [[cell(row, column) for column in range(columns)] for row in range(rows)]
+    extent = ax.get_window_extent()
+    across = min(gap[0] * figure.dpi / extent.width, 0.33 / max(columns - 1, 1))
+    down = min(gap[1] * figure.dpi / extent.height, 0.33 / max(rows - 1, 1))
+    wide, high = (1.0 - across * (columns - 1)) / columns, (1.0 - down * (rows - 1)) / rows
+    small = []
+    for index in range(count):
+        row, column = divmod(index, columns)
+        left, bottom = column * (wide + across), (rows - 1 - row) * (high + down)
+        small.append(ax.inset_axes((left, bottom, wide, high)))
+    return ax, figure, small
 
 
 Floats = npt.NDArray[np.float64]

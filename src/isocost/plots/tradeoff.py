@@ -19,9 +19,8 @@ from isocost.plots.style import (
     SIZE,
     SMALL,
     Label,
-    axes_for,
-    cells,
     looks,
+    panels,
     percent,
     place_labels,
     plain_axes,
@@ -167,17 +166,13 @@ class FrontierDisplay(Display):
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the given axes, or on those of a new figure."""
         columns = min(len(self.measures), 2)
-        rows = -(-len(self.measures) // columns)
-        self.ax_, self.figure_ = axes_for(ax, (3.6 * columns + 0.6, 2.5 * rows + 0.4))
-        grid = cells(self.ax_, rows, columns, (0.7, 0.55))
-        panels = [panel for line in grid for panel in line]
-        self.axes_ = dict(zip(self.measures, panels, strict=False))
+        size, margin, gap = (3.6, 2.5), (0.6, 0.4), (0.7, 0.55)
+        self.ax_, self.figure_, small = panels(ax, len(self.measures), columns, size, margin, gap)
+        self.axes_ = dict(zip(self.measures, small, strict=True))
         self.lines_: dict[str, dict[str, Any]] = {}
         self.hatched_: dict[str, Any] = {}
         for index, (measure, panel) in enumerate(self.axes_.items()):
             self._panel(panel, measure, index >= len(self.measures) - columns)
-        for spare in panels[len(self.measures) :]:
-            spare.set_axis_off()
         self.figure_.draw_without_rendering()
         self._write(next(iter(self.axes_)))
         return self
