@@ -65,6 +65,10 @@ HUES = (
 PALETTE = {"light": tuple(h.mark for h in HUES), "dark": tuple(h.dark for h in HUES)}
 """The marks of the page, by theme."""
 
+Floats = npt.NDArray[np.float64]
+
+Pair: TypeAlias = tuple[float, float]
+
 Dashes: TypeAlias = tuple[float, tuple[float, ...] | None]
 
 INK = "#222222"
@@ -138,7 +142,7 @@ def require_matplotlib() -> Any:
     return figure
 
 
-def axes_for(ax: Axes | None, size: tuple[float, float]) -> tuple[Axes, Figure]:
+def axes_for(ax: Axes | None, size: Pair) -> tuple[Axes, Figure]:
     """The axes to draw on, and their figure: by default a new one, unknown to pyplot."""
     module = require_matplotlib()
     if ax is not None:
@@ -173,9 +177,6 @@ def plain_axes(ax: Axes) -> None:
     ax.tick_params(colors=GREY, labelsize=SMALL, width=0.8, length=3, labelcolor=INK)
 
 
-Pair: TypeAlias = tuple[float, float]
-
-
 def panels(
     ax: Axes | None, count: int, columns: int, size: Pair, margin: Pair, gap: Pair
 ) -> tuple[Axes, Figure, list[Axes]]:
@@ -199,9 +200,9 @@ def panels(
     return ax, figure, small
 
 
-Floats = npt.NDArray[np.float64]
+# Labels
 
-Box = tuple[float, float, float, float]
+Box: TypeAlias = tuple[float, float, float, float]
 
 DISTANCES = (8.0, 13.0, 20.0, 30.0, 42.0, 56.0, 74.0, 96.0, 122.0, 150.0)
 """Distances of a label from its anchor, in points."""
@@ -230,7 +231,7 @@ class Label:
     """
 
     text: str
-    anchor: tuple[float, float]
+    anchor: Pair
     ink: str = INK
     size: float = SIZE
     bold: bool = False
@@ -284,6 +285,8 @@ def place_labels(
 
 
 def _write(ax: Axes, label: Label, page: _Page, scale: float) -> Annotation:
+    from matplotlib.patheffects import withStroke
+
     note = ax.annotate(
         label.text,
         xy=label.anchor,
@@ -298,9 +301,9 @@ def _write(ax: Axes, label: Label, page: _Page, scale: float) -> Annotation:
         linespacing=1.15,
         parse_math=label.math,
         annotation_clip=False,
+        path_effects=[withStroke(linewidth=2.5, foreground=ax.get_facecolor())],
         zorder=6,
     )
-    _halo(note, ax)
     extent = note.get_window_extent()
     size = (extent.width * scale, extent.height * scale)
     start = ax.transData.transform(label.anchor) * scale
@@ -316,9 +319,7 @@ def _write(ax: Axes, label: Label, page: _Page, scale: float) -> Annotation:
     return note
 
 
-def _best(
-    label: Label, start: Floats, size: tuple[float, float], page: _Page
-) -> tuple[Floats, float]:
+def _best(label: Label, start: Floats, size: Pair, page: _Page) -> tuple[Floats, float]:
     """The position that hides least; the search ends where mere distance is worse."""
     best, least = (np.zeros(2), 0.0), math.inf
     for centre, distance in _positions(size, label.prefer):
@@ -330,7 +331,7 @@ def _best(
     return best
 
 
-def _tie(ax: Axes, anchor: tuple[float, float], offset: Floats) -> None:
+def _tie(ax: Axes, anchor: Pair, offset: Floats) -> None:
     """A thin line from a point of the data to its label."""
     line = {"arrowstyle": "-", "color": GREY, "lw": 0.6, "shrinkA": 1.0, "shrinkB": 5.0}
     ax.annotate(
@@ -344,13 +345,7 @@ def _tie(ax: Axes, anchor: tuple[float, float], offset: Floats) -> None:
     )
 
 
-def _halo(note: Annotation, ax: Axes) -> None:
-    from matplotlib.patheffects import withStroke
-
-    note.set_path_effects([withStroke(linewidth=2.5, foreground=ax.get_facecolor())])
-
-
-def _positions(size: tuple[float, float], prefer: float) -> Iterator[tuple[Floats, float]]:
+def _positions(size: Pair, prefer: float) -> Iterator[tuple[Floats, float]]:
     """Positions of the centre of a label around its anchor, and the distance of its edge."""
     for distance in DISTANCES:
         for turn in range(ANGLES):
@@ -362,12 +357,7 @@ def _positions(size: tuple[float, float], prefer: float) -> Iterator[tuple[Float
 
 
 def _badness(
-    centre: Floats,
-    distance: float,
-    start: Floats,
-    size: tuple[float, float],
-    page: _Page,
-    label: Label,
+    centre: Floats, distance: float, start: Floats, size: Pair, page: _Page, label: Label
 ) -> float:
     box = _box(start + centre, size)
     angle = math.degrees(math.atan2(centre[1], centre[0])) - label.prefer
@@ -392,10 +382,10 @@ def _badness(
     return bad
 
 
-def _box(centre: Floats, size: tuple[float, float]) -> Box:
-    half = (size[0] / 2.0 + MARGIN / 2.0, size[1] / 2.0 + MARGIN / 2.0)
+def _box(centre: Floats, size: Pair) -> Box:
     x, y = float(centre[0]), float(centre[1])
-    return x - half[0], y - half[1], x + half[0], y + half[1]
+    wide, high = size[0] / 2.0 + MARGIN / 2.0, size[1] / 2.0 + MARGIN / 2.0
+    return x - wide, y - high, x + wide, y + high
 
 
 def _outside(box: Box, frame: Box) -> float:
