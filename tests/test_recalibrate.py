@@ -647,6 +647,12 @@ def test_bad_parameters(options, message):
     assert message in str(error.value)
 
 
+def test_bad_parameters_are_reported_together():
+    with pytest.raises(ic.UsageError, match="3 problems") as error:
+        GroupCalibrator("platt", cv=0, bins=2.5).fit(**GOOD)
+    assert [problem.name for problem in error.value.problems] == ["method", "cv", "bins"]
+
+
 def test_bad_input_to_predict_and_score():
     c = fitted("beta", cv=None)
     with pytest.raises(ic.DataError, match="scores: must lie in"):

@@ -251,17 +251,17 @@ def _encode(columns: list[Any], rows: int) -> Groups:
 # Scores, weights and labels
 
 
-def read_all(*readers: Callable[[], Any]) -> list[Any]:
-    """What each reader returns; all their errors are raised together."""
+def read_all(*readers: Callable[[], Any], error: type[IsocostError] = DataError) -> list[Any]:
+    """What each reader returns; all their problems are raised together."""
     values: list[Any] = []
     problems: list[Problem] = []
     for reader in readers:
         try:
             values.append(reader())
-        except IsocostError as error:
-            problems.extend(error.problems)
+        except IsocostError as problem:
+            problems.extend(problem.problems)
     if problems:
-        raise DataError(problems)
+        raise error(problems)
     return values
 
 

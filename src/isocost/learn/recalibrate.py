@@ -437,19 +437,17 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
         return f'method="{self.method}"' if self.method in PROBABILITIES else ""
 
     def _check_parameters(self) -> None:
-        check_word("method", self.method, METHODS)
-        check_word("unknown", self.unknown, ("error", "pooled"))
-        # A comparison with NaN, which is what text becomes, is false.
-        if self.shrinkage != "auto" and not as_number(self.shrinkage) >= 0.0:
-            rule = 'must be "auto" or a number that is at least 0'
-            raise UsageError(Problem("shrinkage", rule, repr(self.shrinkage), 'use "auto"'))
-        if self.cv is not None:
-            check_whole("cv", self.cv, 2, step="use 5, or None for no report")
-        check_whole("bins", self.bins, 1, step="use 10")
-        if self.random_state is not None:
-            rule = "must be a whole number, a NumPy RandomState or None"
-            kinds = (Integral, np.random.RandomState)
-            check_kind("random_state", self.random_state, kinds, rule, "use 0")
+        whole = "must be a whole number, a NumPy RandomState or None"
+        seeds = (Integral, np.random.RandomState, type(None))
+        read_all(
+            partial(check_word, "method", self.method, METHODS),
+            partial(check_word, "unknown", self.unknown, ("error", "pooled")),
+            partial(_check_shrinkage, self.shrinkage),
+            partial(check_whole, "cv", 2 if self.cv is None else self.cv, 2, step=_CV),
+            partial(check_whole, "bins", self.bins, 1, step="use 10"),
+            partial(check_kind, "random_state", self.random_state, seeds, whole, "use 0"),
+            error=UsageError,
+        )
 
     def _shrinkage(self) -> float:
         return SHRINKAGE[self.method] if self.shrinkage == "auto" else float(self.shrinkage)
@@ -503,10 +501,19 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
         return RecalibrationReport(self.method, self._shrinkage(), count, groups, overall)
 
 
+_CV = "use 5, or None for no report"
+
 _CONSTANT = (
     "The scores do not rise with the labels, so the pooled map gives everybody the same "
     "probability: check that higher scores mean the larger label."
 )
+
+
+def _check_shrinkage(shrinkage: Any) -> None:
+    # Text other than "auto" is NaN as a number, and a comparison with NaN is false.
+    if shrinkage != "auto" and not as_number(shrinkage) >= 0.0:
+        rule = 'must be "auto" or a number that is at least 0'
+        raise UsageError(Problem("shrinkage", rule, repr(shrinkage), 'use "auto"'))
 
 
 def _averaged(
