@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,17 +20,17 @@ if TYPE_CHECKING:
 __all__ = ["Display"]
 
 
-class Display:
+class Display(ABC):
     """A display holds the numbers it draws; ``plot`` draws them, and keeps the artists."""
 
     @classmethod
+    @abstractmethod
     def from_tally(cls, tally: Tally, *args: Any, **options: Any) -> Self:
         """From a tally."""
-        raise NotImplementedError
 
+    @abstractmethod
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the given axes, or on those of a new figure."""
-        raise NotImplementedError
 
     @classmethod
     def _edges(cls, *args: Any, **options: Any) -> tuple[float, ...]:  # noqa: ARG003
