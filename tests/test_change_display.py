@@ -115,7 +115,7 @@ def test_from_predictions_makes_the_edges_that_rules_need():
     tally = ic.tally(rows, edges=(0.437,))
     rule = ic.coarsen(tally, "fpr", (0.437,), 0.07, allow_decision_changes=True)
     one = ChangeDisplay.from_predictions(
-        rows["label"], rows["score"], rows["group"], [rule], threshold=0.437
+        rows["label"], rows["score"], rows["group"], iter([rule]), threshold=0.437
     )
     known = changes(tally, rule, 0.437, 1)
     assert one.changes["coarsen"][1].decisions == pytest.approx(known.decisions)

@@ -62,8 +62,8 @@ def test_a_chance_of_a_decision_is_no_risk_score(make):
         CalibratedEqualizedOdds(make()).fit(X, Y, sensitive_features=GROUP)
     name = type(make()).__name__
     assert str(error.value) == (
-        "estimator: must have predict_proba: the chance of a decision is not a risk score\n"
-        f"  got:  {name}, which has only the chance of a positive decision\n"
+        "estimator: must have predict_proba: the probability of a decision is not a risk score\n"
+        f"  got:  {name}, which has only the probability of a positive decision\n"
         '  next: set recalibrate="isotonic" (or another method), or wrap the estimator that '
         f"{name} was made from"
     )

@@ -105,6 +105,33 @@ def test_the_check_sees_an_import_of_the_reproduction(tmp_path):
     assert packages(bad) == {"reproduction"}
 
 
+SHARED = {"groups", "options", "Column", "Guard", "Option"}
+"""Names that two modules or classes still share; each is to go."""
+
+
+def names(paths):
+    """The names of modules and of public classes, with the modules where they are."""
+    homes: dict[str, list[str]] = {}
+    for path in paths:
+        homes.setdefault(path.stem, []).append(str(path))
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(str(path))
+    return homes
+
+
+def test_no_two_modules_or_public_classes_have_one_name():
+    paths = [path for path in MODULES if path.name != "__init__.py"]
+    assert {name: homes for name, homes in names(paths).items() if len(homes) > 1}.keys() <= SHARED
+
+
+def test_the_check_sees_a_name_that_is_shared(tmp_path):
+    for name in ("one.py", "two.py"):
+        (tmp_path / name).write_text("class Both:\n    pass\n\nclass _Hidden:\n    pass\n")
+    found = names(sorted(tmp_path.glob("*.py")))
+    assert {name: len(homes) for name, homes in found.items()} == {"one": 1, "two": 1, "Both": 2}
+
+
 def test_the_check_sees_a_wrong_arrow(tmp_path):
     bad = tmp_path / "bad.py"
     bad.write_text("def f():\n    from isocost.engines import arrays\nimport isocost.cli.app\n")

@@ -1,11 +1,16 @@
+import ast
 import json
 import subprocess
 import sys
+from importlib import import_module
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
 import isocost as ic
+import isocost.learn as ic_learn
+import isocost.plots as ic_plots
 
 HEAVY = {
     "altair", "dask", "duckdb", "jinja2", "matplotlib", "narwhals", "pandas", "polars", "pyarrow",
@@ -34,20 +39,45 @@ def test_so_is_work_on_arrays():
     assert loaded_after(code) == set()
 
 
-def test_every_public_name_is_there_and_listed():
-    for name in ic.__all__:
-        assert getattr(ic, name) is not None
-    assert dir(ic) == sorted(ic.__all__)
-    assert set(ic._HOME) == set(ic.__all__) - {"__version__"}
+FACADES = pytest.mark.parametrize("package", [ic, ic_learn, ic_plots], ids=lambda p: p.__name__)
 
 
-def test_unknown_names():
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = ic.nothing
+def homes(package):
+    """The module that the stub of a package names for each public name."""
+    stub = ast.parse(Path(package.__file__).with_suffix(".pyi").read_text())
+    return {
+        alias.asname: f"{package.__name__}.{node.module}"
+        for node in ast.walk(stub)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+@FACADES
+def test_the_stub_lists_every_public_name_and_where_it_is(package):
+    listed = homes(package)
+    assert set(listed) == set(package.__all__)
+    for name, module in listed.items():
+        assert getattr(package, name) is getattr(import_module(module), name)
+        assert name in import_module(module).__all__
+    assert dir(package) == sorted(package.__all__)
+
+
+@FACADES
+def test_a_public_name_is_listed_where_it_is_defined(package):
+    """A name that moves must not leave an alias behind."""
+    for name, module in homes(package).items():
+        value = getattr(package, name)
+        assert getattr(value, "__module__", module) == module
+
+
+@FACADES
+def test_unknown_names(package):
+    with pytest.raises(AttributeError, match=f"No {package.__name__} attribute nothing"):
+        _ = package.nothing
 
 
 def test_names_stay_functions_after_their_modules_are_loaded():
-
     assert callable(ic.tally)
     assert callable(ic.audit)
 

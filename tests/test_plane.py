@@ -267,13 +267,6 @@ def test_importing_the_displays_does_not_load_matplotlib():
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-def test_unknown_names():
-    import isocost.plots
-
-    with pytest.raises(AttributeError, match=r"'isocost.plots' has no attribute 'Nothing'"):
-        _ = isocost.plots.Nothing
-
-
 def test_without_matplotlib_the_command_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     display = PlaneDisplay.from_tally(compas())

@@ -31,8 +31,8 @@ from isocost.learn import (
     Reconciled,
     cost_disparity_scorer,
 )
-from isocost.learn.folds import folds_of
-from isocost.learn.sensitive import read_groups
+from isocost.learn.base import folds_of
+from isocost.learn.inputs import read_groups
 from tests.conftest import measured
 
 EVERY = [CalibratedEqualizedOdds, EqualizedOdds, Reconciled]
@@ -186,7 +186,7 @@ def test_a_splitter_may_make_one_holdout():
 
 def test_a_splitter_must_not_test_rows_twice():
     split = ShuffleSplit(3, test_size=0.5, random_state=0)
-    with pytest.raises(ic.UsageError, match="cv: must test each row once at most"):
+    with pytest.raises(ic.UsageError, match="cv: must test each row at most once"):
         CalibratedEqualizedOdds(FAST, cv=split).fit(X, Y, sensitive_features=GROUP)
 
 
@@ -197,7 +197,7 @@ def test_a_group_that_vanishes_from_a_fold():
     assert problem(error) == (
         "cv: the training part of every fold must have positives and negatives of every group\n"
         "  got:  no rows of group 'first' in the training part of fold 1 of 3\n"
-        "  next: join the group with another or leave it out; use cv=5, whose folds are "
+        "  next: merge the group with another or leave it out; use cv=5, whose folds are "
         'stratified by group and label; or cv="prefit" with an estimator fitted on other data'
     )
 
@@ -473,7 +473,7 @@ def test_sensitive_features_are_required(fitted):
 
 
 def test_groups_of_the_wrong_length(fitted):
-    text = "sensitive_features: must have one value per row of X\n  got:  2 values for 3,000 rows"
+    text = "sensitive_features: must have one value per row\n  got:  2 values for 3,000 rows"
     with pytest.raises(ic.DataError, match=text):
         fitted.predict_proba(X, sensitive_features=["a", "b"])
     with pytest.raises(ic.DataError, match=text):
@@ -513,7 +513,7 @@ def test_prefit_needs_a_fitted_model_of_the_same_classes():
     with pytest.raises(ic.DataError, match="y: must have the classes that the estimator was"):
         EqualizedOdds(base, cv="prefit").fit(X, Y * 2, sensitive_features=GROUP)
     three = LogisticRegression().fit(NEW_X, np.arange(500) % 3)
-    with pytest.raises(ic.UsageError, match="estimator: must tell two classes apart"):
+    with pytest.raises(ic.UsageError, match="estimator: must be a binary classifier"):
         EqualizedOdds(three, cv="prefit").fit(X, Y, sensitive_features=GROUP)
 
 

@@ -45,6 +45,10 @@ def fitted(method="sigmoid", rows=2_000, **options):
     return GroupCalibrator(method, **options).fit(score, label, sensitive_features=group)
 
 
+def fit_rows(method, score, label, weight, **options):
+    return fit_map(method, score, weight * label, weight * (1 - label), **options)
+
+
 # Known truth
 
 
@@ -169,7 +173,7 @@ def test_isotonic_is_scikit_learns():
     weight = np.random.default_rng(0).gamma(1.0, 1.0, 500) + 0.01
     reference = IsotonicRegression(out_of_bounds="clip").fit(score, label, weight)
     new = np.linspace(-0.5, 1.5, 301)
-    ours = fit_map("isotonic", score, label.astype(float), weight)
+    ours = fit_rows("isotonic", score, label, weight)
     assert ours(new) == pytest.approx(reference.predict(new), abs=1e-12)
 
 
@@ -188,7 +192,7 @@ def test_beta_is_the_best_of_all_allowed(data):
         max(w.sum(), w.sum() ** 2 / (w**2).sum()) for w in (weight[label == 0], weight[label == 1])
     ]
     target = np.where(label == 1, (counts[1] + 1) / (counts[1] + 2), 1 / (counts[0] + 2))
-    ours = fit_map("beta", score, label, weight)
+    ours = fit_rows("beta", score, label, weight)
     assert min(ours.a, ours.b) >= 0
     mine = beta_loss((ours.a, ours.b, ours.c), score, target, weight)
     for start in ((1, 1, 0), (0, 0, 0)):
@@ -214,7 +218,7 @@ def test_beta_against_an_independent_optimiser(seed, zero):
     if zero == "b":
         chance = np.where(score > 0.6, 1.5 - score, np.minimum(1 - (1 - score) ** 4, 0.9))
     label = (random.random(3_000) < chance).astype(float)
-    ours = fit_map("beta", score, label, np.ones(3_000))
+    ours = fit_rows("beta", score, label, np.ones(3_000))
     n1, n0 = label.sum(), 3_000 - label.sum()
     target = np.where(label == 1, (n1 + 1) / (n1 + 2), 1 / (n0 + 2))
     other = minimize(
@@ -233,20 +237,41 @@ def test_calibrated_scores_stay_as_they_are_under_beta():
     random = np.random.default_rng(0)
     score = random.random(100_000)
     label = (random.random(100_000) < score).astype(float)
-    ours = fit_map("beta", score, label, np.ones(100_000))
+    ours = fit_rows("beta", score, label, np.ones(100_000))
     assert (ours.a, ours.b, ours.c) == pytest.approx((1, 1, 0), abs=0.03)
 
 
 def test_histogram_by_hand():
     score = np.array([0.1, 0.2, 0.3, 0.4, 0.6, 0.6, 0.6, 0.9])
     label = np.array([0, 1, 0, 0, 1, 0, 1, 1.0])
-    ours = fit_map("histogram", score, label, np.ones(8), bins=2)
+    ours = fit_rows("histogram", score, label, np.ones(8), bins=2)
     assert ours.edges.tolist() == [0.5]
     assert ours.values.tolist() == [0.25, 0.75]
     assert ours([0.0, 0.49, 0.5, 1.0]).tolist() == [0.25, 0.25, 0.75, 0.75]
     # Equal scores stay together, so with many bins each score is one.
-    fine = fit_map("histogram", score, label, np.ones(8), bins=100)
+    fine = fit_rows("histogram", score, label, np.ones(8), bins=100)
     assert fine([0.6]) == pytest.approx([2 / 3])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_cells_of_a_tally_are_as_good_as_its_rows(method):
+    score, label, _, _ = people(2_000)
+    score = score.round(2).clip(0.01, 0.99)
+    by_row = fit_rows(method, score, label, np.ones(2_000))
+    levels, index = np.unique(score, return_inverse=True)
+    positives, negatives = (np.bincount(index, label == value) * 1.0 for value in (1, 0))
+    by_level = fit_map(method, levels, positives, negatives)
+    new = np.linspace(0, 1, 99)
+    assert by_level(new) == pytest.approx(by_row(new), abs=1e-7)
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "beta"])
+def test_counts_say_how_many_rows_weights_stand_for(method):
+    score, label = np.array([0.2, 0.3, 0.7, 0.9]), np.array([0, 0, 1, 1])
+    few = fit_rows(method, score, label, np.ones(4))
+    assert fit_rows(method, score, label, np.ones(4), counts=(2.0, 2.0)) == few
+    many = fit_rows(method, score, label, np.ones(4), counts=(2000.0, 2000.0))
+    assert np.ptp(many([0.2, 0.9])) > np.ptp(few([0.2, 0.9])) + 0.1
 
 
 # What holds always
@@ -452,7 +477,7 @@ def test_kinds_of_scores_and_decision_values():
             c.predict(kind, sensitive_features=group), c.predict(value, sensitive_features=group)
         )
     assert c.report_.overall.before is None
-    assert "The scores are not probabilities, so before there is no gap." in str(c.report_)
+    assert "The scores are not probabilities, so they have no gap before." in str(c.report_)
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-8, 1e8, 1e200])
@@ -490,8 +515,8 @@ def test_unknown_groups():
     assert str(error.value) == (
         "sensitive_features: must be a group that fit has seen: 'a', 'b', 'c'\n"
         "  got:  'z'\n"
-        '  next: fit again with rows of these groups, or use unknown="pooled" to give them the map '
-        "of everybody"
+        '  next: fit again with rows of these groups, or use unknown="pooled" to give them the '
+        "pooled map"
     )
     c.set_params(unknown="pooled")
     after = c.predict([0.5, 0.5], sensitive_features=["a", "z"])
@@ -519,11 +544,19 @@ NAN = math.nan
     [
         (
             {"scores": [0.1, NAN, 0.6, math.inf]},
-            ("scores: must be finite numbers", "2 not so, such as nan in row 1", "drop or fill"),
+            (
+                "scores: must be finite numbers",
+                "2 values are not, for example nan in row 1",
+                "drop or fill",
+            ),
         ),
         (
             {"scores": [0.1, 0.4, 1.6, 0.9]},
-            ("scores: must lie in [0, 1] for", "1 not so, such as 1.6 in row 2", "predict_proba"),
+            (
+                "scores: must lie in [0, 1] for",
+                "1 value is not, for example 1.6 in row 2",
+                "predict_proba",
+            ),
         ),
         ({"scores": [[0.1, 0.9]] * 4}, ("one value per row", "shape (4, 2)", "[:, 1]")),
         ({"scores": ["x"] * 4}, ("scores: must hold numbers", "'x'", "pass an array of numbers")),
@@ -554,11 +587,15 @@ NAN = math.nan
         ({"sample_weight": [1, 2]}, ("sample_weight: must have one value", "2 values", "same")),
         (
             {"sample_weight": [1, -2, NAN, 1]},
-            ("sample_weight: must be finite", "2 not so, such as -2.0 in row 1", "correct"),
+            (
+                "sample_weight: must be finite",
+                "2 values are not, for example -2.0 in row 1",
+                "correct",
+            ),
         ),
         (
             {"sample_weight": [0, 0, 0, 0]},
-            ("must be positive somewhere", "4 weights, all of them zero", "count"),
+            ("must be positive in at least one row", "4 weights, all of them zero", "count"),
         ),
         ({"sample_weight": [1, 0, 1, 0]}, ("y: must have two values", "1 class: 0", "both")),
     ],
@@ -586,14 +623,20 @@ def test_everything_wrong_is_told_together():
     ("options", "message"),
     [
         ({"method": "platt"}, 'method: must be "sigmoid", "isotonic", "histogram" or "beta"'),
-        ({"shrinkage": -1}, 'shrinkage: must be "auto" or a number of at least 0'),
-        ({"shrinkage": NAN}, 'shrinkage: must be "auto" or a number of at least 0\n  got:  nan'),
+        ({"shrinkage": -1}, 'shrinkage: must be "auto" or a number that is at least 0'),
+        (
+            {"shrinkage": NAN},
+            'shrinkage: must be "auto" or a number that is at least 0\n  got:  nan',
+        ),
         ({"shrinkage": "much"}, 'shrinkage: must be "auto" or a number'),
         ({"unknown": "keep"}, 'unknown: must be "error" or "pooled"'),
-        ({"cv": 1}, "cv: must be a whole number of at least 2, or None\n  got:  1\n  next: use 5"),
+        (
+            {"cv": 1},
+            "cv: must be a whole number that is at least 2\n  got:  1\n  next: use 5, or None",
+        ),
         ({"cv": "prefit"}, "cv: must be a whole number"),
-        ({"bins": 0}, "bins: must be a whole number of at least 1"),
-        ({"bins": True}, "bins: must be a whole number of at least 1"),
+        ({"bins": 0}, "bins: must be a whole number that is at least 1"),
+        ({"bins": True}, "bins: must be a whole number that is at least 1"),
         ({"random_state": "x"}, "random_state: must be a whole number"),
     ],
     ids=str,
@@ -602,6 +645,12 @@ def test_bad_parameters(options, message):
     with pytest.raises(ic.UsageError) as error:
         GroupCalibrator(**options).fit(**GOOD)
     assert message in str(error.value)
+
+
+def test_bad_parameters_are_reported_together():
+    with pytest.raises(ic.UsageError, match="3 problems") as error:
+        GroupCalibrator("platt", cv=0, bins=2.5).fit(**GOOD)
+    assert [problem.name for problem in error.value.problems] == ["method", "cv", "bins"]
 
 
 def test_bad_input_to_predict_and_score():
@@ -616,7 +665,7 @@ def test_bad_input_to_predict_and_score():
         c.predict([0.5])
     with pytest.raises(ic.DataError, match="must be known in every row"):
         c.predict([0.5, 0.5], sensitive_features=["a", None])
-    with pytest.raises(ic.DataError, match="y: must have the labels 0, 1, one a row"):
+    with pytest.raises(ic.DataError, match="y: must be one of the labels 0, 1 in each row"):
         c.score([0.5], [3], sensitive_features=["a"])
     with pytest.raises(NotFittedError):
         GroupCalibrator().predict([0.5], sensitive_features=["a"])
@@ -638,7 +687,7 @@ def test_scores_the_wrong_way_round_are_told(method):
     score, label, group, _ = people(2_000)
     with pytest.warns(ic.IsocostWarning, match="The scores do not rise with the labels"):
         c = GroupCalibrator(method).fit(1 - score, label, sensitive_features=group)
-    assert "a: scores do not rise with the labels, so its own map is level." in str(c.report_)
+    assert "a: scores do not rise with the labels, so its own map is constant." in str(c.report_)
     after = c.predict(score, sensitive_features=["a"] * 2_000)
     assert np.ptp(after) < 1e-12
 

@@ -155,7 +155,7 @@ def test_bad_input(model):
         cost_disparity_scorer("fdr")
     with pytest.raises(ic.UsageError, match="response_method: must be"):
         cost_disparity_scorer(response_method="decision_function")
-    with pytest.raises(ic.UsageError, match="set_score_request: knows sensitive_features"):
+    with pytest.raises(ic.UsageError, match="set_score_request: takes sensitive_features"):
         cost_disparity_scorer().set_score_request(weight=True)
     three = LogisticRegression().fit(X, np.arange(3000) % 3)
     with pytest.raises(ic.DataError, match="y: must have two classes"):

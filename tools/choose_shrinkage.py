@@ -46,9 +46,9 @@ def errors(random, method, truth, rows, repeats):
         small, large = people(random, rows, truth), people(random, LARGE, COMMON)
         if small[1].min() == small[1].max():
             continue
-        own = fit_map(method, small[0], small[1], np.ones(rows))
-        both = [np.concatenate([small[i], large[i]]) for i in (0, 1)]
-        pooled = fit_map(method, *both, np.ones(rows + LARGE))
+        own = fit_map(method, small[0], small[1], 1.0 - small[1])
+        score, label = (np.concatenate([small[i], large[i]]) for i in (0, 1))
+        pooled = fit_map(method, score, label, 1.0 - label)
         scores, _, chance = people(random, 2000, truth)
         rarer = min(small[1].sum(), rows - small[1].sum())
         shares = [rarer / (rarer + value) for value in VALUES]

@@ -1,10 +1,8 @@
-"""The estimator inside: what it can be asked for, and how it is asked.
+"""What the post-processing estimators share: score held-out rows, make a rule, apply it.
 
 Scores are ``predict_proba`` of the positive class, else ``decision_function``.  fairlearn's
-reductions and its ThresholdOptimizer have neither; their ``_pmf_predict`` is taken, the chance of
-a positive decision.
-
-What the post-processing estimators share: fit on scores not seen, then repair by a rule.
+reductions and its ThresholdOptimizer have neither; their ``_pmf_predict`` is used instead, the
+probability of a positive decision.
 """
 
 from __future__ import annotations
@@ -12,16 +10,19 @@ from __future__ import annotations
 import inspect
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import sklearn
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
+from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
@@ -29,54 +30,43 @@ from sklearn.utils.metadata_routing import (
     get_routing_for_object,
     process_routing,
 )
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted
 
 from isocost.checks import check_threshold, check_word
 from isocost.engines.arrays import apply_arrays, tally_arrays
 from isocost.errors import DataError, IsocostWarning, Problem, UsageError
 from isocost.grid import Grid
-from isocost.learn.folds import (
-    HeldOut,
-    averaged,
-    cross_calibrated,
-    folds_of,
-    held_out_scores,
-    two_columns,
-)
+from isocost.learn.inputs import Groups, read_groups, two_classes, weights_of
+from isocost.learn.maps import METHODS
+from isocost.learn.recalibrate import GroupCalibrator
 from isocost.learn.row_coin import coins_of_rows
-from isocost.learn.sensitive import (
-    Groups,
-    as_fitted,
-    check_cells,
-    need_labels,
-    read_groups,
-    two_classes,
-    weights_of,
-)
 from isocost.measures.audit import Audit, audit
+from isocost.measures.rates import require_both_labels, require_two_groups
 from isocost.rules import Rule, unknown_groups
 from isocost.tallies import Tally
 
-__all__ = [
-    "PostProcessor",
-    "inner_params",
-    "raw_scores",
-    "response_of",
-    "routing_is_on",
-    "rows_of_params",
-    "wants",
-]
+__all__ = ["PostProcessor", "folds_of", "raw_scores", "response_of", "wants"]
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.intp]
+
+Fold = tuple[Ints, Ints]
+"""The rows to train on, and those to score."""
 
 RESPONSES = ("predict_proba", "decision_function", "_pmf_predict")
 """Where scores come from, in order of preference."""
 
 ROUTED = ("fit", "predict", "predict_proba", "decision_function")
-"""The methods among ours that scikit-learn routes metadata to."""
+"""The methods we call that scikit-learn routes metadata to."""
 
 ROUNDING = 1e-9
 """How far a sum of probabilities may lie outside [0, 1]."""
+
+CALIBRATION_FOLDS = 5
+"""Number of parts of a single holdout whose scores are to be recalibrated."""
+
+
+# The wrapped estimator
 
 
 def routing_is_on() -> bool:
@@ -96,13 +86,13 @@ def wants(estimator: Any, method: str, name: str) -> bool:
     >>> wants(LogisticRegression(), "fit", "sample_weight")
     True
     """
-    known = routing_is_on() and method in ROUTED
-    if known and get_routing_for_object(estimator).consumes(method, [name]):
+    routed = routing_is_on()
+    if routed and method in ROUTED and get_routing_for_object(estimator).consumes(method, [name]):
         return True
     steps = getattr(estimator, "steps", None)
-    if steps and routing_is_on():
+    if steps and routed:
         return False
-    # Without routing a pipeline hands what it gets at prediction to its last step.
+    # Without routing a pipeline passes what it gets at prediction to its last step.
     target = steps[-1][1] if steps and method != "fit" else estimator
     function = getattr(target, method, None)
     parameters = inspect.signature(function).parameters if function is not None else {}
@@ -113,78 +103,36 @@ def wants(estimator: Any, method: str, name: str) -> bool:
     return method == "fit" and name == "sensitive_features" and takes_all and from_fairlearn
 
 
-def inner_params(
-    estimator: Any,
-    fit_params: Mapping[str, Any],
-    sample_weight: Any,
-    groups: Groups,
-    routed: Mapping[str, Any] | None,
-) -> dict[str, Any]:
-    """What the estimator's fit gets besides X and y.
-
-    With routing on, what it requested; else all ``fit_params``, and the weights if it takes them.
-    """
-    params = dict(fit_params if routed is None else routed)
-    if routed is None and sample_weight is not None:
-        if wants(estimator, "fit", "sample_weight"):
-            params["sample_weight"] = sample_weight
-        elif not isinstance(estimator, FrozenEstimator):
-            warnings.warn(
-                f"{type(estimator).__name__} takes no sample_weight: it is trained without; the "
-                "repair uses the weights.",
-                IsocostWarning,
-                stacklevel=4,
-            )
-    if wants(estimator, "fit", "sensitive_features"):
-        params["sensitive_features"] = groups.features
-    return params
-
-
-def rows_of_params(params: Mapping[str, Any], rows: Any, total: int) -> dict[str, Any]:
-    """The same parameters for some rows: what has one value per row is cut."""
-
-    def cut(value: Any) -> Any:
-        sized = hasattr(value, "__len__") and not isinstance(value, str | dict)
-        return _safe_indexing(value, rows) if sized and len(value) == total else value
-
-    return {name: cut(value) for name, value in params.items()}
-
-
 def response_of(estimator: Any, recalibrated: bool, needs_calibration: bool) -> str:
-    """The method that scores come from, or why there are none that can be used."""
+    """The method that scores come from; raise if there is none that can be used."""
     name = type(estimator).__name__
-    found = next((method for method in RESPONSES if hasattr(estimator, method)), None)
-    if found is None:
-        raise UsageError(
-            Problem(
-                "estimator",
-                "must have predict_proba or decision_function",
-                f"{name}, which has neither",
-                "use a classifier that gives scores, or wrap it in "
-                "sklearn.calibration.CalibratedClassifierCV",
-            )
+    response = next((method for method in RESPONSES if hasattr(estimator, method)), None)
+
+    def unusable(rule: str, has: str, step: str) -> UsageError:
+        return UsageError(Problem("estimator", rule, f"{name}, which has {has}", step))
+
+    if response is None:
+        raise unusable(
+            "must have predict_proba or decision_function",
+            "neither",
+            "use a classifier that gives scores, or wrap it in "
+            "sklearn.calibration.CalibratedClassifierCV",
         )
-    if found == "decision_function" and not recalibrated:
-        raise UsageError(
-            Problem(
-                "estimator",
-                "must have predict_proba: decision values are not probabilities",
-                f"{name}, which has only decision_function",
-                'set recalibrate="sigmoid" (or another method), which turns them into '
-                "probabilities in each group",
-            )
+    if response == "decision_function" and not recalibrated:
+        raise unusable(
+            "must have predict_proba: decision values are not probabilities",
+            "only decision_function",
+            'set recalibrate="sigmoid" (or another method), which turns them into probabilities '
+            "in each group",
         )
-    if found == "_pmf_predict" and needs_calibration and not recalibrated:
-        raise UsageError(
-            Problem(
-                "estimator",
-                "must have predict_proba: the chance of a decision is not a risk score",
-                f"{name}, which has only the chance of a positive decision",
-                'set recalibrate="isotonic" (or another method), or wrap the estimator that '
-                f"{name} was made from",
-            )
+    if response == "_pmf_predict" and needs_calibration and not recalibrated:
+        raise unusable(
+            "must have predict_proba: the probability of a decision is not a risk score",
+            "only the probability of a positive decision",
+            'set recalibrate="isotonic" (or another method), or wrap the estimator that '
+            f"{name} was made from",
         )
-    return found
+    return response
 
 
 def raw_scores(estimator: Any, X: Any, response: str, groups: Groups, positive: Any) -> Floats:
@@ -193,9 +141,19 @@ def raw_scores(estimator: Any, X: Any, response: str, groups: Groups, positive: 
     if wants(estimator, response, "sensitive_features"):
         params["sensitive_features"] = groups.features
     answer = np.asarray(getattr(estimator, response)(X, **params), dtype=np.float64)
-    if response == "decision_function":
-        return _one_column(answer.reshape(len(answer), -1), estimator, 1)[:, 0]
-    answer = _one_column(answer, estimator, 2)
+    is_decision = response == "decision_function"
+    columns = answer.reshape(len(answer), -1) if is_decision else answer
+    if columns.ndim != 2 or columns.shape[1] != (1 if is_decision else 2):
+        raise UsageError(
+            Problem(
+                "estimator",
+                "must be a binary classifier",
+                f"{type(estimator).__name__} with scores of shape {columns.shape}",
+                "train it with two classes, the positive one last in sorted order",
+            )
+        )
+    if is_decision:
+        return columns[:, 0]
     classes = list(getattr(estimator, "classes_", [None, positive]))
     if positive not in classes:
         raise DataError(
@@ -206,27 +164,100 @@ def raw_scores(estimator: Any, X: Any, response: str, groups: Groups, positive: 
                 "pass labels coded as they were in training",
             )
         )
-    scores = answer[:, classes.index(positive)]
+    scores = columns[:, classes.index(positive)]
     near = (scores > -ROUNDING) & (scores < 1.0 + ROUNDING)
     return np.where(near, np.clip(scores, 0.0, 1.0), scores)
 
 
-def _one_column(answer: Floats, estimator: Any, columns: int) -> Floats:
-    if answer.ndim != 2 or answer.shape[1] != columns:
+# Held-out scores
+
+
+@dataclass(frozen=True)
+class _HeldOutScores:
+    """Scores of rows by a model that was trained without them; ``fold`` says which model."""
+
+    rows: Ints
+    fold: Ints
+    scores: Floats
+
+
+def folds_of(
+    X: Any, y: Ints, groups: Groups, cv: Any, split_params: Mapping[str, Any]
+) -> list[Fold]:
+    """The training and test rows of each fold, checked.
+
+    A whole number is the number of folds, stratified by group and label.
+    """
+    if isinstance(cv, str):
+        rule = 'must be a whole number, "prefit", or a splitter of scikit-learn'
+        raise UsageError(Problem("cv", rule, repr(cv), "use cv=5"))
+    if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
+        folds = _stratified(y, groups, int(cv))
+    else:
+        folds = list(check_cv(cv, y, classifier=True).split(X, y, **split_params))
+    for fold, (train, _) in enumerate(folds):
+        _check_training(fold, len(folds), y[train], groups.take(train))
+    return folds
+
+
+def _stratified(y: Ints, groups: Groups, count: int) -> list[Fold]:
+    cell = groups.codes * 2 + y
+    largest = int(np.bincount(cell).max())
+    if not 2 <= count <= largest:
         raise UsageError(
             Problem(
-                "estimator",
-                "must tell two classes apart",
-                f"{type(estimator).__name__} with scores of shape {answer.shape}",
-                "train it with two classes, the positive one last in sorted order",
+                "cv",
+                "must be at least 2, and at most the number of rows of a group and label",
+                f"{count}, and the largest group has {largest} rows of its commoner label",
+                'use fewer folds, or cv="prefit" with an estimator fitted on other data',
             )
         )
-    return answer
+    with warnings.catch_warnings():
+        # Small groups are checked where it matters: in the training parts.
+        warnings.filterwarnings("ignore", message="The least populated class")
+        return list(StratifiedKFold(count).split(np.zeros(len(y)), cell))
 
 
-Ints = npt.NDArray[np.intp]
+def _check_training(fold: int, count: int, y: Ints, groups: Groups) -> None:
+    """Refuse a fold whose model would never see a group, or one label of it."""
+    counts = np.bincount(groups.codes * 2 + y, minlength=2 * len(groups.names)).reshape(-1, 2)
+    for name, (negatives, positives) in zip(groups.names, counts.tolist(), strict=True):
+        if negatives and positives:
+            continue
+        lacks = "rows" if not negatives + positives else "negatives" if positives else "positives"
+        raise DataError(
+            Problem(
+                "cv",
+                "the training part of every fold must have positives and negatives of every group",
+                f"no {lacks} of group {name!r} in the training part of fold {fold + 1} of {count}",
+                "merge the group with another or leave it out; use cv=5, whose folds are "
+                'stratified by group and label; or cv="prefit" with an estimator fitted on other '
+                "data",
+            )
+        )
 
-CALIBRATORS = ("sigmoid", "isotonic", "histogram", "beta")
+
+def _held_out_scores(
+    folds: list[Fold], score: Callable[[Ints, Ints], Floats], n: int
+) -> _HeldOutScores:
+    """Score the test rows of each fold with a model of its training rows.
+
+    Unlike for cross_val_predict, rows may be left out, as by a single holdout.
+    """
+    tested = np.concatenate([np.asarray(test) for _, test in folds])
+    if len(tested) == 0 or np.bincount(tested, minlength=n).max() > 1:
+        raise UsageError(
+            Problem(
+                "cv",
+                "must test each row at most once",
+                "a splitter that tests rows several times, or none",
+                "use cv=5, a KFold, or a ShuffleSplit with n_splits=1 for a single holdout",
+            )
+        )
+    scores = np.concatenate([score(train, test) for train, test in folds])
+    fold = np.repeat(np.arange(len(folds)), [len(test) for _, test in folds])
+    order = np.argsort(tested)
+    return _HeldOutScores(tested[order], fold[order], scores[order])
 
 
 class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -236,7 +267,7 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
     calibrated.
     """
 
-    # The repair cannot do without the groups, so they are requested wherever metadata are routed.
+    # The repair needs the groups, so they are requested wherever metadata are routed.
     __metadata_request__fit = {"sensitive_features": True}  # noqa: RUF012
     __metadata_request__predict = {"sensitive_features": True}  # noqa: RUF012
     __metadata_request__predict_proba = {"sensitive_features": True}  # noqa: RUF012
@@ -251,7 +282,7 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
 
     @abstractmethod
     def _make_rule(self, tally: Tally) -> tuple[Rule, Any]:
-        """The rule, and whether what was asked for can be had."""
+        """The rule, and whether the request is feasible."""
 
     def _audit(self, tally: Tally) -> Audit:
         return audit(tally, threshold=self.threshold, confidence=self.confidence)
@@ -276,8 +307,8 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
         y : array
             Two classes of any kind; the last in sorted order is the positive one.
         sensitive_features : array, series, frame, str or list of str
-            The groups: one column or several, or the names of columns of X.  May be left out
-            when ``groups_from`` says where they are.
+            The groups: one column or several, or the names of columns of X.  Not needed if
+            ``groups_from`` is set.
         sample_weight : array, optional
             Always used for the rule, and for the estimator if it takes weights.  Rows of weight 0
             do not count for the rule.
@@ -285,16 +316,19 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
             For the estimator; with metadata routing also ``groups`` and such for a splitter.
         """
         self._check_words()
-        X, y = indexable(X, need_labels(y))
-        weight = None if sample_weight is None else weights_of(sample_weight, len(y))
+        X, y = indexable(X, y)
+        weight = None if sample_weight is None else weights_of(sample_weight, _num_samples(X))
         self.classes_, labels = two_classes(y, weight)
         groups = read_groups(X, sensitive_features, self.groups_from)
-        check_cells(labels, groups, weight)
+        _check_cells(labels, groups, weight)
         params, split_params = self._routed(sensitive_features, weight, fit_params, groups)
         base = self._estimator()
         self.response_ = response_of(base, self.recalibrate is not None, self._needs_calibration)
-        held = self._hold_out(base, X, y, labels, groups, params, split_params)
-        self._fit_rule(held, labels, groups, weight)
+        if self._is_prefit():
+            held_out = self._score_prefit(base, X, groups)
+        else:
+            held_out = self._cross_fit(base, X, y, labels, groups, params, split_params)
+        self._fit_rule(held_out, labels, groups, weight)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
@@ -304,7 +338,7 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
         check_threshold(self.threshold)
         check_word("unknown", self.unknown, ("error", "keep"))
         if self.recalibrate is not None:
-            check_word("recalibrate", self.recalibrate, CALIBRATORS)
+            check_word("recalibrate", self.recalibrate, METHODS)
 
     def _estimator(self) -> Any:
         if self.estimator is not None:
@@ -319,22 +353,55 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
         fit_params: dict[str, Any],
         groups: Groups,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What the estimator's fit and the splitter get."""
-        routed, split = None, {}
+        """What the estimator's fit and the splitter get.
+
+        With routing on, what they requested; else the estimator gets all ``fit_params``, and the
+        weights if it takes them.
+        """
+        estimator, params, split_params = self._estimator(), dict(fit_params), {}
         if routing_is_on():
             own = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
-            given = {k: v for k, v in {**own, **fit_params}.items() if v is not None}
-            found = process_routing(self, "fit", **given)
-            routed, split = found.estimator.fit, found.splitter.split
+            passed = {k: v for k, v in {**own, **fit_params}.items() if v is not None}
+            routed = process_routing(self, "fit", **passed)
+            params, split_params = dict(routed.estimator.fit), routed.splitter.split
         if self._is_prefit():
             return {}, {}
-        inside = self._estimator()
-        return inner_params(inside, fit_params, sample_weight, groups, routed), split
+        if not routing_is_on() and sample_weight is not None:
+            if wants(estimator, "fit", "sample_weight"):
+                params["sample_weight"] = sample_weight
+            elif not isinstance(estimator, FrozenEstimator):
+                warnings.warn(
+                    f"{type(estimator).__name__} takes no sample_weight: it is trained without; "
+                    "the repair uses the weights.",
+                    IsocostWarning,
+                    stacklevel=3,
+                )
+        if wants(estimator, "fit", "sensitive_features"):
+            params["sensitive_features"] = groups.features
+        return params, split_params
 
     def _is_prefit(self) -> bool:
         return isinstance(self.cv, str) and self.cv == "prefit"
 
-    def _hold_out(
+    def _score_prefit(self, base: Any, X: Any, groups: Groups) -> _HeldOutScores:
+        try:
+            check_is_fitted(base)
+        except NotFittedError as error:
+            raise UsageError(
+                Problem(
+                    "estimator",
+                    'must be fitted when cv="prefit"',
+                    f"{type(base).__name__} that is not",
+                    "fit it on other data first, and put it into sklearn.frozen.FrozenEstimator "
+                    "where this estimator is cloned, as in searches; or use cv=5",
+                )
+            ) from error
+        self.estimator_ = base
+        scores = raw_scores(base, X, self.response_, groups, self.classes_[1])
+        n = len(scores)
+        return _HeldOutScores(np.arange(n), np.zeros(n, dtype=np.intp), scores)
+
+    def _cross_fit(
         self,
         base: Any,
         X: Any,
@@ -343,53 +410,74 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
         groups: Groups,
         params: dict[str, Any],
         split_params: dict[str, Any],
-    ) -> HeldOut:
-        """Fit the final estimator, and score rows by models that had not seen them."""
-        n, positive = len(labels), self.classes_[1]
-        if self._is_prefit():
-            self.estimator_ = as_fitted(base)
-            scores = raw_scores(base, X, self.response_, groups, positive)
-            return HeldOut(np.arange(n), np.zeros(n, dtype=np.intp), scores)
+    ) -> _HeldOutScores:
+        """Fit the final estimator, and score rows with models that had not seen them."""
 
-        def fitted(X: Any, y: Any, params: dict[str, Any]) -> Any:
+        def fitted(rows: Ints) -> Any:
             # Some estimators do not return themselves, such as fairlearn's GridSearch before 0.13.
             model = clone(base)
-            model.fit(X, y, **params)
+            part = _check_method_params(X, params, rows)
+            model.fit(_safe_indexing(X, rows), _safe_indexing(y, rows), **part)
             return model
 
         def score(train: Ints, test: Ints) -> Floats:
-            part = rows_of_params(params, train, n)
-            model = fitted(_safe_indexing(X, train), _safe_indexing(y, train), part)
             unseen, mine = _safe_indexing(X, test), groups.take(test)
-            return raw_scores(model, unseen, self.response_, mine, positive)
+            return raw_scores(fitted(train), unseen, self.response_, mine, self.classes_[1])
 
         folds = folds_of(X, labels, groups, self.cv, split_params)
-        held = held_out_scores(folds, score, n)
-        self.estimator_ = fitted(X, y, params)
-        return held
+        held_out = _held_out_scores(folds, score, len(labels))
+        self.estimator_ = clone(base)
+        self.estimator_.fit(X, y, **params)
+        return held_out
 
-    def _fit_rule(self, held: HeldOut, labels: Ints, groups: Groups, weight: Floats | None) -> None:
+    def _fit_rule(
+        self, held_out: _HeldOutScores, labels: Ints, groups: Groups, weight: Floats | None
+    ) -> None:
+        rows, fold, scores = held_out.rows, held_out.fold, held_out.scores
         if weight is not None:
-            counted = weight[held.rows] > 0
-            held = HeldOut(held.rows[counted], held.fold[counted], held.scores[counted])
-        y, mine = labels[held.rows], groups.take(held.rows)
-        w = None if weight is None else weight[held.rows]
-        scores, self.calibrator_ = held.scores, None
+            counted = weight[rows] > 0
+            rows, fold, scores = rows[counted], fold[counted], scores[counted]
+        y, mine = labels[rows], groups.take(rows)
+        w = None if weight is None else weight[rows]
+        self.calibrator_ = None
         if self.recalibrate is not None:
-            scores = cross_calibrated(self._calibrator, held, y, mine, w)
+            raw, scores = scores, self._cross_calibrated(scores, fold, y, mine, w)
             self.calibrator_ = self._calibrator(report_folds=5).fit(
-                held.scores, y, sensitive_features=mine.features, sample_weight=w
+                raw, y, sensitive_features=mine.features, sample_weight=w
             )
         self.tally_ = tally_arrays(scores, y, [mine.encoded], w, grid=Grid(edges=self._edges()))
         self.rule_, self.feasibility_ = self._make_rule(self.tally_)
         self.audit_ = self._audit(self.tally_)
         self.repaired_audit_ = self._audit(self.rule_.expected(self.tally_))
 
-    def _calibrator(self, report_folds: int | None = None) -> Any:
-        from isocost.learn.recalibrate import GroupCalibrator
-
+    def _calibrator(self, report_folds: int | None = None) -> GroupCalibrator:
         unknown = "pooled" if self.unknown == "keep" else "error"
         return GroupCalibrator(self.recalibrate, unknown=unknown, cv=report_folds)
+
+    def _cross_calibrated(
+        self, scores: Floats, fold: Ints, y: Ints, groups: Groups, weight: Floats | None
+    ) -> Floats:
+        """Calibrated scores, each by a calibrator that was fitted without the row's fold.
+
+        So the rule is not made from scores that were calibrated on their own labels.
+        """
+        if fold.max() == 0:
+            fold = np.empty(len(y), dtype=np.intp)
+            for part, (_, test) in enumerate(_stratified(y, groups, CALIBRATION_FOLDS)):
+                fold[test] = part
+        out, count = np.empty(len(y)), int(fold.max()) + 1
+        for part in range(count):
+            mine = fold == part
+            rest, inside = groups.take(~mine), groups.take(mine)
+            _check_training(part, count, y[~mine], rest)
+            calibrator = self._calibrator().fit(
+                scores[~mine],
+                y[~mine],
+                sensitive_features=rest.features,
+                sample_weight=None if weight is None else weight[~mine],
+            )
+            out[mine] = calibrator.predict(scores[mine], sensitive_features=inside.features)
+        return out
 
     # Predicting
 
@@ -407,15 +495,13 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
             row gets the same answer alone or in a batch and equal rows get equal answers, unless
             ``random_state`` is set.
         """
-        check_is_fitted(self)
-        X = indexable(X)[0]
-        scores, groups = self._scores(X, sensitive_features)
+        X, scores, groups = self._scores(X, sensitive_features)
 
-        def thrown() -> npt.NDArray[np.uint64]:
+        def coins() -> npt.NDArray[np.uint64]:
             return coins_of_rows(X, ids, self.rule_.salt, self.random_state)
 
-        repaired = apply_arrays(self.rule_, scores, [groups.encoded], thrown, unknown=self.unknown)
-        return two_columns(repaired)
+        repaired = apply_arrays(self.rule_, scores, [groups.encoded], coins, unknown=self.unknown)
+        return np.column_stack([1.0 - repaired, repaired])
 
     def expected_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
         """The probability of each class on average over the coin: for ranking.
@@ -423,10 +509,15 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
         sum over outcomes of probability x value.  Nobody's place depends on a coin; but the
         average of a repaired and a kept score is not calibrated as each of the two is.
         """
-        check_is_fitted(self)
-        X = indexable(X)[0]
-        scores, groups = self._scores(X, sensitive_features)
-        return two_columns(averaged(self.rule_, scores, groups))
+        _, scores, groups = self._scores(X, sensitive_features)
+        mean = scores.copy()
+        for code, group in enumerate(groups.names):
+            mine = np.flatnonzero(groups.codes == code)
+            for segment in self.rule_.segments(group):
+                inside = mine[segment.holds(scores[mine])]
+                mean[inside] = segment.mean(scores[inside])
+        mean = np.clip(mean, 0.0, 1.0)
+        return np.column_stack([1.0 - mean, mean])
 
     def predict(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Any:
         """The class of each row: the positive one from the threshold on."""
@@ -446,32 +537,32 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
         predicted = self.predict(X, sensitive_features=sensitive_features, ids=ids)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
-    def _scores(self, X: Any, sensitive_features: Any) -> tuple[Floats, Groups]:
-        """The scores before the repair, recalibrated where that was asked for."""
+    def _scores(self, X: Any, sensitive_features: Any) -> tuple[Any, Floats, Groups]:
+        """The rows, their scores before the repair (recalibrated if so set), and their groups."""
+        check_is_fitted(self)
+        X = indexable(X)[0]
         groups = read_groups(X, sensitive_features, self.groups_from)
-        strangers = [name for name in groups.names if name not in self.rule_.groups]
-        if strangers and self.unknown == "error":
-            raise unknown_groups(strangers, self.rule_.groups)
+        unknown = [name for name in groups.names if name not in self.rule_.groups]
+        if unknown and self.unknown == "error":
+            raise unknown_groups(unknown, self.rule_.groups)
         scores = raw_scores(self.estimator_, X, self.response_, groups, self.classes_[1])
         if self.calibrator_ is not None:
             scores = self.calibrator_.predict(scores, sensitive_features=groups.features)
-        return scores, groups
+        return X, scores, groups
 
-    # scikit-learn's questions
+    # For scikit-learn
 
     def get_metadata_routing(self) -> Any:
         """What is passed on to the estimator and the splitter, for scikit-learn's routing."""
-        asked = MethodMapping().add(caller="fit", callee="fit")
+        to_estimator = MethodMapping().add(caller="fit", callee="fit")
         for caller in ("predict", "predict_proba", "score"):
-            asked = asked.add(caller=caller, callee="predict_proba")
+            to_estimator = to_estimator.add(caller=caller, callee="predict_proba")
+        to_splitter = MethodMapping().add(caller="fit", callee="split")
         return (
             MetadataRouter(owner=self)
             .add_self_request(self)
-            .add(estimator=self._estimator(), method_mapping=asked)
-            .add(
-                splitter=self.cv,
-                method_mapping=MethodMapping().add(caller="fit", callee="split"),
-            )
+            .add(estimator=self._estimator(), method_mapping=to_estimator)
+            .add(splitter=self.cv, method_mapping=to_splitter)
         )
 
     def __sklearn_tags__(self) -> Any:
@@ -481,3 +572,12 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
         tags.input_tags.sparse = inside.sparse
         tags.input_tags.allow_nan = inside.allow_nan
         return tags
+
+
+def _check_cells(labels: Ints, groups: Groups, weight: Floats | None) -> None:
+    """Refuse a single group, and groups of one label, before anything is trained."""
+    counted = np.ones(len(labels), dtype=bool) if weight is None else weight > 0
+    scores = np.full(int(counted.sum()), 0.5)
+    tally = tally_arrays(scores, labels[counted], [groups.take(counted).encoded], grid=Grid(1))
+    require_two_groups(tally)
+    require_both_labels(tally)

@@ -8,17 +8,21 @@
 =============  ==============================================  ==========================
 
 A fitted map is a handful of numbers: call it with scores, or turn it into JSON.  All but the
-histogram never reverse an order: of two scores the higher one keeps at least the probability
-of the lower.  Weights count like repeated rows.
+histogram are non-decreasing.
+
+Maps are fitted to three arrays: scores, and the weight of the positives and of the negatives at
+each of them.  A score may occur several times, so rows (weight w, label y) are ``w * y`` and
+``w * (1 - y)``, and the cells of a tally are levels of scores.  Weights count like repeated rows.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from itertools import combinations
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -38,12 +42,20 @@ __all__ = [
     "IsotonicMap",
     "SigmoidMap",
     "effective_number",
+    "fit_beta",
+    "fit_histogram",
+    "fit_isotonic",
     "fit_map",
+    "fit_sigmoid",
 ]
 
 Floats = npt.NDArray[np.float64]
 
+Counts = tuple[float, float] | None
+"""The effective number of negatives and positives; None to compute it from the weights."""
+
 METHODS = ("sigmoid", "isotonic", "histogram", "beta")
+
 PROBABILITIES = ("histogram", "beta")
 """The methods whose scores have to lie in [0, 1]."""
 
@@ -54,20 +66,24 @@ _RANK = 1e-12
 """Directions in which features vary by less, relative to the widest, are left alone."""
 
 
-class CalibrationMap(Protocol):
-    """Turns scores into probabilities."""
+class CalibrationMap(ABC):
+    """Turns scores into probabilities; a dataclass of the numbers that define it."""
 
+    method: ClassVar[str]
+
+    @abstractmethod
     def __call__(self, scores: npt.ArrayLike) -> Floats:
         """The probability of each score."""
-        ...
 
     def to_dict(self) -> dict[str, Any]:
-        """The numbers that make the map, for JSON."""
-        ...
+        """The numbers that define the map, for JSON."""
+        numbers = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in numbers.items()}
+        return {"method": self.method, **plain}
 
 
 @dataclass(frozen=True)
-class SigmoidMap:
+class SigmoidMap(CalibrationMap):
     """Platt's map, 1 / (1 + exp(-(slope s + intercept))), with slope >= 0.
 
     Examples
@@ -76,6 +92,7 @@ class SigmoidMap:
     array([0.5  , 0.993])
     """
 
+    method = "sigmoid"
     slope: float
     intercept: float
 
@@ -84,13 +101,9 @@ class SigmoidMap:
         raw = self.slope * np.asarray(scores, dtype=np.float64) + self.intercept
         return np.asarray(expit(raw))
 
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers that make the map, for JSON."""
-        return {"method": "sigmoid", "slope": self.slope, "intercept": self.intercept}
-
 
 @dataclass(frozen=True)
-class BetaMap:
+class BetaMap(CalibrationMap):
     """Beta calibration, logit = a log s - b log(1 - s) + c, with a, b >= 0.
 
     a = b = 1 and c = 0 leave a score as it is, so scores that are calibrated already can stay
@@ -102,6 +115,7 @@ class BetaMap:
     array([0.2, 0.9])
     """
 
+    method = "beta"
     a: float
     b: float
     c: float
@@ -111,12 +125,8 @@ class BetaMap:
         left, right = _logarithms(np.asarray(scores, dtype=np.float64)).T
         return np.asarray(expit(self.a * left + self.b * right + self.c))
 
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers that make the map, for JSON."""
-        return {"method": "beta", "a": self.a, "b": self.b, "c": self.c}
 
-
-class _Arrays:
+class _ArrayMap(CalibrationMap):
     """Read-only arrays, so that a fitted map cannot be changed by accident."""
 
     def __post_init__(self) -> None:
@@ -127,8 +137,8 @@ class _Arrays:
 
 
 @dataclass(frozen=True, eq=False)
-class IsotonicMap(_Arrays):
-    """Straight lines between the points of an isotonic regression, level beyond its ends.
+class IsotonicMap(_ArrayMap):
+    """Straight lines between the points of an isotonic regression, constant beyond its ends.
 
     Examples
     --------
@@ -136,26 +146,22 @@ class IsotonicMap(_Arrays):
     array([0.1, 0.3, 0.5])
     """
 
+    method = "isotonic"
     positions: Floats
     values: Floats
 
     def __call__(self, scores: npt.ArrayLike) -> Floats:
         """The probability of each score."""
-        found = np.interp(np.asarray(scores, dtype=np.float64), self.positions, self.values)
-        return np.clip(found, 0.0, 1.0)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers that make the map, for JSON."""
-        points = {"positions": self.positions.tolist(), "values": self.values.tolist()}
-        return {"method": "isotonic", **points}
+        values = np.interp(np.asarray(scores, dtype=np.float64), self.positions, self.values)
+        return np.clip(values, 0.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
-class HistogramMap(_Arrays):
+class HistogramMap(_ArrayMap):
     """The share of positives of each bin; bin i begins at edge i - 1, the first has no beginning.
 
     Shares are not smoothed, so that on the rows it was fitted to the mean probability is the
-    base rate.  Neighbouring bins may change places: this map need not be monotone.
+    base rate.  This map need not be monotone.
 
     Examples
     --------
@@ -163,50 +169,107 @@ class HistogramMap(_Arrays):
     array([0.1, 0.7])
     """
 
+    method = "histogram"
     edges: Floats
     values: Floats
 
     def __call__(self, scores: npt.ArrayLike) -> Floats:
         """The probability of each score."""
-        place = np.searchsorted(self.edges, np.asarray(scores, dtype=np.float64), side="right")
-        return np.asarray(self.values[place])
-
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers that make the map, for JSON."""
-        parts = {"edges": self.edges.tolist(), "values": self.values.tolist()}
-        return {"method": "histogram", **parts}
+        bin_ = np.searchsorted(self.edges, np.asarray(scores, dtype=np.float64), side="right")
+        return np.asarray(self.values[bin_])
 
 
-def fit_map(method: str, scores: Floats, y: Floats, w: Floats, bins: int = 10) -> CalibrationMap:
-    """Fit one of the maps to scores, labels 0 and 1 (both must occur) and positive weights.
+def fit_map(
+    method: str,
+    scores: Floats,
+    positives: Floats,
+    negatives: Floats,
+    *,
+    counts: Counts = None,
+    bins: int = 10,
+) -> CalibrationMap:
+    """Fit one of the maps.
+
+    Parameters
+    ----------
+    method : {"sigmoid", "isotonic", "histogram", "beta"}
+        Which map.
+    scores : array of shape (n,)
+        The scores; they may repeat.
+    positives, negatives : arrays of shape (n,)
+        The weight of the positives and of the negatives at each score.  Each score needs some
+        weight, and both labels must occur.
+    counts : (float, float), optional
+        The effective number of negatives and positives, for weights that stand for several rows
+        each; by default a weight stands for one row.  Only Platt's targets depend on it.
+    bins : int
+        Number of bins of the histogram.
 
     Examples
     --------
-    >>> scores, labels = np.array([0.1, 0.2, 0.8, 0.9]), np.array([0.0, 1.0, 0.0, 1.0])
-    >>> fit_map("histogram", scores, labels, np.ones(4), bins=2)([0.3, 0.6])
-    array([0.5, 0.5])
+    >>> scores = np.array([0.1, 0.2, 0.8, 0.9])
+    >>> positives, negatives = np.array([0.0, 1.0, 0.0, 3.0]), np.array([1.0, 0.0, 1.0, 0.0])
+    >>> fit_map("histogram", scores, positives, negatives, bins=2)([0.3, 0.9])
+    array([0.33333333, 1.        ])
     """
-    if method == "sigmoid":
-        (slope,), intercept = _fit_logit(scores[:, None], y, w)
-        return SigmoidMap(slope, intercept)
-    if method == "beta":
-        (a, b), c = _fit_logit(_logarithms(scores), y, w)
-        return BetaMap(a, b, c)
+    if method == "histogram":
+        return fit_histogram(scores, positives, negatives, bins)
     if method == "isotonic":
-        steps = IsotonicRegression(out_of_bounds="clip").fit(scores, y, sample_weight=w)
-        return IsotonicMap(steps.X_thresholds_, steps.y_thresholds_)
-    return _fit_histogram(scores, y, w, bins)
+        return fit_isotonic(scores, positives, negatives)
+    fit: Callable[..., CalibrationMap] = fit_sigmoid if method == "sigmoid" else fit_beta
+    return fit(scores, positives, negatives, counts)
+
+
+def fit_sigmoid(
+    scores: Floats, positives: Floats, negatives: Floats, counts: Counts = None
+) -> SigmoidMap:
+    """Platt scaling."""
+    (slope,), intercept = _fit_logit(scores[:, None], positives, negatives, counts)
+    return SigmoidMap(slope, intercept)
+
+
+def fit_beta(
+    scores: Floats, positives: Floats, negatives: Floats, counts: Counts = None
+) -> BetaMap:
+    """Beta calibration; scores in [0, 1]."""
+    (a, b), c = _fit_logit(_logarithms(scores), positives, negatives, counts)
+    return BetaMap(a, b, c)
+
+
+def fit_isotonic(scores: Floats, positives: Floats, negatives: Floats) -> IsotonicMap:
+    """Isotonic regression of the share of positives."""
+    total = positives + negatives
+    fitted = IsotonicRegression(out_of_bounds="clip").fit(scores, positives / total, total)
+    return IsotonicMap(fitted.X_thresholds_, fitted.y_thresholds_)
+
+
+def fit_histogram(
+    scores: Floats, positives: Floats, negatives: Floats, bins: int = 10
+) -> HistogramMap:
+    """Bins of about equal weight; equal scores share a bin."""
+    level, index = np.unique(scores, return_inverse=True)
+    total = add_up(index, positives + negatives, len(level))
+    positive = add_up(index, positives, len(level))
+    middle = (np.cumsum(total) - total / 2.0) / total.sum()
+    bin_ = np.minimum((middle * bins).astype(np.intp), bins - 1)
+    first = np.flatnonzero(np.diff(bin_, prepend=-1))
+    shares = np.add.reduceat(positive, first) / np.add.reduceat(total, first)
+    # Halving first: the sum of two huge scores may overflow, and rounding must not pass the level.
+    below, above = level[first[1:] - 1], level[first[1:]]
+    edges = np.minimum(below / 2.0 + above / 2.0, above)
+    edges = np.where(edges > below, edges, above)
+    return HistogramMap(edges, np.clip(shares, 0.0, 1.0))
 
 
 def effective_number(w: Floats) -> float:
-    """Kish's effective number of rows, (sum w)^2 / sum w^2; 0 for no rows.
+    """Kish's effective number of rows, (sum w)^2 / sum w^2; 0 if there is no weight.
 
     Examples
     --------
     >>> effective_number(np.array([1.0, 1.0, 1.0])), effective_number(np.array([8.0, 1.0, 1.0]))
     (3.0, 1.5151515151515151)
     """
-    return float(w.sum() ** 2 / (w**2).sum()) if len(w) else 0.0
+    return float(w.sum() ** 2 / (w**2).sum()) if w.any() else 0.0
 
 
 def _logarithms(scores: Floats) -> Floats:
@@ -214,79 +277,70 @@ def _logarithms(scores: Floats) -> Floats:
     return np.column_stack([np.log(inside), -np.log1p(-inside)])
 
 
-def _fit_histogram(scores: Floats, y: Floats, w: Floats, bins: int) -> HistogramMap:
-    """People with one score stay together, so bins are only as equal as the scores allow."""
-    level, place = np.unique(scores, return_inverse=True)
-    total = add_up(place, w, len(level))
-    positive = add_up(place, w * y, len(level))
-    middle = (np.cumsum(total) - total / 2.0) / total.sum()
-    bin_ = np.minimum((middle * bins).astype(np.intp), bins - 1)
-    first = np.flatnonzero(np.diff(bin_, prepend=-1))
-    shares = np.add.reduceat(positive, first) / np.add.reduceat(total, first)
-    # Halving first: the sum of two huge scores may overflow, and rounding must not pass the level.
-    edges = np.minimum(level[first[1:] - 1] / 2.0 + level[first[1:]] / 2.0, level[first[1:]])
-    edges = np.where(edges > level[first[1:] - 1], edges, level[first[1:]])
-    return HistogramMap(edges, np.clip(shares, 0.0, 1.0))
-
-
-def _fit_logit(features: Floats, y: Floats, w: Floats) -> tuple[list[float], float]:
+def _fit_logit(
+    features: Floats, positives: Floats, negatives: Floats, counts: Counts
+) -> tuple[list[float], float]:
     """Maximum likelihood for logit = features @ slopes + intercept, with slopes >= 0.
 
-    Platt's targets (n1 + 1) / (n1 + 2) and 1 / (n0 + 2) stand for the labels 1 and 0, so that there
-    is a finite answer when the scores separate them.  The likelihood is concave: if its
-    maximum has a negative slope, the maximum under the constraint has some slope at 0.
+    The likelihood is concave: if its maximum has a negative slope, the maximum under the
+    constraint has some slope at 0.
     """
-    target = _platt_targets(y, w)
+    ones, zeros = _platt_weights(positives, negatives, counts)
     size = features.shape[1]
-    for kept in range(size, 0, -1):
-        answers = []
-        for face in combinations(range(size), kept):
-            slopes, intercept = _fit_freely(features[:, face], target, w)
-            if min(slopes) >= 0.0:
-                full = [0.0] * size
-                for place, slope in zip(face, slopes, strict=True):
-                    full[place] = slope
-                answers.append((_loss(features, target, w, full, intercept), full, intercept))
-        if answers:
-            _, best, intercept = min(answers)
+    for free in range(size, 0, -1):
+        candidates = []
+        for face in combinations(range(size), free):
+            fitted, intercept = _fit_freely(features[:, face], ones, zeros)
+            if fitted.min() >= 0.0:
+                slopes = np.zeros(size)
+                slopes[list(face)] = fitted
+                raw = features @ slopes + intercept
+                loss = float(((ones + zeros) * np.logaddexp(0.0, raw) - ones * raw).sum())
+                candidates.append((loss, slopes.tolist(), intercept))
+        if candidates:
+            _, best, intercept = min(candidates)
             return best, intercept
-    return [0.0] * size, float(logit(np.average(target, weights=w)))
+    return [0.0] * size, _constant_logit(ones, zeros)
 
 
-def _platt_targets(y: Floats, w: Floats) -> Floats:
-    # The sum of weights makes a weight of 2 the same as a row that stands there twice; the
-    # effective number keeps weights that add up to 1 from being taken for a single row.
-    counts = [max(float(part.sum()), effective_number(part)) for part in (w[y == 0], w[y == 1])]
-    return np.where(y == 1, (counts[1] + 1.0) / (counts[1] + 2.0), 1.0 / (counts[0] + 2.0))
+def _constant_logit(ones: Floats, zeros: Floats) -> float:
+    return float(logit(ones.sum() / (ones.sum() + zeros.sum())))
 
 
-def _fit_freely(features: Floats, target: Floats, w: Floats) -> tuple[list[float], float]:
-    """Logistic regression on targets between 0 and 1: each row counts for both labels."""
+def _platt_weights(positives: Floats, negatives: Floats, counts: Counts) -> tuple[Floats, Floats]:
+    """The weights of the labels 1 and 0 under Platt's targets.
+
+    The targets (n1 + 1) / (n1 + 2) and 1 / (n0 + 2) replace 1 and 0, so that there is a finite
+    maximum when the scores separate the labels.
+    """
+    # The sum of weights makes a weight of 2 the same as a row that occurs twice; the effective
+    # number keeps weights that add up to 1 from being taken for a single row.
+    n0, n1 = counts or (max(float(w.sum()), effective_number(w)) for w in (negatives, positives))
+    high, low = (n1 + 1.0) / (n1 + 2.0), 1.0 / (n0 + 2.0)
+    return positives * high + negatives * low, positives * (1.0 - high) + negatives * (1.0 - low)
+
+
+def _fit_freely(features: Floats, ones: Floats, zeros: Floats) -> tuple[Floats, float]:
+    """Logistic regression in which each row counts for both labels."""
+    w = ones + zeros
     size = np.abs(features).max(axis=0)
-    scaled = features / np.where(size > 0, size, 1.0)
-    centre = np.average(scaled, axis=0, weights=w)
-    variance, directions = np.linalg.eigh(((scaled - centre) * w[:, None]).T @ (scaled - centre))
+    size = np.where(size > 0, size, 1.0)
+    scaled = features / size
+    center = np.average(scaled, axis=0, weights=w)
+    variance, directions = np.linalg.eigh(((scaled - center) * w[:, None]).T @ (scaled - center))
     variance = variance / w.sum()
     wide = variance > _RANK * max(float(variance.max()), _RANK)
     if not wide.any():
-        return [0.0] * len(size), float(logit(np.average(target, weights=w)))
+        return np.zeros(len(size)), _constant_logit(ones, zeros)
     # In these directions features are uncorrelated, which Newton's method likes.
-    turn = directions[:, wide] / np.sqrt(variance[wide])
-    turned = (scaled - centre) @ turn
-    both = np.repeat([1.0, 0.0], len(target))
+    rotation = directions[:, wide] / np.sqrt(variance[wide])
+    rotated = (scaled - center) @ rotation
+    labels = np.repeat([1.0, 0.0], len(w))
     model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-10)
-    shares = np.concatenate([w * target, w * (1.0 - target)]) / w.mean()
     with warnings.catch_warnings():
-        # Where nothing is left to gain, scikit-learn hands over to its other solver by itself.
+        # Where nothing is left to gain, scikit-learn switches to its other solver.
         warnings.filterwarnings("ignore", "Line search of Newton solver", ConvergenceWarning)
-        model.fit(np.concatenate([turned, turned]), both, sample_weight=shares)
-    slopes = turn @ model.coef_[0]
-    intercept = float(model.intercept_[0] - slopes @ centre)
-    return (slopes / np.where(size > 0, size, 1.0)).tolist(), intercept
-
-
-def _loss(
-    features: Floats, target: Floats, w: Floats, slopes: Sequence[float], intercept: float
-) -> float:
-    raw = features @ np.asarray(slopes) + intercept
-    return float((w * (np.logaddexp(0.0, raw) - target * raw)).sum())
+        weights = np.concatenate([ones, zeros]) / w.mean()
+        model.fit(np.concatenate([rotated, rotated]), labels, sample_weight=weights)
+    slopes = rotation @ model.coef_[0]
+    return slopes / size, float(model.intercept_[0] - slopes @ center)

@@ -1,4 +1,4 @@
-"""Three classifiers that repair the scores of another: the repairs of isocost as meta-estimators.
+"""The repairs of isocost as meta-estimators: classifiers that repair the scores of another.
 
 All of them fit in the same way.
 
@@ -7,12 +7,12 @@ All of them fit in the same way.
   rows, which look better than they are, and not equally so in every group.  Then the estimator is
   trained again on all rows; the rule is applied to its scores.  A splitter with a single
   test part, ShuffleSplit(1), makes a holdout.
-- With ``cv="prefit"`` the estimator is used as it is, and all rows given to fit must be rows that
-  it was not trained on.  Where estimators are cloned, as searches do, put the fitted one into
+- With ``cv="prefit"`` the estimator is used as it is, and it must not have been trained on any of
+  the rows passed to fit.  Where estimators are cloned, as in searches, put the fitted one into
   sklearn.frozen.FrozenEstimator.
 - With ``recalibrate`` the held-out scores are first calibrated in each group.  The scores that the
-  rule is made from are calibrated by a calibrator that was fitted on the other folds; the one
-  that is kept is fitted on all held-out scores.
+  rule is made from are calibrated by a calibrator that was fitted on the other folds;
+  ``calibrator_`` is fitted on all held-out scores.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from isocost.checks import check_threshold, check_word
 from isocost.costs import CostLike
 from isocost.errors import InfeasibleError
 from isocost.learn.base import PostProcessor
-from isocost.learn.sensitive import GroupsFrom
+from isocost.learn.inputs import GroupsFrom
 from isocost.measures.audit import Audit, audit
 from isocost.measures.feasibility import Feasibility, feasibility
 from isocost.repairs.odds import equalize_odds
@@ -57,50 +57,51 @@ class CalibratedEqualizedOdds(PostProcessor):
     tolerance : float
         How far costs may differ.
     threshold : float
-        From which score :meth:`predict` says positive; "coarsen" leaves decisions there alone.
+        The score from which :meth:`predict` returns the positive class; "coarsen" changes no
+        decisions there.
     allow_decision_changes : bool
         Whether "coarsen" may change decisions where costs cannot be made equal otherwise.
     infeasible : {"raise", "closest"}
-        What to do when equal cost cannot be had: raise :class:`isocost.InfeasibleError`, or come
-        as near as possible, with a warning.
+        What to do when costs cannot be made equal: raise :class:`isocost.InfeasibleError`, or
+        come as close as possible, with a warning.
     recalibrate : {None, "sigmoid", "isotonic", "histogram", "beta"}
         Calibrate scores in each group first, by
         :class:`isocost.learn.recalibrate.GroupCalibrator`.
         Calibrated scores are the method's precondition: look at ``audit_``.
     cv : int, "prefit" or splitter
-        Where the scores that the rule is made from come from.  A number means so many folds,
+        How the scores that the rule is made from are held out.  A number is the number of folds,
         stratified by group and label.
     groups_from : str, int, list of these, or callable
         Where groups are when no ``sensitive_features`` are passed: columns of X by name or
         position, or a function of X, such as one that cuts age at 40.  Then no routing is
         needed, and every scorer of scikit-learn works.
     unknown : {"error", "keep"}
-        What happens to rows of groups that were not there in fit: an error, or they keep their
-        score; with ``recalibrate`` the calibrator of all groups together makes it.
+        What happens to rows of groups that fit has not seen: an error, or they keep their
+        score; with ``recalibrate`` the pooled map calibrates it.
     salt : str
         The coin's salt; see :func:`isocost.withhold`.
     random_state : int, RandomState instance or None
         Without ids the coin depends on the values of the row.  If set, it also depends on this
-        and on how many equal rows stand before it; use that where few different rows occur.
+        and on the number of equal rows before it; use that where few different rows occur.
     confidence : float or None
-        Of the intervals in ``audit_``; None for none.
+        Of the intervals in ``audit_``; None for no intervals.
 
     Attributes
     ----------
     estimator_, calibrator_
-        What makes the scores; the calibrator is None without ``recalibrate``.
+        What computes the scores; the calibrator is None without ``recalibrate``.
     rule_ : Rule
         The repair: ``rule_.to_json()`` is all that another system needs.
     tally_ : Tally
         Of the held-out scores, before the repair.
     audit_, repaired_audit_ : Audit
-        Of ``tally_``, and of what the rule will make of it on average over the coin.
+        Of ``tally_``, before the repair and after it, on average over the coin.
     feasibility_ : Feasibility
-        Whether equal cost can be had, and what it takes.
+        Whether costs can be made equal, and at what price.
     response_ : str
         The method of the estimator that scores come from.
     classes_, n_features_in_, feature_names_in_
-        As everywhere in scikit-learn; the last two if the estimator has them.
+        As in every scikit-learn estimator; the last two if the wrapped estimator has them.
 
     Notes
     -----
@@ -108,10 +109,10 @@ class CalibratedEqualizedOdds(PostProcessor):
     The final estimator was trained on more rows than those of the folds, so its
     scores are a little better than those the rule was made from.
 
-    fairlearn's GridSearch has predict_proba.  Its ExponentiatedGradient and ThresholdOptimizer give
-    only the chance of a positive decision, which is no risk score: they need ``recalibrate``.
-    Sensitive features are handed on to the estimators of fairlearn, and to others that name them in
-    their signature or request them.
+    fairlearn's GridSearch has predict_proba.  Its ExponentiatedGradient and ThresholdOptimizer have
+    only the probability of a positive decision, which is not a risk score: they need
+    ``recalibrate``.  Sensitive features are passed on to the estimators of fairlearn, and to others
+    that name them in their signature or request them.
 
     Examples
     --------
@@ -191,7 +192,7 @@ class CalibratedEqualizedOdds(PostProcessor):
 class EqualizedOdds(PostProcessor):
     """Give every group the same false-positive and false-negative rate; calibration is given up.
 
-    Scores are turned round, h to 1 - h, by :func:`isocost.equalize_odds` (EO-Derived).
+    Scores are flipped, h to 1 - h, by :func:`isocost.equalize_odds` (EO-Derived).
 
     Parameters
     ----------
@@ -200,15 +201,15 @@ class EqualizedOdds(PostProcessor):
     threshold : float
         The score from which people are treated as positive.
     rates : {"generalized", "hard"}
-        Make the generalized rates equal, or those of the decisions at the threshold.
+        Which rates to equalize: generalized ones, or those of the decisions at the threshold.
     recalibrate, cv, groups_from, unknown, salt, random_state, confidence
         As in :class:`CalibratedEqualizedOdds`.
 
     Attributes
     ----------
     feasibility_ : Feasibility
-        Equal odds can always be had in this way; this says whether *calibrated* scores could have
-        equal generalized FNR instead.
+        Equal odds can always be reached in this way; this says whether *calibrated* scores could
+        have equal generalized FNR instead.
 
     Notes
     -----
@@ -260,7 +261,7 @@ class EqualizedOdds(PostProcessor):
 
     def _edges(self) -> tuple[float, ...]:
         threshold = check_threshold(self.threshold)
-        # A bin of its own for 1/2, which turned round is itself; forests give it often.
+        # A bin of its own for 1/2, which flipped is itself; forests give it often.
         return (threshold, float(f"{1.0 - threshold:.12g}"), float(np.nextafter(0.5, 1.0)))
 
     def _make_rule(self, tally: Tally) -> tuple[Rule, Feasibility]:
@@ -269,10 +270,10 @@ class EqualizedOdds(PostProcessor):
 
 
 class Reconciled(PostProcessor):
-    """Make rates at a threshold equal over all groups with scores that are calibrated.
+    """Equalize rates at a threshold over all groups with calibrated scores.
 
     Scores are repaired by :func:`isocost.reconcile`: each becomes the share of positives of
-    those who get it, so they are calibrated whatever they were.
+    those who get it, so they are calibrated whatever they were before.
 
     Parameters
     ----------
@@ -340,32 +341,24 @@ class Reconciled(PostProcessor):
         self.random_state = random_state
         self.confidence = confidence
 
-    def _request(self) -> Any:
-        asked = (self.threshold, self.equal, self.tolerance, self.cost, self.keep, self.levels)
-        return check_request(*asked)
+    def _options(self) -> dict[str, Any]:
+        names = ("threshold", "equal", "tolerance", "cost", "keep", "levels")
+        return {name: getattr(self, name) for name in names}
 
     def _check_words(self) -> None:
         super()._check_words()
         check_word("infeasible", self.infeasible, ("raise", "closest"))
-        self._request()
+        check_request(**self._options())
 
     def _make_rule(self, tally: Tally) -> tuple[Rule, Reconcilability]:
-        options: dict[str, Any] = {
-            "threshold": self.threshold,
-            "equal": self.equal,
-            "tolerance": self.tolerance,
-            "cost": self.cost,
-            "keep": self.keep,
-            "levels": self.levels,
-            "salt": self.salt,
-        }
+        options = {**self._options(), "salt": self.salt}
         try:
             rule = reconcile(tally, **options, infeasible="raise")
         except InfeasibleError as error:
             if self.infeasible == "raise" or not isinstance(error.feasibility, Reconcilability):
                 raise
             return reconcile(tally, **options, infeasible="closest"), error.feasibility
-        request = self._request()
+        request = check_request(**self._options())
         tolerances = dict(request.tolerances)
         largest = max(tolerances.values())
         verdict = Reconcilability(

@@ -1,4 +1,4 @@
-"""The program of equalized odds in training, and what its terms are worth.
+"""The program of equalized odds in training, and the search for its solution.
 
 With z = w'x, labels y = -1 or 1, and g(y, z) what a row adds to the error of a kind,
 
@@ -9,32 +9,59 @@ and 0 elsewhere, the program of Zafar et al. (2017) is
     minimise   mean log(1 + exp(-yz)) + |w|^2 / (2 C n)
     such that  |cov(1[group = k], g)| <= bound                   for each group k.
 
-Every constraint is a difference of two convex functions.  Rows with equal features
-are one cell: nothing in the program can tell them apart, so this changes no result.
+Every constraint is a difference of two convex functions.  Rows with equal features are one cell:
+nothing in the program depends on which is which, so this changes no result.
 
-The program of equalized odds in training as cvxpy and dccp have it.
+The program is not convex, and a solver's "optimal" depends on where it started.  So it is solved
+from several starts: convex-concave programs with several first penalties (dccp), and a smooth
+solver from the unconstrained optimum, from random points around it, and from what the
+convex-concave programs gave.  Loss and constraints of every answer are computed again, and the best
+is kept.
 """
 
 from __future__ import annotations
 
+import time
 import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import NonlinearConstraint, minimize, root
+from scipy.special import expit
 
 from isocost.errors import MissingDependencyError, Problem
 from isocost.groups import Group
+from isocost.learn.inputs import Groups
+from isocost.tallies import add_up
 
-__all__ = ["KINDS", "Program", "convex_concave", "make_program", "need_dccp"]
+__all__ = ["KINDS", "Program", "Search", "Start", "make_program", "need_dccp", "unconstrained"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
 
 KINDS = {"fpr": ("fpr",), "fnr": ("fnr",), "both": ("fpr", "fnr"), "all": ("all",)}
 """The kinds of error that each constraint bounds."""
+
+GROWTH, HIGHEST_PENALTY = 1.2, 1e10
+"""How the penalty grows with each step, as in the paper's own experiments."""
+
+MANY = 400
+"""With more coefficients than this the smooth solver is slower than what it improves."""
+
+SHIFTS = (-2.0, -1.0, 1.0, 2.0)
+"""How far the boundary is moved for further starts, in mean distances."""
+
+NOISE = 1e-8
+"""Objectives that differ by less are equal."""
+
+TIE = 1e-6
+"""Cells nearer to the boundary than this, relative to the mean distance, lie on it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,13 +75,13 @@ class Program:
     weight, positive : array
         Weight of each cell, and of its positive rows.
     ridge : array
-        What the square of each coefficient costs.
+        The penalty of each squared coefficient.
     over, under : array of shape (constraints, cells)
         Covariance is -(over @ max(0, z) + under @ max(0, -z)).
     names : tuple of (kind, group)
         Which covariance each constraint is.
     center, scale : array
-        Of the features, to turn coefficients back.
+        Of the features, to convert coefficients.
     """
 
     x: Floats
@@ -75,32 +102,42 @@ class Program:
         return float(total / self.weight.sum())
 
     def objective(self, w: Floats) -> float:
-        """The mean logistic loss with what the coefficients cost."""
+        """The mean logistic loss with the penalty."""
         return self.loss(w) + float(self.ridge @ w**2) / 2.0
 
     def gradient(self, w: Floats) -> Floats:
         """The gradient of the objective."""
-        from scipy.special import expit
-
         pull = self.weight * expit(self.x @ w) - self.positive
-        found: Floats = pull @ self.x / self.weight.sum() + self.ridge * w
-        return found
+        return np.asarray(pull @ self.x / self.weight.sum() + self.ridge * w)
+
+    def hessian(self, w: Floats) -> Floats:
+        """The second derivatives of the objective."""
+        p = expit(self.x @ w)
+        curvature = (self.x.T * (self.weight * p * (1.0 - p))) @ self.x
+        return np.asarray(curvature / self.weight.sum() + np.diag(self.ridge))
 
     def covariances(self, w: Floats) -> Floats:
         """The covariance that each constraint bounds."""
         z = self.x @ w
-        found: Floats = -(self.over @ np.maximum(z, 0.0) + self.under @ np.maximum(-z, 0.0))
-        return found
+        return -(self.over @ np.maximum(z, 0.0) + self.under @ np.maximum(-z, 0.0))
 
     def jacobian(self, w: Floats) -> Floats:
         """The gradients of the covariances; at a kink, one of them."""
         z = self.x @ w
-        found: Floats = (self.under * (z < 0) - self.over * (z > 0)) @ self.x
-        return found
+        return np.asarray((self.under * (z < 0) - self.over * (z > 0)) @ self.x)
 
     def violation(self, w: Floats, bound: float) -> float:
         """By how much the largest covariance exceeds the bound."""
         return max(0.0, float(np.abs(self.covariances(w)).max()) - bound)
+
+    def rate_gap(self, w: Floats) -> float:
+        """The largest covariance between a group and its number of errors, not their distance."""
+        z = self.x @ w
+        return float(np.abs(self.over @ (z > 0) + self.under @ (z <= 0)).max())
+
+    def is_constant(self, w: Floats) -> bool:
+        """Whether everybody is given one class."""
+        return len(np.unique(self.x @ w > 0)) == 1
 
     def binding(self, bound: float) -> Ints:
         """The constraints from which the others follow.
@@ -145,8 +182,7 @@ class Program:
 def make_program(
     features: Floats,
     label: Ints,
-    codes: Ints,
-    groups: list[Group],
+    groups: Groups,
     weight: Floats,
     *,
     kinds: tuple[str, ...],
@@ -154,11 +190,13 @@ def make_program(
     intercept: bool,
 ) -> Program:
     """Gather rows into cells, and write the covariances in them."""
-    cells, place = np.unique(features, axis=0, return_inverse=True)
-    place = place.ravel()
-    rows = _Rows(place, len(cells), label, codes, len(groups), weight)
-    over, under = (np.vstack(parts) for parts in zip(*map(rows.factors, kinds), strict=True))
-    mass = _sums(place, weight, len(cells))
+    cells, index = np.unique(features, axis=0, return_inverse=True)
+    index, size = index.ravel(), len(cells)
+    negative, positive = (
+        _centered(index, size, groups, weight, label == value) for value in (0, 1)
+    )
+    none = np.zeros_like(negative)
+    mass = add_up(index, weight, size)
     center, scale = _shape_of(cells, mass, intercept)
     ridge = 1.0 / (C * weight.sum() * scale**2)
     x = (cells - center) / scale
@@ -167,49 +205,24 @@ def make_program(
     return Program(
         x=x,
         weight=mass,
-        positive=_sums(place, weight * label, len(cells)),
+        positive=add_up(index, weight * label, size),
         ridge=ridge,
-        over=over,
-        under=under,
-        names=tuple((kind, group) for kind in kinds for group in groups),
+        over=np.vstack([none if kind == "fnr" else negative for kind in kinds]),
+        under=np.vstack([none if kind == "fpr" else positive for kind in kinds]),
+        names=tuple((kind, group) for kind in kinds for group in groups.names),
         center=center,
         scale=scale,
         intercept=intercept,
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """The rows, as the covariances see them."""
-
-    place: Ints
-    cells: int
-    label: Ints
-    codes: Ints
-    groups: int
-    weight: Floats
-
-    def factors(self, kind: str) -> tuple[Floats, Floats]:
-        """What max(0, z) and max(0, -z) of each cell add to the covariance with each group."""
-        none = np.zeros((self.groups, self.cells))
-        over = none if kind == "fnr" else self._centred(self.label == 0)
-        under = none if kind == "fpr" else self._centred(self.label == 1)
-        return over, under
-
-    def _centred(self, chosen: Any) -> Floats:
-        """Per group and cell, the sum of (1[group] - share of the group) over the chosen rows."""
-        weight = self.weight / self.weight.sum()
-        share = _sums(self.codes, weight, self.groups)
-        kept = np.where(chosen, weight, 0.0)
-        both = _sums(self.codes * self.cells + self.place, kept, self.groups * self.cells)
-        every = _sums(self.place, kept, self.cells)
-        found: Floats = both.reshape(self.groups, self.cells) - np.outer(share, every)
-        return found
-
-
-def _sums(place: Ints, values: Floats, size: int) -> Floats:
-    """The sum of the values at each place."""
-    return np.bincount(place, values, size).astype(np.float64, copy=False)
+def _centered(index: Ints, cells: int, groups: Groups, weight: Floats, chosen: Any) -> Floats:
+    """Per group and cell, the sum of (1[group] - share of the group) over the chosen rows."""
+    codes, count = groups.codes, len(groups.names)
+    weight = weight / weight.sum()
+    share, counted = add_up(codes, weight, count), np.where(chosen, weight, 0.0)
+    both = add_up(codes * cells + index, counted, count * cells).reshape(count, cells)
+    return both - np.outer(share, add_up(index, counted, cells))
 
 
 def _shape_of(cells: Floats, mass: Floats, intercept: bool) -> tuple[Floats, Floats]:
@@ -225,11 +238,209 @@ def _shape_of(cells: Floats, mass: Floats, intercept: bool) -> tuple[Floats, Flo
     return center, np.where(flat, 1.0, scale)
 
 
-GROWTH, HIGHEST_PENALTY = 1.2, 1e10
-"""How the penalty grows with each step, as in the paper's own experiments."""
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Where one start of the search ended.
+
+    Attributes
+    ----------
+    name : str
+        "unconstrained", "tau=5.0" (a convex-concave program), "random 1" or "given"; with
+        " + smooth" when the smooth solver went on from there.
+    loss, objective, violation : float
+        Computed from the coefficients; violation is how far the bound is exceeded.
+    met : bool
+        Whether the bound is met within the tolerance.
+    iterations : int
+        Of the smooth solver; 0 if it was not used.
+    seconds : float
+        Time taken.
+    note : str
+        The solver's message, if it did not converge.
+    """
+
+    name: str
+    loss: float
+    objective: float
+    violation: float
+    met: bool
+    iterations: int
+    seconds: float
+    note: str
+    w: Floats
 
 
-def convex_concave(
+@dataclass(frozen=True, eq=False)
+class Search:
+    """A program, its bound, and how hard to look for a solution."""
+
+    program: Program
+    free: Floats
+    bound: float
+    tolerance: float
+    max_iter: int
+    taus: tuple[float, ...]
+    restarts: int
+    max_cells: int | None = None
+    verbose: int = 0
+
+    @cached_property
+    def free_covariances(self) -> Floats:
+        """The covariances at the unconstrained optimum."""
+        return self.program.covariances(self.free)
+
+    def run(self, rng: np.random.Generator, given: Iterable[Floats]) -> list[Start]:
+        """Every start, from the unconstrained coefficients on; only that if it meets the bound."""
+        first = self.judge("unconstrained", self.free)
+        if first.met:
+            return [first]
+        starts: list[Start] = [first]
+        with _progress(len(self.taus) + 1, self.verbose) as report:
+            part = self._part(rng)
+            for tau in self.taus:
+                raw = self._convex_concave(part, tau)
+                starts += [raw, *self._smoothed(raw)]
+                report(starts[-1])
+            begins = [first, *(self.judge("given", w) for w in given)]
+            begins += [self.judge(name, w) for name, w in self._around(rng)]
+            for begin in begins:
+                starts += [begin] * (begin.name == "given") + self._smoothed(begin)
+            report(starts[-1])
+        return starts
+
+    def _around(self, rng: np.random.Generator) -> Iterator[tuple[str, Floats]]:
+        """Starts near the unconstrained optimum.
+
+        With the boundary moved towards all or none positive the solver finds the optima that give
+        most people one class; from the middle it may end in the worse of the two.
+        """
+        free = self.free
+        if self.program.intercept:
+            for shift in SHIFTS:
+                moved = free.copy()
+                moved[-1] += shift * self.program.distance(free)
+                yield f"shifted {shift:+g}", moved
+        spread = np.maximum(np.abs(free), free.std())
+        for i in range(self.restarts):
+            yield f"random {i + 1}", free + spread * rng.standard_normal(len(free))
+
+    def best(self, starts: list[Start]) -> Start:
+        """The lowest objective among those that meet the bound; else the smallest violation.
+
+        Of objectives that are the same but for noise, the one that exceeds the bound least.
+        """
+        met = [start for start in starts if start.met]
+        lowest = min((start.objective for start in met), default=np.inf)
+        equal = [start for start in met if start.objective <= lowest + NOISE]
+        return min(equal or starts, key=lambda start: start.violation)
+
+    def judge(
+        self, name: str, w: Floats, iterations: int = 0, seconds: float = 0.0, note: str = ""
+    ) -> Start:
+        """Compute what coefficients are worth, whatever a solver says about them."""
+        loss, objective = self.program.loss(w), self.program.objective(w)
+        violation = self.program.violation(w, self.bound)
+        met = bool(violation <= self.tolerance)
+        return Start(name, loss, objective, violation, met, iterations, seconds, note, w)
+
+    def settle(self, w: Floats) -> Floats:
+        """Move the boundary off cells that lie on it, so that rounding decides nobody's answer.
+
+        The optimum often lies where the boundary runs through a cell: its people are misclassified
+        by a distance of 0.  Then the intercept moves by a few millionths, to the side where the
+        groups' shares of errors differ less, unless that would break the bound.
+        """
+        program, distance = self.program, self.program.distance(w)
+        near = np.abs(program.x @ w) <= TIE * distance
+        if not program.intercept or not near.any() or near.all():
+            return w
+        step = 2.0 * TIE * distance
+        sides = [w + np.append(np.zeros(len(w) - 1), side) for side in (-step, step)]
+        meeting = [side for side in sides if self.judge("", side).met]
+        return min(meeting, key=program.rate_gap, default=w)
+
+    def _part(self, rng: np.random.Generator) -> Program:
+        """The program, or a sample of as many cells as a cone solver can handle."""
+        cells = len(self.program.weight)
+        if self.max_cells is None or cells <= self.max_cells:
+            return self.program
+        return self.program.sample(np.sort(rng.choice(cells, self.max_cells, replace=False)))
+
+    def _convex_concave(self, program: Program, tau: float) -> Start:
+        """A convex-concave program that starts with the penalty tau."""
+        begun = time.perf_counter()
+        w, note = _convex_concave(
+            program,
+            self.free,
+            self.bound,
+            tau=tau,
+            slack=self.tolerance / 10.0,
+            max_iter=self.max_iter,
+            verbose=self.verbose > 1,
+        )
+        return self.judge(f"tau={tau:g}", w, 0, time.perf_counter() - begun, note)
+
+    def _smoothed(self, start: Start) -> list[Start]:
+        """What sequential quadratic programming makes of a start; nothing if it is too large.
+
+        A single covariance need only be kept from passing the bound on the side where it is
+        without a constraint: a local optimum lies on the bound, so the other side holds.  That
+        leaves the solver more room.  With several it is tried both ways.
+        """
+        if len(start.w) > MANY:
+            return []
+        rows = self.program.binding(self.bound)
+        ends = [self._smooth(start, rows, one_sided=True)]
+        if len(rows) > 1:
+            ends.append(self._smooth(start, rows, one_sided=False))
+        return [min(ends, key=lambda s: (not s.met, s.objective if s.met else s.violation))]
+
+    def _smooth(self, start: Start, rows: Ints, one_sided: bool) -> Start:
+        program = self.program
+        signs = np.sign(self.free_covariances[rows]) if one_sided else np.ones(len(rows))
+        limit = NonlinearConstraint(
+            lambda w: signs * program.covariances(w)[rows],
+            -np.inf if one_sided else -self.bound,
+            self.bound,
+            jac=lambda w: signs[:, np.newaxis] * program.jacobian(w)[rows],
+        )
+        begun = time.perf_counter()
+        result = minimize(
+            program.objective,
+            start.w,
+            jac=program.gradient,
+            method="SLSQP",
+            constraints=limit,
+            options={"maxiter": self.max_iter, "ftol": 1e-12},
+        )
+        seconds = start.seconds + time.perf_counter() - begun
+        w = result.x if np.isfinite(result.x).all() else start.w
+        note = "" if result.success else str(result.message)
+        return self.judge(f"{start.name} + smooth", w, int(result.nit), seconds, note)
+
+
+def unconstrained(program: Program) -> Floats:
+    """The coefficients of the least objective, whatever the covariances."""
+    near = minimize(
+        program.objective,
+        np.zeros(program.x.shape[1]),
+        jac=program.gradient,
+        method="L-BFGS-B",
+        options={"maxiter": 2000, "ftol": 0.0, "gtol": 1e-9},
+    ).x
+    # The last digits, which a line search leaves, unless the optimum is infinitely far.
+    exact = root(
+        program.gradient,
+        near,
+        jac=program.hessian,
+        method="lm",
+        options={"maxiter": 8, "xtol": 1e-15, "ftol": 1e-15},
+    ).x
+    far = np.abs(exact - near).max() > 0.01 * np.abs(near).max()
+    return np.asarray(near if far else exact)
+
+
+def _convex_concave(
     program: Program,
     start: Floats,
     bound: float,
@@ -239,7 +450,7 @@ def convex_concave(
     max_iter: int,
     verbose: bool,
 ) -> tuple[Floats, str]:
-    """Where the convex-concave procedure ends, and its complaint if it has one.
+    """Where the convex-concave procedure ends, and the solver's message if it failed.
 
     The concave side of each constraint is replaced by its tangent, and what is violated costs tau
     at first and more with each step.  The start is returned if no step could be solved.
@@ -247,7 +458,7 @@ def convex_concave(
     cp = need_dccp()
     w = cp.Variable(len(start))
     w.value = start
-    problem = cp.Problem(cp.Minimize(_loss(program, w)), _differences(program, bound, w))
+    problem = cp.Problem(cp.Minimize(_objective(program, w)), _differences(program, bound, w))
     options = {"tau_ini": tau, "mu": GROWTH, "tau_max": HIGHEST_PENALTY, "max_slack": slack}
     try:
         with warnings.catch_warnings():
@@ -288,8 +499,7 @@ def _distances(program: Program, factors: Floats, way: float, w: Any) -> Any:
     return factors[cells] @ need_dccp().pos((way * program.x[cells]) @ w)
 
 
-def _loss(program: Program, w: Any) -> Any:
-    """The objective."""
+def _objective(program: Program, w: Any) -> Any:
     cp = need_dccp()
     total = program.weight.sum()
     z = program.x @ w
@@ -300,7 +510,7 @@ def _loss(program: Program, w: Any) -> Any:
 
 
 def need_dccp() -> Any:
-    """The module cvxpy, with dccp made known to it; an error that says how to get them."""
+    """The module cvxpy with dccp registered; raise with the pip command if they are missing."""
     try:
         cvxpy: Any = import_module("cvxpy")
         import_module("dccp")
@@ -314,3 +524,23 @@ def need_dccp() -> Any:
             )
         ) from error
     return cvxpy
+
+
+@contextmanager
+def _progress(total: int, verbose: int) -> Iterator[Callable[[Start], None]]:
+    """A bar on standard error that moves with each start; nothing if not verbose."""
+    if not verbose:
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task("unconstrained", total=total)
+
+        def report(start: Start) -> None:
+            state = "met" if start.met else f"exceeded by {start.violation:.2g}"
+            bar.console.print(f"{start.name}: loss {start.loss:.6f}, bound {state}")
+            bar.update(task, advance=1, description=start.name)
+
+        yield report

@@ -1,9 +1,4 @@
-"""What recalibration changed, measured on rows that the maps were not fitted to.
-
-Maps per group with a pooled one behind them: fitting, applying, and judging them held out.
-
-Recalibration per group: scores that mean the same for everybody, before anything else.
-"""
+"""Recalibration per group: a pooled map, a map for each group, and a held-out report."""
 
 from __future__ import annotations
 
@@ -13,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from functools import partial
 from html import escape
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,32 +18,21 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from isocost.checks import check_word
+from isocost.checks import as_number, check_kind, check_whole, check_word
 from isocost.errors import DataError, IsocostWarning, Problem, UsageError
-from isocost.groups import Group, group_names, sort_groups, to_json
+from isocost.groups import Group, group_names, to_json
+from isocost.learn.inputs import groups_of, read_all, real_scores, two_labels, weights_of
 from isocost.learn.maps import METHODS, PROBABILITIES, CalibrationMap, effective_number, fit_map
-from isocost.learn.sensitive import groups_of, read_all, real_scores, two_labels, weights_of
 from isocost.measures.functions import calibration_gap
 from isocost.tables import html_table, text_table
 
-__all__ = [
-    "SHRINKAGE",
-    "GroupCalibrator",
-    "GroupMaps",
-    "HeldOut",
-    "HeldOutGroup",
-    "Quality",
-    "Recipe",
-    "Rows",
-    "fit_groups",
-    "held_out",
-    "is_level",
-    "mean_quality",
-    "quality_of",
-    "read_rows",
-]
+__all__ = ["SHRINKAGE", "GroupCalibrator", "GroupQuality", "Quality", "RecalibrationReport"]
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.intp]
+
+
+# The report
 
 
 @dataclass(frozen=True)
@@ -64,7 +48,7 @@ class Quality:
 
 
 @dataclass(frozen=True)
-class HeldOutGroup:
+class GroupQuality:
     """One group, or everybody together.
 
     Attributes
@@ -91,29 +75,29 @@ class HeldOutGroup:
 
 
 @dataclass(frozen=True, repr=False)
-class HeldOut:
+class RecalibrationReport:
     """The gap before and after recalibration, by cross-validation.
 
     Each fold is judged with maps fitted to the others, and the numbers are averaged over the
-    folds.  So the gap after is what new rows can expect, not what the fit has made of its own
-    rows.  Folds are small, and chance alone adds to a gap: compare ``gap`` before and
+    folds.  So the gap after is what to expect on new rows, not on the rows of the fit.  Folds are
+    small, and chance alone adds to a gap: compare ``gap`` before and
     after, or look at ``gap_debiased``.
 
     Attributes
     ----------
     method, shrinkage, folds : str, float, int
         What it was made with.
-    groups : {group: HeldOutGroup}
+    groups : {group: GroupQuality}
         Each group.
-    overall : HeldOutGroup
+    overall : GroupQuality
         Everybody together, where one group's gap can hide another's.
     """
 
     method: str
     shrinkage: float
     folds: int
-    groups: dict[Group, HeldOutGroup]
-    overall: HeldOutGroup
+    groups: dict[Group, GroupQuality]
+    overall: GroupQuality
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; groups become [group, numbers] pairs, to keep their type."""
@@ -123,7 +107,7 @@ class HeldOut:
             "method": self.method,
             "shrinkage": self.shrinkage if np.isfinite(self.shrinkage) else None,
             "folds": self.folds,
-            "groups": [[to_json(g), asdict(numbers)] for g, numbers in self.groups.items()],
+            "groups": [[to_json(g), asdict(quality)] for g, quality in self.groups.items()],
             "overall": asdict(self.overall),
         }
 
@@ -158,7 +142,7 @@ class HeldOut:
             if x.note
         ]
         if self.overall.before is None:
-            noted.append("The scores are not probabilities, so before there is no gap.")
+            noted.append("The scores are not probabilities, so they have no gap before.")
         return noted
 
     def __repr__(self) -> str:
@@ -169,63 +153,21 @@ class HeldOut:
         return html_table(*self.table(), caption=self.headline()) + lines
 
 
-def quality_of(y: Floats, scores: Floats, w: Floats) -> Quality:
-    """The gaps and the Brier score of probabilities.
-
-    Examples
-    --------
-    >>> found = quality_of(np.array([0.0, 0.0, 0.0, 1.0]), np.full(4, 0.5), np.ones(4))
-    >>> found.gap, round(found.gap_debiased, 3), found.brier
-    (0.25, 0.223, 0.25)
-    """
-    return Quality(
-        gap=calibration_gap(y, scores, sample_weight=w),
-        gap_debiased=calibration_gap(y, scores, sample_weight=w, method="debiased"),
-        brier=float(np.average((scores - y) ** 2, weights=w)),
-    )
-
-
-def mean_quality(found: Sequence[Quality], weight: Sequence[float]) -> Quality:
-    """The weighted mean of each number.
-
-    Examples
-    --------
-    >>> mean_quality([Quality(0.1, 0.0, 0.2), Quality(0.3, 0.2, 0.4)], [1.0, 1.0])
-    Quality(gap=0.2, gap_debiased=0.1, brier=0.30000000000000004)
-    """
-    table = np.array([astuple(quality) for quality in found])
-    gap, gap_debiased, brier = np.average(table, axis=0, weights=weight).tolist()
-    return Quality(gap, gap_debiased, brier)
-
-
-def _cells(numbers: HeldOutGroup) -> list[str]:
-    before, pooled, after = numbers.before, numbers.pooled, numbers.after
-    shown = [("gap", before), ("gap", pooled), ("gap", after)]
-    shown += [(name, kind) for name in ("gap_debiased", "brier") for kind in (before, after)]
-    return [_number(None if kind is None else getattr(kind, name), 4) for name, kind in shown]
+def _cells(row: GroupQuality) -> list[str]:
+    gaps = [("gap", kind) for kind in (row.before, row.pooled, row.after)]
+    rest = [(name, kind) for name in ("gap_debiased", "brier") for kind in (row.before, row.after)]
+    return [_number(getattr(kind, name, None), 4) for name, kind in gaps + rest]
 
 
 def _number(value: float | None, digits: int) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
-Ints = npt.NDArray[np.intp]
-
-Judged = tuple[float, list[Quality]]
-"""The weight of the rows that were judged, and the quality of each kind of score."""
+# Maps
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """How maps are fitted: which kind, how much of the pooled one, how many bins."""
-
-    method: str
-    shrinkage: float
-    bins: int = 10
-
-
-@dataclass(frozen=True)
-class Rows:
+class _Rows:
     """Checked rows: scores, labels 0 and 1, weights above 0, and codes into the sorted groups."""
 
     scores: Floats
@@ -235,34 +177,30 @@ class Rows:
     groups: tuple[Group, ...]
     classes: npt.NDArray[Any]
 
-    def take(self, kept: npt.NDArray[np.bool_]) -> Rows:
+    def take(self, chosen: npt.NDArray[np.bool_]) -> _Rows:
         """Some of the rows; groups keep their codes even where none of their rows is left."""
-        codes = self.codes[kept]
-        return replace(self, scores=self.scores[kept], y=self.y[kept], w=self.w[kept], codes=codes)
+        arrays = {name: getattr(self, name)[chosen] for name in ("scores", "y", "w", "codes")}
+        return replace(self, **arrays)
 
 
-def read_rows(scores: Any, y: Any, groups: Any, weight: Any, probabilities: str = "") -> Rows:
+def _read_rows(scores: Any, y: Any, groups: Any, weight: Any, method: str) -> _Rows:
     """Check everything that a calibrator is fitted to; rows of weight 0 are left out."""
-    values = real_scores(scores, probabilities)
-    (classes, labels), found, w = read_all(
+    values = real_scores(scores, method)
+    (classes, labels), features, w = read_all(
         partial(two_labels, y, len(values)),
         partial(groups_of, groups, len(values)),
         partial(weights_of, weight, len(values)),
     )
-    present, codes = found.names, found.codes
-    kept = w > 0
-    if not kept.all():
-        values, w, codes = values[kept], w[kept], codes[kept]
-        classes, labels = two_labels(classes[labels.astype(int)][kept], len(values))
-    used = np.unique(codes)
-    ordered = sort_groups(present[code] for code in used)
-    place = {group: i for i, group in enumerate(ordered)}
-    rank = np.array([place.get(group, -1) for group in present], dtype=np.intp)
-    return Rows(values, labels, w, rank[codes], tuple(ordered), classes)
+    counted = w > 0
+    if not counted.all():
+        values, w = values[counted], w[counted]
+        classes, labels = two_labels(classes[labels][counted], len(values))
+    groups = features.take(counted).sorted()
+    return _Rows(values, labels.astype(np.float64), w, groups.codes, groups.names, classes)
 
 
 @dataclass(frozen=True)
-class GroupMaps:
+class _GroupMaps:
     """A pooled map, each group's own (None where it has one label), and the share of its own.
 
     Called with scores and codes it gives probabilities; code -1 means the pooled map.
@@ -275,91 +213,32 @@ class GroupMaps:
     def __call__(self, scores: Floats, codes: Ints) -> Floats:
         """The probability of each row."""
         out = self.pooled(scores)
-        for place, (own, share) in enumerate(zip(self.own, self.shares, strict=True)):
+        for code, (own, share) in enumerate(zip(self.own, self.shares, strict=True)):
             if own is not None and share > 0:
-                mine = np.flatnonzero(codes == place)
+                mine = np.flatnonzero(codes == code)
                 out[mine] = share * own(scores[mine]) + (1.0 - share) * out[mine]
         return np.clip(out, 0.0, 1.0)
 
 
-def fit_groups(rows: Rows, recipe: Recipe) -> GroupMaps:
-    """Fit the pooled map and each group's own.
-
-    The share of a group's own map is n / (n + shrinkage), where n is the effective number of rows
-    with its rarer label, and 0 for a group with one label.
-    """
-    pooled = fit_map(recipe.method, rows.scores, rows.y, rows.w, recipe.bins)
-    own: list[CalibrationMap | None] = []
-    shares = []
-    for place in range(len(rows.groups)):
-        part = rows.take(rows.codes == place)
-        rarer = min(effective_number(part.w[part.y == label]) for label in (0, 1))
-        own.append(
-            fit_map(recipe.method, part.scores, part.y, part.w, recipe.bins) if rarer else None
-        )
-        shares.append(rarer / (rarer + recipe.shrinkage) if rarer else 0.0)
-    return GroupMaps(pooled, own, shares)
-
-
-def is_level(fitted: CalibrationMap, scores: Floats) -> bool:
+def _is_constant(fitted: CalibrationMap, scores: Floats) -> bool:
     """Whether different scores all get the same probability."""
-    found = fitted(scores)
-    return bool(scores.min() < scores.max() and found.min() == found.max())
+    values = fitted(scores)
+    return bool(scores.min() < scores.max() and values.min() == values.max())
 
 
-def held_out(rows: Rows, fitted: GroupMaps, recipe: Recipe, cv: int, random_state: Any) -> HeldOut:
-    """Fit to all folds but one, measure on that one, and average over the folds.
-
-    Measuring all folds together would not do: what a fold has too many of, the others have too
-    few of, and bin by bin such errors cancel out.
-    """
-    folds = _folds(rows, cv, random_state)
-    count = int(folds.max()) + 1
-    whole = rows.scores.min() >= 0 and rows.scores.max() <= 1
-    found: list[list[Judged]] = [[] for _ in range(len(rows.groups) + 1)]
-    lacking = np.zeros(len(rows.groups), dtype=int)
-    for fold in range(count):
-        part = fit_groups(_training_part(rows, folds, fold, count), recipe)
-        lacking += np.array([own is None for own in part.own])
-        test = rows.take(folds == fold)
-        kinds = [test.scores] if whole else []
-        kinds += [part.pooled(test.scores), part(test.scores, test.codes)]
-        for place in range(-1, len(rows.groups)):
-            mine = test.codes == place if place >= 0 else np.ones(len(test.y), dtype=bool)
-            if mine.any():
-                judged = [quality_of(test.y[mine], kind[mine], test.w[mine]) for kind in kinds]
-                found[place].append((float(test.w[mine].sum()), judged))
-    results = {}
-    for place, group in enumerate(rows.groups):
-        note = _note(rows, fitted.own[place], place, f"{lacking[place]} of {count}")
-        labels = rows.y[rows.codes == place]
-        results[group] = _averaged(found[place], labels, fitted.shares[place], note)
-    overall = _averaged(found[-1], rows.y, None, "")
-    return HeldOut(recipe.method, recipe.shrinkage, count, results, overall)
+def _quality(y: Floats, scores: Floats, w: Floats) -> Quality:
+    return Quality(
+        gap=calibration_gap(y, scores, sample_weight=w),
+        gap_debiased=calibration_gap(y, scores, sample_weight=w, method="debiased"),
+        brier=float(np.average((scores - y) ** 2, weights=w)),
+    )
 
 
-def _averaged(found: list[Judged], y: Floats, share: float | None, note: str) -> HeldOutGroup:
-    """The mean over folds, each as heavy as its rows."""
-    weight = [w for w, _ in found]
-    kinds = zip(*(judged for _, judged in found), strict=True)
-    *before, pooled, after = (mean_quality(kind, weight) for kind in kinds)
-    first = before[0] if before else None
-    return HeldOutGroup(len(y), int(y.sum()), share, first, pooled, after, note)
+def _mean_quality(folds: Sequence[Quality], weights: Sequence[float]) -> Quality:
+    return Quality(*np.average([astuple(fold) for fold in folds], axis=0, weights=weights).tolist())
 
 
-def _note(rows: Rows, own: CalibrationMap | None, place: int, lacking: str) -> str:
-    mine = rows.codes == place
-    if own is None:
-        kind = "positives" if rows.y[mine].any() else "negatives"
-        return f"only {kind}, so it uses the pooled map"
-    if not lacking.startswith("0 "):
-        return f"not both labels in {lacking} training parts, which used the pooled map"
-    if is_level(own, rows.scores[mine]):
-        return "scores do not rise with the labels, so its own map is level"
-    return ""
-
-
-def _folds(rows: Rows, cv: int, random_state: Any) -> Ints:
+def _deal(rows: _Rows, folds: int, random_state: Any) -> Ints:
     """The fold of each row: the rows of a group are shuffled and dealt in turn, as cards are.
 
     Labels play no part in it: folds with the same share of positives would hide how far off a
@@ -367,13 +246,13 @@ def _folds(rows: Rows, cv: int, random_state: Any) -> Ints:
     """
     mixed = check_random_state(0 if random_state is None else random_state).permutation(len(rows.y))
     order = mixed[np.argsort(rows.codes[mixed], kind="stable")]
-    folds = np.empty(len(order), dtype=np.intp)
-    folds[order] = np.arange(len(order)) % cv
-    return folds
+    dealt = np.empty(len(order), dtype=np.intp)
+    dealt[order] = np.arange(len(order)) % folds
+    return dealt
 
 
-def _training_part(rows: Rows, folds: Ints, fold: int, count: int) -> Rows:
-    part = rows.take(folds != fold)
+def _training_part(rows: _Rows, fold_of_row: Ints, fold: int, count: int) -> _Rows:
+    part = rows.take(fold_of_row != fold)
     if count < 2 or part.y.min() == part.y.max():
         raise DataError(
             Problem(
@@ -388,7 +267,7 @@ def _training_part(rows: Rows, folds: Ints, fold: int, count: int) -> Rows:
 
 
 SHRINKAGE = {"sigmoid": 10.0, "beta": 10.0, "isotonic": 30.0, "histogram": 75.0}
-"""What ``shrinkage="auto"`` means: the least regret found by tools/choose_shrinkage.py."""
+"""The values of ``shrinkage="auto"``: those of least regret in tools/choose_shrinkage.py."""
 
 
 class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
@@ -407,17 +286,17 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
         The map; see :mod:`isocost.learn.maps`.  Sigmoid and isotonic take any numbers, such as
         values of ``decision_function``; histogram and beta take scores in [0, 1].
     shrinkage : "auto" or float
-        How many rows of the rarer label it takes for a group's own map to count half; 0 for
+        The number of rows of the rarer label at which a group's own map counts half; 0 for
         the group's map alone, ``math.inf`` for the pooled map alone.
     unknown : {"error", "pooled"}
-        What to do with groups that were not there in ``fit``.
+        What to do with groups that ``fit`` has not seen.
     cv : int or None
-        In how many folds the report is held out; None for no report, which is quicker.
+        Number of folds of the held-out report; None for no report, which is faster.
     bins : int
-        Of the histogram.
+        Number of bins of the histogram.
     random_state : int, RandomState or None
         Shuffles the rows before they are dealt to the folds; None is the same as 0, so that a
-        report does not change from run to run.  Nothing but the report depends on it.
+        report does not change from run to run.  Only the report depends on it.
 
     Attributes
     ----------
@@ -431,7 +310,7 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
         The map fitted to everybody.
     weights_ : {group: float}
         lambda_t.
-    report_ : HeldOut or None
+    report_ : RecalibrationReport or None
         The calibration gap and the Brier score before and after, on held-out rows.
 
     Notes
@@ -503,20 +382,16 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
             Weights, not negative.
         """
         self._check_parameters()
-        rows = read_rows(scores, y, sensitive_features, sample_weight, self._range())
-        shrinkage = SHRINKAGE[self.method] if self.shrinkage == "auto" else float(self.shrinkage)
-        recipe = Recipe(self.method, shrinkage, int(self.bins))
-        fitted = fit_groups(rows, recipe)
+        rows = _read_rows(scores, y, sensitive_features, sample_weight, self._range())
+        fitted = self._fit_maps(rows)
         self.classes_, self.groups_, self.pooled_ = rows.classes, rows.groups, fitted.pooled
         self.maps_ = {
             group: own or fitted.pooled for group, own in zip(rows.groups, fitted.own, strict=True)
         }
         self.weights_ = dict(zip(rows.groups, fitted.shares, strict=True))
-        self.report_ = None
-        if self.cv is not None:
-            self.report_ = held_out(rows, fitted, recipe, int(self.cv), self.random_state)
-        if is_level(fitted.pooled, rows.scores):
-            warnings.warn(_LEVEL, IsocostWarning, stacklevel=2)
+        self.report_ = None if self.cv is None else self._report(rows, fitted)
+        if _is_constant(fitted.pooled, rows.scores):
+            warnings.warn(_CONSTANT, IsocostWarning, stacklevel=2)
         return self
 
     def predict(self, scores: Any, *, sensitive_features: Any = None) -> Floats:
@@ -524,15 +399,14 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         values = real_scores(scores, self._range())
         groups = groups_of(sensitive_features, len(values))
-        strangers = [group for group in groups.names if group not in self.maps_]
-        if strangers and self.unknown != "pooled":
-            raise _unknown(strangers, self.groups_)
-        place = {group: i for i, group in enumerate(self.groups_)}
-        known = np.array([place.get(group, -1) for group in groups.names], dtype=np.intp)
-        codes = known[groups.codes]
+        unknown = [group for group in groups.names if group not in self.maps_]
+        if unknown and self.unknown != "pooled":
+            raise _unknown(unknown, self.groups_)
+        index = {group: i for i, group in enumerate(self.groups_)}
+        known = np.array([index.get(group, -1) for group in groups.names], dtype=np.intp)
         maps = [self.maps_[group] for group in self.groups_]
         shares = [self.weights_[group] for group in self.groups_]
-        return GroupMaps(self.pooled_, maps, shares)(values, codes)
+        return _GroupMaps(self.pooled_, maps, shares)(values, known[groups.codes])
 
     def predict_proba(self, scores: Any, *, sensitive_features: Any = None) -> Floats:
         """The probabilities of both labels, in the order of ``classes_``."""
@@ -543,14 +417,15 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
         self, scores: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None
     ) -> float:
         """Minus the Brier score, so that a grid search can choose the method; higher is better."""
-        found = self.predict(scores, sensitive_features=sensitive_features)
-        values, w = np.asarray(y), weights_of(sample_weight, len(found))
-        strange = ~np.isin(values, self.classes_)
-        if values.shape != found.shape or strange.any():
-            rule = f"must have the labels {', '.join(map(repr, self.classes_.tolist()))}, one a row"
-            got = f"an array of shape {values.shape}, {int(strange.sum())} of them others"
+        predicted = self.predict(scores, sensitive_features=sensitive_features)
+        values, w = np.asarray(y), weights_of(sample_weight, len(predicted))
+        others = int((~np.isin(values, self.classes_)).sum())
+        if values.shape != predicted.shape or others:
+            labels = ", ".join(map(repr, self.classes_.tolist()))
+            rule = f"must be one of the labels {labels} in each row"
+            got = f"an array of shape {values.shape}, {others} of them other values"
             raise DataError(Problem("y", rule, got, "pass labels of the kind that fit was given"))
-        return -float(np.average((found - (values == self.classes_[1])) ** 2, weights=w))
+        return -float(np.average((predicted - (values == self.classes_[1])) ** 2, weights=w))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -562,57 +437,119 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
         return f'method="{self.method}"' if self.method in PROBABILITIES else ""
 
     def _check_parameters(self) -> None:
-        check_word("method", self.method, METHODS)
-        check_word("unknown", self.unknown, ("error", "pooled"))
-        given: dict[str, Any] = {name: getattr(self, name) for name in _RULES}
-        number = isinstance(given["shrinkage"], Real) and not isinstance(given["shrinkage"], bool)
-        seed = isinstance(given["random_state"], Integral | np.random.RandomState)
-        good = {
-            "shrinkage": given["shrinkage"] >= 0 if number else given["shrinkage"] == "auto",
-            "cv": given["cv"] is None or _is_whole(given["cv"], 2),
-            "bins": _is_whole(given["bins"], 1),
-            "random_state": given["random_state"] is None or seed,
-        }
-        problems = [
-            Problem(name, rule, repr(given[name]), step)
-            for name, (rule, step) in _RULES.items()
-            if not good[name]
-        ]
-        if problems:
-            raise UsageError(problems)
+        whole = "must be a whole number, a NumPy RandomState or None"
+        seeds = (Integral, np.random.RandomState, type(None))
+        read_all(
+            partial(check_word, "method", self.method, METHODS),
+            partial(check_word, "unknown", self.unknown, ("error", "pooled")),
+            partial(_check_shrinkage, self.shrinkage),
+            partial(check_whole, "cv", 2 if self.cv is None else self.cv, 2, step=_CV),
+            partial(check_whole, "bins", self.bins, 1, step="use 10"),
+            partial(check_kind, "random_state", self.random_state, seeds, whole, "use 0"),
+            error=UsageError,
+        )
+
+    def _shrinkage(self) -> float:
+        return SHRINKAGE[self.method] if self.shrinkage == "auto" else float(self.shrinkage)
+
+    def _fit_maps(self, rows: _Rows) -> _GroupMaps:
+        """Fit the pooled map and each group's own."""
+
+        def fit(part: _Rows) -> CalibrationMap:
+            positives, negatives = part.w * part.y, part.w * (1.0 - part.y)
+            return fit_map(self.method, part.scores, positives, negatives, bins=int(self.bins))
+
+        own: list[CalibrationMap | None] = []
+        shares = []
+        for code in range(len(rows.groups)):
+            part = rows.take(rows.codes == code)
+            rarer = min(effective_number(part.w[part.y == label]) for label in (0, 1))
+            own.append(fit(part) if rarer else None)
+            shares.append(rarer / (rarer + self._shrinkage()) if rarer else 0.0)
+        return _GroupMaps(fit(rows), own, shares)
+
+    def _report(self, rows: _Rows, fitted: _GroupMaps) -> RecalibrationReport:
+        """Fit to all folds but one, measure on that one, and average over the folds.
+
+        Measuring all folds together would not do: what a fold has too many of, the others have
+        too few of, and bin by bin such errors cancel out.
+        """
+        fold_of_row = _deal(rows, int(self.cv or 0), self.random_state)
+        count = int(fold_of_row.max()) + 1
+        are_probabilities = rows.scores.min() >= 0 and rows.scores.max() <= 1
+        # By group, with everybody last: the weight of each fold, and the quality of its scores.
+        measured: list[list[tuple[float, list[Quality]]]] = [[] for _ in [*rows.groups, None]]
+        pooled_only = np.zeros(len(rows.groups), dtype=int)
+        for fold in range(count):
+            maps = self._fit_maps(_training_part(rows, fold_of_row, fold, count))
+            pooled_only += np.array([own is None for own in maps.own])
+            test = rows.take(fold_of_row == fold)
+            kinds = [test.scores] if are_probabilities else []
+            kinds += [maps.pooled(test.scores), maps(test.scores, test.codes)]
+            for code in range(-1, len(rows.groups)):
+                mine = test.codes == code if code >= 0 else np.ones(len(test.y), dtype=bool)
+                if mine.any():
+                    w = test.w[mine]
+                    qualities = [_quality(test.y[mine], kind[mine], w) for kind in kinds]
+                    measured[code].append((float(w.sum()), qualities))
+        groups = {}
+        for code, group in enumerate(rows.groups):
+            mine, own = rows.codes == code, fitted.own[code]
+            note = _note(rows.take(mine), own, int(pooled_only[code]), count)
+            groups[group] = _averaged(measured[code], rows.y[mine], fitted.shares[code], note)
+        overall = _averaged(measured[-1], rows.y, None, "")
+        return RecalibrationReport(self.method, self._shrinkage(), count, groups, overall)
 
 
-_RULES = {
-    "shrinkage": ('must be "auto" or a number of at least 0', 'use "auto"'),
-    "cv": ("must be a whole number of at least 2, or None", "use 5"),
-    "bins": ("must be a whole number of at least 1", "use 10"),
-    "random_state": ("must be a whole number, a NumPy RandomState or None", "use 0"),
-}
+_CV = "use 5, or None for no report"
 
-
-def _is_whole(value: Any, least: int) -> bool:
-    if isinstance(value, bool):
-        return False
-    return isinstance(value, Integral) and int(value) >= least
-
-
-_LEVEL = (
+_CONSTANT = (
     "The scores do not rise with the labels, so the pooled map gives everybody the same "
     "probability: check that higher scores mean the larger label."
 )
 
 
-def _unknown(strangers: Sequence[Group], known: Sequence[Group]) -> UsageError:
-    """Say which groups were not there in fit, and whether it is a matter of type."""
+def _check_shrinkage(shrinkage: Any) -> None:
+    # Text other than "auto" is NaN as a number, and a comparison with NaN is false.
+    if shrinkage != "auto" and not as_number(shrinkage) >= 0.0:
+        rule = 'must be "auto" or a number that is at least 0'
+        raise UsageError(Problem("shrinkage", rule, repr(shrinkage), 'use "auto"'))
+
+
+def _averaged(
+    folds: Sequence[tuple[float, list[Quality]]], y: Floats, share: float | None, note: str
+) -> GroupQuality:
+    """The mean over folds, weighted by their rows."""
+    weights, qualities = zip(*folds, strict=True)
+    *before, pooled, after = (_mean_quality(kind, weights) for kind in zip(*qualities, strict=True))
+    first = before[0] if before else None
+    return GroupQuality(len(y), int(y.sum()), share, first, pooled, after, note)
+
+
+def _note(group: _Rows, own: CalibrationMap | None, pooled_only: int, folds: int) -> str:
+    if own is None:
+        kind = "positives" if group.y.any() else "negatives"
+        return f"only {kind}, so it uses the pooled map"
+    if pooled_only:
+        return (
+            f"not both labels in {pooled_only} of {folds} training parts, which used the pooled map"
+        )
+    if _is_constant(own, group.scores):
+        return "scores do not rise with the labels, so its own map is constant"
+    return ""
+
+
+def _unknown(unknown: Sequence[Group], known: Sequence[Group]) -> UsageError:
+    """Which groups fit has not seen, and whether only their type differs."""
     texts = {str(group) for group in known}
-    by_type = [group for group in strangers if str(group) in texts]
+    by_type = [group for group in unknown if str(group) in texts]
     step = (
         f"give the column the type it had in fit: {by_type[0]!r} is of type "
         f"{type(by_type[0]).__name__} here"
         if by_type
-        else 'fit again with rows of these groups, or use unknown="pooled" to give them the map of '
-        "everybody"
+        else 'fit again with rows of these groups, or use unknown="pooled" to give them the pooled '
+        "map"
     )
-    shown = ", ".join(map(repr, strangers[:10])) + (" ..." if len(strangers) > 10 else "")
+    shown = ", ".join(map(repr, unknown[:10])) + (" ..." if len(unknown) > 10 else "")
     rule = f"must be a group that fit has seen: {', '.join(map(repr, known[:30]))}"
     return UsageError(Problem("sensitive_features", rule, shown, step))

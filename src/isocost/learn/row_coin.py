@@ -2,9 +2,9 @@
 
 Rows with the same values get the same coin, scored alone or in a batch, today or tomorrow, from
 an array, a frame or a sparse matrix.  That is reproducible, and it treats equal rows alike; but
-where few different rows occur, all rows of a kind fall on one side, and the share that a rule
-withholds is only right on average over kinds.  Then pass ids; or set ``random_state``, and the
-coin also depends on how many equal rows stand before the row.
+where few different rows occur, equal rows all fall on one side, and the share that a rule
+withholds is only right on average over distinct rows.  Then pass ids; or set ``random_state``, and
+the coin also depends on the number of equal rows before the row.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import _num_samples
 
 from isocost import coin
 from isocost.errors import Problem, UsageError
 from isocost.groups import is_null
-from isocost.learn.sensitive import as_eager_frame
+from isocost.learn.inputs import as_eager_frame
 
 __all__ = ["coins_of_rows", "row_hashes"]
 
@@ -48,12 +49,16 @@ def coins_of_rows(X: Any, ids: Any, salt: str, random_state: Any) -> npt.NDArray
     salt : str
         Of the rule.
     random_state : int, RandomState instance or None
-        If set, each of several equal rows gets a coin of its own, the first always the same.
+        If set, each of several equal rows gets a coin of its own, the same at every call.
         An instance throws other coins at every call.
     """
     if ids is not None:
-        _check_ids(ids, _rows(X))
-        return coin.coins(_plain(ids), salt)
+        rows = _num_samples(X)
+        if isinstance(ids, str) or len(ids) != rows:
+            got = repr(ids) if isinstance(ids, str) else f"{len(ids)} ids for {rows} rows"
+            rule, step = "must have one value per row of X", "pass the ids of the same rows"
+            raise UsageError(Problem("ids", rule, got, step))
+        return coin.coins(ids.to_numpy() if hasattr(ids, "to_numpy") else ids, salt)
     hashes = row_hashes(X)
     if random_state is not None:
         seed = random_state
@@ -65,7 +70,7 @@ def coins_of_rows(X: Any, ids: Any, salt: str, random_state: Any) -> npt.NDArray
 
 
 def _repeats(hashes: Words) -> Words:
-    """How many equal rows stand before each row."""
+    """The number of equal rows before each row."""
     order = np.argsort(hashes, kind="stable")
     ordered = hashes[order]
     starts = np.concatenate([[True], ordered[1:] != ordered[:-1]])
@@ -76,7 +81,7 @@ def _repeats(hashes: Words) -> Words:
 
 
 def row_hashes(X: Any) -> Words:
-    """A whole number below 2^64 for each row, that depends on its values and their places.
+    """A whole number below 2^64 for each row that depends on its values and their columns.
 
     sum over columns j of mix(value_j, j) mod 2^64, where a value of 0 adds nothing
 
@@ -106,25 +111,9 @@ def row_hashes(X: Any) -> Words:
     return _dense_hashes(array)
 
 
-def _rows(X: Any) -> int:
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
-def _plain(ids: Any) -> Any:
-    return ids.to_numpy() if hasattr(ids, "to_numpy") else ids
-
-
-def _check_ids(ids: Any, rows: int) -> None:
-    if isinstance(ids, str) or len(ids) != rows:
-        got = repr(ids) if isinstance(ids, str) else f"{len(ids)} ids for {rows} rows"
-        raise UsageError(
-            Problem("ids", "must have one value per row of X", got, "pass the ids of the same rows")
-        )
-
-
-def _mix(words: Words, place: Any) -> Words:
-    """The finaliser of splitmix64; 0 stays 0."""
-    mixed = words + (np.atleast_1d(place).astype(np.uint64) + np.uint64(1)) * _STEP
+def _mix(words: Words, column: Any) -> Words:
+    """The finalizer of splitmix64; 0 stays 0."""
+    mixed = words + (np.atleast_1d(column).astype(np.uint64) + np.uint64(1)) * _STEP
     mixed ^= mixed >> np.uint64(30)
     mixed *= _MIX[0]
     mixed ^= mixed >> np.uint64(27)
@@ -145,10 +134,10 @@ def _number_words(values: npt.NDArray[Any]) -> Words:
 
 def _dense_hashes(array: npt.NDArray[Any]) -> Words:
     out = np.empty(len(array), dtype=np.uint64)
-    places = np.arange(array.shape[1], dtype=np.uint64)
+    columns = np.arange(array.shape[1], dtype=np.uint64)
     for start in range(0, len(array), _CHUNK):
         part = slice(start, start + _CHUNK)
-        out[part] = _mix(_number_words(array[part]), places).sum(axis=1, dtype=np.uint64)
+        out[part] = _mix(_number_words(array[part]), columns).sum(axis=1, dtype=np.uint64)
     return out
 
 
@@ -162,13 +151,13 @@ def _sparse_hashes(matrix: Any) -> Words:
 
 def _sum_over(columns: list[Words], rows: int) -> Words:
     out = np.zeros(rows, dtype=np.uint64)
-    for place, words in enumerate(columns):
-        out += _mix(words, place)
+    for column, words in enumerate(columns):
+        out += _mix(words, column)
     return out
 
 
 def _frame_column(series: Any) -> Words:
-    """Numbers as numbers, whatever the frame calls them; the rest as texts."""
+    """Numbers as numbers, whatever their type in the frame; the rest as text."""
     if series.dtype.is_numeric() or str(series.dtype) == "Boolean":
         import narwhals as nw
 
@@ -180,12 +169,10 @@ def _frame_column(series: Any) -> Words:
 
 def _words(values: npt.NDArray[Any]) -> Words:
     """Each value of a column of objects as a word."""
-    known: dict[Any, Any] = {}
-    listed = values.tolist()
-    for value in listed:
-        if (type(value), value) not in known:
-            known[type(value), value] = _word(value)
-    return np.fromiter((known[type(v), v] for v in listed), np.uint64, count=len(listed))
+    # 1, 1.0 and True are equal, so the type is part of the key.
+    keys = [(type(value), value) for value in values.tolist()]
+    word = {key: _word(key[1]) for key in dict.fromkeys(keys)}
+    return np.fromiter((word[key] for key in keys), np.uint64, count=len(keys))
 
 
 def _word(value: Any) -> Any:

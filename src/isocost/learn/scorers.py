@@ -1,7 +1,7 @@
-"""Scorers for model selection: how unequal the groups' costs are, with a minus.
+"""Scorers for model selection: minus the disparity of the groups' costs.
 
-scikit-learn takes the model with the highest score.  A disparity is better the lower it is, so the
-score is minus the disparity: 0 is best, and a search that maximises it makes costs equal.
+scikit-learn selects the model with the highest score.  The lower a disparity, the better, so the
+score is minus the disparity: 0 is best, and a search that maximizes it equalizes costs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from isocost.engines.arrays import tally_arrays
 from isocost.errors import DataError, Problem, UsageError
 from isocost.grid import Grid
 from isocost.learn.base import wants
-from isocost.learn.sensitive import GroupsFrom, read_groups
+from isocost.learn.inputs import GroupsFrom, read_groups
 from isocost.measures.feasibility import feasibility
 
 __all__ = ["CostDisparityScorer", "cost_disparity_scorer"]
@@ -43,8 +43,8 @@ def cost_disparity_scorer(
     cost : Cost or str
         What an error costs.
     response_method : {"predict_proba", "expected_proba", "predict"}
-        What is asked of the model: its scores, which for a rule depend on the coin; their
-        average over the coin, for the estimators of isocost.learn; or its decisions, for which
+        The method to score: the scores, which depend on the coin for repaired estimators; their
+        average over the coin, for the estimators of isocost.learn; or the decisions, for which
         "fpr" and "fnr" are the rates of the decisions.
     groups_from : str, int, list of these, or callable
         Where the groups are in X.  Without it ``sensitive_features`` must be routed:
@@ -72,7 +72,7 @@ def cost_disparity_scorer(
 
 
 class CostDisparityScorer:
-    """What :func:`cost_disparity_scorer` makes: called with a model, X and y."""
+    """The scorer that :func:`cost_disparity_scorer` returns: called with a model, X and y."""
 
     def __init__(
         self, cost: CostLike, response_method: Response, groups_from: GroupsFrom = None
@@ -83,22 +83,17 @@ class CostDisparityScorer:
         self._requests: dict[str, Any] = {"sensitive_features": True}
 
     def set_score_request(self, **requests: bool | str | None) -> CostDisparityScorer:
-        """Which metadata to ask for: ``sensitive_features`` (asked for), sample_weight, ids."""
-        strange = sorted(set(requests) - set(METADATA))
-        if strange:
-            raise UsageError(
-                Problem(
-                    "set_score_request",
-                    f"knows {', '.join(METADATA)}",
-                    ", ".join(strange),
-                    "use one of these names",
-                )
-            )
+        """Which metadata to request: ``sensitive_features`` (the default), sample_weight, ids."""
+        unknown = sorted(set(requests) - set(METADATA))
+        if unknown:
+            rule = f"takes {', '.join(METADATA)}"
+            got, step = ", ".join(unknown), "use one of these names"
+            raise UsageError(Problem("set_score_request", rule, got, step))
         self._requests.update(requests)
         return self
 
     def get_metadata_routing(self) -> Any:
-        """What the scorer asks for, for scikit-learn's routing."""
+        """What the scorer requests, for scikit-learn's routing."""
         request = MetadataRequest(owner=self)
         for name in METADATA:
             request.score.add_request(param=name, alias=self._requests.get(name))
@@ -124,29 +119,20 @@ class CostDisparityScorer:
             if value is not None and wants(estimator, self.response_method, name)
         }
         answer = np.asarray(getattr(estimator, self.response_method)(X, **params))
-        positive = estimator.classes_[-1]
-        labels = _is(y, positive)
-        scores = _is(answer, positive) if self.response_method == "predict" else answer[:, -1]
-        _check_two(estimator.classes_)
+        classes = list(estimator.classes_)
+        if len(classes) != 2:
+            got = f"{len(classes)}: {', '.join(map(repr, classes[:6]))}"
+            step = "score a classifier of two classes"
+            raise DataError(Problem("y", "must have two classes", got, step))
+        labels = (np.asarray(y) == classes[1]).astype(np.intp)
+        scores = (
+            (answer == classes[1]).astype(float)
+            if self.response_method == "predict"
+            else answer[:, 1]
+        )
         tally = tally_arrays(scores, labels, [groups.encoded], sample_weight, grid=Grid())
         costs = feasibility(tally, self.cost).costs.values()
         return float(min(costs) - max(costs))
 
     def __repr__(self) -> str:
         return f"cost_disparity_scorer({str(as_cost(self.cost))!r}, lower disparity is better)"
-
-
-def _is(values: Any, positive: Any) -> Any:
-    return (np.asarray(values) == positive).astype(np.intp)
-
-
-def _check_two(classes: Any) -> None:
-    if len(classes) != 2:
-        raise DataError(
-            Problem(
-                "y",
-                "must have two classes",
-                f"{len(classes)}: {', '.join(map(repr, list(classes)[:6]))}",
-                "score a classifier of two classes",
-            )
-        )

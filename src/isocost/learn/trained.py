@@ -3,29 +3,105 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
+from scipy.special import expit
+from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model._base import LinearClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_random_state, validate_data
 
 from isocost.checks import check_word
 from isocost.errors import ConstraintWarning, DataError, Problem, UsageError
 from isocost.groups import Group, names_of
-from isocost.learn.program import KINDS, Program, make_program, need_dccp
-from isocost.learn.search import Search, Start, settle, unconstrained
-from isocost.learn.sensitive import check_groups, group_codes, weights_of
+from isocost.learn.inputs import Groups, read_groups, require_groups, two_classes, weights_of
+from isocost.learn.program import (
+    KINDS,
+    Program,
+    Search,
+    make_program,
+    need_dccp,
+    unconstrained,
+)
+from isocost.tables import text_table
 
-if TYPE_CHECKING:
-    from isocost.learn.search import ConstraintPath
-
-__all__ = ["EqualizedOddsLogisticRegression"]
+__all__ = ["ConstraintPath", "EqualizedOddsLogisticRegression", "PathPoint"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class PathPoint:
+    """One bound, and the model that was trained with it.
+
+    Attributes
+    ----------
+    bound : float
+        The bound it was trained with.
+    model : EqualizedOddsLogisticRegression
+        The fitted model.
+    achieved : {kind: {group: float}}
+        The covariances.
+    met : bool
+        Whether the bound is met.
+    loss, accuracy : float
+        On the training data.
+    fpr, fnr : {group: float}
+        On the training data; NaN for a group without such rows.
+    """
+
+    bound: float
+    model: EqualizedOddsLogisticRegression
+    achieved: dict[str, dict[Group, float]]
+    met: bool
+    loss: float
+    accuracy: float
+    fpr: dict[Group, float]
+    fnr: dict[Group, float]
+
+
+@dataclass(frozen=True, eq=False)
+class ConstraintPath:
+    """Trained points from the loosest bound to the tightest; iterates over them."""
+
+    points: tuple[PathPoint, ...]
+
+    def __iter__(self) -> Iterator[PathPoint]:
+        return iter(self.points)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __getitem__(self, index: int) -> PathPoint:
+        return self.points[index]
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Columns of numbers, ready for a data frame; rates have one column per group."""
+        names = names_of(self.points[0].fpr)
+        table: dict[str, list[Any]] = {
+            name: [getattr(point, name) for point in self]
+            for name in ("bound", "met", "loss", "accuracy")
+        }
+        table["covariance"] = [
+            max(abs(v) for covariances in point.achieved.values() for v in covariances.values())
+            for point in self
+        ]
+        for rate in ("fpr", "fnr"):
+            for group, name in names.items():
+                table[f"{rate} {name}"] = [getattr(point, rate)[group] for point in self]
+        return table
+
+    def __str__(self) -> str:
+        table = self.to_dict()
+        rows = [
+            [("yes" if v else "no") if isinstance(v, bool) else f"{v:.5g}" for v in row]
+            for row in zip(*table.values(), strict=True)
+        ]
+        return text_table(list(table), rows)
 
 
 class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -48,21 +124,21 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
     fit_intercept : bool
         Whether to add a constant.
     max_iter : int
-        Most steps from each start, of either solver.
+        Maximum number of steps from each start, of either solver.
     taus : tuple of float
         First penalties of the convex-concave programs, one start each.  With ``()`` only the
         smooth solver is used, and cvxpy and dccp are not needed.
     restarts : int
-        How many random points near the unconstrained optimum the smooth solver starts from.
+        Number of random points near the unconstrained optimum that the smooth solver starts from.
     max_cells : int or None
-        Convex-concave programs are solved on at most so many distinct rows, drawn at random; the
-        smooth solver then goes on with all.  A thousand take about a second, all of them (None)
+        Convex-concave programs are solved on at most this many distinct rows, drawn at random; the
+        smooth solver then continues with all.  A thousand take about a second, all of them (None)
         minutes if there are many.
     tol : float
         By how much the bound may be exceeded, relative to the mean distance from the boundary at
         the unconstrained optimum, or to 1 if that is less.
     verbose : int
-        1 shows a bar and every start on standard error; 2 also what the solver prints.
+        1 shows a progress bar and every start on standard error; 2 also what the solver prints.
     random_state : int, RandomState or None
         For the random starts.
 
@@ -78,7 +154,7 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
     met_ : bool
         Whether the bound is met; if not, a :class:`~isocost.errors.ConstraintWarning` was given.
     converged_ : bool
-        Whether the solver of the start that was kept was content.  It is told, not relied on.
+        Whether the solver of the start that was kept reported success; nothing relies on it.
     starts_ : tuple of Start
         What every start gave.
 
@@ -166,18 +242,14 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
         return self
 
     def predict_proba(self, X: Any) -> Floats:
-        """The probability of each class, one column each, as the logistic model has it."""
-        from scipy.special import expit
-
+        """The probability of each class, by the logistic model."""
         z = self.decision_function(X)
-        found: Floats = np.column_stack([expit(-z), expit(z)])
-        return found
+        return np.column_stack([expit(-z), expit(z)])
 
     def predict_log_proba(self, X: Any) -> Floats:
         """The logarithm of the probability of each class."""
         z = self.decision_function(X)
-        found: Floats = -np.column_stack([np.logaddexp(0.0, z), np.logaddexp(0.0, -z)])
-        return found
+        return -np.column_stack([np.logaddexp(0.0, z), np.logaddexp(0.0, -z)])
 
     def constraint_path(
         self,
@@ -195,10 +267,29 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
         ConstraintPath
             A point per bound: the fitted model, its loss, accuracy and error rates on these data.
             This estimator itself is left as it was.
-        """
-        from isocost.learn.search import trace
 
-        return trace(self, X, y, bounds, sensitive_features, sample_weight)
+        Notes
+        -----
+        What meets a tight bound meets a looser one.  So if the way down ended in a worse place than
+        the next tighter bound did, the way back starts again from there: the loss never falls as
+        the bound tightens.
+        """
+        copies = [clone(self).set_params(bound=bound) for bound in _descending(bounds)]
+        warm: tuple[Floats, ...] = ()
+        for copy in copies:
+            copy._check_parameters()
+            # Each copy learns its own classes and features; the program is the same for all.
+            program = copy._program(X, y, sensitive_features, sample_weight)
+            copy._solve(program, warm)
+            warm = (copy._scaled(program),)
+        for tight, loose in zip(copies[:0:-1], copies[-2::-1], strict=True):
+            # Less than a millionth is the solver's own noise.
+            ends = [program.objective(model._scaled(program)) for model in (loose, tight)]
+            if tight.met_ and not (loose.met_ and ends[0] <= ends[1] + 1e-6):
+                loose._solve(program, (tight._scaled(program),))
+        groups = read_groups(X, sensitive_features).sorted()
+        weight = weights_of(sample_weight, len(groups))
+        return ConstraintPath(tuple(_point(copy, X, y, groups, weight) for copy in copies))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -224,44 +315,23 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
         """Check the rows and write the program."""
         given = X
         X, y = validate_data(self, X, y, dtype=np.float64)
-        label = self._labels(y)
-        codes, groups = group_codes(sensitive, given)
+        groups = read_groups(given, require_groups(sensitive))
         weight = weights_of(sample_weight, len(X))
+        self.classes_, label = two_classes(y, weight)
         used = weight > 0
-        if not used.all():
-            X, label, codes, weight = X[used], label[used], codes[used], weight[used]
-            seen, codes = np.unique(codes, return_inverse=True)
-            groups = [groups[i] for i in seen]
-        if len(np.unique(label)) < 2:
-            raise _one_class(y, int(used.sum()))
+        X, label, groups, weight = X[used], label[used], groups.take(used).sorted(), weight[used]
         kinds = KINDS[self.constraint]
-        check_groups(codes, groups, label, weight, kinds)
+        _check_groups(groups, label, kinds)
         C = np.inf if self.C is None else float(self.C)
         return make_program(
-            X, label, codes, groups, weight, kinds=kinds, C=C, intercept=self.fit_intercept
+            X, label, groups, weight, kinds=kinds, C=C, intercept=self.fit_intercept
         )
 
-    def _labels(self, y: Any) -> Ints:
-        """Store the classes; labels as 0 and 1."""
-        check_classification_targets(y)
-        self.classes_, label = np.unique(y, return_inverse=True)
-        if len(self.classes_) > 2:
-            raise DataError(
-                Problem(
-                    "y",
-                    "must have two classes. Only binary classification is supported. "
-                    f"The type of the target is {type_of_target(y)}.",
-                    f"{len(self.classes_)} classes",
-                    "train one model for each class against the others",
-                )
-            )
-        if len(self.classes_) < 2:
-            raise _one_class(y, len(y))
-        found: Ints = label
-        return found
+    def _scaled(self, program: Program) -> Floats:
+        return program.to_scaled(self.coef_[0], float(self.intercept_[0]))
 
     def _solve(self, program: Program, given: tuple[Floats, ...]) -> None:
-        """Search, keep the best, and say so if it is not good enough."""
+        """Search, keep the best, and warn if it does not meet the bound."""
         free = unconstrained(program)
         search = Search(
             program,
@@ -276,11 +346,7 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
         )
         starts = search.run(_generator(self.random_state), given)
         best = search.best(starts)
-        self._keep(search, starts, best)
-
-    def _keep(self, search: Search, starts: list[Start], best: Start) -> None:
-        program = search.program
-        w = best.w if best is starts[0] else settle(search, best.w)
+        w = best.w if best is starts[0] else search.settle(best.w)
         coef, intercept = program.from_scaled(w)
         self.coef_, self.intercept_ = coef[np.newaxis], np.array([intercept])
         self.n_iter_ = max(1, best.iterations)
@@ -291,7 +357,7 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
             self.achieved_[kind][group] = float(value)
         if not best.met:
             _warn_unmet(self)
-        elif _constant(program, w) and not _constant(program, search.free):
+        elif program.is_constant(w) and not program.is_constant(free):
             _warn_constant(self)
 
 
@@ -299,10 +365,6 @@ def _generator(random_state: Any) -> np.random.Generator:
     if random_state is None or isinstance(random_state, int | np.integer):
         return np.random.default_rng(random_state)
     return np.random.default_rng(check_random_state(random_state).randint(2**31))
-
-
-def _constant(program: Program, w: Floats) -> bool:
-    return len(np.unique(program.x @ w > 0)) == 1
 
 
 def _check_number(name: str, value: Any, least: float, step: str, open: bool = False) -> None:
@@ -313,20 +375,70 @@ def _check_number(name: str, value: Any, least: float, step: str, open: bool = F
         raise UsageError(Problem(name, f"must be a number {words}", repr(value), step))
 
 
-def _one_class(y: Any, rows: int) -> DataError:
-    return DataError(
-        Problem(
-            "y",
-            "must hold two classes, in rows with a weight above 0",
-            f"one class, {y[0]!r}" if rows != 1 else f"one sample, of class {y[0]!r}",
-            "check how the labels were made, or how the rows were split",
-        )
+_NEEDED = {"fpr": (0,), "fnr": (1,), "all": ()}
+"""The labels that every group must have for each kind of error."""
+
+
+def _check_groups(groups: Groups, label: Ints, kinds: tuple[str, ...]) -> None:
+    """Refuse a single group, and groups without the rows that a constraint is about."""
+    names = list(names_of(groups.names).values())
+    if len(names) < 2:
+        rule, got = "must hold at least two groups", f"only {names[0]!r}"
+        step = "train without a constraint: sklearn.linear_model.LogisticRegression"
+        raise DataError(Problem("sensitive_features", rule, got, step))
+    counts = np.bincount(groups.codes * 2 + label, minlength=2 * len(names)).reshape(-1, 2)
+    problems = []
+    for kind, value in [(k, v) for k in kinds for v in _NEEDED[k]]:
+        lacking = [name for name, count in zip(names, counts[:, value], strict=True) if not count]
+        if lacking:
+            problems.append(
+                Problem(
+                    f'constraint "{kind}"',
+                    f"needs {('negative', 'positive')[value]} rows in every group",
+                    f"none in {', '.join(lacking)}",
+                    "merge small groups, get more data, or choose another constraint",
+                )
+            )
+    if problems:
+        raise DataError(problems)
+
+
+def _descending(bounds: Any) -> list[float]:
+    listed = sorted({float(bound) for bound in np.atleast_1d(bounds)}, reverse=True)
+    if not listed or not np.isfinite(listed).all():
+        rule, step = "must be one or more finite numbers", "pass for example [0.02, 0.01, 0.0]"
+        raise UsageError(Problem("bounds", rule, repr(bounds), step))
+    return listed
+
+
+def _point(
+    model: EqualizedOddsLogisticRegression, X: Any, y: Any, groups: Groups, weight: Floats
+) -> PathPoint:
+    """How a fitted model does on the rows it was trained on."""
+    actual = np.asarray(y) == model.classes_[1]
+    predicted = model.predict(X) == model.classes_[1]
+    rates: dict[bool, dict[Group, float]] = {False: {}, True: {}}
+    for code, group in enumerate(groups.names):
+        for label in rates:
+            rows = (groups.codes == code) & (actual == label)
+            total = weight[rows].sum()
+            wrong = weight[rows & (predicted != actual)].sum()
+            rates[label][group] = float(wrong / total) if total else float("nan")
+    return PathPoint(
+        bound=model.bound,
+        model=model,
+        achieved=model.achieved_,
+        met=model.met_,
+        loss=model.loss_,
+        accuracy=float(weight[predicted == actual].sum() / weight.sum()),
+        fpr=rates[False],
+        fnr=rates[True],
     )
 
 
 def _warn_unmet(model: EqualizedOddsLogisticRegression) -> None:
     kind, group, value = max(
-        ((k, g, v) for k, found in model.achieved_.items() for g, v in found.items()),
+        ((k, g, v) for k, values in model.achieved_.items() for g, v in values.items()),
         key=lambda row: abs(row[2]),
     )
     name = names_of(model.achieved_[kind])[group]
@@ -336,14 +448,14 @@ def _warn_unmet(model: EqualizedOddsLogisticRegression) -> None:
         f"{value:.6g} ({kind}, {name}) after {len(model.starts_)} starts",
         f"raise max_iter, try other taus, or accept bound={abs(value) * 1.01:.3g}",
     )
-    warnings.warn(ConstraintWarning(str(problem)), stacklevel=5)
+    warnings.warn(ConstraintWarning(str(problem)), stacklevel=4)
 
 
 def _warn_constant(model: EqualizedOddsLogisticRegression) -> None:
     problem = Problem(
         "constraint",
-        "should leave something to predict",
+        "should allow predictions that vary",
         f'"{model.constraint}" with bound={model.bound:g}, met only by giving everybody one class',
         "raise the bound, choose another constraint, or use better features",
     )
-    warnings.warn(ConstraintWarning(str(problem)), stacklevel=5)
+    warnings.warn(ConstraintWarning(str(problem)), stacklevel=4)

@@ -9,25 +9,29 @@ trivial cost.  So a cost g is met at s = g / T, and out of reach where s > 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from isocost.checks import check_amount, check_base_rate, check_confidence
-from isocost.costs import CostLike, as_cost
+from isocost.checks import check_amount, check_base_rate, check_confidence, check_listed
+from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group
 from isocost.tallies import Tally
 
 __all__ = [
     "Crossing",
+    "Level",
+    "LevelLine",
     "calibrated_line",
     "crossing",
     "ellipse",
     "ellipse_axes",
     "level_curve",
+    "level_lines",
     "rate_variances",
     "tilted_ellipse",
     "trivial_point",
@@ -35,8 +39,11 @@ __all__ = [
 
 Floats = npt.NDArray[np.float64]
 
+Level: TypeAlias = float | tuple[CostLike, float]
+"""A level of the cost of the display, or of another cost."""
+
 SLACK = 1e-12
-"""How far rounding may put a point beyond the end of its line."""
+"""Rounding may put a point this far beyond the end of its line."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +131,7 @@ def level_curve(
     stretch : float
         How far to follow the lines: 1 ends the curve on the diagonal of trivial scores.
     points : int
-        How many points.
+        Number of points.
 
     Returns
     -------
@@ -147,6 +154,47 @@ def level_curve(
     return np.column_stack([share * mu, share * (1.0 - mu)])
 
 
+@dataclass(frozen=True)
+class LevelLine:
+    """One level of cost in the plane; ``group`` is whose it is where the cost differs by group."""
+
+    cost: Cost
+    value: float
+    group: int | None
+    points: Floats
+
+
+def level_lines(
+    levels: Iterable[Level], cost: CostLike, groups: Sequence[Group], base_rates: npt.ArrayLike
+) -> list[LevelLine]:
+    """The levels as curves, one each, or one per group where the cost differs by group.
+
+    A level is a number, for ``cost``, or a pair of another cost and a number.
+    """
+    lines = []
+    rule, step = "must be a list of numbers, or of pairs of a cost and a number", "use levels=[0.3]"
+    for level in check_listed("levels", levels, rule, step):
+        its, value = level if isinstance(level, tuple) and len(level) == 2 else (cost, level)
+        its, value = as_cost(its), check_amount("levels", value)
+        stretch = _stretch(its, value, groups, base_rates)
+        by_group = isinstance(its.fp, Mapping) or isinstance(its.fn, Mapping)
+        for index in range(len(groups)) if by_group else [None]:
+            group = None if index is None else groups[index]
+            points = level_curve(its, value, group, stretch=stretch)
+            lines.append(LevelLine(its, float(value), index, points))
+    return lines
+
+
+def _stretch(cost: Cost, value: float, groups: Sequence[Group], base_rates: npt.ArrayLike) -> float:
+    """How far past the diagonal a level must go to pass all that it is compared with."""
+    shares = [
+        crossing(mu, cost, value, group).share
+        for mu, group in zip(np.asarray(base_rates), groups, strict=True)
+    ]
+    near = [share for share in shares if share < 2.0]
+    return max([1.0, *near]) * (1.0 if max(near, default=0.0) <= 1.0 else 1.03)
+
+
 def rate_variances(tally: Tally) -> Floats:
     """The variances of c_fp and c_fn of each group, as rows; NaN where one row is all there is.
 
@@ -163,19 +211,19 @@ def rate_variances(tally: Tally) -> Floats:
     array([[0.0625,    nan]])
     """
     cells, sums = tally.cells, tally.totals
-    place = cells.group * 2 + cells.label
+    index = cells.group * 2 + cells.label
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = (sums.wh / sums.w).ravel()[place]
+        mean = (sums.wh / sums.w).ravel()[index]
         # Within a cell weights and scores are taken to be unrelated.
         spread = cells.wh2 / cells.w - 2.0 * mean * cells.wh / cells.w + mean**2
-        squares = np.bincount(place, cells.w2 * np.maximum(spread, 0.0), minlength=sums.w.size)
+        squares = np.bincount(index, cells.w2 * np.maximum(spread, 0.0), minlength=sums.w.size)
         rows = sums.w**2 / sums.w2
         variance = squares.reshape(sums.w.shape) / sums.w**2 * rows / (rows - 1.0)
     return np.where(rows > 1.0 + SLACK, variance, np.nan)
 
 
 def ellipse_axes(variances: npt.ArrayLike, confidence: float = 0.95) -> Floats:
-    """Half the width and height of the ellipses that hold the truth so often.
+    """Half the width and height of the ellipses that cover the truth at this confidence.
 
     sqrt(q var), with q = -2 log(1 - confidence), the quantile of chi-squared with two degrees
     of freedom.
@@ -194,7 +242,7 @@ def ellipse_axes(variances: npt.ArrayLike, confidence: float = 0.95) -> Floats:
 def tilted_ellipse(
     centre: npt.ArrayLike, covariance: npt.ArrayLike, confidence: float = 0.95, points: int = 73
 ) -> Floats:
-    """The outline that holds the truth so often where the two rates vary together.
+    """The outline that covers the truth at this confidence when the two rates are correlated.
 
     Examples
     --------
@@ -227,14 +275,9 @@ def _amounts(cost: CostLike, group: Group | None) -> tuple[float, float, bool]:
     for amount in (cost.fp, cost.fn):
         if isinstance(amount, Mapping):
             if group is None or group not in amount:
-                raise UsageError(
-                    Problem(
-                        "group",
-                        "must be one that the cost names: it differs by group",
-                        repr(group),
-                        f"use one of {', '.join(map(repr, amount))}",
-                    )
-                )
+                rule = "must be one that the cost names: it differs by group"
+                step = f"use one of {', '.join(map(repr, amount))}"
+                raise UsageError(Problem("group", rule, repr(group), step))
             amount = amount[group]
         amounts.append(amount)
     return amounts[0], amounts[1], cost.by_base_rate

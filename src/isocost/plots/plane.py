@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +14,10 @@ from isocost.errors import Problem, UsageError
 from isocost.groups import Group, group_names
 from isocost.measures import rates
 from isocost.plots import geometry
-from isocost.plots.inputs import tally_of_estimator, tally_of_predictions
-from isocost.plots.reliability import Level, LevelLine, level_lines
+from isocost.plots.display import Display
+from isocost.plots.geometry import Level, level_lines
+from isocost.plots.plane_marks import Limits, draw
+from isocost.plots.style import axes_for
 from isocost.repairs.compare import cost_of_rules, named_rules
 from isocost.rules import Rule
 from isocost.tallies import Tally, check_tally
@@ -23,9 +25,7 @@ from isocost.tallies import Tally, check_tally
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from isocost.plots.plane_marks import Limits
-
-__all__ = ["LevelLine", "PlaneDisplay"]
+__all__ = ["PlaneDisplay", "Rules"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -36,13 +36,13 @@ SLACK = 1e-9
 
 
 @dataclass
-class PlaneDisplay:
-    """Where groups stand in the plane, what they can reach, and what rules do to them.
+class PlaneDisplay(Display):
+    """Where groups are in the plane, what they can reach, and what rules do to them.
 
     Parameters
     ----------
     groups : sequence
-        The groups; how they are called is up to :func:`isocost.groups.group_names`.
+        The groups; :func:`isocost.groups.group_names` names them.
     generalized_fpr, generalized_fnr, base_rates : arrays
         A number per group.
     cost : Cost or str
@@ -54,14 +54,14 @@ class PlaneDisplay:
     levels : sequence of numbers or (cost, number) pairs, optional
         Levels of cost to draw; by default the highest cost of a group.
     confidence : float
-        How often an ellipse should hold the truth.
+        Of the ellipses.
     spreads : {name: array of shape (groups, 2, 2)}, optional
         The covariances of where rules put the groups, for outlines around these.
 
     Attributes
     ----------
     names : list of str
-        How the groups are called.
+        The names of the groups.
     points : array of shape (groups, 2)
         The groups, as rows (c_fp, c_fn).
     costs, trivial_costs : arrays
@@ -80,9 +80,9 @@ class PlaneDisplay:
         What :meth:`plot` drew on, and the diagonal of trivial scores.
     circles_, lines_, trivials_, ellipses_, levels_, beyond_, texts_ : lists of artists
         The groups, their calibrated lines, the ends of these, the ellipses; the levels of cost,
-        the ways past the end of a line to a level out of reach; all that is written.
+        the ways past the end of a line to a level out of reach; all text.
     diamonds_, arrows_, outlines_ : {rule: list of artists}
-        Where rules put the groups that they move, how they get there, how sure that is.
+        Where rules put the groups that they move, the arrows to there, the outlines around it.
 
     Examples
     --------
@@ -116,8 +116,8 @@ of Caucasian cost at most 0.394.
         self.generalized_fnr = _numbers("generalized_fnr", self.generalized_fnr, (count,))
         self.points = np.column_stack([self.generalized_fpr, self.generalized_fnr])
         self.after = {
-            str(name): _numbers(f"after {name!r}", places, (count, 2))
-            for name, places in self.after.items()
+            str(name): _numbers(f"after {name!r}", points, (count, 2))
+            for name, points in self.after.items()
         }
         a, b = self.cost.coefficients(self.groups, self.base_rates)
         self.costs: Floats = a * self.points[:, 0] + b * self.points[:, 1]
@@ -132,8 +132,8 @@ of Caucasian cost at most 0.394.
                 _numbers("variances", self.variances, (count, 2), nan=True), self.confidence
             )
         )
-        asked = [self.target_cost] if self.levels is None else self.levels
-        self.level_lines = level_lines(asked, self.cost, self.groups, self.base_rates)
+        levels = [self.target_cost] if self.levels is None else self.levels
+        self.level_lines = level_lines(levels, self.cost, self.groups, self.base_rates)
         self.outlines = {name: self._outlines(name) for name in self.spreads}
 
     @classmethod
@@ -146,7 +146,7 @@ of Caucasian cost at most 0.394.
         levels: Sequence[Level] | None = None,
         confidence: float | None = 0.95,
         ax: Axes | None = None,
-    ) -> PlaneDisplay:
+    ) -> Self:
         """The plane of a tally, and what rules would do to it.
 
         Parameters
@@ -154,15 +154,15 @@ of Caucasian cost at most 0.394.
         tally : Tally
             Every group with positives and negatives.
         rules : {name: Rule} or several rules
-            Rules without names are called by their method.
+            Rules without a name are named after their method.
         cost : Cost or str, optional
             What an error costs; by default that of the first rule that has one, else "fnr".
         levels : optional
             As for the class.
         confidence : float or None
-            How often an ellipse should hold the truth; None for no ellipses.
+            Of the ellipses; None for no ellipses.
         ax : Axes, optional
-            Axes to draw on; without them nothing is drawn until :meth:`plot` is called.
+            Axes to draw on; by default nothing is drawn until :meth:`plot` is called.
         """
         check_tally(tally)
         rates.require_both_labels(tally)
@@ -180,50 +180,7 @@ of Caucasian cost at most 0.394.
             levels,
             0.95 if confidence is None else confidence,
         )
-        return display if ax is None else display.plot(ax)
-
-    @classmethod
-    def from_predictions(
-        cls,
-        y: Any,
-        score: Any,
-        group: Any,
-        rules: Rules = (),
-        *,
-        weight: Any = None,
-        cost: CostLike | None = None,
-        levels: Sequence[Level] | None = None,
-        confidence: float | None = 0.95,
-        ax: Axes | None = None,
-    ) -> PlaneDisplay:
-        """The plane of labels, scores and groups given as arrays; see :meth:`from_tally`."""
-        tally = tally_of_predictions(y, score, group, weight=weight)
-        return cls.from_tally(tally, rules, cost=cost, levels=levels, confidence=confidence, ax=ax)
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        rules: Rules = (),
-        *,
-        sensitive_features: Any = None,
-        sample_weight: Any = None,
-        cost: CostLike | None = None,
-        levels: Sequence[Level] | None = None,
-        confidence: float | None = 0.95,
-        ax: Axes | None = None,
-    ) -> PlaneDisplay:
-        """The plane of what a fitted classifier says about X; see :meth:`from_tally`."""
-        tally = tally_of_estimator(
-            estimator,
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            sample_weight=sample_weight,
-        )
-        return cls.from_tally(tally, rules, cost=cost, levels=levels, confidence=confidence, ax=ax)
+        return display._drawn_on(ax)
 
     def plot(
         self,
@@ -237,7 +194,7 @@ of Caucasian cost at most 0.394.
         circles: bool = True,
         limits: Limits = None,
         title: str | None = None,
-    ) -> PlaneDisplay:
+    ) -> Self:
         """Draw the plane.
 
         Parameters
@@ -250,15 +207,24 @@ of Caucasian cost at most 0.394.
             Whether to draw levels of cost, interval ellipses, calibrated lines, arrows from
             before to after, and the groups themselves.
         limits : (left, right, bottom, top), "tight" or None
-            What part to show; None is the whole plane, "tight" the part where the groups are.
+            Which part to show; None is the whole plane, "tight" the part where the groups are.
         title : str, optional
             By default the verdict; "" for none.
         """
-        from isocost.plots.plane_marks import draw
-
-        art = draw(
+        self.ax_, self.figure_ = axes_for(ax, (5.4, 5.6))
+        self.circles_: list[Any] = []
+        self.lines_: list[Any] = []
+        self.trivials_: list[Any] = []
+        self.levels_: list[Any] = []
+        self.beyond_: list[Any] = []
+        self.ellipses_: list[Any] = []
+        self.texts_: list[Any] = []
+        self.diamonds_: dict[str, list[Any]] = {}
+        self.arrows_: dict[str, list[Any]] = {}
+        self.outlines_: dict[str, list[Any]] = {}
+        self.diagonal_: Any = None
+        draw(
             self,
-            ax,
             labels=labels,
             level=level,
             ellipses=ellipses,
@@ -268,12 +234,6 @@ of Caucasian cost at most 0.394.
             limits=limits,
             title=title,
         )
-        self.ax_, self.figure_ = art.ax, art.figure
-        self.circles_, self.lines_, self.trivials_ = art.circles, art.lines, art.trivials
-        self.diagonal_, self.levels_, self.beyond_ = art.diagonal, art.levels, art.beyond
-        self.ellipses_, self.texts_ = art.ellipses, art.texts
-        self.diamonds_, self.arrows_ = art.diamonds, art.arrows
-        self.outlines_ = art.outlines
         return self
 
     @property
@@ -306,8 +266,8 @@ of Caucasian cost at most 0.394.
             got, step = f"{name!r} of shape {covariances.shape}", "pass a covariance per group"
             raise UsageError(Problem("spreads", rule, got, step))
         return [
-            geometry.tilted_ellipse(place, covariance, self.confidence)
-            for place, covariance in zip(np.asarray(self.after[name]), covariances, strict=True)
+            geometry.tilted_ellipse(point, covariance, self.confidence)
+            for point, covariance in zip(np.asarray(self.after[name]), covariances, strict=True)
         ]
 
 
@@ -325,12 +285,6 @@ def _numbers(name: str, values: Any, shape: tuple[int, ...], nan: bool = False) 
     if array.shape != shape or not ((known >= 0.0) & (known <= 1.0)).all() or not array.size:
         many = " by ".join(map(str, shape))
         got = f"shape {array.shape}" if array.shape != shape else repr(array.tolist())
-        raise UsageError(
-            Problem(
-                name,
-                f"must be {many} numbers in [0, 1], a row per group",
-                got,
-                "pass rates in the order of groups",
-            )
-        )
+        rule = f"must be {many} numbers in [0, 1], a row per group"
+        raise UsageError(Problem(name, rule, got, "pass rates in the order of groups"))
     return array

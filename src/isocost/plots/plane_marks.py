@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import textwrap
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -20,7 +19,6 @@ from isocost.plots.style import (
     SMALL,
     Label,
     Look,
-    axes_for,
     looks,
     place_labels,
     plain_axes,
@@ -30,11 +28,10 @@ from isocost.plots.style import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from isocost.plots.plane import PlaneDisplay
 
-__all__ = ["Limits", "draw", "write"]
+__all__ = ["Limits", "draw"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -43,58 +40,35 @@ Limits: TypeAlias = tuple[float, float, float, float] | Literal["tight"] | None
 WHOLE = (-0.02, 1.0, -0.02, 1.0)
 
 
-@dataclass
-class Drawing:
-    """What was drawn: an artist per group or level; diamonds and arrows as lists per rule."""
-
-    ax: Axes
-    figure: Figure
-    diagonal: Any = None
-    circles: list[Any] = field(default_factory=list)
-    lines: list[Any] = field(default_factory=list)
-    trivials: list[Any] = field(default_factory=list)
-    levels: list[Any] = field(default_factory=list)
-    beyond: list[Any] = field(default_factory=list)
-    ellipses: list[Any] = field(default_factory=list)
-    diamonds: dict[str, list[Any]] = field(default_factory=dict)
-    arrows: dict[str, list[Any]] = field(default_factory=dict)
-    outlines: dict[str, list[Any]] = field(default_factory=dict)
-    texts: list[Any] = field(default_factory=list)
-
-
-def draw(display: PlaneDisplay, ax: Axes | None, **options: Any) -> Drawing:
-    """Draw a plane."""
-    ax, figure = axes_for(ax, (5.4, 5.6))
-    art = Drawing(ax, figure)
-    view = _limits(display, options["limits"])
-    ax.set_xlim(view[:2])
-    ax.set_ylim(view[2:])
+def draw(display: PlaneDisplay, **options: Any) -> None:
+    """Draw a plane on the axes of the display, and keep the artists there."""
+    ax, style = display.ax_, looks(len(display.names))
+    left, right, bottom, top = _limits(display, options["limits"])
+    ax.set(xlim=(left, right), ylim=(bottom, top))
     ax.set_aspect("equal", adjustable="box")
     plain_axes(ax)
     ax.set_xlabel("generalized false-positive rate", fontsize=SIZE, color=INK)
     ax.set_ylabel("generalized false-negative rate", fontsize=SIZE, color=INK)
-    style = looks(len(display.names))
-    _ground(art)
-    _lines(display, art, style, options["lines"])
-    _levels(display, art, style, options["level"])
-    _ellipses(display, art, style, options["ellipses"])
-    _after(display, art, style, options["arrows"])
-    art.circles = [
-        ax.scatter(
-            point[0],
-            point[1],
-            s=58,
-            color=look.colour,
-            edgecolor="white",
-            linewidth=0.9,
-            zorder=4.5,
-        )
-        for point, look in zip(display.points, style, strict=True)
-        if options["circles"]
-    ]
+    # The triangle of scores that are better than the same score for everybody.
+    ax.fill([0, 1, 0], [0, 0, 1], color="#f6f6f6", zorder=0, linewidth=0)
+    (display.diagonal_,) = ax.plot([0, 1], [1, 0], color="#a8a8a8", linewidth=0.8, zorder=1)
+    if options["lines"]:
+        _lines(display, style)
+    if options["level"]:
+        _levels(display, style)
+    if options["ellipses"]:
+        _ellipses(display, style)
+    _after(display, style, options["arrows"])
+    if options["circles"]:
+        display.circles_ = [
+            ax.scatter(
+                xy[0], xy[1], s=58, color=look.colour, edgecolor="white", linewidth=0.9, zorder=4.5
+            )
+            for xy, look in zip(display.points, style, strict=True)
+        ]
     _title(display, ax, options["title"])
-    write(display, art, style, options)
-    return art
+    if options["labels"]:
+        _write(display, style, options)
 
 
 def _limits(display: PlaneDisplay, limits: Any) -> tuple[float, float, float, float]:
@@ -117,90 +91,80 @@ def _limits(display: PlaneDisplay, limits: Any) -> tuple[float, float, float, fl
     return float(x), float(x) + side, float(y), float(y) + side
 
 
-def _ground(art: Drawing) -> None:
-    """The triangle of scores that are better than saying the same to everybody."""
-    art.ax.fill([0, 1, 0], [0, 0, 1], color="#f6f6f6", zorder=0, linewidth=0)
-    (art.diagonal,) = art.ax.plot([0, 1], [1, 0], color="#a8a8a8", linewidth=0.8, zorder=1)
-
-
-def _lines(display: PlaneDisplay, art: Drawing, style: list[Look], wanted: bool) -> None:
-    if not wanted:
-        return
+def _lines(display: PlaneDisplay, style: list[Look]) -> None:
     for mu, look in zip(np.asarray(display.base_rates), style, strict=True):
         ends = geometry.calibrated_line(mu)
-        (line,) = art.ax.plot(
+        (line,) = display.ax_.plot(
             *ends.T, color=look.colour, linestyle=look.dashes, linewidth=1.6, zorder=2,
             solid_capstyle="butt",
         )  # fmt: skip
-        (end,) = art.ax.plot(
+        (end,) = display.ax_.plot(
             *ends[1:].T, marker="o", markersize=5, markerfacecolor="white",
             markeredgecolor=look.colour, markeredgewidth=1.2, linestyle="none", zorder=3,
         )  # fmt: skip
-        art.lines.append(line)
-        art.trivials.append(end)
+        display.lines_.append(line)
+        display.trivials_.append(end)
 
 
-def _levels(display: PlaneDisplay, art: Drawing, style: list[Look], wanted: bool) -> None:
-    if not wanted:
-        return
+def _levels(display: PlaneDisplay, style: list[Look]) -> None:
     for level in display.level_lines:
         colour = GREY if level.group is None else style[level.group].colour
-        (line,) = art.ax.plot(
+        (line,) = display.ax_.plot(
             *level.points.T, color=colour, linestyle=(0, (4, 3)), linewidth=1.1, zorder=1.8
         )
-        art.levels.append(line)
-    for place in np.flatnonzero(display.unreachable):
-        _beyond(display, art, int(place), style[place])
+        display.levels_.append(line)
+    for index in np.flatnonzero(display.unreachable):
+        _beyond(display, int(index), style[index])
 
 
-def _beyond(display: PlaneDisplay, art: Drawing, place: int, look: Look) -> None:
+def _beyond(display: PlaneDisplay, index: int, look: Look) -> None:
     """Where a group would have to go, past the end of its line: a dotted line to a cross."""
-    mu = float(np.asarray(display.base_rates)[place])
-    goal = geometry.crossing(mu, display.cost, display.target_cost, display.groups[place])
+    mu = float(np.asarray(display.base_rates)[index])
+    goal = geometry.crossing(mu, display.cost, display.target_cost, display.groups[index])
     if goal.share >= 2.0:
         return
     ends = np.array([geometry.trivial_point(mu), goal.point])
-    (line,) = art.ax.plot(
+    (line,) = display.ax_.plot(
         *ends.T, color=look.colour, linestyle=(0, (1, 1.5)), linewidth=1.2, zorder=2, marker="x",
         markevery=[1], markersize=6, markeredgewidth=1.6,
     )  # fmt: skip
-    art.beyond.append(line)
+    display.beyond_.append(line)
 
 
-def _ellipses(display: PlaneDisplay, art: Drawing, style: list[Look], wanted: bool) -> None:
-    if not wanted or display.ellipse_axes is None:
+def _ellipses(display: PlaneDisplay, style: list[Look]) -> None:
+    if display.ellipse_axes is None:
         return
     for point, axes, look in zip(display.points, display.ellipse_axes, style, strict=True):
         if np.isfinite(axes).all():
             outline = geometry.ellipse(point, axes)
-            art.ellipses += art.ax.fill(
+            display.ellipses_ += display.ax_.fill(
                 *outline.T, facecolor=look.colour, alpha=0.22, linewidth=0, zorder=1.5
             )
     for name, outlines in display.outlines.items():
         ends = np.asarray(display.after[name])
         moved = np.abs(ends - display.points).max(axis=1) > MOVED
-        art.outlines[name] = [
-            art.ax.plot(*outline.T, color=look.colour, linewidth=0.8, alpha=0.8, zorder=1.6)[0]
+        display.outlines_[name] = [
+            display.ax_.plot(*outline.T, color=look.colour, linewidth=0.8, alpha=0.8, zorder=1.6)[0]
             for outline, look, far in zip(outlines, style, moved, strict=True)
             if far
         ]
 
 
-def _after(display: PlaneDisplay, art: Drawing, style: list[Look], arrows: bool) -> None:
-    for name, places in display.after.items():
+def _after(display: PlaneDisplay, style: list[Look], arrows: bool) -> None:
+    for name, points in display.after.items():
         marks, shafts = [], []
-        for start, end, look in zip(display.points, np.asarray(places), style, strict=True):
+        for start, end, look in zip(display.points, np.asarray(points), style, strict=True):
             if np.abs(end - start).max() <= MOVED:
                 continue
             marks.append(
-                art.ax.scatter(
+                display.ax_.scatter(
                     end[0], end[1], s=62, marker="D", color=look.colour, edgecolor="white",
                     linewidth=0.9, zorder=4,
                 )
             )  # fmt: skip
-            if arrows and _far(art.ax, start, end):
-                shafts.append(_arrow(art.ax, start, end, look.ink))
-        art.diamonds[name], art.arrows[name] = marks, shafts
+            if arrows and _far(display.ax_, start, end):
+                shafts.append(_arrow(display.ax_, start, end, look.ink))
+        display.diamonds_[name], display.arrows_[name] = marks, shafts
 
 
 def _far(ax: Axes, start: Floats, end: Floats) -> bool:
@@ -242,23 +206,21 @@ def _even_lines(text: str, width: int) -> str:
     return "\n".join(textwrap.wrap(text, math.ceil(len(text) / lines) + 5))
 
 
-def write(display: PlaneDisplay, art: Drawing, style: list[Look], options: dict[str, Any]) -> None:
+def _write(display: PlaneDisplay, style: list[Look], options: dict[str, Any]) -> None:
     """Write beside the marks, where there is room."""
-    if not options["labels"]:
-        return
-    art.figure.draw_without_rendering()
-    marks, weights = _marks(display, art)
-    found = _group_labels(display, style)
+    display.figure_.draw_without_rendering()
+    marks, weights = _marks(display)
+    labels = _group_labels(display, style)
     if options["labels"] != "groups":
-        found += _rule_labels(display)
-        found += _ceiling_labels(display, style) if options["level"] else []
+        labels += _rule_labels(display)
+        labels += _ceiling_labels(display, style) if options["level"] else []
         # Curves are named first: their labels are small, and must stay beside them.
-        found = (_level_labels(display, art.ax) if options["level"] else []) + found
+        labels = (_level_labels(display) if options["level"] else []) + labels
         if options["limits"] is None:
-            room = _ground_text(display, art)
+            room = _diagonal_text(display)
             marks = np.vstack([marks, room])
             weights = np.concatenate([weights, np.full(len(room), 0.9)])
-    art.texts += place_labels(art.ax, found, marks, weights)
+    display.texts_ += place_labels(display.ax_, labels, marks, weights)
 
 
 def _group_labels(display: PlaneDisplay, style: list[Look]) -> list[Label]:
@@ -281,8 +243,8 @@ def _group_labels(display: PlaneDisplay, style: list[Look]) -> list[Label]:
 def _rule_labels(display: PlaneDisplay) -> list[Label]:
     """One label for diamonds that lie together, whatever their rule and group."""
     together: list[tuple[Floats, list[str]]] = []
-    for name, places in display.after.items():
-        for start, end in zip(display.points, np.asarray(places), strict=True):
+    for name, points in display.after.items():
+        for start, end in zip(display.points, np.asarray(points), strict=True):
             if np.abs(end - start).max() <= MOVED:
                 continue
             near = next((n for p, n in together if np.abs(p - end).max() < 0.012), None)
@@ -298,52 +260,52 @@ def _rule_labels(display: PlaneDisplay) -> list[Label]:
 
 def _ceiling_labels(display: PlaneDisplay, style: list[Look]) -> list[Label]:
     """For groups that cannot reach the target: the most they can cost, at the end of their line."""
-    found = []
-    for place in np.flatnonzero(display.unreachable):
-        end = geometry.trivial_point(float(np.asarray(display.base_rates)[place]))
-        name = short_name(display.names[place], lines=1)
-        text = f"{name}:\nat most {display.trivial_costs[place]:.3f}"
-        found.append(Label(text, end, style[place].ink, SMALL + 0.5, prefer=90.0))
-    return found
+    labels = []
+    for index in np.flatnonzero(display.unreachable):
+        end = geometry.trivial_point(float(np.asarray(display.base_rates)[index]))
+        name = short_name(display.names[index], lines=1)
+        text = f"{name}:\nat most {display.trivial_costs[index]:.3f}"
+        labels.append(Label(text, end, style[index].ink, SMALL + 0.5, prefer=90.0))
+    return labels
 
 
-def _level_labels(display: PlaneDisplay, ax: Axes) -> list[Label]:
+def _level_labels(display: PlaneDisplay) -> list[Label]:
     """What each level is, near that end of its curve where fewer things are."""
-    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
-    found = []
+    (left, right), (bottom, top) = display.ax_.get_xlim(), display.ax_.get_ylim()
+    labels = []
     for level in display.level_lines:
         x, y = level.points.T
         seen = np.flatnonzero((x >= left) & (x <= right) & (y >= bottom) & (y <= top))
         if len(seen):
             shown = level.points[seen]
             ends = [_before_end(curve, 0.06 * (top - bottom)) for curve in (shown, shown[::-1])]
-            place = max(ends, key=lambda end: min(_room(display, end), 0.25 * (top - bottom)))
+            anchor = max(ends, key=lambda end: min(_room(display, end), 0.25 * (top - bottom)))
             ink = GREY if level.group is None else INK
             text = f"calibrated scores here\ncost {level.value:.3f} ({level.cost})"
-            found.append(Label(text, place, ink, SMALL, prefer=0.0, tied=False))
-    return found
+            labels.append(Label(text, anchor, ink, SMALL, prefer=0.0, tied=False))
+    return labels
 
 
-def _room(display: PlaneDisplay, place: tuple[float, float]) -> float:
-    """How far the nearest mark is."""
+def _room(display: PlaneDisplay, point: tuple[float, float]) -> float:
+    """The distance to the nearest mark."""
     marks = np.vstack([display.points, *map(np.asarray, display.after.values())])
-    return float(np.hypot(*(marks - place).T).min())
+    return float(np.hypot(*(marks - point).T).min())
 
 
 def _before_end(points: Floats, away: float) -> tuple[float, float]:
-    """The last point of a curve that is at least so far from its end."""
+    """The last point of a curve at this distance or more from its end."""
     far = np.flatnonzero(np.hypot(*(points - points[-1]).T) >= away)
     x, y = points[far[-1]] if len(far) else points[-1]
     return float(x), float(y)
 
 
-def _ground_text(display: PlaneDisplay, art: Drawing) -> Floats:
+def _diagonal_text(display: PlaneDisplay) -> Floats:
     """What the diagonal is, written along it where no line ends; returns the room it takes."""
     mu = np.asarray(display.base_rates)
-    places = np.linspace(0.82, 0.18, 17)
-    middle = places[int(np.argmax([min(np.abs(mu - x).min(), 0.21) for x in places]))]
-    art.texts.append(
-        art.ax.text(
+    choices = np.linspace(0.82, 0.18, 17)
+    middle = choices[int(np.argmax([min(np.abs(mu - x).min(), 0.21) for x in choices]))]
+    display.texts_.append(
+        display.ax_.text(
             middle + 0.008, 1.0 - middle + 0.008, "the same score for everybody", rotation=-45,
             rotation_mode="anchor", transform_rotates_text=True, ha="center", va="bottom",
             fontsize=SMALL, color=GREY,
@@ -353,18 +315,18 @@ def _ground_text(display: PlaneDisplay, art: Drawing) -> Floats:
     return np.column_stack([along + 0.02, 1.0 - along + 0.02])
 
 
-def _marks(display: PlaneDisplay, art: Drawing) -> tuple[Floats, Floats]:
+def _marks(display: PlaneDisplay) -> tuple[Floats, Floats]:
     """What labels should not cover: marks, and samples of lines."""
     mu = np.asarray(display.base_rates)
     heavy = [display.points, *map(np.asarray, display.after.values())]
-    if art.lines:
+    if display.lines_:
         heavy.append(np.column_stack([mu, 1.0 - mu]))
     steps = np.linspace(0.0, 1.0, 81)[:, None]
-    light = [steps * line.get_xydata()[1] for line in art.lines]
+    light = [steps * line.get_xydata()[1] for line in display.lines_]
     light += [steps * np.array([1.0, -1.0]) + np.array([0.0, 1.0])]
-    light += [line.get_xydata() for line in (*art.levels, *art.beyond)]
-    for places in display.after.values():
-        for start, end in zip(display.points, np.asarray(places), strict=True):
+    light += [line.get_xydata() for line in (*display.levels_, *display.beyond_)]
+    for ends in display.after.values():
+        for start, end in zip(display.points, np.asarray(ends), strict=True):
             light.append(start + steps[::4] * (end - start))
     points = [np.vstack(heavy), np.vstack(light)]
     weights = [np.full(len(points[0]), 8.0), np.full(len(points[1]), 0.6)]

@@ -1,38 +1,24 @@
-"""Levels of cost in the plane, as curves.
+"""ReliabilityDisplay: whether a score means the same in every group, and what it says.
 
-Reliability as numbers: shares of positives by score, and how far chance alone moves them.
-
-A consistency band says where the shares would lie if the scores were calibrated: labels are
-drawn again and again with the scores as their probabilities, and the same curve is made of them.
-
-ReliabilityDisplay: whether a score means the same in every group, and what it says.
+A consistency band shows where the shares would lie if the scores were calibrated: labels are
+drawn repeatedly with the scores as their probabilities, and the same curve is made from them.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from isocost.checks import (
-    check_amount,
-    check_confidence,
-    check_listed,
-    check_seed,
-    check_whole,
-    check_word,
-)
-from isocost.costs import Cost, CostLike, as_cost
+from isocost.checks import check_confidence, check_seed, check_whole, check_word
 from isocost.grid import MAX_BINS
 from isocost.groups import Group, group_names
 from isocost.measures.calibration import Levels, gap_equal_width, levels_of
 from isocost.measures.intervals import MOST_REPLICATES
-from isocost.plots import geometry
-from isocost.plots.inputs import tally_of_estimator, tally_of_predictions
+from isocost.plots.display import Display
 from isocost.plots.style import (
     GREY,
     INK,
@@ -40,9 +26,8 @@ from isocost.plots.style import (
     SIZE,
     SMALL,
     Look,
-    axes_for,
-    cells,
     looks,
+    panels,
     percent,
     plain_axes,
     short_name,
@@ -53,60 +38,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "Level",
-    "LevelLine",
     "Reliability",
     "ReliabilityDisplay",
     "isotonic_shares",
-    "level_lines",
     "reliability",
 ]
 
 Floats = npt.NDArray[np.float64]
-
-Level: TypeAlias = float | tuple[CostLike, float]
-
-
-@dataclass(frozen=True)
-class LevelLine:
-    """One level of cost in the plane; ``group`` is whose it is where the cost differs by group."""
-
-    cost: Cost
-    value: float
-    group: int | None
-    points: Floats
-
-
-def level_lines(
-    levels: Iterable[Level], cost: CostLike, groups: Sequence[Group], base_rates: npt.ArrayLike
-) -> list[LevelLine]:
-    """The levels as curves, one each, or one per group where the cost differs by group.
-
-    A level is a number, for ``cost``, or a pair of another cost and a number.
-    """
-    found = []
-    rule, step = "must be a list of numbers, or of pairs of a cost and a number", "use levels=[0.3]"
-    for level in check_listed("levels", levels, rule, step):
-        its, value = level if isinstance(level, tuple) and len(level) == 2 else (cost, level)
-        its, value = as_cost(its), check_amount("levels", value)
-        stretch = _stretch(its, value, groups, base_rates)
-        by_group = isinstance(its.fp, Mapping) or isinstance(its.fn, Mapping)
-        for place in range(len(groups)) if by_group else [None]:
-            group = None if place is None else groups[place]
-            points = geometry.level_curve(its, value, group, stretch=stretch)
-            found.append(LevelLine(its, float(value), place, points))
-    return found
-
-
-def _stretch(cost: Cost, value: float, groups: Sequence[Group], base_rates: npt.ArrayLike) -> float:
-    """How far past the diagonal a level must go to pass all that it is compared with."""
-    shares = [
-        geometry.crossing(mu, cost, value, group).share
-        for mu, group in zip(np.asarray(base_rates), groups, strict=True)
-    ]
-    near = [share for share in shares if share < 2.0]
-    return max([1.0, *near]) * (1.0 if max(near, default=0.0) <= 1.0 else 1.03)
-
 
 Ints = npt.NDArray[np.intp]
 
@@ -153,18 +91,18 @@ def reliability(
     replicates: int = 500,
     seed: int = 0,
 ) -> Reliability:
-    """The reliability of one group of a tally, given by its place.
+    """The reliability of one group of a tally, given by its index.
 
     Notes
     -----
-    With weights a level of scores counts as its effective number of rows, (sum w)^2 / sum w^2,
-    rounded, when labels are drawn.
+    When labels are drawn, a level of weighted scores counts as its effective number of rows,
+    (sum w)^2 / sum w^2, rounded.
 
     Examples
     --------
     >>> from isocost.examples import compas
-    >>> found = reliability(compas(), 1, replicates=100)
-    >>> found.score.round(3).tolist()[:3], found.share.round(3).tolist()[:3]
+    >>> curve = reliability(compas(), 1, replicates=100)
+    >>> curve.score.round(3).tolist()[:3], curve.share.round(3).tolist()[:3]
     ([0.216, 0.341, 0.452], [0.209, 0.325, 0.426])
     """
     check_word("strategy", strategy, STRATEGIES)
@@ -172,13 +110,13 @@ def reliability(
     replicates = check_whole("replicates", replicates, 0, MOST_REPLICATES)
     confidence, seed = check_confidence(confidence), check_seed(seed)
     levels = levels_of(tally, group)
-    place = _places(levels, bins, strategy)
-    weight = add_up(place, levels.w, int(place.max()) + 1)
-    score = np.bincount(place, levels.wh) / weight
-    share = np.bincount(place, levels.wy) / weight
+    bin_ = _bins(levels, bins, strategy)
+    weight = add_up(bin_, levels.w, int(bin_.max()) + 1)
+    score = np.bincount(bin_, levels.wh) / weight
+    share = np.bincount(bin_, levels.wy) / weight
     curve = isotonic_shares(levels.wy / levels.w, levels.w)
     drawn = _redrawn(levels, replicates, seed)
-    binned = np.array([np.bincount(place, y * levels.w) / weight for y in drawn])
+    binned = np.array([np.bincount(bin_, y * levels.w) / weight for y in drawn])
     rising = np.array([isotonic_shares(y, levels.w) for y in drawn])
     low, high = _band(binned.reshape(replicates, len(weight)), confidence)
     iso_low, iso_high = _band(rising.reshape(replicates, len(curve)), confidence)
@@ -190,7 +128,7 @@ def reliability(
 
 
 def isotonic_shares(share: Floats, weight: Floats) -> Floats:
-    """The rising curve nearest to the shares in weighted squares: neighbours that fall are pooled.
+    """Isotonic regression of the shares: the non-decreasing curve with the least squares.
 
     Examples
     --------
@@ -214,57 +152,55 @@ def _redrawn(levels: Levels, replicates: int, seed: int) -> Floats:
 
 def _band(curves: Floats, confidence: float) -> tuple[Floats, Floats]:
     if not len(curves):
-        nothing = np.full(curves.shape[1], np.nan)
-        return nothing, nothing
+        unknown = np.full(curves.shape[1], np.nan)
+        return unknown, unknown
     tail = (1.0 - confidence) / 2.0
     low, high = np.quantile(curves, [tail, 1.0 - tail], axis=0)
     return low, high
 
 
-def _places(levels: Levels, bins: int, strategy: str) -> Ints:
-    """The bin of each level, counted without gaps."""
+def _bins(levels: Levels, bins: int, strategy: str) -> Ints:
+    """The bin of each level, without counting empty bins."""
     if strategy == "equal_width":
-        cuts = np.arange(1, bins) / bins
-        place = np.searchsorted(cuts, levels.position, side="right")
+        edges = np.arange(1, bins) / bins
+        bin_ = np.searchsorted(edges, levels.position, side="right")
     else:
         middle = (np.cumsum(levels.w) - levels.w / 2.0) / levels.total
-        place = np.minimum((middle * bins).astype(np.intp), bins - 1)
-    return np.unique(place, return_inverse=True)[1]
+        bin_ = np.minimum((middle * bins).astype(np.intp), bins - 1)
+    return np.unique(bin_, return_inverse=True)[1]
 
 
 def _histogram(tally: Tally, group: int, bars: int = 40) -> tuple[Floats, Floats, Floats]:
     cells = tally.cells.take(tally.cells.of_group(group))
     edges = np.arange(bars + 1) / bars
-    place = np.searchsorted(edges[1:-1], cells.wh / cells.w + 1e-12, side="right")
-    counts = np.array(
-        [np.bincount(place, cells.w * (cells.label == label), minlength=bars) for label in (0, 1)]
-    )
-    return edges, counts[0], counts[1]
+    bar = np.searchsorted(edges[1:-1], cells.wh / cells.w + 1e-12, side="right")
+    negatives, positives = (add_up(bar, cells.w * (cells.label == label), bars) for label in (0, 1))
+    return edges, negatives, positives
 
 
 COLUMNS = 3
-"""How many groups stand side by side before a new row begins."""
+"""Number of groups side by side."""
 
 PART = (0.27, 0.73)
 """Where the diagram of a group begins, and its height, above its histogram."""
 
 
 @dataclass
-class ReliabilityDisplay:
+class ReliabilityDisplay(Display):
     """The share of positives against the score, a small diagram per group.
 
     Dots are bins, the stepped line the best rising curve (isotonic regression).  If the scores are
-    calibrated, a dot lies in the grey band with the chance ``confidence``.  Underneath is how
-    many people have which score, the positives dark.
+    calibrated, a dot lies in the grey band with probability ``confidence``.  Underneath is the
+    histogram of the scores, the positives dark.
 
     Parameters
     ----------
     groups : sequence
         The groups.
     curves : sequence of Reliability
-        What each shows.
+        The curves of each group.
     counts : sequence of float
-        How many rows each has.
+        The number of rows of each group.
     gaps : sequence of float
         The calibration gap of each, over ten bins of equal width.
     confidence : float
@@ -273,7 +209,7 @@ class ReliabilityDisplay:
     Attributes
     ----------
     names : list of str
-        How the groups are called.
+        The names of the groups.
     ax_, figure_
         The axes that were given or made; they hold the small ones.
     axes_, histograms_ : lists of Axes
@@ -309,7 +245,7 @@ class ReliabilityDisplay:
         replicates: int = 500,
         seed: int = 0,
         ax: Axes | None = None,
-    ) -> ReliabilityDisplay:
+    ) -> Self:
         """The reliability of each group of a tally.
 
         Parameters
@@ -317,54 +253,30 @@ class ReliabilityDisplay:
         tally : Tally
             Scores and labels.
         bins : int
-            How many bins for the dots.
+            Number of bins, one dot each.
         strategy : {"equal_width", "equal_mass"}
             Bins of equal width, or with equally many people.
         confidence, replicates, seed
-            Of the consistency bands; without replicates there are none.
+            Of the consistency bands; no bands for 0 replicates.
         ax : Axes, optional
-            Axes to draw on; without them nothing is drawn until :meth:`plot` is called.
+            Axes to draw on; by default nothing is drawn until :meth:`plot` is called.
         """
         check_tally(tally)
-        places = range(len(tally.groups))
+        groups = range(len(tally.groups))
         display = cls(
             tally.groups,
             [
                 reliability(
-                    tally, place, bins=bins, strategy=strategy, confidence=confidence,
+                    tally, group, bins=bins, strategy=strategy, confidence=confidence,
                     replicates=replicates, seed=seed,
                 )
-                for place in places
+                for group in groups
             ],
             tally.totals.n.sum(axis=1).tolist(),
-            [gap_equal_width(levels_of(tally, place)) for place in places],
+            [gap_equal_width(levels_of(tally, group)) for group in groups],
             confidence,
         )  # fmt: skip
-        return display if ax is None else display.plot(ax)
-
-    @classmethod
-    def from_predictions(
-        cls, y: Any, score: Any, group: Any, *, weight: Any = None, **options: Any
-    ) -> ReliabilityDisplay:
-        """From labels, scores and groups given as arrays; options as :meth:`from_tally` has."""
-        return cls.from_tally(tally_of_predictions(y, score, group, weight=weight), **options)
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        sensitive_features: Any = None,
-        sample_weight: Any = None,
-        **options: Any,
-    ) -> ReliabilityDisplay:
-        """From what a fitted classifier says about X; options as :meth:`from_tally` has."""
-        tally = tally_of_estimator(
-            estimator, X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
-        )
-        return cls.from_tally(tally, **options)
+        return display._drawn_on(ax)
 
     def plot(
         self,
@@ -374,7 +286,7 @@ class ReliabilityDisplay:
         isotonic: bool = True,
         bands: bool = True,
         histogram: bool = True,
-    ) -> ReliabilityDisplay:
+    ) -> Self:
         """Draw the diagrams.
 
         Parameters
@@ -384,28 +296,22 @@ class ReliabilityDisplay:
         binned, isotonic, bands, histogram : bool
             Whether to draw the dots, the rising curve, the bands, the histograms.
         """
-        count = len(self.names)
-        columns = min(count, COLUMNS)
-        rows = math.ceil(count / columns)
-        self.ax_, self.figure_ = axes_for(ax, (2.9 * columns + 0.7, 3.9 * rows + 0.3))
-        grid = cells(self.ax_, rows, columns, (0.55, 0.95))
+        count, columns = len(self.names), min(len(self.names), COLUMNS)
+        size, margin, gap = (2.9, 3.9), (0.7, 0.3), (0.55, 0.95)
+        self.ax_, self.figure_, small = panels(ax, count, columns, size, margin, gap)
         self.axes_: list[Axes] = []
         self.histograms_: list[Axes] = []
         self.dots_: list[Any] = []
         self.isotonic_: list[Any] = []
         self.bands_: list[Any] = []
-        for place, look in enumerate(looks(count)):
-            cell = grid[place // columns][place % columns]
-            edge = place % columns == 0
-            top = self._frame(cell, place, look, edge, histogram)
-            self._curves(top, self.curves[place], look, (binned, isotonic, bands))
+        for index, look in enumerate(looks(count)):
+            top = self._frame(small[index], index, look, index % columns == 0, histogram)
+            self._curves(top, self.curves[index], look, (binned, isotonic, bands))
         if bands:
             self._explain()
-        for place in range(count, rows * columns):
-            grid[place // columns][place % columns].set_axis_off()
         return self
 
-    def _frame(self, cell: Axes, place: int, look: Look, edge: bool, histogram: bool) -> Axes:
+    def _frame(self, cell: Axes, index: int, look: Look, edge: bool, histogram: bool) -> Axes:
         """The diagram of a group, empty, with its histogram underneath."""
         cell.set_axis_off()
         top = cell.inset_axes((0.0, PART[0], 1.0, PART[1]) if histogram else (0.0, 0.0, 1.0, 1.0))
@@ -413,7 +319,7 @@ class ReliabilityDisplay:
         top.set(xlim=(0, 1), ylim=(0, 1), xticks=np.arange(6) / 5, yticks=np.arange(6) / 5)
         top.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, zorder=1)
         self.axes_.append(top)
-        name, count, gap = self.names[place], self.counts[place], self.gaps[place]
+        name, count, gap = self.names[index], self.counts[index], self.gaps[index]
         top.set_title(
             short_name(name), loc="left", fontsize=SIZE, color=look.ink, fontweight="bold",
             parse_math=False, pad=14,
@@ -428,12 +334,12 @@ class ReliabilityDisplay:
         if histogram:
             lowest = cell.inset_axes((0.0, 0.0, 1.0, PART[0] - 0.06))
             top.tick_params(labelbottom=False)
-            self._histogram(lowest, self.curves[place], look, edge)
+            self._histogram(lowest, self.curves[index], look, edge)
         lowest.set_xlabel("score", fontsize=SIZE, color=INK)
         return top
 
     def _explain(self) -> None:
-        """What the grey is, once, in the corner where nothing else is."""
+        """What the grey means, once, in an empty corner."""
         self.axes_[0].text(
             0.98, 0.03, f"grey: where {self.confidence:.0%} of\ncalibrated scores fall", ha="right",
             va="bottom", fontsize=SMALL, color=GREY, transform=self.axes_[0].transAxes,

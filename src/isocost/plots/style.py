@@ -31,8 +31,8 @@ __all__ = [
     "Label",
     "Look",
     "axes_for",
-    "cells",
     "looks",
+    "panels",
     "percent",
     "place_labels",
     "plain_axes",
@@ -64,6 +64,10 @@ HUES = (
 
 PALETTE = {"light": tuple(h.mark for h in HUES), "dark": tuple(h.dark for h in HUES)}
 """The marks of the page, by theme."""
+
+Floats = npt.NDArray[np.float64]
+
+Pair: TypeAlias = tuple[float, float]
 
 Dashes: TypeAlias = tuple[float, tuple[float, ...] | None]
 
@@ -110,12 +114,8 @@ def looks(count: int) -> list[Look]:
     ['#0072b2', '#b37400']
     """
     return [
-        Look(
-            *HUES[place % len(HUES)][:2],
-            _DASHES[place % len(_DASHES)],
-            _MARKERS[place % len(_MARKERS)],
-        )
-        for place in range(count)
+        Look(*HUES[i % len(HUES)][:2], _DASHES[i % len(_DASHES)], _MARKERS[i % len(_MARKERS)])
+        for i in range(count)
     ]
 
 
@@ -128,37 +128,31 @@ def short_name(name: str, width: int = 26, lines: int = 2) -> str:
     Native Hawaiian or Other
     Pacific Islander
     """
-    parts = textwrap.wrap(name, width, max_lines=lines, placeholder=" ...") or [name]
-    return "\n".join(parts)
+    return "\n".join(textwrap.wrap(name, width, max_lines=lines, placeholder=" ...") or [name])
 
 
 def require_matplotlib() -> Any:
-    """The module matplotlib.figure, or the command that installs it."""
+    """The module matplotlib.figure; raise with the pip command if it is missing."""
     try:
         from matplotlib import figure
     except ImportError as error:
-        raise MissingDependencyError(
-            Problem(
-                "plot",
-                "needs matplotlib",
-                f"no {error.name}",
-                'pip install "isocost[plot]"',
-            )
-        ) from error
+        step = 'pip install "isocost[plot]"'
+        problem = Problem("plot", "needs matplotlib", f"no {error.name}", step)
+        raise MissingDependencyError(problem) from error
     return figure
 
 
-def axes_for(ax: Axes | None, size: tuple[float, float]) -> tuple[Axes, Figure]:
-    """The axes to draw on, and their figure; a new one that pyplot does not know if None."""
+def axes_for(ax: Axes | None, size: Pair) -> tuple[Axes, Figure]:
+    """The axes to draw on, and their figure: by default a new one, unknown to pyplot."""
     module = require_matplotlib()
     if ax is not None:
         return ax, root_figure(ax)
-    made: Figure = module.Figure(figsize=size, dpi=120, layout="constrained")
-    return made.subplots(), made
+    figure: Figure = module.Figure(figsize=size, dpi=120, layout="constrained")
+    return figure.subplots(), figure
 
 
-def percent(share: float, place: float = 0.0) -> str:  # noqa: ARG001
-    """A share on an axis, with as many digits as it needs.
+def percent(share: float, position: float = 0.0) -> str:  # noqa: ARG001
+    """A share on an axis, with as many digits as it needs; matplotlib also passes its position.
 
     Examples
     --------
@@ -169,7 +163,7 @@ def percent(share: float, place: float = 0.0) -> str:  # noqa: ARG001
 
 
 def root_figure(ax: Axes) -> Figure:
-    """The figure that axes are on; the whole one if they are on a part of it."""
+    """The figure that axes are on; the top-level one if they are on a subfigure."""
     return ax.figure.canvas.figure
 
 
@@ -183,36 +177,35 @@ def plain_axes(ax: Axes) -> None:
     ax.tick_params(colors=GREY, labelsize=SMALL, width=0.8, length=3, labelcolor=INK)
 
 
-def cells(ax: Axes, rows: int, columns: int, gap: tuple[float, float]) -> list[list[Axes]]:
-    """Small axes in a grid that fills the given axes, which become invisible.
+def panels(
+    ax: Axes | None, count: int, columns: int, size: Pair, margin: Pair, gap: Pair
+) -> tuple[Axes, Figure, list[Axes]]:
+    """Small axes in a grid that fills the given axes, which become invisible; with their figure.
 
-    ``gap`` is the room between columns and between rows, in inches; no more than a third of
-    the axes is given up for it.
+    ``size`` of a panel and ``margin`` around all of them make the size of a new figure, in inches;
+    ``gap`` is the room between columns and between rows, at most a third of the axes.
     """
+    rows = math.ceil(count / columns)
+    ax, figure = axes_for(ax, (size[0] * columns + margin[0], size[1] * rows + margin[1]))
     ax.set_axis_off()
-    extent, dpi = ax.get_window_extent(), root_figure(ax).dpi
-    between = [
-        min(inches * dpi / side, 0.33 / max(count - 1, 1))
-        for inches, side, count in zip(
-            gap, (extent.width, extent.height), (columns, rows), strict=True
-        )
-    ]
-    wide = (1.0 - between[0] * (columns - 1)) / columns
-    high = (1.0 - between[1] * (rows - 1)) / rows
-
-    def cell(row: int, column: int) -> Axes:
-        left, bottom = column * (wide + between[0]), (rows - 1 - row) * (high + between[1])
-        return ax.inset_axes((left, bottom, wide, high))
-
-    return [[cell(row, column) for column in range(columns)] for row in range(rows)]
+    extent = ax.get_window_extent()
+    across = min(gap[0] * figure.dpi / extent.width, 0.33 / max(columns - 1, 1))
+    down = min(gap[1] * figure.dpi / extent.height, 0.33 / max(rows - 1, 1))
+    wide, high = (1.0 - across * (columns - 1)) / columns, (1.0 - down * (rows - 1)) / rows
+    small = []
+    for index in range(count):
+        row, column = divmod(index, columns)
+        left, bottom = column * (wide + across), (rows - 1 - row) * (high + down)
+        small.append(ax.inset_axes((left, bottom, wide, high)))
+    return ax, figure, small
 
 
-Floats = npt.NDArray[np.float64]
+# Labels
 
-Box = tuple[float, float, float, float]
+Box: TypeAlias = tuple[float, float, float, float]
 
 DISTANCES = (8.0, 13.0, 20.0, 30.0, 42.0, 56.0, 74.0, 96.0, 122.0, 150.0)
-"""How far from its anchor a label may stand, in points."""
+"""Distances of a label from its anchor, in points."""
 
 ANGLES = 16
 
@@ -232,13 +225,13 @@ MARK = 4.0
 class Label:
     """A text for a point of the data.
 
-    ``prefer`` is the direction in degrees where it would like to stand, 0 to the right; ``tied``
-    says whether it is tied to its point when it stands far away; ``math`` whether $ opens a
-    formula, which a name of somebody else's must not.
+    ``prefer`` is the preferred direction in degrees, 0 to the right; ``tied`` says whether a line
+    joins it to its point when it is far away; ``math`` whether $ opens a formula, which it must not
+    in names from the data.
     """
 
     text: str
-    anchor: tuple[float, float]
+    anchor: Pair
     ink: str = INK
     size: float = SIZE
     bold: bool = False
@@ -292,6 +285,8 @@ def place_labels(
 
 
 def _write(ax: Axes, label: Label, page: _Page, scale: float) -> Annotation:
+    from matplotlib.patheffects import withStroke
+
     note = ax.annotate(
         label.text,
         xy=label.anchor,
@@ -306,9 +301,9 @@ def _write(ax: Axes, label: Label, page: _Page, scale: float) -> Annotation:
         linespacing=1.15,
         parse_math=label.math,
         annotation_clip=False,
+        path_effects=[withStroke(linewidth=2.5, foreground=ax.get_facecolor())],
         zorder=6,
     )
-    _halo(note, ax)
     extent = note.get_window_extent()
     size = (extent.width * scale, extent.height * scale)
     start = ax.transData.transform(label.anchor) * scale
@@ -324,21 +319,19 @@ def _write(ax: Axes, label: Label, page: _Page, scale: float) -> Annotation:
     return note
 
 
-def _best(
-    label: Label, start: Floats, size: tuple[float, float], page: _Page
-) -> tuple[Floats, float]:
-    """The place that hides least; the search ends where mere distance is worse."""
+def _best(label: Label, start: Floats, size: Pair, page: _Page) -> tuple[Floats, float]:
+    """The position that hides least; the search ends where mere distance is worse."""
     best, least = (np.zeros(2), 0.0), math.inf
-    for place in _places(size, label.prefer):
-        if FAR * place[1] >= least:
+    for centre, distance in _positions(size, label.prefer):
+        if FAR * distance >= least:
             break
-        badness = _badness(place, start, size, page, label)
+        badness = _badness(centre, distance, start, size, page, label)
         if badness < least:
-            best, least = place, badness
+            best, least = (centre, distance), badness
     return best
 
 
-def _tie(ax: Axes, anchor: tuple[float, float], offset: Floats) -> None:
+def _tie(ax: Axes, anchor: Pair, offset: Floats) -> None:
     """A thin line from a point of the data to its label."""
     line = {"arrowstyle": "-", "color": GREY, "lw": 0.6, "shrinkA": 1.0, "shrinkB": 5.0}
     ax.annotate(
@@ -352,14 +345,8 @@ def _tie(ax: Axes, anchor: tuple[float, float], offset: Floats) -> None:
     )
 
 
-def _halo(note: Annotation, ax: Axes) -> None:
-    from matplotlib.patheffects import withStroke
-
-    note.set_path_effects([withStroke(linewidth=2.5, foreground=ax.get_facecolor())])
-
-
-def _places(size: tuple[float, float], prefer: float) -> Iterator[tuple[Floats, float]]:
-    """Places for the middle of a label around its anchor, and how far its edge is away."""
+def _positions(size: Pair, prefer: float) -> Iterator[tuple[Floats, float]]:
+    """Positions of the centre of a label around its anchor, and the distance of its edge."""
     for distance in DISTANCES:
         for turn in range(ANGLES):
             angle = math.radians(prefer) + 2.0 * math.pi * turn / ANGLES
@@ -370,45 +357,40 @@ def _places(size: tuple[float, float], prefer: float) -> Iterator[tuple[Floats, 
 
 
 def _badness(
-    place: tuple[Floats, float], start: Floats, size: tuple[float, float], page: _Page, label: Label
+    centre: Floats, distance: float, start: Floats, size: Pair, page: _Page, label: Label
 ) -> float:
-    centre, distance = place
     box = _box(start + centre, size)
     angle = math.degrees(math.atan2(centre[1], centre[0])) - label.prefer
-    found = FAR * distance * (1.0 if label.tied else 4.0) + 1.5 * (
-        1.0 - math.cos(math.radians(angle))
-    )
-    found += 1e4 * _outside(box, page.frame)
-    found += sum(50.0 + 5.0 * _overlap(box, other) for other in page.boxes if _touch(box, other))
+    bad = FAR * distance * (1.0 if label.tied else 4.0)
+    bad += 1.5 * (1.0 - math.cos(math.radians(angle)))
+    bad += 1e4 * _outside(box, page.frame)
+    overlaps = [_overlap(box, other) for other in page.boxes]
+    bad += sum(50.0 + 5.0 * area for area in overlaps if area > 0.0)
     if len(page.marks):
         x, y = page.marks.T
         # What weighs more than a line is a mark, and has a size.
         room = np.where(page.weights > 1.0, MARK, 0.0)
         inside = (x > box[0] - room) & (x < box[2] + room)
         inside &= (y > box[1] - room) & (y < box[3] + room)
-        found += 4.0 * float(page.weights[inside].sum())
+        bad += 4.0 * float(page.weights[inside].sum())
     if label.tied and distance > NEAR:
         end = _nearest(box, start)
-        found += 25.0 * sum(_cross(start, end, *tie) for tie in page.ties)
-        found += 25.0 * sum(_through(start, end, other) for other in page.boxes)
-        found += 12.0 * _passed(start, end, page.marks[page.weights > 1.0])
-    found += 25.0 * sum(_through(*tie, box) for tie in page.ties)
-    return found
+        bad += 25.0 * sum(_cross(start, end, *tie) for tie in page.ties)
+        bad += 25.0 * sum(_through(start, end, other) for other in page.boxes)
+        bad += 12.0 * _passed(start, end, page.marks[page.weights > 1.0])
+    bad += 25.0 * sum(_through(*tie, box) for tie in page.ties)
+    return bad
 
 
-def _box(centre: Floats, size: tuple[float, float]) -> Box:
-    half = (size[0] / 2.0 + MARGIN / 2.0, size[1] / 2.0 + MARGIN / 2.0)
+def _box(centre: Floats, size: Pair) -> Box:
     x, y = float(centre[0]), float(centre[1])
-    return x - half[0], y - half[1], x + half[0], y + half[1]
+    wide, high = size[0] / 2.0 + MARGIN / 2.0, size[1] / 2.0 + MARGIN / 2.0
+    return x - wide, y - high, x + wide, y + high
 
 
 def _outside(box: Box, frame: Box) -> float:
     beyond = (frame[0] - box[0], frame[1] - box[1], box[2] - frame[2], box[3] - frame[3])
     return sum(max(0.0, part) for part in beyond)
-
-
-def _touch(one: Box, other: Box) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def _overlap(one: Box, other: Box) -> float:
@@ -431,11 +413,11 @@ def _through(start: Floats, end: Floats, box: Box) -> bool:
 
 
 def _passed(start: Floats, end: Floats, marks: Floats) -> int:
-    """How many marks other than its own a tie passes so closely that it seems to be theirs."""
+    """The number of marks other than its own that a tie passes so closely that it seems theirs."""
     others = marks[np.hypot(*(marks - start).T) > 1.0]
-    way = end - start
-    along = np.clip((others - start) @ way / max(float(way @ way), 1e-9), 0.0, 1.0)
-    near = np.hypot(*(start + along[:, None] * way - others).T) < MARK + 1.0
+    tie = end - start
+    along = np.clip((others - start) @ tie / max(float(tie @ tie), 1e-9), 0.0, 1.0)
+    near = np.hypot(*(start + along[:, None] * tie - others).T) < MARK + 1.0
     return int(near.sum())
 
 

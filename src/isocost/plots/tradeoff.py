@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,16 +12,15 @@ import numpy.typing as npt
 from isocost.checks import check_kind, check_listed
 from isocost.costs import CostLike
 from isocost.errors import Problem, UsageError
-from isocost.plots.inputs import tally_of_estimator, tally_of_predictions
+from isocost.plots.display import Display
 from isocost.plots.style import (
     GREY,
     INK,
     SIZE,
     SMALL,
     Label,
-    axes_for,
-    cells,
     looks,
+    panels,
     percent,
     place_labels,
     plain_axes,
@@ -53,11 +52,11 @@ USUAL = ("changed", "mean_change", "decisions", "accuracy")
 
 
 @dataclass
-class FrontierDisplay:
+class FrontierDisplay(Display):
     """What repairs take as the tolerance goes from 0, equal costs, to the present disparity.
 
     A small diagram per measure, a line per frontier.  Tolerances that no repair can meet are
-    hatched; a line begins with the smallest that was tried and can be met.
+    hatched; a line begins at the smallest tolerance tried that can be met.
 
     Parameters
     ----------
@@ -79,7 +78,7 @@ class FrontierDisplay:
     lines_ : {measure: {name: Line2D}}
         The lines.
     hatched_ : {measure: artist}
-        What cannot be had.
+        The tolerances that cannot be met.
 
     Examples
     --------
@@ -97,27 +96,24 @@ class FrontierDisplay:
     def __post_init__(self) -> None:
         rule, step = f"must be some of {', '.join(NUMBERS)}", f"use measures={USUAL!r}"
         measures = check_listed("measures", self.measures, rule, step)
-        strange = [measure for measure in measures if measure not in NUMBERS]
-        if strange or not self.measures or not self.frontiers:
-            got = ", ".join(map(repr, strange)) or "none"
-            rule = f"must be some of {', '.join(NUMBERS)}"
-            name = "measures" if self.frontiers else "frontiers"
-            rule = rule if self.frontiers else "must hold at least one"
-            step = (
-                f"use measures={USUAL!r}" if self.frontiers else "pass what isocost.frontier gave"
-            )
-            raise UsageError(Problem(name, rule, got, step))
+        if not self.frontiers:
+            step = "pass what isocost.frontier returned"
+            raise UsageError(Problem("frontiers", "must hold at least one", "none", step))
+        unknown = [measure for measure in measures if measure not in NUMBERS]
+        if unknown or not self.measures:
+            got = ", ".join(map(repr, unknown)) or "none"
+            raise UsageError(Problem("measures", rule, got, step))
         self.tolerance: dict[str, Floats] = {
-            name: np.array([p.tolerance for p in found.points])
-            for name, found in self.frontiers.items()
+            name: np.array([p.tolerance for p in frontier.points])
+            for name, frontier in self.frontiers.items()
         }
         self.values: dict[str, dict[str, Floats]] = {
-            name: {m: np.array([getattr(p, m) for p in found.points]) for m in self.measures}
-            for name, found in self.frontiers.items()
+            name: {m: np.array([getattr(p, m) for p in frontier.points]) for m in self.measures}
+            for name, frontier in self.frontiers.items()
         }
         failed = [
-            max((p.tolerance for p in found.points if not p.feasible), default=np.nan)
-            for found in self.frontiers.values()
+            max((p.tolerance for p in frontier.points if not p.feasible), default=np.nan)
+            for frontier in self.frontiers.values()
         ]
         self.infeasible_to = float(np.min(failed))
 
@@ -132,18 +128,19 @@ class FrontierDisplay:
         threshold: float = 0.5,
         measures: Sequence[str] = USUAL,
         ax: Axes | None = None,
-    ) -> FrontierDisplay:
-        """Follow one or several methods; the rest as :func:`isocost.frontier` has it."""
+    ) -> Self:
+        """The frontiers of one or several methods; the rest as for :func:`isocost.frontier`."""
         rule, step = "must be a list of methods", 'use methods=("withhold", "coarsen")'
-        named = [methods] if isinstance(methods, str) else methods
-        names = check_listed("methods", named, rule, step)
+        listed = [methods] if isinstance(methods, str) else methods
+        names = check_listed("methods", listed, rule, step)
         if not names:
             raise UsageError(Problem("methods", rule, "none", step))
-        found: dict[str, Frontier] = {}
-        for method in names:
-            found[method] = frontier(tally, cost, method, points=points, threshold=threshold)
-        display = cls(found, measures)
-        return display if ax is None else display.plot(ax)
+        frontiers = {
+            method: frontier(tally, cost, method, points=points, threshold=threshold)
+            for method in names
+        }
+        display = cls(frontiers, measures)
+        return display._drawn_on(ax)
 
     @classmethod
     def from_frontier(
@@ -152,70 +149,30 @@ class FrontierDisplay:
         *,
         measures: Sequence[str] = USUAL,
         ax: Axes | None = None,
-    ) -> FrontierDisplay:
-        """From what :func:`isocost.frontier` returned, one or several by name."""
+    ) -> Self:
+        """From one frontier, or several by name; see :func:`isocost.frontier`."""
         named = {found.method: found} if isinstance(found, Frontier) else found
         rule, step = "must be a Frontier, or several by name", "pass what isocost.frontier returned"
         check_kind("found", named, Mapping, rule, step)
         for one in named.values():
             check_kind("found", one, Frontier, rule, step)
         display = cls(named, measures)
-        return display if ax is None else display.plot(ax)
+        return display._drawn_on(ax)
 
     @classmethod
-    def from_predictions(
-        cls,
-        y: Any,
-        score: Any,
-        group: Any,
-        cost: CostLike = "fnr",
-        *,
-        weight: Any = None,
-        threshold: float = 0.5,
-        **options: Any,
-    ) -> FrontierDisplay:
-        """From labels, scores and groups given as arrays; options as :meth:`from_tally` has."""
-        tally = tally_of_predictions(y, score, group, weight=weight, edges=(threshold,))
-        return cls.from_tally(tally, cost, threshold=threshold, **options)
+    def _edges(cls, *args: Any, threshold: float = 0.5, **options: Any) -> tuple[float, ...]:  # noqa: ARG003
+        return (threshold,)
 
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        cost: CostLike = "fnr",
-        *,
-        sensitive_features: Any = None,
-        sample_weight: Any = None,
-        threshold: float = 0.5,
-        **options: Any,
-    ) -> FrontierDisplay:
-        """From what a fitted classifier says about X; options as :meth:`from_tally` has."""
-        tally = tally_of_estimator(
-            estimator,
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            sample_weight=sample_weight,
-            edges=(threshold,),
-        )
-        return cls.from_tally(tally, cost, threshold=threshold, **options)
-
-    def plot(self, ax: Axes | None = None) -> FrontierDisplay:
-        """Draw on the axes given, or on those of a new figure."""
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw on the given axes, or on those of a new figure."""
         columns = min(len(self.measures), 2)
-        rows = -(-len(self.measures) // columns)
-        self.ax_, self.figure_ = axes_for(ax, (3.6 * columns + 0.6, 2.5 * rows + 0.4))
-        grid = cells(self.ax_, rows, columns, (0.7, 0.55))
-        panels = [panel for line in grid for panel in line]
-        self.axes_ = dict(zip(self.measures, panels, strict=False))
+        size, margin, gap = (3.6, 2.5), (0.6, 0.4), (0.7, 0.55)
+        self.ax_, self.figure_, small = panels(ax, len(self.measures), columns, size, margin, gap)
+        self.axes_ = dict(zip(self.measures, small, strict=True))
         self.lines_: dict[str, dict[str, Any]] = {}
         self.hatched_: dict[str, Any] = {}
-        for place, (measure, panel) in enumerate(self.axes_.items()):
-            self._panel(panel, measure, place >= len(self.measures) - columns)
-        for spare in panels[len(self.measures) :]:
-            spare.set_axis_off()
+        for index, (measure, panel) in enumerate(self.axes_.items()):
+            self._panel(panel, measure, index >= len(self.measures) - columns)
         self.figure_.draw_without_rendering()
         self._write(next(iter(self.axes_)))
         return self
@@ -245,13 +202,13 @@ class FrontierDisplay:
     def _tolerance_text(self) -> str:
         """What may differ: costs, or the error rates at the threshold."""
         of_rates = [name for name, repair in REPAIRS.items() if repair.goal == "rates"]
-        hard = {found.method in of_rates for found in self.frontiers.values()}
+        hard = {frontier.method in of_rates for frontier in self.frontiers.values()}
         what = "costs" if hard == {False} else "FPR and FNR"
         return f"tolerance: how far {what} may differ" if len(hard) == 1 else "tolerance"
 
     def _write(self, measure: str) -> None:
         """Names beside the lines of the first diagram, and what the hatching means."""
-        ax, found, marks = self.axes_[measure], [], []
+        ax, labels, marks = self.axes_[measure], [], []
         for (name, line), look in zip(
             self.lines_[measure].items(), looks(len(self.values)), strict=True
         ):
@@ -260,13 +217,13 @@ class FrontierDisplay:
             if len(points):
                 x, y = points[len(points) // 3]
                 marks.append(_dense(points))
-                found.append(Label(name, (float(x), float(y)), look.ink, bold=True, prefer=60.0))
+                labels.append(Label(name, (float(x), float(y)), look.ink, bold=True, prefer=60.0))
         if not np.isnan(self.infeasible_to):
             across = np.meshgrid(
                 np.linspace(0.0, self.infeasible_to, 12), np.linspace(*ax.get_ylim(), 12)
             )
             marks.append(np.column_stack([part.ravel() for part in across]))
-        self.texts_ = place_labels(ax, found, np.vstack(marks) if marks else ())
+        self.texts_ = place_labels(ax, labels, np.vstack(marks) if marks else ())
         if not np.isnan(self.infeasible_to):
             wide = self.infeasible_to > 0.35 * ax.get_xlim()[1]
             note = ax.text(
@@ -279,9 +236,8 @@ class FrontierDisplay:
 
 
 def _first(values: Floats) -> list[int]:
-    """The place of the first number, to mark where a line begins."""
-    known = np.flatnonzero(~np.isnan(values))
-    return [int(place) for place in known[:1]]
+    """The index of the first number, to mark where a line begins."""
+    return [int(index) for index in np.flatnonzero(~np.isnan(values))[:1]]
 
 
 def _dense(points: Floats) -> Floats:
@@ -290,15 +246,13 @@ def _dense(points: Floats) -> Floats:
 
 
 def _scale(ax: Axes, measure: str, values: list[Floats]) -> None:
-    """From 0 for what is lost; for accuracy only where it is, but never finer than 2 points."""
+    """From 0 for losses; for accuracy only its range, but at least 2 percentage points."""
     known = np.concatenate(values)
     known = known[~np.isnan(known)]
     top = float(known.max(initial=0.0))
     if measure == "accuracy" and len(known):
-        middle, half = (
-            (top + float(known.min())) / 2.0,
-            max((top - float(known.min())) * 0.65, 0.01),
-        )
+        bottom = float(known.min())
+        middle, half = (top + bottom) / 2.0, max((top - bottom) * 0.65, 0.01)
         ax.set_ylim(middle - half, middle + half)
     else:
         ax.set_ylim(0.0, 1.2 * top if top > 0.001 else 0.01)

@@ -48,10 +48,13 @@ __all__ = ["KEEPS", "RATES", "Corner", "Reconcilability", "Request", "check_requ
 FIXED = ("base_rate", "mean_score")
 """Both are the share of positives if scores are calibrated, which no rule changes."""
 
-RATES = (*(m.name for m in MEASURES.values() if m.over_labels and m.name not in FIXED), "cost")
+RATES: tuple[str, ...] = (
+    *(m.name for m in MEASURES.values() if m.over_labels and m.name not in FIXED),
+    "cost",
+)
 """What can be made equal: measures that are linear in who gets which score, and costs."""
 
-KEEPS = ("information", "decisions", "scores")
+KEEPS: tuple[str, ...] = ("information", "decisions", "scores")
 
 FEWEST_LEVELS, MOST_LEVELS = 2, 1024
 

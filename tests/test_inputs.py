@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 import isocost as ic
 from isocost.learn import EqualizedOdds
-from isocost.learn.sensitive import read_groups
+from isocost.learn.inputs import read_groups
 from tests.test_postprocess import FAST, GROUP, NEW_GROUP, NEW_X, X, Y
 
 ROWS = np.zeros((4, 2))
@@ -103,7 +103,7 @@ FRAME = pd.DataFrame({"sex": ["f", "m"], "age": [20, 30]})
     [
         (FRAME, "sexx", None, "sensitive_features: must name a column .* did you mean"),
         (FRAME, None, "sexx", "groups_from: must name a column of the data"),
-        (FRAME, ["sex", "age"], None, "what could be both"),
+        (FRAME, ["sex", "age"], None, "but could be both"),
         (FRAME, ["agee"], None, "sensitive_features: must name a column of the data"),
         (ROWS, "sex", None, "may name a column only if X is a frame"),
         (
@@ -115,12 +115,12 @@ FRAME = pd.DataFrame({"sex": ["f", "m"], "age": [20, 30]})
         (ROWS, ["a", None, "b", "b"], None, "must be known in every row\n  got:  1 null"),
         (ROWS, 3, None, "sensitive_features: must have one dimension"),
         (ROWS, np.zeros((4, 1, 1)), None, "sensitive_features: must have one dimension"),
-        (ROWS, ["a", "b"], None, "must have one value per row of X\n  got:  2 values for 4 rows"),
+        (ROWS, ["a", "b"], None, "must have one value per row\n  got:  2 values for 4 rows"),
         (
             ROWS,
             np.zeros((4, 0)),
             None,
-            "must have one value per row of X\n  got:  no values for 4 rows",
+            "must have one value per row\n  got:  no values for 4 rows",
         ),
     ],
 )

@@ -1,0 +1,405 @@
+"""The inputs of the estimators: groups, scores, labels and weights, in any usual form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Never, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import _num_samples, column_or_1d
+
+from isocost.engines.frames import Frame
+from isocost.engines.groups import Encoded, GroupEncoder, column_array
+from isocost.engines.problems import Problems
+from isocost.errors import DataError, IsocostError, Problem, UsageError, missing_column
+from isocost.groups import Group, is_null, sort_groups
+
+__all__ = [
+    "Groups",
+    "GroupsFrom",
+    "as_eager_frame",
+    "groups_of",
+    "read_all",
+    "read_groups",
+    "real_scores",
+    "require_groups",
+    "two_classes",
+    "two_labels",
+    "weights_of",
+]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.intp]
+
+GroupsFrom: TypeAlias = str | int | Sequence[str | int] | Callable[[Any], Any] | None
+
+_NAME = "sensitive_features"
+
+
+# Groups
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The group of each row: codes into ``names``.
+
+    Examples
+    --------
+    >>> groups = read_groups(np.zeros((3, 1)), ["a", "b", "a"])
+    >>> groups.names, groups.codes.tolist()
+    (('a', 'b'), [0, 1, 0])
+    """
+
+    codes: Ints
+    names: tuple[Group, ...]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def take(self, rows: Any) -> Groups:
+        """Only these rows; every name stays."""
+        return Groups(self.codes[rows], self.names)
+
+    def sorted(self) -> Groups:
+        """The same rows with sorted names, without those that no row has."""
+        names = sort_groups(self.names[code] for code in np.unique(self.codes))
+        rank = {name: i for i, name in enumerate(names)}
+        ranks = np.array([rank.get(name, -1) for name in self.names], dtype=np.intp)
+        return Groups(ranks[self.codes], tuple(names))
+
+    @property
+    def encoded(self) -> Encoded:
+        """As the array kernel takes them."""
+        return Encoded(self.codes, self.names)
+
+    @property
+    def values(self) -> npt.NDArray[Any]:
+        """The name of each row's group; an array of objects, tuples where columns meet."""
+        named = np.empty(len(self.names), dtype=object)
+        named[:] = self.names
+        return named[self.codes]
+
+    @property
+    def features(self) -> npt.NDArray[Any]:
+        """As other libraries take them: one column, or one for each element of a tuple."""
+        values = self.values
+        if values.size and isinstance(values[0], tuple):
+            return np.array(values.tolist(), dtype=object)
+        kinds = {type(name) for name in self.names}
+        return values if len(kinds) > 1 else np.array(values.tolist())
+
+
+def read_groups(X: Any, sensitive_features: Any, groups_from: GroupsFrom = None) -> Groups:
+    """The groups of the rows of X.
+
+    Parameters
+    ----------
+    X : array, frame or sparse matrix
+        The rows.
+    sensitive_features : array, series, frame, str or list of str
+        One value per row, or several; or the names of columns of X.
+    groups_from : str, int, list of these, or callable
+        Where the groups are when ``sensitive_features`` is None: columns of X by name or
+        position, or a function that makes them from X.
+    """
+    rows = _num_samples(X)
+    if sensitive_features is None:
+        return _encode(_from_setting(X, groups_from), rows)
+    if not _names_columns(X, sensitive_features, rows):
+        return groups_of(sensitive_features, rows)
+    names = [sensitive_features] if isinstance(sensitive_features, str) else sensitive_features
+    return _encode([_column_of(X, name, _NAME) for name in names], rows)
+
+
+def groups_of(sensitive_features: Any, rows: int) -> Groups:
+    """The groups of a number of rows, from an array, a series or a frame.
+
+    Examples
+    --------
+    >>> groups_of([("F", 30), ("M", 30), ("F", 30)], 3).names
+    (('F', 30), ('M', 30))
+    """
+    return _encode(_columns_in(require_groups(sensitive_features)), rows)
+
+
+def require_groups(sensitive_features: Any) -> Any:
+    """Raise if no groups are given."""
+    if sensitive_features is None:
+        step = (
+            f"pass {_NAME}=; in a pipeline or a search also request it with "
+            f"set_fit_request({_NAME}=True) and the like"
+        )
+        raise UsageError(Problem(_NAME, "must be given: the group of each row", "None", step))
+    return sensitive_features
+
+
+def _from_setting(X: Any, groups_from: GroupsFrom) -> list[Any]:
+    if groups_from is None:
+        raise UsageError(
+            Problem(
+                _NAME,
+                "must be given: the repair depends on the group",
+                "None",
+                f"pass {_NAME}=, in a pipeline or a search with sklearn.set_config("
+                "enable_metadata_routing=True); or set groups_from= to the columns of X that hold "
+                "the group, which needs no routing",
+            )
+        )
+    if callable(groups_from):
+        return _columns_in(groups_from(X))
+    columns = [groups_from] if isinstance(groups_from, str | int) else list(groups_from)
+    return [_column_of(X, column, "groups_from") for column in columns]
+
+
+def _names_columns(X: Any, features: Any, rows: int) -> bool:
+    """Whether texts name columns of X rather than groups."""
+    if isinstance(features, str):
+        return True
+    if not isinstance(features, list | tuple) or not all(isinstance(v, str) for v in features):
+        return False
+    frame = as_eager_frame(X)
+    known = [] if frame is None else frame.columns
+    count, are_columns = len(features), bool(features) and set(features) <= set(known)
+    if are_columns and count == rows:
+        raise UsageError(
+            Problem(
+                _NAME,
+                "must be either the groups or the names of columns, but could be both",
+                f"{count} texts for {rows} rows, all of them names of columns",
+                "pass the groups as an array, or the columns themselves",
+            )
+        )
+    # Texts that are neither one per row nor all columns: most likely a misspelled column.
+    return are_columns or (frame is not None and count != rows and count <= len(known))
+
+
+def as_eager_frame(data: Any) -> Frame | None:
+    """Data as a frame, or None when they are something else."""
+    import narwhals as nw
+
+    frame = nw.from_native(data, eager_only=True, pass_through=True)
+    return Frame(frame) if isinstance(frame, nw.DataFrame) else None
+
+
+def _column_of(X: Any, column: str | int, role: str) -> Any:
+    """A column of X by name or position."""
+    frame = as_eager_frame(X)
+    if frame is not None:
+        names = frame.columns
+        if isinstance(column, int):
+            _check_position(column, len(names), role)
+            column = names[column]
+        if column not in names:
+            raise UsageError(missing_column(role, column, list(map(str, names))))
+        return frame.groups(column)
+    if isinstance(column, str):
+        rule, got = "may name a column only if X is a frame", f"X of type {type(X).__name__}"
+        step = "pass the groups themselves, or X as a frame with named columns"
+        raise UsageError(Problem(role, rule, f"{column!r}, and {got}", step))
+    array = X if hasattr(X, "shape") else np.asarray(X)
+    _check_position(column, array.shape[1] if len(array.shape) == 2 else 0, role)
+    values = array[:, [column]]
+    return np.asarray(values.toarray() if hasattr(values, "toarray") else values).ravel()
+
+
+def _check_position(position: int, columns: int, role: str) -> None:
+    if not -columns <= position < columns:
+        rule, got = "must be the position of a column of X", f"{position}, and X has {columns}"
+        raise UsageError(Problem(role, rule, f"{got} columns", "count columns from 0"))
+
+
+def _columns_in(features: Any) -> list[Any]:
+    """The columns of an array, a series or a frame."""
+    import narwhals as nw
+
+    native = nw.from_native(features, eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(native, nw.Series):
+        native = native.alias("group").to_frame()
+    if isinstance(native, nw.DataFrame):
+        frame = Frame(native)
+        return [frame.groups(name) for name in frame.columns]
+    array = features if isinstance(features, np.ndarray) else _plain_array(features)
+    return list(array.T) if array.ndim == 2 else [array]
+
+
+def _plain_array(features: Any) -> Any:
+    if hasattr(features, "__array__") or not isinstance(features, list | tuple):
+        return np.asarray(features)
+    if features and isinstance(features[0], list | tuple | np.ndarray):
+        return np.array(features, dtype=object)
+    return column_array(_NAME, features)
+
+
+def _encode(columns: list[Any], rows: int) -> Groups:
+    arrays = [column_array(_NAME, column) for column in columns]
+    sizes = {len(array) for array in arrays}
+    if sizes != {rows}:
+        _refuse_length(_NAME, ", ".join(map(str, sorted(sizes))) or "no", rows)
+    encoder, problems = GroupEncoder(arrays, None), Problems()
+    codes = encoder.encode([array[:] for array in arrays], problems, 0)
+    if problems.found:
+        count, first = problems.found["group", "null"]
+        got = f"{count:,} null{first}, of {rows:,} rows, counted from 0"
+        step = 'drop those rows, or fill them with a value of their own such as "unknown"'
+        raise DataError(Problem(_NAME, "must be known in every row", got, step))
+    return Groups(np.asarray(codes, dtype=np.intp), tuple(encoder.groups))
+
+
+# Scores, weights and labels
+
+
+def read_all(*readers: Callable[[], Any], error: type[IsocostError] = DataError) -> list[Any]:
+    """What each reader returns; all their problems are raised together."""
+    values: list[Any] = []
+    problems: list[Problem] = []
+    for reader in readers:
+        try:
+            values.append(reader())
+        except IsocostError as problem:
+            problems.extend(problem.problems)
+    if problems:
+        raise error(problems)
+    return values
+
+
+def real_scores(scores: Any, probabilities: str = "") -> Floats:
+    """Scores as floats, one per row: finite, and in [0, 1] if ``probabilities`` says what for.
+
+    Examples
+    --------
+    >>> real_scores([[-1], [2]])
+    array([-1.,  2.])
+    """
+    values = _numbers("scores", scores)
+    _require_rows("scores", len(values))
+    rule, step = "must be finite numbers", "drop or fill rows without a score"
+    _refuse("scores", rule, ~np.isfinite(values), values, step)
+    if probabilities:
+        _refuse(
+            "scores",
+            f"must lie in [0, 1] for {probabilities}",
+            (values < 0) | (values > 1),
+            values,
+            'pass the positive column of predict_proba, or use method="sigmoid" or "isotonic", '
+            "which take any numbers",
+        )
+    return values
+
+
+def weights_of(sample_weight: Any, rows: int) -> Floats:
+    """Weights as floats, 1 by default; a row of weight 0 counts as absent."""
+    if sample_weight is None:
+        return np.ones(rows)
+    name = "sample_weight"
+    values = _numbers(name, sample_weight)
+    if len(values) != rows:
+        _refuse_length(name, f"{len(values):,}", rows)
+    rule, step = "must be finite and not negative", "correct those weights or drop the rows"
+    _refuse(name, rule, ~(np.isfinite(values) & (values >= 0)), values, step)
+    if not values.any():
+        rule, step = "must be positive in at least one row", "pass the weights of rows that count"
+        raise DataError(Problem(name, rule, f"{rows:,} weights, all of them zero", step))
+    return values
+
+
+def two_labels(y: Any, rows: int) -> tuple[npt.NDArray[Any], Ints]:
+    """The two values of the labels, sorted, and the labels as 0 and 1; the second is positive.
+
+    Examples
+    --------
+    >>> two_labels(["yes", "no"], 2)
+    (array(['no', 'yes'], dtype='<U3'), array([1, 0]))
+    """
+    y = _require_labels(y)
+    values = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+    values = column_array("y", values)
+    if len(values) != rows:
+        _refuse_length("y", f"{len(values):,}", rows)
+    null = np.array([is_null(v) for v in values.tolist()]) if values.dtype.kind in "fO" else None
+    if null is not None and null.any():
+        _refuse("y", "must be known in every row", null, values, "drop rows without a label")
+    try:
+        classes, codes = np.unique(values, return_inverse=True)
+    except TypeError as error:
+        step = "turn the labels into one type first"
+        raise DataError(Problem("y", "must hold comparable values", str(error), step)) from error
+    if len(classes) != 2:
+        shown = ", ".join(map(repr, classes[:6].tolist())) + (" ..." if len(classes) > 6 else "")
+        step = "pass rows of both labels; a comparison such as y == 'x' makes labels of two values"
+        got = f"{len(classes)} class{'es' if len(classes) != 1 else ''}: {shown}"
+        raise DataError(Problem("y", "must have two values", got, step))
+    return classes, codes.astype(np.intp)
+
+
+def _numbers(name: str, values: Any) -> Floats:
+    try:
+        plain = values.to_numpy() if hasattr(values, "to_numpy") else values
+        array = np.asarray(plain, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        step = "pass an array of numbers"
+        raise DataError(Problem(name, "must hold numbers", str(error), step)) from error
+    array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+    if array.ndim != 1:
+        step = "pass one column; for predict_proba its second one, predict_proba(X)[:, 1]"
+        got = f"an array of shape {array.shape}"
+        raise DataError(Problem(name, "must have one value per row", got, step))
+    return array
+
+
+def two_classes(y: Any, weight: Floats | None) -> tuple[npt.NDArray[Any], Ints]:
+    """The two classes, and the labels as 0 and 1, in the way of scikit-learn's classifiers."""
+    _require_rows("y", _num_samples(_require_labels(y)))
+    values = np.asarray(y)
+    if values.dtype.kind == "f":
+        rule, step = "must be known in every row", "drop rows without a label"
+        _refuse("y", rule, ~np.isfinite(values), values, step)
+    kind = type_of_target(y, input_name="y")
+    if kind != "binary":
+        # scikit-learn's checks look for these words.
+        rule = "must have two classes. Only binary classification is supported."
+        step = "make it two-valued first; a comparison such as y == 'x' does"
+        raise DataError(Problem("y", rule, f"Unknown label type: {kind}", step))
+    classes, labels = np.unique(column_or_1d(y, warn=True), return_inverse=True)
+    counted = labels if weight is None else labels[weight > 0]
+    if counted.min() == counted.max():
+        rule = "must have two classes" + (
+            " in rows of positive weight" if weight is not None else ""
+        )
+        got = f"one class, {classes.tolist()[counted[0]]!r}"
+        step = "check the labels; without both there are no error rates to make equal"
+        raise DataError(Problem("y", rule, got, step))
+    return classes, labels.astype(np.intp)
+
+
+def _require_rows(name: str, rows: int) -> None:
+    if not rows:
+        rule, step = "must have at least one row", "check the source of the data"
+        raise DataError(Problem(name, rule, "0 rows", step))
+
+
+def _require_labels(y: Any) -> Any:
+    if y is None:
+        # scikit-learn's checks look for these words.
+        rule = "must be given: fit requires y to be passed, but the target y is None"
+        raise UsageError(Problem("y", rule, "None", "pass the labels of the rows"))
+    return y
+
+
+def _refuse_length(name: str, count: str, rows: int) -> Never:
+    step = "pass the values of the same rows, in the same order"
+    got = f"{count} values for {rows:,} rows"
+    raise DataError(Problem(name, "must have one value per row", got, step))
+
+
+def _refuse(
+    name: str, rule: str, bad: npt.NDArray[np.bool_], values: npt.NDArray[Any], step: str
+) -> None:
+    rows = np.flatnonzero(bad)
+    if len(rows):
+        first = f"{values.flat[rows[0]]} in row {rows[0]}, counted from 0"
+        many = f"{len(rows):,} values are not" if len(rows) > 1 else "1 value is not"
+        raise DataError(Problem(name, rule, f"{many}, for example {first}", step))

@@ -1,0 +1,4 @@
+from .change import ChangeDisplay as ChangeDisplay
+from .plane import PlaneDisplay as PlaneDisplay
+from .reliability import ReliabilityDisplay as ReliabilityDisplay
+from .tradeoff import FrontierDisplay as FrontierDisplay
