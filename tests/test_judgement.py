@@ -12,15 +12,15 @@ import pytest
 import isocost as ic
 from isocost.examples import compas
 from isocost.reports.report import JUDGEMENT
-from isocost.verdict.judgement import REASONS, Evidence, judge
+from isocost.verdict.judgement import REASONS, Findings, judge
 from isocost.verdict.sentences import SENTENCES, plain
 from isocost.verdict.wording import statement
 
-CLEAR = Evidence(2, 0.0, 0.03, 0.1, 0.05, 0.0, -0.2, -0.3, -0.1)
+CLEAR = Findings(2, 0.0, 0.03, 0.1, 0.05, 0.0, -0.2, -0.3, -0.1)
 
 
 def changed(**numbers):
-    return judge(Evidence(**{**asdict(CLEAR), **numbers}))
+    return judge(Findings(**{**asdict(CLEAR), **numbers}))
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_the_page_judges_as_python_does():
         values = rng.choice([-0.05, 0.0, 1e-10, 0.02, 0.021, 0.05, 0.06, 0.3], 8).tolist()
         if rng.random() < 0.1:
             values[1] = float("nan")
-        states.append(Evidence(int(rng.integers(1, 4)), *values, bool(rng.random() < 0.5)))
+        states.append(Findings(int(rng.integers(1, 4)), *values, bool(rng.random() < 0.5)))
     plain_states = [
         {k: None if v != v else v for k, v in asdict(state).items()} for state in states
     ]

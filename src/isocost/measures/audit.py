@@ -30,7 +30,7 @@ from isocost.measures.intervals import Intervals, check_min_group, intervals
 from isocost.measures.table import Measure, chosen_measures
 from isocost.tables import html_table, text_table, transposed
 from isocost.tallies import Sums, Tally, check_tally
-from isocost.verdict.judgement import MIN_GROUP, Evidence, Verdict, judge
+from isocost.verdict.judgement import MIN_GROUP, Findings, Verdict, judge
 from isocost.verdict.sentences import plain
 from isocost.verdict.wording import statement, told
 
@@ -270,7 +270,7 @@ class Audit:
                 excess = (self.feasibility.excess, *self.intervals.excess)
         known = [self.gap_floor(group) for group in self.compared]
         gaps = [self.groups[g].intervals.get("calibration_gap") for g in self.compared]
-        evidence = Evidence(
+        findings = Findings(
             groups=len(large_groups(self.tally, self.min_group)),
             gap_low=max(known),
             gap_high=max((gap[1] for gap in gaps if gap is not None), default=math.nan),
@@ -283,7 +283,7 @@ class Audit:
             intervals=self.intervals is not None,
         )
         top = (self.disparity.highest,) if self.intervals is None else self.intervals.highest
-        return judge(evidence, top)
+        return judge(findings, top)
 
     def gap_floor(self, group: Group) -> float:
         """The calibration gap that a group has at least; without intervals the debiased gap."""

@@ -29,7 +29,7 @@ __all__ = [
     "MIN_LABEL",
     "REASONS",
     "UNKNOWN",
-    "Evidence",
+    "Findings",
     "Verdict",
     "judge",
 ]
@@ -83,7 +83,7 @@ REASONS: tuple[tuple[str, Mapping[str, Any], bool], ...] = (
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Findings:
     """The numbers that a verdict rests on; without intervals, bounds are the numbers themselves.
 
     Attributes
@@ -138,7 +138,7 @@ class Verdict:
         The code of the first answer that settles it: "few", "uncalibrated", "equal",
         "unestablished", "infeasible", "unreachable" (infeasible as measured, but that is not
         established), "uncertain" (feasible as measured, but not established) or "repair".
-    evidence : Evidence
+    findings : Findings
         The numbers that were compared.
     """
 
@@ -150,36 +150,36 @@ class Verdict:
     act: bool
     reason: str
     highest: tuple[Group, ...] = ()
-    evidence: Evidence = field(repr=False, kw_only=True)
+    findings: Findings = field(repr=False, kw_only=True)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; an undefined number becomes null."""
-        evidence = {
+        findings = {
             name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in asdict(self.evidence).items()
+            for name, value in asdict(self.findings).items()
         }
         codes = ("enough", "calibrated", "differs", "established", "feasible", "act", "reason")
         return {
             **{name: getattr(self, name) for name in codes},
             "highest": [to_json(group) for group in self.highest],
-            "evidence": evidence,
+            "findings": findings,
         }
 
 
 _COMPARE = {">": operator.gt, "<=": operator.le}
 
 
-def judge(evidence: Evidence, highest: tuple[Group, ...] = ()) -> Verdict:
+def judge(findings: Findings, highest: tuple[Group, ...] = ()) -> Verdict:
     """The verdict on some numbers.
 
     Examples
     --------
-    >>> judge(Evidence(2, 0.0, 0.03, 0.1, 0.05, 0.0, -0.2, -0.3, -0.1)).reason
+    >>> judge(Findings(2, 0.0, 0.03, 0.1, 0.05, 0.0, -0.2, -0.3, -0.1)).reason
     'repair'
-    >>> judge(Evidence(2, 0.03, 0.08, 0.1, 0.05, 0.0, -0.2, -0.3, -0.1)).reason
+    >>> judge(Findings(2, 0.03, 0.08, 0.1, 0.05, 0.0, -0.2, -0.3, -0.1)).reason
     'uncalibrated'
     """
-    numbers = asdict(evidence)
+    numbers = asdict(findings)
     answers: dict[str, Any] = {}
     for question, comparisons, otherwise in ANSWERS:
         answers[question] = otherwise
@@ -194,4 +194,4 @@ def judge(evidence: Evidence, highest: tuple[Group, ...] = ()) -> Verdict:
         if all(answers[name] == value for name, value in needed.items())
     )
     del answers["reachable"]
-    return Verdict(**answers, act=act, reason=reason, highest=highest, evidence=evidence)
+    return Verdict(**answers, act=act, reason=reason, highest=highest, findings=findings)

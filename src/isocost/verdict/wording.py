@@ -123,7 +123,7 @@ def _miscalibrated(audit: Audit) -> list[Group]:
 def _details(audit: Audit, names: Mapping[Group, Name]) -> Iterator[Sentence]:
     reason = audit.verdict.reason
     if reason == "few":
-        large = SENTENCES["few_one" if audit.verdict.evidence.groups == 1 else "few_none"]
+        large = SENTENCES["few_one" if audit.verdict.findings.groups == 1 else "few_none"]
         yield fill(SENTENCES["few_groups"], large=large, **_limits(audit))
         yield fill(SENTENCES["few_next"])
     elif reason == "uncalibrated":
@@ -138,7 +138,7 @@ def _limits(audit: Audit) -> dict[str, str]:
 
 def _calibration(audit: Audit, names: Mapping[Group, Name]) -> Iterator[Sentence]:
     off = _miscalibrated(audit)
-    kind = "off_group" if audit.verdict.evidence.intervals else "off_group_measured"
+    kind = "off_group" if audit.verdict.findings.intervals else "off_group_measured"
     for group in off[:FEW]:
         m = audit.groups[group]
         yield fill(
@@ -202,15 +202,15 @@ def _out_of_reach(audit: Audit, names: Mapping[Group, Name], reason: str) -> Ite
             short=number(reach.smallest_tolerance - reach.tolerance),
         )
     else:
-        evidence = audit.verdict.evidence
+        findings = audit.verdict.findings
         yield fill(
             SENTENCES["lede_uncertain"],
             **ends,
             blocked=names[blocked],
             tolerance=f"{reach.tolerance:g}",
-            excess=signed(evidence.excess + reach.tolerance),
-            excess_low=signed(evidence.excess_low + reach.tolerance),
-            excess_high=signed(evidence.excess_high + reach.tolerance),
+            excess=signed(findings.excess + reach.tolerance),
+            excess_low=signed(findings.excess_low + reach.tolerance),
+            excess_high=signed(findings.excess_high + reach.tolerance),
         )
     if not reach.feasible:
         yield fill(

@@ -30,24 +30,24 @@ export function sentencesOf(found) {
  * @returns {any} */
 export function verdictOf({ f, shown, own, judgement, sameCost, sameGroups }) {
   const isOwn = own.confidence !== null && sameCost && sameGroups;
-  const { evidence } = own.verdict;
+  const { findings } = own.verdict;
   const off = f.tolerance - own.tolerance;
   const difference = f.target_cost - Math.min(...f.costs);
   const excess = excessOf(f);
   const numbers = {
-    groups: Math.min(shown.length, evidence.groups),
+    groups: Math.min(shown.length, findings.groups),
     gap_low: Math.max(...shown.map((/** @type {number} */ i) => own.floors[i])),
     gap_high: Math.max(...shown.map((/** @type {number} */ i) => own.intervals[i].calibration_gap?.[1] ?? -1)),
     difference,
-    difference_low: isOwn ? evidence.difference_low : difference,
+    difference_low: isOwn ? findings.difference_low : difference,
     tolerance: f.tolerance,
     excess,
-    excess_low: isOwn ? evidence.excess_low - off : excess,
-    excess_high: isOwn ? evidence.excess_high - off : excess,
+    excess_low: isOwn ? findings.excess_low - off : excess,
+    excess_high: isOwn ? findings.excess_high - off : excess,
     intervals: isOwn,
   };
   const highest = isOwn ? own.verdict.highest : [f.target];
-  return { ...judge(judgement, numbers), evidence: numbers, highest };
+  return { ...judge(judgement, numbers), findings: numbers, highest };
 }
 
 /** How far the highest cost is above what another group can reach, less the tolerance.
@@ -101,7 +101,7 @@ function headlineOf(found) {
   const { words, own, verdict } = found;
   const [first = "", ...rest] = settledHeadline(found);
   const isCheckable = own.confidence !== null && !["few", "uncalibrated"].includes(verdict.reason);
-  if (verdict.evidence.intervals || !isCheckable || typeof first !== "string") return [first, ...rest];
+  if (verdict.findings.intervals || !isCheckable || typeof first !== "string") return [first, ...rest];
   const headline = [`${first.charAt(0).toLowerCase()}${first.slice(1)}`, ...rest];
   return fill(words.as_measured, { headline });
 }
@@ -138,7 +138,7 @@ function detailsOf(found) {
   const { words, verdict, own } = found;
   const { reason } = verdict;
   if (reason === "few") {
-    const large = words[verdict.evidence.groups === 1 ? "few_one" : "few_none"];
+    const large = words[verdict.findings.groups === 1 ? "few_one" : "few_none"];
     const limits = { min_group: counted(own.min_group), min_label: String(own.min_label) };
     return [fill(words.few_groups, { large, ...limits }), fill(words.few_next)];
   }
@@ -188,7 +188,7 @@ function outOfReach(found) {
   const { f, words, spoken, verdict } = found;
   const ends = endsOf(found);
   const blocked = blockedOf(f);
-  const { excess, excess_low, excess_high } = verdict.evidence;
+  const { excess, excess_low, excess_high } = verdict.findings;
   const values = {
     ...ends,
     blocked: { name: spoken[blocked] },
@@ -222,14 +222,14 @@ function sharesOf({ f, words, spoken }) {
 /** @param {any} found */
 function keysOf(found) {
   const { f, m, n, words, spoken, own, verdict } = found;
-  const holds = own.disparity && verdict.evidence.intervals;
+  const holds = own.disparity && verdict.findings.intervals;
   const [low, high] = holds ? own.disparity.map(fixed3) : [];
   const level = `${general(100 * (own.confidence ?? 0.95), 4)}\u00a0%`;
   const span = holds ? fill(words.interval, { level, low, high }) : null;
   const gaps = m.map((/** @type {any} */ one) => one.calibration_gap);
   const worst = gaps.indexOf(Math.max(...gaps));
   return [
-    { value: fixed3(verdict.evidence.difference), label: words.key_difference, note: span },
+    { value: fixed3(verdict.findings.difference), label: words.key_difference, note: span },
     { ...reachKey(found), alert: verdict.reason === "infeasible" },
     {
       value: fixed3(gaps[worst]),
@@ -280,7 +280,7 @@ function geometryOf(found) {
  * @param {any} found
  * @returns {string} */
 function whyOf({ f, words, verdict }) {
-  if (!f.feasible) return verdict.reason === "infeasible" && verdict.evidence.intervals ? words.why_not : words.why_not_measured;
+  if (!f.feasible) return verdict.reason === "infeasible" && verdict.findings.intervals ? words.why_not : words.why_not_measured;
   if (!f.changed.length) return words.why_nothing;
   return f.tolerance ? words.why_closer : words.why_equal;
 }

@@ -1,6 +1,6 @@
 /** @file The verdict on some numbers: the tables of Python's judgement, evaluated. */
 
-/** @typedef {Record<string, number | boolean | null>} Evidence */
+/** @typedef {Record<string, number | boolean | null>} Findings */
 
 /** @typedef {object} Tables
  * @property {[string, [any, string, string, number | string][], any][]} answers
@@ -9,11 +9,11 @@
 
 /** The answer to each question, the reason of the verdict and whether a repair is advised.
  * @param {Tables} tables
- * @param {Evidence} evidence numbers that are not known are null
+ * @param {Findings} findings numbers that are not known are null
  * @returns {Record<string, any>} */
-export function judge({ answers, reasons, slack }, evidence) {
+export function judge({ answers, reasons, slack }, findings) {
   /** @param {string | number} key */
-  const numberOf = (key) => (typeof key === "string" ? Number(evidence[key] ?? NaN) : key);
+  const numberOf = (key) => (typeof key === "string" ? Number(findings[key] ?? NaN) : key);
   /** @type {Record<string, any>} */
   const given = {};
   for (const [question, comparisons, otherwise] of answers) {
