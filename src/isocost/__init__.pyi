@@ -12,6 +12,7 @@ from .errors import IsocostError as IsocostError
 from .errors import IsocostWarning as IsocostWarning
 from .errors import MissingDependencyError as MissingDependencyError
 from .errors import RuleError as RuleError
+from .errors import UncalibratedWarning as UncalibratedWarning
 from .errors import UncertainWarning as UncertainWarning
 from .errors import UsageError as UsageError
 from .measures.audit import Audit as Audit

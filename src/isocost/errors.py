@@ -27,6 +27,7 @@ __all__ = [
     "MissingDependencyError",
     "Problem",
     "RuleError",
+    "UncalibratedWarning",
     "UncertainWarning",
     "UsageError",
     "listing",
@@ -126,8 +127,12 @@ class ConstraintWarning(IsocostWarning):
     """A model was trained but does not meet the constraint."""
 
 
+class UncalibratedWarning(IsocostWarning):
+    """Scores do not mean the same for every group, so making their costs equal says little."""
+
+
 class UncertainWarning(IsocostWarning):
-    """There is too little data to say which way a difference goes."""
+    """There is too little data to say whether groups differ."""
 
 
 def listing(texts: Iterable[str], most: int = 30) -> str:

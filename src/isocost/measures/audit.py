@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from isocost.checks import check_threshold, check_tolerance
+from isocost.checks import check_threshold
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import UncertainWarning
 from isocost.groups import Group, group_names, names_of, to_json
@@ -257,9 +257,12 @@ class Audit:
         """What the numbers say, in codes."""
         return self.verdict_on("cost")
 
-    def verdict_on(self, *names: str, tolerance: float | None = None) -> Verdict:
-        """The verdict on making these numbers equal, such as "fpr" and "fnr" for decisions."""
-        limit = self.feasibility.tolerance if tolerance is None else check_tolerance(tolerance)
+    def verdict_on(self, *names: str, calibrated: bool = True) -> Verdict:
+        """The verdict on making these numbers equal, such as "fpr" and "fnr" for decisions.
+
+        With ``calibrated=False`` calibration is not asked for.
+        """
+        limit = self.feasibility.tolerance
         differences = [self.disparities[name].difference for name in names]
         lows, excess = differences, (0.0, 0.0, 0.0)
         if names == ("cost",):
@@ -272,7 +275,7 @@ class Audit:
         gaps = [self.groups[g].intervals.get("calibration_gap") for g in self.compared]
         findings = Findings(
             groups=len(large_groups(self.tally, self.min_group)),
-            gap_low=max(known),
+            gap_low=max(known) if calibrated else 0.0,
             gap_high=max((gap[1] for gap in gaps if gap is not None), default=math.nan),
             difference=max(differences),
             difference_low=max(lows),
@@ -450,6 +453,7 @@ def audit(
     tolerance: float = 0.0,
     measures: Iterable[Measure] | None = None,
     min_group: int = MIN_GROUP,
+    warn: bool = True,
 ) -> Audit:
     """Measure each group's errors and calibration, and decide what can be made equal.
 
@@ -474,6 +478,8 @@ def audit(
     min_group : int
         Groups with fewer rows, or fewer than five of a label, are measured and listed but not
         compared: nothing can be established about them.
+    warn : bool
+        Whether to warn if a difference is not established; the verdict has it in any case.
 
     Warns
     -----
@@ -533,7 +539,7 @@ def audit(
         measures=rows,
         min_group=min_group,
     )
-    if found and result.differs and not result.verdict.established:
+    if warn and found and result.differs and not result.verdict.established:
         warnings.warn(_uncertain(result, found), UncertainWarning, stacklevel=2)
     return result
 

@@ -18,6 +18,7 @@ from isocost.groups import Group, group_names, names_of
 from isocost.measures.calibration import Levels, levels_of
 from isocost.measures.feasibility import SLACK, Feasibility, feasibility, round_up
 from isocost.measures.rates import base_rate, group_costs, require_both_labels
+from isocost.repairs.counsel import heeding
 from isocost.repairs.pools import (
     EDGE_SLACK,
     NARROW,
@@ -46,6 +47,7 @@ from isocost.typing import Floats, Ints
 __all__ = ["coarsen", "decision_limit"]
 
 
+@heeding
 def coarsen(
     tally: Tally,
     cost: CostLike = "fnr",
@@ -157,7 +159,7 @@ def coarsen(
     if blocked or missed or not verdict.feasible:
         reached = verdict.target_cost - cost_reached
         notes.append(_closest_note(verdict, reached, bool(blocked or missed)))
-        warnings.warn(notes[0], InfeasibleWarning, stacklevel=2)
+        warnings.warn(notes[0], InfeasibleWarning, stacklevel=3)
     rows = tuple(row for rows, _ in repairs for row in rows)
     return Rule(
         groups=tally.groups,

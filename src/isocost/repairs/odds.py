@@ -17,6 +17,7 @@ from isocost.measures.rates import (
     require_two_groups,
 )
 from isocost.measures.table import MEASURES
+from isocost.repairs.counsel import heeding
 from isocost.repairs.withhold import summary_of
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Promise, Rule
@@ -52,6 +53,7 @@ NAMED = 10
 """How many groups a note names."""
 
 
+@heeding
 def equalize_odds(
     tally: Tally,
     threshold: float = 0.5,

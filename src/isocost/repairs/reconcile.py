@@ -25,6 +25,7 @@ from isocost.groups import Group, group_names, names_of, to_json
 from isocost.measures.feasibility import round_up
 from isocost.measures.rates import base_rate, require_both_labels, require_two_groups
 from isocost.measures.table import MEASURES
+from isocost.repairs.counsel import heeding
 from isocost.repairs.linear_program import (
     FEWEST,
     Choices,
@@ -264,6 +265,7 @@ class Reconcilability:
         )
 
 
+@heeding
 def reconcile(
     tally: Tally,
     threshold: float = 0.5,
@@ -368,7 +370,7 @@ def reconcile(
             raise InfeasibleError(_explain(verdict), verdict)
         if not verdict.feasible:
             notes.append(_closest_note(verdict))
-            warnings.warn(notes[0], InfeasibleWarning, stacklevel=2)
+            warnings.warn(notes[0], InfeasibleWarning, stacklevel=3)
         if verdict.excess > 0.0:
             reached = {name: t + verdict.excess for name, t in request.tolerances.items()}
         shares = shares if math.isnan(verdict.excess) else solve(relaxed, harms)

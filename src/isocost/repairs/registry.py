@@ -64,7 +64,7 @@ class Repair:
     title, sentence, keeps : str
         What it is called, what it does to scores, and what it promises.
     make : callable
-        The function that makes the rule.
+        The function that makes the rule, and warns if the data do not support it.
     goal : {"cost", "rates"}
         What the tolerance is about: one cost, or rates at a threshold.
     options : tuple of Option
@@ -100,7 +100,12 @@ class Repair:
     def make_with(self, tally: Tally, *, salt: str = DEFAULT_SALT, **settings: Any) -> Rule:
         """Make a rule with those of the settings that it has options for."""
         arguments = {o.name: settings[o.setting] for o in self.options if o.setting in settings}
-        return self.make(tally, **arguments, salt=salt)
+        return self.unheeding(tally, **arguments, salt=salt)
+
+    @property
+    def unheeding(self) -> Callable[..., Rule]:
+        """The function that does not ask whether the data support the rule."""
+        return getattr(self.make, "__wrapped__", self.make)
 
 
 _COST = Option("cost", str, "fnr", "What an error costs: fpr, fnr, weighted:FP,FN or plain:FP,FN.")
@@ -216,4 +221,4 @@ def remade(rule: Rule, tally: Tally) -> Rule:
         must = f"must be the arguments of {repair.function} for the rule to be made again"
         step = f"call isocost.{repair.function} with the arguments you want"
         raise UsageError(Problem("settings", must, ", ".join(differences), step))
-    return repair.make(tally, **settings, salt=rule.salt)
+    return repair.unheeding(tally, **settings, salt=rule.salt)

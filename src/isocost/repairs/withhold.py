@@ -11,6 +11,7 @@ from isocost.errors import InfeasibleError, InfeasibleWarning, Problem
 from isocost.groups import names_of, to_json
 from isocost.measures.feasibility import Feasibility, feasibility, round_down, round_up
 from isocost.measures.rates import base_rate
+from isocost.repairs.counsel import heeding
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Promise, Rule
 from isocost.tallies import Tally, check_tally
@@ -51,6 +52,7 @@ def not_feasible(verdict: Feasibility) -> Problem:
     )
 
 
+@heeding
 def withhold(
     tally: Tally,
     cost: CostLike = "fnr",
@@ -113,7 +115,7 @@ def withhold(
             raise InfeasibleError(not_feasible(verdict), verdict)
         reachable = feasibility(tally, cost, verdict.smallest_tolerance)
         notes.append(_closest_note(verdict, reachable))
-        warnings.warn(notes[0], InfeasibleWarning, stacklevel=2)
+        warnings.warn(notes[0], InfeasibleWarning, stacklevel=3)
     mu = base_rate(tally.totals)
     rows = tuple(
         Row(group, 0.0, 1.0, "set", float(mu[index]), reachable.alpha[group])

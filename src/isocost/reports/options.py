@@ -16,7 +16,6 @@ from isocost.groups import Group
 from isocost.measures.audit import Audit
 from isocost.measures.audit import audit as measure
 from isocost.measures.feasibility import Feasibility, round_up
-from isocost.repairs.coarsen import coarsen
 from isocost.repairs.compare import Compared, compare, named_rules
 from isocost.repairs.reconcile import Reconcilability
 from isocost.repairs.registry import REPAIRS, Repair
@@ -111,7 +110,9 @@ def _coarsest(tally: Tally, asked: Asked) -> float:
     at, cost, tolerance = asked
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InfeasibleWarning)
-        rule = coarsen(tally, cost, (at,), tolerance, "closest")
+        rule = REPAIRS["coarsen"].make_with(
+            tally, cost=cost, threshold=(at,), tolerance=tolerance, infeasible="closest"
+        )
     return measure(rule.expected(tally), cost, at, confidence=None).disparity.difference
 
 

@@ -159,6 +159,18 @@ SENTENCES = {
         "Equal odds for both kinds of error can be had only by giving up calibration (isocost fit "
         "--method odds)."
     ),
+    "doubt_few": (
+        "There is too little data to compare the groups: what this rule does to other people is "
+        "not known."
+    ),
+    "doubt_uncalibrated": (
+        "The scores of at least one group do not mean what they say: recalibrate them before they "
+        "are repaired."
+    ),
+    "doubt_unestablished": (
+        "It is not established that groups differ in {what} by more than {tolerance}: this rule "
+        "may follow chance."
+    ),
     "note_uninformative": (
         "The scores of {groups} cost at least as much as giving everybody the base rate: they are "
         "worse than no scores. Recalibrate or replace them before anything else."

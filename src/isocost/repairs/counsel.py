@@ -1,0 +1,92 @@
+"""Whether the data support a repair: what the verdict says before a rule is made and used.
+
+Functions that make rules warn and write the doubt into the rule; ``isocost fit`` refuses.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from isocost.errors import IsocostWarning, UncalibratedWarning, UncertainWarning
+from isocost.measures.audit import audit
+from isocost.measures.table import MEASURES
+from isocost.tallies import Tally
+from isocost.verdict.judgement import Verdict
+from isocost.verdict.sentences import SENTENCES
+
+if TYPE_CHECKING:
+    from isocost.rules import Promise, Rule
+
+__all__ = ["DOUBTS", "doubt_of", "heed", "heeding", "verdict_on_repair"]
+
+Make = TypeVar("Make", bound=Callable[..., Any])
+
+DOUBTS: dict[str, type[IsocostWarning]] = {
+    "few": UncertainWarning,
+    "uncalibrated": UncalibratedWarning,
+    "unestablished": UncertainWarning,
+}
+"""The reasons for which a repair is not advised although one can be made, and what is warned of."""
+
+
+def verdict_on_repair(tally: Tally, promise: Promise, cost: object = None) -> Verdict:
+    """The verdict on what a rule promises to make equal.
+
+    Calibration is asked for only if the repaired scores are to be calibrated.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> from isocost.examples import compas
+    >>> rule = ic.reconcile(compas())
+    >>> verdict_on_repair(compas(), rule.promise).reason
+    'repair'
+    """
+    asked = max(promise.asked.values(), default=0.0)
+    audited = audit(
+        tally,
+        cost or "fnr",  # type: ignore[arg-type]
+        0.5 if promise.threshold is None else promise.threshold,
+        tolerance=asked,
+        warn=False,
+    )
+    return audited.verdict_on(*promise.equal, calibrated=promise.calibrated)
+
+
+def doubt_of(verdict: Verdict, promise: Promise) -> str:
+    """Why the data do not support the repair, in a sentence; nothing if they do."""
+    if verdict.reason not in DOUBTS:
+        return ""
+    names = [MEASURES[name].title if name in MEASURES else name for name in promise.equal]
+    return SENTENCES[f"doubt_{verdict.reason}"].format(
+        what=" and ".join(names), tolerance=f"{verdict.findings.tolerance:g}"
+    )
+
+
+def heed(rule: Rule, tally: Tally, stacklevel: int = 2) -> Rule:
+    """The rule, with a note and a warning if the data do not support it."""
+    if rule.promise is None or not rule.rows:
+        return rule
+    verdict = verdict_on_repair(tally, rule.promise, rule.cost)
+    doubt = doubt_of(verdict, rule.promise)
+    if not doubt:
+        return rule
+    warnings.warn(doubt, DOUBTS[verdict.reason], stacklevel=stacklevel + 1)
+    return replace(rule, notes=(*rule.notes, doubt))
+
+
+def heeding(make: Make) -> Make:
+    """A function that makes a rule, and warns if the data do not support it.
+
+    The function without the warning is its ``__wrapped__``.
+    """
+
+    @wraps(make)
+    def checked(tally: Tally, *args: Any, **options: Any) -> Rule:
+        return heed(make(tally, *args, **options), tally, stacklevel=2)
+
+    return cast("Make", checked)
