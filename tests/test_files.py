@@ -396,6 +396,23 @@ def test_progress_is_reported(folder):
     assert all(0 <= share <= 1 for share in seen)
 
 
+@pytest.mark.parametrize("name", ["data.parquet", "data.csv"])
+def test_counting_reports_its_progress(folder, name, monkeypatch):
+    from isocost.engines import source
+    from isocost.engines.files import tally_files
+    from isocost.grid import Grid
+
+    seen, columns = [], {"score": "score", "label": "label", "weight": None, "group": ["name"]}
+    monkeypatch.setattr(source, "_PAUSE", 1e-4)
+    found = tally_files(
+        folder / name, columns, grid=Grid(), progress=lambda *done: seen.append(done)
+    )
+    assert found == ic.tally(folder / name, group="name")
+    rows = int(found.totals.n.sum()) if name == "data.parquet" else None
+    assert seen
+    assert all(0 <= share <= 1 and known == rows for share, known in seen)
+
+
 def test_a_path_cannot_be_applied_in_memory(folder):
     with pytest.raises(ic.UsageError, match="apply_file"):
         RULE.apply(folder / "data.csv")

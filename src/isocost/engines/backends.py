@@ -11,6 +11,8 @@ two columns:
 
 from __future__ import annotations
 
+import atexit
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -80,6 +82,15 @@ def _streams(frame: Any) -> bool:
 
     # Earlier ones refuse the option, and have no other way that can be relied on.
     return tuple(int(part) for part in pl.__version__.split(".")[:2]) >= (1, 23)
+
+
+@atexit.register
+def _forget_duckdb() -> None:
+    """Empty a cache of narwhals that would outlive DuckDB, which then prints what it has leaked."""
+    cached = getattr(sys.modules.get("narwhals._namespace"), "_builtin_namespace", None)
+    clear = getattr(cached, "cache_clear", None)
+    if clear is not None:
+        clear()
 
 
 def plainly_named(source: Lazy, *added: str) -> Lazy:
@@ -154,11 +165,11 @@ def constant(frame: Any, value: float) -> Expr:
     return nw.lit(repr(value)).cast(nw.Float64) if writes_decimals(frame) else nw.lit(value)
 
 
-def as_number(source: Lazy, condition: Expr) -> Expr:
+def as_number(frame: Any, condition: Expr) -> Expr:
     """1.0 where a condition holds, else 0.0."""
     import narwhals as nw
 
-    if source.frame.implementation.is_duckdb():
+    if frame.implementation.is_duckdb():
         return condition.cast(nw.Float64)
     # Spark turns no boolean into a float.
     return condition.cast(nw.Int64).cast(nw.Float64)

@@ -16,9 +16,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from operator import and_
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from isocost.engines.arrays import raise_all
 from isocost.engines.backends import (
@@ -38,7 +39,7 @@ from isocost.engines.backends import (
 from isocost.engines.frames import Lazy, is_wide
 from isocost.engines.groups import GroupEncoder, as_objects, two_valued
 from isocost.engines.problems import USUAL_WEIGHTS, WRONG, Problems, problem_of, title_of
-from isocost.engines.source import encode_cells
+from isocost.engines.source import encode_cells, no_rows
 from isocost.errors import DataError, Problem, UsageError, missing_column
 from isocost.grid import Grid
 from isocost.groups import Group, Scalar, is_exact
@@ -49,7 +50,9 @@ if TYPE_CHECKING:
     from narwhals import Expr
 
 __all__ = [
+    "Rows",
     "apply_lazy",
+    "count_cells",
     "equals",
     "fits",
     "group_column",
@@ -59,9 +62,135 @@ __all__ = [
     "tally_lazy",
 ]
 
+Array = npt.NDArray[Any]
+
 _SUMS = ("w", "w2", "wh", "wh2")
 
 _LARGEST = float(np.finfo(np.float64).max)
+
+
+class Rows(Protocol):
+    """Rows that are counted where they are: those of a lazy frame, or of files.
+
+    Attributes
+    ----------
+    example : "first" or "least"
+        Which bad value errors show; rows without an order have no first one.
+    believes_statistics : bool
+        Whether the engine may take NaN for a number between the least and the greatest.
+    origin : str
+        Where the rows come from, for errors.
+    """
+
+    example: Literal["first", "least"]
+    believes_statistics: bool
+    origin: str
+
+    def pick(self, careful: bool) -> Any:
+        """The frame to count: groups g0, g1 ..., score h, label y, the label to show l, weight w.
+
+        Without care NaN may pass as any number; that is quicker, and NaN shows in the sums.
+        """
+
+    def collect(self, frame: Any) -> dict[str, Array]:
+        """The columns of a small result; nulls are None or NaN."""
+
+    def group_values(self, index: int, values: Array) -> Array:
+        """The groups that the values of a group column stand for."""
+
+    def label_value(self, value: Any) -> Any:
+        """The label that a value of column l stands for."""
+
+
+def count_cells(
+    rows: Rows,
+    columns: dict[str, Any],
+    *,
+    grid: Grid,
+    positive: Any = None,
+    missing_group: Group | None = None,
+) -> Tally:
+    """Count the cells of rows in one query, where they are."""
+    placed, cells = _cells(rows, grid, positive)
+    n = cells["n"].astype(np.float64)
+    if not len(n):
+        raise no_rows(rows.origin)
+    names = {**columns, "group": ", ".join(columns["group"])}
+    problems = Problems({role: name for role, name in names.items() if name}, example=rows.example)
+    problems.rows = int(n.sum())
+    raw = [rows.group_values(i, cells[f"g{i}"]) for i in range(len(columns["group"]))]
+    encoder = GroupEncoder(raw, missing_group)
+    codes = encode_cells(encoder, raw, n, problems)
+    _count_bad(rows, placed, cells, problems)
+    raise_all(problems, _label_problems(rows, cells, positive, columns["label"]))
+    sums = {name: _floats(cells[name]) if name in cells else n for name in _SUMS}
+    return Tally.build(
+        grid,
+        encoder.groups,
+        Cells(codes, cells["y"], grid.at_count(cells["b"]), n=n, **sums),
+        columns,
+    )
+
+
+def _cells(rows: Rows, grid: Grid, positive: Any) -> tuple[Any, dict[str, Array]]:
+    """The rows and their cells; asked once more, and with care, if NaN may be among the good."""
+    for careful in (False, True):
+        placed = _placed(rows.pick(careful), grid)
+        cells = rows.collect(_counted(placed, positive))
+        sums = [_floats(cells[name]) for name in _SUMS if name in cells]
+        if not rows.believes_statistics or all(np.isfinite(values).all() for values in sums):
+            break
+    return placed, cells
+
+
+def _floats(values: Array) -> npt.NDArray[np.float64]:
+    return values.astype(np.float64)
+
+
+class LazyRows:
+    """The rows of a lazy frame; see :class:`Rows`."""
+
+    example: Literal["first", "least"] = "least"
+    origin = ""
+
+    def __init__(self, source: Lazy, columns: dict[str, Any], positive: Any) -> None:
+        for name in columns["group"]:
+            source.check(name, "group")
+        source.check(columns["label"], "label")
+        self.source = plainly_named(source.only_texts([*columns["group"], columns["label"]]))
+        self.columns, self.positive = columns, positive
+        self.believes_statistics = believes_statistics(source)
+
+    def pick(self, careful: bool) -> Any:
+        """The frame to count."""
+        source, columns = self.source, self.columns
+        picked = {f"g{i}": group_column(source, name) for i, name in enumerate(columns["group"])}
+        picked["h"] = number(source, columns["score"], "score", careful)
+        picked["l"], picked["y"] = _label(source, columns["label"], self.positive)
+        if columns["weight"] is not None:
+            picked["w"] = number(source, columns["weight"], "weight", careful)
+        return source.frame.select(**picked)
+
+    def collect(self, frame: Any) -> dict[str, Array]:
+        """Numbers without nulls as they are, all else as objects."""
+        return {
+            name: series.to_numpy()
+            if series.dtype.is_numeric() and not series.null_count()
+            else as_objects(series.to_list())
+            for name, series in collect(frame).items()
+        }
+
+    def group_values(self, index: int, values: Array) -> Array:
+        """The values; those of 128 bits came as texts."""
+        if not is_wide(self.source.types[self.columns["group"][index]]):
+            return values
+        return as_objects([None if text is None else int(text) for text in values.tolist()])
+
+    def label_value(self, value: Any) -> Any:
+        """The label; booleans came as numbers."""
+        import narwhals as nw
+
+        return bool(value) if self.source.types[self.columns["label"]] == nw.Boolean else value
 
 
 def tally_lazy(
@@ -73,61 +202,24 @@ def tally_lazy(
     missing_group: Group | None = None,
 ) -> Tally:
     """Count the cells of a lazy frame in one query; see :func:`isocost.tally`."""
-    for name in columns["group"]:
-        source.check(name, "group")
-    source.check(columns["label"], "label")
-    source = plainly_named(source.only_texts([*columns["group"], columns["label"]]))
-    placed, found = _found(source, columns, grid, positive)
-    n = found["n"].to_numpy().astype(np.float64)
-    if not len(n):
-        step = "check the source of the data"
-        raise DataError(Problem("data", "must have at least one row", "0 rows", step))
-    names = {**columns, "group": ", ".join(columns["group"])}
-    problems = Problems({role: name for role, name in names.items() if name}, example="least")
-    problems.rows = int(n.sum())
-    raw = [_values(found[f"g{i}"], source.types[name]) for i, name in enumerate(columns["group"])]
-    encoder = GroupEncoder(raw, missing_group)
-    codes = encode_cells(encoder, raw, n, problems)
-    keys = {key: found[key].to_numpy() for key in ("y", "b", "v") if key in found}
-    _count_bad(placed, keys, n, problems)
-    raise_all(problems, _label_problems(source, columns["label"], positive, found, keys["y"]))
-    sums = {name: found[name].to_numpy() if name in found else n for name in _SUMS}
-    cells = Cells(codes, keys["y"], grid.at_count(keys["b"]), n=n, **sums)
-    return Tally.build(grid, encoder.groups, cells, columns)
+    rows = LazyRows(source, columns, positive)
+    return count_cells(rows, columns, grid=grid, positive=positive, missing_group=missing_group)
 
 
-def _found(source: Lazy, columns: dict[str, Any], grid: Grid, positive: Any) -> tuple[Any, Any]:
-    """The rows and their cells; asked once more, and with care, if NaN may be among the good."""
-    placed = _placed(source, columns, grid, positive, careful=False)
-    found = collect(_counted(placed, positive))
-    sums = [found[name].to_numpy() for name in _SUMS if name in found]
-    if believes_statistics(source) and not all(np.isfinite(values).all() for values in sums):
-        placed = _placed(source, columns, grid, positive, careful=True)
-        found = collect(_counted(placed, positive))
-    return placed, found
-
-
-def _placed(
-    source: Lazy, columns: dict[str, Any], grid: Grid, positive: Any, careful: bool = True
-) -> Any:
+def _placed(picked: Any, grid: Grid) -> Any:
     """The rows with their cells, and what is to be added up."""
     import narwhals as nw
 
-    picked = {f"g{i}": group_column(source, name) for i, name in enumerate(columns["group"])}
-    picked["h"] = number(source, columns["score"], "score", careful)
-    picked["l"], picked["y"] = _label(source, columns["label"], positive)
-    if columns["weight"] is not None:
-        picked["w"] = number(source, columns["weight"], "weight", careful)
     h, w = nw.col("h"), nw.col("w")
     good = (h >= 0.0) & (h <= 1.0)
     # A float, as engines make it: turning it into a whole number takes time.
-    added = {"b": nw.when(good).then(_count(source, h, grid)).otherwise(score_status(h))}
+    added = {"b": nw.when(good).then(_count(picked, h, grid)).otherwise(score_status(h))}
     sums = {"wh": h, "wh2": h * h}
-    if "w" in picked:
+    if "w" in picked.collect_schema().names():
         added["v"] = _weight_status(w)
         sums = {"w": w, "w2": w * w, "wh": w * h, "wh2": w * h * h}
     added |= {f"sum_{name}": value for name, value in sums.items()}
-    return source.frame.select(**picked).with_columns(**added)
+    return picked.with_columns(**added)
 
 
 def _counted(placed: Any, positive: Any) -> Any:
@@ -142,24 +234,24 @@ def _counted(placed: Any, positive: Any) -> Any:
     return placed.group_by(*keys).agg(n=nw.len(), **totals, **seen)
 
 
-def _count(source: Lazy, h: Expr, grid: Grid) -> Expr:
+def _count(frame: Any, h: Expr, grid: Grid) -> Expr:
     """How many edges lie at or below a score in [0, 1], for :meth:`Grid.at_count`."""
-    count = _part(source, h, grid.bins) + _part(source, h, 10)
+    count = _part(frame, h, grid.bins) + _part(frame, h, 10)
     for edge in grid.edges:
-        count = count + as_number(source, h >= constant(source.frame, edge))
+        count = count + as_number(frame, h >= constant(frame, edge))
     return count
 
 
-def _part(source: Lazy, h: Expr, parts: int) -> Expr:
+def _part(frame: Any, h: Expr, parts: int) -> Expr:
     """How many of the edges i / parts, from i = 1, lie at or below a score.
 
     Nothing is divided: Polars does that by a constant's reciprocal, and gets 3 / 10 wrong.
     """
     # floor, not a cast: DuckDB's cast rounds.
     part = (h * float(parts)).floor()
-    flag = partial(as_number, source)
+    flag = partial(as_number, frame)
     too_high, too_low = _misplaced(parts)
-    if writes_decimals(source.frame) and (too_high or too_low):
+    if writes_decimals(frame) and (too_high or too_low):
         # It would not find the scores of a list, but can divide.
         above, below = h >= (part + 1.0) / float(parts), h < part / float(parts)
         return part + flag(above) - flag(below)
@@ -229,16 +321,19 @@ def score_status(h: Expr) -> Expr:
 
 
 def _weight_status(w: Expr) -> Expr:
+    """What is wrong with a weight: a key of :data:`WRONG`, or 0."""
     import narwhals as nw
 
-    return nw.coalesce(
+    wrong = nw.coalesce(
         nw.when(w.is_null() | w.is_nan()).then(nw.lit(-1)),
         nw.when((w > _LARGEST) | (w < -_LARGEST)).then(nw.lit(-2)),
         nw.when(w == 0.0).then(nw.lit(-3)),
         nw.when(w < 0.0).then(nw.lit(-4)),
-        nw.when((w < USUAL_WEIGHTS[0]) | (w > USUAL_WEIGHTS[1])).then(nw.lit(-5)),
-        nw.lit(0),
+        nw.lit(-5),
     )
+    # What most rows have comes first: engines stop at the condition that holds.
+    usual = (w >= USUAL_WEIGHTS[0]) & (w <= USUAL_WEIGHTS[1])
+    return nw.when(usual).then(nw.lit(0)).otherwise(wrong)
 
 
 def group_column(source: Lazy, name: str) -> Expr:
@@ -307,40 +402,43 @@ def _label(source: Lazy, name: str, positive: Any) -> tuple[Expr, Expr]:
     return shown, nw.when(is_one).then(nw.lit(1)).otherwise(found)
 
 
-def _values(series: Any, kind: Any) -> Any:
-    """A group column as an array; numbers as they are, all else as objects."""
-    if is_wide(kind):
-        return as_objects([None if text is None else int(text) for text in series.to_list()])
-    if series.dtype.is_numeric() and not series.null_count():
-        return series.to_numpy()
-    return as_objects(series.to_list())
-
-
-def _count_bad(placed: Any, keys: dict[str, Any], n: Any, to: Problems) -> None:
+def _count_bad(rows: Rows, placed: Any, cells: dict[str, Array], problems: Problems) -> None:
     """Count the rows of the cells that stand for bad data; each kind is asked for an example."""
     import narwhals as nw
 
     for role, key, values in (("score", "b", "h"), ("label", "y", "l"), ("weight", "v", "w")):
-        for code, kind in WRONG[role].items() if key in keys else ():
-            rows = int(n[keys[key] == code].sum())
-            if rows and code != -1:
-                # Grouped, because dask has no least text where a partition has none.
+        for code, kind in WRONG[role].items() if key in cells else ():
+            count = int(cells["n"][cells[key] == code].sum())
+            if not count:
+                continue
+            example = None
+            if code != -1:
                 bad = placed.filter(nw.col(key) == code)
-                least = bad.group_by(key).agg(least=nw.col(values).min())
-                to.add(role, kind, rows, collect(least)["least"].item())
-            else:
-                to.add(role, kind, rows)
+                example = _example(rows, bad, key, values)
+            problems.add(role, kind, count, example)
 
 
-def _label_problems(source: Lazy, name: str, positive: Any, found: Any, y: Any) -> list[Problem]:
-    if positive is None:
-        return []
+def _example(rows: Rows, bad: Any, key: str, values: str) -> Any:
     import narwhals as nw
 
-    others = np.flatnonzero(y == 0)
-    values = {found[key][row] for key in ("least_l", "most_l") for row in others.tolist()}
-    seen = sorted(map(bool, values)) if source.types[name] == nw.Boolean else sorted(values)
-    return two_valued(positive, [positive, *seen] if (y == 1).any() else seen, name)
+    if rows.example == "first":
+        shown = f"shown_{values}"
+        names = bad.collect_schema().names()
+        found = bad.select(example=nw.col(shown if shown in names else values)).head(1)
+    else:
+        # Grouped, because dask has no least text where a partition has none.
+        found = bad.group_by(key).agg(example=nw.col(values).min())
+    value = rows.collect(found)["example"][0]
+    return rows.label_value(value) if values == "l" else value
+
+
+def _label_problems(rows: Rows, cells: dict[str, Array], positive: Any, name: str) -> list[Problem]:
+    if positive is None:
+        return []
+    others = cells["y"] == 0
+    values = {value for key in ("least_l", "most_l") for value in cells[key][others].tolist()}
+    seen = sorted(map(rows.label_value, values - {None}))
+    return two_valued(positive, [positive, *seen] if (cells["y"] == 1).any() else seen, name)
 
 
 _NO_GROUP, _OTHER_GROUP = 4, 5

@@ -24,14 +24,12 @@ from isocost.engines.problems import Problems, title_of
 from isocost.errors import DataError, FileError, IsocostError, Problem, UsageError, missing_column
 from isocost.groups import is_null
 
-__all__ = ["DOUBT", "TRUST", "Progress", "Settings", "Source", "encode_cells", "no_rows"]
+__all__ = ["DOUBT", "Progress", "Settings", "Source", "encode_cells", "no_rows"]
 
 DOUBT = "SET disabled_optimizers = 'statistics_propagation'"
 """Parquet says nothing of NaN in its least and greatest values, and DuckDB would believe
-that there is none: NaN would lie in [0, 1]."""
-
-TRUST = "SET disabled_optimizers = ''"
-"""Quicker, for queries in whose result NaN would show."""
+that there is none: NaN would lie in [0, 1].  Slower, so only where NaN would not show in the
+result."""
 
 _LEAST, _EACH = 1024, 256
 """The usual limit in MiB: at least so much, and so much for each thread."""
@@ -93,7 +91,6 @@ class Settings:
         if self.threads is not None:
             options["threads"] = str(self.threads)
         connection = duckdb.connect(config=options)
-        connection.execute(DOUBT)
         connection.execute("SET enable_progress_bar = true")
         connection.execute("SET enable_progress_bar_print = false")
         if self.memory_limit is None:
@@ -127,7 +124,7 @@ def _is_limit(limit: object) -> bool:
 
 
 def _setting(connection: Any, name: str) -> str:
-    return str(connection.execute(f"SELECT current_setting('{name}')").fetchone()[0])
+    return str(connection.execute(f"SELECT current_setting('{name}')").fetchall()[0][0])
 
 
 def _size(text: str) -> float:
@@ -147,6 +144,9 @@ Array = npt.NDArray[Any]
 Progress = Callable[[float, int | None], None]
 """Called now and then with the share of the work that is done, from 0 to 1, and with the number
 of rows in all where it is known."""
+
+_PAUSE = 0.1
+"""Seconds between two reports of progress."""
 
 # Nothing is guessed but the delimiter: DuckDB would take # for a comment, skip lines that look odd,
 # and overlook quotes that come late.
@@ -195,9 +195,11 @@ class Source:
         self.settings = settings or Settings()
         self.connection = self.settings.connect()
         self._hive = ", hive_partitioning = " + ("true" if self.place.partitions else "false")
-        self.reader = self._reader(_LOOK.get(self.kind, ""))
-        described = self.run(f"DESCRIBE SELECT * FROM {self.reader}").fetchall()
-        self.types: dict[str, str] = {str(row[0]): str(row[1]) for row in described}
+        self._open(self._reader(_LOOK.get(self.kind, "")))
+        self.types = {
+            str(name): str(kind)
+            for name, kind in zip(self.relation.columns, self.relation.types, strict=True)
+        }
         self.found_types = dict(self.types)
         self._keep_dates(groups)
 
@@ -208,6 +210,11 @@ class Source:
             got = f"one column in {self.path}: {next(iter(self.types))!r}"
             step = "remove lines above the header, and mend lines with more or fewer values"
             raise FileError(Problem("file", rule, got, step))
+
+    def _open(self, reader: str) -> None:
+        """Have the files read in this way; no row is read yet, but headers and statistics are."""
+        self.reader = reader
+        self.relation = self.attempt(lambda: self.connection.sql(f"SELECT * FROM {reader}"))
 
     def _reader(self, options: str) -> str:
         files = ", ".join(map(sql.literal, self.place.patterns))
@@ -235,7 +242,8 @@ class Source:
             mine = {name: kind for name, kind in self.types.items() if name not in keys}
             self.types.update({n: _json_type(kind, n in groups) for n, kind in mine.items()})
             options = f", columns = {_struct({name: self.types[name] for name in mine})}"
-        self.reader = self._reader(options)
+        if texts or options:
+            self._open(self._reader(options))
 
     def _partitions(self) -> list[str]:
         """The columns that folders make; DuckDB does not tell apart upper and lower case."""
@@ -252,7 +260,7 @@ class Source:
         numbers = [name for name, kind in types.items() if kind in ("BIGINT", "DOUBLE")]
         if numbers:
             tests = ", ".join(f"bool_or({_is_name(sql.name(name))})" for name in numbers)
-            found = self.run(f"SELECT {tests} FROM {self.reader}").fetchone()
+            (found,) = self.run(f"SELECT {tests} FROM {self.reader}").fetchall()
             types.update({n: "VARCHAR" for n, kept in zip(numbers, found, strict=True) if kept})
         return types
 
@@ -332,10 +340,10 @@ class Source:
                 files=f"[{sql.literal(glob.escape(file))}]", options=self._compressed
             )
             try:
-                row = self.run(f"SELECT * FROM {one} LIMIT 1").fetchone()
+                rows = self.run(f"SELECT * FROM {one} LIMIT 1").fetchall()
             except IsocostError:
                 continue
-            found[file] = [str(name).strip() for name in row or () if name is not None]
+            found[file] = [str(name).strip() for row in rows for name in row if name is not None]
         return found
 
     def _parquet_names(self) -> dict[str, list[str]]:
@@ -360,20 +368,22 @@ class Source:
         if self.kind != ".parquet":
             return None
         files = ", ".join(map(sql.literal, self.place.patterns))
-        found = self.run(f"SELECT sum(num_rows) FROM parquet_file_metadata([{files}])").fetchone()
-        return int(found[0])
+        query = f"SELECT sum(num_rows) FROM parquet_file_metadata([{files}])"
+        return int(self.run(query).fetchall()[0][0])
 
     def run(self, query: str, progress: Progress | None = None) -> Any:
         """Run a query; a failure becomes an error that names the file."""
+        return self.attempt(lambda: self.connection.execute(query), progress)
+
+    def attempt(self, work: Callable[[], Any], progress: Progress | None = None) -> Any:
+        """Have the connection do some work; a failure becomes an error that names the file."""
         import duckdb
 
         try:
-            if progress is None:
-                return self.connection.execute(query)
-            return self._run_watched(query, progress)
+            return work() if progress is None else self._watched(work, progress)
         except duckdb.OutOfMemoryException as error:
             if self.settings.relax(self.connection):
-                return self.run(query, progress)
+                return self.attempt(work, progress)
             raise self._explained(error) from error
         except duckdb.Error as error:
             if "interrupted" in str(error).lower():
@@ -385,15 +395,15 @@ class Source:
                 raise KeyboardInterrupt from error
             raise
 
-    def _run_watched(self, query: str, progress: Progress) -> Any:
+    def _watched(self, work: Callable[[], Any], progress: Progress) -> Any:
         rows = self.count_rows()
         asked = self.connection.query_progress
         with ThreadPoolExecutor(max_workers=1) as pool:
-            job = pool.submit(self.connection.execute, query)
+            job = pool.submit(work)
             try:
                 while True:
                     try:
-                        return job.result(timeout=0.1)
+                        return job.result(timeout=_PAUSE)
                     except StillRunning:
                         progress(min(max(asked() / 100.0, 0.0), 1.0), rows)
             except BaseException:
@@ -429,9 +439,11 @@ class Source:
         step = "check that the file is what its ending says, and that it is whole"
         return FileError(Problem("file", rule, got, step))
 
-    def columns_of(self, query: str, progress: Progress | None = None) -> dict[str, Array]:
-        """The result of a query as arrays; nulls are None."""
-        found = self.run(query, progress).fetchnumpy()
+    def columns_of(
+        self, query: Callable[[], Any], progress: Progress | None = None
+    ) -> dict[str, Array]:
+        """A result as arrays; nulls are None.  It is asked for again when it gets more memory."""
+        found = self.attempt(lambda: query().fetchnumpy(), progress)
         return {name: _plain(values) for name, values in found.items()}
 
     def column(self, role: str, wanted: str) -> str:
@@ -485,7 +497,7 @@ class Source:
         if self.is_text:
             where += f" AND lower({text}) NOT IN ('true', 'false')"
         query = f"SELECT count(*), min({text}) FROM {self.reader} WHERE {where}"
-        count, least = self.run(query).fetchone()
+        ((count, least),) = self.run(query).fetchall()
         if count:
             got = f"{count:,} values {are}, such as {least!r}"
             step = "correct or drop those rows" if kind == "VARCHAR" else "turn them into numbers"
@@ -555,7 +567,7 @@ def encode_cells(
     return codes
 
 
-def no_rows(path: object) -> DataError:
+def no_rows(path: object = "") -> DataError:
     """The error for data without rows."""
-    step = "check the source of the data"
-    return DataError(Problem("data", "must have at least one row", f"0 rows in {path}", step))
+    got, step = f"0 rows in {path}" if path else "0 rows", "check the source of the data"
+    return DataError(Problem("data", "must have at least one row", got, step))
