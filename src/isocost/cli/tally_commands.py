@@ -13,6 +13,7 @@ from isocost.cli.commands import Unknown, columns_of
 from isocost.cli.output import prose, say, show_table
 from isocost.cli.reading import Columns, check_alike, is_tally_path, load_tally, read, tally_paths
 from isocost.engines.source import Settings
+from isocost.engines.warehouse.dialects import DIALECTS
 from isocost.engines.warehouse.select import to_sql
 from isocost.engines.warehouse.tally_sql import tally_sql
 from isocost.errors import Problem, UsageError
@@ -69,8 +70,7 @@ def sql(
         str,
         typer.Option(
             "--dialect",
-            help="duckdb, postgres, bigquery, snowflake, spark, trino, redshift, mysql or "
-            "clickhouse.",
+            help=f"{', '.join(DIALECTS)}.",
         ),
     ] = "duckdb",
     table: Annotated[str, typer.Option("--table", help="The table.")] = "scores",

@@ -17,16 +17,8 @@ from isocost.groups import Scalar
 
 __all__ = ["DIALECTS", "DUCKDB", "Dialect", "dialect_named"]
 
-_SNOWFLAKE_RESERVED = (
-    " account all alter and any as between by case cast check column connect connection "
-    "constraint create cross current database delete distinct drop else exists false "
-    "following for from full grant group gscluster having ilike in increment inner insert "
-    "intersect into is issue join lateral left like localtime localtimestamp minus natural "
-    "not null of on or order organization qualify regexp revoke right rlike row rows sample "
-    "schema select set some start table tablesample then to trigger true try_cast union "
-    "unique update using values view when whenever where with "
-)
-"""Words that cannot be names without quotes, each between spaces."""
+DOLLAR = r"\u0024"
+"""A dollar sign that begins no ${name}, where a backslash escapes."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +34,11 @@ class Dialect:
         expression that ends the query with a text, a text that is compared byte by byte.
     star : str
         How columns are left out of a star; "lateral" where helpers stand beside the table instead.
-    strings : str
-        What a backslash is in a text: itself ("plain"), an escape ("escape", "escape all"),
-        either ("E", "chr").
+    strings, names : str
+        What a backslash is in a text and in a quoted name: itself ("plain"), an escape ("escape",
+        "escape all"), either ("E", "chr").
+    joined : str
+        A template for two texts one after the other; null if either is.
     number_as : str
         A template for an exact double, given its digits.
     is_nan : str or None
@@ -55,9 +49,13 @@ class Dialect:
         A template for the test that a column is of a floating type, where there is one.
     group_key : str or None
         A template for what to group by where values that differ may be held equal.
-    numbers_as_text, underflow_fails, folds_case : bool
+    numbers_as_text, underflow_fails, substitutes : bool
         Whether whole numbers are compared as texts, whether a product that is too small is an
-        error, and whether plain names in lower case are better left without quotes.
+        error, and whether ${name} is replaced anywhere before the query is read.
+    reserved : str or None
+        Where names in lower case are better left without quotes, the words that need them.
+    aliases : tuple of str
+        Other names of databases that read this dialect.
     """
 
     name: str
@@ -71,13 +69,17 @@ class Dialect:
     quote: str = '"'
     compared: str = "{}"
     strings: Literal["plain", "escape", "escape all", "E", "chr"] = "plain"
+    names: Literal["plain", "escape", "escape all"] = "plain"
+    joined: str = "{} || {}"
     number_as: str = "{}"
     as_number: str = "CAST({0} AS {1})"
     float_id: str | None = None
     group_key: str | None = None
     numbers_as_text: bool = False
     underflow_fails: bool = False
-    folds_case: bool = False
+    substitutes: bool = False
+    reserved: str | None = None
+    aliases: tuple[str, ...] = ()
 
     def name_of(self, column: str) -> str:
         """The name of a column or table, quoted so that it can be nothing else.
@@ -94,18 +96,16 @@ class Dialect:
             raise UsageError(
                 Problem("name", "must be a text that is not empty", repr(column), step)
             )
-        if self.name == "spark" and "${" in column:
+        if self.substitutes and "${" in column:
             step = "give the column another name in a view, and pass that"
-            rule = "must not hold ${, which Spark replaces before it reads the query"
+            rule = f"must not contain ${{, which {self.name} replaces before it reads the query"
             raise UsageError(Problem("name", rule, repr(column), step))
-        plain = (
-            re.fullmatch("[a-z_][a-z0-9_]*", column) and f" {column} " not in _SNOWFLAKE_RESERVED
-        )
-        if self.folds_case and plain:
+        plain = re.fullmatch("[a-z_][a-z0-9_]*", column)
+        if self.reserved is not None and plain and column not in self.reserved.split():
             return column
-        if self.name == "bigquery":
+        if self.names == "escape all":
             return f"{self.quote}{_escaped(column, self.quote)}{self.quote}"
-        if self.name == "clickhouse":
+        if self.names == "escape":
             column = column.replace("\\", "\\\\")
         return self.quote + column.replace(self.quote, self.quote * 2) + self.quote
 
@@ -136,10 +136,7 @@ class Dialect:
             raise UsageError(Problem("text", rule, f"{value!r}, with a null character", step))
         if self.strings == "escape all":
             escaped = _escaped(value, "'")
-            # Spark replaces ${name} anywhere in a query, also inside texts.
-            return (
-                "'" + (escaped.replace("$", r"\u0024") if self.name == "spark" else escaped) + "'"
-            )
+            return f"'{escaped.replace('$', DOLLAR) if self.substitutes else escaped}'"
         doubled = value.replace("'", "''")
         if self.strings in ("plain", "chr"):
             # A line break is written as one, so that the lines of a query are its own.
@@ -185,13 +182,9 @@ class Dialect:
         """A column as double."""
         return self.as_number.format(column, self.double)
 
-    def joined(self, first: str, second: str) -> str:
-        """Two texts one after the other; null if either is."""
-        return f"CONCAT({first}, {second})" if self.name == "mysql" else f"{first} || {second}"
-
     def coin(self, salt: str, id: str) -> str:
         """The coin of an id as 13 hexadecimal digits."""
-        message = self.joined(self.text(f"{salt}:"), self.as_text.format(id))
+        message = self.joined.format(self.text(f"{salt}:"), self.as_text.format(id))
         return self.compared.format(f"SUBSTR({self.hexed.format(message)}, 1, 13)")
 
     def fail(self, what: str, shown: str) -> str:
@@ -201,7 +194,7 @@ class Dialect:
         row is read, and then every query fails.
         """
         value = f"COALESCE({shown}, 'null')"
-        return self.fails.format(self.joined(self.text(f"isocost: {what}: "), value))
+        return self.fails.format(self.joined.format(self.text(f"isocost: {what}: "), value))
 
 
 def _escaped(text: str, quote: str) -> str:
@@ -227,7 +220,8 @@ def dialect_named(name: object) -> Dialect:
     """The dialect of this name, or an error that lists those there are."""
     if isinstance(name, Dialect):
         return name
-    plain = _ALIASES.get(str(name).lower(), str(name).lower())
+    plain = str(name).lower()
+    plain = next((d.name for d in DIALECTS.values() if plain in d.aliases), plain)
     if plain in _UNABLE:
         raise UsageError(
             Problem("dialect", "must be able to do what the rule needs", *_UNABLE[plain])
@@ -275,6 +269,7 @@ POSTGRES = Dialect(
     number_as="'{}'::DOUBLE PRECISION",
     float_id="CAST(pg_typeof({}) AS TEXT) IN ('double precision', 'real')",
     underflow_fails=True,
+    aliases=("postgresql",),
 )
 
 BIGQUERY = Dialect(
@@ -288,6 +283,7 @@ BIGQUERY = Dialect(
     is_nan="IS_NAN({})",
     quote="`",
     strings="escape all",
+    names="escape all",
 )
 
 SNOWFLAKE = Dialect(
@@ -301,7 +297,15 @@ SNOWFLAKE = Dialect(
     is_nan="{} = 'NaN'::DOUBLE",
     strings="escape",
     number_as="'{}'::DOUBLE",
-    folds_case=True,
+    reserved=(
+        "account all alter and any as between by case cast check column connect connection "
+        "constraint create cross current database delete distinct drop else exists false "
+        "following for from full grant group gscluster having ilike in increment inner insert "
+        "intersect into is issue join lateral left like localtime localtimestamp minus natural "
+        "not null of on or order organization qualify regexp revoke right rlike row rows sample "
+        "schema select set some start table tablesample then to trigger true try_cast union "
+        "unique update using values view when whenever where with"
+    ),
 )
 
 SPARK = Dialect(
@@ -316,6 +320,8 @@ SPARK = Dialect(
     quote="`",
     strings="escape all",
     float_id="typeof({}) IN ('double', 'float')",
+    substitutes=True,
+    aliases=("databricks", "spark2"),
 )
 
 TRINO = Dialect(
@@ -328,6 +334,7 @@ TRINO = Dialect(
     star="lateral",
     is_nan="IS_NAN({})",
     float_id="typeof({}) IN ('double', 'real')",
+    aliases=("presto",),
 )
 
 REDSHIFT = Dialect(
@@ -359,6 +366,7 @@ MYSQL = Dialect(
     # Otherwise 'a', 'A' and 'a ' are equal, and so are the text 'a' and the number 0.
     compared="CAST({} AS BINARY)",
     strings="escape",
+    joined="CONCAT({}, {})",
     group_key="CAST(CONVERT({} USING utf8mb4) AS BINARY)",
     numbers_as_text=True,
 )
@@ -374,6 +382,7 @@ CLICKHOUSE = Dialect(
     is_nan="isNaN({})",
     quote="`",
     strings="escape",
+    names="escape",
     float_id="toTypeName({}) LIKE '%Float%'",
 )
 
@@ -392,8 +401,6 @@ DIALECTS = {
     )
 }
 """Every dialect by its name."""
-
-_ALIASES = {"postgresql": "postgres", "databricks": "spark", "spark2": "spark", "presto": "trino"}
 
 _UNABLE = {
     "sqlite": (

@@ -83,7 +83,7 @@ def comment(text: str) -> str:
         letter if letter.isprintable() else letter.encode("unicode_escape").decode()
         for letter in text
     )
-    # Spark replaces ${name} even here.
+    # Where ${name} is replaced, it is so even here.
     visible = visible.replace("${", "$ {")
     lines = wrap(visible, _WIDTH, break_long_words=False, break_on_hyphens=False)
     return "\n".join(f"-- {line}" for line in lines)
@@ -398,7 +398,7 @@ class _Tests:
         texts = [d.as_text.format(key.alias) for key in self.keys]
         shown = f"COALESCE({texts[0]}, 'null')" if len(texts) > 1 else texts[0]
         for text in texts[1:]:
-            shown = d.joined(d.joined(shown, "', '"), f"COALESCE({text}, 'null')")
+            shown = d.joined.format(d.joined.format(shown, "', '"), f"COALESCE({text}, 'null')")
         return shown
 
 
