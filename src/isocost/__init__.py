@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from isocost.costs import Cost
     from isocost.engines.dispatch import tally
     from isocost.engines.files import apply_file
-    from isocost.engines.warehouse.cell_rows import tally_from_cells
-    from isocost.engines.warehouse.tally_sql import tally_sql
+    from isocost.engines.warehouse.tally_sql import tally_from_cells, tally_sql
     from isocost.errors import (
         ConstraintWarning,
         DataError,
@@ -99,7 +98,7 @@ _HOME = {
     "report_html": "reports.report",
     "show_report": "reports.report",
     "tally": "engines.dispatch",
-    "tally_from_cells": "engines.warehouse.cell_rows",
+    "tally_from_cells": "engines.warehouse.tally_sql",
     "tally_sql": "engines.warehouse.tally_sql",
     "watch": "monitor.watch",
     "withhold": "repairs.withhold",

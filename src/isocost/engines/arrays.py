@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from isocost.engines.groups import NUMBER, GroupEncoder, LabelReader, column_array
-from isocost.engines.problems import USUAL_WEIGHTS, WRONG, Problems
-from isocost.errors import DataError, IsocostError, Problem
+from isocost.engines.problems import USUAL_WEIGHTS, WRONG, Problems, no_rows
+from isocost.engines.values import NUMBER, GroupEncoder, LabelReader, column_array
+from isocost.errors import DataError, Problem
 from isocost.grid import Grid
 from isocost.groups import Group, is_null
 from isocost.rules import Rule, unknown_groups
@@ -21,7 +21,6 @@ from isocost.tallies import Cells, Tally, add_up
 __all__ = [
     "apply_arrays",
     "as_scores",
-    "raise_all",
     "same_length",
     "tally_arrays",
 ]
@@ -67,20 +66,8 @@ def tally_arrays(
         y = labels.read(label[part], problems, start)
         g = encoder.encode([column[part] for column in groups], problems, start)
         totals.add(h, y, g, w, len(encoder.groups))
-    raise_all(problems, labels.finish(names.get("label", "label")))
+    problems.check(labels.finish(names.get("label", "label")))
     return Tally.build(grid, encoder.groups, totals.cells(), columns)
-
-
-def raise_all(problems: Problems, more: list[Problem]) -> None:
-    """Raise one error that tells everything that was found, if anything was."""
-    found: list[Problem] = []
-    try:
-        problems.check()
-    except IsocostError as error:
-        found.extend(error.problems)
-    found.extend(more)
-    if found:
-        raise DataError(found)
 
 
 def as_scores(column: Any, problems: Problems, role: str) -> Floats:
@@ -131,9 +118,7 @@ def same_length(columns: dict[str, Any]) -> int:
         )
     rows = next(iter(sizes.values()))
     if rows == 0:
-        raise DataError(
-            Problem("data", "must have at least one row", "0 rows", "check the source of the data")
-        )
+        raise no_rows()
     return rows
 
 

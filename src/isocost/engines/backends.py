@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isocost.coin import coins, hex_bound
-from isocost.engines import sql
 from isocost.engines.frames import Frame, Lazy
+from isocost.engines.source import quoted
 from isocost.errors import MissingDependencyError, Problem, UsageError
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def plainly_named(source: Lazy, *added: str) -> Lazy:
     if plain or not source.frame.implementation.is_duckdb():
         return source
     renamed = {name: f"c{place}" for place, name in enumerate(names)}
-    columns = [f"{sql.name(name)} AS {renamed[name]}" for name in source.types]
+    columns = [f"{quoted(name)} AS {renamed[name]}" for name in source.types]
     frame = nw.from_native(nw.to_native(source.frame).project(", ".join(columns)))
     return Lazy(frame, source.types, renamed)
 
@@ -119,7 +119,7 @@ def originally_named(source: Lazy, frame: Any) -> Any:
     if not source.renamed:
         return native
     names = {inside: name for name, inside in source.renamed.items()}
-    return native.project(", ".join(f"{c} AS {sql.name(names[c])}" for c in native.columns))
+    return native.project(", ".join(f"{c} AS {quoted(names[c])}" for c in native.columns))
 
 
 def column(source: Lazy, name: str, careful: bool = True) -> Expr:

@@ -14,8 +14,8 @@ from isocost import coin
 from isocost.checks import check_columns, check_numbers, check_single, short
 from isocost.engines.arrays import apply_arrays, tally_arrays
 from isocost.engines.frames import Lazy
-from isocost.engines.groups import column_array
 from isocost.engines.problems import check_names, check_written
+from isocost.engines.values import column_array
 from isocost.errors import Problem, UsageError, missing_column
 from isocost.grid import Grid
 from isocost.groups import Group, as_group

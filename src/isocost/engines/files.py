@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +10,21 @@ from typing import Any, Literal
 
 from isocost.atomic import check_target, replacing
 from isocost.checks import check_path
-from isocost.engines import sql
-from isocost.engines.groups import (
+from isocost.engines.lazy import count_cells
+from isocost.engines.paths import check_encoding, compression_of, kind_of
+from isocost.engines.problems import Problems, check_names, check_written, group_names_of, no_rows
+from isocost.engines.source import (
+    DOUBT,
+    WHOLE_TYPES,
+    Progress,
+    Settings,
+    Source,
+    as_number,
+    is_number,
+    literal,
+    quoted,
+)
+from isocost.engines.values import (
     WHOLE,
     GroupEncoder,
     as_objects,
@@ -19,13 +32,11 @@ from isocost.engines.groups import (
     read_as,
     typed,
 )
-from isocost.engines.lazy import count_cells
-from isocost.engines.paths import check_encoding, compression_of, kind_of
-from isocost.engines.problems import Problems, check_names, check_written, group_names_of
-from isocost.engines.source import DOUBT, Progress, Settings, Source, encode_cells, no_rows
+from isocost.engines.warehouse.dialects import DUCKDB
+from isocost.engines.warehouse.select import Case, repaired_group
 from isocost.errors import DataError, FileError, Problem, UsageError, missing_column
 from isocost.grid import Grid
-from isocost.groups import Group, as_group
+from isocost.groups import Group, Scalar, as_group, is_exact
 from isocost.rules import Rule, check_rule, check_unknown, unknown_groups
 from isocost.tallies import Tally
 
@@ -136,7 +147,7 @@ def _label(label: str, source: Source, columns: dict[str, Any], positive: Any) -
         return f"CASE WHEN {label} IS NULL {nan}THEN -1 ELSE {same} END"
     if kind == "BOOLEAN":
         return f"CASE WHEN {label} IS NULL THEN -1 ELSE {label}::INT END"
-    if sql.is_number(kind):
+    if is_number(kind):
         nan = f"OR isnan({label}) " if kind in ("DOUBLE", "FLOAT") else ""
         return (
             f"CASE WHEN {label} IS NULL {nan}THEN -1 WHEN {label} = 0 THEN 0 "
@@ -153,12 +164,12 @@ def _shown_label(label: str, source: Source) -> str:
     """The label as a text; 0 and 0.0 are the same number, however a CSV writes it."""
     if not source.is_text:
         return f"CAST({label} AS VARCHAR)"
-    return f"coalesce(CAST({sql.as_number(label)} AS VARCHAR), {label})"
+    return f"coalesce(CAST({as_number(label)} AS VARCHAR), {label})"
 
 
 def _text_label(label: str, positive: Any) -> str:
     """The label of a CSV: a number, true or false, or a text of which one is positive."""
-    number = sql.as_number(label)
+    number = as_number(label)
     missing = f"WHEN {label} IS NULL OR coalesce(isnan({number}), FALSE) THEN -1"
     if positive is None:
         return (
@@ -166,12 +177,12 @@ def _text_label(label: str, positive: Any) -> str:
             f"WHEN {number} = 0 OR lower({label}) = 'false' THEN 0 "
             f"WHEN {number} = 1 OR lower({label}) = 'true' THEN 1 ELSE -2 END"
         )
-    same = f"{label} = {sql.literal(str(positive))}"
+    same = f"{label} = {literal(str(positive))}"
     if isinstance(positive, bool) or str(positive).lower() in ("true", "false"):
-        same = f"lower({label}) = {sql.literal(str(positive).lower())}"
+        same = f"lower({label}) = {literal(str(positive).lower())}"
     else:
         with suppress(TypeError, ValueError):
-            same += f" OR {number} = {sql.literal(float(positive))}"
+            same += f" OR {number} = {literal(float(positive))}"
     return f"CASE {missing} WHEN {same} THEN 1 ELSE 0 END"
 
 
@@ -184,15 +195,15 @@ def _is_positive(label: str, kind: str, positive: Any) -> str:
     if kind == "BOOLEAN":
         known = {"true": "TRUE", "1": "TRUE", "false": "FALSE", "0": "FALSE"}
         return f"{label} = {known[text.lower()]}" if text.lower() in known else "FALSE"
-    if sql.is_number(kind):
+    if is_number(kind):
         with suppress(TypeError, ValueError):
             # Whole numbers as such: DuckDB would round the column to compare it with a double.
-            return f"{label} = {sql.literal(int(text))}"
+            return f"{label} = {literal(int(text))}"
         try:
-            return f"{label} = {sql.literal(float(positive))}"
+            return f"{label} = {literal(float(positive))}"
         except (TypeError, ValueError):
             return "FALSE"
-    return f"CAST({label} AS VARCHAR) = {sql.literal(text)}"
+    return f"CAST({label} AS VARCHAR) = {literal(text)}"
 
 
 _TEXTS = (".csv", ".tsv")
@@ -278,13 +289,13 @@ def apply_file(
     if strangers and unknown == "error":
         raise unknown_groups(strangers, rule.groups)
     known = [g for g in rule.groups if g in found.groups]
-    new = sql.repaired(rule, known, h, found.columns, who, missing_group)
+    new = repaired(rule, known, h, found.columns, who, missing_group)
     meant = dict(zip(groups, found.columns, strict=True))
     selected = _selected(source, target, new, _casts(source, kind_of(str(output)), meant))
     if changed is not None:
-        selected += f", {new} <> {h} AS {sql.name(changed)}"
+        selected += f", {new} <> {h} AS {quoted(changed)}"
     with replacing(output, force=force) as temporary:
-        place = sql.literal(str(temporary))
+        place = literal(str(temporary))
         query = f"SELECT {selected} FROM {source.reader}"
         try:
             copy = f"COPY ({query}) TO {place} ({_options(str(output))})"
@@ -318,7 +329,7 @@ def _step_of(
     return lambda share, known: progress(start + share * (stop - start), rows or known)
 
 
-def _casts(source: Source, kind: str, groups: dict[str, sql.Column]) -> dict[str, str]:
+def _casts(source: Source, kind: str, groups: dict[str, Column]) -> dict[str, str]:
     """The types that columns have in the output, where not those they are read as."""
     if kind in _TEXTS:
         return {}
@@ -340,14 +351,14 @@ def _selected(source: Source, target: str, new: str, casts: dict[str, str]) -> s
     """All columns, one of them new; numbers of a CSV become numbers elsewhere."""
     listed = []
     for column in source.types:
-        plain, kind = sql.name(column), casts.get(column)
+        plain, kind = quoted(column), casts.get(column)
         listed.append(f"CAST({plain} AS {kind}) AS {plain}" if kind else plain)
     listed = [
-        f"{new} AS {sql.name(target)}" if column == target else kept
+        f"{new} AS {quoted(target)}" if column == target else kept
         for column, kept in zip(source.types, listed, strict=True)
     ]
     if target not in source.types:
-        listed.append(f"{new} AS {sql.name(target)}")
+        listed.append(f"{new} AS {quoted(target)}")
     return ", ".join(listed)
 
 
@@ -371,7 +382,7 @@ def _id_text(source: Source, id: str | None) -> str:
             Problem("id", "must be given, because this rule throws a coin", "none", step)
         )
     column, kind = source.column("id", id), source.types[id]
-    if kind != "VARCHAR" and kind not in sql.WHOLE:
+    if kind != "VARCHAR" and kind not in WHOLE_TYPES:
         raise _no_id(id, f"values of type {kind}")
     return f"CAST({column} AS VARCHAR)"
 
@@ -387,7 +398,7 @@ class _Found:
     """The groups of a file, the columns they are in, and how many rows it has."""
 
     groups: list[Group]
-    columns: list[sql.Column]
+    columns: list[Column]
     rows: int
 
 
@@ -423,7 +434,7 @@ def _groups_in(
     problems.rows = rows
     raw, columns = _group_columns(source, rule, groups, keys, found)
     encoder = GroupEncoder(raw, missing)
-    encode_cells(encoder, raw, found["n"], problems)
+    encoder.encode_cells(raw, found["n"], problems)
     problems.add("score", "null or NaN", int(found["missing_score"].sum()))
     problems.add("score", "outside [0, 1]", int(found["wrong_score"].sum()))
     problems.add("id", "null", int(found["missing_id"].sum()))
@@ -438,18 +449,18 @@ def _id_counts(source: Source, id: str | None) -> str:
     """How many ids are null; of a CSV, how many are no whole numbers, and how many no numbers."""
     if id is None:
         return "0 AS missing_id, 0 AS fraction_id, FALSE AS text_id"
-    column = sql.name(id)
+    column = quoted(id)
     missing = f"count_if({column} IS NULL) AS missing_id"
     if not source.is_text:
         return f"{missing}, 0 AS fraction_id, FALSE AS text_id"
-    odd = f"NOT regexp_full_match({column}, {sql.literal(WHOLE)})"
-    text = f"coalesce(bool_or({odd} AND {sql.as_number(column)} IS NULL), FALSE)"
+    odd = f"NOT regexp_full_match({column}, {literal(WHOLE)})"
+    text = f"coalesce(bool_or({odd} AND {as_number(column)} IS NULL), FALSE)"
     return f"{missing}, count_if({odd}) AS fraction_id, {text} AS text_id"
 
 
 def _group_columns(
     source: Source, rule: Rule, names: Sequence[str], keys: Sequence[str], found: dict[str, Any]
-) -> tuple[list[Any], list[sql.Column]]:
+) -> tuple[list[Any], list[Column]]:
     """The values of the group columns, and how to ask for them; texts as the rule's groups are."""
     raw, columns = [], []
     for place, (name, key) in enumerate(zip(names, keys, strict=True)):
@@ -464,5 +475,72 @@ def _group_columns(
         if meaning is not None:
             values = as_objects([meaning.get(text) for text in values.tolist()])
         raw.append(values)
-        columns.append(sql.Column(key, source.types[name], meaning))
+        columns.append(Column(key, source.types[name], meaning))
     return raw, columns
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as SQL, with its type; or, of a CSV, with what each of its texts means."""
+
+    text: str
+    kind: str
+    meaning: Mapping[str, Scalar] | None = None
+
+    def test(self, value: Scalar) -> str:
+        """The condition that it has a value, as Python compares: 1 is 1.0 and True."""
+        if self.meaning is not None:
+            same = [text for text, v in self.meaning.items() if v == value]
+            return f"{self.text} IN ({', '.join(map(literal, same))})" if same else "FALSE"
+        if isinstance(value, str):
+            fits = self.kind == "VARCHAR" or self.kind.startswith("ENUM")
+        elif self.kind == "BOOLEAN":
+            fits, value = value in (0, 1), bool(value)
+        elif self.kind in WHOLE_TYPES:
+            # As a whole number, because DuckDB compares with a double by rounding the column.
+            fits, value = value == int(value), int(value)
+        else:
+            fits = is_number(self.kind) and is_exact(value)
+            value = float(value) if fits else value
+        return f"{self.text} = {literal(value)}" if fits else "FALSE"
+
+    def is_missing(self) -> str:
+        """The condition that it is null or NaN."""
+        nan = f" OR isnan({self.text})" if self.kind in ("DOUBLE", "FLOAT") else ""
+        return f"{self.text} IS NULL{nan}"
+
+
+def is_group(columns: Sequence[Column], group: Group, missing: Group | None) -> str:
+    """The condition that a row is of a group; nulls are of the group called ``missing``."""
+    parts = group if isinstance(group, tuple) else (group,)
+    tests = []
+    for column, part in zip(columns, parts, strict=True):
+        test = column.test(part)
+        tests.append(f"({test} OR {column.is_missing()})" if part == missing else test)
+    return " AND ".join(tests)
+
+
+def repaired(
+    rule: Rule,
+    groups: Sequence[Group],
+    score: str,
+    columns: Sequence[Column],
+    id: str | None,
+    missing: Group | None = None,
+) -> str:
+    """The score after the rule, as one CASE expression over the groups that occur.
+
+    Parameters
+    ----------
+    score, id : str
+        SQL expressions for the score (a double) and the id (a text).
+    columns : list of Column
+        The group columns.
+    """
+    coin = "" if id is None else DUCKDB.coin(rule.salt, id)
+    whens = tuple(
+        (is_group(columns, group, missing), repaired_group(rule, group, score, coin, DUCKDB))
+        for group in groups
+        if rule.segments(group)
+    )
+    return str(Case(whens, score)) if whens else score

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from isocost.engines.arrays import raise_all
 from isocost.engines.backends import (
     NO_ID,
     Guard,
@@ -37,9 +36,8 @@ from isocost.engines.backends import (
     writes_decimals,
 )
 from isocost.engines.frames import Lazy, is_wide
-from isocost.engines.groups import GroupEncoder, as_objects, two_valued
-from isocost.engines.problems import USUAL_WEIGHTS, WRONG, Problems, problem_of, title_of
-from isocost.engines.source import encode_cells, no_rows
+from isocost.engines.problems import USUAL_WEIGHTS, WRONG, Problems, no_rows, problem_of, title_of
+from isocost.engines.values import GroupEncoder, as_objects, two_valued
 from isocost.errors import DataError, Problem, UsageError, missing_column
 from isocost.grid import Grid
 from isocost.groups import Group, Scalar, is_exact
@@ -120,9 +118,9 @@ def count_cells(
     problems.rows = int(n.sum())
     raw = [rows.group_values(i, cells[f"g{i}"]) for i in range(len(columns["group"]))]
     encoder = GroupEncoder(raw, missing_group)
-    codes = encode_cells(encoder, raw, n, problems)
+    codes = encoder.encode_cells(raw, n, problems)
     _count_bad(rows, placed, cells, problems)
-    raise_all(problems, _label_problems(rows, cells, positive, columns["label"]))
+    problems.check(_label_problems(rows, cells, positive, columns["label"]))
     sums = {name: _floats(cells[name]) if name in cells else n for name in _SUMS}
     return Tally.build(
         grid,

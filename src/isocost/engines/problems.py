@@ -15,6 +15,7 @@ __all__ = [
     "check_names",
     "check_written",
     "group_names_of",
+    "no_rows",
     "problem_of",
     "title_of",
 ]
@@ -149,8 +150,8 @@ class Problems:
             shown = f" ({self.example}:{value}{place})" if value or place else ""
         self.found[role, kind] = (before + int(count), shown)
 
-    def check(self) -> None:
-        """Raise one error that tells everything, if anything was found."""
+    def check(self, more: Sequence[Problem] = ()) -> None:
+        """Raise one error that reports everything, and ``more``, if there is anything."""
         problems = []
         for role in (role for role in _RULES if any(role == where for where, _ in self.found)):
             got = ", ".join(
@@ -161,8 +162,14 @@ class Problems:
             counted = ", counted from 0" if " in row " in got else ""
             of = f", of {self.rows:,} rows{counted}" if self.rows else ""
             problems.append(problem_of(role, self.names.get(role, role), got + of))
-        if problems:
-            raise DataError(problems)
+        if problems or more:
+            raise DataError([*problems, *more])
+
+
+def no_rows(path: object = "") -> DataError:
+    """The error for data without rows."""
+    got, step = f"0 rows in {path}" if path else "0 rows", "check the source of the data"
+    return DataError(Problem("data", "must have at least one row", got, step))
 
 
 def problem_of(role: str, name: str, got: str) -> Problem:

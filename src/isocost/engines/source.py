@@ -17,14 +17,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from isocost.engines import sql
-from isocost.engines.groups import GroupEncoder
 from isocost.engines.paths import compression_of, damage_of, find, nothing_at
-from isocost.engines.problems import Problems, title_of
+from isocost.engines.problems import no_rows, title_of
+from isocost.engines.warehouse.dialects import DUCKDB
 from isocost.errors import DataError, FileError, IsocostError, Problem, UsageError, missing_column
-from isocost.groups import is_null
+from isocost.groups import Scalar
 
-__all__ = ["DOUBT", "Progress", "Settings", "Source", "encode_cells", "no_rows"]
+__all__ = [
+    "DOUBT",
+    "WHOLE_TYPES",
+    "Progress",
+    "Settings",
+    "Source",
+    "as_number",
+    "is_number",
+    "literal",
+    "quoted",
+]
 
 DOUBT = "SET disabled_optimizers = 'statistics_propagation'"
 """Parquet says nothing of NaN in its least and greatest values, and DuckDB would believe
@@ -139,6 +148,51 @@ def _size(text: str) -> float:
     return float(number) * 1024.0 ** max(" KMGTPE".find(unit[0]), 0)
 
 
+_SIZES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+WHOLE_TYPES = (*_SIZES, *(f"U{size}" for size in _SIZES))
+"""The types of whole numbers."""
+
+
+def is_decimal(kind: str) -> bool:
+    """Whether a type is DECIMAL; a list of decimals is not."""
+    return kind.startswith("DECIMAL(") and kind.endswith(")")
+
+
+def is_number(kind: str) -> bool:
+    """Whether a type holds numbers.
+
+    Examples
+    --------
+    >>> [is_number(kind) for kind in ("BIGINT", "DECIMAL(3,1)", "INTERVAL", "INTEGER[]")]
+    [True, True, False, False]
+    """
+    return kind in WHOLE_TYPES or kind in ("DOUBLE", "FLOAT") or is_decimal(kind)
+
+
+def as_number(text: str) -> str:
+    """A text as a double, null if it is none; DuckDB alone would read 0_1 as 1."""
+    return f"try_cast(CASE WHEN contains({text}, '_') THEN NULL ELSE {text} END AS DOUBLE)"
+
+
+def quoted(column: str) -> str:
+    """A column name in double quotes, those inside it doubled."""
+    return '"' + column.replace('"', '""') + '"'
+
+
+def literal(value: Scalar) -> str:
+    """A value as SQL; floats with an exponent, so that they are doubles and not decimals.
+
+    Examples
+    --------
+    >>> literal("it's"), literal(0.1), literal(3), literal(True)
+    ("'it''s'", '0.1e0', '3', 'TRUE')
+    """
+    if isinstance(value, str):
+        # Also a path, which must be one literal whatever is in it.
+        return "'" + value.replace("'", "''") + "'"
+    return DUCKDB.literal(value)
+
+
 Array = npt.NDArray[Any]
 
 Progress = Callable[[float, int | None], None]
@@ -217,7 +271,7 @@ class Source:
         self.relation = self.attempt(lambda: self.connection.sql(f"SELECT * FROM {reader}"))
 
     def _reader(self, options: str) -> str:
-        files = ", ".join(map(sql.literal, self.place.patterns))
+        files = ", ".join(map(literal, self.place.patterns))
         if self.place.is_many and self.kind != ".jsonl":
             # Else the first file says which columns there are, and of what types.
             options += ", union_by_name = true"
@@ -259,7 +313,7 @@ class Source:
         types = {str(row[0]): str(row[1]) for row in rows}
         numbers = [name for name, kind in types.items() if kind in ("BIGINT", "DOUBLE")]
         if numbers:
-            tests = ", ".join(f"bool_or({_is_name(sql.name(name))})" for name in numbers)
+            tests = ", ".join(f"bool_or({_is_name(quoted(name))})" for name in numbers)
             (found,) = self.run(f"SELECT {tests} FROM {self.reader}").fetchall()
             types.update({n: "VARCHAR" for n, kept in zip(numbers, found, strict=True) if kept})
         return types
@@ -308,7 +362,7 @@ class Source:
         if self._renamed({"": list(self.types)}):
             return self._keys()
         if used & {key.lower() for key in self.place.partitions}:
-            files = ", ".join(map(sql.literal, self.place.patterns))
+            files = ", ".join(map(literal, self.place.patterns))
             options = f"{_LOOK[self.kind]}, hive_partitioning = false"
             reader = _READERS[self.kind].format(files=f"[{files}]", options=options)
             rows = self.run(f"DESCRIBE SELECT * FROM {reader}").fetchall()
@@ -317,7 +371,7 @@ class Source:
 
     def _keys(self) -> dict[str, list[str]]:
         """All keys of JSON; two that differ only in case are refused, as DuckDB loses one."""
-        files = ", ".join(map(sql.literal, self.place.patterns))
+        files = ", ".join(map(literal, self.place.patterns))
         objects = f"read_json_objects([{files}], format = 'newline_delimited')"
         rows = self.run(f"SELECT DISTINCT unnest(json_keys(json)) FROM {objects}").fetchall()
         keys = sorted(str(row[0]) for row in rows)
@@ -336,9 +390,7 @@ class Source:
         reader = _READERS[self.kind].replace("header = true", "header = false")
         found = {}
         for file in files.values():
-            one = reader.format(
-                files=f"[{sql.literal(glob.escape(file))}]", options=self._compressed
-            )
+            one = reader.format(files=f"[{literal(glob.escape(file))}]", options=self._compressed)
             try:
                 rows = self.run(f"SELECT * FROM {one} LIMIT 1").fetchall()
             except IsocostError:
@@ -348,7 +400,7 @@ class Source:
 
     def _parquet_names(self) -> dict[str, list[str]]:
         """The top names of each Parquet file; what is inside a structure is passed over."""
-        files = ", ".join(map(sql.literal, self.place.patterns))
+        files = ", ".join(map(literal, self.place.patterns))
         columns = "file_name, name, coalesce(num_children, 0)"
         rows = self.run(f"SELECT {columns} FROM parquet_schema([{files}])").fetchall()
         found: dict[str, list[str]] = {}
@@ -367,7 +419,7 @@ class Source:
         """How many rows there are, where the files say so themselves: in Parquet."""
         if self.kind != ".parquet":
             return None
-        files = ", ".join(map(sql.literal, self.place.patterns))
+        files = ", ".join(map(literal, self.place.patterns))
         query = f"SELECT sum(num_rows) FROM parquet_file_metadata([{files}])"
         return int(self.run(query).fetchall()[0][0])
 
@@ -450,7 +502,7 @@ class Source:
         """A column as SQL, or an error that lists those there are."""
         if wanted not in self.types:
             raise UsageError(missing_column(role, wanted, list(self.types)))
-        return sql.name(wanted)
+        return quoted(wanted)
 
     def number(self, role: str, wanted: str) -> str:
         """A numeric column as SQL of type DOUBLE."""
@@ -462,13 +514,13 @@ class Source:
             if self.is_text:
                 words = "WHEN 'true' THEN 1e0 WHEN 'false' THEN 0e0"
                 other = f"CASE lower({column}) {words} ELSE {other} END"
-            return f"coalesce({sql.as_number(column)}, {other})"
+            return f"coalesce({as_number(column)}, {other})"
         if kind == "BOOLEAN":
             return f"CAST(CAST({column} AS INT) AS DOUBLE)"
-        if not sql.is_number(kind):
+        if not is_number(kind):
             self.check_number(role, wanted)
             return "CAST(NULL AS DOUBLE)"
-        if sql.is_decimal(kind):
+        if is_decimal(kind):
             # DuckDB rounds twice where there are many digits.
             column = f"CAST({column} AS VARCHAR)"
         return f"CAST({column} AS DOUBLE)"
@@ -478,7 +530,7 @@ class Source:
         self.column(role, wanted)
         kind = self.types[wanted]
         plain = kind in ("BOOLEAN", "VARCHAR", "JSON", '"NULL"') or kind.startswith("ENUM(")
-        if plain or (sql.is_number(kind) and not (role == "group" and sql.is_decimal(kind))):
+        if plain or (is_number(kind) and not (role == "group" and is_decimal(kind))):
             return
         rule, step = "values must be text, numbers or booleans", "turn the column into text first"
         raise DataError(Problem(role, rule, f"column {wanted!r} of type {kind}", step))
@@ -488,12 +540,12 @@ class Source:
 
         None is wrong where all are null: that is counted with the rows.
         """
-        text, kind = f"{sql.name(wanted)}::VARCHAR", self.types[wanted]
-        if sql.is_number(kind) or kind == "BOOLEAN":
+        text, kind = f"{quoted(wanted)}::VARCHAR", self.types[wanted]
+        if is_number(kind) or kind == "BOOLEAN":
             return
         where, are = f"{text} IS NOT NULL", f"of type {kind}"
         if kind == "VARCHAR":
-            where, are = f"{where} AND {sql.as_number(text)} IS NULL", "that are none"
+            where, are = f"{where} AND {as_number(text)} IS NULL", "that are none"
         if self.is_text:
             where += f" AND lower({text}) NOT IN ('true', 'false')"
         query = f"SELECT count(*), min({text}) FROM {self.reader} WHERE {where}"
@@ -505,9 +557,7 @@ class Source:
 
 
 def _struct(values: dict[str, str]) -> str:
-    listed = ", ".join(
-        f"{sql.literal(name)}: {sql.literal(value)}" for name, value in values.items()
-    )
+    listed = ", ".join(f"{literal(name)}: {literal(value)}" for name, value in values.items())
     return f"{{{listed}}}"
 
 
@@ -550,24 +600,3 @@ def _plain(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         plain[np.ma.getmaskarray(values)] = None
         return plain
     return values
-
-
-def encode_cells(
-    encoder: GroupEncoder, raw: Sequence[npt.NDArray[Any]], n: npt.NDArray[Any], problems: Problems
-) -> npt.NDArray[np.intp]:
-    """The groups of cells as codes; nulls are counted in rows, n of them a cell."""
-    counted = Problems(problems.names)
-    codes = encoder.encode(raw, counted, 0)
-    if counted.found:
-        # The encoder counts cells; people want rows.
-        null = np.zeros(len(n), dtype=bool)
-        for column in raw:
-            null |= np.array([is_null(value) for value in column.tolist()])
-        problems.add("group", "null", int(n[null].sum()))
-    return codes
-
-
-def no_rows(path: object = "") -> DataError:
-    """The error for data without rows."""
-    got, step = f"0 rows in {path}" if path else "0 rows", "check the source of the data"
-    return DataError(Problem("data", "must have at least one row", got, step))

@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from isocost.engines.arrays import tally_arrays
 from isocost.engines.frames import Frame
-from isocost.engines.groups import Encoded, GroupEncoder, column_array
 from isocost.engines.problems import Problems
+from isocost.engines.values import Encoded, GroupEncoder, column_array
 from isocost.errors import DataError, IsocostError, Problem, UsageError, missing_column
 from isocost.grid import Grid
 from isocost.groups import Group, is_null, names_of, sort_groups

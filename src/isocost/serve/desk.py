@@ -17,11 +17,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from isocost.checks import check_threshold
-from isocost.engines import sql
 from isocost.engines.files import tally_files
-from isocost.engines.groups import typed
 from isocost.engines.paths import kind_of
-from isocost.engines.source import Progress, Source
+from isocost.engines.source import Progress, Source, is_number
+from isocost.engines.values import typed
 from isocost.errors import FileError, IsocostError, Problem, UsageError
 from isocost.grid import Grid
 from isocost.reports.payload import Origin
@@ -160,7 +159,7 @@ def _column(name: str, kind: str, values: Sequence[Any]) -> Column:
             text = _written(value)
             counts[text] = counts.get(text, 0) + 1
     common = tuple(sorted(counts, key=lambda text: -counts[text])[:SHOWN])
-    if not sql.is_number(kind):
+    if not is_number(kind):
         return Column(name, False, common, len(counts))
     numbers = [float(v) for v in values if v is not None and math.isfinite(v)]
     ends = (min(numbers), max(numbers)) if numbers else (None, None)

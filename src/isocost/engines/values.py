@@ -450,6 +450,19 @@ class GroupEncoder:
             return parts[0]
         return self._combine(parts)
 
+    def encode_cells(
+        self, columns: Sequence[Array], n: npt.NDArray[Any], problems: Problems
+    ) -> Ints:
+        """The codes of cells; nulls are counted in rows, of which each cell has n."""
+        cells = Problems(problems.names)
+        codes = self.encode(columns, cells, 0)
+        if cells.found:
+            null = np.zeros(len(n), dtype=bool)
+            for column in columns:
+                null |= np.array([is_null(value) for value in column.tolist()])
+            problems.add("group", "null", int(n[null].sum()))
+        return codes
+
     def _fill(self, reader: Reader, codes: Ints, problems: Problems, start: int) -> Ints:
         null = codes < 0
         if self.missing is None:
