@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 import isocost as ic
-from isocost.cli.reading import Columns, check_alike, read
+from isocost.cli.options import Columns
+from isocost.cli.reading import check_alike, read
 from isocost.examples import compas_rows
 from isocost.rows import Row
 

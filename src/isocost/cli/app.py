@@ -19,14 +19,10 @@ from typing import Annotated, Any
 import typer
 
 from isocost import __version__
-from isocost.cli import commands
-from isocost.cli import page_commands as demo
-from isocost.cli import page_commands as report
-from isocost.cli import page_commands as serve
-from isocost.cli import tally_commands as counting
-from isocost.cli import tally_commands as sql
-from isocost.cli import tally_commands as watch
+from isocost.cli.commands import apply, audit, compare, fit, sql, tally, watch
+from isocost.cli.options import expanded
 from isocost.cli.output import complain, standard_streams, use_color
+from isocost.cli.page_commands import demo, report, serve
 from isocost.errors import InfeasibleError, IsocostError, IsocostWarning, Problem
 
 __all__ = ["app", "main"]
@@ -55,28 +51,19 @@ class _InterruptedError(Exception):
 
 
 def _command(function: Callable[..., Any]) -> None:
-    @functools.wraps(function)
-    def guarded(*args: Any, **options: Any) -> Any:
+    run = expanded(function)
+
+    @functools.wraps(run)
+    def guarded(**options: Any) -> Any:
         try:
-            return function(*args, **options)
+            return run(**options)
         except KeyboardInterrupt as error:
             raise _InterruptedError from error
 
     app.command()(guarded)
 
 
-for _function in (
-    commands.audit,
-    commands.fit,
-    commands.compare,
-    commands.apply,
-    sql.sql,
-    counting.tally,
-    watch.watch,
-    report.report,
-    serve.serve,
-    demo.demo,
-):
+for _function in (audit, fit, compare, apply, sql, tally, watch, report, serve, demo):
     _command(_function)
 
 

@@ -9,13 +9,13 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
 from pathlib import Path
 from typing import Any
 
 from isocost.atomic import read_text, status_of
+from isocost.cli.options import Columns
 from isocost.cli.output import progress
 from isocost.engines.files import tally_files
 from isocost.engines.source import Settings
@@ -26,7 +26,6 @@ from isocost.rulefile import FORMAT as RULE
 from isocost.tallies import FORMAT, Tally
 
 __all__ = [
-    "Columns",
     "check_alike",
     "check_once",
     "format_of",
@@ -121,26 +120,12 @@ def _made_with(tally: Tally) -> dict[str, Any]:
     return {"bins": tally.bins, "edges": tally.edges, **columns}
 
 
-@dataclass(frozen=True)
-class Columns:
-    """What the options say about the columns of the data."""
-
-    score: str
-    label: str
-    group: list[str]
-    weight: str | None = None
-    positive: str | None = None
-    missing_group: str | None = None
-    drop_group: list[str] | None = None
-    bins: int = 1024
-    limits: Settings = field(default_factory=Settings)
-
-
 def read(data: str | Sequence[str], columns: Columns, edges: tuple[float, ...]) -> Tally:
     """The tally of data and tallies together, without the groups to be dropped.
 
     Data that come with tallies are counted in their bins.
     """
+    limits = columns.limits
     named = [data] if isinstance(data, str) else list(data)
     check_once(named)
     loaded = [(name, load_tally(name)) for name in tally_paths(named)]
@@ -148,12 +133,12 @@ def read(data: str | Sequence[str], columns: Columns, edges: tuple[float, ...]) 
     if loaded:
         _check_options(columns, loaded[0][1], only=len(loaded) == len(named))
     grid = loaded[0][1].grid if loaded else Grid(columns.bins, edges)
-    counted = [_count(name, columns, grid) for name in named if not is_tally_path(name)]
+    counted = [_count(name, columns, grid, limits) for name in named if not is_tally_path(name)]
     merged = reduce(add, [tally for _, tally in loaded] + counted)
     return _without(merged, columns.drop_group or [])
 
 
-def _count(data: str, columns: Columns, grid: Grid) -> Tally:
+def _count(data: str, columns: Columns, grid: Grid, limits: Settings) -> Tally:
     names = {
         "score": columns.score,
         "label": columns.label,
@@ -167,7 +152,7 @@ def _count(data: str, columns: Columns, grid: Grid) -> Tally:
             grid=grid,
             positive=columns.positive,
             missing_group=columns.missing_group,
-            settings=columns.limits,
+            settings=limits,
             progress=report,
         )
 
@@ -193,7 +178,7 @@ def _without(tally: Tally, dropped: list[str]) -> Tally:
 def _check_options(columns: Columns, tally: Tally, only: bool) -> None:
     """Refuse options about columns that the tallies contradict: they would say nothing."""
     made = {**tally.columns, "bins": tally.bins}
-    usual = Columns("score", "label", ["group"])
+    usual = Columns()
     for role in ("score", "label", "group", "weight", "bins", "positive", "missing_group"):
         asked = getattr(columns, role)
         if asked in (getattr(usual, role), made.get(role)):
