@@ -125,7 +125,7 @@ def test_all_problems_together(tmp_path):
     ("content", "options", "message"),
     [
         ("score,label,group\n0.1,0,a\nhigh,1,b\n", {}, "score (column 'score'): must hold numbers\n"
-         "  got:  1 values that are none, such as 'high'"),
+         "  got:  1 values that are not, for example 'high'"),
         ("score,label,group\n", {}, "must have at least one row"),
         ("score,label,group\n0.1,x,a\n0.2,y,b\n", {}, "2 other than 0 and 1"),
         ("score,label,group\n0.1,x,a\n0.2,y,b\n0.2,z,b\n", {"positive": "x"}, "have two values"),
@@ -824,7 +824,7 @@ def test_large_ids_keep_their_own_coins_and_stay_apart(tmp_path, ids):
 def test_underscores_make_no_numbers(tmp_path):
     path = tmp_path / "d.csv"
     path.write_text("score,label,group,id\n0_1,0,a,1_0\n0.5,1,b,2_0\n")
-    with pytest.raises(ic.DataError, match="1 values that are none, such as '0_1'"):
+    with pytest.raises(ic.DataError, match="1 values that are not, for example '0_1'"):
         ic.tally(path)
     path.write_text("score,label,group,id\n0.1,0_1,a,1_0\n0.5,1,b,2_0\n")
     with pytest.raises(ic.DataError, match="1 other than 0 and 1"):

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 
 import isocost as ic
-from isocost.engines.paths import find
+from isocost.engines.paths import find_files
 from isocost.engines.source import Settings, Source, _size
 from isocost.grid import Grid
 from isocost.rows import Row
@@ -102,7 +102,7 @@ def test_nothing_is_printed_when_python_ends(folder):
 
 def test_partitions_are_columns(folder):
     source = Source(folder / "parts-parquet")
-    assert set(source.place.partitions) == {"group", "day"}
+    assert set(source.file_set.partitions) == {"group", "day"}
     # A date stays the text it is in the name of the folder.
     assert source.types["day"] == "VARCHAR"
     assert ic.tally(folder / "parts-csv", group="day").groups == ("2026-01-01", "2026-01-02")
@@ -289,7 +289,7 @@ def test_names_that_look_like_globs(tmp_path):
     odd = tmp_path / "a[1] *x"
     odd.mkdir()
     FRAME.to_parquet(odd / "d?.parquet")
-    assert len(find(odd).patterns) == 1
+    assert len(find_files(odd).patterns) == 1
     assert ic.tally(odd) == ic.tally(DATA)
     assert ic.tally(odd / "d?.parquet") == ic.tally(DATA)
 

@@ -138,11 +138,11 @@ def _locked(file: int, *, wait: bool) -> bool:
 def _remove_leftovers(folder: Path) -> None:
     """Remove the temporary files of processes that were killed, and warn about each."""
     try:
-        found = sorted(path for path in folder.iterdir() if path.name.endswith(PART))
+        leftovers = sorted(path for path in folder.iterdir() if path.name.endswith(PART))
     except OSError:
         # Creating the file will fail for the same reason, with an error that says so.
         return
-    for path in found:
+    for path in leftovers:
         if path.name.startswith(".") and _remove_leftover(path):
             text = f"Removed {path}, which a run that was killed had left unfinished."
             warnings.warn(IsocostWarning(text), stacklevel=5)

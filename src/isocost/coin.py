@@ -168,16 +168,16 @@ def _distinct(values: npt.NDArray[Any]) -> list[int]:
 
 
 def _decimal(values: Coins, digits: int) -> npt.NDArray[np.uint8]:
-    """The decimal digits as ASCII, one row per place."""
+    """The decimal digits as ASCII, one row per position."""
     if digits > 9:
         # 32-bit division is several times as fast: split off the last nine digits.
         above = values // _BILLION
         return np.concatenate([_decimal(above, digits - 9), _decimal(values - above * _BILLION, 9)])
     out = np.empty((digits, len(values)), dtype=np.uint8)
     rest = values.astype(np.uint32)
-    for place in range(digits - 1, -1, -1):
+    for position in range(digits - 1, -1, -1):
         left = rest // np.uint32(10)
-        out[place] = rest - left * np.uint32(10)
+        out[position] = rest - left * np.uint32(10)
         rest = left
     out += np.uint8(ord("0"))
     return out
@@ -214,13 +214,13 @@ def _fixed_width(values: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
 
 def _throw_slowly(values: Iterable[Any], prefix: bytes) -> Coins:
     shift = 64 - BITS
-    found = (
+    numbers = (
         int.from_bytes(hashlib.md5(prefix + str(v).encode(), usedforsecurity=False).digest()[:8])
         >> shift
         for v in values
     )
     try:
-        return np.fromiter(found, dtype=np.uint64)
+        return np.fromiter(numbers, dtype=np.uint64)
     except UnicodeEncodeError as error:
         raise _bad_ids("a text that UTF-8 cannot write") from error
 

@@ -152,13 +152,13 @@ class Grid:
         return np.searchsorted(known, counts, side="right") - 1
 
     def _search(self, scores: Floats) -> Ints:
-        found = np.searchsorted(self.cuts, scores, side="right") - 1
-        return np.minimum(found, self.size - 1)
+        bins = np.searchsorted(self.cuts, scores, side="right") - 1
+        return np.minimum(bins, self.size - 1)
 
     def has_cut(self, value: float) -> bool:
         """Whether ``value`` is one of the cut points."""
-        place = int(np.searchsorted(self.cuts, value))
-        return place < len(self.cuts) and bool(self.cuts[place] == value)
+        index = int(np.searchsorted(self.cuts, value))
+        return index < len(self.cuts) and bool(self.cuts[index] == value)
 
     def first_bin(self, value: float, name: str = "threshold") -> int:
         """The first bin at or above ``value``, which must be a cut point."""

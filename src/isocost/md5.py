@@ -56,9 +56,9 @@ def _blocks(prefix: bytes, columns: Bytes) -> list[list[Words | int]]:
     fixed[length] = 0x80
     fixed[-8:] = (8 * length).to_bytes(8, "little")
     words: list[Any] = [int.from_bytes(fixed[i : i + 4], "little") for i in range(0, padded, 4)]
-    for place in range(start, length):
-        byte = columns[place - start].astype(np.uint32)
-        words[place // 4] = words[place // 4] + (byte << np.uint32(8 * (place % 4)))
+    for position in range(start, length):
+        byte = columns[position - start].astype(np.uint32)
+        words[position // 4] = words[position // 4] + (byte << np.uint32(8 * (position % 4)))
     return [words[i : i + 16] for i in range(0, len(words), 16)]
 
 

@@ -330,11 +330,11 @@ def _named(names: list[str]) -> dict[str, Tally]:
     return {stem if plain else path: t for stem, (path, t) in zip(stems, loaded, strict=True)}
 
 
-def show_watch(found: Watch) -> None:
+def show_watch(report: Watch) -> None:
     """The table of a watch and what it means."""
-    show_table(found.headline(), *found.table())
+    show_table(report.headline(), *report.table())
     say()
-    for line in found.summary():
+    for line in report.summary():
         prose(line)
 
 

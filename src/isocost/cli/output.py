@@ -277,21 +277,21 @@ def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]])
     parts = blocks_of(header, rows, console.width)
     if parts and isinstance(parts[0], str):
         console.print()
-    for place, part in enumerate(parts):
+    for i, part in enumerate(parts):
         if isinstance(part, str):
             # What comes after an empty line is the name of the next thing.
-            style = "" if place and parts[place - 1] else "bold"
+            style = "" if i and parts[i - 1] else "bold"
             console.print(Text(part, style), soft_wrap=True)
             continue
-        if place:
+        if i:
             console.print()
         console.print(_drawn(part))
 
 
 def _drawn(block: Block) -> Table:
     table = Table(header_style="bold")
-    for place, name in enumerate(block.header):
-        table.add_column(Text(name), justify="right" if place else "left", overflow="fold")
+    for i, name in enumerate(block.header):
+        table.add_column(Text(name), justify="right" if i else "left", overflow="fold")
     for row in block.rows:
         table.add_row(*map(Text, row))
     return table

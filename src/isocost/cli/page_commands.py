@@ -112,8 +112,8 @@ def bytes_of(size: str) -> int:
     >>> bytes_of("200MB"), bytes_of("1.5 gb"), bytes_of("4096")
     (200000000, 1500000000, 4096)
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG]?)B?\s*", size, re.IGNORECASE | re.ASCII)
-    number = round(float(found[1]) * _UNITS[found[2].upper()]) if found else 0
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG]?)B?\s*", size, re.IGNORECASE | re.ASCII)
+    number = round(float(match[1]) * _UNITS[match[2].upper()]) if match else 0
     if number < 1:
         step = "for example --max-size 500MB"
         raise UsageError(Problem("--max-size", "must be a size such as 200MB", repr(size), step))

@@ -46,25 +46,25 @@ def is_tally_path(name: str) -> bool:
 
 def tally_paths(names: Sequence[str]) -> list[str]:
     """The files of tallies among what a command was given, globs written out."""
-    found = []
+    paths = []
     for name in filter(is_tally_path, names):
         if not glob.has_magic(name) or status_of(name) is not None:
-            found.append(name)
+            paths.append(name)
             continue
         # Sorted, so that day-01 comes before day-02.
         matched = sorted(glob.glob(name))  # noqa: PTH207 - the glob may be absolute
         if not matched:
             step = "check the path, or make tallies with isocost tally DATA -o day1.json"
             raise FileError(Problem("file", "must exist", f"nothing at {name!r}", step))
-        found += matched
-    check_once(found)
-    return found
+        paths += matched
+    check_once(paths)
+    return paths
 
 
 def check_once(names: Sequence[str]) -> None:
     """Refuse a file that is named twice: its people would count twice, and intervals be narrow."""
-    places = [Path(name).resolve() for name in names]
-    twice = [name for i, name in enumerate(names) if places[i] in places[:i]]
+    paths = [Path(name).resolve() for name in names]
+    twice = [name for i, name in enumerate(names) if paths[i] in paths[:i]]
     if twice:
         step = "name each file once; a glob may already hold it"
         raise UsageError(Problem("files", "must each be given once", f"{twice[0]} again", step))

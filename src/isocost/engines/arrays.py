@@ -178,8 +178,8 @@ class _Totals:
         size = groups * 2 * self.grid.slots
         self.weighted = w is not None
         if size > DENSE:
-            cell, place = np.unique(cell, return_inverse=True)
-            sums = _sums(place, h, w, len(cell))
+            cell, inverse = np.unique(cell, return_inverse=True)
+            sums = _sums(inverse, h, w, len(cell))
             self.sparse.append(self._located(cell, sums))
             return
         for name, added in _sums(cell, h, w, size).items():

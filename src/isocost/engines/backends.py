@@ -105,7 +105,7 @@ def plainly_named(source: Lazy, *added: str) -> Lazy:
     plain = not any("." in name or '"' in name for name in names)
     if plain or not source.frame.implementation.is_duckdb():
         return source
-    renamed = {name: f"c{place}" for place, name in enumerate(names)}
+    renamed = {name: f"c{i}" for i, name in enumerate(names)}
     columns = [f"{quoted(name)} AS {renamed[name]}" for name in source.types]
     frame = nw.from_native(nw.to_native(source.frame).project(", ".join(columns)))
     return Lazy(frame, source.types, renamed)
@@ -129,15 +129,15 @@ def column(source: Lazy, name: str, careful: bool = True) -> Expr:
     """
     import narwhals as nw
 
-    engine, found = source.frame.implementation, nw.col(source.inside(name))
+    engine, values = source.frame.implementation, nw.col(source.inside(name))
     if engine.is_pyspark() or engine.is_pyspark_connect():
         return nw.col(_in_backticks(name))
     # Under ibis floor makes whole numbers, and fails at NaN before it can show.
     careful = careful or engine.is_ibis()
     if careful and believes_statistics(source) and source.types[name].is_float():
         # What comes out of a condition has no statistics.
-        return nw.when(~found.is_null()).then(found)
-    return found
+        return nw.when(~values.is_null()).then(values)
+    return values
 
 
 def believes_statistics(source: Lazy) -> bool:

@@ -182,8 +182,8 @@ def apply_rule(
 def _coins(rule: Rule, ids: Any, seed: int | None, rows: int) -> npt.NDArray[np.uint64]:
     if seed is not None:
         return coin.seeded_coins(rows, seed)
-    found = ids()
-    if isinstance(found, str):
+    column = ids()
+    if isinstance(column, str):
         raise UsageError(
             Problem(
                 "id",
@@ -192,20 +192,20 @@ def _coins(rule: Rule, ids: Any, seed: int | None, rows: int) -> npt.NDArray[np.
                 "pass id= so that a person's coin is always the same, or seed= for row order",
             )
         )
-    if not hasattr(found, "__len__") or getattr(found, "ndim", 1) == 0:
+    if not hasattr(column, "__len__") or getattr(column, "ndim", 1) == 0:
         must, step = "must be a column of whole numbers or texts", "pass one id per row"
-        raise UsageError(Problem("id", must, short(found), step))
-    found = column_array("id", found)
-    if len(found) != rows:
+        raise UsageError(Problem("id", must, short(column), step))
+    column = column_array("id", column)
+    if len(column) != rows:
         raise UsageError(
             Problem(
                 "id",
                 "must have one value per row",
-                f"{len(found)} ids for {rows} rows",
+                f"{len(column)} ids for {rows} rows",
                 "pass the ids of the same rows",
             )
         )
-    return coin.coins(found, rule.salt)
+    return coin.coins(column, rule.salt)
 
 
 class _Columns:

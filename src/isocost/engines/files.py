@@ -365,7 +365,7 @@ def _selected(source: Source, target: str, new: str, casts: dict[str, str]) -> s
 def _check_output(source: Source, output: Path, force: bool) -> None:
     check_encoding(str(output))
     kind_of(str(output))
-    inputs = [Path(name).resolve() for name in source.place.files]
+    inputs = [Path(name).resolve() for name in source.file_set.files]
     if output.resolve() in inputs:
         step = "choose another path for the output"
         raise FileError(Problem("output", "must not be the input", str(output), step))

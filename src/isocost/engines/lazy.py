@@ -272,14 +272,14 @@ def _misplaced(parts: int) -> tuple[list[float], list[float]]:
     """
     whole = np.arange(1, parts + 1)
     below, above = np.nextafter(whole / parts, 0.0), whole / parts
-    found: tuple[list[float], list[float]] = [], []
+    scores: tuple[list[float], list[float]] = [], []
     while (wrong := below * parts >= whole).any():
-        found[0].extend(below[wrong].tolist())
+        scores[0].extend(below[wrong].tolist())
         below = np.where(wrong, np.nextafter(below, 0.0), below)
     while (wrong := above * parts < whole).any():
-        found[1].extend(above[wrong].tolist())
+        scores[1].extend(above[wrong].tolist())
         above = np.where(wrong, np.nextafter(above, 1.0), above)
-    return found
+    return scores
 
 
 def number(source: Lazy, name: str, role: str, careful: bool = True) -> Expr:
@@ -389,15 +389,15 @@ def _label(source: Lazy, name: str, positive: Any) -> tuple[Expr, Expr]:
     text = kind in (nw.String, nw.Categorical, nw.Enum, nw.Object)
     zero, one = ("0", "1") if text else (0, 1)
     # What most rows have comes first: engines stop at the condition that holds.
-    found = nw.when(is_null(values, kind)).then(nw.lit(-1)).otherwise(nw.lit(0))
+    otherwise = nw.when(is_null(values, kind)).then(nw.lit(-1)).otherwise(nw.lit(0))
     if positive is None:
-        found = nw.when(is_null(values, kind)).then(nw.lit(-1)).otherwise(nw.lit(-2))
+        otherwise = nw.when(is_null(values, kind)).then(nw.lit(-1)).otherwise(nw.lit(-2))
         if kind.is_integer() and not is_wide(kind):
             # The quickest of all, and the most usual.
-            return shown, nw.when(values.is_between(0, 1)).then(values).otherwise(found)
-        found = nw.when(equals(values, kind, zero)).then(nw.lit(0)).otherwise(found)
+            return shown, nw.when(values.is_between(0, 1)).then(values).otherwise(otherwise)
+        otherwise = nw.when(equals(values, kind, zero)).then(nw.lit(0)).otherwise(otherwise)
     is_one = equals(values, kind, one if positive is None else positive)
-    return shown, nw.when(is_one).then(nw.lit(1)).otherwise(found)
+    return shown, nw.when(is_one).then(nw.lit(1)).otherwise(otherwise)
 
 
 def _count_bad(rows: Rows, placed: Any, cells: dict[str, Array], problems: Problems) -> None:
@@ -422,11 +422,11 @@ def _example(rows: Rows, bad: Any, key: str, values: str) -> Any:
     if rows.example == "first":
         shown = f"shown_{values}"
         names = bad.collect_schema().names()
-        found = bad.select(example=nw.col(shown if shown in names else values)).head(1)
+        result = bad.select(example=nw.col(shown if shown in names else values)).head(1)
     else:
         # Grouped, because dask has no least text where a partition has none.
-        found = bad.group_by(key).agg(example=nw.col(values).min())
-    value = rows.collect(found)["example"][0]
+        result = bad.group_by(key).agg(example=nw.col(values).min())
+    value = rows.collect(result)["example"][0]
     return rows.label_value(value) if values == "l" else value
 
 
@@ -595,14 +595,14 @@ def _fault(
 
 def _messages(names: dict[str, str], rule: Rule) -> dict[int, str]:
     wrong = WRONG["score"].items()
-    found = {-code: problem_of("score", names["score"], kind) for code, kind in wrong}
-    found[_NO_GROUP] = problem_of("group", names["group"], "null")
+    problems = {-code: problem_of("score", names["score"], kind) for code, kind in wrong}
+    problems[_NO_GROUP] = problem_of("group", names["group"], "null")
     other = unknown_groups([], rule.groups).problems[0]
-    found[_OTHER_GROUP] = replace(other, got="another group")
+    problems[_OTHER_GROUP] = replace(other, got="another group")
     # There is no seed here to fall back on.
     no_id = problem_of("id", names["id"], "null")
-    found[NO_ID] = replace(no_id, next_step="give every row an id")
-    return {code: str(problem) for code, problem in found.items()}
+    problems[NO_ID] = replace(no_id, next_step="give every row an id")
+    return {code: str(problem) for code, problem in problems.items()}
 
 
 def _repaired(frame: Any, rule: Rule, known: Sequence[Group], ours: dict[str, str]) -> Expr:

@@ -346,19 +346,19 @@ class _NumberReader:
             return np.empty(0, dtype=np.intp)
         if self.kind == "u" and chunk.max() > np.iinfo(np.intp).max:
             return self._by_sorting(chunk)
-        place = chunk.astype(np.intp, copy=False)
-        place = place - self.low if self.low else place
+        index = chunk.astype(np.intp, copy=False)
+        index = index - self.low if self.low else index
         # Without a sign, numbers below the table are large: one maximum finds both sides.
-        if place.view(np.uintp).max() >= len(self.table):
+        if index.view(np.uintp).max() >= len(self.table):
             if not self._widen(int(chunk.min()), int(chunk.max())):
                 return self._by_sorting(chunk)
-            place = chunk.astype(np.intp, copy=False) - self.low
+            index = chunk.astype(np.intp, copy=False) - self.low
         if self.has_holes:
-            fresh = np.bincount(place, minlength=len(self.table)).astype(bool) & (self.table < 0)
+            fresh = np.bincount(index, minlength=len(self.table)).astype(bool) & (self.table < 0)
             for value in np.flatnonzero(fresh):
                 self.table[value] = self._code(int(value) + self.low)
             self._look()
-        return place if self.is_identity else self.table[place]
+        return index if self.is_identity else self.table[index]
 
     def _widen(self, low: int, high: int) -> bool:
         """Make room for the numbers from low to high; false if that would take too much."""
@@ -379,8 +379,8 @@ class _NumberReader:
         self.is_identity = np.array_equal(self.table, np.arange(len(self.table)))
 
     def _by_sorting(self, chunk: Array) -> Ints:
-        unique, place = np.unique(chunk, return_inverse=True)
-        return np.array([self._code(v) for v in unique.tolist()], dtype=np.intp)[place]
+        unique, inverse = np.unique(chunk, return_inverse=True)
+        return np.array([self._code(v) for v in unique.tolist()], dtype=np.intp)[inverse]
 
     def _code(self, value: Any) -> int:
         if value not in self.codes:
@@ -476,26 +476,28 @@ class GroupEncoder:
 
     def _combine(self, parts: list[Ints]) -> Ints:
         # Two columns at a time, so that the keys stay small however many columns there are.
-        key, found = parts[0], [(code,) for code in range(len(self.readers[0].values))]
+        key, combinations = parts[0], [(code,) for code in range(len(self.readers[0].values))]
         for part, reader in zip(parts[1:], self.readers[1:], strict=True):
             size = len(reader.values)
-            unique, key = _unique_small(key * size + part, len(found) * size)
-            found = [(*found[value // size], value % size) for value in unique.tolist()]
-        codes = np.empty(len(found), dtype=np.intp)
-        for i, where in enumerate(found):
-            if where not in self._places:
-                self._places[where] = len(self.groups)
-                values = (r.values[k] for r, k in zip(self.readers, where, strict=True))
+            unique, key = _unique_small(key * size + part, len(combinations) * size)
+            combinations = [
+                (*combinations[value // size], value % size) for value in unique.tolist()
+            ]
+        codes = np.empty(len(combinations), dtype=np.intp)
+        for i, combination in enumerate(combinations):
+            if combination not in self._places:
+                self._places[combination] = len(self.groups)
+                values = (r.values[k] for r, k in zip(self.readers, combination, strict=True))
                 self.groups.append(tuple(values))
-            codes[i] = self._places[where]
+            codes[i] = self._places[combination]
         return codes[key]
 
 
 def _unique_small(key: Ints, size: int) -> tuple[Ints, Ints]:
     """np.unique with its inverse, by counting where the keys are small."""
     if size > _TABLE:
-        unique, place = np.unique(key, return_inverse=True)
-        return unique, place
+        unique, inverse = np.unique(key, return_inverse=True)
+        return unique, inverse
     unique = np.flatnonzero(np.bincount(key, minlength=size))
     rank = np.zeros(size, dtype=np.intp)
     rank[unique] = np.arange(len(unique))
@@ -562,10 +564,10 @@ def is_uniform(values: Sequence[Any]) -> bool:
 
 def _is_mixed(values: Sequence[Any]) -> bool:
     """Whether NumPy would change values: [1, "1"], [None, "a"], [1, True], [2**53 + 1, 0.5]."""
-    found = set(map(type, values))
-    texts = {kind for kind in found if issubclass(kind, str)}
-    booleans = {kind for kind in found if issubclass(kind, bool | np.bool_)}
-    others = found - texts - booleans
+    kinds = set(map(type, values))
+    texts = {kind for kind in kinds if issubclass(kind, str)}
+    booleans = {kind for kind in kinds if issubclass(kind, bool | np.bool_)}
+    others = kinds - texts - booleans
     if sum(map(bool, (texts, booleans, others))) > 1:
         return True
     whole = {kind for kind in others if issubclass(kind, int | np.integer)}

@@ -210,9 +210,9 @@ def _split(table: str, quote: str) -> list[str]:
     if not re.fullmatch(rf"(?:{quoted}|[^.{mark}]+)(?:\.(?:{quoted}|[^.{mark}]+))*", table):
         step = 'pass the parts as a tuple, such as table=("lake", "daily scores")'
         raise UsageError(Problem("table", "must be a name, or names and dots", repr(table), step))
-    found = re.findall(rf"{quoted}|[^.{mark}]+", table)
+    parts = re.findall(rf"{quoted}|[^.{mark}]+", table)
     return [
-        part[1:-1].replace(quote * 2, quote) if part.startswith(quote) else part for part in found
+        part[1:-1].replace(quote * 2, quote) if part.startswith(quote) else part for part in parts
     ]
 
 

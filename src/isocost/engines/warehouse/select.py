@@ -55,20 +55,20 @@ def named(lines: Sequence[str], alias: str) -> Lines:
 
 def select(items: Sequence[str | Lines]) -> Lines:
     """SELECT and its items, each on a line or several."""
-    found = ["SELECT"]
-    for place, item in enumerate(items, 1):
+    query = ["SELECT"]
+    for number, item in enumerate(items, 1):
         lines = indented([item] if isinstance(item, str) else item)
-        found += [*lines[:-1], lines[-1] + ("," if place < len(items) else "")]
-    return found
+        query += [*lines[:-1], lines[-1] + ("," if number < len(items) else "")]
+    return query
 
 
 def steps_of(steps: Mapping[str, Lines]) -> Lines:
     """WITH and the named steps of a query."""
-    found, start = [], "WITH "
+    query, start = [], "WITH "
     for name, lines in steps.items():
-        found += [f"{start}{name} AS (", *indented(lines), "),"]
+        query += [f"{start}{name} AS (", *indented(lines), "),"]
         start = ""
-    return [*found[:-1], ")"]
+    return [*query[:-1], ")"]
 
 
 def comment(text: str) -> str:
@@ -118,10 +118,10 @@ class Case:
 
     def lines(self) -> Lines:
         """The lines of the expression, indented by two."""
-        found = ["CASE"]
+        lines = ["CASE"]
         for condition, outcome in self.whens:
-            found += _branch(f"WHEN {condition} THEN", outcome)
-        return [*found, *_branch("ELSE", self.otherwise), "END"]
+            lines += _branch(f"WHEN {condition} THEN", outcome)
+        return [*lines, *_branch("ELSE", self.otherwise), "END"]
 
 
 def _branch(word: str, outcome: str | Case | Lines) -> Lines:

@@ -281,15 +281,15 @@ def tally_from_cells(cells: Any, *, missing_group: Group | None = None) -> Tally
     if missing:
         raise _foreign(f"no column {missing[0]!r}")
     whole = ["label", "bin", "n", *(["weight_problem"] if weighted else [])]
-    found = {name: _whole(columns[name], name) for name in whole}
+    counts = {name: _whole(columns[name], name) for name in whole}
     problems = Problems({k: v for k, v in names.items() if isinstance(v, str)})
     problems.names["group"] = ", ".join(names["group"])
-    problems.rows = int(found["n"].sum())
+    problems.rows = int(counts["n"].sum())
     raw = [as_objects(columns[f"group_{i + 1}"]) for i in range(len(names["group"]))]
     encoder = GroupEncoder(raw, None if missing_group is None else as_group(missing_group))
-    codes = encoder.encode_cells(raw, found["n"], problems)
-    good = _count_bad(found, problems)
-    problems.check(_labels(columns, found["label"], positive, names) if named else [])
+    codes = encoder.encode_cells(raw, counts["n"], problems)
+    good = _count_bad(counts, problems)
+    problems.check(_labels(columns, counts["label"], positive, names) if named else [])
     sums = {
         name: _floats(columns[name], good, name) for name in needed if name in SUMS and name != "n"
     }
@@ -300,7 +300,7 @@ def tally_from_cells(cells: Any, *, missing_group: Group | None = None) -> Tally
         "edges": made_with["edges"],
         "columns": names,
         "groups": [to_json(group) for group in encoder.groups],
-        "cells": {"group": codes, "label": found["label"], "bin": found["bin"], "n": found["n"]},
+        "cells": {"group": codes, "label": counts["label"], "bin": counts["bin"], "n": counts["n"]},
     }
     content["cells"].update(sums)
     try:
@@ -323,9 +323,9 @@ def _foreign(got: str) -> DataError:
 def _columns(cells: Any) -> dict[str, list[Any]]:
     """The columns of rows, of a dict or of a frame, by their names in lower case."""
     if isinstance(cells, Mapping):
-        found = {str(name): list(values) for name, values in cells.items()}
+        columns = {str(name): list(values) for name, values in cells.items()}
     elif isinstance(cells, list | tuple):
-        found = _from_rows(list(cells))
+        columns = _from_rows(list(cells))
     else:
         import narwhals as nw
 
@@ -334,12 +334,12 @@ def _columns(cells: Any) -> dict[str, list[Any]]:
         except TypeError as error:
             kind = f"an object of type {type(cells).__name__}"
             raise _foreign(f"{kind}, which is neither rows nor an eager frame") from error
-        found = {name: frame[name].to_list() for name in frame.columns}
-    if not found or not all(found.values()):
+        columns = {name: frame[name].to_list() for name in frame.columns}
+    if not columns or not all(columns.values()):
         raise DataError(
             Problem("cells", "must have at least one row", "0 rows", "check the table of the query")
         )
-    return {name.lower(): [_value(v) for v in values] for name, values in found.items()}
+    return {name.lower(): [_value(v) for v in values] for name, values in columns.items()}
 
 
 def _from_rows(rows: list[Any]) -> dict[str, list[Any]]:
@@ -410,15 +410,15 @@ def _floats(values: list[Any], good: npt.NDArray[np.bool_], name: str) -> npt.ND
         raise _foreign(f"a value of {name} that is not a number") from error
 
 
-def _count_bad(found: Mapping[str, Any], problems: Problems) -> npt.NDArray[np.bool_]:
+def _count_bad(counts: Mapping[str, Any], problems: Problems) -> npt.NDArray[np.bool_]:
     """Count the rows of the cells that stand for bad data; true where a cell is good."""
-    good = np.ones(len(found["n"]), dtype=bool)
+    good = np.ones(len(counts["n"]), dtype=bool)
     for role, key in _CODES.items():
-        if key not in found:
+        if key not in counts:
             continue
         for code, kind in WRONG[role].items():
-            problems.add(role, kind, int(found["n"][found[key] == code].sum()))
-        good &= found[key] >= 0
+            problems.add(role, kind, int(counts["n"][counts[key] == code].sum()))
+        good &= counts[key] >= 0
     return good
 
 
