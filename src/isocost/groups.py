@@ -108,7 +108,7 @@ def _bad_group(value: Any) -> DataError:
             "group",
             "values must be text, numbers or booleans",
             f"{repr(value)[:100]} of type {type(value).__name__}",
-            "turn the column into text first, for example with str() or CAST(... AS VARCHAR)",
+            "convert the column to text first, for example with str() or CAST(... AS VARCHAR)",
         )
     )
 
@@ -134,7 +134,7 @@ def sort_groups(groups: Iterable[Group]) -> list[Group]:
                 "group",
                 "values must stay different when compared",
                 f"{', '.join(map(repr, twins[:5]))}, which are equal in Python",
-                "turn the column into text first, so that each value is its own group",
+                "convert the column to text first, so that each value is its own group",
             )
         )
     return ordered

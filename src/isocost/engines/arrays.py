@@ -32,7 +32,7 @@ CHUNK = 2**17
 """Rows per chunk: large enough to hide NumPy's call overhead, small enough for the cache."""
 
 DENSE = 2**22
-"""Up to so many possible cells the sums are kept in full; above that only those that occur."""
+"""Up to this many possible cells the sums are dense arrays; beyond, only cells that occur."""
 
 
 def tally_arrays(
@@ -71,7 +71,7 @@ def tally_arrays(
 
 
 def as_scores(column: Any, problems: Problems, role: str) -> Floats:
-    """A column as floats; what is no number is counted and becomes 0, what is null becomes NaN."""
+    """A column as floats; null becomes NaN, and values that are not numbers are counted."""
     array = column_array(role, column)
     if array.dtype.kind in "biuf":
         return np.asarray(array, dtype=np.float64)
@@ -81,7 +81,7 @@ def as_scores(column: Any, problems: Problems, role: str) -> Floats:
             return np.asarray(array, dtype=np.float64)  # None becomes NaN
         except OverflowError:
             pass
-    # NumPy would also make numbers of "0_1", of b"1", of a nanosecond and of half a complex number.
+    # NumPy would also convert "0_1", b"1", nanoseconds and the real part of complex numbers.
     numbers = np.array([_as_number(value) for value in values])
     wrong = [row for row, number in enumerate(numbers) if number == -np.inf]
     if wrong:
@@ -91,12 +91,12 @@ def as_scores(column: Any, problems: Problems, role: str) -> Floats:
 
 
 def _as_number(value: Any) -> float:
-    """A value as a float: NaN for null, minus infinity for what is no number."""
+    """A value as a float: NaN for null, minus infinity if it is not a number."""
     if is_null(value):
         return np.nan
     if isinstance(value, str):
         return float(value) if NUMBER.fullmatch(value.strip()) else -np.inf
-    # A time span of NumPy is one of its whole numbers.
+    # NumPy's time spans are integers.
     span = isinstance(value, np.generic) and value.dtype.kind == "m"
     if span or not isinstance(value, Real | Decimal | np.bool_):
         return -np.inf
@@ -123,7 +123,7 @@ def same_length(columns: dict[str, Any]) -> int:
 
 
 def _checked_scores(h: Floats, problems: Problems, start: int) -> Floats:
-    """The scores as they are if all are good, else with the bad ones counted and set to 0."""
+    """The scores; bad ones are counted and set to 0."""
     # NaN fails both comparisons, so two reductions check everything.
     if h.min() >= 0.0 and h.max() <= 1.0:
         return h
@@ -149,7 +149,7 @@ def _without(
     start: int,
     filler: float,
 ) -> Floats:
-    """The values with those that are wrong counted and replaced; in the order of the codes."""
+    """The values with wrong ones counted and replaced; ``wrong`` is in the order of the codes."""
     bad = np.zeros(len(values), dtype=bool)
     for (code, kind), these in zip(WRONG[role].items(), wrong, strict=True):
         rows = np.flatnonzero(these)
@@ -249,7 +249,7 @@ def apply_arrays(
         raise unknown_groups(strangers, rule.groups)
     thrown = coins() if rule.needs_coin else np.zeros(rows, dtype=np.uint64)
     out: Floats = score.copy()
-    # NumPy sorts small whole numbers in one pass over the rows.
+    # NumPy sorts small integers in one pass.
     small = codes.astype(np.uint16) if len(encoder.groups) <= 2**16 else codes
     order = np.argsort(small, kind="stable")
     ends = np.cumsum(np.bincount(codes, minlength=len(encoder.groups)))

@@ -1,12 +1,12 @@
-"""What lazy engines do each in its own way; all else is one narwhals expression for all.
+"""What differs between lazy engines; everything else is one narwhals expression for all.
 
-Columns are named and read in the engine's own way by :func:`column`.  narwhals has no MD5, and no
-way to stop at a bad row.  Each engine does the two in one native step, :func:`guarded`, which adds
-two columns:
+:func:`column` names and reads columns as the engine needs it.  narwhals has no MD5, and no way to
+stop at a bad row, so each engine does both in one native step, :func:`guarded`, which adds two
+columns:
 
-- the score itself, read through a test that fails where the row has a fault, so that no
-  result can be had without it;
-- the coin: the 13 hexadecimal digits where the engine has MD5, else the number they are.
+- the score itself, read through a test that fails where the row has a fault, so that there is no
+  result without the test;
+- the coin: 13 hexadecimal digits where the engine has MD5, otherwise their number.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ NO_ID = 6
 
 @dataclass(frozen=True)
 class Guard:
-    """What the native step is to do: the columns it reads, and the two that it adds.
+    """The task of the native step: the columns it reads, and the two that it adds.
 
-    ``fault`` names a column of whole numbers, 0 where all is well; ``messages`` says what the
-    others mean.  Without ``id`` there is no coin.
+    ``fault`` names a column of codes, 0 where nothing is wrong; ``messages`` explains the others.
+    Without ``id`` there is no coin.
     """
 
     score: str
@@ -75,18 +75,18 @@ def collect(frame: Any) -> dict[str, Any]:
 
 
 def _streams(frame: Any) -> bool:
-    """Whether to ask for streaming, without which Polars holds all rows of a file at once."""
+    """Whether to stream; otherwise Polars loads all rows of a file at once."""
     if not frame.implementation.is_polars():
         return False
     import polars as pl
 
-    # Earlier ones refuse the option, and have no other way that can be relied on.
+    # Earlier versions do not have the option, nor another reliable way.
     return tuple(int(part) for part in pl.__version__.split(".")[:2]) >= (1, 23)
 
 
 @atexit.register
 def _forget_duckdb() -> None:
-    """Empty a cache of narwhals that would outlive DuckDB, which then prints what it has leaked."""
+    """Clear a cache of narwhals that outlives DuckDB, which would report leaks at exit."""
     cached = getattr(sys.modules.get("narwhals._namespace"), "_builtin_namespace", None)
     clear = getattr(cached, "cache_clear", None)
     if clear is not None:
@@ -94,10 +94,10 @@ def _forget_duckdb() -> None:
 
 
 def plainly_named(source: Lazy, *added: str) -> Lazy:
-    """The source with plain names in its frame, if the engine needs them.
+    """The source with plain column names, if the engine needs them.
 
-    ``added`` are names of columns to come.  Below 2.0 DuckDB parses the names of columns in
-    expressions: a dot divides them, and a quote begins a quoted name.
+    ``added`` are the names of columns to be added.  Before 2.0 DuckDB parses column names in
+    expressions: a dot splits them, and a quote starts a quoted name.
     """
     import narwhals as nw
 
@@ -125,26 +125,25 @@ def originally_named(source: Lazy, frame: Any) -> Any:
 def column(source: Lazy, name: str, careful: bool = True) -> Expr:
     """A column of the data, by its name.
 
-    Without care NaN may pass as any number; that is quicker, where it shows in the result.
+    Unless ``careful``, NaN may pass as any number: quicker, where NaN shows in the result.
     """
     import narwhals as nw
 
     engine, values = source.frame.implementation, nw.col(source.inside(name))
     if engine.is_pyspark() or engine.is_pyspark_connect():
         return nw.col(_in_backticks(name))
-    # Under ibis floor makes whole numbers, and fails at NaN before it can show.
+    # With ibis floor returns whole numbers, and fails at NaN before it can show.
     careful = careful or engine.is_ibis()
     if careful and believes_statistics(source) and source.types[name].is_float():
-        # What comes out of a condition has no statistics.
+        # The result of a condition has no statistics.
         return nw.when(~values.is_null()).then(values)
     return values
 
 
 def believes_statistics(source: Lazy) -> bool:
-    """Whether the engine may take NaN for a number between the least and the greatest.
+    """Whether the engine may take NaN for a number between minimum and maximum.
 
-    Parquet says nothing of NaN in these, and DuckDB believes that there is none: NaN would lie in
-    [0, 1].
+    The statistics of Parquet files ignore NaN, and DuckDB trusts them: NaN would lie in [0, 1].
     """
     engine = source.frame.implementation
     return bool(engine.is_duckdb() or engine.is_ibis())
@@ -153,13 +152,13 @@ def believes_statistics(source: Lazy) -> bool:
 def writes_decimals(frame: Any) -> bool:
     """Whether floats in an expression reach the engine as decimals.
 
-    ibis writes them so, and below 2.0 DuckDB may miss the nearest double by one.
+    ibis writes decimals, and before 2.0 DuckDB may miss the nearest double by one.
     """
     return bool(frame.implementation.is_ibis())
 
 
 def constant(frame: Any, value: float) -> Expr:
-    """A float that the engine compares and writes exactly."""
+    """A float that the engine reads exactly."""
     import narwhals as nw
 
     return nw.lit(repr(value)).cast(nw.Float64) if writes_decimals(frame) else nw.lit(value)
@@ -171,17 +170,17 @@ def as_number(frame: Any, condition: Expr) -> Expr:
 
     if frame.implementation.is_duckdb():
         return condition.cast(nw.Float64)
-    # Spark turns no boolean into a float.
+    # Spark cannot cast a boolean to a float.
     return condition.cast(nw.Int64).cast(nw.Float64)
 
 
 def _in_backticks(name: str) -> str:
-    """A name for Spark, which would take a dot for a step into a structure."""
+    """A name for Spark, where a dot would access a field of a structure."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def limit(frame: Any, bound: int) -> str | int:
-    """The bound that the engine's coins are held to, in the form they have."""
+    """A bound in the form of the engine's coins."""
     has_digits = not (frame.implementation.is_polars() or frame.implementation.is_dask())
     return hex_bound(bound) if has_digits else bound
 
@@ -197,7 +196,7 @@ def guarded(frame: Any, guard: Guard) -> Any:
                 "data",
                 f"must be of an engine that has the coin: {', '.join(_NATIVE)}",
                 f"a lazy frame of {kind}",
-                "collect it first, or turn it into one of these",
+                "collect it first, or convert it to one of these",
             )
         )
     return nw.from_native(_NATIVE[kind](nw.to_native(frame), guard))
@@ -252,7 +251,7 @@ def _thrown(frame: Frame, id: str, salt: str) -> Any:
 
 
 def _stop_at(faults: Any, guard: Guard) -> None:
-    """Fail at the first fault; a plain error, because Polars makes it anew from its text."""
+    """Raise at the first fault; a plain error, because Polars recreates it from its text."""
     if len(faults) and faults.max() > 0:
         raise ValueError(guard.messages[int(faults[faults > 0][0])])
 
@@ -329,7 +328,7 @@ def _need_arrow() -> None:
         raise MissingDependencyError(
             Problem(
                 "pyarrow",
-                "must be installed, because the cells of this engine come back through it",
+                "must be installed, because this engine returns its cells through it",
                 "no pyarrow",
                 "pip install pyarrow",
             )

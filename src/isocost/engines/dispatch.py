@@ -1,4 +1,4 @@
-"""The two doors: data of any kind to a tally, and a rule with data of any kind to repaired data."""
+"""The two entry points: from any data to a tally, and from a rule and any data to repaired data."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ def tally(
     Parameters
     ----------
     data : dict of arrays, any frame that narwhals knows, or a path
-        Eager frames: pandas, polars, pyarrow.  Lazy ones, polars LazyFrame, duckdb relations,
-        ibis, dask and pyspark, are asked one query, and only cells come back.
+        Eager frames: pandas, polars, pyarrow.  Lazy frames (polars LazyFrame, duckdb relations,
+        ibis, dask, pyspark) run one query, and only cells come back.
         A path, glob or directory of CSV, TSV, JSON lines or Parquet files is read by DuckDB, out
-        of core; folders such as ``sex=F`` are a column.
+        of core; folders such as ``sex=F`` become a column.
         Leave it out to pass the columns themselves as arrays.
     score, label, weight : str
-        The columns.  Scores lie in [0, 1]; labels are 0/1 or boolean, unless ``positive`` says what
-        the positive label is; weights are positive.
+        The columns.  Scores lie in [0, 1]; labels are 0/1 or boolean, unless ``positive`` names the
+        positive label; weights are positive.
     group : str or list of str
-        The group column; several make a group of each combination that occurs.
+        The group column; with several, each combination that occurs is a group.
     bins : int
-        How many bins of equal width.
+        Number of bins of equal width.
     edges : tuple of float
         Further bin edges, such as a decision threshold.
     positive : optional
@@ -63,10 +63,10 @@ def tally(
     missing_group : optional
         The group of rows whose group is null; without it they are an error.
     memory_limit : str, optional
-        For files: how much memory may be used, such as "512MB".  By default 1 GiB, or 256 MiB a
-        thread, and more only for work that needs it.
+        For files: the memory to use, such as "512MB".  By default 1 GiB, or 256 MiB per thread, and
+        more only if needed.
     threads : int, optional
-        For files: how many threads; by default one a core.
+        For files: number of threads (default: one per core).
 
     Returns
     -------
@@ -209,7 +209,7 @@ def _coins(rule: Rule, ids: Any, seed: int | None, rows: int) -> npt.NDArray[np.
 
 
 class _Columns:
-    """A dict of arrays, with the same four doors as a frame."""
+    """A dict of arrays, with the methods of a frame."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self.data = data
@@ -250,7 +250,7 @@ def _source(data: Any) -> Any:
 
 
 def _need_columns(source: Any, wanted: Mapping[str, Any]) -> None:
-    """Refuse names that the data do not have, all of them at once."""
+    """Raise one error for all names that the data do not have."""
     there = [str(name) for name in source.columns]
     named = [(k, n) for k, v in wanted.items() for n in (v if isinstance(v, list) else [v])]
     missing = [

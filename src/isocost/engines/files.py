@@ -1,4 +1,4 @@
-"""Files of any size through DuckDB: to a tally in one query, or with a rule to a new file."""
+"""Files of any size, read by DuckDB: to a tally, or with a rule to a new file."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def tally_files(
 ) -> Tally:
     """Count the cells of files in one query; see :func:`isocost.tally`.
 
-    ``name`` says of what kind a file is whose path does not.
+    ``name`` gives the ending of a file whose path has none.
     """
     source = Source(path, settings, name, groups=columns["group"])
     source.check_divided()
@@ -80,7 +80,7 @@ class _FileRows:
         self.relation = source.attempt(lambda: source.relation.project(picked))
 
     def pick(self, careful: bool) -> Any:
-        """The frame to count; with care, DuckDB is told to doubt the statistics of the files."""
+        """The frame to count; with care, DuckDB ignores the statistics of the files."""
         import narwhals as nw
 
         if careful:
@@ -101,7 +101,7 @@ class _FileRows:
             raise
 
     def group_values(self, index: int, values: Any) -> Any:
-        """The groups; texts of a CSV, or of JSON, as what they mean."""
+        """The groups; texts of a CSV or of JSON get their types."""
         kind, texts = self.source.types[self.columns["group"][index]], values.tolist()
         if not (self.source.is_text or kind == "JSON"):
             return values
@@ -109,7 +109,7 @@ class _FileRows:
         return as_objects([None if text is None else meaning[text] for text in texts])
 
     def label_value(self, value: Any) -> Any:
-        """The label; a text of a CSV as what it means."""
+        """The label; a text of a CSV gets its type."""
         return typed([value])[value] if self.source.is_text else value
 
 
@@ -127,8 +127,9 @@ def _picked(source: Source, columns: dict[str, Any], positive: Any) -> str:
         source.check_scalar(role, name)
     label = source.column("label", columns["label"])
     picked = {f"g{i}": source.column("group", name) for i, name in enumerate(columns["group"])}
-    picked["y"] = _label(label, source, columns, positive)
-    picked["l"] = label if positive is None else _shown_label(label, source)
+    kind = source.types[columns["label"]]
+    picked["y"] = _label(label, kind, source.is_text, positive)
+    picked["l"] = label if positive is None else _shown_label(label, source.is_text)
     for role, key in (("score", "h"), ("weight", "w")):
         if (name := columns[role]) is not None:
             picked[key] = source.number(role, name)
@@ -136,62 +137,34 @@ def _picked(source: Source, columns: dict[str, Any], positive: Any) -> str:
     return ", ".join(f"{text} AS {key}" for key, text in picked.items())
 
 
-def _label(label: str, source: Source, columns: dict[str, Any], positive: Any) -> str:
+def _label(label: str, kind: str, is_csv: bool, positive: Any) -> str:
     """The label as 0 and 1; -1 for null, -2 for anything else."""
-    kind = source.types[columns["label"]]
-    if source.is_text:
-        return _text_label(label, positive)
+    number = as_number(label) if is_csv else label
+    nan = f" OR coalesce(isnan({number}), FALSE)" if is_csv or kind in ("DOUBLE", "FLOAT") else ""
+    null = f"WHEN {label} IS NULL{nan} THEN -1"
     if positive is not None:
-        nan = f"OR isnan({label}) " if kind in ("DOUBLE", "FLOAT") else ""
-        same = f"({_is_positive(label, kind, positive)})::INT"
-        return f"CASE WHEN {label} IS NULL {nan}THEN -1 ELSE {same} END"
-    if kind == "BOOLEAN":
-        return f"CASE WHEN {label} IS NULL THEN -1 ELSE {label}::INT END"
-    if is_number(kind):
-        nan = f"OR isnan({label}) " if kind in ("DOUBLE", "FLOAT") else ""
-        return (
-            f"CASE WHEN {label} IS NULL {nan}THEN -1 WHEN {label} = 0 THEN 0 "
-            f"WHEN {label} = 1 THEN 1 ELSE -2 END"
-        )
-    text = f"CAST({label} AS VARCHAR)"
-    return (
-        f"CASE WHEN {label} IS NULL THEN -1 WHEN {text} = '0' THEN 0 WHEN {text} = '1' THEN 1 "
-        "ELSE -2 END"
-    )
+        return f"CASE {null} WHEN {_is_label(label, kind, is_csv, positive)} THEN 1 ELSE 0 END"
+    zero, one = (_is_label(label, kind, is_csv, value) for value in (0, 1))
+    if is_csv:
+        # The usual texts come first, because comparing them is quickest.
+        null = f"WHEN {label} = '0' THEN 0 WHEN {label} = '1' THEN 1 {null}"
+        zero, one = f"{zero} OR lower({label}) = 'false'", f"{one} OR lower({label}) = 'true'"
+    return f"CASE {null} WHEN {zero} THEN 0 WHEN {one} THEN 1 ELSE -2 END"
 
 
-def _shown_label(label: str, source: Source) -> str:
-    """The label as a text; 0 and 0.0 are the same number, however a CSV writes it."""
-    if not source.is_text:
-        return f"CAST({label} AS VARCHAR)"
-    return f"coalesce(CAST({as_number(label)} AS VARCHAR), {label})"
-
-
-def _text_label(label: str, positive: Any) -> str:
-    """The label of a CSV: a number, true or false, or a text of which one is positive."""
-    number = as_number(label)
-    missing = f"WHEN {label} IS NULL OR coalesce(isnan({number}), FALSE) THEN -1"
-    if positive is None:
-        return (
-            f"CASE WHEN {label} = '0' THEN 0 WHEN {label} = '1' THEN 1 {missing} "
-            f"WHEN {number} = 0 OR lower({label}) = 'false' THEN 0 "
-            f"WHEN {number} = 1 OR lower({label}) = 'true' THEN 1 ELSE -2 END"
-        )
-    same = f"{label} = {literal(str(positive))}"
-    if isinstance(positive, bool) or str(positive).lower() in ("true", "false"):
-        same = f"lower({label}) = {literal(str(positive).lower())}"
-    else:
-        with suppress(TypeError, ValueError):
-            same += f" OR {number} = {literal(float(positive))}"
-    return f"CASE {missing} WHEN {same} THEN 1 ELSE 0 END"
-
-
-def _is_positive(label: str, kind: str, positive: Any) -> str:
-    """The condition that a label is the positive one, by the type of the column.
+def _is_label(label: str, kind: str, is_csv: bool, value: Any) -> str:
+    """The condition that a label has a value, by the type of the column.
 
     On the command line every value is a text, so "2" is also the number 2 and "True" the boolean.
     """
-    text = str(positive)
+    text = str(value)
+    if is_csv:
+        if text.lower() in ("true", "false"):
+            return f"lower({label}) = {literal(text.lower())}"
+        same = f"{label} = {literal(text)}"
+        with suppress(TypeError, ValueError):
+            same += f" OR {as_number(label)} = {literal(float(value))}"
+        return same
     if kind == "BOOLEAN":
         known = {"true": "TRUE", "1": "TRUE", "false": "FALSE", "0": "FALSE"}
         return f"{label} = {known[text.lower()]}" if text.lower() in known else "FALSE"
@@ -200,10 +173,17 @@ def _is_positive(label: str, kind: str, positive: Any) -> str:
             # Whole numbers as such: DuckDB would round the column to compare it with a double.
             return f"{label} = {literal(int(text))}"
         try:
-            return f"{label} = {literal(float(positive))}"
+            return f"{label} = {literal(float(value))}"
         except (TypeError, ValueError):
             return "FALSE"
     return f"CAST({label} AS VARCHAR) = {literal(text)}"
+
+
+def _shown_label(label: str, is_csv: bool) -> str:
+    """The label as text; 0 and 0.0 are the same number, however a CSV writes it."""
+    if not is_csv:
+        return f"CAST({label} AS VARCHAR)"
+    return f"coalesce(CAST({as_number(label)} AS VARCHAR), {label})"
 
 
 _TEXTS = (".csv", ".tsv")
@@ -234,7 +214,7 @@ def apply_file(
     Parameters
     ----------
     rule : Rule
-        What to apply.
+        The rule to apply.
     path : path, glob or directory
         The data, as for :func:`isocost.tally`; never changed.
     output : path
@@ -245,7 +225,7 @@ def apply_file(
     column : str, optional
         The column to write; by default the score column.
     changed : str, optional
-        A boolean column to add that says whether the score was changed.
+        A boolean column to add: whether the score was changed.
     unknown, missing_group
         As in :meth:`isocost.Rule.apply`.
     force : bool
@@ -255,12 +235,12 @@ def apply_file(
     keep_order : bool
         Whether the rows keep their order.  Otherwise writing takes less memory.
     progress : callable, optional
-        Called now and then with the share done, and with the number of rows where it is known.
+        Called from time to time with the share done, and the number of rows where it is known.
 
     Returns
     -------
     int
-        How many rows were written.
+        The number of rows written.
     """
     check_rule(rule)
     check_path(path)
@@ -273,43 +253,46 @@ def apply_file(
     source = Source(path, Settings(memory_limit, threads, keep_order), groups=groups)
     source.run(DOUBT)
     source.check_divided()
-    who = id if rule.needs_coin else None
-    source.check_names({"score": score, "group": groups, "id": who, "output": target})
+    id = id if rule.needs_coin else None
+    source.check_names({"score": score, "group": groups, "id": id, "output": target})
     _check_output(source, Path(output), force)
     check_written(source.types, target, changed)
-    names = {"score": score, "group": ", ".join(groups), "id": id or ""}
+    if rule.needs_coin:
+        _check_id(source, id)
     h = source.number("score", score)
-    who = _id_text(source, id) if rule.needs_coin else None
-    checked = 0.4 if source.is_text else 0.1
-    found = _groups_in(
-        source, rule, h, groups, id if who else None, names, missing_group,
-        _step_of(progress, 0.0, checked),
-    )  # fmt: skip
-    strangers = [g for g in found.groups if g not in rule.groups]
-    if strangers and unknown == "error":
-        raise unknown_groups(strangers, rule.groups)
-    known = [g for g in rule.groups if g in found.groups]
-    new = repaired(rule, known, h, found.columns, who, missing_group)
-    meant = dict(zip(groups, found.columns, strict=True))
-    selected = _selected(source, target, new, _casts(source, kind_of(str(output)), meant))
+    share = 0.4 if source.is_text else 0.1
+    rows = _checked_rows(
+        source, rule, score, groups, id, missing_group, _step_of(progress, 0.0, share)
+    )
+    others = [group for group in rows.groups if group not in rule.groups]
+    if others and unknown == "error":
+        raise unknown_groups(others, rule.groups)
+    known = [group for group in rule.groups if group in rows.groups]
+    new = _repaired(rule, known, h, rows.columns, id, missing_group)
+    columns = dict(zip(groups, rows.columns, strict=True))
+    selected = _selected(source, target, new, _casts(source, kind_of(str(output)), columns))
     if changed is not None:
         selected += f", {new} <> {h} AS {quoted(changed)}"
+    query = f"SELECT {selected} FROM {source.reader}"
+    _copy(source, query, Path(output), force, _step_of(progress, share, 1.0, rows.count))
+    return rows.count
+
+
+def _copy(source: Source, query: str, output: Path, force: bool, progress: Progress | None) -> None:
+    """Write the result of a query to a file, through a temporary one."""
     with replacing(output, force=force) as temporary:
-        place = literal(str(temporary))
-        query = f"SELECT {selected} FROM {source.reader}"
+        target = literal(str(temporary))
         try:
-            copy = f"COPY ({query}) TO {place} ({_options(str(output))})"
-            source.run(copy, _step_of(progress, checked, 1.0, found.rows))
+            source.run(f"COPY ({query}) TO {target} ({_options(str(output))})", progress)
         except FileError as error:
             got = error.problems[0].got.replace(str(temporary), str(output))
             step = "check the input, the space on the disk and the permissions of the folder"
-            rule_text = "must be written whole, and could not be"
-            raise FileError(Problem("output", rule_text, got, step)) from error
-    return found.rows
+            rule = "must be written whole, and could not be"
+            raise FileError(Problem("output", rule, got, step)) from error
 
 
 def _options(output: str) -> str:
-    """How DuckDB shall write the file."""
+    """The options of COPY."""
     # The temporary file is ours: one of DuckDB's own would stay behind after Ctrl-C.
     kind, plain = kind_of(output), "USE_TMP_FILE false, "
     if kind == ".parquet":
@@ -323,14 +306,14 @@ def _options(output: str) -> str:
 def _step_of(
     progress: Progress | None, start: float, stop: float, rows: int | None = None
 ) -> Progress | None:
-    """Report one of several steps as its part of the whole."""
+    """Report the progress of one step as a part of the whole."""
     if progress is None:
         return None
     return lambda share, known: progress(start + share * (stop - start), rows or known)
 
 
-def _casts(source: Source, kind: str, groups: dict[str, Column]) -> dict[str, str]:
-    """The types that columns have in the output, where not those they are read as."""
+def _casts(source: Source, kind: str, groups: dict[str, _Column]) -> dict[str, str]:
+    """The types of columns in the output, where they differ from those they are read as."""
     if kind in _TEXTS:
         return {}
     if source.is_text:
@@ -338,7 +321,7 @@ def _casts(source: Source, kind: str, groups: dict[str, Column]) -> dict[str, st
         return {name: type for name, type in types if type in ("BIGINT", "DOUBLE")}
     if kind != ".parquet":
         return {}
-    # Parquet has no such whole numbers: DuckDB would write doubles.
+    # Parquet has no whole numbers of 128 bits: DuckDB would write doubles.
     casts = {n: "DECIMAL(38,0)" for n, type in source.found_types.items() if type == "HUGEINT"}
     for name, column in groups.items():
         values = (column.meaning or {}).values()
@@ -349,17 +332,11 @@ def _casts(source: Source, kind: str, groups: dict[str, Column]) -> dict[str, st
 
 def _selected(source: Source, target: str, new: str, casts: dict[str, str]) -> str:
     """All columns, one of them new; numbers of a CSV become numbers elsewhere."""
-    listed = []
-    for column in source.types:
-        plain, kind = quoted(column), casts.get(column)
-        listed.append(f"CAST({plain} AS {kind}) AS {plain}" if kind else plain)
-    listed = [
-        f"{new} AS {quoted(target)}" if column == target else kept
-        for column, kept in zip(source.types, listed, strict=True)
-    ]
-    if target not in source.types:
-        listed.append(f"{new} AS {quoted(target)}")
-    return ", ".join(listed)
+    listed = {column: quoted(column) for column in source.types}
+    for column, kind in casts.items():
+        listed[column] = f"CAST({quoted(column)} AS {kind}) AS {quoted(column)}"
+    listed[target] = f"{new} AS {quoted(target)}"
+    return ", ".join(listed.values())
 
 
 def _check_output(source: Source, output: Path, force: bool) -> None:
@@ -375,16 +352,16 @@ def _check_output(source: Source, output: Path, force: bool) -> None:
         raise FileError(Problem("output", "must be in a folder that exists", str(output), step))
 
 
-def _id_text(source: Source, id: str | None) -> str:
+def _check_id(source: Source, id: str | None) -> None:
     if id is None:
         step = "name the column that says who a row is about (id=, --id)"
         raise UsageError(
             Problem("id", "must be given, because this rule throws a coin", "none", step)
         )
-    column, kind = source.column("id", id), source.types[id]
+    source.column("id", id)
+    kind = source.types[id]
     if kind != "VARCHAR" and kind not in WHOLE_TYPES:
         raise _no_id(id, f"values of type {kind}")
-    return f"CAST({column} AS VARCHAR)"
 
 
 def _no_id(id: str, got: str) -> DataError:
@@ -394,101 +371,15 @@ def _no_id(id: str, got: str) -> DataError:
 
 
 @dataclass(frozen=True)
-class _Found:
-    """The groups of a file, the columns they are in, and how many rows it has."""
-
-    groups: list[Group]
-    columns: list[Column]
-    rows: int
-
-
-def _groups_in(
-    source: Source,
-    rule: Rule,
-    h: str,
-    groups: Sequence[str],
-    id: str | None,
-    names: dict[str, str],
-    missing: Group | None,
-    progress: Progress | None,
-) -> _Found:
-    """Check the rows and list the groups, in one query."""
-    for name in groups:
-        source.check_scalar("group", name)
-    keys = [source.column("group", name) for name in groups]
-    query = (
-        f"SELECT {', '.join(f'{key} AS g{i}' for i, key in enumerate(keys))}, count(*) AS n, "
-        f"count_if({h} IS NULL OR isnan({h})) AS missing_score, "
-        f"count_if({h} < 0 OR ({h} > 1 AND NOT isnan({h}))) AS wrong_score, "
-        f"{_id_counts(source, id)} FROM {source.reader} GROUP BY ALL"
-    )
-    try:
-        found = source.columns_of(lambda: source.connection.execute(query), progress)
-    except DataError:
-        source.check_number("score", names["score"])
-        raise
-    rows = int(found["n"].sum()) if len(found["n"]) else 0
-    if rows == 0:
-        raise no_rows(source.path)
-    problems = Problems(names)
-    problems.rows = rows
-    raw, columns = _group_columns(source, rule, groups, keys, found)
-    encoder = GroupEncoder(raw, missing)
-    encoder.encode_cells(raw, found["n"], problems)
-    problems.add("score", "null or NaN", int(found["missing_score"].sum()))
-    problems.add("score", "outside [0, 1]", int(found["wrong_score"].sum()))
-    problems.add("id", "null", int(found["missing_id"].sum()))
-    problems.check()
-    fractions = int(found["fraction_id"].sum())
-    if id is not None and fractions and not found["text_id"].any():
-        raise _no_id(id, f"{fractions:,} numbers that are not whole")
-    return _Found(encoder.groups, columns, rows)
-
-
-def _id_counts(source: Source, id: str | None) -> str:
-    """How many ids are null; of a CSV, how many are no whole numbers, and how many no numbers."""
-    if id is None:
-        return "0 AS missing_id, 0 AS fraction_id, FALSE AS text_id"
-    column = quoted(id)
-    missing = f"count_if({column} IS NULL) AS missing_id"
-    if not source.is_text:
-        return f"{missing}, 0 AS fraction_id, FALSE AS text_id"
-    odd = f"NOT regexp_full_match({column}, {literal(WHOLE)})"
-    text = f"coalesce(bool_or({odd} AND {as_number(column)} IS NULL), FALSE)"
-    return f"{missing}, count_if({odd}) AS fraction_id, {text} AS text_id"
-
-
-def _group_columns(
-    source: Source, rule: Rule, names: Sequence[str], keys: Sequence[str], found: dict[str, Any]
-) -> tuple[list[Any], list[Column]]:
-    """The values of the group columns, and how to ask for them; texts as the rule's groups are."""
-    raw, columns = [], []
-    for place, (name, key) in enumerate(zip(names, keys, strict=True)):
-        values, meaning = found[f"g{place}"], None
-        if source.is_text:
-            parts = (g if isinstance(g, tuple) else (g,) for g in rule.groups)
-            kinds = {type(part[place]) for part in parts if len(part) == len(names)}
-            texts = values.tolist()
-            meaning = {text: read_as(text, kinds) for text in texts if text is not None}
-        elif source.types[name] == "JSON":
-            meaning = json_values(values.tolist())
-        if meaning is not None:
-            values = as_objects([meaning.get(text) for text in values.tolist()])
-        raw.append(values)
-        columns.append(Column(key, source.types[name], meaning))
-    return raw, columns
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column as SQL, with its type; or, of a CSV, with what each of its texts means."""
+class _Column:
+    """A column as SQL, with its type or, in a CSV, with the value of each of its texts."""
 
     text: str
     kind: str
     meaning: Mapping[str, Scalar] | None = None
 
     def test(self, value: Scalar) -> str:
-        """The condition that it has a value, as Python compares: 1 is 1.0 and True."""
+        """The condition that it has a value; as in Python, 1 is 1.0 and True."""
         if self.meaning is not None:
             same = [text for text, v in self.meaning.items() if v == value]
             return f"{self.text} IN ({', '.join(map(literal, same))})" if same else "FALSE"
@@ -510,8 +401,92 @@ class Column:
         return f"{self.text} IS NULL{nan}"
 
 
-def is_group(columns: Sequence[Column], group: Group, missing: Group | None) -> str:
-    """The condition that a row is of a group; nulls are of the group called ``missing``."""
+@dataclass(frozen=True)
+class _Rows:
+    """The groups of a file, the columns they are in, and the number of rows."""
+
+    groups: list[Group]
+    columns: list[_Column]
+    count: int
+
+
+def _checked_rows(
+    source: Source,
+    rule: Rule,
+    score: str,
+    groups: Sequence[str],
+    id: str | None,
+    missing: Group | None,
+    progress: Progress | None,
+) -> _Rows:
+    """Check the rows and list the groups, in one query."""
+    for name in groups:
+        source.check_scalar("group", name)
+    h = source.number("score", score)
+    query = (
+        f"SELECT {', '.join(f'{quoted(name)} AS g{i}' for i, name in enumerate(groups))}, "
+        f"count(*) AS n, count_if({h} IS NULL OR isnan({h})) AS missing_score, "
+        f"count_if({h} < 0 OR ({h} > 1 AND NOT isnan({h}))) AS wrong_score, "
+        f"{_id_counts(source, id)} FROM {source.reader} GROUP BY ALL"
+    )
+    try:
+        cells = source.columns_of(lambda: source.connection.execute(query), progress)
+    except DataError:
+        source.check_number("score", score)
+        raise
+    problems = Problems({"score": score, "group": ", ".join(groups), "id": id or ""})
+    problems.rows = int(cells["n"].sum()) if len(cells["n"]) else 0
+    if problems.rows == 0:
+        raise no_rows(source.path)
+    raw, columns = _group_columns(source, rule, groups, cells)
+    encoder = GroupEncoder(raw, missing)
+    encoder.encode_cells(raw, cells["n"], problems)
+    problems.add("score", "null or NaN", int(cells["missing_score"].sum()))
+    problems.add("score", "outside [0, 1]", int(cells["wrong_score"].sum()))
+    problems.add("id", "null", int(cells["missing_id"].sum()))
+    problems.check()
+    fractions = int(cells["fraction_id"].sum())
+    if id is not None and fractions and not cells["text_id"].any():
+        raise _no_id(id, f"{fractions:,} numbers that are not whole")
+    return _Rows(encoder.groups, columns, problems.rows)
+
+
+def _id_counts(source: Source, id: str | None) -> str:
+    """Counts of null ids and, in a CSV, of ids that are not whole; whether some are not numbers."""
+    if id is None:
+        return "0 AS missing_id, 0 AS fraction_id, FALSE AS text_id"
+    column = quoted(id)
+    missing = f"count_if({column} IS NULL) AS missing_id"
+    if not source.is_text:
+        return f"{missing}, 0 AS fraction_id, FALSE AS text_id"
+    odd = f"NOT regexp_full_match({column}, {literal(WHOLE)})"
+    text = f"coalesce(bool_or({odd} AND {as_number(column)} IS NULL), FALSE)"
+    return f"{missing}, count_if({odd}) AS fraction_id, {text} AS text_id"
+
+
+def _group_columns(
+    source: Source, rule: Rule, names: Sequence[str], cells: dict[str, Any]
+) -> tuple[list[Any], list[_Column]]:
+    """The values of the group columns, and the columns; texts are read as the rule's groups are."""
+    raw, columns = [], []
+    for i, name in enumerate(names):
+        values, meaning = cells[f"g{i}"], None
+        if source.is_text:
+            parts = (group if isinstance(group, tuple) else (group,) for group in rule.groups)
+            kinds = {type(part[i]) for part in parts if len(part) == len(names)}
+            texts = values.tolist()
+            meaning = {text: read_as(text, kinds) for text in texts if text is not None}
+        elif source.types[name] == "JSON":
+            meaning = json_values(values.tolist())
+        if meaning is not None:
+            values = as_objects([meaning.get(text) for text in values.tolist()])
+        raw.append(values)
+        columns.append(_Column(quoted(name), source.types[name], meaning))
+    return raw, columns
+
+
+def _is_group(columns: Sequence[_Column], group: Group, missing: Group | None) -> str:
+    """The condition that a row is in a group; nulls are in the group ``missing``."""
     parts = group if isinstance(group, tuple) else (group,)
     tests = []
     for column, part in zip(columns, parts, strict=True):
@@ -520,26 +495,21 @@ def is_group(columns: Sequence[Column], group: Group, missing: Group | None) -> 
     return " AND ".join(tests)
 
 
-def repaired(
+def _repaired(
     rule: Rule,
     groups: Sequence[Group],
     score: str,
-    columns: Sequence[Column],
+    columns: Sequence[_Column],
     id: str | None,
     missing: Group | None = None,
 ) -> str:
     """The score after the rule, as one CASE expression over the groups that occur.
 
-    Parameters
-    ----------
-    score, id : str
-        SQL expressions for the score (a double) and the id (a text).
-    columns : list of Column
-        The group columns.
+    ``score`` is SQL for a double, ``id`` the name of a column.
     """
-    coin = "" if id is None else DUCKDB.coin(rule.salt, id)
+    coin = "" if id is None else DUCKDB.coin(rule.salt, quoted(id))
     whens = tuple(
-        (is_group(columns, group, missing), repaired_group(rule, group, score, coin, DUCKDB))
+        (_is_group(columns, group, missing), repaired_group(rule, group, score, coin, DUCKDB))
         for group in groups
         if rule.segments(group)
     )

@@ -1,13 +1,11 @@
-"""Lazy frames to a tally: one query of narwhals expressions; only cells come back.
+"""Lazy frames and files: counted by one query of narwhals expressions, repaired lazily.
 
-Bad rows become cells of their own, so that the checks cost no second query; only an example of a
-bad value does.
+A tally is one query, and only cells come back.  Bad rows become cells of their own, so that the
+checks need no second query; only an example of a bad value does.
 
-A rule on a lazy frame: the same lazy frame with one column more or replaced.
-
-Nothing is computed here.  What an eager frame is told at once, such as a null id or a group that
-the rule does not know, stops the engine when it comes to the row; what the types of the columns
-tell is told at once.
+A rule gives the same lazy frame with a column added or replaced; nothing is computed here.  What
+the types of the columns show is reported at once.  Other problems, such as a null id or a group
+that the rule does not know, stop the engine when it reaches the row.
 """
 
 from __future__ import annotations
@@ -73,9 +71,9 @@ class Rows(Protocol):
     Attributes
     ----------
     example : "first" or "least"
-        Which bad value errors show; rows without an order have no first one.
+        Which bad value an error shows; rows without an order have no first one.
     believes_statistics : bool
-        Whether the engine may take NaN for a number between the least and the greatest.
+        Whether the engine may take NaN for a number between minimum and maximum.
     origin : str
         Where the rows come from, for errors.
     """
@@ -87,7 +85,7 @@ class Rows(Protocol):
     def pick(self, careful: bool) -> Any:
         """The frame to count: groups g0, g1 ..., score h, label y, the label to show l, weight w.
 
-        Without care NaN may pass as any number; that is quicker, and NaN shows in the sums.
+        Unless ``careful``, NaN may pass as any number: quicker, and NaN shows in the sums.
         """
 
     def collect(self, frame: Any) -> dict[str, Array]:
@@ -131,7 +129,7 @@ def count_cells(
 
 
 def _cells(rows: Rows, grid: Grid, positive: Any) -> tuple[Any, dict[str, Array]]:
-    """The rows and their cells; asked once more, and with care, if NaN may be among the good."""
+    """The rows and their cells; counted again, with care, if NaN may be among the good rows."""
     for careful in (False, True):
         placed = _placed(rows.pick(careful), grid)
         cells = rows.collect(_counted(placed, positive))
@@ -179,13 +177,13 @@ class LazyRows:
         }
 
     def group_values(self, index: int, values: Array) -> Array:
-        """The values; those of 128 bits came as texts."""
+        """The values; whole numbers of 128 bits were cast to text."""
         if not is_wide(self.source.types[self.columns["group"][index]]):
             return values
         return as_objects([None if text is None else int(text) for text in values.tolist()])
 
     def label_value(self, value: Any) -> Any:
-        """The label; booleans came as numbers."""
+        """The label; booleans were cast to numbers."""
         import narwhals as nw
 
         return bool(value) if self.source.types[self.columns["label"]] == nw.Boolean else value
@@ -205,12 +203,12 @@ def tally_lazy(
 
 
 def _placed(picked: Any, grid: Grid) -> Any:
-    """The rows with their cells, and what is to be added up."""
+    """The rows with their cells and the terms of the sums."""
     import narwhals as nw
 
     h, w = nw.col("h"), nw.col("w")
     good = (h >= 0.0) & (h <= 1.0)
-    # A float, as engines make it: turning it into a whole number takes time.
+    # A float, because casting it to a whole number takes time.
     added = {"b": nw.when(good).then(_count(picked, h, grid)).otherwise(score_status(h))}
     sums = {"wh": h, "wh2": h * h}
     if "w" in picked.collect_schema().names():
@@ -221,7 +219,7 @@ def _placed(picked: Any, grid: Grid) -> Any:
 
 
 def _counted(placed: Any, positive: Any) -> Any:
-    """The query that makes the cells.  Only plain columns are summed: some engines want that."""
+    """The query for the cells.  Only plain columns are summed, which some engines require."""
     import narwhals as nw
 
     names = placed.collect_schema().names()
@@ -233,7 +231,7 @@ def _counted(placed: Any, positive: Any) -> Any:
 
 
 def _count(frame: Any, h: Expr, grid: Grid) -> Expr:
-    """How many edges lie at or below a score in [0, 1], for :meth:`Grid.at_count`."""
+    """The number of edges at or below a score in [0, 1], for :meth:`Grid.at_count`."""
     count = _part(frame, h, grid.bins) + _part(frame, h, 10)
     for edge in grid.edges:
         count = count + as_number(frame, h >= constant(frame, edge))
@@ -241,16 +239,16 @@ def _count(frame: Any, h: Expr, grid: Grid) -> Expr:
 
 
 def _part(frame: Any, h: Expr, parts: int) -> Expr:
-    """How many of the edges i / parts, from i = 1, lie at or below a score.
+    """The number of edges i / parts, from i = 1, at or below a score.
 
-    Nothing is divided: Polars does that by a constant's reciprocal, and gets 3 / 10 wrong.
+    Nothing is divided: Polars multiplies by the reciprocal of a constant, and gets 3 / 10 wrong.
     """
     # floor, not a cast: DuckDB's cast rounds.
     part = (h * float(parts)).floor()
     flag = partial(as_number, frame)
     too_high, too_low = _misplaced(parts)
     if writes_decimals(frame) and (too_high or too_low):
-        # It would not find the scores of a list, but can divide.
+        # Decimals would not equal the scores of the list, but dividing is exact here.
         above, below = h >= (part + 1.0) / float(parts), h < part / float(parts)
         return part + flag(above) - flag(below)
     part = part - flag(_is_one_of(h, too_high)) if too_high else part
@@ -283,7 +281,7 @@ def _misplaced(parts: int) -> tuple[list[float], list[float]]:
 
 
 def number(source: Lazy, name: str, role: str, careful: bool = True) -> Expr:
-    """A numeric column as Float64; another type is refused before any row is read."""
+    """A numeric column as Float64; another type is an error before any row is read."""
     import narwhals as nw
 
     source.check_name(name, role)
@@ -293,7 +291,7 @@ def number(source: Lazy, name: str, role: str, careful: bool = True) -> Expr:
     if kind == nw.Unknown:
         source.check(name, role)
     elif kind == nw.Decimal:
-        # As a text first, or some engines miss the nearest double.
+        # Through text, because some engines miss the nearest double.
         return column(source, name).cast(nw.String).cast(nw.Float64)
     elif not kind.is_numeric():
         step = "cast the column to a number in the engine first"
@@ -308,7 +306,7 @@ def is_null(values: Expr, kind: Any) -> Expr:
 
 
 def score_status(h: Expr) -> Expr:
-    """What is wrong with a score that is not in [0, 1]: a key of :data:`SCORES`, as a float."""
+    """What is wrong with a score that is not in [0, 1]: a key of :data:`WRONG`, as a float."""
     import narwhals as nw
 
     return nw.coalesce(
@@ -329,13 +327,13 @@ def _weight_status(w: Expr) -> Expr:
         nw.when(w < 0.0).then(nw.lit(-4)),
         nw.lit(-5),
     )
-    # What most rows have comes first: engines stop at the condition that holds.
+    # The usual case first: engines stop at the first condition that holds.
     usual = (w >= USUAL_WEIGHTS[0]) & (w <= USUAL_WEIGHTS[1])
     return nw.when(usual).then(nw.lit(0)).otherwise(wrong)
 
 
 def group_column(source: Lazy, name: str) -> Expr:
-    """A group column; categories become texts, and so do numbers of 128 bits."""
+    """A group column; categories and numbers of 128 bits become texts."""
     import narwhals as nw
 
     values, kind = column(source, name), source.types[name]
@@ -344,7 +342,7 @@ def group_column(source: Lazy, name: str) -> Expr:
 
 
 def fits(kind: Any, value: Scalar) -> bool:
-    """Whether a column of this type can have a value, as Python compares: 1 is 1.0 and True."""
+    """Whether a column of this type can have a value; as in Python, 1 is 1.0 and True."""
     import narwhals as nw
 
     if isinstance(value, str):
@@ -352,14 +350,14 @@ def fits(kind: Any, value: Scalar) -> bool:
     if kind == nw.Boolean:
         return value in (0, 1)
     if kind.is_integer():
-        # Not every whole number is one of the type: the engine would round or refuse it.
+        # The engine would round or reject a number beyond the range of the type.
         least, most = _range(kind)
         return value == int(value) and least <= value <= most
     return bool(kind.is_numeric()) and is_exact(value)
 
 
 def _range(kind: Any) -> tuple[int, int]:
-    """The least and the greatest number of a whole type."""
+    """The smallest and the largest number of an integer type."""
     bits = int(str(kind).rpartition("t")[2])
     return (
         (0, 2**bits - 1) if str(kind).startswith("U") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
@@ -371,7 +369,7 @@ def equals(values: Expr, kind: Any, value: Scalar) -> Expr:
     import narwhals as nw
 
     if not fits(kind, value):
-        # Not a literal: that would have one row where the column has many.
+        # Not a literal, which would have a single row.
         return values.is_null() & ~values.is_null()
     if kind == nw.Boolean:
         return values == bool(value)
@@ -388,12 +386,12 @@ def _label(source: Lazy, name: str, positive: Any) -> tuple[Expr, Expr]:
     shown = values.cast(nw.Int64) if kind == nw.Boolean else values
     text = kind in (nw.String, nw.Categorical, nw.Enum, nw.Object)
     zero, one = ("0", "1") if text else (0, 1)
-    # What most rows have comes first: engines stop at the condition that holds.
+    # The usual case first: engines stop at the first condition that holds.
     otherwise = nw.when(is_null(values, kind)).then(nw.lit(-1)).otherwise(nw.lit(0))
     if positive is None:
         otherwise = nw.when(is_null(values, kind)).then(nw.lit(-1)).otherwise(nw.lit(-2))
         if kind.is_integer() and not is_wide(kind):
-            # The quickest of all, and the most usual.
+            # The quickest way, for the most common type.
             return shown, nw.when(values.is_between(0, 1)).then(values).otherwise(otherwise)
         otherwise = nw.when(equals(values, kind, zero)).then(nw.lit(0)).otherwise(otherwise)
     is_one = equals(values, kind, one if positive is None else positive)
@@ -401,7 +399,7 @@ def _label(source: Lazy, name: str, positive: Any) -> tuple[Expr, Expr]:
 
 
 def _count_bad(rows: Rows, placed: Any, cells: dict[str, Array], problems: Problems) -> None:
-    """Count the rows of the cells that stand for bad data; each kind is asked for an example."""
+    """Count the rows of bad cells, with an example of each kind."""
     import narwhals as nw
 
     for role, key, values in (("score", "b", "h"), ("label", "y", "l"), ("weight", "v", "w")):
@@ -424,7 +422,7 @@ def _example(rows: Rows, bad: Any, key: str, values: str) -> Any:
         names = bad.collect_schema().names()
         result = bad.select(example=nw.col(shown if shown in names else values)).head(1)
     else:
-        # Grouped, because dask has no least text where a partition has none.
+        # Grouped, because dask has no minimum of texts where a partition is empty.
         result = bad.group_by(key).agg(example=nw.col(values).min())
     value = rows.collect(result)["example"][0]
     return rows.label_value(value) if values == "l" else value
@@ -467,9 +465,11 @@ def apply_lazy(
     known = _known(rule, [source.types[name] for name in groups], unknown, missing_group)
     names = {"score": score, "group": ", ".join(groups), "id": id}
     ours = _free_names(source.columns, "score", "group", "fault", "checked", "coin", "new")
-    place = _place(source, groups, known, missing_group)
     frame = source.frame.with_columns(
-        **{ours["score"]: number(source, score, "score"), ours["group"]: place}
+        **{
+            ours["score"]: number(source, score, "score"),
+            ours["group"]: _group_code(source, groups, known, missing_group),
+        }
     )
     fault = _fault(source, ours, groups, who, unknown, missing_group)
     guard = Guard(
@@ -496,7 +496,7 @@ def _check_seed(seed: int | None) -> None:
         raise UsageError(
             Problem(
                 "seed",
-                "needs rows that have an order, and those of a lazy frame have none",
+                "needs rows in a fixed order, which a lazy frame does not have",
                 f"seed={seed!r}",
                 "pass id= instead, or collect the frame first",
             )
@@ -504,7 +504,7 @@ def _check_seed(seed: int | None) -> None:
 
 
 def _checked_id(source: Lazy, id: Any) -> str:
-    """The id column, or an error if its type cannot be one."""
+    """The id column; an error if its type cannot be an id."""
     import narwhals as nw
 
     if id not in source.types:
@@ -521,7 +521,7 @@ def _checked_id(source: Lazy, id: Any) -> str:
 
 
 def _known(rule: Rule, kinds: list[Any], unknown: str, missing: Group | None) -> list[Group]:
-    """The groups of the rule that the columns can hold, by their types."""
+    """The groups of the rule that the types of the columns allow."""
     known = [
         group
         for group in rule.groups
@@ -534,7 +534,7 @@ def _known(rule: Rule, kinds: list[Any], unknown: str, missing: Group | None) ->
         problem = unknown_groups([], rule.groups).problems[0]
         shown = ", ".join(map(str, kinds))
         got = f"{len(kinds)} group columns of type {shown}" if len(kinds) > 1 else f"type {shown}"
-        step = "name the group columns, and give them the types, that the rule was made with"
+        step = "use group columns of the names and types that the rule was made with"
         raise UsageError(replace(problem, got=got, next_step=step))
     return known
 
@@ -544,17 +544,17 @@ def _parts(group: Group) -> tuple[Any, ...]:
 
 
 def _free_names(taken: Sequence[str], *roles: str) -> dict[str, str]:
-    """Names for our own columns that no column of the data has, in any case of letters."""
+    """Names for our own columns that the data do not have, whatever the case."""
     lower, prefix = {name.lower() for name in taken}, "isocost_"
     while any(name.startswith(prefix) for name in lower):
         prefix += "_"
     return {role: prefix + role for role in roles}
 
 
-def _place(
+def _group_code(
     source: Lazy, groups: Sequence[str], known: Sequence[Group], missing: Group | None
 ) -> Expr:
-    """The place of a row's group among those known; -1 for another group."""
+    """The index of a row's group among the known ones; -1 for another group."""
     import narwhals as nw
 
     whens = []
@@ -576,7 +576,7 @@ def _fault(
     unknown: str,
     missing: Group | None,
 ) -> Expr:
-    """A number that says what is wrong with a row; 0 if nothing is."""
+    """A code for what is wrong with a row; 0 if nothing is."""
     import narwhals as nw
 
     h = nw.col(ours["score"])
@@ -599,7 +599,7 @@ def _messages(names: dict[str, str], rule: Rule) -> dict[int, str]:
     problems[_NO_GROUP] = problem_of("group", names["group"], "null")
     other = unknown_groups([], rule.groups).problems[0]
     problems[_OTHER_GROUP] = replace(other, got="another group")
-    # There is no seed here to fall back on.
+    # Lazy frames have no seed to fall back on.
     no_id = problem_of("id", names["id"], "null")
     problems[NO_ID] = replace(no_id, next_step="give every row an id")
     return {code: str(problem) for code, problem in problems.items()}

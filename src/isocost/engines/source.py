@@ -531,7 +531,7 @@ class Source:
         plain = kind in ("BOOLEAN", "VARCHAR", "JSON", '"NULL"') or kind.startswith("ENUM(")
         if plain or (is_number(kind) and not (role == "group" and is_decimal(kind))):
             return
-        rule, step = "values must be text, numbers or booleans", "turn the column into text first"
+        rule, step = "values must be text, numbers or booleans", "convert the column to text first"
         raise DataError(Problem(role, rule, f"column {wanted!r} of type {kind}", step))
 
     def check_number(self, role: str, wanted: str) -> None:

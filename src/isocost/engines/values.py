@@ -1,4 +1,4 @@
-"""What values mean: groups as small whole numbers, labels as 0 and 1, texts as numbers."""
+"""What values mean: groups as small codes, labels as 0 and 1, texts as numbers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WHOLE = "-?[0-9]+"
 """What a whole number looks like, for Python and for DuckDB."""
 
 NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
-"""What a number looks like; Python would also take 0_1 for one."""
+"""What a number looks like; Python would also accept 0_1."""
 
 # As Python writes it and in 64 bits: 007 and +7 are names, not numbers.
 _PLAIN_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,18})")
@@ -88,7 +88,7 @@ def typed(texts: Iterable[str | None]) -> dict[str, Scalar]:
 
 
 def json_values(texts: Iterable[str | None]) -> dict[str, Any]:
-    """What each text of JSON means; whole numbers among fractions are floats if none is rounded.
+    """What each text of JSON means; integers among fractions become floats if none is rounded.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def json_values(texts: Iterable[str | None]) -> dict[str, Any]:
 
 
 def read_as(text: str, kinds: Collection[type]) -> Scalar:
-    """What a text means where values of some types are expected: the first that it fits.
+    """What a text means where values of some types are expected: the first type that fits.
 
     Examples
     --------
@@ -131,7 +131,7 @@ class LabelReader:
         self.seen: dict[Any, None] = {}
 
     def read(self, chunk: Array, problems: Problems, start: int) -> Ints:
-        """The chunk as 0 and 1; what cannot be read becomes 0 and is counted."""
+        """The chunk as 0 and 1; other values become 0 and are counted."""
         if self.positive is not None:
             return self._named(chunk, problems, start)
         if chunk.dtype.kind == "b":
@@ -191,7 +191,7 @@ def two_valued(positive: Any, seen: list[Any], name: str) -> list[Problem]:
     title = "label" if name == "label" else f"label (column {name!r})"
     shown = ", ".join(map(repr, seen[:6])) + (" ..." if len(seen) > 6 else "")
     if len(seen) > 2:
-        step = "make it two-valued first; a comparison such as label == 'x' does"
+        step = "make it two-valued first, for example with label == 'x'"
         return [Problem(title, "must have two values", f"{len(seen)} or more: {shown}", step)]
     if seen and positive not in seen:
         rule = f"must hold the positive label {positive!r}"
@@ -201,12 +201,12 @@ def two_valued(positive: Any, seen: list[Any], name: str) -> list[Problem]:
 
 
 _ODD = object()
-"""Stands for a value that is neither text, number nor boolean; equal to no label."""
+"""Stands for a value that is not a text, number or boolean; equal to no label."""
 
 
 def _scalars(chunk: Array) -> list[Any]:
     """Labels as texts, numbers and booleans; None where they are null."""
-    # tolist would turn dates into numbers of nanoseconds.
+    # tolist would turn dates into nanoseconds.
     values = list(chunk) if chunk.dtype.kind in "mM" else chunk.tolist()
     if set(map(type, values)) <= {str, int, bool, type(None)}:
         return values
@@ -216,14 +216,14 @@ def _scalars(chunk: Array) -> list[Any]:
 def _scalar(value: Any) -> Any:
     if is_null(value):
         return None
-    # A time span of NumPy is one of its whole numbers, and 1 nanosecond would be the label 1.
+    # NumPy's time spans are integers, and 1 nanosecond would be the label 1.
     if isinstance(value, np.generic) and value.dtype.kind in "biufU":
         return value.item()
     return value if isinstance(value, str | int | float | Decimal) else _ODD
 
 
 def _as_unsigned(chunk: Array) -> Array:
-    """The same bytes without a sign: negative numbers become large, so one maximum sees them."""
+    """The same bytes unsigned: negative numbers become large, so one maximum finds them."""
     return chunk.view(f"u{chunk.dtype.itemsize}")
 
 
@@ -259,7 +259,7 @@ class Encoded:
     def __init__(
         self, codes: Array, values: Sequence[Any], read: Callable[[Any], Group] = as_group
     ) -> None:
-        # A dictionary may hold values that no row has, the same value twice, or a null.
+        # A dictionary may contain unused values, the same value twice, or a null.
         places: dict[tuple[type, Group], int] = {}
         table = np.full(len(values) + 1, -1, dtype=np.intp)
         used = np.bincount(np.asarray(codes)[np.asarray(codes) >= 0], minlength=len(values))
@@ -279,7 +279,7 @@ class Encoded:
 
 
 class Reader(Protocol):
-    """Turns chunks of one group column into codes, and knows the values found so far."""
+    """Turns chunks of one group column into codes; ``values`` are those seen so far."""
 
     values: list[Any]
 
@@ -288,7 +288,7 @@ class Reader(Protocol):
         ...
 
     def code_of(self, value: Group) -> int:
-        """The code of a value, which is new or one that occurs."""
+        """The code of a value, which may be new."""
         ...
 
 
@@ -308,7 +308,7 @@ class _EncodedReader:
 
 
 class _NumberReader:
-    """Whole numbers and booleans through a table; other floats by sorting."""
+    """Integers and booleans through a table; other floats by sorting."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -348,7 +348,7 @@ class _NumberReader:
             return self._by_sorting(chunk)
         index = chunk.astype(np.intp, copy=False)
         index = index - self.low if self.low else index
-        # Without a sign, numbers below the table are large: one maximum finds both sides.
+        # Unsigned, numbers below the table are large: one maximum checks both ends.
         if index.view(np.uintp).max() >= len(self.table):
             if not self._widen(int(chunk.min()), int(chunk.max())):
                 return self._by_sorting(chunk)
@@ -361,7 +361,7 @@ class _NumberReader:
         return index if self.is_identity else self.table[index]
 
     def _widen(self, low: int, high: int) -> bool:
-        """Make room for the numbers from low to high; false if that would take too much."""
+        """Extend the table to the numbers from low to high; false if it would be too large."""
         if len(self.table):
             low, high = min(low, self.low), max(high, self.low + len(self.table) - 1)
         if high - low >= _TABLE:
@@ -398,9 +398,9 @@ class _ObjectReader:
         self.codes: dict[tuple[type, Any], int] = {}
 
     def encode(self, chunk: Array) -> Ints:
-        # tolist would turn dates into numbers of nanoseconds.
+        # tolist would turn dates into nanoseconds.
         values = list(chunk) if chunk.dtype.kind in "mM" else chunk.tolist()
-        # Each value once, unless Python may hold two of them equal, such as 1 and True.
+        # Each value once, unless two may be equal in Python, such as 1 and True.
         if is_uniform(values):
             codes = {value: self._code(value) for value in dict.fromkeys(values)}
             return np.fromiter(map(codes.__getitem__, values), dtype=np.intp, count=len(values))
@@ -421,7 +421,7 @@ class _ObjectReader:
 
 
 def encoder_for(column: Any) -> Reader:
-    """The reader that fits a column."""
+    """The reader for a column."""
     if isinstance(column, Encoded):
         return _EncodedReader(column)
     if column.dtype.kind in "biuf":
@@ -430,7 +430,7 @@ def encoder_for(column: Any) -> Reader:
 
 
 class GroupEncoder:
-    """The groups that one or several columns make, found as the chunks come."""
+    """The groups that one or several columns form, collected chunk by chunk."""
 
     def __init__(self, columns: Sequence[Any], missing_group: Group | None) -> None:
         self.readers = [encoder_for(column) for column in columns]
@@ -439,7 +439,7 @@ class GroupEncoder:
         self._places: dict[tuple[int, ...], int] = {}
 
     def encode(self, chunks: Sequence[Array], problems: Problems, start: int) -> Ints:
-        """Codes into ``groups``; rows whose group is null and has no name are counted."""
+        """Codes into ``groups``; null groups without a name are counted as a problem."""
         parts = [reader.encode(chunk) for reader, chunk in zip(self.readers, chunks, strict=True)]
         for i, part in enumerate(parts):
             if len(part) and part.min() < 0:
@@ -468,7 +468,7 @@ class GroupEncoder:
         if self.missing is None:
             rows = np.flatnonzero(null)
             problems.add("group", "null", len(rows), row=start + int(rows[0]))
-            # The error comes at the end of the pass; until then they count with the first group.
+            # The error is raised at the end; until then they count as the first group.
             if not reader.values:
                 reader.values.append("")
             return np.where(null, 0, codes)
@@ -505,7 +505,7 @@ def _unique_small(key: Ints, size: int) -> tuple[Ints, Ints]:
 
 
 def column_array(role: str, column: Any) -> Any:
-    """A column as a one-dimensional array, or an error that names it."""
+    """A column as a one-dimensional array; an error names it."""
     if isinstance(column, Encoded):
         return column
     try:
@@ -541,7 +541,7 @@ def _from_list(values: Any) -> Array:
         try:
             return np.asarray(values.to_numpy())
         except Exception:
-            # Each library has an error of its own for a type that NumPy lacks.
+            # Each library has its own error for a type that NumPy does not have.
             listed = values.to_pylist if hasattr(values, "to_pylist") else values.to_list
             return as_objects(listed())
     if not isinstance(values, list | tuple):
@@ -557,7 +557,7 @@ def as_objects(values: Sequence[Any]) -> Array:
 def is_uniform(values: Sequence[Any]) -> bool:
     """Whether all values are texts, whole numbers or booleans, but for None.
 
-    Python never holds two of them equal that are different groups, as it does 1 and True.
+    Then no two different groups are equal in Python, as 1 and True are.
     """
     return set(map(type, values)) - {type(None)} in _DISTINCT
 
