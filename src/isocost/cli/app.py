@@ -1,4 +1,4 @@
-"""The commands, and what every one of them has in common: errors and exit codes.
+"""The commands, and what they have in common: errors and exit codes.
 
 Exit codes: 0 done; 1 infeasible, a disparity above --fail-above, or an alarm of watch; 2 bad
 usage or bad data; 70 a defect of isocost itself; 130 interrupted by Ctrl-C, 143 by SIGTERM.
@@ -40,7 +40,7 @@ app = typer.Typer(
 
 
 ANYWHERE = ("--debug", "--no-color")
-"""Options that hold for every command and may stand anywhere in the line."""
+"""Options of every command, which may appear anywhere in the line."""
 
 
 INTERRUPTED = 128 + signal.SIGINT
@@ -85,12 +85,12 @@ def _common(
         bool, typer.Option("--no-color", help="Print without colours (anywhere in the line).")
     ] = False,
 ) -> None:
-    # These options are taken care of before a command runs.
+    # These options are handled before a command runs.
     del version, debug, no_color
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and leave with its exit code."""
+    """Run the command line and exit with its code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     rest = [argument for argument in given if argument not in ANYWHERE]
     use_color("--no-color" not in given)
@@ -111,19 +111,19 @@ def main(arguments: list[str] | None = None) -> None:
 
 @contextmanager
 def _terminable() -> Iterator[list[int]]:
-    """Make SIGTERM end the command as Ctrl-C does; the list tells whether it came."""
+    """Let SIGTERM end the command as Ctrl-C does; the list shows whether it was received."""
     ended: list[int] = []
 
     def stop(number: int, frame: object) -> None:
         del frame
-        # Once: a second one must not stop the tidying up.
+        # Once: a second one must not interrupt the cleanup.
         if not ended:
             ended.append(number)
             raise KeyboardInterrupt
 
     ours = threading.current_thread() is threading.main_thread()
     if not ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        # Whoever runs us has decided otherwise.
+        # The caller handles it.
         yield ended
         return
     signal.signal(signal.SIGTERM, stop)

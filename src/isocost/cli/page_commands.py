@@ -100,12 +100,12 @@ def serve(
         size, browser = bytes_of(max_size), not no_browser
         run(data, port=port, browser=browser, max_size=size, timeout=timeout, say=say)
     except KeyboardInterrupt:
-        # Ctrl-C is how this command ends, so it is no failure.
+        # Ctrl-C is how this command ends, so it is not a failure.
         say("\nClosed; nothing was kept.")
 
 
 def bytes_of(size: str) -> int:
-    """A size as people write it, in bytes.
+    """A size with a unit, in bytes.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def demo(
         Path, typer.Option("--output", "-o", help="Where to write the report.")
     ] = Path("report.html"),
     report: Annotated[
-        bool, typer.Option("--report/--no-report", help="Write the report, or leave it.")
+        bool, typer.Option("--report/--no-report", help="Whether to write the report.")
     ] = True,
 ) -> None:
     """Audit and repair COMPAS, from counts that come with the package; needs no network."""
@@ -178,7 +178,7 @@ def demo(
 
 
 def _only_its_own(path: Path) -> None:
-    """Refuse a file that an earlier demo did not write: it may be somebody's work."""
+    """Raise if a file was not written by an earlier demo: it may be somebody's work."""
     check_target(path, force=True)
     if not path.exists():
         return

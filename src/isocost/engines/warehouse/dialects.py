@@ -1,7 +1,8 @@
 """The databases that queries are written for, and how each spells SQL.
 
-What they have in common is in :mod:`isocost.engines.warehouse.select`; what differs is here:
-names, texts, numbers, the coin and an error, as fields of :class:`Dialect`.
+What they have in common is in :mod:`isocost.engines.warehouse.select`; what differs is here, as
+fields of :class:`Dialect`: names, texts, numbers, the coin and an error.  A new dialect is a new
+row of :data:`DIALECTS`.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class Dialect:
     aliases: tuple[str, ...] = ()
 
     def name_of(self, column: str) -> str:
-        """The name of a column or table, quoted so that it can be nothing else.
+        """The name of a column or table, quoted.
 
         Examples
         --------
@@ -117,7 +118,7 @@ class Dialect:
         return ".".join(self.name_of(part) for part in parts)
 
     def text(self, value: str) -> str:
-        r"""A text as a literal that holds it exactly.
+        r"""A text as a literal, exactly.
 
         Examples
         --------
@@ -132,32 +133,32 @@ class Dialect:
         """
         if "\0" in value:
             step = "rename the group in the data and make the rule again"
-            rule = "must be a text that SQL can write"
+            rule = "must be a text that SQL can express"
             raise UsageError(Problem("text", rule, f"{value!r}, with a null character", step))
         if self.strings == "escape all":
             escaped = _escaped(value, "'")
             return f"'{escaped.replace('$', DOLLAR) if self.substitutes else escaped}'"
         doubled = value.replace("'", "''")
         if self.strings in ("plain", "chr"):
-            # A line break is written as one, so that the lines of a query are its own.
+            # Line breaks are written as CHR, so that a text does not break the lines of the query.
             apart = "([\n\r])" if self.strings == "plain" else r"([\n\r\\])"
             parts = re.split(apart, doubled)
             written = [f"CHR({ord(p)})" if i % 2 else f"'{p}'" for i, p in enumerate(parts)]
             return " || ".join(written)
-        # Where backslashes escape only by a setting, quotes are doubled: that ends in both cases.
+        # Where a setting decides whether backslashes escape, doubled quotes work in both cases.
         escaped = doubled.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
         prefix = "E" if self.strings == "E" and escaped != doubled else ""
         return f"{prefix}'{escaped}'"
 
     def number(self, value: float) -> str:
-        """A double, all its digits; with an exponent, so that it is no decimal number."""
+        """A double with all its digits and an exponent, so that it is not a decimal number."""
         digits = repr(float(value))
         if self.number_as == "{}" and "e" not in digits:
             digits += "e0"
         return self.number_as.format(digits)
 
     def literal(self, value: Scalar) -> str:
-        """A value of any of the types that groups have."""
+        """A value of a group as a literal."""
         if isinstance(value, bool):
             return "TRUE" if value else "FALSE"
         if isinstance(value, str):
@@ -165,13 +166,13 @@ class Dialect:
         return str(value) if isinstance(value, int) else self.number(value)
 
     def same(self, column: str, value: Scalar) -> str:
-        """The condition that a column, made ready by :meth:`comparable`, has a value."""
+        """The condition that a column, prepared by :meth:`comparable`, has a value."""
         if self.numbers_as_text and isinstance(value, int):
             return f"{column} = {self.text(str(int(value)))}"
         return f"{column} = {self.literal(value)}"
 
     def comparable(self, column: str, kind: type) -> str:
-        """A column made ready to be compared with values of a kind."""
+        """A column prepared for comparison with values of a type."""
         if kind is float:
             return self.as_double(column)
         if kind is str or self.numbers_as_text:
@@ -188,23 +189,23 @@ class Dialect:
         return self.compared.format(f"SUBSTR({self.hexed.format(message)}, 1, 13)")
 
     def fail(self, what: str, shown: str) -> str:
-        """An expression that ends the query, saying what is wrong and showing a text.
+        """An expression that ends the query with a message and a text.
 
-        It always depends on the row: an expression that does not may be evaluated before any
-        row is read, and then every query fails.
+        It always depends on the row: otherwise it may be evaluated before any row is read, and
+        every query would fail.
         """
         value = f"COALESCE({shown}, 'null')"
         return self.fails.format(self.joined.format(self.text(f"isocost: {what}: "), value))
 
 
 def _escaped(text: str, quote: str) -> str:
-    """A text for the dialects in which a backslash escapes, with what cannot stand as it is."""
+    """A text for dialects in which a backslash escapes."""
     named = {"\\": "\\\\", quote: f"\\{quote}", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
     return "".join(named.get(letter, letter) for letter in text)
 
 
 def _split(table: str, quote: str) -> list[str]:
-    """The parts of a dotted name; what is in quotes is one part, dots and all."""
+    """The parts of a dotted name; a quoted part may contain dots."""
     mark = re.escape(quote)
     quoted = rf"{mark}(?:[^{mark}]|{mark}{mark})*{mark}"
     if not re.fullmatch(rf"(?:{quoted}|[^.{mark}]+)(?:\.(?:{quoted}|[^.{mark}]+))*", table):
@@ -217,7 +218,7 @@ def _split(table: str, quote: str) -> list[str]:
 
 
 def dialect_named(name: object) -> Dialect:
-    """The dialect of this name, or an error that lists those there are."""
+    """The dialect of this name, or an error that lists the dialects."""
     if isinstance(name, Dialect):
         return name
     plain = str(name).lower()
@@ -247,8 +248,8 @@ DUCKDB = Dialect(
     fails="error({})",
     star="EXCLUDE",
     is_nan="isnan({})",
-    # Parquet says nothing of NaN in its least and greatest values, and without the CASE DuckDB
-    # believes that there is none: NaN would lie in [0, 1].
+    # The statistics of Parquet files ignore NaN, and without the CASE DuckDB trusts them: NaN would
+    # lie in [0, 1].
     as_number="CASE WHEN {0} IS NOT NULL THEN CAST({0} AS {1}) END",
     float_id="typeof({}) IN ('DOUBLE', 'FLOAT')",
 )
@@ -258,7 +259,7 @@ POSTGRES = Dialect(
     double="DOUBLE PRECISION",
     whole="INT",
     as_text="CAST({} AS TEXT)",
-    # The bytes are those of the database's encoding unless they are asked for.
+    # Otherwise the bytes are those of the database's encoding.
     hexed="md5(convert_to({}, 'UTF8'))",
     fails="CAST({} AS DOUBLE PRECISION)",
     star="lateral",
@@ -358,7 +359,7 @@ MYSQL = Dialect(
     whole="SIGNED",
     as_text="CONVERT({} USING utf8mb4)",
     hexed="MD5({})",
-    # A cast only warns here; a text that is no JSON is an error.
+    # A cast only warns here; a text that is not JSON is an error.
     fails="JSON_LENGTH({})",
     star="lateral",
     is_nan=None,

@@ -1,11 +1,7 @@
-"""How a query is laid out: one thing a line, steps with names, comments that stay comments.
+"""A rule as one CASE expression in any dialect, and as a SELECT that a warehouse can run.
 
-A line here is a line of the layout.  A name in quotes may hold a line break, and what follows it
-must not be indented: so lines are kept in lists, and no text is ever taken apart.
-
-A rule as one CASE expression, for any dialect.
-
-A rule as a SELECT that a warehouse can run.
+The layout of a query is a list of lines, with one item per line.  A quoted name may contain a line
+break, and what follows it must not be indented, so the text of a query is never split.
 """
 
 from __future__ import annotations
@@ -44,7 +40,7 @@ _WIDTH = 90
 
 
 def indented(lines: Sequence[str]) -> Lines:
-    """Each line two spaces further in."""
+    """The lines indented by two spaces."""
     return [f"  {line}" for line in lines]
 
 
@@ -54,7 +50,7 @@ def named(lines: Sequence[str], alias: str) -> Lines:
 
 
 def select(items: Sequence[str | Lines]) -> Lines:
-    """SELECT and its items, each on a line or several."""
+    """SELECT and its items, each on one or several lines."""
     query = ["SELECT"]
     for number, item in enumerate(items, 1):
         lines = indented([item] if isinstance(item, str) else item)
@@ -72,7 +68,7 @@ def steps_of(steps: Mapping[str, Lines]) -> Lines:
 
 
 def comment(text: str) -> str:
-    r"""A comment that no text can break out of: what is not printable is spelled out.
+    r"""A comment that no text can break out of: characters that cannot be printed are escaped.
 
     Examples
     --------
@@ -154,7 +150,7 @@ def repaired_group(rule: Rule, group: Group, score: str, coin: str, dialect: Dia
 
 
 def _outcome(segment: Segment, score: str, coin: str, dialect: Dialect) -> str | Case:
-    """What becomes of a score in an interval."""
+    """The score in an interval after the rule."""
     whens = []
     for row, low, high in segment.outcomes():
         if high > low:
@@ -189,7 +185,7 @@ def _flag(condition: str, dialect: Dialect) -> str:
 
 
 SCORE, COIN, NEW = "isocost_tmp_score", "isocost_tmp_coin", "isocost_tmp_new"
-"""The query's own columns; a table that has one of these names cannot be read by it."""
+"""The query's own columns; the table must not have columns of these names."""
 
 FLOAT_ID = "isocost_tmp_float_id"
 
@@ -213,18 +209,18 @@ def to_sql(
     Parameters
     ----------
     rule : Rule
-        What to apply.
+        The rule to apply.
     dialect : str
         duckdb, postgres, bigquery, snowflake, spark, trino, redshift, mysql or clickhouse.
     table : str or sequence of str
-        The table; dots separate database, schema and table, or the parts are given one by one.
+        The table; dots separate database, schema and table, or they are passed as a sequence.
     score, group, id : str (``group`` also a list of str)
         The columns.  Ids are whole numbers or texts; they are not used if the rule has no coin.
     output : str, optional
         The column of repaired scores; by default ``repaired_`` and the name of the score column.
         It may be one of ``columns``, which it then replaces.
     changed : str, optional
-        A boolean column to add that says whether the score was changed.
+        A boolean column to add: whether the score was changed.
     unknown, missing_group
         As in :meth:`isocost.Rule.apply`.
     columns : "*" or list of str
@@ -233,7 +229,7 @@ def to_sql(
     Notes
     -----
     A score that is null or outside [0, 1], a null id and an unknown group end the query with an
-    error, as they do elsewhere; none is passed over.  A group of the rule that is a text is
+    error, as they do elsewhere.  A group of the rule that is a text is
     compared with the text of the column, so a column of whole numbers has the group "1".
 
     Examples
@@ -266,7 +262,7 @@ def to_sql(
     if who is not None:
         helpers.append((COIN, d.coin(rule.salt, who)))
     tests = _Tests(rule, d, keys, missing, unknown)
-    # The ids of a floating type are found by asking for the type, which the helpers have not kept.
+    # Ids of a floating type are recognized by the type, which the helpers do not keep.
     is_float = d.float_id.format(who) if who and d.float_id else None
     if is_float:
         helpers.append((FLOAT_ID, is_float))
@@ -323,7 +319,7 @@ def _parts(group: Group) -> tuple[Scalar, ...]:
 
 
 def _kind(name: str, values: Iterable[Scalar], missing: Group | None) -> type:
-    """The one type of the values of a group column, for a column in a database has one."""
+    """The type of the values of a group column, of which a column in a database has one."""
     listed = list(values)
     kinds = {type(value) for value in listed if value != missing} or {type(listed[0])}
     if kinds == {int, float}:
@@ -334,7 +330,7 @@ def _kind(name: str, values: Iterable[Scalar], missing: Group | None) -> type:
                 f"group (column {name!r})",
                 "must have values of one type, as a column in a database has",
                 ", ".join(sorted(kind.__name__ for kind in kinds)),
-                "make the rule again with the column turned into text",
+                "make the rule again with the column converted to text",
             )
         )
     return kinds.pop()
@@ -342,7 +338,7 @@ def _kind(name: str, values: Iterable[Scalar], missing: Group | None) -> type:
 
 @dataclass(frozen=True)
 class _Tests:
-    """The conditions of the CASE: what is wrong with a row, and which group it is of."""
+    """The conditions of the CASE: what is wrong with a row, and which group it is in."""
 
     rule: Rule
     dialect: Dialect
@@ -413,12 +409,12 @@ class _Listed:
     changed: str | None
 
     def check(self, helpers: Sequence[str]) -> None:
-        """Refuse names that the query uses itself, or that would occur twice."""
-        given = [] if self.columns == "*" else list(self.columns)
-        named = [*given, *self.inputs, self.output, *([self.changed] if self.changed else [])]
+        """Raise for names that the query itself uses, or that would occur twice."""
+        listed = [] if self.columns == "*" else list(self.columns)
+        named = [*listed, *self.inputs, self.output, *([self.changed] if self.changed else [])]
         own = [name for name in named if name.lower() in (*helpers, NEW)]
-        twice = [name for name in given if given.count(name) > 1]
-        if self.changed is not None and self.changed in (*given, self.output):
+        twice = [name for name in listed if listed.count(name) > 1]
+        if self.changed is not None and self.changed in (*listed, self.output):
             twice.append(self.changed)
         if own or twice:
             rule = "must differ from each other and from the names the query uses itself"
@@ -428,7 +424,7 @@ class _Listed:
             self._check_star()
 
     def _check_star(self) -> None:
-        """Refuse to replace a column of a star where a star cannot leave one out."""
+        """Raise if a column of a star is to be replaced, and a star cannot leave one out."""
         if self.dialect.star in ("EXCLUDE", "EXCEPT"):
             return
         raise UsageError(
@@ -441,7 +437,7 @@ class _Listed:
         )
 
     def items(self, prefix: str) -> list[str]:
-        """The columns by name, the new one in its place or at the end."""
+        """The columns by name, with the new one at its position or at the end."""
         d = self.dialect
         new = f"{NEW} AS {d.name_of(self.output)}"
         listed = [
@@ -471,7 +467,7 @@ def _lateral(table: str, helpers: Sequence[tuple[str, str]], new: Case, listed: 
 
 
 def _stepwise(table: str, helpers: Sequence[tuple[str, str]], new: Case, listed: _Listed) -> Lines:
-    """The query in named steps; what the steps add is left out of a star."""
+    """The query in named steps; a star leaves out the columns that the steps add."""
     d = listed.dialect
     prepared = select(["t.*", *(f"{text} AS {alias}" for alias, text in helpers)])
     repaired = select(["*", named(new.lines(), NEW)])

@@ -1,4 +1,4 @@
-"""The cells of a tally made by a warehouse: the query, and the way back."""
+"""A tally counted by a warehouse: the query for its cells, and the way back."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def tally_sql(
 ) -> str:
     """The query that counts the cells of a tally where the data are.
 
-    Run it, and give what it returns to :func:`isocost.tally_from_cells`: a few thousand rows,
-    however many the table has.
+    Run it, and pass the result to :func:`isocost.tally_from_cells`: a few thousand rows, however
+    many the table has.
 
     Parameters
     ----------
@@ -57,10 +57,10 @@ def tally_sql(
 
     Notes
     -----
-    Rows whose score, label or weight cannot be used become cells of their own with a negative
-    ``bin``, ``label`` or ``weight_problem``, so one pass also counts what is wrong.  A label is
-    read by its text: 0, 1, true and false, or what equals ``positive``.  PostgreSQL and Redshift
-    refuse products that are too small, so there scores below 1e-200 add nothing to weighted sums.
+    Rows whose score, label or weight is invalid become cells of their own with a negative
+    ``bin``, ``label`` or ``weight_problem``, so one pass also counts them.  A label is read by its
+    text: 0, 1, true and false, or the value of ``positive``.  In PostgreSQL and Redshift products
+    that are too small are an error, so there scores below 1e-200 add nothing to weighted sums.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def tally_sql(
 
 
 def _plain(positive: Any) -> Any:
-    """The positive label as JSON can hold it."""
+    """The positive label as a value for JSON."""
     check_single("positive", positive)
     value = positive.item() if getattr(positive, "ndim", None) == 0 else positive
     good = not isinstance(value, float) or math.isfinite(value)
@@ -114,7 +114,7 @@ def _plain(positive: Any) -> Any:
 
 
 def cell_columns(groups: int, weighted: bool, named: bool) -> list[str]:
-    """The columns that the query returns, in their order."""
+    """The columns that the query returns, in order."""
     keys = [f"group_{i + 1}" for i in range(groups)]
     sums = ["w", "w2", "wh", "wh2"] if weighted else ["wh", "wh2"]
     seen = ["least_label", "most_label"] if named else []
@@ -163,7 +163,7 @@ class _Query:
         text, nan = d.as_text.format(y), ", ".join(map(d.text, _NANS))
         if self.positive is not None:
             same = d.same(d.comparable(y, type(self.positive)), self.positive)
-            # A text may be called nan; a number that is not one has no label.
+            # A text may be "nan"; a number that is NaN has no label.
             number = not isinstance(self.positive, str | bool)
             null = f"{y} IS NULL" + (f" OR {text} IN ({nan})" if number else "")
             return Case(((null, "-1"), (same, "1")), "0")
@@ -178,7 +178,7 @@ class _Query:
         )
 
     def placed(self) -> Lines:
-        """The cell of each row, and the numbers to add where they are good."""
+        """The cell of each row, and the numbers to add where they are valid."""
         nan, infinite = self._is_nan("h"), self._is_infinite("h")
         first, *others = bin_of("h", self.grid, self.d)
         terms = [first, *(f"    + {term}" for term in others)] if others else first
@@ -235,20 +235,20 @@ class _Query:
         if self.named:
             items += ["MIN(label_text) AS least_label", "MAX(label_text) AS most_label"]
         if self.d.group_key is not None:
-            # The keys are bytes here: letters that a collation holds equal stay apart.
+            # The keys are bytes here: letters that are equal under a collation stay apart.
             items = [f"ANY_VALUE({i}) AS {i}" if i in self.keys else i for i in items]
             by = [f"{key}_bytes" if key in self.keys else key for key in by]
         return [*select(items), "FROM isocost_placed", f"GROUP BY {', '.join(by)}"]
 
     def _sum(self, product: str, least: float, name: str) -> str:
-        """The sum of a product; 0 for scores so small that a database refuses to multiply them."""
+        """The sum of a product; 0 for scores so small that multiplying them is an error."""
         if self.d.underflow_fails:
             product = f"CASE WHEN score > {self.d.number(least)} THEN {product} ELSE 0 END"
         return f"SUM({product}) AS {name}"
 
 
 _CODES = {"score": "bin", "label": "label", "weight": "weight_problem"}
-"""The column that has the codes of bad rows, by the role of what is bad."""
+"""The column with the codes of bad rows, by the role of the bad value."""
 
 
 def tally_from_cells(cells: Any, *, missing_group: Group | None = None) -> Tally:
@@ -268,8 +268,8 @@ def tally_from_cells(cells: Any, *, missing_group: Group | None = None) -> Tally
 
     Notes
     -----
-    The same errors come as from :func:`isocost.tally`.  Bins, edges and the names of the columns
-    come back with the rows, so they need not be told again.
+    The errors are those of :func:`isocost.tally`.  Bins, edges and the names of the columns come
+    back with the rows, so they need not be passed again.
     """
     columns = _columns(cells)
     made_with = _made_with(columns)
@@ -345,7 +345,7 @@ def _columns(cells: Any) -> dict[str, list[Any]]:
 def _from_rows(rows: list[Any]) -> dict[str, list[Any]]:
     if not rows:
         return {}
-    # A row of BigQuery or Spark has keys, and is no mapping.
+    # A row of BigQuery or Spark has keys, and is not a mapping.
     if isinstance(rows[0], Mapping) or (
         hasattr(rows[0], "keys") and not isinstance(rows[0], tuple)
     ):
@@ -364,7 +364,7 @@ def _from_rows(rows: list[Any]) -> dict[str, list[Any]]:
 
 
 def _value(value: Any) -> Any:
-    """A value of any driver as a plain one."""
+    """A value of any driver as a plain Python value."""
     if is_null(value):
         return None
     if isinstance(value, Decimal):
@@ -375,7 +375,7 @@ def _value(value: Any) -> Any:
 
 
 def _made_with(columns: Mapping[str, list[Any]]) -> dict[str, Any]:
-    """What the query was made with, as the rows themselves tell; it is checked, not trusted."""
+    """What the query was made with, according to the rows; it is checked, not trusted."""
     texts = set(columns.get("made_with", ()))
     if len(texts) != 1:
         got = "no column 'made_with'" if not texts else "rows of queries that differ"
@@ -411,7 +411,7 @@ def _floats(values: list[Any], good: npt.NDArray[np.bool_], name: str) -> npt.ND
 
 
 def _count_bad(counts: Mapping[str, Any], problems: Problems) -> npt.NDArray[np.bool_]:
-    """Count the rows of the cells that stand for bad data; true where a cell is good."""
+    """Count the rows of bad cells; true where a cell is good."""
     good = np.ones(len(counts["n"]), dtype=bool)
     for role, key in _CODES.items():
         if key not in counts:
