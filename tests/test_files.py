@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import re
 from functools import partial
 
 import duckdb
@@ -489,6 +490,27 @@ def test_the_positive_label_by_the_type_of_the_column(tmp_path):
         assert tally.totals.wh.tolist() == [[0.2, 0.1]]
     with pytest.raises(ic.DataError, match="must hold the positive label 'x'"):
         ic.tally(path, label="number", positive="x")
+
+
+def test_labels_of_several_types_are_shown_as_they_stand(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text("score,label,group\n0.1,yes,a\n0.2,3,a\n0.3,x,b\n")
+    with pytest.raises(ic.DataError, match=r"3 or more: 'yes', '3.0', 'x'"):
+        ic.tally(path, positive="yes")
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("True,1,a,1\n-0.2,0,b,1\n", "1 outside [0, 1] (first: -0.2)"),
+        ("0.1,1,a,0\n0.2,0,b,1e150\n", "1 below 1e-100 or above 1e100 (first: 1e+150)"),
+        ("0.1,nan,a,1\n0.2,x,b,1\n", "1 null or NaN, 1 other than 0 and 1 (first: 'x')"),
+    ],
+)
+def test_the_example_of_a_problem_is_a_bad_value_of_its_kind(tmp_path, rows, message):
+    (tmp_path / "d.csv").write_text("score,label,group,weight\n" + rows)
+    with pytest.raises(ic.DataError, match=re.escape(message)):
+        ic.tally(tmp_path / "d.csv", weight="weight")
 
 
 def test_text_scores_in_parquet(tmp_path):

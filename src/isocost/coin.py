@@ -102,7 +102,8 @@ def coins(ids: npt.ArrayLike | Sequence[Any], salt: str) -> Coins:
 def _as_array(ids: Any) -> npt.NDArray[Any]:
     if isinstance(ids, np.ma.MaskedArray) and np.ma.getmaskarray(ids).any():
         raise _bad_ids(f"{int(np.ma.getmaskarray(ids).sum())} masked values", null=True)
-    array = ids if isinstance(ids, np.ndarray) else np.asarray(ids, dtype=_kind_of(ids))
+    # np.asarray would silently turn [1, "a"] into texts.
+    array = np.asarray(ids, dtype=object if isinstance(ids, list | tuple) else None)
     if array.ndim != 1:
         raise _bad_ids(f"an array of shape {array.shape}")
     if array.dtype.kind in "iuU":
@@ -114,11 +115,6 @@ def _as_array(ids: Any) -> npt.NDArray[Any]:
     if array.dtype.kind == "f" and np.isnan(array).any():
         raise _bad_ids(f"{int(np.isnan(array).sum())} null values among floats", null=True)
     raise _bad_ids(f"values of type {array.dtype}")
-
-
-def _kind_of(ids: Any) -> Any:
-    # np.asarray would silently turn [1, "a"] into texts and [1, None] into objects.
-    return object if isinstance(ids, list | tuple) else None
 
 
 def _check_objects(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from functools import partial, partialmethod
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ from isocost import coin
 from isocost.checks import check_columns, check_numbers, check_single, short
 from isocost.engines.arrays import apply_arrays, tally_arrays
 from isocost.engines.frames import Lazy
-from isocost.engines.problems import check_names, check_written
+from isocost.engines.problems import check_names, check_written, missing_id
 from isocost.engines.values import column_array
 from isocost.errors import Problem, UsageError, missing_column
 from isocost.grid import Grid
@@ -184,14 +184,8 @@ def _coins(rule: Rule, ids: Any, seed: int | None, rows: int) -> npt.NDArray[np.
         return coin.seeded_coins(rows, seed)
     column = ids()
     if isinstance(column, str):
-        raise UsageError(
-            Problem(
-                "id",
-                "must be given, because this rule throws a coin",
-                "no ids and no seed",
-                "pass id= so that a person's coin is always the same, or seed= for row order",
-            )
-        )
+        step = "pass id= so that a person's coin is always the same, or seed= for row order"
+        raise missing_id("no ids and no seed", step)
     if not hasattr(column, "__len__") or getattr(column, "ndim", 1) == 0:
         must, step = "must be a column of whole numbers or texts", "pass one id per row"
         raise UsageError(Problem("id", must, short(column), step))
@@ -218,22 +212,14 @@ class _Columns:
     def columns(self) -> list[str]:
         return [str(name) for name in self.data]
 
-    def _get(self, name: str, role: str) -> Any:
+    def numbers(self, name: str, role: str) -> Any:
         if name not in self.data:
-            raise UsageError(missing_column(role, name, [str(key) for key in self.data]))
+            raise UsageError(missing_column(role, name, self.columns))
         return self.data[name]
 
-    def numbers(self, name: str, role: str) -> Any:
-        return self._get(name, role)
-
-    def labels(self, name: str) -> Any:
-        return self._get(name, "label")
-
-    def groups(self, name: str) -> Any:
-        return self._get(name, "group")
-
-    def ids(self, name: str) -> Any:
-        return self._get(name, "id")
+    labels = partialmethod(numbers, role="label")
+    groups = partialmethod(numbers, role="group")
+    ids = partialmethod(numbers, role="id")
 
     def with_columns(self, columns: dict[str, npt.NDArray[Any]]) -> dict[str, Any]:
         return {**self.data, **columns}

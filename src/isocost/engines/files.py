@@ -12,7 +12,15 @@ from isocost.atomic import check_target, replacing
 from isocost.checks import check_path
 from isocost.engines.lazy import count_cells
 from isocost.engines.paths import check_encoding, compression_of, kind_of
-from isocost.engines.problems import Problems, check_names, check_written, group_names_of, no_rows
+from isocost.engines.problems import (
+    Problems,
+    check_names,
+    check_written,
+    group_names_of,
+    missing_id,
+    no_rows,
+    problem_of,
+)
 from isocost.engines.source import (
     DOUBT,
     WHOLE_TYPES,
@@ -75,6 +83,7 @@ class _FileRows:
         self, source: Source, columns: dict[str, Any], positive: Any, progress: Progress | None
     ) -> None:
         self.source, self.columns, self.progress = source, columns, progress
+        self.positive = positive
         self.origin = source.path
         picked = _picked(source, columns, positive)
         self.relation = source.attempt(lambda: source.relation.project(picked))
@@ -109,8 +118,9 @@ class _FileRows:
         return as_objects([None if text is None else meaning[text] for text in texts])
 
     def label_value(self, value: Any) -> Any:
-        """The label; a text of a CSV gets its type."""
-        return typed([value])[value] if self.source.is_text else value
+        """The label; a text of a CSV gets its type, unless a positive text is looked for."""
+        is_typed = self.source.is_text and self.positive is None
+        return typed([value])[value] if is_typed else value
 
 
 def _picked(source: Source, columns: dict[str, Any], positive: Any) -> str:
@@ -354,10 +364,7 @@ def _check_output(source: Source, output: Path, force: bool) -> None:
 
 def _check_id(source: Source, id: str | None) -> None:
     if id is None:
-        step = "name the column that says who a row is about (id=, --id)"
-        raise UsageError(
-            Problem("id", "must be given, because this rule throws a coin", "none", step)
-        )
+        raise missing_id()
     source.column("id", id)
     kind = source.types[id]
     if kind != "VARCHAR" and kind not in WHOLE_TYPES:
@@ -365,9 +372,8 @@ def _check_id(source: Source, id: str | None) -> None:
 
 
 def _no_id(id: str, got: str) -> DataError:
-    rule = "must be a whole number or a text in every row"
     step = "use another column, or write the ids without decimals"
-    return DataError(Problem(f"id (column {id!r})", rule, got, step))
+    return DataError(problem_of("id", id, got, step))
 
 
 @dataclass(frozen=True)

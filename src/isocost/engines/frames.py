@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from isocost.engines.problems import title_of
 from isocost.engines.values import Encoded, as_objects, is_uniform
-from isocost.errors import DataError, MissingDependencyError, Problem, UsageError, missing_column
+from isocost.errors import DataError, Problem, UsageError, missing_column
 from isocost.groups import as_scalar, is_null
 
 __all__ = ["Frame", "Lazy", "as_frame", "check_group_type", "is_wide"]
@@ -254,17 +254,8 @@ def _guessed(series: Any, native: Any) -> Encoded | None:
 
 def as_frame(data: Any) -> Frame | Lazy:
     """Wrap a frame, or raise an error that lists the kinds of data."""
-    try:
-        import narwhals as nw
-    except ImportError as error:  # pragma: no cover - narwhals is a required dependency
-        raise MissingDependencyError(
-            Problem(
-                "narwhals",
-                "must be installed to read frames",
-                "no narwhals",
-                "pip install narwhals",
-            )
-        ) from error
+    import narwhals as nw
+
     try:
         frame = nw.from_native(data)
     except nw.exceptions.DuplicateError as error:

@@ -433,7 +433,7 @@ def _label_problems(rows: Rows, cells: dict[str, Array], positive: Any, name: st
         return []
     others = cells["y"] == 0
     values = {value for key in ("least_l", "most_l") for value in cells[key][others].tolist()}
-    seen = sorted(map(rows.label_value, values - {None}))
+    seen = [rows.label_value(value) for value in sorted(values - {None})]
     return two_valued(positive, [positive, *seen] if (cells["y"] == 1).any() else seen, name)
 
 
@@ -513,10 +513,8 @@ def _checked_id(source: Lazy, id: Any) -> str:
     kind = source.types[id]
     texts = (nw.String, nw.Categorical, nw.Enum, nw.Object)
     if not (kind.is_integer() or kind in texts):
-        title = "id" if id == "id" else f"id (column {id!r})"
         step = "use whole numbers or texts as ids, for example by casting the column to text"
-        must = "must be a whole number or a text in every row"
-        raise DataError(Problem(title, must, f"a column of type {kind}", step))
+        raise DataError(problem_of("id", id, f"a column of type {kind}", step))
     return str(id)
 
 
@@ -600,8 +598,7 @@ def _messages(names: dict[str, str], rule: Rule) -> dict[int, str]:
     other = unknown_groups([], rule.groups).problems[0]
     problems[_OTHER_GROUP] = replace(other, got="another group")
     # Lazy frames have no seed to fall back on.
-    no_id = problem_of("id", names["id"], "null")
-    problems[NO_ID] = replace(no_id, next_step="give every row an id")
+    problems[NO_ID] = problem_of("id", names["id"], "null", "give every row an id")
     return {code: str(problem) for code, problem in problems.items()}
 
 

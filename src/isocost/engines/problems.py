@@ -15,6 +15,7 @@ __all__ = [
     "check_names",
     "check_written",
     "group_names_of",
+    "missing_id",
     "no_rows",
     "problem_of",
     "title_of",
@@ -172,7 +173,14 @@ def no_rows(path: object = "") -> DataError:
     return DataError(Problem("data", "must have at least one row", got, step))
 
 
-def problem_of(role: str, name: str, got: str) -> Problem:
+def missing_id(
+    got: str = "none", step: str = "name the column that says who a row is about (id=, --id)"
+) -> UsageError:
+    """The error for a rule with a coin that is applied without ids."""
+    return UsageError(Problem("id", "must be given, because this rule throws a coin", got, step))
+
+
+def problem_of(role: str, name: str, got: str, step: str | None = None) -> Problem:
     """What is wrong with the column that has a role, in four parts.
 
     Examples
@@ -182,8 +190,8 @@ def problem_of(role: str, name: str, got: str) -> Problem:
       got:  1 null
       next: give every row an id, or use seed= instead of id=
     """
-    rule, step = _RULES[role]
-    return Problem(title_of(role, name), rule, got, step)
+    rule, usual_step = _RULES[role]
+    return Problem(title_of(role, name), rule, got, step or usual_step)
 
 
 def title_of(role: str, name: str) -> str:

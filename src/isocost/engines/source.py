@@ -268,12 +268,16 @@ class Source:
         self.relation = self.attempt(lambda: self.connection.sql(f"SELECT * FROM {reader}"))
 
     def _reader(self, options: str) -> str:
-        files = ", ".join(map(literal, self.file_set.patterns))
         if self.file_set.is_many and self.kind != ".jsonl":
             # Otherwise the first file determines the columns and their types.
             options += ", union_by_name = true"
         options += self._compressed + self._hive
-        return _READERS[self.kind].format(files=f"[{files}]", options=options)
+        return _READERS[self.kind].format(files=self._files, options=options)
+
+    @property
+    def _files(self) -> str:
+        """The files as a list in SQL."""
+        return f"[{', '.join(map(literal, self.file_set.patterns))}]"
 
     @property
     def _compressed(self) -> str:
@@ -361,17 +365,15 @@ class Source:
         if self._renamed({"": list(self.types)}):
             return self._keys()
         if used & {key.lower() for key in self.file_set.partitions}:
-            files = ", ".join(map(literal, self.file_set.patterns))
             options = f"{_LOOK[self.kind]}, hive_partitioning = false"
-            reader = _READERS[self.kind].format(files=f"[{files}]", options=options)
+            reader = _READERS[self.kind].format(files=self._files, options=options)
             rows = self.run(f"DESCRIBE SELECT * FROM {reader}").fetchall()
             return {self.path: [str(row[0]) for row in rows]}
         return {}
 
     def _keys(self) -> dict[str, list[str]]:
         """All keys of JSON; DuckDB would lose one of two that differ only in case."""
-        files = ", ".join(map(literal, self.file_set.patterns))
-        objects = f"read_json_objects([{files}], format = 'newline_delimited')"
+        objects = f"read_json_objects({self._files}, format = 'newline_delimited')"
         rows = self.run(f"SELECT DISTINCT unnest(json_keys(json)) FROM {objects}").fetchall()
         keys = sorted(str(row[0]) for row in rows)
         lower = [key.lower() for key in keys]
@@ -399,9 +401,8 @@ class Source:
 
     def _parquet_names(self) -> dict[str, list[str]]:
         """The top-level columns of each Parquet file, without the fields of structures."""
-        files = ", ".join(map(literal, self.file_set.patterns))
         columns = "file_name, name, coalesce(num_children, 0)"
-        rows = self.run(f"SELECT {columns} FROM parquet_schema([{files}])").fetchall()
+        rows = self.run(f"SELECT {columns} FROM parquet_schema({self._files})").fetchall()
         names: dict[str, list[str]] = {}
         inside = 0
         for file, column, children in rows:
@@ -418,8 +419,7 @@ class Source:
         """The number of rows, if the files contain it, as Parquet does."""
         if self.kind != ".parquet":
             return None
-        files = ", ".join(map(literal, self.file_set.patterns))
-        query = f"SELECT sum(num_rows) FROM parquet_file_metadata([{files}])"
+        query = f"SELECT sum(num_rows) FROM parquet_file_metadata({self._files})"
         return int(self.run(query).fetchall()[0][0])
 
     def run(self, query: str, progress: Progress | None = None) -> Any:

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 from isocost import __version__
 from isocost.coin import BITS, hex_bound
-from isocost.engines.problems import check_names, group_names_of
+from isocost.engines.problems import check_names, group_names_of, missing_id
 from isocost.engines.warehouse.dialects import Dialect, dialect_named
 from isocost.errors import Problem, UsageError
 from isocost.grid import Grid
@@ -253,9 +253,7 @@ def to_sql(
     missing = None if missing_group is None else as_group(missing_group)
     keys = _keys(rule, names, missing)
     if rule.needs_coin and id is None:
-        step = "name the column that says who a row is about (id=, --id)"
-        rule_text = "must be given, because this rule throws a coin"
-        raise UsageError(Problem("id", rule_text, "none", step))
+        raise missing_id()
     who = f"t.{d.name_of(id)}" if rule.needs_coin and id is not None else None
     helpers = [(SCORE, d.as_double(f"t.{d.name_of(score)}"))]
     helpers += [(key.alias, d.comparable(f"t.{d.name_of(key.name)}", key.kind)) for key in keys]
