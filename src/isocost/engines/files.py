@@ -149,9 +149,12 @@ def _picked(source: Source, columns: dict[str, Any], positive: Any) -> str:
 
 def _label(label: str, kind: str, is_csv: bool, positive: Any) -> str:
     """The label as 0 and 1; -1 for null, -2 for anything else."""
-    number = as_number(label) if is_csv else label
-    nan = f" OR coalesce(isnan({number}), FALSE)" if is_csv or kind in ("DOUBLE", "FLOAT") else ""
-    null = f"WHEN {label} IS NULL{nan} THEN -1"
+    null = f"{label} IS NULL"
+    if is_csv:
+        null += f" OR coalesce(isnan({as_number(label)}), FALSE)"
+    elif kind in ("DOUBLE", "FLOAT"):
+        null += f" OR isnan({DUCKDB.as_double(label)})"
+    null = f"WHEN {null} THEN -1"
     if positive is not None:
         return f"CASE {null} WHEN {_is_label(label, kind, is_csv, positive)} THEN 1 ELSE 0 END"
     zero, one = (_is_label(label, kind, is_csv, value) for value in (0, 1))
