@@ -170,8 +170,8 @@ def _remove_leftover(path: Path) -> bool:
 
 def _publish(temporary: Path, target: Path, force: bool) -> None:
     """Rename a complete file, which is synced to disk before and its folder after."""
-    there = status_of(target)
-    temporary.chmod(stat.S_IMODE(there.st_mode) if there else 0o666 & ~_umask())
+    status = status_of(target)
+    temporary.chmod(stat.S_IMODE(status.st_mode) if status else 0o666 & ~_umask())
     _sync(temporary)
     check_target(target, force)
     if force:
@@ -228,14 +228,14 @@ def read_text(path: str | Path) -> str:
     """Read a text file of at most 256 MiB."""
     source = Path(path)
     try:
-        there = source.stat()
-        check_regular(source, there, "file", "save it to a file first")
-        if there.st_size > MAX_TEXT_BYTES:
+        status = source.stat()
+        check_regular(source, status, "file", "save it to a file first")
+        if status.st_size > MAX_TEXT_BYTES:
             raise FileError(
                 Problem(
                     "file",
                     f"must be at most {MAX_TEXT_BYTES // 2**20} MiB",
-                    f"{source} of {there.st_size // 2**20} MiB",
+                    f"{source} of {status.st_size // 2**20} MiB",
                     "check that this is a rule or a tally, not data",
                 )
             )
@@ -282,9 +282,9 @@ def check_target(path: str | Path, force: bool, *endings: str) -> None:
     """
     if endings:
         check_ending(path, *endings)
-    there = status_of(path)
-    if there is not None:
-        check_regular(path, there, "output", "choose another path for the output")
+    status = status_of(path)
+    if status is not None:
+        check_regular(path, status, "output", "choose another path for the output")
     if not force and os.path.lexists(path):
         raise _taken(path)
 

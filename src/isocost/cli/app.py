@@ -91,15 +91,15 @@ def _common(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    rest = [argument for argument in given if argument not in ANYWHERE]
-    use_color("--no-color" not in given)
+    received = list(sys.argv[1:] if arguments is None else arguments)
+    rest = [argument for argument in received if argument not in ANYWHERE]
+    use_color("--no-color" not in received)
     with warnings.catch_warnings(), standard_streams() as lost:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", IsocostWarning)
         warnings.showwarning = _show_warning
         with _terminable() as ended:
-            code = _run(rest, debug="--debug" in given)
+            code = _run(rest, debug="--debug" in received)
         if ended and code == INTERRUPTED:
             code = 128 + signal.SIGTERM
         if why := lost():

@@ -244,9 +244,9 @@ def apply_arrays(
         codes[part] = encoder.encode([column[part] for column in groups], problems, start)
     problems.check()
     known = set(rule.groups)
-    strangers = [group for group in encoder.groups if group not in known]
-    if strangers and unknown == "error":
-        raise unknown_groups(strangers, rule.groups)
+    others = [group for group in encoder.groups if group not in known]
+    if others and unknown == "error":
+        raise unknown_groups(others, rule.groups)
     thrown = coins() if rule.needs_coin else np.zeros(rows, dtype=np.uint64)
     out: Floats = score.copy()
     # NumPy sorts small integers in one pass.

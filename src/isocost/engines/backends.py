@@ -305,8 +305,8 @@ def _spark(native: Any, guard: Guard, connect: bool = False) -> Any:
         checked = f.when(f.col(guard.fault) == code, stop).otherwise(checked)
     added = {guard.checked: checked}
     if guard.id is not None:
-        who = f.col(_in_backticks(guard.id)).cast("string")
-        text = f.concat(f.lit(f"{guard.salt}:"), who)
+        id_text = f.col(_in_backticks(guard.id)).cast("string")
+        text = f.concat(f.lit(f"{guard.salt}:"), id_text)
         added[guard.coin] = f.substring(f.md5(text.cast("binary")), 1, 13)
     return native.withColumns(added)
 

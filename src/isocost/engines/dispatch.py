@@ -237,10 +237,10 @@ def _source(data: Any) -> Any:
 
 def _need_columns(source: Any, wanted: Mapping[str, Any]) -> None:
     """Raise one error for all names that the data do not have."""
-    there = [str(name) for name in source.columns]
+    columns = [str(name) for name in source.columns]
     named = [(k, n) for k, v in wanted.items() for n in (v if isinstance(v, list) else [v])]
     missing = [
-        missing_column(role, n, there) for role, n in named if n is not None and n not in there
+        missing_column(role, n, columns) for role, n in named if n is not None and n not in columns
     ]
     if missing:
         raise UsageError(missing)

@@ -458,37 +458,37 @@ def apply_lazy(
 
     _check_seed(seed)
     source = plainly_named(source, output, *([] if changed is None else [changed]))
-    who = _checked_id(source, id) if rule.needs_coin else None
+    id_column = _checked_id(source, id) if rule.needs_coin else None
     for name in groups:
         source.check(name, "group")
-    source = source.only_texts([*groups, *([] if who is None else [who])])
+    source = source.only_texts([*groups, *([] if id_column is None else [id_column])])
     known = _known(rule, [source.types[name] for name in groups], unknown, missing_group)
     names = {"score": score, "group": ", ".join(groups), "id": id}
-    ours = _free_names(source.columns, "score", "group", "fault", "checked", "coin", "new")
+    own = _free_names(source.columns, "score", "group", "fault", "checked", "coin", "new")
     frame = source.frame.with_columns(
         **{
-            ours["score"]: number(source, score, "score"),
-            ours["group"]: _group_code(source, groups, known, missing_group),
+            own["score"]: number(source, score, "score"),
+            own["group"]: _group_code(source, groups, known, missing_group),
         }
     )
-    fault = _fault(source, ours, groups, who, unknown, missing_group)
+    fault = _fault(source, own, groups, id_column, unknown, missing_group)
     guard = Guard(
-        score=ours["score"],
-        fault=ours["fault"],
+        score=own["score"],
+        fault=own["fault"],
         messages=_messages(names, rule),
-        id=None if who is None else source.inside(who),
+        id=None if id_column is None else source.inside(id_column),
         salt=rule.salt,
-        checked=ours["checked"],
-        coin=ours["coin"],
+        checked=own["checked"],
+        coin=own["coin"],
     )
-    frame = guarded(frame.with_columns(**{ours["fault"]: fault}), guard)
-    frame = frame.with_columns(**{ours["new"]: _repaired(frame, rule, known, ours)})
-    new, checked = nw.col(ours["new"]), nw.col(ours["checked"])
+    frame = guarded(frame.with_columns(**{own["fault"]: fault}), guard)
+    frame = frame.with_columns(**{own["new"]: _repaired(frame, rule, known, own)})
+    new, checked = nw.col(own["new"]), nw.col(own["checked"])
     written = {source.inside(output): new}
     if changed is not None:
         written[source.inside(changed)] = new != checked
-    spare = [name for role, name in ours.items() if role != "coin" or who is not None]
-    return originally_named(source, frame.with_columns(**written).drop(spare))
+    dropped = [name for role, name in own.items() if role != "coin" or id_column is not None]
+    return originally_named(source, frame.with_columns(**written).drop(dropped))
 
 
 def _check_seed(seed: int | None) -> None:

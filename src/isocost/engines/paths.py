@@ -94,11 +94,11 @@ def find_files(path: str | Path, name: str | None = None) -> FileSet:
     if name is not None:
         zipped = compression_of(name)
         return FileSet(text, kind_of(name), (_escaped(text),), (), False, (text,), zipped)
-    there = _status(text)
-    if there is not None and stat.S_ISDIR(there.st_mode):
+    status = _status(text)
+    if status is not None and stat.S_ISDIR(status.st_mode):
         return _of_files(text, _below(text))
-    if there is not None:
-        check_regular(text, there, "file", _TO_FILE)
+    if status is not None:
+        check_regular(text, status, "file", _TO_FILE)
         partitions = _partitions([text])
         return FileSet(text, kind_of(text), (_escaped(text),), partitions, False, (text,))
     if "://" in text:
@@ -159,10 +159,10 @@ def _of_files(path: str, files: list[str]) -> FileSet:
     """A set of listed files; all must be regular and of one kind."""
     for name in files:
         check_encoding(name)
-        there = status_of(name)
-        if there is None:
+        status = status_of(name)
+        if status is None:
             raise nothing_at(name)
-        check_regular(name, there, "file", _TO_FILE)
+        check_regular(name, status, "file", _TO_FILE)
     kinds = {kind_of(name): name for name in reversed(files)}
     if len(kinds) != 1:
         got = "none" if not files else " and ".join(sorted(kinds.values()))

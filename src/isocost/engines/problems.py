@@ -70,19 +70,19 @@ def check_written(
         Whether names that differ only in case are different.
     """
     check_names(output=output, changed=changed, optional=("changed",))
-    there = [str(name) for name in columns]
+    existing = [str(name) for name in columns]
     step = "choose another name"
     if changed is not None and _same(changed, output, by_case):
         rule = "must differ from output, or it would replace the scores"
         raise UsageError(Problem("changed", rule, repr(changed), step))
-    if changed is not None and (taken := [n for n in there if _same(n, changed, by_case)]):
+    if changed is not None and (taken := [n for n in existing if _same(n, changed, by_case)]):
         rule = "must be a new column, because the others stay as they are"
         raise UsageError(Problem("changed", rule, f"{changed!r}, and there is {taken[0]!r}", step))
-    twin = [name for name in there if name != output and _same(name, output, by_case)]
-    if twin and output not in there:
+    similar = [name for name in existing if name != output and _same(name, output, by_case)]
+    if similar and output not in existing:
         rule = "must be spelled like the existing column, or be new: case is ignored here"
-        got = f"{output!r}, and there is {twin[0]!r}"
-        raise UsageError(Problem("output", rule, got, f"use {twin[0]!r}, or another name"))
+        got = f"{output!r}, and there is {similar[0]!r}"
+        raise UsageError(Problem("output", rule, got, f"use {similar[0]!r}, or another name"))
 
 
 def _same(one: str, other: str, by_case: bool) -> bool:

@@ -448,7 +448,7 @@ class Source:
 
     def _watched(self, work: Callable[[], Any], progress: Progress) -> Any:
         rows = self.count_rows()
-        asked = self.connection.query_progress
+        percentage = self.connection.query_progress
         with ThreadPoolExecutor(max_workers=1) as pool:
             job = pool.submit(work)
             try:
@@ -456,7 +456,7 @@ class Source:
                     try:
                         return job.result(timeout=_PAUSE)
                     except StillRunning:
-                        progress(min(max(asked() / 100.0, 0.0), 1.0), rows)
+                        progress(min(max(percentage() / 100.0, 0.0), 1.0), rows)
             except BaseException:
                 self.connection.interrupt()
                 raise

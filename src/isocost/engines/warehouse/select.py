@@ -254,22 +254,22 @@ def to_sql(
     keys = _keys(rule, names, missing)
     if rule.needs_coin and id is None:
         raise missing_id()
-    who = f"t.{d.name_of(id)}" if rule.needs_coin and id is not None else None
+    id_column = f"t.{d.name_of(id)}" if rule.needs_coin and id is not None else None
     helpers = [(SCORE, d.as_double(f"t.{d.name_of(score)}"))]
     helpers += [(key.alias, d.comparable(f"t.{d.name_of(key.name)}", key.kind)) for key in keys]
-    if who is not None:
-        helpers.append((COIN, d.coin(rule.salt, who)))
+    if id_column is not None:
+        helpers.append((COIN, d.coin(rule.salt, id_column)))
     tests = _Tests(rule, d, keys, missing, unknown)
     # Ids of a floating type are recognized by the type, which the helpers do not keep.
-    is_float = d.float_id.format(who) if who and d.float_id else None
+    is_float = d.float_id.format(id_column) if id_column and d.float_id else None
     if is_float:
         helpers.append((FLOAT_ID, is_float))
-    new = tests.case(who is not None, is_float is not None)
+    new = tests.case(id_column is not None, is_float is not None)
     inputs = [score, *names, *([] if id is None else [id])]
     output = f"repaired_{score}" if output is None else output
     listed = _Listed(d, columns, inputs, output, changed)
     listed.check([alias for alias, _ in helpers])
-    head = _head(rule, who is not None, unknown)
+    head = _head(rule, id_column is not None, unknown)
     body = _lateral if d.star == "lateral" else _stepwise
     return "\n".join([head, *body(d.table_of(table), helpers, new, listed), ""])
 
@@ -359,16 +359,16 @@ class _Tests:
             )
             null = f"{COIN} IS NULL" + (f" OR {FLOAT_ID}" if typed else "")
             whens.append((null, d.fail(what, shown)))
-        kept = []
+        unchanged = []
         for group in self.rule.groups:
             if self.rule.segments(group):
                 repaired = repaired_group(self.rule, group, SCORE, COIN, d)
                 whens.append((self._is(group), repaired))
             else:
-                kept.append(self._is(group))
+                unchanged.append(self._is(group))
         if self.unknown == "keep":
             return Case(tuple(whens), SCORE)
-        whens += [(condition, SCORE) for condition in kept]
+        whens += [(condition, SCORE) for condition in unchanged]
         return Case(tuple(whens), d.fail("group that the rule does not know", self._shown()))
 
     def _is(self, group: Group) -> str:
@@ -491,16 +491,16 @@ def _head(rule: Rule, coin: bool, unknown: str) -> str:
     cost = "" if rule.cost is None else f", cost {rule.cost}"
     touched = [group for group in rule.groups if rule.segments(group)]
     names = dict(zip(rule.groups, group_names(rule.groups), strict=True))
-    kept = ", ".join(names[group] for group in rule.groups if group not in touched)
+    unchanged = ", ".join(names[group] for group in rule.groups if group not in touched)
     changed = ", ".join(names[group] for group in touched)
     lines = [f"Scores after a rule made by {rule.method}{cost}; isocost {__version__}."]
     lines += [f"Note: {note}" for note in rule.notes]
-    lines.append(f"Changed: {changed or 'nobody'}.  Unchanged: {kept or 'nobody'}.")
+    lines.append(f"Changed: {changed or 'nobody'}.  Unchanged: {unchanged or 'nobody'}.")
     if coin:
         lines.append(
             f"The coin is the first 13 hexadecimal digits of md5('{rule.salt}:' || id), so the "
             "same person has the same coin everywhere; 'g' is above every digit."
         )
-    strangers = " and an unknown group end" if unknown == "error" else " end"
-    lines.append(f"A bad score, a null id or group{strangers} the query.")
+    ending = " and an unknown group end" if unknown == "error" else " end"
+    lines.append(f"A bad score, a null id or group{ending} the query.")
     return "\n".join(comment(line) for line in lines)
