@@ -162,14 +162,14 @@ def test_types_are_told_at_once(engine):
     with pytest.raises(ic.UsageError, match="group: must be one the rule knows") as error:
         RULE.apply(lazy(data))
     assert "got:  type Int64" in str(error.value)
-    assert "give them the types" in str(error.value)
+    assert "of the names and types" in str(error.value)
 
 
 @pytest.mark.parametrize("kind", QUICK)
 def test_what_cannot_be_meant_is_refused(kind):
     data = {"score": [0.1], "group": ["a"], "id": [1]}
     frame = as_lazy(kind, data)
-    with pytest.raises(ic.UsageError, match="seed: needs rows that have an order"):
+    with pytest.raises(ic.UsageError, match="seed: needs rows in a fixed order"):
         RULE.apply(frame, seed=0)
     with pytest.raises(ic.UsageError, match="did you mean id='id'"):
         RULE.apply(frame, id="idd")

@@ -68,7 +68,7 @@ def test_audit_from_standard_input(folder):
     assert done.stdout == run("audit", folder / "compas.csv", "--cost", "fpr").stdout
     empty = run("audit", "-", stdin="")
     assert empty.returncode == 2
-    assert "standard input: must hold CSV" in empty.stderr
+    assert "standard input: must contain CSV" in empty.stderr
 
 
 @pytest.mark.parametrize(
@@ -356,7 +356,7 @@ def test_lost_output_does_not_change_the_verdict(folder):
 def test_standard_input_that_cannot_be_read(folder):
     closed = shell("$ISOCOST audit - <&-", folder)
     assert closed.returncode == 2
-    assert "standard input: must hold CSV" in closed.stderr
+    assert "standard input: must contain CSV" in closed.stderr
     # As on a full disk: no file may be larger than this.
     full = shell("ulimit -f 4; $ISOCOST audit - < compas.csv", folder)
     assert full.returncode == 2

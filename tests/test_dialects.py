@@ -1,5 +1,7 @@
 """Rules as SQL: run on DuckDB, parsed back everywhere, and safe whatever the names are."""
 
+from dataclasses import replace
+
 import duckdb
 import pandas as pd
 import pytest
@@ -41,6 +43,18 @@ def runner(database, dialect):
         return database.execute(query).fetchall()
 
     return run
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_a_dialect_is_its_row_of_the_table_and_its_name_changes_nothing(name):
+    odd = "it's \\ $\n"
+    rule = ic.Rule((("a", odd), ("b", odd)), (Row(("a", odd), 0.0, 1.0, "set", 0.25, 0.5),), "test")
+    columns = {"score": "group", "group": ["g", 'a"b`\\c']}
+    dialect, other = DIALECTS[name], replace(DIALECTS[name], name="other")
+    assert rule.to_sql(other, **columns) == rule.to_sql(dialect, **columns)
+    assert ic.tally_sql(other, **columns, positive=odd) == ic.tally_sql(
+        dialect, **columns, positive=odd
+    )
 
 
 @pytest.mark.parametrize("id", ["id", "name"])
@@ -253,7 +267,7 @@ def test_numbers_are_exact_doubles():
         ({"output": "isocost_tmp_coin"}, "columns: must differ from each other and from the names "
          "the query uses itself\n  got:  'isocost_tmp_coin'\n  next: choose"),
         ({"changed": "x", "output": "x"}, "got:  'x'\n  next: choose another name"),
-        ({"dialect": "spark", "score": "${x}"}, "name: must not hold ${, which Spark replaces"),
+        ({"dialect": "spark", "score": "${x}"}, "name: must not contain ${, which spark replaces"),
         ({"dialect": None}, "dialect: must be one of duckdb, postgres"),
         ({"table": None}, "table: must be named\n  got:  None\n  next: use table="),
         ({"table": 3}, "table: must be named\n  got:  3\n  next: use table="),

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import re
 from functools import partial
 
 import duckdb
@@ -125,7 +126,7 @@ def test_all_problems_together(tmp_path):
     ("content", "options", "message"),
     [
         ("score,label,group\n0.1,0,a\nhigh,1,b\n", {}, "score (column 'score'): must hold numbers\n"
-         "  got:  1 values that are none, such as 'high'"),
+         "  got:  1 values that are not, for example 'high'"),
         ("score,label,group\n", {}, "must have at least one row"),
         ("score,label,group\n0.1,x,a\n0.2,y,b\n", {}, "2 other than 0 and 1"),
         ("score,label,group\n0.1,x,a\n0.2,y,b\n0.2,z,b\n", {"positive": "x"}, "have two values"),
@@ -396,6 +397,23 @@ def test_progress_is_reported(folder):
     assert all(0 <= share <= 1 for share in seen)
 
 
+@pytest.mark.parametrize("name", ["data.parquet", "data.csv"])
+def test_counting_reports_its_progress(folder, name, monkeypatch):
+    from isocost.engines import source
+    from isocost.engines.files import tally_files
+    from isocost.grid import Grid
+
+    seen, columns = [], {"score": "score", "label": "label", "weight": None, "group": ["name"]}
+    monkeypatch.setattr(source, "_PAUSE", 1e-4)
+    found = tally_files(
+        folder / name, columns, grid=Grid(), progress=lambda *done: seen.append(done)
+    )
+    assert found == ic.tally(folder / name, group="name")
+    rows = int(found.totals.n.sum()) if name == "data.parquet" else None
+    assert seen
+    assert all(0 <= share <= 1 and known == rows for share, known in seen)
+
+
 def test_a_path_cannot_be_applied_in_memory(folder):
     with pytest.raises(ic.UsageError, match="apply_file"):
         RULE.apply(folder / "data.csv")
@@ -435,7 +453,7 @@ def test_ids_that_are_no_ids(tmp_path):
             {"score": [0.1], "group": ["a"], "id": pa.array([1], pa.int64()).cast(kind)}
         )
         pq.write_table(table, tmp_path / "d.parquet")
-        with pytest.raises(ic.DataError, match=r"id .* must be a whole number or a text"):
+        with pytest.raises(ic.DataError, match="id: must be a whole number or a text in every row"):
             ic.apply_file(rule, tmp_path / "d.parquet", tmp_path / "o.parquet")
 
 
@@ -472,6 +490,27 @@ def test_the_positive_label_by_the_type_of_the_column(tmp_path):
         assert tally.totals.wh.tolist() == [[0.2, 0.1]]
     with pytest.raises(ic.DataError, match="must hold the positive label 'x'"):
         ic.tally(path, label="number", positive="x")
+
+
+def test_labels_of_several_types_are_shown_as_they_stand(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text("score,label,group\n0.1,yes,a\n0.2,3,a\n0.3,x,b\n")
+    with pytest.raises(ic.DataError, match=r"3 or more: 'yes', '3.0', 'x'"):
+        ic.tally(path, positive="yes")
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("True,1,a,1\n-0.2,0,b,1\n", "1 outside [0, 1] (first: -0.2)"),
+        ("0.1,1,a,0\n0.2,0,b,1e150\n", "1 below 1e-100 or above 1e100 (first: 1e+150)"),
+        ("0.1,nan,a,1\n0.2,x,b,1\n", "1 null or NaN, 1 other than 0 and 1 (first: 'x')"),
+    ],
+)
+def test_the_example_of_a_problem_is_a_bad_value_of_its_kind(tmp_path, rows, message):
+    (tmp_path / "d.csv").write_text("score,label,group,weight\n" + rows)
+    with pytest.raises(ic.DataError, match=re.escape(message)):
+        ic.tally(tmp_path / "d.csv", weight="weight")
 
 
 def test_text_scores_in_parquet(tmp_path):
@@ -807,7 +846,7 @@ def test_large_ids_keep_their_own_coins_and_stay_apart(tmp_path, ids):
 def test_underscores_make_no_numbers(tmp_path):
     path = tmp_path / "d.csv"
     path.write_text("score,label,group,id\n0_1,0,a,1_0\n0.5,1,b,2_0\n")
-    with pytest.raises(ic.DataError, match="1 values that are none, such as '0_1'"):
+    with pytest.raises(ic.DataError, match="1 values that are not, for example '0_1'"):
         ic.tally(path)
     path.write_text("score,label,group,id\n0.1,0_1,a,1_0\n0.5,1,b,2_0\n")
     with pytest.raises(ic.DataError, match="1 other than 0 and 1"):

@@ -19,8 +19,7 @@ import pyarrow as pa
 import pytest
 
 import isocost as ic
-from isocost.engines.files import _place
-from isocost.engines.paths import find
+from isocost.engines.paths import find_files
 from isocost.engines.source import Settings, Source, _size
 from isocost.grid import Grid
 from isocost.rows import Row
@@ -77,23 +76,33 @@ def test_every_kind_gives_the_tally_of_the_arrays(folder, name):
     assert ic.tally(f"{folder}/{name}", **options) == ic.tally(DATA, **options)
 
 
-def test_numbers_for_bins_are_the_bins_of_the_grid():
+def test_every_score_near_an_edge_falls_into_the_bin_of_the_grid(tmp_path):
     random = np.random.default_rng(0)
     for grid in (Grid(), Grid(1024, (0.123, 0.95)), Grid(10), Grid(7, (0.5,)), Grid(1000), Grid(1)):
         near = [np.nextafter(grid.cuts, 0), grid.cuts, np.nextafter(grid.cuts, 1)]
         tenths = np.arange(21) / 20
         near += [tenths, np.nextafter(tenths, 0), np.nextafter(tenths, 1), random.random(20_000)]
         scores = np.clip(np.concatenate(near), 0, 1)
-        query = f"SELECT {_place('h', grid)} AS place FROM rows ORDER BY i"
-        connection = duckdb.connect()
-        connection.register("rows", pd.DataFrame({"h": scores, "i": np.arange(len(scores))}))
-        places = connection.execute(query).fetchnumpy()["place"]
-        np.testing.assert_array_equal(grid.at_count(places), grid.index(scores))
+        path, half = tmp_path / "d.parquet", np.arange(len(scores)) % 2
+        pd.DataFrame({"score": scores, "label": half, "group": "a"}).to_parquet(path)
+        found = ic.tally(path, bins=grid.bins, edges=grid.edges).cells
+        for label in (0, 1):
+            bins, counts = np.unique(grid.index(scores[half == label]), return_counts=True)
+            mine = found.label == label
+            assert dict(zip(found.bin[mine], found.n[mine], strict=True)) == dict(
+                zip(bins, counts, strict=True)
+            )
+
+
+def test_nothing_is_printed_when_python_ends(folder):
+    code = f"import isocost as ic; ic.tally({str(folder / 'data.parquet')!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")
 
 
 def test_partitions_are_columns(folder):
     source = Source(folder / "parts-parquet")
-    assert set(source.place.partitions) == {"group", "day"}
+    assert set(source.file_set.partitions) == {"group", "day"}
     # A date stays the text it is in the name of the folder.
     assert source.types["day"] == "VARCHAR"
     assert ic.tally(folder / "parts-csv", group="day").groups == ("2026-01-01", "2026-01-02")
@@ -280,7 +289,7 @@ def test_names_that_look_like_globs(tmp_path):
     odd = tmp_path / "a[1] *x"
     odd.mkdir()
     FRAME.to_parquet(odd / "d?.parquet")
-    assert len(find(odd).patterns) == 1
+    assert len(find_files(odd).patterns) == 1
     assert ic.tally(odd) == ic.tally(DATA)
     assert ic.tally(odd / "d?.parquet") == ic.tally(DATA)
 

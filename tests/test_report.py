@@ -171,7 +171,7 @@ def test_written_whole_or_not_at_all(audit, tmp_path):
         ic.report("nothing", path=path)
     assert path.read_text() == before
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
-    with pytest.raises(ic.FileError, match="must be one that can be written"):
+    with pytest.raises(ic.FileError, match="must be writable"):
         ic.report(audit, path=tmp_path / "nowhere" / "report.html")
 
 

@@ -406,9 +406,9 @@ def test_save_is_whole_or_not_at_all(tmp_path, monkeypatch):
 
 
 def test_missing_and_binary_files(tmp_path):
-    with pytest.raises(ic.FileError, match="must be one that can be read"):
+    with pytest.raises(ic.FileError, match="must be readable"):
         ic.Rule.load(tmp_path / "no.json")
-    with pytest.raises(ic.FileError, match="must be one that can be written"):
+    with pytest.raises(ic.FileError, match="must be writable"):
         ic.withhold(compas(), cost="fpr", tolerance=0.06).save(tmp_path / "no" / "rule.json")
     (tmp_path / "b.json").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ic.FileError, match="must be UTF-8 text"):

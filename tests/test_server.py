@@ -18,7 +18,7 @@ from isocost.cli.page_commands import bytes_of
 from isocost.errors import FileError, MissingDependencyError, UsageError
 from isocost.examples import compas_rows
 from isocost.serve import server
-from isocost.serve.desk import Desk, Wish
+from isocost.serve.session import ReportRequest, Session
 from tests.serving import ISOCOST, compas_csv, served
 
 pytest.importorskip("uvicorn", reason="isocost serve needs the extra serve")
@@ -233,7 +233,7 @@ def test_other_kinds_of_files(running):
     [
         ("a.parquet", b"PAR1 this is no Parquet PAR1", "must be readable as Parquet"),
         ("a.parquet", parquet()[:-40], "must be readable as Parquet"),
-        ("a.csv", b"", "must hold data"),
+        ("a.csv", b"", "must contain data"),
         ("a.csv.gz", b"not gzip at all", "must be readable as CSV"),
         ("a.exe", b"MZ", "must end in .csv"),
         ("", b"a,b\n1,2\n", "must end in .csv"),
@@ -393,29 +393,31 @@ def test_a_request_that_is_too_long(running):
 def test_wishes_are_checked(field, value):
     whole = {"file": "1", "score": "s", "label": "y", "group": ["g"], field: value}
     with pytest.raises(UsageError) as error:
-        Wish.read(json.dumps(whole).encode())
+        ReportRequest.read(json.dumps(whole).encode())
     assert error.value.problems[0].name == field
 
 
 def test_few_reports_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr("isocost.serve.desk.MAX_REPORTS", 2)
+    monkeypatch.setattr("isocost.serve.session.MAX_REPORTS", 2)
     path = tmp_path / "data.csv"
     path.write_text(compas_csv())
-    desk = Desk()
-    desk.take(path, path.name)
-    wish = Wish(desk.held.id, "score", "label", ("group",))
-    keys = [desk.report(wish) for _ in range(3)]
-    assert list(desk.reports) == keys[1:]
+    session = Session()
+    session.open(path, path.name)
+    request = ReportRequest(session.file.id, "score", "label", ("group",))
+    keys = [session.report(request) for _ in range(3)]
+    assert list(session.reports) == keys[1:]
     assert path.exists()
 
 
 def test_the_page_knows_how_its_file_was_read(tmp_path):
     path = tmp_path / "kept.csv"
     path.write_text(compas_csv())
-    desk = Desk()
-    desk.take(path, "mine.csv")
-    wish = Wish(desk.held.id, "score", "label", ("group",), positive="1", missing_group="none")
-    page = desk.reports[desk.report(wish)]
+    session = Session()
+    session.open(path, "mine.csv")
+    request = ReportRequest(
+        session.file.id, "score", "label", ("group",), positive="1", missing_group="none"
+    )
+    page = session.reports[session.report(request)]
     told = '"data":["mine.csv"],"positive":"1","missing_group":"none","drop_group":[]'
     assert told in page.replace('": ', '":').replace(', "', ',"')
 
@@ -481,8 +483,8 @@ def test_an_upload_does_not_outlive_a_killed_server(tmp_path, name):
 NO_DESCRIPTORS = """
 from pathlib import Path
 from isocost.cli import main
-from isocost.serve import desk
-desk.DESCRIPTORS = Path("/nowhere")
+from isocost.serve import session
+session.DESCRIPTORS = Path("/nowhere")
 main()
 """
 
@@ -511,11 +513,11 @@ def test_closing_does_not_wait_for_a_long_report(tmp_path):
         "COPY (SELECT random() AS score, (random() < 0.5)::INT AS label, 'g' || (range % 2) AS "
         f"\"group\" FROM range(8000000)) TO '{tmp_path}/big.parquet'"
     )
-    desk = Desk()
-    desk.take(tmp_path / "big.parquet", "big.parquet")
-    desk.closing = lambda: True
+    session = Session()
+    session.open(tmp_path / "big.parquet", "big.parquet")
+    session.closing = lambda: True
     with pytest.raises(FileError, match="one that is closing"):
-        desk.report(Wish(desk.held.id, "score", "label", ("group",)))
+        session.report(ReportRequest(session.file.id, "score", "label", ("group",)))
 
 
 @pytest.mark.parametrize(

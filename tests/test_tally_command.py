@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 import isocost as ic
-from isocost.cli.reading import Columns, check_alike, read
+from isocost.cli.options import Columns
+from isocost.cli.reading import check_alike, read
 from isocost.examples import compas_rows
 from isocost.rows import Row
 
@@ -133,7 +134,7 @@ def test_json_that_is_no_tally(folder, tmp_path):
         ("other.json", "got:  something else, format 'isocost-audit'"),
         ("rows.json", "data as JSON lines must end in .jsonl"),
         ("broken.json", "broken.json: must be what Tally.save writes"),
-        ("no.json", "must be one that can be read"),
+        ("no.json", "must be readable"),
         ("no*.json", "must exist"),
     ):
         with pytest.raises(ic.IsocostError) as error:

@@ -76,7 +76,7 @@ def test_names_are_texts_for_arrays_too():
 @pytest.mark.parametrize(
     ("names", "text"),
     [
-        ({"output": "SCORE"}, "output: must be a column as it is written there, or a new one"),
+        ({"output": "SCORE"}, "output: must be spelled like the existing column, or be new"),
         ({"output": "new", "changed": "NEW"}, "changed: must differ from output"),
         ({"output": "new", "changed": "Label"}, "changed: must be a new column"),
     ],
@@ -91,7 +91,7 @@ def test_case_is_not_looked_at_where_the_engine_does_not(names, text):
 
 def test_files(tmp_path):
     pd.DataFrame(DATA).to_parquet(tmp_path / "d.parquet")
-    with pytest.raises(ic.UsageError, match="output: must be a column as it is written there"):
+    with pytest.raises(ic.UsageError, match="output: must be spelled like the existing column"):
         ic.apply_file(RULE, tmp_path / "d.parquet", tmp_path / "o.parquet", column="SCORE")
     ic.apply_file(RULE, tmp_path / "d.parquet", tmp_path / "o.parquet", changed="new")
     found, wanted = pd.read_parquet(tmp_path / "o.parquet"), RULE.apply(DATA, changed="new")

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and read with clear errors."""
+"""Files that are written completely or not at all, and read with clear errors."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ __all__ = [
 MAX_TEXT_BYTES = 256 * 2**20
 
 PART = ".isocost-part"
-"""The ending of a file that is being written.  No reader takes it for data."""
+"""The ending of a file that is being written, which no reader takes for data."""
 
-_WRITABLE = "must be one that can be written"
+_WRITABLE = "must be writable"
 
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -44,7 +44,7 @@ _KINDS = {
 
 
 def check_ending(path: str | Path, *endings: str) -> None:
-    """Raise if a name promises another kind of file than is written; no ending promises nothing.
+    """Raise if a name has the ending of another kind of file; it may have no ending.
 
     Examples
     --------
@@ -68,27 +68,26 @@ def check_ending(path: str | Path, *endings: str) -> None:
 
 @contextmanager
 def replacing(path: str | Path, *, force: bool = True) -> Iterator[Path]:
-    """Give a temporary path beside ``path``; on success it takes that place.
+    """Yield a temporary path beside ``path``; on success the file replaces that at ``path``.
 
-    Whatever goes wrong inside, also Ctrl-C, removes the temporary file and leaves what was
-    at ``path`` as it was.  Unless ``force``, a file that another process has put there in the
-    meantime is kept, and this one is an error.
+    On any error, also Ctrl-C, the temporary file is removed and ``path`` is left unchanged.
+    Unless ``force``, it is an error if another process has created ``path`` in the meantime.
     """
     target = Path(path)
     check_target(target, force)
     _remove_leftovers(target.parent)
-    # Names may have 255 bytes.
+    # File names are limited to 255 bytes.
     name = target.name.encode(errors="ignore")[:120].decode(errors="ignore")
     unique = f"{os.getpid()}-{secrets.token_hex(8)}"
     temporary = target.with_name(f".{name}.{unique}{PART}")
     lock = None
     try:
-        # Inside, because Ctrl-C may come as soon as the file is there.
+        # Inside, because Ctrl-C may come as soon as the file exists.
         lock = _create(temporary, target)
         yield temporary
         _publish(temporary, target, force)
     except BaseException as error:
-        # What cannot be removed was never there: a folder that does not exist, or is a file.
+        # What cannot be removed was never created: its folder does not exist, or is a file.
         with suppress(OSError):
             temporary.unlink()
         if isinstance(error, OSError) and not isinstance(error, FileError):
@@ -101,7 +100,7 @@ def replacing(path: str | Path, *, force: bool = True) -> Iterator[Path]:
 
 
 def _create(temporary: Path, target: Path) -> int | None:
-    """Make an empty file that nobody else may read; what is returned locks it until closed."""
+    """Create an empty, private file; the returned descriptor locks it until it is closed."""
     try:
         while True:
             file = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
@@ -117,10 +116,10 @@ def _create(temporary: Path, target: Path) -> int | None:
 
 
 def _locked(file: int, *, wait: bool) -> bool:
-    """Lock a file; false if another process holds it, or if it must not be locked.
+    """Lock a file; false if another process holds the lock, or if it must not be locked.
 
-    DuckDB locks what it writes with fcntl.  On NFS and on macOS that and flock exclude each other:
-    there files are written without a lock of ours, and leftovers stay.
+    DuckDB locks the files it writes with fcntl.  On NFS and on macOS that conflicts with flock:
+    there files are written without our lock, and leftovers stay.
     """
     if sys.platform == "win32":
         return False
@@ -138,18 +137,18 @@ def _locked(file: int, *, wait: bool) -> bool:
 def _remove_leftovers(folder: Path) -> None:
     """Remove the temporary files of processes that were killed, and warn about each."""
     try:
-        found = sorted(path for path in folder.iterdir() if path.name.endswith(PART))
+        leftovers = sorted(path for path in folder.iterdir() if path.name.endswith(PART))
     except OSError:
-        # Creating the file will fail for the same reason, with an error that says so.
+        # Creating the file will fail for the same reason, with a clear error.
         return
-    for path in found:
+    for path in leftovers:
         if path.name.startswith(".") and _remove_leftover(path):
             text = f"Removed {path}, which a run that was killed had left unfinished."
             warnings.warn(IsocostWarning(text), stacklevel=5)
 
 
 def _remove_leftover(path: Path) -> bool:
-    """Remove a temporary file, unless the process that writes it is alive."""
+    """Remove a temporary file, unless its process is still running."""
     if sys.platform == "win32":
         return False
     try:
@@ -158,7 +157,7 @@ def _remove_leftover(path: Path) -> bool:
         return False
     try:
         locked, status = _locked(file, wait=False), os.fstat(file)
-        # Without a link it is gone already, and another file may have its name.
+        # Without a link it is already gone, and another file may have its name.
         dead = locked and stat.S_ISREG(status.st_mode) and status.st_nlink > 0
         if dead:
             path.unlink()
@@ -170,9 +169,9 @@ def _remove_leftover(path: Path) -> bool:
 
 
 def _publish(temporary: Path, target: Path, force: bool) -> None:
-    """Give a file that is complete its name; it is on the disk before and the name after."""
-    there = status_of(target)
-    temporary.chmod(stat.S_IMODE(there.st_mode) if there else 0o666 & ~_umask())
+    """Rename a complete file, which is synced to disk before and its folder after."""
+    status = status_of(target)
+    temporary.chmod(stat.S_IMODE(status.st_mode) if status else 0o666 & ~_umask())
     _sync(temporary)
     check_target(target, force)
     if force:
@@ -180,18 +179,18 @@ def _publish(temporary: Path, target: Path, force: bool) -> None:
     else:
         _claim(temporary, target)
     with suppress(OSError):
-        # Not every file system can do this with a folder.
+        # Not every file system can sync a folder.
         _sync(target.parent)
 
 
 def _claim(temporary: Path, target: Path) -> None:
-    """Rename a file, but never over another one, whoever made that in the meantime."""
+    """Rename a file, but never over one that was created in the meantime."""
     try:
         os.link(temporary, target)
     except FileExistsError as error:
         raise _taken(target) from error
     except OSError:
-        # No hard links here: an empty file holds the name.
+        # There are no hard links here: an empty file reserves the name.
         try:
             os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError as error:
@@ -220,7 +219,7 @@ def _umask() -> int:
 
 
 def write_text(path: str | Path, text: str, *, force: bool = True) -> None:
-    """Write text to a file, whole or not at all."""
+    """Write text to a file, completely or not at all."""
     with replacing(path, force=force) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
@@ -229,14 +228,14 @@ def read_text(path: str | Path) -> str:
     """Read a text file of at most 256 MiB."""
     source = Path(path)
     try:
-        there = source.stat()
-        check_regular(source, there, "file", "save it to a file first")
-        if there.st_size > MAX_TEXT_BYTES:
+        status = source.stat()
+        check_regular(source, status, "file", "save it to a file first")
+        if status.st_size > MAX_TEXT_BYTES:
             raise FileError(
                 Problem(
                     "file",
                     f"must be at most {MAX_TEXT_BYTES // 2**20} MiB",
-                    f"{source} of {there.st_size // 2**20} MiB",
+                    f"{source} of {status.st_size // 2**20} MiB",
                     "check that this is a rule or a tally, not data",
                 )
             )
@@ -248,12 +247,12 @@ def read_text(path: str | Path) -> str:
     except FileError:
         raise
     except (OSError, ValueError) as error:
-        rule, step = "must be one that can be read", "check the path and your permissions"
+        rule, step = "must be readable", "check the path and your permissions"
         raise _cannot(rule, source, error, step) from error
 
 
 def status_of(path: str | Path) -> os.stat_result | None:
-    """What is at a path, None if nothing is; a path that cannot be looked up is an error.
+    """The status of a path, None if it does not exist; an error if that cannot be determined.
 
     Examples
     --------
@@ -270,22 +269,22 @@ def status_of(path: str | Path) -> os.stat_result | None:
 
 
 def check_regular(path: str | Path, status: os.stat_result, name: str, step: str) -> None:
-    """Refuse a pipe, a socket, a device or a folder: it would block, or be destroyed."""
+    """Raise for a pipe, a socket, a device or a folder, which would block or be destroyed."""
     if not stat.S_ISREG(status.st_mode):
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), "something else")
         raise FileError(Problem(name, "must be a regular file", f"{path}, {kind}", step))
 
 
 def check_target(path: str | Path, force: bool, *endings: str) -> None:
-    """Refuse a path to write to that is taken: by a file unless ``force``, by others always.
+    """Raise if a path to write to is taken: by a file unless ``force``, by others always.
 
-    With ``endings``, its name must have one of them, or none.
+    With ``endings``, its name must have one of them, or no ending.
     """
     if endings:
         check_ending(path, *endings)
-    there = status_of(path)
-    if there is not None:
-        check_regular(path, there, "output", "choose another path for the output")
+    status = status_of(path)
+    if status is not None:
+        check_regular(path, status, "output", "choose another path for the output")
     if not force and os.path.lexists(path):
         raise _taken(path)
 
@@ -296,11 +295,11 @@ def _taken(path: str | Path) -> FileError:
 
 
 def _cannot(rule: str, path: str | Path, error: Exception, step: str) -> FileError:
-    # Letters that UTF-8 does not have could not be printed.
+    # Characters outside UTF-8 could not be printed.
     shown = str(path).encode(errors="backslashreplace").decode().replace("\0", "\\0")
     if len(shown) > 200:
         shown = f"{shown[:100]}...{shown[-90:]}"
     if not isinstance(error, OSError):
-        step = "remove null characters, and letters that UTF-8 does not have"
+        step = "remove null characters, and characters outside UTF-8"
     why = error.strerror if isinstance(error, OSError) else error
     return FileError(Problem("file", rule, f"{shown}: {why}", step))

@@ -1,4 +1,4 @@
-"""The coin that falls the same for the same person everywhere.
+"""The coin, which falls the same way for the same person everywhere.
 
 The coin of an id is the first 13 hexadecimal digits of ``md5(salt + ":" + id)``, a whole
 number below 2^52.  It shows heads with probability p when it is below ceil(p 2^52).  Whole
@@ -37,7 +37,7 @@ _POWERS = np.array([10**k for k in range(20)], dtype=np.uint64)
 
 
 def bound(probability: float) -> int:
-    """The number that a coin must be below to show heads with this probability.
+    """The number that a coin must be below, which happens with this probability.
 
     Examples
     --------
@@ -48,14 +48,14 @@ def bound(probability: float) -> int:
 
 
 def bounds(probabilities: Sequence[float]) -> list[int]:
-    """The bounds of outcomes that share one coin: outcome i is chosen between bound i-1 and i."""
-    # Fractions add up exactly, so each sum is rounded once; the highest bound stays the highest.
+    """The bounds of outcomes that share one coin: outcome i lies between bounds i - 1 and i."""
+    # Fractions add up exactly, so each sum is rounded once, and the bounds stay in order.
     sums = accumulate(map(Fraction, probabilities))
     return [bound(min(1.0, float(total))) for total in sums]
 
 
 def hex_bound(limit: int) -> str:
-    """A bound as text to compare hexadecimal digits with; "g" is above all of them.
+    """A bound as text, to be compared with hexadecimal digits; "g" is above all of them.
 
     Examples
     --------
@@ -66,9 +66,9 @@ def hex_bound(limit: int) -> str:
 
 
 def seeded_coins(rows: int, seed: int) -> Coins:
-    """Coins in row order from a seed, for data that have no ids.
+    """Coins in row order from a seed, for data without ids.
 
-    A person's coin then depends on the row the person stands in: shuffle the rows and it changes.
+    A person's coin then depends on the order of the rows.
     """
     generator = np.random.default_rng(check_seed(seed))
     return generator.integers(0, 2**BITS, size=rows, dtype=np.uint64)
@@ -80,9 +80,9 @@ def coins(ids: npt.ArrayLike | Sequence[Any], salt: str) -> Coins:
     Parameters
     ----------
     ids : array of whole numbers or texts
-        Null and float ids are refused: null is nobody, and 1.0 is not written like 1.
+        Null ids are an error, and so are floats, because 1.0 is not written like 1.
     salt : str
-        Another salt throws other coins.
+        A different salt gives different coins.
 
     Examples
     --------
@@ -102,7 +102,8 @@ def coins(ids: npt.ArrayLike | Sequence[Any], salt: str) -> Coins:
 def _as_array(ids: Any) -> npt.NDArray[Any]:
     if isinstance(ids, np.ma.MaskedArray) and np.ma.getmaskarray(ids).any():
         raise _bad_ids(f"{int(np.ma.getmaskarray(ids).sum())} masked values", null=True)
-    array = ids if isinstance(ids, np.ndarray) else np.asarray(ids, dtype=_kind_of(ids))
+    # np.asarray would silently turn [1, "a"] into texts.
+    array = np.asarray(ids, dtype=object if isinstance(ids, list | tuple) else None)
     if array.ndim != 1:
         raise _bad_ids(f"an array of shape {array.shape}")
     if array.dtype.kind in "iuU":
@@ -116,17 +117,12 @@ def _as_array(ids: Any) -> npt.NDArray[Any]:
     raise _bad_ids(f"values of type {array.dtype}")
 
 
-def _kind_of(ids: Any) -> Any:
-    # np.asarray would quietly turn [1, "a"] into texts and [1, None] into objects.
-    return object if isinstance(ids, list | tuple) else None
-
-
 def _check_objects(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     kinds = set(map(type, array.tolist()))
     nulls = sum(1 for value in array.tolist() if is_null(value)) if kinds - {str, int} else 0
     if nulls:
         raise _bad_ids(f"{nulls} null values", null=True)
-    # A time span of NumPy is one of its whole numbers.
+    # NumPy's time spans are integers.
     refused = (bool, np.timedelta64)
     wrong = [k for k in kinds if k in refused or not issubclass(k, str | int | np.integer)]
     if wrong:
@@ -168,16 +164,16 @@ def _distinct(values: npt.NDArray[Any]) -> list[int]:
 
 
 def _decimal(values: Coins, digits: int) -> npt.NDArray[np.uint8]:
-    """The decimal digits as ASCII, one row per place."""
+    """The decimal digits as ASCII, one row per position."""
     if digits > 9:
-        # 32-bit division is several times as fast: split off the last nine digits.
+        # 32-bit division is several times faster: split off the last nine digits.
         above = values // _BILLION
         return np.concatenate([_decimal(above, digits - 9), _decimal(values - above * _BILLION, 9)])
     out = np.empty((digits, len(values)), dtype=np.uint8)
     rest = values.astype(np.uint32)
-    for place in range(digits - 1, -1, -1):
+    for position in range(digits - 1, -1, -1):
         left = rest // np.uint32(10)
-        out[place] = rest - left * np.uint32(10)
+        out[position] = rest - left * np.uint32(10)
         rest = left
     out += np.uint8(ord("0"))
     return out
@@ -200,7 +196,7 @@ def _throw_texts(values: npt.NDArray[Any], prefix: bytes) -> Coins:
 
 
 def _fixed_width(values: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
-    """Texts as a NumPy text array, or None where that would lose or waste something."""
+    """Texts as a NumPy text array, or None where that would lose characters or waste memory."""
     texts = values.tolist()
     if not all(issubclass(kind, str) for kind in set(map(type, texts))):
         return None
@@ -208,21 +204,21 @@ def _fixed_width(values: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
     if max(sizes, default=0) > _LONGEST:
         return None
     array = np.array(texts, dtype=np.str_)
-    # NumPy drops trailing NUL characters: then the lengths no longer agree.
+    # NumPy drops trailing NUL characters, which changes the lengths.
     return array if int(np.char.str_len(array).sum()) == sum(sizes) else None
 
 
 def _throw_slowly(values: Iterable[Any], prefix: bytes) -> Coins:
     shift = 64 - BITS
-    found = (
+    numbers = (
         int.from_bytes(hashlib.md5(prefix + str(v).encode(), usedforsecurity=False).digest()[:8])
         >> shift
         for v in values
     )
     try:
-        return np.fromiter(found, dtype=np.uint64)
+        return np.fromiter(numbers, dtype=np.uint64)
     except UnicodeEncodeError as error:
-        raise _bad_ids("a text that UTF-8 cannot write") from error
+        raise _bad_ids("a text that UTF-8 cannot encode") from error
 
 
 def _coin(first: Coins) -> Coins:

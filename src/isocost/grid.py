@@ -1,8 +1,8 @@
 """The bins that scores are counted in, the same on every engine.
 
 A grid is ``bins`` equal parts of [0, 1], the nine tenths 0.1 ... 0.9, and any further
-edges.  The tenths are always there so that the usual ten-bin calibration gap and the
-thresholds people write down are exact, not rounded to a bin.
+edges.  The tenths are always included, so that the usual ten-bin calibration gap and common
+thresholds are exact, not rounded to a bin.
 """
 
 from __future__ import annotations
@@ -17,14 +17,12 @@ import numpy.typing as npt
 
 from isocost.checks import check_numbers, check_whole
 from isocost.errors import Problem, UsageError
+from isocost.typing import Bools, Floats, Ints
 
 __all__ = ["MAX_BINS", "TENTHS", "Grid"]
 
 MAX_BINS = 2**16
 TENTHS = tuple(i / 10 for i in range(1, 10))
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -34,10 +32,10 @@ class Grid:
     Parameters
     ----------
     bins : int
-        How many equal parts; a power of two makes 0.5, 0.25 ... exact edges.
+        Number of equal parts; a power of two makes 0.5, 0.25 ... exact edges.
     edges : tuple of float
         Further cut points, such as a decision threshold.  Those already on the grid are
-        dropped, so that two grids are equal when their cuts are.
+        dropped, so that grids with the same cuts are equal.
 
     Notes
     -----
@@ -76,7 +74,7 @@ class Grid:
 
     @property
     def size(self) -> int:
-        """How many bins there are in all."""
+        """The number of bins."""
         return len(self.cuts) - 1
 
     @cached_property
@@ -92,33 +90,33 @@ class Grid:
 
     @property
     def slots(self) -> int:
-        """How many slots :meth:`slot` tells apart; a few more than there are bins."""
+        """The number of slots of :meth:`slot`; a few more than there are bins."""
         return self.bins + 1 + len(self.extra)
 
     @cached_property
     def bin_of_slot(self) -> Ints:
-        """The bin that each slot stands for."""
+        """The bin of each slot."""
         starts = np.concatenate([np.arange(self.bins + 1) / self.bins, self.extra])
         return self._search(starts)
 
     @cached_property
-    def _is_cut(self) -> npt.NDArray[np.bool_]:
-        """For each equal part, whether a further edge cuts it."""
+    def _is_cut(self) -> Bools:
+        """For each equal part, whether a further edge lies inside it."""
         cut = np.zeros(self.bins + 1, dtype=bool)
         cut[(np.array(self.extra) * self.bins).astype(np.intp)] = True
         return cut
 
     def slot(self, scores: Floats) -> Ints:
-        """A place for each score that :attr:`bin_of_slot` turns into its bin; quick to find.
+        """The slot of each score, quick to compute; :attr:`bin_of_slot` gives its bin.
 
-        Slot i is the equal part that starts at i / bins (the last holds 1 alone); after them come
+        Slot i is the equal part that starts at i / bins (the last is for 1 alone); after them come
         the bins that start at a further edge.  The scores must lie in [0, 1].
         """
         if not self.is_dyadic:
             return self._slot_of_bin[self._search(scores)]
         part = (scores * self.bins).astype(np.intp)
         if self.extra:
-            # Few scores fall in a part that an edge cuts: only those are searched.
+            # Only the few scores in a part with an edge inside are searched.
             rows = np.flatnonzero(self._is_cut[part])
             part[rows] = self._slot_of_bin[self._search(scores[rows])]
         return part
@@ -126,7 +124,7 @@ class Grid:
     @cached_property
     def _slot_of_bin(self) -> Ints:
         slots = np.empty(self.size, dtype=np.intp)
-        # From the back, so that the slot of score 1 does not stand for the last bin.
+        # Backwards, so that the last bin does not get the slot of score 1.
         slots[self.bin_of_slot[::-1]] = np.arange(self.slots)[::-1]
         return slots
 
@@ -135,10 +133,10 @@ class Grid:
         return self.bin_of_slot[self.slot(scores)]
 
     def at_count(self, counts: npt.NDArray[Any]) -> Ints:
-        """The bins of scores that have so many edges at or below them.
+        """The bins of scores, from the number of edges at or below each.
 
-        The equal parts, the tenths and the further edges are counted each on their own, as is
-        quickest in a query: an edge that is in two of these lists counts twice.
+        The equal parts, the tenths and the further edges are counted separately, which is
+        quickest in a query: an edge in two of these lists counts twice.
 
         Examples
         --------
@@ -152,13 +150,13 @@ class Grid:
         return np.searchsorted(known, counts, side="right") - 1
 
     def _search(self, scores: Floats) -> Ints:
-        found = np.searchsorted(self.cuts, scores, side="right") - 1
-        return np.minimum(found, self.size - 1)
+        bins = np.searchsorted(self.cuts, scores, side="right") - 1
+        return np.minimum(bins, self.size - 1)
 
     def has_cut(self, value: float) -> bool:
         """Whether ``value`` is one of the cut points."""
-        place = int(np.searchsorted(self.cuts, value))
-        return place < len(self.cuts) and bool(self.cuts[place] == value)
+        index = int(np.searchsorted(self.cuts, value))
+        return index < len(self.cuts) and bool(self.cuts[index] == value)
 
     def first_bin(self, value: float, name: str = "threshold") -> int:
         """The first bin at or above ``value``, which must be a cut point."""

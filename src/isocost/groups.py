@@ -1,7 +1,7 @@
 """What may name a group, and how groups are ordered and shown.
 
-A group is a text, a whole number, a float, a boolean, or a tuple of these when several
-columns make it.  Values keep their type: 1 and "1" are two groups.
+A group is a text, a whole number, a float, a boolean, or a tuple of these for several
+columns.  Values keep their type: 1 and "1" are two groups.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _RANK = {bool: 0, int: 1, float: 2, str: 3}
 
 
 def as_group(value: Any) -> Group:
-    """Turn a value from any engine into a group, or say why it cannot be one.
+    """Convert a value from any engine to a group; an error says why it cannot be one.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def as_group(value: Any) -> Group:
 
 
 def as_scalar(value: Any) -> Scalar:
-    """Turn a single value of a column into a part of a group; nested values are refused.
+    """Convert a single value of a column to a part of a group; nested values are an error.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def as_scalar(value: Any) -> Scalar:
     >>> as_scalar(np.uint64(2**63)), as_scalar(np.str_("a"))
     (9223372036854775808, 'a')
     """
-    # NumPy's own numbers and texts; a date's item() would be a number of nanoseconds.
+    # NumPy's own numbers and texts; item() of a date would be nanoseconds.
     if getattr(value, "ndim", 1) == 0 and getattr(value.dtype, "kind", "") in _KINDS:
         value = value.item()
     if type(value) not in _RANK and isinstance(value, str):
@@ -78,18 +78,18 @@ def is_null(value: Any) -> bool:
     if value is None or isinstance(value, bool):
         return value is None
     if isinstance(value, Decimal):
-        # A signaling NaN refuses to be compared.
+        # A signaling NaN cannot be compared.
         return value.is_nan()
     try:
         differs = value != value
-        # pandas.NA answers every comparison with itself.
+        # Every comparison with pandas.NA gives pandas.NA.
         return differs is value or (getattr(differs, "ndim", 0) == 0 and bool(differs))
     except (TypeError, ValueError, ArithmeticError):
         return False
 
 
 def is_exact(number: float) -> bool:
-    """Whether a double can hold a number, which a large whole one may be too long for.
+    """Whether a number is exact as a double, which a large whole number may not be.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def _bad_group(value: Any) -> DataError:
             "group",
             "values must be text, numbers or booleans",
             f"{repr(value)[:100]} of type {type(value).__name__}",
-            "turn the column into text first, for example with str() or CAST(... AS VARCHAR)",
+            "convert the column to text first, for example with str() or CAST(... AS VARCHAR)",
         )
     )
 
@@ -119,10 +119,10 @@ def _sort_key(group: Group) -> tuple[Any, ...]:
 
 
 def sort_groups(groups: Iterable[Group]) -> list[Group]:
-    """Order groups by type, then value, so that row order never matters.
+    """Sort groups by type, then value, so that the order of rows never matters.
 
-    Groups that Python holds equal although their types differ (1, 1.0 and True) are refused:
-    they would be one key in every mapping.
+    Groups that are equal in Python although their types differ (1, 1.0 and True) are an error:
+    they would be one key of a mapping.
     """
     ordered = sorted(groups, key=_sort_key)
     if len(set(ordered)) != len(ordered):
@@ -134,14 +134,14 @@ def sort_groups(groups: Iterable[Group]) -> list[Group]:
                 "group",
                 "values must stay different when compared",
                 f"{', '.join(map(repr, twins[:5]))}, which are equal in Python",
-                "turn the column into text first, so that each value is its own group",
+                "convert the column to text first, so that each value is its own group",
             )
         )
     return ordered
 
 
 def group_names(groups: Sequence[Group]) -> list[str]:
-    """How to show each group to a person; quotes only where 1 and "1" are both there.
+    """The name to show for each group; with quotes only if both 1 and "1" occur.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def group_names(groups: Sequence[Group]) -> list[str]:
 
 
 def _visible(text: str) -> str:
-    """A text that can do nothing to a terminal: what cannot be printed is spelled out."""
+    """A text that is safe for a terminal: characters that cannot be printed are escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
@@ -169,10 +169,10 @@ def names_of(groups: Iterable[Group]) -> dict[Group, str]:
 
 
 def to_json(group: Group) -> Any:
-    """A group as JSON has it: a tuple becomes a list."""
+    """A group for JSON: a tuple becomes a list."""
     return list(group) if isinstance(group, tuple) else group
 
 
 def from_json(value: Any) -> Group:
-    """The reverse of :func:`to_json`; refuses what cannot name a group."""
+    """The reverse of :func:`to_json`; an error if the value cannot be a group."""
     return as_group(value)

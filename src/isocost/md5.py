@@ -1,10 +1,10 @@
 """MD5 of many short messages at once, in NumPy.
 
-All messages of one call have the same length, so the words that only hold salt, padding or
+All messages of one call have the same length, so the words that contain only salt, padding or
 length are plain numbers and cost nothing per row.  About seven times as fast as a loop
 over hashlib, and bit for bit the same (the tests compare them).
 
-MD5 is used here as a well-mixed function that every engine has, not for secrecy.
+MD5 is used as a well-mixed function that every engine has, not for secrecy.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 _MASK = 0xFFFFFFFF
 _START = (0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476)
 _SINE = tuple(int(abs(math.sin(i + 1)) * 2**32) for i in range(64))
-_TURNS = ((7, 12, 17, 22), (5, 9, 14, 20), (4, 11, 16, 23), (6, 10, 15, 21))
+_ROTATIONS = ((7, 12, 17, 22), (5, 9, 14, 20), (4, 11, 16, 23), (6, 10, 15, 21))
 _ORDER = ((1, 0), (5, 1), (3, 5), (7, 0))
 
 
@@ -33,7 +33,7 @@ def first_64_bits(prefix: bytes, columns: Bytes) -> npt.NDArray[np.uint64]:
     Parameters
     ----------
     prefix : bytes
-        What every message starts with.
+        The start of every message.
     columns : array of uint8, shape (length, rows)
         The rest of each message, one byte position per row of the array.
     """
@@ -56,9 +56,9 @@ def _blocks(prefix: bytes, columns: Bytes) -> list[list[Words | int]]:
     fixed[length] = 0x80
     fixed[-8:] = (8 * length).to_bytes(8, "little")
     words: list[Any] = [int.from_bytes(fixed[i : i + 4], "little") for i in range(0, padded, 4)]
-    for place in range(start, length):
-        byte = columns[place - start].astype(np.uint32)
-        words[place // 4] = words[place // 4] + (byte << np.uint32(8 * (place % 4)))
+    for position in range(start, length):
+        byte = columns[position - start].astype(np.uint32)
+        words[position // 4] = words[position // 4] + (byte << np.uint32(8 * (position % 4)))
     return [words[i : i + 16] for i in range(0, len(words), 16)]
 
 
@@ -82,12 +82,12 @@ def _mix(round_: int, b: Words, c: Words, d: Words, out: Words) -> Words:
 
 def _compress(state: tuple[Words, ...], block: list[Words | int]) -> tuple[Words, ...]:
     a, b, c, d = (word.copy() for word in state)
-    mixed, turned = np.empty_like(a), np.empty_like(a)
+    mixed, rotated = np.empty_like(a), np.empty_like(a)
     for step in range(64):
         round_ = step // 16
         factor, shift = _ORDER[round_]
         word = block[(factor * step + shift) % 16]
-        turn = _TURNS[round_][step % 4]
+        rotation = _ROTATIONS[round_][step % 4]
         _mix(round_, b, c, d, out=mixed)
         a += mixed
         if isinstance(word, int):
@@ -95,9 +95,9 @@ def _compress(state: tuple[Words, ...], block: list[Words | int]) -> tuple[Words
         else:
             a += word
             a += np.uint32(_SINE[step])
-        np.left_shift(a, np.uint32(turn), out=turned)
-        np.right_shift(a, np.uint32(32 - turn), out=a)
-        a |= turned
+        np.left_shift(a, np.uint32(rotation), out=rotated)
+        np.right_shift(a, np.uint32(32 - rotation), out=a)
+        a |= rotated
         a += b
         a, b, c, d = d, a, b, c
     return tuple(old + new for old, new in zip(state, (a, b, c, d), strict=True))

@@ -10,7 +10,7 @@ __all__ = ["html_table", "text_table", "transposed", "width"]
 
 
 def width(text: str) -> int:
-    """How many terminal columns a text takes."""
+    """The width of a text in columns of a terminal."""
     return sum(2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 

@@ -232,7 +232,7 @@ def test_a_broken_file_is_told_and_another_can_be_chosen(page, tmp_path):
     told = page.inner_text("#problems")
     assert "file: must be readable as Parquet" in told
     assert "broken.parquet" in told
-    assert "check that the file is what its ending says" in told
+    assert "check that the file has the right ending" in told
     assert page.is_hidden("#form")
     shot(page, "broken")
     page.set_input_files("#file", file_of(tmp_path, "good.csv", compas_csv()))

@@ -8,9 +8,9 @@ __all__ = ["main"]
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and leave with its exit code."""
+    """Run the command line and exit with its code."""
     try:
-        # Here, because it takes a while, and Ctrl-C may come before it is done.
+        # Here, because importing takes a while, and Ctrl-C may come before it is done.
         from isocost.cli.app import main as run
     except KeyboardInterrupt:
         sys.exit(130)

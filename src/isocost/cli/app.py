@@ -1,4 +1,4 @@
-"""The commands, and what every one of them has in common: errors and exit codes.
+"""The commands, and what they have in common: errors and exit codes.
 
 Exit codes: 0 done; 1 infeasible, a disparity above --fail-above, or an alarm of watch; 2 bad
 usage or bad data; 70 a defect of isocost itself; 130 interrupted by Ctrl-C, 143 by SIGTERM.
@@ -19,14 +19,10 @@ from typing import Annotated, Any
 import typer
 
 from isocost import __version__
-from isocost.cli import commands
-from isocost.cli import page_commands as demo
-from isocost.cli import page_commands as report
-from isocost.cli import page_commands as serve
-from isocost.cli import tally_commands as counting
-from isocost.cli import tally_commands as sql
-from isocost.cli import tally_commands as watch
+from isocost.cli.commands import apply, audit, compare, fit, sql, tally, watch
+from isocost.cli.options import expanded
 from isocost.cli.output import complain, standard_streams, use_color
+from isocost.cli.page_commands import demo, report, serve
 from isocost.errors import InfeasibleError, IsocostError, IsocostWarning, Problem
 
 __all__ = ["app", "main"]
@@ -44,7 +40,7 @@ app = typer.Typer(
 
 
 ANYWHERE = ("--debug", "--no-color")
-"""Options that hold for every command and may stand anywhere in the line."""
+"""Options of every command, which may appear anywhere in the line."""
 
 
 INTERRUPTED = 128 + signal.SIGINT
@@ -55,28 +51,19 @@ class _InterruptedError(Exception):
 
 
 def _command(function: Callable[..., Any]) -> None:
-    @functools.wraps(function)
-    def guarded(*args: Any, **options: Any) -> Any:
+    run = expanded(function)
+
+    @functools.wraps(run)
+    def guarded(**options: Any) -> Any:
         try:
-            return function(*args, **options)
+            return run(**options)
         except KeyboardInterrupt as error:
             raise _InterruptedError from error
 
     app.command()(guarded)
 
 
-for _function in (
-    commands.audit,
-    commands.fit,
-    commands.compare,
-    commands.apply,
-    sql.sql,
-    counting.tally,
-    watch.watch,
-    report.report,
-    serve.serve,
-    demo.demo,
-):
+for _function in (audit, fit, compare, apply, sql, tally, watch, report, serve, demo):
     _command(_function)
 
 
@@ -98,21 +85,21 @@ def _common(
         bool, typer.Option("--no-color", help="Print without colours (anywhere in the line).")
     ] = False,
 ) -> None:
-    # These options are taken care of before a command runs.
+    # These options are handled before a command runs.
     del version, debug, no_color
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and leave with its exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    rest = [argument for argument in given if argument not in ANYWHERE]
-    use_color("--no-color" not in given)
+    """Run the command line and exit with its code."""
+    received = list(sys.argv[1:] if arguments is None else arguments)
+    rest = [argument for argument in received if argument not in ANYWHERE]
+    use_color("--no-color" not in received)
     with warnings.catch_warnings(), standard_streams() as lost:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", IsocostWarning)
         warnings.showwarning = _show_warning
         with _terminable() as ended:
-            code = _run(rest, debug="--debug" in given)
+            code = _run(rest, debug="--debug" in received)
         if ended and code == INTERRUPTED:
             code = 128 + signal.SIGTERM
         if why := lost():
@@ -124,19 +111,19 @@ def main(arguments: list[str] | None = None) -> None:
 
 @contextmanager
 def _terminable() -> Iterator[list[int]]:
-    """Make SIGTERM end the command as Ctrl-C does; the list tells whether it came."""
+    """Let SIGTERM end the command as Ctrl-C does; the list shows whether it was received."""
     ended: list[int] = []
 
     def stop(number: int, frame: object) -> None:
         del frame
-        # Once: a second one must not stop the tidying up.
+        # Once: a second one must not interrupt the cleanup.
         if not ended:
             ended.append(number)
             raise KeyboardInterrupt
 
     ours = threading.current_thread() is threading.main_thread()
     if not ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        # Whoever runs us has decided otherwise.
+        # The caller handles it.
         yield ended
         return
     signal.signal(signal.SIGTERM, stop)

@@ -1,23 +1,36 @@
-"""audit, fit, compare and apply."""
+"""The commands that read data, make and apply rules, and watch them."""
 
 from __future__ import annotations
 
 import json as json_text
-from enum import StrEnum
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from isocost.atomic import check_target, read_text
+from isocost.atomic import check_target, read_text, write_text
 from isocost.checks import check_threshold, check_tolerance
 from isocost.cli import options
 from isocost.cli.output import complain, draw, progress, prose, say, show_table
-from isocost.cli.reading import Columns, format_of, local, read
+from isocost.cli.reading import (
+    check_alike,
+    format_of,
+    is_tally_path,
+    load_tally,
+    local,
+    read,
+    tally_paths,
+)
 from isocost.engines.files import apply_file
-from isocost.engines.source import Settings
+from isocost.engines.warehouse.dialects import DIALECTS
+from isocost.engines.warehouse.select import to_sql
+from isocost.engines.warehouse.tally_sql import tally_sql
+from isocost.errors import Problem, UsageError
 from isocost.measures.audit import Audit
 from isocost.measures.audit import audit as measure
+from isocost.monitor.watch import Watch
+from isocost.monitor.watch import watch as look_after
 from isocost.repairs.compare import Comparison
 from isocost.repairs.compare import compare as put_side_by_side
 from isocost.repairs.registry import REPAIRS
@@ -26,43 +39,23 @@ from isocost.tallies import FORMAT as TALLY
 from isocost.tallies import Tally
 
 __all__ = [
-    "Unknown",
     "apply",
     "audit",
-    "columns_of",
     "compare",
     "fit",
     "show_audit",
     "show_comparison",
     "show_rule",
+    "sql",
+    "tally",
+    "watch",
 ]
-
-
-class Unknown(StrEnum):
-    """What to do with groups that a rule does not know."""
-
-    error = "error"
-    keep = "keep"
 
 
 def audit(
     data: options.DataOrTallies,
-    score: options.ScoreColumn = "score",
-    label: options.LabelColumn = "label",
-    group: options.GroupColumns = ["group"],  # noqa: B006 - typer reads the default
-    weight: options.WeightColumn = None,
-    cost: options.CostOption = "fnr",
-    threshold: options.Threshold = 0.5,
-    tolerance: options.Tolerance = 0.0,
-    confidence: options.Confidence = 0.95,
-    replicates: options.Replicates = 2000,
-    seed: options.Seed = 0,
-    positive: options.Positive = None,
-    missing_group: options.MissingGroup = None,
-    drop_group: options.DropGroup = None,
-    bins: options.Bins = 1024,
-    memory_limit: options.MemoryLimit = None,
-    threads: options.Threads = None,
+    columns: options.Columns,
+    measuring: options.Measuring,
     json: options.Json = False,
     plot: options.Plot = None,
     fail_above: Annotated[
@@ -73,29 +66,22 @@ def audit(
     """Measure each group's errors and calibration, and say what can be made equal."""
     if fail_above is not None:
         check_tolerance(fail_above, "--fail-above")
-    limits = Settings(memory_limit, threads)
-    columns = Columns(
-        score, label, group, weight, positive, missing_group, drop_group, bins, limits
-    )
-    check_threshold(threshold, "--threshold")
-    tally = read(data, columns, (threshold,))
-    result = measure(tally, cost, threshold, confidence, replicates, seed, tolerance=tolerance)
+    check_threshold(measuring.threshold, "--threshold")
+    tally = read(data, columns, (measuring.threshold,))
+    result = measure(tally, **asdict(measuring))
     if json:
         say(result.to_json())
     else:
         show_audit(result, plot)
-    found = result.disparity.difference
-    if fail_above is not None and found > fail_above:
-        complain(f"costs differ by {found:.4f}, more than {fail_above:g} (--fail-above)", 1)
+    difference = result.disparity.difference
+    if fail_above is not None and difference > fail_above:
+        complain(f"costs differ by {difference:.4f}, more than {fail_above:g} (--fail-above)", 1)
         raise typer.Exit(1)
 
 
 def fit(
     data: options.DataOrTallies,
-    score: options.ScoreColumn = "score",
-    label: options.LabelColumn = "label",
-    group: options.GroupColumns = ["group"],  # noqa: B006 - typer reads the default
-    weight: options.WeightColumn = None,
+    columns: options.Columns,
     method: options.RepairMethod = "withhold",
     cost: options.RepairCost = None,
     threshold: options.Threshold = 0.5,
@@ -107,22 +93,12 @@ def fit(
     allow_decision_changes: options.AllowDecisionChanges = False,
     infeasible: options.Infeasible = "raise",
     salt: Annotated[str, typer.Option("--salt", help="Salt of the coin.")] = DEFAULT_SALT,
-    positive: options.Positive = None,
-    missing_group: options.MissingGroup = None,
-    drop_group: options.DropGroup = None,
-    bins: options.Bins = 1024,
-    memory_limit: options.MemoryLimit = None,
-    threads: options.Threads = None,
     output: options.Output = None,
     force: options.Force = False,
 ) -> None:
     """Make a rule that repairs the scores; without -o it is printed as JSON."""
     if output is not None:
         check_target(output, force, ".json")
-    limits = Settings(memory_limit, threads)
-    columns = Columns(
-        score, label, group, weight, positive, missing_group, drop_group, bins, limits
-    )
     check_threshold(threshold, "--threshold")
     tally = read(data, columns, (threshold, 1.0 - threshold))
     repair = REPAIRS[method]
@@ -154,37 +130,24 @@ def compare(
         list[Path],
         typer.Argument(help="Rules, as isocost fit wrote them; tallies among them join the data."),
     ],
-    score: options.ScoreColumn = "score",
-    label: options.LabelColumn = "label",
-    group: options.GroupColumns = ["group"],  # noqa: B006 - typer reads the default
-    weight: options.WeightColumn = None,
+    columns: options.Columns,
     cost: Annotated[
         str | None, typer.Option("--cost", help="Default: the cost of the first rule.")
     ] = None,
     threshold: options.Threshold = 0.5,
-    positive: options.Positive = None,
-    missing_group: options.MissingGroup = None,
-    drop_group: options.DropGroup = None,
-    bins: options.Bins = 1024,
-    memory_limit: options.MemoryLimit = None,
-    threads: options.Threads = None,
     json: options.Json = False,
 ) -> None:
     """Put rules side by side: costs, calibration, accuracy, and what they do to people."""
     more = [str(path) for path in rules if format_of(read_text(path)) == TALLY]
     loaded = {path.stem: Rule.load(path) for path in rules if str(path) not in more}
-    limits = Settings(memory_limit, threads)
-    columns = Columns(
-        score, label, group, weight, positive, missing_group, drop_group, bins, limits
-    )
     ends = {end for rule in loaded.values() for row in rule.rows for end in (row.lo, row.hi)}
     check_threshold(threshold, "--threshold")
     tally = read([data, *more], columns, (threshold, *sorted(ends - {0.0, 1.0})))
-    found = put_side_by_side(tally, loaded, cost, threshold)
+    comparison = put_side_by_side(tally, loaded, cost, threshold)
     if json:
-        say(json_text.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
+        say(json_text.dumps(comparison.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
     else:
-        show_comparison(found)
+        show_comparison(comparison)
 
 
 def apply(
@@ -193,45 +156,26 @@ def apply(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="File to write; its ending says how.")
     ],
-    score: Annotated[
-        str | None, typer.Option("--score", help="Column of scores; default: as in the rule.")
-    ] = None,
-    group: Annotated[
-        list[str] | None, typer.Option("--group", help="Column of groups; default: as in the rule.")
-    ] = None,
-    id: Annotated[str, typer.Option("--id", help="Column that says who a row is about.")] = "id",
+    columns: options.RepairedColumns,
     column: Annotated[
         str | None, typer.Option("--column", help="Column to write; default: the score column.")
     ] = None,
-    changed: Annotated[
-        str | None, typer.Option("--changed", help="Column to add: whether the score changed.")
-    ] = None,
-    unknown: Annotated[
-        Unknown, typer.Option("--unknown", help="Groups the rule does not know.")
-    ] = Unknown.error,
-    missing_group: options.MissingGroup = None,
     force: options.Force = False,
     memory_limit: options.MemoryLimit = None,
     threads: options.Threads = None,
     any_order: Annotated[
-        bool, typer.Option("--any-order", help="Rows may change places: takes less memory.")
+        bool, typer.Option("--any-order", help="Do not keep the order of rows; takes less memory.")
     ] = False,
 ) -> None:
     """Repair the scores of a file into a new file; the input is never changed."""
     loaded = Rule.load(rule)
-    columns = columns_of(loaded)
     with local(data) as path, progress("applying the rule") as report:
         rows = apply_file(
             loaded,
             path,
             output,
-            score=score or columns.score,
-            group=group or columns.group,
-            id=id,
+            **columns.of(loaded),
             column=column,
-            changed=changed,
-            unknown=unknown.value,
-            missing_group=missing_group,
             force=force,
             memory_limit=memory_limit,
             threads=threads,
@@ -241,17 +185,157 @@ def apply(
     say(f"{rows:,} rows are in {output}.")
 
 
-def columns_of(rule: Rule) -> Columns:
-    """The columns the rule was made with, as far as the rule says so; it is not to be trusted."""
-    names = rule.made_from.get("columns")
-    names = names if isinstance(names, dict) else {}
-    score, group = names.get("score"), names.get("group")
-    plain = isinstance(group, list) and group and all(isinstance(name, str) for name in group)
-    return Columns(
-        score=score if isinstance(score, str) else "score",
-        label="label",
-        group=list(group) if isinstance(group, list) and plain else ["group"],
+def tally(
+    data: options.DataOrTallies,
+    columns: options.Columns,
+    edge: options.Edges = None,
+    output: options.Output = None,
+    force: options.Force = False,
+) -> None:
+    """Count scores per group, label and bin; no row leaves the machine. Tallies are added up."""
+    if output is not None:
+        check_target(output, force, ".json")
+    counted = read(data, columns, tuple(edge or ()))
+    if output is None:
+        say(counted.to_json())
+        return
+    counted.save(output, force=force)
+    say(f"{counted!r}\n\nThe tally is in {output}.")
+
+
+def sql(
+    columns: options.RepairedColumns,
+    rule: Annotated[
+        Path | None, typer.Argument(help="The rule, as isocost fit wrote it; none with --tally.")
+    ] = None,
+    tally: Annotated[
+        bool, typer.Option("--tally", help="The query that counts a tally, instead of a rule.")
+    ] = False,
+    dialect: Annotated[
+        str,
+        typer.Option(
+            "--dialect",
+            help=f"{', '.join(DIALECTS)}.",
+        ),
+    ] = "duckdb",
+    table: Annotated[str, typer.Option("--table", help="The table.")] = "scores",
+    column: Annotated[
+        str | None,
+        typer.Option("--column", help="Column to make; default: repaired_SCORE."),
+    ] = None,
+    keep: Annotated[
+        list[str] | None, typer.Option("--keep", help="Column to keep; default: all of them.")
+    ] = None,
+    label: options.LabelColumn = "label",
+    weight: options.WeightColumn = None,
+    positive: options.Positive = None,
+    bins: options.Bins = 1024,
+    edge: options.Edges = None,
+    output: options.Output = None,
+    force: options.Force = False,
+) -> None:
+    """Write a query that applies a rule in a warehouse, or with --tally one that counts there."""
+    if (rule is None) != tally:
+        got = "both" if tally else "neither"
+        step = "run isocost sql rule.json, or isocost sql --tally"
+        raise UsageError(Problem("sql", "must be given a rule or --tally", got, step))
+    if output is not None:
+        check_target(output, force, ".sql", ".txt")
+    if rule is None:
+        query = tally_sql(
+            dialect,
+            table,
+            score=columns.score or "score",
+            label=label,
+            group=columns.group or ["group"],
+            weight=weight,
+            bins=bins,
+            edges=tuple(edge or ()),
+            positive=positive,
+        )
+    else:
+        loaded = Rule.load(rule)
+        query = to_sql(
+            loaded, dialect, table, **columns.of(loaded), output=column, columns=keep or "*"
+        )
+    if output is None:
+        say(query.rstrip("\n"))
+        return
+    write_text(output, query, force=force)
+    say(f"The query is in {output}.")
+
+
+def watch(
+    rule: Annotated[Path, typer.Argument(help="The rule that was deployed.")],
+    tallies: Annotated[
+        list[str],
+        typer.Argument(
+            help="Tallies of repaired scores and labels, one per period, in order; or a glob in "
+            "quotes, in the order of the names."
+        ),
+    ],
+    cost: Annotated[
+        str | None, typer.Option("--cost", help="Default: what the rule makes equal.")
+    ] = None,
+    tolerance: Annotated[
+        float | None, typer.Option("--tolerance", help="How far groups may differ; default: rule.")
+    ] = None,
+    threshold: Annotated[
+        float | None, typer.Option("--threshold", help="For rates at a threshold; default: rule.")
+    ] = None,
+    calibration_margin: Annotated[
+        float,
+        typer.Option(
+            "--calibration-margin", help="How far scores may be from shares of positives."
+        ),
+    ] = 0.02,
+    no_calibration: Annotated[
+        bool, typer.Option("--no-calibration", help="Do not watch calibration.")
+    ] = False,
+    confidence: Annotated[
+        float,
+        typer.Option("--confidence", help="Chance of no false alarm in all periods together."),
+    ] = 0.95,
+    json: options.Json = False,
+) -> None:
+    """Watch a deployed rule: exit with 1 if its promises are shown not to hold."""
+    report = look_after(
+        Rule.load(rule),
+        _named(tallies),
+        cost=cost,
+        tolerance=tolerance,
+        threshold=threshold,
+        calibration_margin=None if no_calibration else calibration_margin,
+        confidence=confidence,
     )
+    if json:
+        say(report.to_json())
+    else:
+        show_watch(report)
+    if report.alarm:
+        raise typer.Exit(1)
+
+
+def _named(names: list[str]) -> dict[str, Tally]:
+    """The tallies by the names of their files, with their folders if two have the same name."""
+    data = [name for name in names if not is_tally_path(name)]
+    if data:
+        step = f"isocost tally {data[0]} -o period.json"
+        raise UsageError(Problem("tallies", "must be tallies, in .json", data[0], step))
+    paths = tally_paths(names)
+    loaded = [(path, load_tally(path)) for path in paths]
+    check_alike(loaded)
+    stems = [Path(path).stem for path in paths]
+    plain = len(set(stems)) == len(stems)
+    return {stem if plain else path: t for stem, (path, t) in zip(stems, loaded, strict=True)}
+
+
+def show_watch(report: Watch) -> None:
+    """The table of a watch and what it means."""
+    show_table(report.headline(), *report.table())
+    say()
+    for line in report.summary():
+        prose(line)
 
 
 def show_audit(result: Audit, plot: bool | None = None) -> None:

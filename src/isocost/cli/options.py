@@ -1,46 +1,54 @@
-"""The options that several commands share, described once."""
+"""The options that several commands share, described once.
+
+Options that always come together are the fields of a dataclass.  A command has one parameter of
+that type, and :func:`expanded` gives the command line an option for each field.
+"""
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
+from isocost.engines.source import Settings
 from isocost.repairs.registry import REPAIRS, Option
+from isocost.rules import Rule
 
 __all__ = [
     "AllowDecisionChanges",
     "Bins",
-    "Confidence",
-    "CostOption",
+    "Columns",
     "Data",
     "DataOrTallies",
-    "DropGroup",
+    "Edges",
     "Equal",
     "Force",
-    "GroupColumns",
     "Infeasible",
     "Json",
     "Keep",
     "LabelColumn",
     "Levels",
+    "Measuring",
     "MemoryLimit",
-    "MissingGroup",
     "Output",
     "Plot",
     "Positive",
     "Rates",
     "RepairCost",
     "RepairMethod",
-    "Replicates",
-    "ScoreColumn",
-    "Seed",
+    "RepairedColumns",
     "Threads",
     "Threshold",
     "Tolerance",
+    "Unknown",
     "WeightColumn",
+    "expanded",
 ]
 
 _DATA = (
@@ -53,35 +61,19 @@ DataOrTallies = Annotated[
     typer.Argument(help=f"{_DATA} Or tallies, as isocost tally wrote them; several are added."),
 ]
 MemoryLimit = Annotated[
-    str | None, typer.Option("--memory-limit", help="Memory that files may take; default: 1GiB.")
+    str | None, typer.Option("--memory-limit", help="Memory for reading files; default: 1GiB.")
 ]
-Threads = Annotated[int | None, typer.Option("--threads", help="Threads; default: one a core.")]
-ScoreColumn = Annotated[str, typer.Option("--score", help="Column of scores in [0, 1].")]
-LabelColumn = Annotated[str, typer.Option("--label", help="Column of labels, 0/1 or boolean.")]
-GroupColumns = Annotated[
-    list[str], typer.Option("--group", help="Column of groups; give it again for intersections.")
+Threads = Annotated[
+    int | None, typer.Option("--threads", help="Number of threads; default: one per core.")
 ]
-WeightColumn = Annotated[str | None, typer.Option("--weight", help="Column of weights.")]
-Positive = Annotated[
-    str | None, typer.Option("--positive", help="The positive label, if labels are not 0/1.")
-]
-MissingGroup = Annotated[
-    str | None, typer.Option("--missing-group", help="Group of the rows whose group is missing.")
-]
-DropGroup = Annotated[
-    list[str] | None, typer.Option("--drop-group", help="Leave this group out; may be given again.")
-]
-Bins = Annotated[int, typer.Option("--bins", help="Bins of equal width to count scores in.")]
-CostOption = Annotated[str, typer.Option("--cost", help="fpr, fnr, weighted:FP,FN or plain:FP,FN.")]
 Threshold = Annotated[
     float, typer.Option("--threshold", help="Score from which people are treated as positive.")
 ]
-Confidence = Annotated[float, typer.Option("--confidence", help="Confidence of the intervals.")]
-Replicates = Annotated[
-    int, typer.Option("--replicates", help="Resamples for the intervals; 0 for closed forms only.")
-]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of the resamples.")]
 Tolerance = Annotated[float, typer.Option("--tolerance", help="How far costs may differ.")]
+Edges = Annotated[
+    list[float] | None,
+    typer.Option("--edge", help="A further bin edge, such as a threshold; may be repeated."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write.")]
@@ -89,6 +81,144 @@ Plot = Annotated[
     bool | None,
     typer.Option("--plot/--no-plot", help="Draw the audit.  [default: on a terminal]"),
 ]
+LabelColumn = Annotated[str, typer.Option("--label", help="Column of labels, 0/1 or boolean.")]
+WeightColumn = Annotated[str | None, typer.Option("--weight", help="Column of weights.")]
+Positive = Annotated[
+    str | None, typer.Option("--positive", help="The positive label, if labels are not 0/1.")
+]
+Bins = Annotated[
+    int, typer.Option("--bins", help="Number of bins of equal width to count scores in.")
+]
+_MissingGroup = Annotated[
+    str | None, typer.Option("--missing-group", help="Group of the rows whose group is missing.")
+]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of the data, and how to read and count them."""
+
+    score: Annotated[str, typer.Option("--score", help="Column of scores in [0, 1].")] = "score"
+    label: LabelColumn = "label"
+    group: Annotated[
+        list[str], typer.Option("--group", help="Column of groups; repeat it for intersections.")
+    ] = field(default_factory=lambda: ["group"])
+    weight: WeightColumn = None
+    positive: Positive = None
+    missing_group: _MissingGroup = None
+    drop_group: Annotated[
+        list[str] | None, typer.Option("--drop-group", help="Group to leave out; may be repeated.")
+    ] = None
+    bins: Bins = 1024
+    memory_limit: MemoryLimit = None
+    threads: Threads = None
+
+    @property
+    def limits(self) -> Settings:
+        """The limits for reading files."""
+        return Settings(self.memory_limit, self.threads)
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """How an audit measures; the fields are the arguments of :func:`isocost.audit`."""
+
+    cost: Annotated[
+        str, typer.Option("--cost", help="fpr, fnr, weighted:FP,FN or plain:FP,FN.")
+    ] = "fnr"
+    threshold: Threshold = 0.5
+    tolerance: Tolerance = 0.0
+    confidence: Annotated[
+        float, typer.Option("--confidence", help="Confidence of the intervals.")
+    ] = 0.95
+    replicates: Annotated[
+        int,
+        typer.Option("--replicates", help="Resamples for the intervals; 0 for closed forms only."),
+    ] = 2000
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the resamples.")] = 0
+
+
+class Unknown(StrEnum):
+    """What to do with groups that a rule does not know."""
+
+    error = "error"
+    keep = "keep"
+
+
+@dataclass(frozen=True)
+class RepairedColumns:
+    """The columns that a rule is applied to."""
+
+    score: Annotated[
+        str | None, typer.Option("--score", help="Column of scores; default: as in the rule.")
+    ] = None
+    group: Annotated[
+        list[str] | None, typer.Option("--group", help="Column of groups; default: as in the rule.")
+    ] = None
+    id: Annotated[str, typer.Option("--id", help="Column that identifies the person.")] = "id"
+    changed: Annotated[
+        str | None, typer.Option("--changed", help="Column to add: whether the score changed.")
+    ] = None
+    unknown: Annotated[
+        Unknown, typer.Option("--unknown", help="Groups the rule does not know.")
+    ] = Unknown.error
+    missing_group: _MissingGroup = None
+
+    def of(self, rule: Rule) -> dict[str, Any]:
+        """The arguments for a rule; columns without an option are those it was made with.
+
+        What the rule says about them is not trusted.
+        """
+        names = rule.made_from.get("columns")
+        names = names if isinstance(names, dict) else {}
+        score, group = names.get("score"), names.get("group")
+        plain = isinstance(group, list) and group and all(isinstance(name, str) for name in group)
+        return {
+            "score": self.score or (score if isinstance(score, str) else "score"),
+            "group": self.group or (group if plain else ["group"]),
+            "id": self.id,
+            "changed": self.changed,
+            "unknown": self.unknown.value,
+            "missing_group": self.missing_group,
+        }
+
+
+def expanded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with a parameter for each field of its dataclass parameters, as typer needs."""
+    hints = get_type_hints(function, include_extras=True)
+    classes: dict[str, Any] = {n: kind for n, kind in hints.items() if is_dataclass(kind)}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if name in classes:
+            parameters += _parameters(classes[name])
+        else:
+            parameters.append(parameter.replace(annotation=hints[name]))
+
+    @functools.wraps(function)
+    def call(**options: Any) -> Any:
+        for name, kind in classes.items():
+            options[name] = kind(**{f.name: options.pop(f.name) for f in fields(kind)})
+        return function(**options)
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    signature = inspect.Signature([parameter.replace(kind=keyword) for parameter in parameters])
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return call
+
+
+def _parameters(kind: Any) -> list[inspect.Parameter]:
+    """The fields of a dataclass as parameters."""
+    hints = get_type_hints(kind, include_extras=True)
+    return [
+        inspect.Parameter(
+            f.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=f.default if f.default_factory is MISSING else f.default_factory(),
+            annotation=hints[f.name],
+        )
+        for f in fields(kind)
+    ]
 
 
 def _having(setting: str) -> dict[str, Option]:
@@ -103,8 +233,8 @@ def _having(setting: str) -> dict[str, Option]:
 
 def _words(setting: str) -> Any:
     """The words that a setting of repairs may be, as an Enum, because typer lists those."""
-    found = next(iter(_having(setting).values()))
-    return StrEnum(setting, {word: word for word in found.choices})
+    option = next(iter(_having(setting).values()))
+    return StrEnum(setting, {word: word for word in option.choices})
 
 
 def _repair_option(setting: str, default: str = "") -> Any:
@@ -112,8 +242,8 @@ def _repair_option(setting: str, default: str = "") -> Any:
     by_help: dict[str, list[str]] = {}
     for name, option in _having(setting).items():
         by_help.setdefault(option.help, []).append(name)
-    told = " ".join(f"{', '.join(names)}: {text}" for text, names in by_help.items())
-    return typer.Option(f"--{setting.replace('_', '-')}", help=f"{told}{default}")
+    text = " ".join(f"{', '.join(names)}: {text}" for text, names in by_help.items())
+    return typer.Option(f"--{setting.replace('_', '-')}", help=f"{text}{default}")
 
 
 if TYPE_CHECKING:

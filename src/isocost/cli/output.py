@@ -1,4 +1,4 @@
-"""Printing for a command: tables that fit the terminal, prose, progress and errors."""
+"""What commands print: tables that fit the terminal, prose, progress and errors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 FRAME, PER_COLUMN = 1, 3
-"""What a drawn table takes beside its texts: a line at the end, and for each column a line and
+"""The width of a drawn table besides its texts: a line at the end, and for each column a line and
 two spaces."""
 
 BETWEEN = 2
@@ -64,14 +64,14 @@ class Block:
 
     @property
     def lines(self) -> int:
-        """How many lines it takes when it is drawn, with one between blocks."""
+        """The number of lines it takes when drawn, with one between blocks."""
         return max(name.count("\n") for name in self.header) + len(self.rows) + 5
 
 
 def blocks_of(
     header: Sequence[str], rows: Sequence[Sequence[str]], room: int
 ) -> Sequence[Block | str]:
-    """The table as blocks to draw, or as lines where that is shorter or blocks do not fit.
+    """The table as blocks to draw, or as lines if that is shorter or blocks do not fit.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def blocks_of(
 
 
 def width_of(block: Block) -> int:
-    """How many columns of a terminal the block takes when it is drawn."""
+    """The width of the block in columns of a terminal when drawn."""
     columns = zip(block.header, *block.rows, strict=True)
     return FRAME + sum(PER_COLUMN + max(map(_broad, column)) for column in columns)
 
@@ -105,7 +105,7 @@ def _broad(text: str) -> int:
 
 
 def _split(table: Block, room: int) -> list[Block]:
-    """As many whole columns as fit beside the first, again and again; none if one does not fit."""
+    """Blocks of as many columns as fit beside the first; none if a column does not fit."""
     first, *others = zip(_folded(table), *table.rows, strict=True)
     start = FRAME + PER_COLUMN + max(map(_broad, first))
     parts: list[list[tuple[str, ...]]] = []
@@ -124,7 +124,7 @@ def _split(table: Block, room: int) -> list[Block]:
 
 
 def _folded(table: Block) -> list[str]:
-    """The header in lines as short as the cells below, as far as its words allow."""
+    """The header wrapped to the width of the cells below, without breaking words."""
     columns = list(zip(*table.rows, strict=True)) or [()] * len(table.header)
     return [
         fill(name, max([1, *map(width, column)]), break_long_words=False)
@@ -133,9 +133,9 @@ def _folded(table: Block) -> list[str]:
 
 
 def listed(table: Block, room: int) -> list[str]:
-    """Each thing in a few lines of its own: its name, then what is known of it.
+    """The table as a list: the name of each item, then its values line by line.
 
-    The things are the rows if their column has a name, and the columns if it has none.
+    The items are the rows if the first column has a name, otherwise the columns.
     """
     header, rows = table.header, table.rows
     if not header[0]:
@@ -150,13 +150,13 @@ def listed(table: Block, room: int) -> list[str]:
 
 
 def _lines(table: Block) -> int:
-    """How many lines the list has if each value is beside its name."""
+    """The number of lines of the list if each value is beside its name."""
     things, known = len(table.rows), len(table.header) - 1
     return 2 * things - 1 + things * known if table.header[0] else 2 * known - 1 + known * things
 
 
 def _item(name: str, cell: str, names: int, room: int) -> Iterator[str]:
-    """A name and its value in one line, or the value below where that is too long."""
+    """A name and its value in one line, or the value below if that is too long."""
     gap = " " * (names - width(name) + BETWEEN)
     if names + BETWEEN + width(cell) <= room:
         yield f"{name}{gap}{cell}".rstrip()
@@ -172,26 +172,26 @@ def _words(text: str, room: int) -> list[str]:
 _colored = True
 
 LINE = 80
-"""How wide sentences are, like the table above them."""
+"""The width of sentences, like that of the table above them."""
 
 NARROWEST, WIDEST, WIDEST_PLANE = 40, 100, 72
-"""How wide a drawing may be, in characters."""
+"""The width of a drawing in characters."""
 
 
 class _Standard(io.FileIO):
-    """A standard stream that never fails: the work goes on, and its exit code counts.
+    """A standard stream that never fails: the command goes on and determines the exit code.
 
     Attributes
     ----------
     failure : str or None
-        Why something could not be written.  A reader that has seen enough, such as `head`, is no
+        Why something could not be written.  A reader that stops early, such as `head`, is not a
         failure.
     """
 
     failure: str | None = None
 
     def __init__(self, descriptor: int | None) -> None:
-        # A stream may have been closed by whoever started us; another file may have its number.
+        # The caller may have closed a stream; another file may have its number.
         self.missing = descriptor is None
         super().__init__(os.devnull if descriptor is None else descriptor, "w", descriptor is None)
 
@@ -209,9 +209,9 @@ class _Standard(io.FileIO):
 
 @contextmanager
 def standard_streams() -> Iterator[Callable[[], str | None]]:
-    """Write to the standard streams without failing; what is given tells whether output was lost.
+    """Write to the standard streams without failing; yields a function that says what was lost.
 
-    A terminal that cannot write a letter gets its code.
+    Characters that a terminal cannot display are escaped.
     """
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = map(_guarded, before, (sys.__stdout__, sys.__stderr__))
@@ -230,7 +230,7 @@ def standard_streams() -> Iterator[Callable[[], str | None]]:
 
 def _guarded(stream: TextIO | None, original: TextIO | None) -> TextIO:
     if stream is not None and stream is not original:
-        # Whoever calls us has put something else there.
+        # The caller has replaced it.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
         return stream
@@ -243,13 +243,13 @@ def _guarded(stream: TextIO | None, original: TextIO | None) -> TextIO:
 
 
 def use_color(wanted: bool) -> None:
-    """Say whether what is printed from now on may have colours; NO_COLOR forbids them too."""
+    """Switch colours on or off for all that follows; NO_COLOR switches them off too."""
     global _colored
     _colored = wanted
 
 
 def console_of(*, error: bool = False) -> Console:
-    """The terminal of this command; every table and bar is printed through it."""
+    """The terminal of this command, for tables and progress bars."""
     return Console(stderr=error, emoji=False, color_system="auto" if _colored else None)
 
 
@@ -261,7 +261,7 @@ def say(text: str = "", *, error: bool = False) -> None:
 
 
 def complain(problem: object, code: int) -> int:
-    """Print a problem to the error stream and give back the exit code."""
+    """Print a problem to the error stream and return the exit code."""
     say(str(problem) if code == 0 else f"isocost: {problem}", error=True)
     return code
 
@@ -277,28 +277,28 @@ def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]])
     parts = blocks_of(header, rows, console.width)
     if parts and isinstance(parts[0], str):
         console.print()
-    for place, part in enumerate(parts):
+    for i, part in enumerate(parts):
         if isinstance(part, str):
-            # What comes after an empty line is the name of the next thing.
-            style = "" if place and parts[place - 1] else "bold"
+            # The line after an empty one is the name of the next item.
+            style = "" if i and parts[i - 1] else "bold"
             console.print(Text(part, style), soft_wrap=True)
             continue
-        if place:
+        if i:
             console.print()
         console.print(_drawn(part))
 
 
 def _drawn(block: Block) -> Table:
     table = Table(header_style="bold")
-    for place, name in enumerate(block.header):
-        table.add_column(Text(name), justify="right" if place else "left", overflow="fold")
+    for i, name in enumerate(block.header):
+        table.add_column(Text(name), justify="right" if i else "left", overflow="fold")
     for row in block.rows:
         table.add_row(*map(Text, row))
     return table
 
 
 def prose(text: str, *, piped: bool = True) -> None:
-    """Print sentences in lines of at most 80 letters, fewer on a narrow terminal.
+    """Print sentences in lines of at most 80 characters, fewer on a narrow terminal.
 
     If not ``piped``, this is only done on a terminal: elsewhere lines stay as they are.
     """

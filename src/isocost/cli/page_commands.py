@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -13,8 +14,7 @@ from isocost.checks import check_threshold
 from isocost.cli import options
 from isocost.cli.commands import show_audit, show_comparison, show_rule
 from isocost.cli.output import prose, say
-from isocost.cli.reading import Columns, read
-from isocost.engines.source import Settings
+from isocost.cli.reading import read
 from isocost.errors import FileError, InfeasibleError, MissingDependencyError, Problem, UsageError
 from isocost.examples import compas
 from isocost.measures.audit import Audit, audit
@@ -33,30 +33,16 @@ __all__ = ["bytes_of", "demo", "report", "serve"]
 
 def report(
     data: options.DataOrTallies,
-    score: options.ScoreColumn = "score",
-    label: options.LabelColumn = "label",
-    group: options.GroupColumns = ["group"],  # noqa: B006 - typer reads the default
-    weight: options.WeightColumn = None,
-    cost: options.CostOption = "fnr",
-    threshold: options.Threshold = 0.5,
-    tolerance: options.Tolerance = 0.0,
+    columns: options.Columns,
+    measuring: options.Measuring,
     rule: Annotated[
         list[Path] | None,
-        typer.Option("--rule", help="A rule to show, as isocost fit wrote it; give it again."),
+        typer.Option("--rule", help="A rule to show, as isocost fit wrote it; may be repeated."),
     ] = None,
-    title: Annotated[str | None, typer.Option("--title", help="What stands on top.")] = None,
+    title: Annotated[str | None, typer.Option("--title", help="Title of the page.")] = None,
     min_count: Annotated[
         int, typer.Option("--min-count", help="Merge cells of the page with fewer rows than this.")
     ] = 0,
-    confidence: options.Confidence = 0.95,
-    replicates: options.Replicates = 2000,
-    seed: options.Seed = 0,
-    positive: options.Positive = None,
-    missing_group: options.MissingGroup = None,
-    drop_group: options.DropGroup = None,
-    bins: options.Bins = 1024,
-    memory_limit: options.MemoryLimit = None,
-    threads: options.Threads = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")] = Path(
         "report.html"
     ),
@@ -65,15 +51,12 @@ def report(
     """Write an interactive report: one HTML file that works offline and holds no rows."""
     check_target(output, force, *ENDINGS)
     loaded = {path.stem: Rule.load(path) for path in rule or []}
-    limits = Settings(memory_limit, threads)
-    columns = Columns(
-        score, label, group, weight, positive, missing_group, drop_group, bins, limits
-    )
     ends = {end for one in loaded.values() for row in one.rows for end in (row.lo, row.hi)}
-    check_threshold(threshold, "--threshold")
+    threshold = check_threshold(measuring.threshold, "--threshold")
     tally = read(data, columns, (threshold, 1.0 - threshold, *sorted(ends - {0.0, 1.0})))
-    result = audit(tally, cost, threshold, confidence, replicates, seed, tolerance=tolerance)
-    origin = Origin(tuple(data), positive, missing_group, tuple(drop_group or ()))
+    result = audit(tally, **asdict(measuring))
+    dropped = tuple(columns.drop_group or ())
+    origin = Origin(tuple(data), columns.positive, columns.missing_group, dropped)
     write_report(
         result,
         loaded or None,
@@ -117,20 +100,20 @@ def serve(
         size, browser = bytes_of(max_size), not no_browser
         run(data, port=port, browser=browser, max_size=size, timeout=timeout, say=say)
     except KeyboardInterrupt:
-        # Ctrl-C is how this command ends, so it is no failure.
+        # Ctrl-C is how this command ends, so it is not a failure.
         say("\nClosed; nothing was kept.")
 
 
 def bytes_of(size: str) -> int:
-    """A size as people write it, in bytes.
+    """A size with a unit, in bytes.
 
     Examples
     --------
     >>> bytes_of("200MB"), bytes_of("1.5 gb"), bytes_of("4096")
     (200000000, 1500000000, 4096)
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG]?)B?\s*", size, re.IGNORECASE | re.ASCII)
-    number = round(float(found[1]) * _UNITS[found[2].upper()]) if found else 0
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG]?)B?\s*", size, re.IGNORECASE | re.ASCII)
+    number = round(float(match[1]) * _UNITS[match[2].upper()]) if match else 0
     if number < 1:
         step = "for example --max-size 500MB"
         raise UsageError(Problem("--max-size", "must be a size such as 200MB", repr(size), step))
@@ -147,7 +130,7 @@ def demo(
         Path, typer.Option("--output", "-o", help="Where to write the report.")
     ] = Path("report.html"),
     report: Annotated[
-        bool, typer.Option("--report/--no-report", help="Write the report, or leave it.")
+        bool, typer.Option("--report/--no-report", help="Whether to write the report.")
     ] = True,
 ) -> None:
     """Audit and repair COMPAS, from counts that come with the package; needs no network."""
@@ -195,7 +178,7 @@ def demo(
 
 
 def _only_its_own(path: Path) -> None:
-    """Refuse a file that an earlier demo did not write: it may be somebody's work."""
+    """Raise if a file was not written by an earlier demo: it may be somebody's work."""
     check_target(path, force=True)
     if not path.exists():
         return

@@ -1,4 +1,4 @@
-"""Reading for a command: files, standard input and tallies, to one tally."""
+"""What commands read: files, standard input and tallies, combined into one tally."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
 from pathlib import Path
 from typing import Any
 
 from isocost.atomic import read_text, status_of
+from isocost.cli.options import Columns
 from isocost.cli.output import progress
 from isocost.engines.files import tally_files
 from isocost.engines.source import Settings
@@ -26,7 +26,6 @@ from isocost.rules import FORMAT as RULE
 from isocost.tallies import FORMAT, Tally
 
 __all__ = [
-    "Columns",
     "check_alike",
     "check_once",
     "format_of",
@@ -41,38 +40,38 @@ _ROLES = ("score", "label", "group", "weight")
 
 
 def is_tally_path(name: str) -> bool:
-    """Whether a name is one of tallies, by its ending; data in JSON end in .jsonl or .ndjson."""
+    """Whether a name is that of a tally, by its ending; data in JSON end in .jsonl or .ndjson."""
     return name.lower().endswith(".json")
 
 
 def tally_paths(names: Sequence[str]) -> list[str]:
-    """The files of tallies among what a command was given, globs written out."""
-    found = []
+    """The tallies among the arguments of a command, with globs expanded."""
+    paths = []
     for name in filter(is_tally_path, names):
         if not glob.has_magic(name) or status_of(name) is not None:
-            found.append(name)
+            paths.append(name)
             continue
         # Sorted, so that day-01 comes before day-02.
         matched = sorted(glob.glob(name))  # noqa: PTH207 - the glob may be absolute
         if not matched:
             step = "check the path, or make tallies with isocost tally DATA -o day1.json"
             raise FileError(Problem("file", "must exist", f"nothing at {name!r}", step))
-        found += matched
-    check_once(found)
-    return found
+        paths += matched
+    check_once(paths)
+    return paths
 
 
 def check_once(names: Sequence[str]) -> None:
-    """Refuse a file that is named twice: its people would count twice, and intervals be narrow."""
-    places = [Path(name).resolve() for name in names]
-    twice = [name for i, name in enumerate(names) if places[i] in places[:i]]
+    """Raise if a file is named twice: its people would count twice, and intervals be too narrow."""
+    paths = [Path(name).resolve() for name in names]
+    twice = [name for i, name in enumerate(names) if paths[i] in paths[:i]]
     if twice:
-        step = "name each file once; a glob may already hold it"
+        step = "name each file once; a glob may already match it"
         raise UsageError(Problem("files", "must each be given once", f"{twice[0]} again", step))
 
 
 def format_of(text: str) -> Any:
-    """What a JSON file says it is; None if it says nothing."""
+    """The format that a JSON file declares; None if it declares none."""
     try:
         content = json_text.loads(text)
     except (ValueError, RecursionError):
@@ -81,7 +80,7 @@ def format_of(text: str) -> Any:
 
 
 def load_tally(name: str) -> Tally:
-    """A tally from a file; an error says which file, and what it is instead."""
+    """A tally from a file; an error names the file and says what it is instead."""
     text = read_text(name)
     kind = format_of(text)
     if kind == FORMAT:
@@ -97,7 +96,7 @@ def load_tally(name: str) -> Tally:
 
 
 def check_alike(tallies: Sequence[tuple[str, Tally]]) -> None:
-    """Refuse tallies that cannot be added, and name the files."""
+    """Raise if tallies cannot be added; the error names the files."""
     for name, tally in tallies[1:]:
         first_name, first = tallies[0]
         ours, theirs = _made_with(first), _made_with(tally)
@@ -110,37 +109,23 @@ def check_alike(tallies: Sequence[tuple[str, Tally]]) -> None:
                     f"must have the same {role} to be added",
                     f"{ours[role]!r} and {theirs[role]!r}",
                     "make both from the same columns with the same bins and edges; in Python, "
-                    "a + b adds tallies whose columns only have other names",
+                    "a + b adds tallies whose columns only have different names",
                 )
             )
 
 
 def _made_with(tally: Tally) -> dict[str, Any]:
-    """What has to agree; a tally made from arrays knows no columns."""
+    """What must agree; a tally made from arrays has no columns."""
     columns = {role: tally.columns[role] for role in _ROLES if role in tally.columns}
     return {"bins": tally.bins, "edges": tally.edges, **columns}
 
 
-@dataclass(frozen=True)
-class Columns:
-    """What the options say about the columns of the data."""
-
-    score: str
-    label: str
-    group: list[str]
-    weight: str | None = None
-    positive: str | None = None
-    missing_group: str | None = None
-    drop_group: list[str] | None = None
-    bins: int = 1024
-    limits: Settings = field(default_factory=Settings)
-
-
 def read(data: str | Sequence[str], columns: Columns, edges: tuple[float, ...]) -> Tally:
-    """The tally of data and tallies together, without the groups to be dropped.
+    """The tally of all data and tallies, without the dropped groups.
 
-    Data that come with tallies are counted in their bins.
+    Data are counted in the bins of the tallies they are added to.
     """
+    limits = columns.limits
     named = [data] if isinstance(data, str) else list(data)
     check_once(named)
     loaded = [(name, load_tally(name)) for name in tally_paths(named)]
@@ -148,12 +133,12 @@ def read(data: str | Sequence[str], columns: Columns, edges: tuple[float, ...]) 
     if loaded:
         _check_options(columns, loaded[0][1], only=len(loaded) == len(named))
     grid = loaded[0][1].grid if loaded else Grid(columns.bins, edges)
-    counted = [_count(name, columns, grid) for name in named if not is_tally_path(name)]
+    counted = [_count(name, columns, grid, limits) for name in named if not is_tally_path(name)]
     merged = reduce(add, [tally for _, tally in loaded] + counted)
     return _without(merged, columns.drop_group or [])
 
 
-def _count(data: str, columns: Columns, grid: Grid) -> Tally:
+def _count(data: str, columns: Columns, grid: Grid, limits: Settings) -> Tally:
     names = {
         "score": columns.score,
         "label": columns.label,
@@ -167,48 +152,48 @@ def _count(data: str, columns: Columns, grid: Grid) -> Tally:
             grid=grid,
             positive=columns.positive,
             missing_group=columns.missing_group,
-            settings=columns.limits,
+            settings=limits,
             progress=report,
         )
 
 
 def _without(tally: Tally, dropped: list[str]) -> Tally:
     names = names_of(tally.groups)
-    strange = [name for name in dropped if name not in names.values()]
-    if strange:
+    unknown = [name for name in dropped if name not in names.values()]
+    if unknown:
         raise UsageError(
             Problem(
                 "--drop-group",
                 "must name a group of the data",
-                f"{strange[0]!r}, and the groups are {', '.join(names.values())}",
-                "write the group as the audit table does",
+                f"{unknown[0]!r}, and the groups are {', '.join(names.values())}",
+                "write the group as in the table of the audit",
             )
         )
     if len(set(dropped)) == len(names):
-        step = "leave at least two groups"
-        raise UsageError(Problem("--drop-group", "must leave groups", "all of them", step))
+        step = "keep at least two groups"
+        raise UsageError(Problem("--drop-group", "must not drop every group", "all of them", step))
     return tally.drop(group for group, name in names.items() if name in dropped)
 
 
 def _check_options(columns: Columns, tally: Tally, only: bool) -> None:
-    """Refuse options about columns that the tallies contradict: they would say nothing."""
+    """Raise for options about columns that contradict the tallies, and would have no effect."""
     made = {**tally.columns, "bins": tally.bins}
-    usual = Columns("score", "label", ["group"])
+    usual = Columns()
     for role in ("score", "label", "group", "weight", "bins", "positive", "missing_group"):
-        asked = getattr(columns, role)
-        if asked in (getattr(usual, role), made.get(role)):
+        value = getattr(columns, role)
+        if value in (getattr(usual, role), made.get(role)):
             continue
         if not only and role in ("positive", "missing_group"):
             continue
         rule = "must be left out, or be what the tallies were made with"
-        got = f"{asked!r}, and the tallies have {made[role]!r}" if role in made else repr(asked)
-        step = "give this option to isocost tally when the tallies are made"
+        got = f"{value!r}, and the tallies have {made[role]!r}" if role in made else repr(value)
+        step = "pass this option to isocost tally when the tallies are made"
         raise UsageError(Problem(f"--{role.replace('_', '-')}", rule, got, step))
 
 
 @contextmanager
 def local(data: str) -> Iterator[str]:
-    """The path of the data; standard input is kept in a temporary file meanwhile."""
+    """The path of the data; standard input is copied to a temporary file."""
     if data != "-":
         yield data
         return
@@ -225,5 +210,5 @@ def local(data: str) -> Iterator[str]:
             raise FileError(Problem("standard input", rule, got, step)) from error
         if path.stat().st_size == 0:
             step = "pipe a CSV file with a header into the command"
-            raise FileError(Problem("standard input", "must hold CSV", "nothing", step))
+            raise FileError(Problem("standard input", "must contain CSV", "nothing", step))
         yield str(path)

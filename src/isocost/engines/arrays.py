@@ -10,30 +10,27 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from isocost.engines.groups import NUMBER, GroupEncoder, LabelReader, column_array
-from isocost.engines.problems import USUAL_WEIGHTS, WRONG, Problems
-from isocost.errors import DataError, IsocostError, Problem
+from isocost.engines.problems import USUAL_WEIGHTS, WRONG, Problems, no_rows
+from isocost.engines.values import NUMBER, GroupEncoder, LabelReader, column_array
+from isocost.errors import DataError, Problem
 from isocost.grid import Grid
 from isocost.groups import Group, is_null
 from isocost.rules import Rule, unknown_groups
 from isocost.tallies import Cells, Tally, add_up
+from isocost.typing import Bools, Floats, Ints
 
 __all__ = [
     "apply_arrays",
     "as_scores",
-    "raise_all",
     "same_length",
     "tally_arrays",
 ]
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.intp]
 
 CHUNK = 2**17
 """Rows per chunk: large enough to hide NumPy's call overhead, small enough for the cache."""
 
 DENSE = 2**22
-"""Up to so many possible cells the sums are kept in full; above that only those that occur."""
+"""Up to this many possible cells the sums are dense arrays; beyond, only cells that occur."""
 
 
 def tally_arrays(
@@ -67,24 +64,12 @@ def tally_arrays(
         y = labels.read(label[part], problems, start)
         g = encoder.encode([column[part] for column in groups], problems, start)
         totals.add(h, y, g, w, len(encoder.groups))
-    raise_all(problems, labels.finish(names.get("label", "label")))
+    problems.check(labels.finish(names.get("label", "label")))
     return Tally.build(grid, encoder.groups, totals.cells(), columns)
 
 
-def raise_all(problems: Problems, more: list[Problem]) -> None:
-    """Raise one error that tells everything that was found, if anything was."""
-    found: list[Problem] = []
-    try:
-        problems.check()
-    except IsocostError as error:
-        found.extend(error.problems)
-    found.extend(more)
-    if found:
-        raise DataError(found)
-
-
 def as_scores(column: Any, problems: Problems, role: str) -> Floats:
-    """A column as floats; what is no number is counted and becomes 0, what is null becomes NaN."""
+    """A column as floats; null becomes NaN, and values that are not numbers are counted."""
     array = column_array(role, column)
     if array.dtype.kind in "biuf":
         return np.asarray(array, dtype=np.float64)
@@ -94,7 +79,7 @@ def as_scores(column: Any, problems: Problems, role: str) -> Floats:
             return np.asarray(array, dtype=np.float64)  # None becomes NaN
         except OverflowError:
             pass
-    # NumPy would also make numbers of "0_1", of b"1", of a nanosecond and of half a complex number.
+    # NumPy would also convert "0_1", b"1", nanoseconds and the real part of complex numbers.
     numbers = np.array([_as_number(value) for value in values])
     wrong = [row for row, number in enumerate(numbers) if number == -np.inf]
     if wrong:
@@ -104,12 +89,12 @@ def as_scores(column: Any, problems: Problems, role: str) -> Floats:
 
 
 def _as_number(value: Any) -> float:
-    """A value as a float: NaN for null, minus infinity for what is no number."""
+    """A value as a float: NaN for null, minus infinity if it is not a number."""
     if is_null(value):
         return np.nan
     if isinstance(value, str):
         return float(value) if NUMBER.fullmatch(value.strip()) else -np.inf
-    # A time span of NumPy is one of its whole numbers.
+    # NumPy's time spans are integers.
     span = isinstance(value, np.generic) and value.dtype.kind == "m"
     if span or not isinstance(value, Real | Decimal | np.bool_):
         return -np.inf
@@ -131,14 +116,12 @@ def same_length(columns: dict[str, Any]) -> int:
         )
     rows = next(iter(sizes.values()))
     if rows == 0:
-        raise DataError(
-            Problem("data", "must have at least one row", "0 rows", "check the source of the data")
-        )
+        raise no_rows()
     return rows
 
 
 def _checked_scores(h: Floats, problems: Problems, start: int) -> Floats:
-    """The scores as they are if all are good, else with the bad ones counted and set to 0."""
+    """The scores; bad ones are counted and set to 0."""
     # NaN fails both comparisons, so two reductions check everything.
     if h.min() >= 0.0 and h.max() <= 1.0:
         return h
@@ -158,13 +141,13 @@ def _checked_weights(w: Floats, problems: Problems, start: int) -> Floats:
 
 def _without(
     values: Floats,
-    wrong: tuple[npt.NDArray[np.bool_], ...],
+    wrong: tuple[Bools, ...],
     problems: Problems,
     role: str,
     start: int,
     filler: float,
 ) -> Floats:
-    """The values with those that are wrong counted and replaced; in the order of the codes."""
+    """The values with wrong ones counted and replaced; ``wrong`` is in the order of the codes."""
     bad = np.zeros(len(values), dtype=bool)
     for (code, kind), these in zip(WRONG[role].items(), wrong, strict=True):
         rows = np.flatnonzero(these)
@@ -193,8 +176,8 @@ class _Totals:
         size = groups * 2 * self.grid.slots
         self.weighted = w is not None
         if size > DENSE:
-            cell, place = np.unique(cell, return_inverse=True)
-            sums = _sums(place, h, w, len(cell))
+            cell, inverse = np.unique(cell, return_inverse=True)
+            sums = _sums(inverse, h, w, len(cell))
             self.sparse.append(self._located(cell, sums))
             return
         for name, added in _sums(cell, h, w, size).items():
@@ -259,12 +242,12 @@ def apply_arrays(
         codes[part] = encoder.encode([column[part] for column in groups], problems, start)
     problems.check()
     known = set(rule.groups)
-    strangers = [group for group in encoder.groups if group not in known]
-    if strangers and unknown == "error":
-        raise unknown_groups(strangers, rule.groups)
+    others = [group for group in encoder.groups if group not in known]
+    if others and unknown == "error":
+        raise unknown_groups(others, rule.groups)
     thrown = coins() if rule.needs_coin else np.zeros(rows, dtype=np.uint64)
     out: Floats = score.copy()
-    # NumPy sorts small whole numbers in one pass over the rows.
+    # NumPy sorts small integers in one pass.
     small = codes.astype(np.uint16) if len(encoder.groups) <= 2**16 else codes
     order = np.argsort(small, kind="stable")
     ends = np.cumsum(np.bincount(codes, minlength=len(encoder.groups)))

@@ -1,16 +1,18 @@
-"""What lazy engines do each in its own way; all else is one narwhals expression for all.
+"""What differs between lazy engines; everything else is one narwhals expression for all.
 
-Columns are named and read in the engine's own way by :func:`column`.  narwhals has no MD5, and no
-way to stop at a bad row.  Each engine does the two in one native step, :func:`guarded`, which adds
-two columns:
+:func:`column` names and reads columns as the engine needs it.  narwhals has no MD5, and no way to
+stop at a bad row, so each engine does both in one native step, :func:`guarded`, which adds two
+columns:
 
-- the score itself, read through a test that fails where the row has a fault, so that no
-  result can be had without it;
-- the coin: the 13 hexadecimal digits where the engine has MD5, else the number they are.
+- the score itself, read through a test that fails where the row has a fault, so that there is no
+  result without the test;
+- the coin: 13 hexadecimal digits where the engine has MD5, otherwise their number.
 """
 
 from __future__ import annotations
 
+import atexit
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -20,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isocost.coin import coins, hex_bound
-from isocost.engines import sql
 from isocost.engines.frames import Frame, Lazy
+from isocost.engines.source import quoted
 from isocost.errors import MissingDependencyError, Problem, UsageError
 
 if TYPE_CHECKING:
@@ -49,10 +51,10 @@ NO_ID = 6
 
 @dataclass(frozen=True)
 class Guard:
-    """What the native step is to do: the columns it reads, and the two that it adds.
+    """The task of the native step: the columns it reads, and the two that it adds.
 
-    ``fault`` names a column of whole numbers, 0 where all is well; ``messages`` says what the
-    others mean.  Without ``id`` there is no coin.
+    ``fault`` names a column of codes, 0 where nothing is wrong; ``messages`` explains the others.
+    Without ``id`` there is no coin.
     """
 
     score: str
@@ -73,20 +75,29 @@ def collect(frame: Any) -> dict[str, Any]:
 
 
 def _streams(frame: Any) -> bool:
-    """Whether to ask for streaming, without which Polars holds all rows of a file at once."""
+    """Whether to stream; otherwise Polars loads all rows of a file at once."""
     if not frame.implementation.is_polars():
         return False
     import polars as pl
 
-    # Earlier ones refuse the option, and have no other way that can be relied on.
+    # Earlier versions do not have the option, nor another reliable way.
     return tuple(int(part) for part in pl.__version__.split(".")[:2]) >= (1, 23)
 
 
-def plainly_named(source: Lazy, *added: str) -> Lazy:
-    """The source with plain names in its frame, if the engine needs them.
+@atexit.register
+def _forget_duckdb() -> None:
+    """Clear a cache of narwhals that outlives DuckDB, which would report leaks at exit."""
+    cached = getattr(sys.modules.get("narwhals._namespace"), "_builtin_namespace", None)
+    clear = getattr(cached, "cache_clear", None)
+    if clear is not None:
+        clear()
 
-    ``added`` are names of columns to come.  Below 2.0 DuckDB parses the names of columns in
-    expressions: a dot divides them, and a quote begins a quoted name.
+
+def plainly_named(source: Lazy, *added: str) -> Lazy:
+    """The source with plain column names, if the engine needs them.
+
+    ``added`` are the names of columns to be added.  Before 2.0 DuckDB parses column names in
+    expressions: a dot splits them, and a quote starts a quoted name.
     """
     import narwhals as nw
 
@@ -94,8 +105,8 @@ def plainly_named(source: Lazy, *added: str) -> Lazy:
     plain = not any("." in name or '"' in name for name in names)
     if plain or not source.frame.implementation.is_duckdb():
         return source
-    renamed = {name: f"c{place}" for place, name in enumerate(names)}
-    columns = [f"{sql.name(name)} AS {renamed[name]}" for name in source.types]
+    renamed = {name: f"c{i}" for i, name in enumerate(names)}
+    columns = [f"{quoted(name)} AS {renamed[name]}" for name in source.types]
     frame = nw.from_native(nw.to_native(source.frame).project(", ".join(columns)))
     return Lazy(frame, source.types, renamed)
 
@@ -108,32 +119,31 @@ def originally_named(source: Lazy, frame: Any) -> Any:
     if not source.renamed:
         return native
     names = {inside: name for name, inside in source.renamed.items()}
-    return native.project(", ".join(f"{c} AS {sql.name(names[c])}" for c in native.columns))
+    return native.project(", ".join(f"{c} AS {quoted(names[c])}" for c in native.columns))
 
 
 def column(source: Lazy, name: str, careful: bool = True) -> Expr:
     """A column of the data, by its name.
 
-    Without care NaN may pass as any number; that is quicker, where it shows in the result.
+    Unless ``careful``, NaN may pass as any number: quicker, where NaN shows in the result.
     """
     import narwhals as nw
 
-    engine, found = source.frame.implementation, nw.col(source.inside(name))
+    engine, values = source.frame.implementation, nw.col(source.inside(name))
     if engine.is_pyspark() or engine.is_pyspark_connect():
         return nw.col(_in_backticks(name))
-    # Under ibis floor makes whole numbers, and fails at NaN before it can show.
+    # With ibis floor returns whole numbers, and fails at NaN before it can show.
     careful = careful or engine.is_ibis()
     if careful and believes_statistics(source) and source.types[name].is_float():
-        # What comes out of a condition has no statistics.
-        return nw.when(~found.is_null()).then(found)
-    return found
+        # The result of a condition has no statistics.
+        return nw.when(~values.is_null()).then(values)
+    return values
 
 
 def believes_statistics(source: Lazy) -> bool:
-    """Whether the engine may take NaN for a number between the least and the greatest.
+    """Whether the engine may take NaN for a number between minimum and maximum.
 
-    Parquet says nothing of NaN in these, and DuckDB believes that there is none: NaN would lie in
-    [0, 1].
+    The statistics of Parquet files ignore NaN, and DuckDB trusts them: NaN would lie in [0, 1].
     """
     engine = source.frame.implementation
     return bool(engine.is_duckdb() or engine.is_ibis())
@@ -142,35 +152,35 @@ def believes_statistics(source: Lazy) -> bool:
 def writes_decimals(frame: Any) -> bool:
     """Whether floats in an expression reach the engine as decimals.
 
-    ibis writes them so, and below 2.0 DuckDB may miss the nearest double by one.
+    ibis writes decimals, and before 2.0 DuckDB may miss the nearest double by one.
     """
     return bool(frame.implementation.is_ibis())
 
 
 def constant(frame: Any, value: float) -> Expr:
-    """A float that the engine compares and writes exactly."""
+    """A float that the engine reads exactly."""
     import narwhals as nw
 
     return nw.lit(repr(value)).cast(nw.Float64) if writes_decimals(frame) else nw.lit(value)
 
 
-def as_number(source: Lazy, condition: Expr) -> Expr:
+def as_number(frame: Any, condition: Expr) -> Expr:
     """1.0 where a condition holds, else 0.0."""
     import narwhals as nw
 
-    if source.frame.implementation.is_duckdb():
+    if frame.implementation.is_duckdb():
         return condition.cast(nw.Float64)
-    # Spark turns no boolean into a float.
+    # Spark cannot cast a boolean to a float.
     return condition.cast(nw.Int64).cast(nw.Float64)
 
 
 def _in_backticks(name: str) -> str:
-    """A name for Spark, which would take a dot for a step into a structure."""
+    """A name for Spark, where a dot would access a field of a structure."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def limit(frame: Any, bound: int) -> str | int:
-    """The bound that the engine's coins are held to, in the form they have."""
+    """A bound in the form of the engine's coins."""
     has_digits = not (frame.implementation.is_polars() or frame.implementation.is_dask())
     return hex_bound(bound) if has_digits else bound
 
@@ -186,7 +196,7 @@ def guarded(frame: Any, guard: Guard) -> Any:
                 "data",
                 f"must be of an engine that has the coin: {', '.join(_NATIVE)}",
                 f"a lazy frame of {kind}",
-                "collect it first, or turn it into one of these",
+                "collect it first, or convert it to one of these",
             )
         )
     return nw.from_native(_NATIVE[kind](nw.to_native(frame), guard))
@@ -241,7 +251,7 @@ def _thrown(frame: Frame, id: str, salt: str) -> Any:
 
 
 def _stop_at(faults: Any, guard: Guard) -> None:
-    """Fail at the first fault; a plain error, because Polars makes it anew from its text."""
+    """Raise at the first fault; a plain error, because Polars recreates it from its text."""
     if len(faults) and faults.max() > 0:
         raise ValueError(guard.messages[int(faults[faults > 0][0])])
 
@@ -295,8 +305,8 @@ def _spark(native: Any, guard: Guard, connect: bool = False) -> Any:
         checked = f.when(f.col(guard.fault) == code, stop).otherwise(checked)
     added = {guard.checked: checked}
     if guard.id is not None:
-        who = f.col(_in_backticks(guard.id)).cast("string")
-        text = f.concat(f.lit(f"{guard.salt}:"), who)
+        id_text = f.col(_in_backticks(guard.id)).cast("string")
+        text = f.concat(f.lit(f"{guard.salt}:"), id_text)
         added[guard.coin] = f.substring(f.md5(text.cast("binary")), 1, 13)
     return native.withColumns(added)
 
@@ -318,7 +328,7 @@ def _need_arrow() -> None:
         raise MissingDependencyError(
             Problem(
                 "pyarrow",
-                "must be installed, because the cells of this engine come back through it",
+                "must be installed, because this engine returns its cells through it",
                 "no pyarrow",
                 "pip install pyarrow",
             )

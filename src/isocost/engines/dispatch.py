@@ -1,9 +1,9 @@
-"""The two doors: data of any kind to a tally, and a rule with data of any kind to repaired data."""
+"""The two entry points: from any data to a tally, and from a rule and any data to repaired data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from functools import partial, partialmethod
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,8 +14,8 @@ from isocost import coin
 from isocost.checks import check_columns, check_numbers, check_single, short
 from isocost.engines.arrays import apply_arrays, tally_arrays
 from isocost.engines.frames import Lazy
-from isocost.engines.groups import column_array
-from isocost.engines.problems import check_names, check_written
+from isocost.engines.problems import check_names, check_written, missing_id
+from isocost.engines.values import column_array
 from isocost.errors import Problem, UsageError, missing_column
 from isocost.grid import Grid
 from isocost.groups import Group, as_group
@@ -44,18 +44,18 @@ def tally(
     Parameters
     ----------
     data : dict of arrays, any frame that narwhals knows, or a path
-        Eager frames: pandas, polars, pyarrow.  Lazy ones, polars LazyFrame, duckdb relations,
-        ibis, dask and pyspark, are asked one query, and only cells come back.
+        Eager frames: pandas, polars, pyarrow.  Lazy frames (polars LazyFrame, duckdb relations,
+        ibis, dask, pyspark) run one query, and only cells come back.
         A path, glob or directory of CSV, TSV, JSON lines or Parquet files is read by DuckDB, out
-        of core; folders such as ``sex=F`` are a column.
+        of core; folders such as ``sex=F`` become a column.
         Leave it out to pass the columns themselves as arrays.
     score, label, weight : str
-        The columns.  Scores lie in [0, 1]; labels are 0/1 or boolean, unless ``positive`` says what
-        the positive label is; weights are positive.
+        The columns.  Scores lie in [0, 1]; labels are 0/1 or boolean, unless ``positive`` names the
+        positive label; weights are positive.
     group : str or list of str
-        The group column; several make a group of each combination that occurs.
+        The group column; with several, each combination that occurs is a group.
     bins : int
-        How many bins of equal width.
+        Number of bins of equal width.
     edges : tuple of float
         Further bin edges, such as a decision threshold.
     positive : optional
@@ -63,10 +63,10 @@ def tally(
     missing_group : optional
         The group of rows whose group is null; without it they are an error.
     memory_limit : str, optional
-        For files: how much memory may be used, such as "512MB".  By default 1 GiB, or 256 MiB a
-        thread, and more only for work that needs it.
+        For files: the memory to use, such as "512MB".  By default 1 GiB, or 256 MiB per thread, and
+        more only if needed.
     threads : int, optional
-        For files: how many threads; by default one a core.
+        For files: number of threads (default: one per core).
 
     Returns
     -------
@@ -182,34 +182,28 @@ def apply_rule(
 def _coins(rule: Rule, ids: Any, seed: int | None, rows: int) -> npt.NDArray[np.uint64]:
     if seed is not None:
         return coin.seeded_coins(rows, seed)
-    found = ids()
-    if isinstance(found, str):
-        raise UsageError(
-            Problem(
-                "id",
-                "must be given, because this rule throws a coin",
-                "no ids and no seed",
-                "pass id= so that a person's coin is always the same, or seed= for row order",
-            )
-        )
-    if not hasattr(found, "__len__") or getattr(found, "ndim", 1) == 0:
+    column = ids()
+    if isinstance(column, str):
+        step = "pass id= so that a person's coin is always the same, or seed= for row order"
+        raise missing_id("no ids and no seed", step)
+    if not hasattr(column, "__len__") or getattr(column, "ndim", 1) == 0:
         must, step = "must be a column of whole numbers or texts", "pass one id per row"
-        raise UsageError(Problem("id", must, short(found), step))
-    found = column_array("id", found)
-    if len(found) != rows:
+        raise UsageError(Problem("id", must, short(column), step))
+    column = column_array("id", column)
+    if len(column) != rows:
         raise UsageError(
             Problem(
                 "id",
                 "must have one value per row",
-                f"{len(found)} ids for {rows} rows",
+                f"{len(column)} ids for {rows} rows",
                 "pass the ids of the same rows",
             )
         )
-    return coin.coins(found, rule.salt)
+    return coin.coins(column, rule.salt)
 
 
 class _Columns:
-    """A dict of arrays, with the same four doors as a frame."""
+    """A dict of arrays, with the methods of a frame."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self.data = data
@@ -218,22 +212,14 @@ class _Columns:
     def columns(self) -> list[str]:
         return [str(name) for name in self.data]
 
-    def _get(self, name: str, role: str) -> Any:
+    def numbers(self, name: str, role: str) -> Any:
         if name not in self.data:
-            raise UsageError(missing_column(role, name, [str(key) for key in self.data]))
+            raise UsageError(missing_column(role, name, self.columns))
         return self.data[name]
 
-    def numbers(self, name: str, role: str) -> Any:
-        return self._get(name, role)
-
-    def labels(self, name: str) -> Any:
-        return self._get(name, "label")
-
-    def groups(self, name: str) -> Any:
-        return self._get(name, "group")
-
-    def ids(self, name: str) -> Any:
-        return self._get(name, "id")
+    labels = partialmethod(numbers, role="label")
+    groups = partialmethod(numbers, role="group")
+    ids = partialmethod(numbers, role="id")
 
     def with_columns(self, columns: dict[str, npt.NDArray[Any]]) -> dict[str, Any]:
         return {**self.data, **columns}
@@ -250,11 +236,11 @@ def _source(data: Any) -> Any:
 
 
 def _need_columns(source: Any, wanted: Mapping[str, Any]) -> None:
-    """Refuse names that the data do not have, all of them at once."""
-    there = [str(name) for name in source.columns]
+    """Raise one error for all names that the data do not have."""
+    columns = [str(name) for name in source.columns]
     named = [(k, n) for k, v in wanted.items() for n in (v if isinstance(v, list) else [v])]
     missing = [
-        missing_column(role, n, there) for role, n in named if n is not None and n not in there
+        missing_column(role, n, columns) for role, n in named if n is not None and n not in columns
     ]
     if missing:
         raise UsageError(missing)

@@ -1,60 +1,54 @@
-"""Files of any size through DuckDB: to a tally in one query, or with a rule to a new file."""
+"""Files of any size, read by DuckDB: to a tally, or with a rule to a new file."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from isocost.atomic import check_target, replacing
 from isocost.checks import check_path
-from isocost.engines import sql
-from isocost.engines.arrays import raise_all
-from isocost.engines.groups import (
+from isocost.engines.lazy import count_cells
+from isocost.engines.paths import check_encoding, compression_of, kind_of
+from isocost.engines.problems import (
+    Problems,
+    check_names,
+    check_written,
+    group_names_of,
+    missing_id,
+    no_rows,
+    problem_of,
+)
+from isocost.engines.source import (
+    DOUBT,
+    WHOLE_TYPES,
+    Progress,
+    Settings,
+    Source,
+    as_number,
+    is_number,
+    literal,
+    quoted,
+)
+from isocost.engines.values import (
     WHOLE,
     GroupEncoder,
     as_objects,
     json_values,
     read_as,
-    two_valued,
     typed,
 )
-from isocost.engines.paths import check_encoding, compression_of, kind_of
-from isocost.engines.problems import (
-    USUAL_WEIGHTS,
-    WRONG,
-    Problems,
-    check_names,
-    check_written,
-    group_names_of,
-)
-from isocost.engines.source import DOUBT, TRUST, Progress, Settings, Source, encode_cells, no_rows
+from isocost.engines.warehouse.dialects import DUCKDB
+from isocost.engines.warehouse.select import Case, repaired_group
 from isocost.errors import DataError, FileError, Problem, UsageError, missing_column
 from isocost.grid import Grid
-from isocost.groups import Group, as_group
+from isocost.groups import Group, Scalar, as_group, is_exact
 from isocost.rules import Rule, check_rule, check_unknown, unknown_groups
-from isocost.tallies import Cells, Tally
+from isocost.tallies import Tally
 
 __all__ = ["apply_file", "tally_files"]
-
-BELOW_NINE_TENTHS = 0.8999999999999999
-
-_SUMS = ("n", "w", "w2", "wh", "wh2")
-
-
-def _usual(weight: str) -> str:
-    low, high = (sql.literal(end) for end in USUAL_WEIGHTS)
-    return f"({weight} BETWEEN {low} AND {high})"
-
-
-_WEIGHT_STATUS = (
-    "CASE WHEN w IS NULL OR isnan(w) THEN -1 WHEN isinf(w) THEN -2 WHEN w = 0 THEN -3 "
-    f"WHEN w < 0 THEN -4 WHEN NOT {_usual('w')} THEN -5 ELSE 0 END"
-)
 
 
 def tally_files(
@@ -70,65 +64,67 @@ def tally_files(
 ) -> Tally:
     """Count the cells of files in one query; see :func:`isocost.tally`.
 
-    ``name`` says of what kind a file is whose path does not.
+    ``name`` gives the ending of a file whose path has none.
     """
     source = Source(path, settings, name, groups=columns["group"])
     source.check_divided()
     source.check_names(columns)
-    query = _tally_query(source, columns, grid, positive)
-    found = _counted(source, query, columns, progress)
-    names = {**columns, "group": ", ".join(columns["group"])}
-    problems = Problems({role: name for role, name in names.items() if name is not None})
-    if len(found["n"]) == 0:
-        raise no_rows(path)
-    problems.rows = int(found["n"].sum())
-    raw = [found[f"g{i}"] for i in range(len(columns["group"]))]
-    raw = [
-        _meant(found, source.types[name])
-        if source.is_text or source.types[name] == "JSON"
-        else found
-        for found, name in zip(raw, columns["group"], strict=True)
-    ]
-    encoder = GroupEncoder(raw, missing_group)
-    codes = encode_cells(encoder, raw, found["n"], problems)
-    _count_bad(source, columns, found, problems)
-    raise_all(problems, _label_problems(found, positive, columns["label"]))
-    sums = {name: found[name].astype(np.float64) for name in ("n", "wh", "wh2")}
-    for name in ("w", "w2"):
-        sums[name] = found[name].astype(np.float64) if name in found else sums["n"]
-    cells = Cells(codes, found["y"], grid.at_count(found["b"]), **sums)
-    return Tally.build(grid, encoder.groups, cells, columns)
+    rows = _FileRows(source, columns, positive, progress)
+    return count_cells(rows, columns, grid=grid, positive=positive, missing_group=missing_group)
 
 
-def _meant(texts: Any, kind: str) -> Any:
-    """The groups of a CSV, or of JSON, as what they mean."""
-    meaning = json_values(texts.tolist()) if kind == "JSON" else typed(texts.tolist())
-    return as_objects([None if text is None else meaning[text] for text in texts.tolist()])
+class _FileRows:
+    """The rows of files; see :class:`isocost.engines.lazy.Rows`."""
+
+    example: Literal["first", "least"] = "first"
+    believes_statistics = True
+
+    def __init__(
+        self, source: Source, columns: dict[str, Any], positive: Any, progress: Progress | None
+    ) -> None:
+        self.source, self.columns, self.progress = source, columns, progress
+        self.positive = positive
+        self.origin = source.path
+        picked = _picked(source, columns, positive)
+        self.relation = source.attempt(lambda: source.relation.project(picked))
+
+    def pick(self, careful: bool) -> Any:
+        """The frame to count; with care, DuckDB ignores the statistics of the files."""
+        import narwhals as nw
+
+        if careful:
+            self.source.run(DOUBT)
+        return nw.from_native(self.relation)
+
+    def collect(self, frame: Any) -> dict[str, Any]:
+        """The result as arrays; only the first query, which reads all rows, reports progress."""
+        import narwhals as nw
+
+        progress, self.progress = self.progress, None
+        try:
+            return self.source.columns_of(lambda: nw.to_native(frame).select("*"), progress)
+        except DataError:
+            for role in ("score", "weight"):
+                if self.columns[role] is not None:
+                    self.source.check_number(role, self.columns[role])
+            raise
+
+    def group_values(self, index: int, values: Any) -> Any:
+        """The groups; texts of a CSV or of JSON get their types."""
+        kind, texts = self.source.types[self.columns["group"][index]], values.tolist()
+        if not (self.source.is_text or kind == "JSON"):
+            return values
+        meaning = json_values(texts) if kind == "JSON" else typed(texts)
+        return as_objects([None if text is None else meaning[text] for text in texts])
+
+    def label_value(self, value: Any) -> Any:
+        """The label; a text of a CSV gets its type, unless a positive text is looked for."""
+        is_typed = self.source.is_text and self.positive is None
+        return typed([value])[value] if is_typed else value
 
 
-def _counted(
-    source: Source, query: str, columns: dict[str, Any], progress: Progress | None
-) -> dict[str, Any]:
-    """The cells; first as quick as can be, and once more with care if anything is wrong.
-
-    Statistics that leave NaN out may put it among the good rows, but not into finite sums.
-    """
-    source.run(TRUST)
-    try:
-        found = source.columns_of(query, progress)
-    except DataError:
-        for role in ("score", "weight"):
-            if columns[role] is not None:
-                source.check_number(role, columns[role])
-        raise
-    source.run(DOUBT)
-    good = all(np.isfinite(found[name].astype(float)).all() for name in _SUMS if name in found)
-    good = good and all((found[name] >= 0).all() for name in ("y", "b"))
-    good = good and ("bad_weight" not in found or not found["bad_weight"].any())
-    return found if good else source.columns_of(query)
-
-
-def _tally_query(source: Source, columns: dict[str, Any], grid: Grid, positive: Any) -> str:
+def _picked(source: Source, columns: dict[str, Any], positive: Any) -> str:
+    """The columns to count, each as the type it is counted in."""
     wrong = [
         missing_column(role, name, list(source.types))
         for role in ("score", "label", "group", "weight")
@@ -139,162 +135,68 @@ def _tally_query(source: Source, columns: dict[str, Any], grid: Grid, positive: 
         raise UsageError(wrong)
     for role, name in (("label", columns["label"]), *(("group", n) for n in columns["group"])):
         source.check_scalar(role, name)
-    groups = [source.column("group", name) for name in columns["group"]]
-    named = ", ".join(f"{group} AS g{i}" for i, group in enumerate(groups))
     label = source.column("label", columns["label"])
-    h = source.number("score", columns["score"])
-    first = f"SELECT {named}, {h} AS h, {_label(label, source, columns, positive)} AS y"
-    seen = ""
-    if positive is not None:
-        first += f", {_shown_label(label, source)} AS l"
-        seen = ", min(l) AS least_label, max(l) AS most_label"
-    sums, keys = "sum(h) AS wh, sum(h * h) AS wh2", [f"g{i}" for i in range(len(groups))]
-    if columns["weight"] is not None:
-        first += f", {source.number('weight', columns['weight'])} AS w"
-        keys.append(f"{_WEIGHT_STATUS} AS bad_weight")
-        sums = "sum(w) AS w, sum(w * w) AS w2, sum(w * h) AS wh, sum(w * h * h) AS wh2"
-    bins = (
-        f"CASE WHEN h BETWEEN 0e0 AND 1e0 THEN {_place('h', grid)} "
-        "WHEN h IS NULL OR isnan(h) THEN -1e0 WHEN isinf(h) THEN -2e0 ELSE -3e0 END"
-    )
-    return (
-        f"WITH picked AS ({first} FROM {source.reader}) "
-        f"SELECT {', '.join(keys)}, y, {bins} AS b, "
-        f"count(*) AS n, {sums}{seen} FROM picked GROUP BY ALL"
-    )
-
-
-def _place(h: str, grid: Grid) -> str:
-    """A number for each bin, cheaper than the bin itself; `Grid.at_count` turns it into the bin.
-
-    It is the equal part of a score, plus the tenths and further edges up to it, all as doubles:
-    casts to whole numbers and a comparison for each tenth would take half of the time.
-    """
-    # Of all doubles only this one's product rounds across a tenth.
-    tenths = f"floor({h} * 10e0) - ({h} = {sql.literal(BELOW_NINE_TENTHS)})::DOUBLE"
-    edges = "".join(f" + ({h} >= {sql.literal(edge)})::DOUBLE" for edge in grid.edges)
-    return f"{_part(h, grid)} + {tenths}{edges}"
-
-
-def _part(h: str, grid: Grid) -> str:
-    bins = sql.literal(float(grid.bins))
-    part = f"floor({h} * {bins})"
-    if grid.is_dyadic:
-        return part
-    # The product may round across an edge: compare with the edge itself.
-    return f"({part} - ({h} < {part} / {bins})::DOUBLE + ({h} >= ({part} + 1) / {bins})::DOUBLE)"
-
-
-def _label(label: str, source: Source, columns: dict[str, Any], positive: Any) -> str:
-    """The label as 0 and 1; -1 for null, -2 for anything else."""
+    picked = {f"g{i}": source.column("group", name) for i, name in enumerate(columns["group"])}
     kind = source.types[columns["label"]]
-    if source.is_text:
-        return _text_label(label, positive)
+    picked["y"] = _label(label, kind, source.is_text, positive)
+    picked["l"] = label if positive is None else _shown_label(label, source.is_text)
+    for role, key in (("score", "h"), ("weight", "w")):
+        if (name := columns[role]) is not None:
+            picked[key] = source.number(role, name)
+            picked[f"shown_{key}"] = picked[key] if source.is_text else source.column(role, name)
+    return ", ".join(f"{text} AS {key}" for key, text in picked.items())
+
+
+def _label(label: str, kind: str, is_csv: bool, positive: Any) -> str:
+    """The label as 0 and 1; -1 for null, -2 for anything else."""
+    null = f"{label} IS NULL"
+    if is_csv:
+        null += f" OR coalesce(isnan({as_number(label)}), FALSE)"
+    elif kind in ("DOUBLE", "FLOAT"):
+        null += f" OR isnan({DUCKDB.as_double(label)})"
+    null = f"WHEN {null} THEN -1"
     if positive is not None:
-        nan = f"OR isnan({label}) " if kind in ("DOUBLE", "FLOAT") else ""
-        same = f"({_is_positive(label, kind, positive)})::INT"
-        return f"CASE WHEN {label} IS NULL {nan}THEN -1 ELSE {same} END"
-    if kind == "BOOLEAN":
-        return f"CASE WHEN {label} IS NULL THEN -1 ELSE {label}::INT END"
-    if sql.is_number(kind):
-        nan = f"OR isnan({label}) " if kind in ("DOUBLE", "FLOAT") else ""
-        return (
-            f"CASE WHEN {label} IS NULL {nan}THEN -1 WHEN {label} = 0 THEN 0 "
-            f"WHEN {label} = 1 THEN 1 ELSE -2 END"
-        )
-    text = f"CAST({label} AS VARCHAR)"
-    return (
-        f"CASE WHEN {label} IS NULL THEN -1 WHEN {text} = '0' THEN 0 WHEN {text} = '1' THEN 1 "
-        "ELSE -2 END"
-    )
+        return f"CASE {null} WHEN {_is_label(label, kind, is_csv, positive)} THEN 1 ELSE 0 END"
+    zero, one = (_is_label(label, kind, is_csv, value) for value in (0, 1))
+    if is_csv:
+        # The usual texts come first, because comparing them is quickest.
+        null = f"WHEN {label} = '0' THEN 0 WHEN {label} = '1' THEN 1 {null}"
+        zero, one = f"{zero} OR lower({label}) = 'false'", f"{one} OR lower({label}) = 'true'"
+    return f"CASE {null} WHEN {zero} THEN 0 WHEN {one} THEN 1 ELSE -2 END"
 
 
-def _shown_label(label: str, source: Source) -> str:
-    """The label as a text; 0 and 0.0 are the same number, however a CSV writes it."""
-    if not source.is_text:
-        return f"CAST({label} AS VARCHAR)"
-    return f"coalesce(CAST({sql.as_number(label)} AS VARCHAR), {label})"
-
-
-def _text_label(label: str, positive: Any) -> str:
-    """The label of a CSV: a number, true or false, or a text of which one is positive."""
-    number = sql.as_number(label)
-    missing = f"WHEN {label} IS NULL OR coalesce(isnan({number}), FALSE) THEN -1"
-    if positive is None:
-        return (
-            f"CASE WHEN {label} = '0' THEN 0 WHEN {label} = '1' THEN 1 {missing} "
-            f"WHEN {number} = 0 OR lower({label}) = 'false' THEN 0 "
-            f"WHEN {number} = 1 OR lower({label}) = 'true' THEN 1 ELSE -2 END"
-        )
-    same = f"{label} = {sql.literal(str(positive))}"
-    if isinstance(positive, bool) or str(positive).lower() in ("true", "false"):
-        same = f"lower({label}) = {sql.literal(str(positive).lower())}"
-    else:
-        with suppress(TypeError, ValueError):
-            same += f" OR {number} = {sql.literal(float(positive))}"
-    return f"CASE {missing} WHEN {same} THEN 1 ELSE 0 END"
-
-
-def _count_bad(
-    source: Source, columns: dict[str, Any], found: dict[str, Any], problems: Problems
-) -> None:
-    for role, key in (("score", "b"), ("label", "y"), ("weight", "bad_weight")):
-        for code, kind in WRONG[role].items() if key in found else ():
-            count = int(found["n"][found[key] == code].sum())
-            if count:
-                problems.add(role, kind, count, _example(source, columns[role], role, code))
-
-
-def _example(source: Source, column: str, role: str, code: int) -> Any:
-    """One of the bad values; the second query runs only when there is something to tell."""
-    name, number = sql.name(column), f"CAST({sql.name(column)} AS DOUBLE)"
-    if code == -1:
-        return None
-    if role == "label":
-        where = f"{name}::VARCHAR NOT IN ('0', '1', '0.0', '1.0')"
-    elif code == -2:
-        where = f"isinf({number})"
-    elif role == "weight":
-        where = {-3: f"{number} = 0", -4: f"{number} < 0"}.get(code, f"NOT {_usual(number)}")
-        where += f" AND NOT isinf({number}) AND NOT isnan({number})"
-    else:
-        where = f"({number} < 0 OR {number} > 1) AND NOT isinf({number}) AND NOT isnan({number})"
-    shown = number if source.is_text and role != "label" else name
-    row = source.run(f"SELECT {shown} FROM {source.reader} WHERE {where} LIMIT 1").fetchone()
-    if row and source.is_text and role == "label":
-        return typed(row)[row[0]]
-    return row[0] if row else None
-
-
-def _is_positive(label: str, kind: str, positive: Any) -> str:
-    """The condition that a label is the positive one, by the type of the column.
+def _is_label(label: str, kind: str, is_csv: bool, value: Any) -> str:
+    """The condition that a label has a value, by the type of the column.
 
     On the command line every value is a text, so "2" is also the number 2 and "True" the boolean.
     """
-    text = str(positive)
+    text = str(value)
+    if is_csv:
+        if text.lower() in ("true", "false"):
+            return f"lower({label}) = {literal(text.lower())}"
+        same = f"{label} = {literal(text)}"
+        with suppress(TypeError, ValueError):
+            same += f" OR {as_number(label)} = {literal(float(value))}"
+        return same
     if kind == "BOOLEAN":
         known = {"true": "TRUE", "1": "TRUE", "false": "FALSE", "0": "FALSE"}
         return f"{label} = {known[text.lower()]}" if text.lower() in known else "FALSE"
-    if sql.is_number(kind):
+    if is_number(kind):
         with suppress(TypeError, ValueError):
             # Whole numbers as such: DuckDB would round the column to compare it with a double.
-            return f"{label} = {sql.literal(int(text))}"
+            return f"{label} = {literal(int(text))}"
         try:
-            return f"{label} = {sql.literal(float(positive))}"
+            return f"{label} = {literal(float(value))}"
         except (TypeError, ValueError):
             return "FALSE"
-    return f"CAST({label} AS VARCHAR) = {sql.literal(text)}"
+    return f"CAST({label} AS VARCHAR) = {literal(text)}"
 
 
-def _label_problems(found: dict[str, Any], positive: Any, name: str) -> list[Problem]:
-    if positive is None:
-        return []
-    others = found["y"] == 0
-    texts = [*found["least_label"][others].tolist(), *found["most_label"][others].tolist()]
-    seen: list[Any] = sorted({text for text in texts if text is not None})
-    if (found["y"] == 1).any():
-        seen.insert(0, positive)
-    return two_valued(positive, seen, name)
+def _shown_label(label: str, is_csv: bool) -> str:
+    """The label as text; 0 and 0.0 are the same number, however a CSV writes it."""
+    if not is_csv:
+        return f"CAST({label} AS VARCHAR)"
+    return f"coalesce(CAST({as_number(label)} AS VARCHAR), {label})"
 
 
 _TEXTS = (".csv", ".tsv")
@@ -325,7 +227,7 @@ def apply_file(
     Parameters
     ----------
     rule : Rule
-        What to apply.
+        The rule to apply.
     path : path, glob or directory
         The data, as for :func:`isocost.tally`; never changed.
     output : path
@@ -336,7 +238,7 @@ def apply_file(
     column : str, optional
         The column to write; by default the score column.
     changed : str, optional
-        A boolean column to add that says whether the score was changed.
+        A boolean column to add: whether the score was changed.
     unknown, missing_group
         As in :meth:`isocost.Rule.apply`.
     force : bool
@@ -346,12 +248,12 @@ def apply_file(
     keep_order : bool
         Whether the rows keep their order.  Otherwise writing takes less memory.
     progress : callable, optional
-        Called now and then with the share done, and with the number of rows where it is known.
+        Called from time to time with the share done, and the number of rows where it is known.
 
     Returns
     -------
     int
-        How many rows were written.
+        The number of rows written.
     """
     check_rule(rule)
     check_path(path)
@@ -362,44 +264,48 @@ def apply_file(
     check_names(score=score, id=id, column=column, changed=changed, optional=_OPTIONAL)
     target = score if column is None else column
     source = Source(path, Settings(memory_limit, threads, keep_order), groups=groups)
+    source.run(DOUBT)
     source.check_divided()
-    who = id if rule.needs_coin else None
-    source.check_names({"score": score, "group": groups, "id": who, "output": target})
+    id = id if rule.needs_coin else None
+    source.check_names({"score": score, "group": groups, "id": id, "output": target})
     _check_output(source, Path(output), force)
     check_written(source.types, target, changed)
-    names = {"score": score, "group": ", ".join(groups), "id": id or ""}
+    if rule.needs_coin:
+        _check_id(source, id)
     h = source.number("score", score)
-    who = _id_text(source, id) if rule.needs_coin else None
-    checked = 0.4 if source.is_text else 0.1
-    found = _groups_in(
-        source, rule, h, groups, id if who else None, names, missing_group,
-        _step_of(progress, 0.0, checked),
-    )  # fmt: skip
-    strangers = [g for g in found.groups if g not in rule.groups]
-    if strangers and unknown == "error":
-        raise unknown_groups(strangers, rule.groups)
-    known = [g for g in rule.groups if g in found.groups]
-    new = sql.repaired(rule, known, h, found.columns, who, missing_group)
-    meant = dict(zip(groups, found.columns, strict=True))
-    selected = _selected(source, target, new, _casts(source, kind_of(str(output)), meant))
+    share = 0.4 if source.is_text else 0.1
+    rows = _checked_rows(
+        source, rule, score, groups, id, missing_group, _step_of(progress, 0.0, share)
+    )
+    others = [group for group in rows.groups if group not in rule.groups]
+    if others and unknown == "error":
+        raise unknown_groups(others, rule.groups)
+    known = [group for group in rule.groups if group in rows.groups]
+    new = _repaired(rule, known, h, rows.columns, id, missing_group)
+    columns = dict(zip(groups, rows.columns, strict=True))
+    selected = _selected(source, target, new, _casts(source, kind_of(str(output)), columns))
     if changed is not None:
-        selected += f", {new} <> {h} AS {sql.name(changed)}"
+        selected += f", {new} <> {h} AS {quoted(changed)}"
+    query = f"SELECT {selected} FROM {source.reader}"
+    _copy(source, query, Path(output), force, _step_of(progress, share, 1.0, rows.count))
+    return rows.count
+
+
+def _copy(source: Source, query: str, output: Path, force: bool, progress: Progress | None) -> None:
+    """Write the result of a query to a file, through a temporary one."""
     with replacing(output, force=force) as temporary:
-        place = sql.literal(str(temporary))
-        query = f"SELECT {selected} FROM {source.reader}"
+        target = literal(str(temporary))
         try:
-            copy = f"COPY ({query}) TO {place} ({_options(str(output))})"
-            source.run(copy, _step_of(progress, checked, 1.0, found.rows))
+            source.run(f"COPY ({query}) TO {target} ({_options(str(output))})", progress)
         except FileError as error:
             got = error.problems[0].got.replace(str(temporary), str(output))
             step = "check the input, the space on the disk and the permissions of the folder"
-            rule_text = "must be written whole, and could not be"
-            raise FileError(Problem("output", rule_text, got, step)) from error
-    return found.rows
+            rule = "must be written whole, and could not be"
+            raise FileError(Problem("output", rule, got, step)) from error
 
 
 def _options(output: str) -> str:
-    """How DuckDB shall write the file."""
+    """The options of COPY."""
     # The temporary file is ours: one of DuckDB's own would stay behind after Ctrl-C.
     kind, plain = kind_of(output), "USE_TMP_FILE false, "
     if kind == ".parquet":
@@ -413,14 +319,14 @@ def _options(output: str) -> str:
 def _step_of(
     progress: Progress | None, start: float, stop: float, rows: int | None = None
 ) -> Progress | None:
-    """Report one of several steps as its part of the whole."""
+    """Report the progress of one step as a part of the whole."""
     if progress is None:
         return None
     return lambda share, known: progress(start + share * (stop - start), rows or known)
 
 
-def _casts(source: Source, kind: str, groups: dict[str, sql.Column]) -> dict[str, str]:
-    """The types that columns have in the output, where not those they are read as."""
+def _casts(source: Source, kind: str, groups: dict[str, _Column]) -> dict[str, str]:
+    """The types of columns in the output, where they differ from those they are read as."""
     if kind in _TEXTS:
         return {}
     if source.is_text:
@@ -428,7 +334,7 @@ def _casts(source: Source, kind: str, groups: dict[str, sql.Column]) -> dict[str
         return {name: type for name, type in types if type in ("BIGINT", "DOUBLE")}
     if kind != ".parquet":
         return {}
-    # Parquet has no such whole numbers: DuckDB would write doubles.
+    # Parquet has no whole numbers of 128 bits: DuckDB would write doubles.
     casts = {n: "DECIMAL(38,0)" for n, type in source.found_types.items() if type == "HUGEINT"}
     for name, column in groups.items():
         values = (column.meaning or {}).values()
@@ -439,23 +345,17 @@ def _casts(source: Source, kind: str, groups: dict[str, sql.Column]) -> dict[str
 
 def _selected(source: Source, target: str, new: str, casts: dict[str, str]) -> str:
     """All columns, one of them new; numbers of a CSV become numbers elsewhere."""
-    listed = []
-    for column in source.types:
-        plain, kind = sql.name(column), casts.get(column)
-        listed.append(f"CAST({plain} AS {kind}) AS {plain}" if kind else plain)
-    listed = [
-        f"{new} AS {sql.name(target)}" if column == target else kept
-        for column, kept in zip(source.types, listed, strict=True)
-    ]
-    if target not in source.types:
-        listed.append(f"{new} AS {sql.name(target)}")
-    return ", ".join(listed)
+    listed = {column: quoted(column) for column in source.types}
+    for column, kind in casts.items():
+        listed[column] = f"CAST({quoted(column)} AS {kind}) AS {quoted(column)}"
+    listed[target] = f"{new} AS {quoted(target)}"
+    return ", ".join(listed.values())
 
 
 def _check_output(source: Source, output: Path, force: bool) -> None:
     check_encoding(str(output))
     kind_of(str(output))
-    inputs = [Path(name).resolve() for name in source.place.files]
+    inputs = [Path(name).resolve() for name in source.file_set.files]
     if output.resolve() in inputs:
         step = "choose another path for the output"
         raise FileError(Problem("output", "must not be the input", str(output), step))
@@ -465,99 +365,124 @@ def _check_output(source: Source, output: Path, force: bool) -> None:
         raise FileError(Problem("output", "must be in a folder that exists", str(output), step))
 
 
-def _id_text(source: Source, id: str | None) -> str:
+def _check_id(source: Source, id: str | None) -> None:
     if id is None:
-        step = "name the column that says who a row is about (id=, --id)"
-        raise UsageError(
-            Problem("id", "must be given, because this rule throws a coin", "none", step)
-        )
-    column, kind = source.column("id", id), source.types[id]
-    if kind != "VARCHAR" and kind not in sql.WHOLE:
+        raise missing_id()
+    source.column("id", id)
+    kind = source.types[id]
+    if kind != "VARCHAR" and kind not in WHOLE_TYPES:
         raise _no_id(id, f"values of type {kind}")
-    return f"CAST({column} AS VARCHAR)"
 
 
 def _no_id(id: str, got: str) -> DataError:
-    rule = "must be a whole number or a text in every row"
     step = "use another column, or write the ids without decimals"
-    return DataError(Problem(f"id (column {id!r})", rule, got, step))
+    return DataError(problem_of("id", id, got, step))
 
 
 @dataclass(frozen=True)
-class _Found:
-    """The groups of a file, the columns they are in, and how many rows it has."""
+class _Column:
+    """A column as SQL, with its type or, in a CSV, with the value of each of its texts."""
+
+    text: str
+    kind: str
+    meaning: Mapping[str, Scalar] | None = None
+
+    def test(self, value: Scalar) -> str:
+        """The condition that it has a value; as in Python, 1 is 1.0 and True."""
+        if self.meaning is not None:
+            same = [text for text, v in self.meaning.items() if v == value]
+            return f"{self.text} IN ({', '.join(map(literal, same))})" if same else "FALSE"
+        if isinstance(value, str):
+            fits = self.kind == "VARCHAR" or self.kind.startswith("ENUM")
+        elif self.kind == "BOOLEAN":
+            fits, value = value in (0, 1), bool(value)
+        elif self.kind in WHOLE_TYPES:
+            # As a whole number, because DuckDB compares with a double by rounding the column.
+            fits, value = value == int(value), int(value)
+        else:
+            fits = is_number(self.kind) and is_exact(value)
+            value = float(value) if fits else value
+        return f"{self.text} = {literal(value)}" if fits else "FALSE"
+
+    def is_missing(self) -> str:
+        """The condition that it is null or NaN."""
+        nan = f" OR isnan({self.text})" if self.kind in ("DOUBLE", "FLOAT") else ""
+        return f"{self.text} IS NULL{nan}"
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The groups of a file, the columns they are in, and the number of rows."""
 
     groups: list[Group]
-    columns: list[sql.Column]
-    rows: int
+    columns: list[_Column]
+    count: int
 
 
-def _groups_in(
+def _checked_rows(
     source: Source,
     rule: Rule,
-    h: str,
+    score: str,
     groups: Sequence[str],
     id: str | None,
-    names: dict[str, str],
     missing: Group | None,
     progress: Progress | None,
-) -> _Found:
+) -> _Rows:
     """Check the rows and list the groups, in one query."""
     for name in groups:
         source.check_scalar("group", name)
-    keys = [source.column("group", name) for name in groups]
+    h = source.number("score", score)
     query = (
-        f"SELECT {', '.join(f'{key} AS g{i}' for i, key in enumerate(keys))}, count(*) AS n, "
-        f"count_if({h} IS NULL OR isnan({h})) AS missing_score, "
+        f"SELECT {', '.join(f'{quoted(name)} AS g{i}' for i, name in enumerate(groups))}, "
+        f"count(*) AS n, count_if({h} IS NULL OR isnan({h})) AS missing_score, "
         f"count_if({h} < 0 OR ({h} > 1 AND NOT isnan({h}))) AS wrong_score, "
         f"{_id_counts(source, id)} FROM {source.reader} GROUP BY ALL"
     )
     try:
-        found = source.columns_of(query, progress)
+        cells = source.columns_of(lambda: source.connection.execute(query), progress)
     except DataError:
-        source.check_number("score", names["score"])
+        source.check_number("score", score)
         raise
-    rows = int(found["n"].sum()) if len(found["n"]) else 0
-    if rows == 0:
+    problems = Problems({"score": score, "group": ", ".join(groups), "id": id or ""})
+    problems.rows = int(cells["n"].sum()) if len(cells["n"]) else 0
+    if problems.rows == 0:
         raise no_rows(source.path)
-    problems = Problems(names)
-    problems.rows = rows
-    raw, columns = _group_columns(source, rule, groups, keys, found)
+    raw, columns = _group_columns(source, rule, groups, cells)
     encoder = GroupEncoder(raw, missing)
-    encode_cells(encoder, raw, found["n"], problems)
-    problems.add("score", "null or NaN", int(found["missing_score"].sum()))
-    problems.add("score", "outside [0, 1]", int(found["wrong_score"].sum()))
-    problems.add("id", "null", int(found["missing_id"].sum()))
+    encoder.encode_cells(raw, cells["n"], problems)
+    problems.add("score", "null or NaN", int(cells["missing_score"].sum()))
+    problems.add("score", "outside [0, 1]", int(cells["wrong_score"].sum()))
+    problems.add("id", "null", int(cells["missing_id"].sum()))
     problems.check()
-    fractions = int(found["fraction_id"].sum())
-    if id is not None and fractions and not found["text_id"].any():
+    fractions = int(cells["fraction_id"].sum())
+    if id is not None and fractions and not cells["text_id"].any():
         raise _no_id(id, f"{fractions:,} numbers that are not whole")
-    return _Found(encoder.groups, columns, rows)
+    return _Rows(encoder.groups, columns, problems.rows)
 
 
 def _id_counts(source: Source, id: str | None) -> str:
-    """How many ids are null; of a CSV, how many are no whole numbers, and how many no numbers."""
+    """Counts of null ids and, in a CSV, of ids that are not whole; whether some are not numbers."""
     if id is None:
         return "0 AS missing_id, 0 AS fraction_id, FALSE AS text_id"
-    column = sql.name(id)
+    column = quoted(id)
     missing = f"count_if({column} IS NULL) AS missing_id"
     if not source.is_text:
         return f"{missing}, 0 AS fraction_id, FALSE AS text_id"
-    odd = f"NOT regexp_full_match({column}, {sql.literal(WHOLE)})"
-    text = f"coalesce(bool_or({odd} AND {sql.as_number(column)} IS NULL), FALSE)"
+    odd = f"NOT regexp_full_match({column}, {literal(WHOLE)})"
+    text = f"coalesce(bool_or({odd} AND {as_number(column)} IS NULL), FALSE)"
     return f"{missing}, count_if({odd}) AS fraction_id, {text} AS text_id"
 
 
 def _group_columns(
-    source: Source, rule: Rule, names: Sequence[str], keys: Sequence[str], found: dict[str, Any]
-) -> tuple[list[Any], list[sql.Column]]:
-    """The values of the group columns, and how to ask for them; texts as the rule's groups are."""
+    source: Source, rule: Rule, names: Sequence[str], cells: dict[str, Any]
+) -> tuple[list[Any], list[_Column]]:
+    """The values of the group columns, and the columns; texts are read as the rule's groups are."""
     raw, columns = [], []
-    for place, (name, key) in enumerate(zip(names, keys, strict=True)):
-        values, meaning = found[f"g{place}"], None
+    for i, name in enumerate(names):
+        values, meaning = cells[f"g{i}"], None
         if source.is_text:
-            parts = (g if isinstance(g, tuple) else (g,) for g in rule.groups)
-            kinds = {type(part[place]) for part in parts if len(part) == len(names)}
+            parts = (group if isinstance(group, tuple) else (group,) for group in rule.groups)
+            kinds = {type(part[i]) for part in parts if len(part) == len(names)}
             texts = values.tolist()
             meaning = {text: read_as(text, kinds) for text in texts if text is not None}
         elif source.types[name] == "JSON":
@@ -565,5 +490,36 @@ def _group_columns(
         if meaning is not None:
             values = as_objects([meaning.get(text) for text in values.tolist()])
         raw.append(values)
-        columns.append(sql.Column(key, source.types[name], meaning))
+        columns.append(_Column(quoted(name), source.types[name], meaning))
     return raw, columns
+
+
+def _is_group(columns: Sequence[_Column], group: Group, missing: Group | None) -> str:
+    """The condition that a row is in a group; nulls are in the group ``missing``."""
+    parts = group if isinstance(group, tuple) else (group,)
+    tests = []
+    for column, part in zip(columns, parts, strict=True):
+        test = column.test(part)
+        tests.append(f"({test} OR {column.is_missing()})" if part == missing else test)
+    return " AND ".join(tests)
+
+
+def _repaired(
+    rule: Rule,
+    groups: Sequence[Group],
+    score: str,
+    columns: Sequence[_Column],
+    id: str | None,
+    missing: Group | None = None,
+) -> str:
+    """The score after the rule, as one CASE expression over the groups that occur.
+
+    ``score`` is SQL for a double, ``id`` the name of a column.
+    """
+    coin = "" if id is None else DUCKDB.coin(rule.salt, quoted(id))
+    whens = tuple(
+        (_is_group(columns, group, missing), repaired_group(rule, group, score, coin, DUCKDB))
+        for group in groups
+        if rule.segments(group)
+    )
+    return str(Case(whens, score)) if whens else score

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from isocost.engines.groups import Encoded, as_objects, is_uniform
 from isocost.engines.problems import title_of
-from isocost.errors import DataError, MissingDependencyError, Problem, UsageError, missing_column
+from isocost.engines.values import Encoded, as_objects, is_uniform
+from isocost.errors import DataError, Problem, UsageError, missing_column
 from isocost.groups import as_scalar, is_null
 
 __all__ = ["Frame", "Lazy", "as_frame", "check_group_type", "is_wide"]
@@ -20,7 +20,7 @@ _HEAD, _FEW = 2**12, 12
 
 
 class Frame:
-    """A thin wrapper: the columns of a frame as the array kernel wants them."""
+    """A thin wrapper: the columns of a frame as the array kernel needs them."""
 
     def __init__(self, frame: Any) -> None:
         self.frame = frame
@@ -43,12 +43,12 @@ class Frame:
         if not (series.dtype.is_numeric() or series.dtype == nw.Boolean):
             return as_objects(series.to_list())
         if series.dtype == nw.Decimal:
-            # As a text first: pyarrow makes 0.7000000000000001 of 0.7.
+            # Through text, because pyarrow turns 0.7 into 0.7000000000000001.
             series = series.cast(nw.String)
         try:
             return np.asarray(series.cast(nw.Float64).to_numpy())
         except ValueError:
-            # pyarrow refuses to round a whole number beyond 2^53.
+            # pyarrow does not round a whole number beyond 2^53.
             return as_objects(series.to_list())
 
     def labels(self, name: str) -> npt.NDArray[Any]:
@@ -93,14 +93,14 @@ class Frame:
 
 
 def is_wide(kind: Any) -> bool:
-    """Whether a type has whole numbers of 128 bits, for which NumPy has no type."""
+    """Whether a type has integers of 128 bits, which NumPy does not have."""
     import narwhals as nw
 
     return kind in (nw.Int128, nw.UInt128)
 
 
 def check_group_type(name: str, kind: Any, role: str = "group") -> None:
-    """Refuse a column that cannot hold groups or labels, by its type."""
+    """Raise if a column of this type cannot contain groups or labels."""
     import narwhals as nw
 
     refused = (nw.Binary, nw.Decimal) if role == "group" else (nw.Binary,)
@@ -110,11 +110,11 @@ def check_group_type(name: str, kind: Any, role: str = "group") -> None:
 
 def _no_scalars(name: str, kind: Any, role: str) -> DataError:
     rule, got = "values must be text, numbers or booleans", f"a column of type {kind}"
-    return DataError(Problem(title_of(role, name), rule, got, "turn the column into text first"))
+    return DataError(Problem(title_of(role, name), rule, got, "convert the column to text first"))
 
 
 class Lazy:
-    """A frame whose rows stay where they are: queries go to it, and cells come back."""
+    """A frame whose rows stay where they are; only the results of queries come back."""
 
     def __init__(
         self, frame: Any, types: dict[str, Any] | None = None, renamed: dict[str, str] | None = None
@@ -128,9 +128,9 @@ class Lazy:
         return self.renamed.get(name, name)
 
     def check(self, name: str, role: str) -> None:
-        """Refuse a column whose type holds no text, number or boolean.
+        """Raise if the values of a column are not texts, numbers or booleans.
 
-        What narwhals has no name for may only be null; one query tells.
+        A column of a type that narwhals does not know may only contain nulls, which a query shows.
         """
         import narwhals as nw
 
@@ -146,7 +146,7 @@ class Lazy:
             raise _no_scalars(name, "that isocost does not know", role)
 
     def check_name(self, name: str, role: str) -> None:
-        """Refuse a name that also stands for another column where case is not looked at."""
+        """Raise if a name also stands for another column in an engine that ignores case."""
         engine = self.frame.implementation
         alike = [other for other in self.types if other.lower() == name.lower()]
         if len(alike) > 1 and not (engine.is_polars() or engine.is_dask()):
@@ -156,7 +156,7 @@ class Lazy:
             raise DataError(Problem(title_of(role, name), rule, got, step))
 
     def only_texts(self, names: Iterable[str]) -> Lazy:
-        """The same frame; in dask, columns of objects stop at a value that is not a text."""
+        """The same frame; in dask, columns of objects raise at a value that is not a text."""
         import narwhals as nw
 
         odd = [name for name in names if self.types[name] == nw.Object]
@@ -173,7 +173,7 @@ class Lazy:
 
 
 def _types(frame: Any) -> dict[str, Any]:
-    """The types of a lazy frame; where narwhals takes other values for texts, what they are."""
+    """The types of a lazy frame, corrected where narwhals takes other values for texts."""
     import narwhals as nw
 
     types, native = dict(frame.collect_schema()), nw.to_native(frame)
@@ -191,21 +191,21 @@ def _need_texts(part: Any, names: Sequence[str]) -> Any:
         odd = [v for v in part[name] if not (isinstance(v, str) or is_null(v))]
         if odd:
             step = "give the column a type of its own, for example with astype"
-            rule = "must hold texts only, because its type is object"
+            rule = "must contain only texts, because its type is object"
             got = f"{len(odd):,} other values, for example {odd[0]!r}"
             raise DataError(Problem(f"column {name!r}", rule, got, step))
     return part
 
 
 def _encoded(series: Any) -> Any:
-    """Dictionary codes of a series, in the way of its own library; mixed objects as they are."""
+    """The dictionary encoding of a series by its own library; mixed objects as they are."""
     import narwhals as nw
 
     if series.null_count() == len(series):
         return Encoded(np.full(len(series), -1), [])
     native, kind = nw.to_native(series), series.implementation
     if kind.is_pyarrow() and str(native.type) == "string_view":
-        # pyarrow can neither look these up nor encode them.
+        # pyarrow can neither search nor encode these.
         native = native.cast("string")
         series = nw.from_native(native, series_only=True)
     if series.dtype == nw.String and not kind.is_pandas_like():
@@ -223,13 +223,13 @@ def _encoded(series: Any) -> Any:
         return Encoded(codes, encoded.dictionary.to_pylist(), as_scalar)
     unique = sorted(series.unique().to_list(), key=is_null)
     values = [value for value in unique if not is_null(value)]
-    codes = [place if place < len(values) else -1 for place in range(len(unique))]
-    found = series.replace_strict(unique, codes, return_dtype=nw.Int64)
-    return Encoded(found.to_numpy(), values, as_scalar)
+    codes = [code if code < len(values) else -1 for code in range(len(unique))]
+    encoded = series.replace_strict(unique, codes, return_dtype=nw.Int64)
+    return Encoded(encoded.to_numpy(), values, as_scalar)
 
 
 def _guessed(series: Any, native: Any) -> Encoded | None:
-    """Codes of texts if the first rows have all values, and few: looking up beats hashing."""
+    """Codes of texts if the first rows have all values, and few: a search beats hashing."""
     import narwhals as nw
 
     first = series.head(_HEAD).unique().to_list()
@@ -240,31 +240,22 @@ def _guessed(series: Any, native: Any) -> Encoded | None:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        found = pc.index_in(native, value_set=pa.array(values, native.type)).fill_null(-1)
-        codes = found.to_numpy()
+        index = pc.index_in(native, value_set=pa.array(values, native.type)).fill_null(-1)
+        codes = index.to_numpy()
     else:
         code = nw.lit(-1, nw.Int8)
-        for place, value in enumerate(values):
+        for index, value in enumerate(values):
             is_value = nw.col(series.name) == value
-            code = nw.when(is_value).then(nw.lit(place, nw.Int8)).otherwise(code)
+            code = nw.when(is_value).then(nw.lit(index, nw.Int8)).otherwise(code)
         codes = series.to_frame().select(code.alias("code")).get_column("code").to_numpy()
     complete = np.count_nonzero(codes < 0) == series.null_count()
     return Encoded(codes, values) if complete else None
 
 
 def as_frame(data: Any) -> Frame | Lazy:
-    """Wrap a frame, or say which kinds of data there are."""
-    try:
-        import narwhals as nw
-    except ImportError as error:  # pragma: no cover - narwhals is a required dependency
-        raise MissingDependencyError(
-            Problem(
-                "narwhals",
-                "must be installed to read frames",
-                "no narwhals",
-                "pip install narwhals",
-            )
-        ) from error
+    """Wrap a frame, or raise an error that lists the kinds of data."""
+    import narwhals as nw
+
     try:
         frame = nw.from_native(data)
     except nw.exceptions.DuplicateError as error:
@@ -276,13 +267,13 @@ def as_frame(data: Any) -> Frame | Lazy:
                 "must be a dict of arrays, a frame (pandas, polars, pyarrow, duckdb, ibis, dask, "
                 "pyspark), or the path of a CSV or Parquet file",
                 f"an object of type {type(data).__module__}.{type(data).__name__}",
-                "turn it into one of these; for arrays pass score=, label=, group=",
+                "convert it to one of these; for arrays pass score=, label=, group=",
             )
         ) from error
     if not isinstance(frame, nw.LazyFrame):
         return Frame(frame)
     if not frame.implementation.is_polars():
-        # A dictionary of types would keep one of them.
+        # A dictionary of types would keep only one of them.
         names = [str(name) for name in nw.to_native(frame).columns]
         twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
         if twice:

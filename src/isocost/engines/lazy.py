@@ -1,13 +1,11 @@
-"""Lazy frames to a tally: one query of narwhals expressions; only cells come back.
+"""Lazy frames and files: counted by one query of narwhals expressions, repaired lazily.
 
-Bad rows become cells of their own, so that the checks cost no second query; only an example of a
-bad value does.
+A tally is one query, and only cells come back.  Bad rows become cells of their own, so that the
+checks need no second query; only an example of a bad value does.
 
-A rule on a lazy frame: the same lazy frame with one column more or replaced.
-
-Nothing is computed here.  What an eager frame is told at once, such as a null id or a group that
-the rule does not know, stops the engine when it comes to the row; what the types of the columns
-tell is told at once.
+A rule gives the same lazy frame with a column added or replaced; nothing is computed here.  What
+the types of the columns show is reported at once.  Other problems, such as a null id or a group
+that the rule does not know, stop the engine when it reaches the row.
 """
 
 from __future__ import annotations
@@ -16,11 +14,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from operator import and_
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from isocost.engines.arrays import raise_all
 from isocost.engines.backends import (
     NO_ID,
     Guard,
@@ -36,9 +34,8 @@ from isocost.engines.backends import (
     writes_decimals,
 )
 from isocost.engines.frames import Lazy, is_wide
-from isocost.engines.groups import GroupEncoder, as_objects, two_valued
-from isocost.engines.problems import USUAL_WEIGHTS, WRONG, Problems, problem_of, title_of
-from isocost.engines.source import encode_cells
+from isocost.engines.problems import USUAL_WEIGHTS, WRONG, Problems, no_rows, problem_of, title_of
+from isocost.engines.values import GroupEncoder, as_objects, two_valued
 from isocost.errors import DataError, Problem, UsageError, missing_column
 from isocost.grid import Grid
 from isocost.groups import Group, Scalar, is_exact
@@ -49,7 +46,9 @@ if TYPE_CHECKING:
     from narwhals import Expr
 
 __all__ = [
+    "Rows",
     "apply_lazy",
+    "count_cells",
     "equals",
     "fits",
     "group_column",
@@ -59,9 +58,135 @@ __all__ = [
     "tally_lazy",
 ]
 
+Array = npt.NDArray[Any]
+
 _SUMS = ("w", "w2", "wh", "wh2")
 
 _LARGEST = float(np.finfo(np.float64).max)
+
+
+class Rows(Protocol):
+    """Rows that are counted where they are: those of a lazy frame, or of files.
+
+    Attributes
+    ----------
+    example : "first" or "least"
+        Which bad value an error shows; rows without an order have no first one.
+    believes_statistics : bool
+        Whether the engine may take NaN for a number between minimum and maximum.
+    origin : str
+        Where the rows come from, for errors.
+    """
+
+    example: Literal["first", "least"]
+    believes_statistics: bool
+    origin: str
+
+    def pick(self, careful: bool) -> Any:
+        """The frame to count: groups g0, g1 ..., score h, label y, the label to show l, weight w.
+
+        Unless ``careful``, NaN may pass as any number: quicker, and NaN shows in the sums.
+        """
+
+    def collect(self, frame: Any) -> dict[str, Array]:
+        """The columns of a small result; nulls are None or NaN."""
+
+    def group_values(self, index: int, values: Array) -> Array:
+        """The groups that the values of a group column stand for."""
+
+    def label_value(self, value: Any) -> Any:
+        """The label that a value of column l stands for."""
+
+
+def count_cells(
+    rows: Rows,
+    columns: dict[str, Any],
+    *,
+    grid: Grid,
+    positive: Any = None,
+    missing_group: Group | None = None,
+) -> Tally:
+    """Count the cells of rows in one query, where they are."""
+    placed, cells = _cells(rows, grid, positive)
+    n = cells["n"].astype(np.float64)
+    if not len(n):
+        raise no_rows(rows.origin)
+    names = {**columns, "group": ", ".join(columns["group"])}
+    problems = Problems({role: name for role, name in names.items() if name}, example=rows.example)
+    problems.rows = int(n.sum())
+    raw = [rows.group_values(i, cells[f"g{i}"]) for i in range(len(columns["group"]))]
+    encoder = GroupEncoder(raw, missing_group)
+    codes = encoder.encode_cells(raw, n, problems)
+    _count_bad(rows, placed, cells, problems)
+    problems.check(_label_problems(rows, cells, positive, columns["label"]))
+    sums = {name: _floats(cells[name]) if name in cells else n for name in _SUMS}
+    return Tally.build(
+        grid,
+        encoder.groups,
+        Cells(codes, cells["y"], grid.at_count(cells["b"]), n=n, **sums),
+        columns,
+    )
+
+
+def _cells(rows: Rows, grid: Grid, positive: Any) -> tuple[Any, dict[str, Array]]:
+    """The rows and their cells; counted again, with care, if NaN may be among the good rows."""
+    for careful in (False, True):
+        placed = _placed(rows.pick(careful), grid)
+        cells = rows.collect(_counted(placed, positive))
+        sums = [_floats(cells[name]) for name in _SUMS if name in cells]
+        if not rows.believes_statistics or all(np.isfinite(values).all() for values in sums):
+            break
+    return placed, cells
+
+
+def _floats(values: Array) -> npt.NDArray[np.float64]:
+    return values.astype(np.float64)
+
+
+class LazyRows:
+    """The rows of a lazy frame; see :class:`Rows`."""
+
+    example: Literal["first", "least"] = "least"
+    origin = ""
+
+    def __init__(self, source: Lazy, columns: dict[str, Any], positive: Any) -> None:
+        for name in columns["group"]:
+            source.check(name, "group")
+        source.check(columns["label"], "label")
+        self.source = plainly_named(source.only_texts([*columns["group"], columns["label"]]))
+        self.columns, self.positive = columns, positive
+        self.believes_statistics = believes_statistics(source)
+
+    def pick(self, careful: bool) -> Any:
+        """The frame to count."""
+        source, columns = self.source, self.columns
+        picked = {f"g{i}": group_column(source, name) for i, name in enumerate(columns["group"])}
+        picked["h"] = number(source, columns["score"], "score", careful)
+        picked["l"], picked["y"] = _label(source, columns["label"], self.positive)
+        if columns["weight"] is not None:
+            picked["w"] = number(source, columns["weight"], "weight", careful)
+        return source.frame.select(**picked)
+
+    def collect(self, frame: Any) -> dict[str, Array]:
+        """Numbers without nulls as they are, all else as objects."""
+        return {
+            name: series.to_numpy()
+            if series.dtype.is_numeric() and not series.null_count()
+            else as_objects(series.to_list())
+            for name, series in collect(frame).items()
+        }
+
+    def group_values(self, index: int, values: Array) -> Array:
+        """The values; whole numbers of 128 bits were cast to text."""
+        if not is_wide(self.source.types[self.columns["group"][index]]):
+            return values
+        return as_objects([None if text is None else int(text) for text in values.tolist()])
+
+    def label_value(self, value: Any) -> Any:
+        """The label; booleans were cast to numbers."""
+        import narwhals as nw
+
+        return bool(value) if self.source.types[self.columns["label"]] == nw.Boolean else value
 
 
 def tally_lazy(
@@ -73,65 +198,28 @@ def tally_lazy(
     missing_group: Group | None = None,
 ) -> Tally:
     """Count the cells of a lazy frame in one query; see :func:`isocost.tally`."""
-    for name in columns["group"]:
-        source.check(name, "group")
-    source.check(columns["label"], "label")
-    source = plainly_named(source.only_texts([*columns["group"], columns["label"]]))
-    placed, found = _found(source, columns, grid, positive)
-    n = found["n"].to_numpy().astype(np.float64)
-    if not len(n):
-        step = "check the source of the data"
-        raise DataError(Problem("data", "must have at least one row", "0 rows", step))
-    names = {**columns, "group": ", ".join(columns["group"])}
-    problems = Problems({role: name for role, name in names.items() if name}, example="least")
-    problems.rows = int(n.sum())
-    raw = [_values(found[f"g{i}"], source.types[name]) for i, name in enumerate(columns["group"])]
-    encoder = GroupEncoder(raw, missing_group)
-    codes = encode_cells(encoder, raw, n, problems)
-    keys = {key: found[key].to_numpy() for key in ("y", "b", "v") if key in found}
-    _count_bad(placed, keys, n, problems)
-    raise_all(problems, _label_problems(source, columns["label"], positive, found, keys["y"]))
-    sums = {name: found[name].to_numpy() if name in found else n for name in _SUMS}
-    cells = Cells(codes, keys["y"], grid.at_count(keys["b"]), n=n, **sums)
-    return Tally.build(grid, encoder.groups, cells, columns)
+    rows = LazyRows(source, columns, positive)
+    return count_cells(rows, columns, grid=grid, positive=positive, missing_group=missing_group)
 
 
-def _found(source: Lazy, columns: dict[str, Any], grid: Grid, positive: Any) -> tuple[Any, Any]:
-    """The rows and their cells; asked once more, and with care, if NaN may be among the good."""
-    placed = _placed(source, columns, grid, positive, careful=False)
-    found = collect(_counted(placed, positive))
-    sums = [found[name].to_numpy() for name in _SUMS if name in found]
-    if believes_statistics(source) and not all(np.isfinite(values).all() for values in sums):
-        placed = _placed(source, columns, grid, positive, careful=True)
-        found = collect(_counted(placed, positive))
-    return placed, found
-
-
-def _placed(
-    source: Lazy, columns: dict[str, Any], grid: Grid, positive: Any, careful: bool = True
-) -> Any:
-    """The rows with their cells, and what is to be added up."""
+def _placed(picked: Any, grid: Grid) -> Any:
+    """The rows with their cells and the terms of the sums."""
     import narwhals as nw
 
-    picked = {f"g{i}": group_column(source, name) for i, name in enumerate(columns["group"])}
-    picked["h"] = number(source, columns["score"], "score", careful)
-    picked["l"], picked["y"] = _label(source, columns["label"], positive)
-    if columns["weight"] is not None:
-        picked["w"] = number(source, columns["weight"], "weight", careful)
     h, w = nw.col("h"), nw.col("w")
     good = (h >= 0.0) & (h <= 1.0)
-    # A float, as engines make it: turning it into a whole number takes time.
-    added = {"b": nw.when(good).then(_count(source, h, grid)).otherwise(score_status(h))}
+    # A float, because casting it to a whole number takes time.
+    added = {"b": nw.when(good).then(_count(picked, h, grid)).otherwise(score_status(h))}
     sums = {"wh": h, "wh2": h * h}
-    if "w" in picked:
+    if "w" in picked.collect_schema().names():
         added["v"] = _weight_status(w)
         sums = {"w": w, "w2": w * w, "wh": w * h, "wh2": w * h * h}
     added |= {f"sum_{name}": value for name, value in sums.items()}
-    return source.frame.select(**picked).with_columns(**added)
+    return picked.with_columns(**added)
 
 
 def _counted(placed: Any, positive: Any) -> Any:
-    """The query that makes the cells.  Only plain columns are summed: some engines want that."""
+    """The query for the cells.  Only plain columns are summed, which some engines require."""
     import narwhals as nw
 
     names = placed.collect_schema().names()
@@ -142,25 +230,25 @@ def _counted(placed: Any, positive: Any) -> Any:
     return placed.group_by(*keys).agg(n=nw.len(), **totals, **seen)
 
 
-def _count(source: Lazy, h: Expr, grid: Grid) -> Expr:
-    """How many edges lie at or below a score in [0, 1], for :meth:`Grid.at_count`."""
-    count = _part(source, h, grid.bins) + _part(source, h, 10)
+def _count(frame: Any, h: Expr, grid: Grid) -> Expr:
+    """The number of edges at or below a score in [0, 1], for :meth:`Grid.at_count`."""
+    count = _part(frame, h, grid.bins) + _part(frame, h, 10)
     for edge in grid.edges:
-        count = count + as_number(source, h >= constant(source.frame, edge))
+        count = count + as_number(frame, h >= constant(frame, edge))
     return count
 
 
-def _part(source: Lazy, h: Expr, parts: int) -> Expr:
-    """How many of the edges i / parts, from i = 1, lie at or below a score.
+def _part(frame: Any, h: Expr, parts: int) -> Expr:
+    """The number of edges i / parts, from i = 1, at or below a score.
 
-    Nothing is divided: Polars does that by a constant's reciprocal, and gets 3 / 10 wrong.
+    Nothing is divided: Polars multiplies by the reciprocal of a constant, and gets 3 / 10 wrong.
     """
     # floor, not a cast: DuckDB's cast rounds.
     part = (h * float(parts)).floor()
-    flag = partial(as_number, source)
+    flag = partial(as_number, frame)
     too_high, too_low = _misplaced(parts)
-    if writes_decimals(source.frame) and (too_high or too_low):
-        # It would not find the scores of a list, but can divide.
+    if writes_decimals(frame) and (too_high or too_low):
+        # Decimals would not equal the scores of the list, but dividing is exact here.
         above, below = h >= (part + 1.0) / float(parts), h < part / float(parts)
         return part + flag(above) - flag(below)
     part = part - flag(_is_one_of(h, too_high)) if too_high else part
@@ -182,18 +270,18 @@ def _misplaced(parts: int) -> tuple[list[float], list[float]]:
     """
     whole = np.arange(1, parts + 1)
     below, above = np.nextafter(whole / parts, 0.0), whole / parts
-    found: tuple[list[float], list[float]] = [], []
+    scores: tuple[list[float], list[float]] = [], []
     while (wrong := below * parts >= whole).any():
-        found[0].extend(below[wrong].tolist())
+        scores[0].extend(below[wrong].tolist())
         below = np.where(wrong, np.nextafter(below, 0.0), below)
     while (wrong := above * parts < whole).any():
-        found[1].extend(above[wrong].tolist())
+        scores[1].extend(above[wrong].tolist())
         above = np.where(wrong, np.nextafter(above, 1.0), above)
-    return found
+    return scores
 
 
 def number(source: Lazy, name: str, role: str, careful: bool = True) -> Expr:
-    """A numeric column as Float64; another type is refused before any row is read."""
+    """A numeric column as Float64; another type is an error before any row is read."""
     import narwhals as nw
 
     source.check_name(name, role)
@@ -203,7 +291,7 @@ def number(source: Lazy, name: str, role: str, careful: bool = True) -> Expr:
     if kind == nw.Unknown:
         source.check(name, role)
     elif kind == nw.Decimal:
-        # As a text first, or some engines miss the nearest double.
+        # Through text, because some engines miss the nearest double.
         return column(source, name).cast(nw.String).cast(nw.Float64)
     elif not kind.is_numeric():
         step = "cast the column to a number in the engine first"
@@ -218,7 +306,7 @@ def is_null(values: Expr, kind: Any) -> Expr:
 
 
 def score_status(h: Expr) -> Expr:
-    """What is wrong with a score that is not in [0, 1]: a key of :data:`SCORES`, as a float."""
+    """What is wrong with a score that is not in [0, 1]: a key of :data:`WRONG`, as a float."""
     import narwhals as nw
 
     return nw.coalesce(
@@ -229,20 +317,23 @@ def score_status(h: Expr) -> Expr:
 
 
 def _weight_status(w: Expr) -> Expr:
+    """What is wrong with a weight: a key of :data:`WRONG`, or 0."""
     import narwhals as nw
 
-    return nw.coalesce(
+    wrong = nw.coalesce(
         nw.when(w.is_null() | w.is_nan()).then(nw.lit(-1)),
         nw.when((w > _LARGEST) | (w < -_LARGEST)).then(nw.lit(-2)),
         nw.when(w == 0.0).then(nw.lit(-3)),
         nw.when(w < 0.0).then(nw.lit(-4)),
-        nw.when((w < USUAL_WEIGHTS[0]) | (w > USUAL_WEIGHTS[1])).then(nw.lit(-5)),
-        nw.lit(0),
+        nw.lit(-5),
     )
+    # The usual case first: engines stop at the first condition that holds.
+    usual = (w >= USUAL_WEIGHTS[0]) & (w <= USUAL_WEIGHTS[1])
+    return nw.when(usual).then(nw.lit(0)).otherwise(wrong)
 
 
 def group_column(source: Lazy, name: str) -> Expr:
-    """A group column; categories become texts, and so do numbers of 128 bits."""
+    """A group column; categories and numbers of 128 bits become texts."""
     import narwhals as nw
 
     values, kind = column(source, name), source.types[name]
@@ -251,7 +342,7 @@ def group_column(source: Lazy, name: str) -> Expr:
 
 
 def fits(kind: Any, value: Scalar) -> bool:
-    """Whether a column of this type can have a value, as Python compares: 1 is 1.0 and True."""
+    """Whether a column of this type can have a value; as in Python, 1 is 1.0 and True."""
     import narwhals as nw
 
     if isinstance(value, str):
@@ -259,14 +350,14 @@ def fits(kind: Any, value: Scalar) -> bool:
     if kind == nw.Boolean:
         return value in (0, 1)
     if kind.is_integer():
-        # Not every whole number is one of the type: the engine would round or refuse it.
+        # The engine would round or reject a number beyond the range of the type.
         least, most = _range(kind)
         return value == int(value) and least <= value <= most
     return bool(kind.is_numeric()) and is_exact(value)
 
 
 def _range(kind: Any) -> tuple[int, int]:
-    """The least and the greatest number of a whole type."""
+    """The smallest and the largest number of an integer type."""
     bits = int(str(kind).rpartition("t")[2])
     return (
         (0, 2**bits - 1) if str(kind).startswith("U") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
@@ -278,7 +369,7 @@ def equals(values: Expr, kind: Any, value: Scalar) -> Expr:
     import narwhals as nw
 
     if not fits(kind, value):
-        # Not a literal: that would have one row where the column has many.
+        # Not a literal, which would have a single row.
         return values.is_null() & ~values.is_null()
     if kind == nw.Boolean:
         return values == bool(value)
@@ -295,52 +386,55 @@ def _label(source: Lazy, name: str, positive: Any) -> tuple[Expr, Expr]:
     shown = values.cast(nw.Int64) if kind == nw.Boolean else values
     text = kind in (nw.String, nw.Categorical, nw.Enum, nw.Object)
     zero, one = ("0", "1") if text else (0, 1)
-    # What most rows have comes first: engines stop at the condition that holds.
-    found = nw.when(is_null(values, kind)).then(nw.lit(-1)).otherwise(nw.lit(0))
+    # The usual case first: engines stop at the first condition that holds.
+    otherwise = nw.when(is_null(values, kind)).then(nw.lit(-1)).otherwise(nw.lit(0))
     if positive is None:
-        found = nw.when(is_null(values, kind)).then(nw.lit(-1)).otherwise(nw.lit(-2))
+        otherwise = nw.when(is_null(values, kind)).then(nw.lit(-1)).otherwise(nw.lit(-2))
         if kind.is_integer() and not is_wide(kind):
-            # The quickest of all, and the most usual.
-            return shown, nw.when(values.is_between(0, 1)).then(values).otherwise(found)
-        found = nw.when(equals(values, kind, zero)).then(nw.lit(0)).otherwise(found)
+            # The quickest way, for the most common type.
+            return shown, nw.when(values.is_between(0, 1)).then(values).otherwise(otherwise)
+        otherwise = nw.when(equals(values, kind, zero)).then(nw.lit(0)).otherwise(otherwise)
     is_one = equals(values, kind, one if positive is None else positive)
-    return shown, nw.when(is_one).then(nw.lit(1)).otherwise(found)
+    return shown, nw.when(is_one).then(nw.lit(1)).otherwise(otherwise)
 
 
-def _values(series: Any, kind: Any) -> Any:
-    """A group column as an array; numbers as they are, all else as objects."""
-    if is_wide(kind):
-        return as_objects([None if text is None else int(text) for text in series.to_list()])
-    if series.dtype.is_numeric() and not series.null_count():
-        return series.to_numpy()
-    return as_objects(series.to_list())
-
-
-def _count_bad(placed: Any, keys: dict[str, Any], n: Any, to: Problems) -> None:
-    """Count the rows of the cells that stand for bad data; each kind is asked for an example."""
+def _count_bad(rows: Rows, placed: Any, cells: dict[str, Array], problems: Problems) -> None:
+    """Count the rows of bad cells, with an example of each kind."""
     import narwhals as nw
 
     for role, key, values in (("score", "b", "h"), ("label", "y", "l"), ("weight", "v", "w")):
-        for code, kind in WRONG[role].items() if key in keys else ():
-            rows = int(n[keys[key] == code].sum())
-            if rows and code != -1:
-                # Grouped, because dask has no least text where a partition has none.
+        for code, kind in WRONG[role].items() if key in cells else ():
+            count = int(cells["n"][cells[key] == code].sum())
+            if not count:
+                continue
+            example = None
+            if code != -1:
                 bad = placed.filter(nw.col(key) == code)
-                least = bad.group_by(key).agg(least=nw.col(values).min())
-                to.add(role, kind, rows, collect(least)["least"].item())
-            else:
-                to.add(role, kind, rows)
+                example = _example(rows, bad, key, values)
+            problems.add(role, kind, count, example)
 
 
-def _label_problems(source: Lazy, name: str, positive: Any, found: Any, y: Any) -> list[Problem]:
-    if positive is None:
-        return []
+def _example(rows: Rows, bad: Any, key: str, values: str) -> Any:
     import narwhals as nw
 
-    others = np.flatnonzero(y == 0)
-    values = {found[key][row] for key in ("least_l", "most_l") for row in others.tolist()}
-    seen = sorted(map(bool, values)) if source.types[name] == nw.Boolean else sorted(values)
-    return two_valued(positive, [positive, *seen] if (y == 1).any() else seen, name)
+    if rows.example == "first":
+        shown = f"shown_{values}"
+        names = bad.collect_schema().names()
+        result = bad.select(example=nw.col(shown if shown in names else values)).head(1)
+    else:
+        # Grouped, because dask has no minimum of texts where a partition is empty.
+        result = bad.group_by(key).agg(example=nw.col(values).min())
+    value = rows.collect(result)["example"][0]
+    return rows.label_value(value) if values == "l" else value
+
+
+def _label_problems(rows: Rows, cells: dict[str, Array], positive: Any, name: str) -> list[Problem]:
+    if positive is None:
+        return []
+    others = cells["y"] == 0
+    values = {value for key in ("least_l", "most_l") for value in cells[key][others].tolist()}
+    seen = [rows.label_value(value) for value in sorted(values - {None})]
+    return two_valued(positive, [positive, *seen] if (cells["y"] == 1).any() else seen, name)
 
 
 _NO_GROUP, _OTHER_GROUP = 4, 5
@@ -364,35 +458,37 @@ def apply_lazy(
 
     _check_seed(seed)
     source = plainly_named(source, output, *([] if changed is None else [changed]))
-    who = _checked_id(source, id) if rule.needs_coin else None
+    id_column = _checked_id(source, id) if rule.needs_coin else None
     for name in groups:
         source.check(name, "group")
-    source = source.only_texts([*groups, *([] if who is None else [who])])
+    source = source.only_texts([*groups, *([] if id_column is None else [id_column])])
     known = _known(rule, [source.types[name] for name in groups], unknown, missing_group)
     names = {"score": score, "group": ", ".join(groups), "id": id}
-    ours = _free_names(source.columns, "score", "group", "fault", "checked", "coin", "new")
-    place = _place(source, groups, known, missing_group)
+    own = _free_names(source.columns, "score", "group", "fault", "checked", "coin", "new")
     frame = source.frame.with_columns(
-        **{ours["score"]: number(source, score, "score"), ours["group"]: place}
+        **{
+            own["score"]: number(source, score, "score"),
+            own["group"]: _group_code(source, groups, known, missing_group),
+        }
     )
-    fault = _fault(source, ours, groups, who, unknown, missing_group)
+    fault = _fault(source, own, groups, id_column, unknown, missing_group)
     guard = Guard(
-        score=ours["score"],
-        fault=ours["fault"],
+        score=own["score"],
+        fault=own["fault"],
         messages=_messages(names, rule),
-        id=None if who is None else source.inside(who),
+        id=None if id_column is None else source.inside(id_column),
         salt=rule.salt,
-        checked=ours["checked"],
-        coin=ours["coin"],
+        checked=own["checked"],
+        coin=own["coin"],
     )
-    frame = guarded(frame.with_columns(**{ours["fault"]: fault}), guard)
-    frame = frame.with_columns(**{ours["new"]: _repaired(frame, rule, known, ours)})
-    new, checked = nw.col(ours["new"]), nw.col(ours["checked"])
+    frame = guarded(frame.with_columns(**{own["fault"]: fault}), guard)
+    frame = frame.with_columns(**{own["new"]: _repaired(frame, rule, known, own)})
+    new, checked = nw.col(own["new"]), nw.col(own["checked"])
     written = {source.inside(output): new}
     if changed is not None:
         written[source.inside(changed)] = new != checked
-    spare = [name for role, name in ours.items() if role != "coin" or who is not None]
-    return originally_named(source, frame.with_columns(**written).drop(spare))
+    dropped = [name for role, name in own.items() if role != "coin" or id_column is not None]
+    return originally_named(source, frame.with_columns(**written).drop(dropped))
 
 
 def _check_seed(seed: int | None) -> None:
@@ -400,7 +496,7 @@ def _check_seed(seed: int | None) -> None:
         raise UsageError(
             Problem(
                 "seed",
-                "needs rows that have an order, and those of a lazy frame have none",
+                "needs rows in a fixed order, which a lazy frame does not have",
                 f"seed={seed!r}",
                 "pass id= instead, or collect the frame first",
             )
@@ -408,7 +504,7 @@ def _check_seed(seed: int | None) -> None:
 
 
 def _checked_id(source: Lazy, id: Any) -> str:
-    """The id column, or an error if its type cannot be one."""
+    """The id column; an error if its type cannot be an id."""
     import narwhals as nw
 
     if id not in source.types:
@@ -417,15 +513,13 @@ def _checked_id(source: Lazy, id: Any) -> str:
     kind = source.types[id]
     texts = (nw.String, nw.Categorical, nw.Enum, nw.Object)
     if not (kind.is_integer() or kind in texts):
-        title = "id" if id == "id" else f"id (column {id!r})"
         step = "use whole numbers or texts as ids, for example by casting the column to text"
-        must = "must be a whole number or a text in every row"
-        raise DataError(Problem(title, must, f"a column of type {kind}", step))
+        raise DataError(problem_of("id", id, f"a column of type {kind}", step))
     return str(id)
 
 
 def _known(rule: Rule, kinds: list[Any], unknown: str, missing: Group | None) -> list[Group]:
-    """The groups of the rule that the columns can hold, by their types."""
+    """The groups of the rule that the types of the columns allow."""
     known = [
         group
         for group in rule.groups
@@ -438,7 +532,7 @@ def _known(rule: Rule, kinds: list[Any], unknown: str, missing: Group | None) ->
         problem = unknown_groups([], rule.groups).problems[0]
         shown = ", ".join(map(str, kinds))
         got = f"{len(kinds)} group columns of type {shown}" if len(kinds) > 1 else f"type {shown}"
-        step = "name the group columns, and give them the types, that the rule was made with"
+        step = "use group columns of the names and types that the rule was made with"
         raise UsageError(replace(problem, got=got, next_step=step))
     return known
 
@@ -448,17 +542,17 @@ def _parts(group: Group) -> tuple[Any, ...]:
 
 
 def _free_names(taken: Sequence[str], *roles: str) -> dict[str, str]:
-    """Names for our own columns that no column of the data has, in any case of letters."""
+    """Names for our own columns that the data do not have, whatever the case."""
     lower, prefix = {name.lower() for name in taken}, "isocost_"
     while any(name.startswith(prefix) for name in lower):
         prefix += "_"
     return {role: prefix + role for role in roles}
 
 
-def _place(
+def _group_code(
     source: Lazy, groups: Sequence[str], known: Sequence[Group], missing: Group | None
 ) -> Expr:
-    """The place of a row's group among those known; -1 for another group."""
+    """The index of a row's group among the known ones; -1 for another group."""
     import narwhals as nw
 
     whens = []
@@ -480,7 +574,7 @@ def _fault(
     unknown: str,
     missing: Group | None,
 ) -> Expr:
-    """A number that says what is wrong with a row; 0 if nothing is."""
+    """A code for what is wrong with a row; 0 if nothing is."""
     import narwhals as nw
 
     h = nw.col(ours["score"])
@@ -499,14 +593,13 @@ def _fault(
 
 def _messages(names: dict[str, str], rule: Rule) -> dict[int, str]:
     wrong = WRONG["score"].items()
-    found = {-code: problem_of("score", names["score"], kind) for code, kind in wrong}
-    found[_NO_GROUP] = problem_of("group", names["group"], "null")
+    problems = {-code: problem_of("score", names["score"], kind) for code, kind in wrong}
+    problems[_NO_GROUP] = problem_of("group", names["group"], "null")
     other = unknown_groups([], rule.groups).problems[0]
-    found[_OTHER_GROUP] = replace(other, got="another group")
-    # There is no seed here to fall back on.
-    no_id = problem_of("id", names["id"], "null")
-    found[NO_ID] = replace(no_id, next_step="give every row an id")
-    return {code: str(problem) for code, problem in found.items()}
+    problems[_OTHER_GROUP] = replace(other, got="another group")
+    # Lazy frames have no seed to fall back on.
+    problems[NO_ID] = problem_of("id", names["id"], "null", "give every row an id")
+    return {code: str(problem) for code, problem in problems.items()}
 
 
 def _repaired(frame: Any, rule: Rule, known: Sequence[Group], ours: dict[str, str]) -> Expr:

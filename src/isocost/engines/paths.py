@@ -1,4 +1,4 @@
-"""Which files a path means: one file, a glob, a directory, partitions; and what kind they are."""
+"""The files that a path stands for (one file, a glob, a directory, partitions), and their kind."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from isocost.errors import FileError, Problem
 
 __all__ = [
     "ENDINGS",
-    "Place",
+    "FileSet",
     "check_encoding",
     "compression_of",
     "damage_of",
-    "find",
+    "find_files",
     "kind_of",
     "nothing_at",
 ]
@@ -44,25 +44,25 @@ _CHUNK = 2**20
 
 
 @dataclass(frozen=True)
-class Place:
+class FileSet:
     """Files of one kind.
 
     Attributes
     ----------
     path : str
-        What the caller wrote.
+        The path as it was passed.
     kind : str
         ".csv", ".tsv", ".jsonl" or ".parquet".
     patterns : tuple of str
-        What DuckDB shall read: globs, in which letters that are meant as they stand are escaped.
+        What DuckDB reads: globs, with special characters in names escaped.
     partitions : tuple of str
-        The columns that folders such as ``sex=F`` make.
+        The columns that come from folders such as ``sex=F``.
     is_many : bool
         Whether there may be several files.
     files : tuple of str
-        The files by name; none if they are not on this machine.
+        The names of the files; empty if they are not on this machine.
     compression : str, optional
-        How a file whose path does not tell is compressed, in DuckDB's words.
+        DuckDB's name for the compression, if the path does not show it.
     """
 
     path: str
@@ -75,17 +75,17 @@ class Place:
 
     @property
     def is_text(self) -> bool:
-        """Whether every value is a text until somebody reads it otherwise."""
+        """Whether every value is read as text."""
         return self.kind in (".csv", ".tsv")
 
 
-def find(path: str | Path, name: str | None = None) -> Place:
-    """The files that a path, a glob or a directory means.
+def find_files(path: str | Path, name: str | None = None) -> FileSet:
+    """The files of a path, a glob or a directory.
 
-    ``name`` says of what kind a file is whose path does not, such as /dev/fd/3.
+    ``name`` gives the ending of a file whose path has none, such as /dev/fd/3.
 
-    A file that is there is meant, even if its name looks like a glob.  In a directory all files
-    below it count, but for hidden ones and those whose name starts with an underscore, which
+    An existing file is that file, even if its name looks like a glob.  In a directory all files
+    below it count, except hidden ones and those whose name starts with an underscore, which
     writers such as Spark leave behind.  Globs are expanded here and not by DuckDB, which would
     also read hidden files.
     """
@@ -93,24 +93,24 @@ def find(path: str | Path, name: str | None = None) -> Place:
     check_encoding(text)
     if name is not None:
         zipped = compression_of(name)
-        return Place(text, kind_of(name), (_escaped(text),), (), False, (text,), zipped)
-    there = _status(text)
-    if there is not None and stat.S_ISDIR(there.st_mode):
+        return FileSet(text, kind_of(name), (_escaped(text),), (), False, (text,), zipped)
+    status = _status(text)
+    if status is not None and stat.S_ISDIR(status.st_mode):
         return _of_files(text, _below(text))
-    if there is not None:
-        check_regular(text, there, "file", _TO_FILE)
+    if status is not None:
+        check_regular(text, status, "file", _TO_FILE)
         partitions = _partitions([text])
-        return Place(text, kind_of(text), (_escaped(text),), partitions, False, (text,))
+        return FileSet(text, kind_of(text), (_escaped(text),), partitions, False, (text,))
     if "://" in text:
         # DuckDB can read from elsewhere, with extensions that the user has installed.
-        return Place(text, kind_of(text), (text,))
-    found = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - the glob may be absolute
-    if not found:
+        return FileSet(text, kind_of(text), (text,))
+    matches = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - the glob may be absolute
+    if not matches:
         kind_of(text)
         raise nothing_at(text)
-    named = found if _known(text) else filter(_is_data, found)
+    named = matches if _known(text) else filter(_is_data, matches)
     below = (_below(name) if Path(name).is_dir() else [str(Path(name))] for name in named)
-    # With ** a file is found by itself and in each folder above it.
+    # With ** a file is matched by itself and in each folder above it.
     return _of_files(text, list(dict.fromkeys(name for names in below for name in names)))
 
 
@@ -119,19 +119,19 @@ def _status(text: str) -> os.stat_result | None:
         return status_of(text)
     except FileError:
         if glob.has_magic(text):
-            # Too long for a name, but not for a glob.
+            # Too long for a file name, but not for a glob.
             return None
         raise
 
 
 def nothing_at(path: str) -> FileError:
-    """The error for a path where no file is."""
+    """The error for a path without a file."""
     step = "check the path; put a glob in quotes so that the shell leaves it alone"
     return FileError(Problem("file", "must exist", f"nothing at {path!r}", step))
 
 
 def check_encoding(path: str) -> None:
-    """Refuse a path that cannot be passed to DuckDB, which wants UTF-8."""
+    """Raise if a path cannot be passed to DuckDB, which needs UTF-8."""
     if "\0" in path or not is_writable(path):
         step = "rename the file, or load it into a frame and pass that"
         raise FileError(Problem("file", "must have a name in UTF-8", repr(path)[:200], step))
@@ -142,11 +142,11 @@ def _is_data(name: str) -> bool:
 
 
 def _below(folder: str) -> list[str]:
-    found = []
-    for place, folders, names in os.walk(folder, onerror=_cannot_list):
+    files = []
+    for parent, folders, names in os.walk(folder, onerror=_cannot_list):
         folders[:] = sorted(filter(_is_data, folders))
-        found += [str(Path(place) / name) for name in sorted(filter(_is_data, names))]
-    return found
+        files += [str(Path(parent) / name) for name in sorted(filter(_is_data, names))]
+    return files
 
 
 def _cannot_list(error: OSError) -> NoReturn:
@@ -155,31 +155,31 @@ def _cannot_list(error: OSError) -> NoReturn:
     raise FileError(Problem("folder", "must be readable", got, step)) from error
 
 
-def _of_files(path: str, files: list[str]) -> Place:
-    """Files that were listed; all must be regular, and of one kind."""
+def _of_files(path: str, files: list[str]) -> FileSet:
+    """A set of listed files; all must be regular and of one kind."""
     for name in files:
         check_encoding(name)
-        there = status_of(name)
-        if there is None:
+        status = status_of(name)
+        if status is None:
             raise nothing_at(name)
-        check_regular(name, there, "file", _TO_FILE)
+        check_regular(name, status, "file", _TO_FILE)
     kinds = {kind_of(name): name for name in reversed(files)}
     if len(kinds) != 1:
         got = "none" if not files else " and ".join(sorted(kinds.values()))
         step = f"name the files with a glob, such as '{path.rstrip('/')}/*.parquet'"
         raise FileError(Problem("files", f"in {path} must be of one kind", got, step))
     patterns = tuple(map(_escaped, files))
-    return Place(path, kind_of(files[0]), patterns, _partitions(files), files=tuple(files))
+    return FileSet(path, kind_of(files[0]), patterns, _partitions(files), files=tuple(files))
 
 
 def _partitions(files: list[str]) -> tuple[str, ...]:
-    """The keys of folders called key=value, if all files have the same."""
+    """The keys of folders named key=value, if they are the same for all files."""
     keys = {
         tuple(part.split("=")[0] for part in Path(name).parts[:-1] if part.count("=") == 1)
         for name in files
     }
-    found = keys.pop() if len(keys) == 1 else ()
-    return found if all(found) else ()
+    names = keys.pop() if len(keys) == 1 else ()
+    return names if all(names) else ()
 
 
 def _escaped(path: str) -> str:
@@ -198,7 +198,7 @@ def _known(path: str) -> bool:
 
 
 def kind_of(path: str) -> str:
-    """The kind of file, by its ending.
+    """The kind of a file, from its ending.
 
     Examples
     --------
@@ -220,15 +220,15 @@ def kind_of(path: str) -> str:
 
 
 def compression_of(path: str) -> str:
-    """How a file is compressed, in DuckDB's words."""
-    # Not "none": before 2.0 DuckDB does not know that word for JSON.
+    """DuckDB's name for the compression of a file."""
+    # Not "none", which DuckDB before 2.0 does not accept for JSON.
     return _COMPRESSIONS.get(Path(path.lower()).suffix, "uncompressed")
 
 
 def damage_of(path: str, compression: str | None = None) -> str | None:
-    """What is wrong with a compressed file, if anything: DuckDB would read on.
+    """What is wrong with a compressed file, if anything; DuckDB would not notice.
 
-    It ignores the checksums of gzip, and reads Zstandard that is cut off up to there.
+    It ignores the checksums of gzip, and reads truncated Zstandard up to the end.
     """
     check = {"gzip": _check_gzip, "zstd": _check_zstd}.get(compression or compression_of(path))
     try:
@@ -247,7 +247,7 @@ def _check_gzip(file: BinaryIO) -> None:
 
 
 def _check_zstd(file: BinaryIO) -> None:
-    """Go from block to block (RFC 8878, section 3.1); DuckDB checks what is inside."""
+    """Go from block to block (RFC 8878, section 3.1); DuckDB checks their content."""
     while magic := file.read(4):
         if magic[1:] == b"\x2a\x4d\x18" and magic[0] >> 4 == 5:
             _skip(file, _number(file, 4))
@@ -267,14 +267,14 @@ def _check_zstd(file: BinaryIO) -> None:
 
 
 def _number(file: BinaryIO, size: int) -> int:
-    found = file.read(size)
-    if len(found) < size:
+    data = file.read(size)
+    if len(data) < size:
         raise EOFError("Compressed file ended before the end of its last frame")
-    return int.from_bytes(found, "little")
+    return int.from_bytes(data, "little")
 
 
 def _skip(file: BinaryIO, size: int) -> None:
-    """Go on; the last byte is read, because one may go beyond the end without noticing."""
+    """Skip bytes; the last one is read, because seeking beyond the end does not fail."""
     if size:
         file.seek(size - 1, os.SEEK_CUR)
         _number(file, 1)

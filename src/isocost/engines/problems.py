@@ -1,4 +1,4 @@
-"""What can be wrong with data and names of columns, told together."""
+"""What can be wrong with data and with names of columns, reported together."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ __all__ = [
     "check_names",
     "check_written",
     "group_names_of",
+    "missing_id",
+    "no_rows",
     "problem_of",
     "title_of",
 ]
 
 
 def check_names(*, optional: Sequence[str] = (), **names: Any) -> None:
-    """Refuse names of columns that are no texts; those in ``optional`` may be None.
+    """Raise if names of columns are not texts; those in ``optional`` may be None.
 
     Examples
     --------
@@ -54,33 +56,33 @@ def group_names_of(group: Any) -> list[str]:
 def check_written(
     columns: Iterable[Any], output: str, changed: str | None, *, by_case: bool = False
 ) -> None:
-    """Refuse names by which a repair would be lost, or a column that it must leave alone.
+    """Raise if the names to write would lose the repair, or overwrite another column.
 
     Parameters
     ----------
     columns : names
-        What the data have.
+        The columns of the data.
     output : str
-        The repaired score; it may replace a column of that very name.
+        The repaired score; it may replace a column of exactly this name.
     changed : str or None
-        The flag, which may replace none.
+        The flag, which must be a new column.
     by_case : bool
-        Whether names that differ only in upper and lower case are two names here.
+        Whether names that differ only in case are different.
     """
     check_names(output=output, changed=changed, optional=("changed",))
-    there = [str(name) for name in columns]
+    existing = [str(name) for name in columns]
     step = "choose another name"
     if changed is not None and _same(changed, output, by_case):
-        rule = "must differ from output, or it would take the place of the scores"
+        rule = "must differ from output, or it would replace the scores"
         raise UsageError(Problem("changed", rule, repr(changed), step))
-    if changed is not None and (taken := [n for n in there if _same(n, changed, by_case)]):
+    if changed is not None and (taken := [n for n in existing if _same(n, changed, by_case)]):
         rule = "must be a new column, because the others stay as they are"
         raise UsageError(Problem("changed", rule, f"{changed!r}, and there is {taken[0]!r}", step))
-    twin = [name for name in there if name != output and _same(name, output, by_case)]
-    if twin and output not in there:
-        rule = "must be a column as it is written there, or a new one: case is not looked at here"
-        got = f"{output!r}, and there is {twin[0]!r}"
-        raise UsageError(Problem("output", rule, got, f"use {twin[0]!r}, or another name"))
+    similar = [name for name in existing if name != output and _same(name, output, by_case)]
+    if similar and output not in existing:
+        rule = "must be spelled like the existing column, or be new: case is ignored here"
+        got = f"{output!r}, and there is {similar[0]!r}"
+        raise UsageError(Problem("output", rule, got, f"use {similar[0]!r}, or another name"))
 
 
 def _same(one: str, other: str, by_case: bool) -> bool:
@@ -88,7 +90,7 @@ def _same(one: str, other: str, by_case: bool) -> bool:
 
 
 USUAL_WEIGHTS = (1e-100, 1e100)
-"""Beyond these the square of a weight is no longer a number."""
+"""Beyond these the square of a weight is not a finite, positive number."""
 
 _EXTREME = "below 1e-100 or above 1e100"
 
@@ -97,12 +99,12 @@ WRONG = {
     "label": {-1: "null or NaN", -2: "other than 0 and 1"},
     "weight": {-1: "null or NaN", -2: "infinite", -3: "zero", -4: "negative", -5: _EXTREME},
 }
-"""What is wrong with a value, by its role and the code that a query gives it instead of a cell."""
+"""What is wrong with a value, by its role and the code that replaces its cell in a query."""
 
 _RULES = {
     "score": (
         "must be a number in [0, 1] in every row",
-        "drop or fill rows without a score; divide percentages by 100; turn decision values into "
+        "drop or fill rows without a score; divide percentages by 100; convert decision values to "
         "probabilities",
     ),
     "label": (
@@ -130,7 +132,7 @@ _RULES = {
 class Problems:
     """Counts of what is wrong, by role and kind, each with one example.
 
-    ``example`` says which one: the first, or the least where rows have no order.
+    ``example`` is which one: the first, or the least where rows have no order.
     """
 
     names: dict[str, str] = field(default_factory=dict)
@@ -139,33 +141,46 @@ class Problems:
     example: str = "first"
 
     def add(self, role: str, kind: str, count: int, example: Any = None, row: Any = None) -> None:
-        """Count ``count`` more of this kind; the first example is kept."""
+        """Add ``count`` of this kind; the first example is kept."""
         if count <= 0:
             return
         before, shown = self.found.get((role, kind), (0, ""))
         if not shown:
             value = "" if example is None else f" {_show(example)}"
-            place = "" if row is None else f" in row {row}"
-            shown = f" ({self.example}:{value}{place})" if value or place else ""
+            where = "" if row is None else f" in row {row}"
+            shown = f" ({self.example}:{value}{where})" if value or where else ""
         self.found[role, kind] = (before + int(count), shown)
 
-    def check(self) -> None:
-        """Raise one error that tells everything, if anything was found."""
+    def check(self, more: Sequence[Problem] = ()) -> None:
+        """Raise one error that reports everything, and ``more``, if there is anything."""
         problems = []
-        for role in (role for role in _RULES if any(role == where for where, _ in self.found)):
+        for role in (role for role in _RULES if any(role == other for other, _ in self.found)):
             got = ", ".join(
                 f"{count:,} {kind}{example}"
-                for (where, kind), (count, example) in self.found.items()
-                if where == role
+                for (other, kind), (count, example) in self.found.items()
+                if other == role
             )
             counted = ", counted from 0" if " in row " in got else ""
             of = f", of {self.rows:,} rows{counted}" if self.rows else ""
             problems.append(problem_of(role, self.names.get(role, role), got + of))
-        if problems:
-            raise DataError(problems)
+        if problems or more:
+            raise DataError([*problems, *more])
 
 
-def problem_of(role: str, name: str, got: str) -> Problem:
+def no_rows(path: object = "") -> DataError:
+    """The error for data without rows."""
+    got, step = f"0 rows in {path}" if path else "0 rows", "check the source of the data"
+    return DataError(Problem("data", "must have at least one row", got, step))
+
+
+def missing_id(
+    got: str = "none", step: str = "name the column that says who a row is about (id=, --id)"
+) -> UsageError:
+    """The error for a rule with a coin that is applied without ids."""
+    return UsageError(Problem("id", "must be given, because this rule throws a coin", got, step))
+
+
+def problem_of(role: str, name: str, got: str, step: str | None = None) -> Problem:
     """What is wrong with the column that has a role, in four parts.
 
     Examples
@@ -175,12 +190,12 @@ def problem_of(role: str, name: str, got: str) -> Problem:
       got:  1 null
       next: give every row an id, or use seed= instead of id=
     """
-    rule, step = _RULES[role]
-    return Problem(title_of(role, name), rule, got, step)
+    rule, usual_step = _RULES[role]
+    return Problem(title_of(role, name), rule, got, step or usual_step)
 
 
 def title_of(role: str, name: str) -> str:
-    """A column as messages call it: by its role, and by its name if that is another.
+    """A column in messages: its role, and its name if that is different.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Files as DuckDB reads them: limits, columns, rows."""
+"""Files as DuckDB reads them: limits, SQL, columns and rows."""
 
 from __future__ import annotations
 
@@ -17,45 +17,50 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from isocost.engines import sql
-from isocost.engines.groups import GroupEncoder
-from isocost.engines.paths import compression_of, damage_of, find, nothing_at
-from isocost.engines.problems import Problems, title_of
+from isocost.engines.paths import compression_of, damage_of, find_files, nothing_at
+from isocost.engines.problems import no_rows, title_of
+from isocost.engines.warehouse.dialects import DUCKDB
 from isocost.errors import DataError, FileError, IsocostError, Problem, UsageError, missing_column
-from isocost.groups import is_null
+from isocost.groups import Scalar
 
-__all__ = ["DOUBT", "TRUST", "Progress", "Settings", "Source", "encode_cells", "no_rows"]
+__all__ = [
+    "DOUBT",
+    "WHOLE_TYPES",
+    "Progress",
+    "Settings",
+    "Source",
+    "as_number",
+    "is_number",
+    "literal",
+    "quoted",
+]
 
 DOUBT = "SET disabled_optimizers = 'statistics_propagation'"
-"""Parquet says nothing of NaN in its least and greatest values, and DuckDB would believe
-that there is none: NaN would lie in [0, 1]."""
-
-TRUST = "SET disabled_optimizers = ''"
-"""Quicker, for queries in whose result NaN would show."""
+"""The statistics of Parquet files ignore NaN, and DuckDB trusts them: NaN would lie in [0, 1].
+Without them queries are slower, so they are switched off only where NaN would not show."""
 
 _LEAST, _EACH = 1024, 256
-"""The usual limit in MiB: at least so much, and so much for each thread."""
+"""The default limit in MiB: at least the first, and the second for each thread."""
 
 _SIZE = re.compile(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([KMGT]i?B)\s*", re.IGNORECASE | re.ASCII)
 
 _SMALLEST, _LARGEST = 1e6, 1e15
-"""Limits in bytes that DuckDB can start with."""
+"""The range of limits that DuckDB accepts, in bytes."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Limits for the work on files.
+    """Limits for reading and writing files.
 
     Parameters
     ----------
     memory_limit : str, optional
-        How much memory DuckDB may use, such as "512MB"; beyond it, it goes to disk.  By default
-        1 GiB, or 256 MiB a thread if that is more, and what the machine has where that is not
-        enough.
+        Memory that DuckDB may use, such as "512MB"; beyond it, DuckDB spills to disk.  By default
+        1 GiB, or 256 MiB per thread if that is more, and all memory where that is not enough.
     threads : int, optional
-        How many threads; by default one a core.
+        Number of threads (default: one per core).
     keep_order : bool
-        Whether rows that are written keep their order.
+        Whether written rows keep their order.
 
     Examples
     --------
@@ -78,10 +83,10 @@ class Settings:
             raise UsageError(Problem("threads", rule, repr(threads), "leave it out for all cores"))
 
     def connect(self) -> Any:
-        """A connection to a database in memory; what does not fit goes to the temporary folder."""
+        """A connection to a database in memory, which spills to the temporary folder."""
         import duckdb
 
-        # DuckDB's own choice is .tmp where the program was started.
+        # DuckDB's default is .tmp in the working directory.
         spill = Path(tempfile.gettempdir()) / f"isocost-{os.getpid()}-{os.urandom(4).hex()}"
         options: dict[str, Any] = {
             "autoinstall_known_extensions": "false",
@@ -93,24 +98,23 @@ class Settings:
         if self.threads is not None:
             options["threads"] = str(self.threads)
         connection = duckdb.connect(config=options)
-        connection.execute(DOUBT)
         connection.execute("SET enable_progress_bar = true")
         connection.execute("SET enable_progress_bar_print = false")
         if self.memory_limit is None:
-            # DuckDB would take four fifths of the memory, because nobody else wants it.
+            # DuckDB's default is four fifths of the memory.
             usual = f"{max(_LEAST, _EACH * int(_setting(connection, 'threads')))} MiB"
             if _size(usual) < _size(_setting(connection, "memory_limit")):
                 connection.execute(f"SET memory_limit = '{usual}'")
         return connection
 
     def relax(self, connection: Any) -> bool:
-        """Let DuckDB have what the machine has, if nobody said otherwise; false if it has."""
+        """Raise the default limit to DuckDB's own; false if that changes nothing."""
         if self.memory_limit is not None:
             return False
         import duckdb
 
         before = _setting(connection, "memory_limit")
-        # Not RESET: DuckDB 1.2 keeps the old limit after it, and 1.3 then has none at all.
+        # Not RESET, after which DuckDB 1.3 has no limit at all.
         with duckdb.connect() as fresh:
             machine = _setting(fresh, "memory_limit")
         connection.execute(f"SET memory_limit = '{machine}'")
@@ -118,20 +122,20 @@ class Settings:
 
 
 def _is_limit(limit: object) -> bool:
-    found = _SIZE.fullmatch(limit) if isinstance(limit, str) else None
-    if found is None:
+    match = _SIZE.fullmatch(limit) if isinstance(limit, str) else None
+    if match is None:
         return False
-    base = 1024.0 if "i" in found[2].lower() else 1000.0
-    size = float(found[1]) * base ** " KMGT".index(found[2][0].upper())
+    base = 1024.0 if "i" in match[2].lower() else 1000.0
+    size = float(match[1]) * base ** " KMGT".index(match[2][0].upper())
     return _SMALLEST <= size <= _LARGEST
 
 
 def _setting(connection: Any, name: str) -> str:
-    return str(connection.execute(f"SELECT current_setting('{name}')").fetchone()[0])
+    return str(connection.execute(f"SELECT current_setting('{name}')").fetchall()[0][0])
 
 
 def _size(text: str) -> float:
-    """A size as DuckDB shows it, in bytes.
+    """A size as DuckDB prints it, in bytes.
 
     Examples
     --------
@@ -142,14 +146,62 @@ def _size(text: str) -> float:
     return float(number) * 1024.0 ** max(" KMGTPE".find(unit[0]), 0)
 
 
+_SIZES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+WHOLE_TYPES = (*_SIZES, *(f"U{size}" for size in _SIZES))
+"""The types of whole numbers."""
+
+
+def is_decimal(kind: str) -> bool:
+    """Whether a type is DECIMAL; a list of decimals is not."""
+    return kind.startswith("DECIMAL(") and kind.endswith(")")
+
+
+def is_number(kind: str) -> bool:
+    """Whether a type holds numbers.
+
+    Examples
+    --------
+    >>> [is_number(kind) for kind in ("BIGINT", "DECIMAL(3,1)", "INTERVAL", "INTEGER[]")]
+    [True, True, False, False]
+    """
+    return kind in WHOLE_TYPES or kind in ("DOUBLE", "FLOAT") or is_decimal(kind)
+
+
+def as_number(text: str) -> str:
+    """A text as a double, null if it is not a number; DuckDB alone would read 0_1 as 1."""
+    return f"try_cast(CASE WHEN contains({text}, '_') THEN NULL ELSE {text} END AS DOUBLE)"
+
+
+def quoted(column: str) -> str:
+    """A column name in double quotes; quotes inside it are doubled."""
+    return '"' + column.replace('"', '""') + '"'
+
+
+def literal(value: Scalar) -> str:
+    """A value as SQL; floats with an exponent, so that they are doubles and not decimals.
+
+    Examples
+    --------
+    >>> literal("it's"), literal(0.1), literal(3), literal(True)
+    ("'it''s'", '0.1e0', '3', 'TRUE')
+    """
+    if isinstance(value, str):
+        # Also a path, which must be one literal whatever it contains.
+        return "'" + value.replace("'", "''") + "'"
+    return DUCKDB.literal(value)
+
+
 Array = npt.NDArray[Any]
 
 Progress = Callable[[float, int | None], None]
-"""Called now and then with the share of the work that is done, from 0 to 1, and with the number
-of rows in all where it is known."""
+"""Called from time to time with the share of the work that is done, from 0 to 1, and the total
+number of rows where it is known."""
 
-# Nothing is guessed but the delimiter: DuckDB would take # for a comment, skip lines that look odd,
-# and overlook quotes that come late.
+_PAUSE = 0.1
+"""Seconds between two reports of progress."""
+
+# Only the delimiter is guessed: otherwise DuckDB would take # for a comment, skip odd lines, and
+# miss quotes that come late.
 _PLAINLY = "header = true, comment = '', quote = '\"', escape = '\"', skip = 0, all_varchar = true"
 
 _READERS = {
@@ -161,8 +213,7 @@ _READERS = {
 
 _FORMATS = {".csv": "CSV", ".tsv": "CSV", ".jsonl": "JSON lines", ".parquet": "Parquet"}
 
-# All lines of all files are looked at: a key that comes late would be lost, a type found late an
-# error.
+# All lines of all files are sampled: a key that comes late would be lost, and a type an error.
 _LOOK = {".jsonl": ", sample_size = -1, maximum_sample_files = -1"}
 
 _PLAIN = ("BOOLEAN", "BIGINT", "UBIGINT", "HUGEINT", "DOUBLE", "VARCHAR")
@@ -171,9 +222,9 @@ _PLAIN = ("BOOLEAN", "BIGINT", "UBIGINT", "HUGEINT", "DOUBLE", "VARCHAR")
 class Source:
     """Files that DuckDB reads, with the names and types of their columns.
 
-    Every column of a CSV is a text here; what it means is decided by who reads it.  So is a
-    column of JSON that makes groups, unless its values are all of one exact type: as a double,
-    a large whole number would be rounded.
+    Every column of a CSV is read as text, and its values get their types later.  So is a group
+    column of JSON, unless all its values have one exact type: as a double, a large whole number
+    would be rounded.
     """
 
     def __init__(
@@ -184,47 +235,58 @@ class Source:
         groups: Sequence[str] = (),
     ) -> None:
         self.path = str(path)
-        self.place = find(path, name)
+        self.file_set = find_files(path, name)
         if Path(self.path).is_file() and Path(self.path).stat().st_size == 0:
             raise no_rows(self.path)
-        self.kind = self.place.kind
-        for file in self.place.files:
-            if damage := damage_of(file, self.place.compression):
+        self.kind = self.file_set.kind
+        for file in self.file_set.files:
+            if damage := damage_of(file, self.file_set.compression):
                 raise self._unreadable(f"{file}: {damage}")
-        self.is_text = self.place.is_text
+        self.is_text = self.file_set.is_text
         self.settings = settings or Settings()
         self.connection = self.settings.connect()
-        self._hive = ", hive_partitioning = " + ("true" if self.place.partitions else "false")
-        self.reader = self._reader(_LOOK.get(self.kind, ""))
-        described = self.run(f"DESCRIBE SELECT * FROM {self.reader}").fetchall()
-        self.types: dict[str, str] = {str(row[0]): str(row[1]) for row in described}
+        self._hive = ", hive_partitioning = " + ("true" if self.file_set.partitions else "false")
+        self._open(self._reader(_LOOK.get(self.kind, "")))
+        self.types = {
+            str(name): str(kind)
+            for name, kind in zip(self.relation.columns, self.relation.types, strict=True)
+        }
         self.found_types = dict(self.types)
         self._keep_dates(groups)
 
     def check_divided(self) -> None:
-        """Refuse a CSV of one column: its lines could not be divided alike."""
+        """Raise if a CSV has one column, because its lines could not be split consistently."""
         if self.is_text and len(self.types) == 1:
             rule = "must have a header, and as many values in every line as it has names"
             got = f"one column in {self.path}: {next(iter(self.types))!r}"
-            step = "remove lines above the header, and mend lines with more or fewer values"
+            step = "remove lines above the header, and correct lines with more or fewer values"
             raise FileError(Problem("file", rule, got, step))
 
+    def _open(self, reader: str) -> None:
+        """Open the files with this reader; only headers and metadata are read."""
+        self.reader = reader
+        self.relation = self.attempt(lambda: self.connection.sql(f"SELECT * FROM {reader}"))
+
     def _reader(self, options: str) -> str:
-        files = ", ".join(map(sql.literal, self.place.patterns))
-        if self.place.is_many and self.kind != ".jsonl":
-            # Else the first file says which columns there are, and of what types.
+        if self.file_set.is_many and self.kind != ".jsonl":
+            # Otherwise the first file determines the columns and their types.
             options += ", union_by_name = true"
         options += self._compressed + self._hive
-        return _READERS[self.kind].format(files=f"[{files}]", options=options)
+        return _READERS[self.kind].format(files=self._files, options=options)
+
+    @property
+    def _files(self) -> str:
+        """The files as a list in SQL."""
+        return f"[{', '.join(map(literal, self.file_set.patterns))}]"
 
     @property
     def _compressed(self) -> str:
-        """The option for a file whose path does not tell how it is compressed."""
-        given = self.place.compression
-        return f", compression = '{given}'" if given and self.kind != ".parquet" else ""
+        """The option for a file whose path does not show its compression."""
+        compression = self.file_set.compression
+        return f", compression = '{compression}'" if compression and self.kind != ".parquet" else ""
 
     def _keep_dates(self, groups: Sequence[str]) -> None:
-        """Read as texts what DuckDB would make dates of; nested values of JSON stay as they are."""
+        """Read as text what DuckDB would turn into dates; nested values of JSON stay JSON."""
         keys = self._partitions()
         texts = [key for key in keys if self.is_text or self.types[key] not in _PLAIN]
         if texts:
@@ -235,15 +297,16 @@ class Source:
             mine = {name: kind for name, kind in self.types.items() if name not in keys}
             self.types.update({n: _json_type(kind, n in groups) for n, kind in mine.items()})
             options = f", columns = {_struct({name: self.types[name] for name in mine})}"
-        self.reader = self._reader(options)
+        if texts or options:
+            self._open(self._reader(options))
 
     def _partitions(self) -> list[str]:
-        """The columns that folders make; DuckDB does not tell apart upper and lower case."""
-        keys = {key.lower() for key in self.place.partitions}
+        """The columns that come from folders; DuckDB ignores case."""
+        keys = {key.lower() for key in self.file_set.partitions}
         return [name for name in self.types if name.lower() in keys]
 
     def types_of_all(self) -> dict[str, str]:
-        """The types that the texts of a CSV have, from all rows; dates stay texts."""
+        """The types of the columns of a CSV, from all rows; dates stay texts."""
         candidates = "auto_type_candidates = ['BOOLEAN', 'BIGINT', 'DOUBLE', 'VARCHAR']"
         look = f"{candidates}, sample_size = -1"
         reader = self.reader.replace("all_varchar = true", look)
@@ -251,15 +314,17 @@ class Source:
         types = {str(row[0]): str(row[1]) for row in rows}
         numbers = [name for name, kind in types.items() if kind in ("BIGINT", "DOUBLE")]
         if numbers:
-            tests = ", ".join(f"bool_or({_is_name(sql.name(name))})" for name in numbers)
-            found = self.run(f"SELECT {tests} FROM {self.reader}").fetchone()
-            types.update({n: "VARCHAR" for n, kept in zip(numbers, found, strict=True) if kept})
+            tests = ", ".join(f"bool_or({_is_name(quoted(name))})" for name in numbers)
+            (flags,) = self.run(f"SELECT {tests} FROM {self.reader}").fetchall()
+            types.update(
+                {n: "VARCHAR" for n, is_name in zip(numbers, flags, strict=True) if is_name}
+            )
         return types
 
     def check_names(self, used: Mapping[str, str | Sequence[str] | None]) -> None:
-        """Refuse a used name that stands for more than one column of a file, folders included.
+        """Raise if a name stands for more than one column of a file, folders included.
 
-        DuckDB itself takes the first, or the folder, and does not tell apart upper and lower case.
+        DuckDB itself takes the first, or the folder, and ignores case.
         """
         named = [
             (r, n) for r, ns in used.items() for n in ([ns] if isinstance(ns, str) else ns or ())
@@ -270,7 +335,7 @@ class Source:
             for file, names in own.items():
                 same = [name for name in names if name.lower() == wanted.lower()]
                 alike.update(same)
-                keys = [f"{k}=" for k in self.place.partitions if k.lower() == wanted.lower()]
+                keys = [f"{k}=" for k in self.file_set.partitions if k.lower() == wanted.lower()]
                 if same and keys:
                     step = "rename or drop the column, or move the file out of the folder"
                     got = f"a folder {keys[0]!r} and a column {same[0]!r} in {file}"
@@ -286,31 +351,29 @@ class Source:
                 raise UsageError(missing_column(role, wanted, list(listed)))
 
     def _renamed(self, own: Mapping[str, Sequence[str]]) -> set[str]:
-        """The names that DuckDB made of names which occur twice: score_1 of a second score."""
+        """The names that DuckDB gave to repeated columns: score_1 for a second score."""
         stems = {name.lower() for names in own.values() for name in names}
         ends = {name: re.fullmatch(r"(.+?)(_\d+)+", name, re.DOTALL) for name in self.types}
         return {name for name, end in ends.items() if end and end[1].lower() in stems}
 
     def _own_names(self, used: set[str]) -> dict[str, list[str]]:
-        """The names of the columns as the files have them, without those of folders."""
+        """The names of the columns in the files, without those of folders."""
         if self.kind == ".parquet":
             return self._parquet_names()
         if self.is_text:
             return self._headers()
         if self._renamed({"": list(self.types)}):
             return self._keys()
-        if used & {key.lower() for key in self.place.partitions}:
-            files = ", ".join(map(sql.literal, self.place.patterns))
+        if used & {key.lower() for key in self.file_set.partitions}:
             options = f"{_LOOK[self.kind]}, hive_partitioning = false"
-            reader = _READERS[self.kind].format(files=f"[{files}]", options=options)
+            reader = _READERS[self.kind].format(files=self._files, options=options)
             rows = self.run(f"DESCRIBE SELECT * FROM {reader}").fetchall()
             return {self.path: [str(row[0]) for row in rows]}
         return {}
 
     def _keys(self) -> dict[str, list[str]]:
-        """All keys of JSON; two that differ only in case are refused, as DuckDB loses one."""
-        files = ", ".join(map(sql.literal, self.place.patterns))
-        objects = f"read_json_objects([{files}], format = 'newline_delimited')"
+        """All keys of JSON; DuckDB would lose one of two that differ only in case."""
+        objects = f"read_json_objects({self._files}, format = 'newline_delimited')"
         rows = self.run(f"SELECT DISTINCT unnest(json_keys(json)) FROM {objects}").fetchall()
         keys = sorted(str(row[0]) for row in rows)
         lower = [key.lower() for key in keys]
@@ -322,80 +385,78 @@ class Source:
         return {self.path: keys}
 
     def _headers(self) -> dict[str, list[str]]:
-        """The header of each CSV; of those that begin alike, only one is read."""
-        compression = self.place.compression
-        files = {_first_line(file, compression): file for file in self.place.files}
+        """The header of each CSV; files with the same first line are read once."""
+        compression = self.file_set.compression
+        files = {_first_line(file, compression): file for file in self.file_set.files}
         reader = _READERS[self.kind].replace("header = true", "header = false")
-        found = {}
+        headers = {}
         for file in files.values():
-            one = reader.format(
-                files=f"[{sql.literal(glob.escape(file))}]", options=self._compressed
-            )
+            one = reader.format(files=f"[{literal(glob.escape(file))}]", options=self._compressed)
             try:
-                row = self.run(f"SELECT * FROM {one} LIMIT 1").fetchone()
+                rows = self.run(f"SELECT * FROM {one} LIMIT 1").fetchall()
             except IsocostError:
                 continue
-            found[file] = [str(name).strip() for name in row or () if name is not None]
-        return found
+            headers[file] = [str(name).strip() for row in rows for name in row if name is not None]
+        return headers
 
     def _parquet_names(self) -> dict[str, list[str]]:
-        """The top names of each Parquet file; what is inside a structure is passed over."""
-        files = ", ".join(map(sql.literal, self.place.patterns))
+        """The top-level columns of each Parquet file, without the fields of structures."""
         columns = "file_name, name, coalesce(num_children, 0)"
-        rows = self.run(f"SELECT {columns} FROM parquet_schema([{files}])").fetchall()
-        found: dict[str, list[str]] = {}
+        rows = self.run(f"SELECT {columns} FROM parquet_schema({self._files})").fetchall()
+        names: dict[str, list[str]] = {}
         inside = 0
-        for file, name, children in rows:
-            if file not in found:
+        for file, column, children in rows:
+            if file not in names:
                 # The first row of a file is the root.
-                found[file] = []
+                names[file] = []
                 continue
             if inside == 0:
-                found[file].append(str(name))
+                names[file].append(str(column))
             inside += children - (inside > 0)
-        return found
+        return names
 
     def count_rows(self) -> int | None:
-        """How many rows there are, where the files say so themselves: in Parquet."""
+        """The number of rows, if the files contain it, as Parquet does."""
         if self.kind != ".parquet":
             return None
-        files = ", ".join(map(sql.literal, self.place.patterns))
-        found = self.run(f"SELECT sum(num_rows) FROM parquet_file_metadata([{files}])").fetchone()
-        return int(found[0])
+        query = f"SELECT sum(num_rows) FROM parquet_file_metadata({self._files})"
+        return int(self.run(query).fetchall()[0][0])
 
     def run(self, query: str, progress: Progress | None = None) -> Any:
         """Run a query; a failure becomes an error that names the file."""
+        return self.attempt(lambda: self.connection.execute(query), progress)
+
+    def attempt(self, work: Callable[[], Any], progress: Progress | None = None) -> Any:
+        """Have the connection do some work; a failure becomes an error that names the file."""
         import duckdb
 
         try:
-            if progress is None:
-                return self.connection.execute(query)
-            return self._run_watched(query, progress)
+            return work() if progress is None else self._watched(work, progress)
         except duckdb.OutOfMemoryException as error:
             if self.settings.relax(self.connection):
-                return self.run(query, progress)
+                return self.attempt(work, progress)
             raise self._explained(error) from error
         except duckdb.Error as error:
             if "interrupted" in str(error).lower():
                 raise KeyboardInterrupt from error
             raise self._explained(error) from error
         except RuntimeError as error:
-            # DuckDB catches Ctrl-C itself and says so in its own way.
+            # DuckDB catches Ctrl-C itself and raises an error of its own.
             if "interrupted" in str(error).lower():
                 raise KeyboardInterrupt from error
             raise
 
-    def _run_watched(self, query: str, progress: Progress) -> Any:
+    def _watched(self, work: Callable[[], Any], progress: Progress) -> Any:
         rows = self.count_rows()
-        asked = self.connection.query_progress
+        percentage = self.connection.query_progress
         with ThreadPoolExecutor(max_workers=1) as pool:
-            job = pool.submit(self.connection.execute, query)
+            job = pool.submit(work)
             try:
                 while True:
                     try:
-                        return job.result(timeout=0.1)
+                        return job.result(timeout=_PAUSE)
                     except StillRunning:
-                        progress(min(max(asked() / 100.0, 0.0), 1.0), rows)
+                        progress(min(max(percentage() / 100.0, 0.0), 1.0), rows)
             except BaseException:
                 self.connection.interrupt()
                 raise
@@ -426,81 +487,81 @@ class Source:
 
     def _unreadable(self, got: str) -> FileError:
         rule = f"must be readable as {_FORMATS[self.kind]}"
-        step = "check that the file is what its ending says, and that it is whole"
+        step = "check that the file has the right ending and is complete"
         return FileError(Problem("file", rule, got, step))
 
-    def columns_of(self, query: str, progress: Progress | None = None) -> dict[str, Array]:
-        """The result of a query as arrays; nulls are None."""
-        found = self.run(query, progress).fetchnumpy()
-        return {name: _plain(values) for name, values in found.items()}
+    def columns_of(
+        self, query: Callable[[], Any], progress: Progress | None = None
+    ) -> dict[str, Array]:
+        """A result as arrays; nulls are None.  The query runs again if it gets more memory."""
+        columns = self.attempt(lambda: query().fetchnumpy(), progress)
+        return {name: _plain(values) for name, values in columns.items()}
 
     def column(self, role: str, wanted: str) -> str:
-        """A column as SQL, or an error that lists those there are."""
+        """A column as SQL, or an error that lists the columns."""
         if wanted not in self.types:
             raise UsageError(missing_column(role, wanted, list(self.types)))
-        return sql.name(wanted)
+        return quoted(wanted)
 
     def number(self, role: str, wanted: str) -> str:
         """A numeric column as SQL of type DOUBLE."""
         column = self.column(role, wanted)
         kind = self.types[wanted]
         if self.is_text or kind == "VARCHAR":
-            # No plain number: in a CSV True or False, or none, which is an error that says so.
+            # Not a number: true or false in a CSV, or an error.
             other = f"CAST(CASE WHEN {column} IS NOT NULL THEN 'no number' END AS DOUBLE)"
             if self.is_text:
                 words = "WHEN 'true' THEN 1e0 WHEN 'false' THEN 0e0"
                 other = f"CASE lower({column}) {words} ELSE {other} END"
-            return f"coalesce({sql.as_number(column)}, {other})"
+            return f"coalesce({as_number(column)}, {other})"
         if kind == "BOOLEAN":
             return f"CAST(CAST({column} AS INT) AS DOUBLE)"
-        if not sql.is_number(kind):
+        if not is_number(kind):
             self.check_number(role, wanted)
             return "CAST(NULL AS DOUBLE)"
-        if sql.is_decimal(kind):
+        if is_decimal(kind):
             # DuckDB rounds twice where there are many digits.
             column = f"CAST({column} AS VARCHAR)"
         return f"CAST({column} AS DOUBLE)"
 
     def check_scalar(self, role: str, wanted: str) -> None:
-        """Refuse a column of groups or labels whose type holds no text, number or boolean."""
+        """Raise if the values of groups or labels are not texts, numbers or booleans."""
         self.column(role, wanted)
         kind = self.types[wanted]
         plain = kind in ("BOOLEAN", "VARCHAR", "JSON", '"NULL"') or kind.startswith("ENUM(")
-        if plain or (sql.is_number(kind) and not (role == "group" and sql.is_decimal(kind))):
+        if plain or (is_number(kind) and not (role == "group" and is_decimal(kind))):
             return
-        rule, step = "values must be text, numbers or booleans", "turn the column into text first"
+        rule, step = "values must be text, numbers or booleans", "convert the column to text first"
         raise DataError(Problem(role, rule, f"column {wanted!r} of type {kind}", step))
 
     def check_number(self, role: str, wanted: str) -> None:
-        """Refuse a column that has values which are no numbers, with their count and one of them.
+        """Raise if a column has values that are not numbers, with their count and an example.
 
-        None is wrong where all are null: that is counted with the rows.
+        Nulls are counted with the rows.
         """
-        text, kind = f"{sql.name(wanted)}::VARCHAR", self.types[wanted]
-        if sql.is_number(kind) or kind == "BOOLEAN":
+        text, kind = f"{quoted(wanted)}::VARCHAR", self.types[wanted]
+        if is_number(kind) or kind == "BOOLEAN":
             return
         where, are = f"{text} IS NOT NULL", f"of type {kind}"
         if kind == "VARCHAR":
-            where, are = f"{where} AND {sql.as_number(text)} IS NULL", "that are none"
+            where, are = f"{where} AND {as_number(text)} IS NULL", "that are not"
         if self.is_text:
             where += f" AND lower({text}) NOT IN ('true', 'false')"
         query = f"SELECT count(*), min({text}) FROM {self.reader} WHERE {where}"
-        count, least = self.run(query).fetchone()
+        ((count, least),) = self.run(query).fetchall()
         if count:
-            got = f"{count:,} values {are}, such as {least!r}"
-            step = "correct or drop those rows" if kind == "VARCHAR" else "turn them into numbers"
+            got = f"{count:,} values {are}, for example {least!r}"
+            step = "correct or drop those rows" if kind == "VARCHAR" else "convert them to numbers"
             raise DataError(Problem(f"{role} (column {wanted!r})", "must hold numbers", got, step))
 
 
 def _struct(values: dict[str, str]) -> str:
-    listed = ", ".join(
-        f"{sql.literal(name)}: {sql.literal(value)}" for name, value in values.items()
-    )
+    listed = ", ".join(f"{literal(name)}: {literal(value)}" for name, value in values.items())
     return f"{{{listed}}}"
 
 
 def _json_type(kind: str, is_group: bool) -> str:
-    """How a column of JSON is read: numbers and booleans as such, other values as written."""
+    """The type to read a column of JSON as: numbers and booleans as such, others as written."""
     nested = kind == "JSON" or kind.endswith("]") or kind.startswith(("STRUCT", "MAP"))
     if nested or (is_group and kind in ("DOUBLE", "HUGEINT")):
         return "JSON"
@@ -515,7 +576,7 @@ def _quoted(names: Sequence[str]) -> str:
 
 
 def _first_line(file: str, compression: str | None) -> object:
-    """The first line of a file; its name where that line alone may not be the header."""
+    """The first line of a file, or the file's name if that line may not be the whole header."""
     compression = compression or compression_of(file)
     if compression == "zstd":
         return file
@@ -525,7 +586,7 @@ def _first_line(file: str, compression: str | None) -> object:
 
 
 def _is_name(text: str) -> str:
-    """The condition that digits are a name: a double would round them, or DuckDB skip a part."""
+    """The condition that digits are a name: a double would round them, or DuckDB ignore a part."""
     whole = f"try_cast({text} AS HUGEINT)"
     rounded = f"({whole} IS NULL OR abs({whole}) > {2**53})"
     too_long = f"(regexp_full_match({text}, '[-+]?[0-9]{{16,}}') AND {rounded})"
@@ -538,24 +599,3 @@ def _plain(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         plain[np.ma.getmaskarray(values)] = None
         return plain
     return values
-
-
-def encode_cells(
-    encoder: GroupEncoder, raw: Sequence[npt.NDArray[Any]], n: npt.NDArray[Any], problems: Problems
-) -> npt.NDArray[np.intp]:
-    """The groups of cells as codes; nulls are counted in rows, n of them a cell."""
-    counted = Problems(problems.names)
-    codes = encoder.encode(raw, counted, 0)
-    if counted.found:
-        # The encoder counts cells; people want rows.
-        null = np.zeros(len(n), dtype=bool)
-        for column in raw:
-            null |= np.array([is_null(value) for value in column.tolist()])
-        problems.add("group", "null", int(n[null].sum()))
-    return codes
-
-
-def no_rows(path: object) -> DataError:
-    """The error for data without rows."""
-    step = "check the source of the data"
-    return DataError(Problem("data", "must have at least one row", f"0 rows in {path}", step))

@@ -44,11 +44,9 @@ from isocost.measures.audit import Audit, audit
 from isocost.measures.rates import require_both_labels, require_two_groups
 from isocost.rules import Rule, unknown_groups
 from isocost.tallies import Tally
+from isocost.typing import Floats, Ints
 
 __all__ = ["PostProcessor", "folds_of", "raw_scores", "response_of", "wants"]
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.intp]
 
 Fold = tuple[Ints, Ints]
 """The rows to train on, and those to score."""

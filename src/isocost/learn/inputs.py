@@ -12,10 +12,11 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples, column_or_1d
 
 from isocost.engines.frames import Frame
-from isocost.engines.groups import Encoded, GroupEncoder, column_array
 from isocost.engines.problems import Problems
+from isocost.engines.values import Encoded, GroupEncoder, column_array
 from isocost.errors import DataError, IsocostError, Problem, UsageError, missing_column
 from isocost.groups import Group, is_null, sort_groups
+from isocost.typing import Bools, Floats, Ints
 
 __all__ = [
     "Groups",
@@ -30,9 +31,6 @@ __all__ = [
     "two_labels",
     "weights_of",
 ]
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.intp]
 
 GroupsFrom: TypeAlias = str | int | Sequence[str | int] | Callable[[Any], Any] | None
 
@@ -395,9 +393,7 @@ def _refuse_length(name: str, count: str, rows: int) -> Never:
     raise DataError(Problem(name, "must have one value per row", got, step))
 
 
-def _refuse(
-    name: str, rule: str, bad: npt.NDArray[np.bool_], values: npt.NDArray[Any], step: str
-) -> None:
+def _refuse(name: str, rule: str, bad: Bools, values: npt.NDArray[Any], step: str) -> None:
     rows = np.flatnonzero(bad)
     if len(rows):
         first = f"{values.flat[rows[0]]} in row {rows[0]}, counted from 0"

@@ -32,6 +32,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from isocost.tallies import add_up
+from isocost.typing import Floats
 
 __all__ = [
     "METHODS",
@@ -48,8 +49,6 @@ __all__ = [
     "fit_map",
     "fit_sigmoid",
 ]
-
-Floats = npt.NDArray[np.float64]
 
 Counts = tuple[float, float] | None
 """The effective number of negatives and positives; None to compute it from the weights."""

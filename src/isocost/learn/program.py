@@ -31,7 +31,6 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import NonlinearConstraint, minimize, root
 from scipy.special import expit
 
@@ -39,11 +38,9 @@ from isocost.errors import MissingDependencyError, Problem
 from isocost.groups import Group
 from isocost.learn.inputs import Groups
 from isocost.tallies import add_up
+from isocost.typing import Floats, Ints
 
 __all__ = ["KINDS", "Program", "Search", "Start", "make_program", "need_dccp", "unconstrained"]
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.intp]
 
 KINDS = {"fpr": ("fpr",), "fnr": ("fnr",), "both": ("fpr", "fnr"), "all": ("all",)}
 """The kinds of error that each constraint bounds."""

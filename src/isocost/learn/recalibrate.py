@@ -25,12 +25,9 @@ from isocost.learn.inputs import groups_of, read_all, real_scores, two_labels, w
 from isocost.learn.maps import METHODS, PROBABILITIES, CalibrationMap, effective_number, fit_map
 from isocost.measures.functions import calibration_gap
 from isocost.tables import html_table, text_table
+from isocost.typing import Bools, Floats, Ints
 
 __all__ = ["SHRINKAGE", "GroupCalibrator", "GroupQuality", "Quality", "RecalibrationReport"]
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.intp]
-
 
 # The report
 
@@ -177,7 +174,7 @@ class _Rows:
     groups: tuple[Group, ...]
     classes: npt.NDArray[Any]
 
-    def take(self, chosen: npt.NDArray[np.bool_]) -> _Rows:
+    def take(self, chosen: Bools) -> _Rows:
         """Some of the rows; groups keep their codes even where none of their rows is left."""
         arrays = {name: getattr(self, name)[chosen] for name in ("scores", "y", "w", "codes")}
         return replace(self, **arrays)

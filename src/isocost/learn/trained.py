@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model._base import LinearClassifierMixin
@@ -27,11 +26,9 @@ from isocost.learn.program import (
     unconstrained,
 )
 from isocost.tables import text_table
+from isocost.typing import Floats, Ints
 
 __all__ = ["ConstraintPath", "EqualizedOddsLogisticRegression", "PathPoint"]
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)

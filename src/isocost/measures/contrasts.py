@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.measures.margins import Interval, around, normal_quantile
+from isocost.typing import Floats, Ints
 
 __all__ = [
     "CostBounds",
@@ -32,8 +32,6 @@ __all__ = [
     "range_quantile",
     "target_interval",
 ]
-
-Floats = npt.NDArray[np.float64]
 
 SLACK = 1e-9
 """Differences below this are rounding."""
@@ -173,7 +171,7 @@ def target_interval(bounds: CostBounds, candidates: Sequence[int]) -> Interval:
     return around(float(bounds.cost[:, 0].max()), (low, high))
 
 
-def _highest_of(bounds: CostBounds, candidates: npt.NDArray[np.intp]) -> Interval:
+def _highest_of(bounds: CostBounds, candidates: Ints) -> Interval:
     one = (1.0 + bounds.confidence) / 2.0
     factor = normal_quantile(one ** (1.0 / len(candidates))) / bounds.z
     value, low, high = bounds.cost[candidates].T

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.checks import check_tolerance
 from isocost.costs import Cost, CostLike, as_cost
@@ -21,6 +20,7 @@ from isocost.groups import Group, names_of, to_json
 from isocost.measures import rates
 from isocost.measures.table import MEASURES
 from isocost.tallies import Tally, add_up, check_tally
+from isocost.typing import Floats
 from isocost.verdict.judgement import MIN_GROUP, MIN_LABEL
 from isocost.verdict.sentences import round_down, round_up
 
@@ -34,8 +34,6 @@ __all__ = [
     "round_down",
     "round_up",
 ]
-
-Floats = npt.NDArray[np.float64]
 
 SLACK = 1e-12
 """How far rounding may put a cost beyond a bound that it meets, as a share of the costs."""

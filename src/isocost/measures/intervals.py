@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.checks import (
     check_confidence,
@@ -53,11 +52,10 @@ from isocost.measures.margins import (
 )
 from isocost.measures.table import BIAS, Measure, chosen_measures, cost_row
 from isocost.tallies import Cells, Tally, check_tally
+from isocost.typing import Floats
 from isocost.verdict.judgement import MIN_GROUP
 
 __all__ = ["Estimate", "Intervals", "check_min_group", "estimate_groups", "intervals"]
-
-Floats = npt.NDArray[np.float64]
 
 Amounts = tuple[float, float]
 

@@ -22,10 +22,10 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.measures.table import Measure
 from isocost.tallies import KINDS, Cells
+from isocost.typing import Floats, Ints
 
 __all__ = [
     "Interval",
@@ -44,8 +44,6 @@ __all__ = [
     "student_quantile",
     "wilson",
 ]
-
-Floats = npt.NDArray[np.float64]
 
 Interval: TypeAlias = tuple[float, float]
 
@@ -293,7 +291,7 @@ def _rows_off_the_mode(x: Floats, n: Floats) -> float:
     return float(n.sum() - np.bincount(level, n).max())
 
 
-def _seen(measure: Measure, cells: Cells, kind: npt.NDArray[np.intp]) -> Interval:
+def _seen(measure: Measure, cells: Cells, kind: Ints) -> Interval:
     """What the measure's terms would be at the lowest and the highest score of the group."""
     h = cells.wh / cells.w
     ends = np.array([h.min(), h.max()])

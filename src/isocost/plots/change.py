@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.checks import check_threshold
 from isocost.groups import Group, group_names
@@ -27,13 +26,12 @@ from isocost.plots.style import (
 from isocost.repairs.compare import Changes, changes, named_rules
 from isocost.rules import Rule
 from isocost.tallies import Tally, add_up, check_tally
+from isocost.typing import Bools, Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["ChangeDisplay", "Fates", "fates"]
-
-Floats = npt.NDArray[np.float64]
 
 STEPS = 40
 """Number of steps to which old and new scores are rounded for drawing."""
@@ -61,7 +59,7 @@ class Fates:
     share: Floats
 
     @property
-    def moved(self) -> npt.NDArray[np.bool_]:
+    def moved(self) -> Bools:
         """Whose score changes."""
         return np.abs(self.new - self.old) > SAME
 

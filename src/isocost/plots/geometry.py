@@ -21,6 +21,7 @@ from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group
 from isocost.tallies import Tally
+from isocost.typing import Floats
 
 __all__ = [
     "Crossing",
@@ -36,8 +37,6 @@ __all__ = [
     "tilted_ellipse",
     "trivial_point",
 ]
-
-Floats = npt.NDArray[np.float64]
 
 Level: TypeAlias = float | tuple[CostLike, float]
 """A level of the cost of the display, or of another cost."""

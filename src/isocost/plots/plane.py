@@ -21,13 +21,12 @@ from isocost.plots.style import axes_for
 from isocost.repairs.compare import cost_of_rules, named_rules
 from isocost.rules import Rule
 from isocost.tallies import Tally, check_tally
+from isocost.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["PlaneDisplay", "Rules"]
-
-Floats = npt.NDArray[np.float64]
 
 Rules: TypeAlias = Mapping[str, Rule] | Iterable[Rule]
 

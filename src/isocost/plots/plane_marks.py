@@ -7,7 +7,6 @@ import textwrap
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.errors import Problem, UsageError
 from isocost.plots import geometry
@@ -25,6 +24,7 @@ from isocost.plots.style import (
     root_figure,
     short_name,
 )
+from isocost.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from isocost.plots.plane import PlaneDisplay
 
 __all__ = ["Limits", "draw"]
-
-Floats = npt.NDArray[np.float64]
 
 Limits: TypeAlias = tuple[float, float, float, float] | Literal["tight"] | None
 

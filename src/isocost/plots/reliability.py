@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.checks import check_confidence, check_seed, check_whole, check_word
 from isocost.grid import MAX_BINS
@@ -33,6 +32,7 @@ from isocost.plots.style import (
     short_name,
 )
 from isocost.tallies import Tally, add_up, check_tally
+from isocost.typing import Floats, Ints
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,10 +43,6 @@ __all__ = [
     "isotonic_shares",
     "reliability",
 ]
-
-Floats = npt.NDArray[np.float64]
-
-Ints = npt.NDArray[np.intp]
 
 STRATEGIES = ("equal_width", "equal_mass")
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isocost.errors import MissingDependencyError, Problem
+from isocost.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,8 +65,6 @@ HUES = (
 
 PALETTE = {"light": tuple(h.mark for h in HUES), "dark": tuple(h.dark for h in HUES)}
 """The marks of the page, by theme."""
-
-Floats = npt.NDArray[np.float64]
 
 Pair: TypeAlias = tuple[float, float]
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.checks import check_kind, check_listed
 from isocost.costs import CostLike
@@ -28,13 +27,12 @@ from isocost.plots.style import (
 from isocost.repairs.frontier import NUMBERS, Frontier, frontier
 from isocost.repairs.registry import REPAIRS
 from isocost.tallies import Tally
+from isocost.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["FrontierDisplay"]
-
-Floats = npt.NDArray[np.float64]
 
 TITLES = {
     "disparity": "costs differ by",

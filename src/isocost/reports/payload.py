@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost import __version__
 from isocost.checks import check_whole
@@ -31,6 +30,7 @@ from isocost.measures.table import MEASURES, Measure
 from isocost.reports.words import WORDS
 from isocost.rules import Rule
 from isocost.tallies import SUMS, Cells, Tally, add_up
+from isocost.typing import Floats, Ints
 
 __all__ = [
     "MOST_CELLS",
@@ -47,8 +47,6 @@ __all__ = [
     "undecided",
 ]
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.intp]
 Run = tuple[int, int]
 
 MOST_CELLS = 8000

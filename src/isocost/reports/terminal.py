@@ -11,6 +11,7 @@ from rich.text import Text
 
 from isocost.groups import Group, names_of
 from isocost.measures.audit import Audit
+from isocost.typing import Floats
 
 __all__ = [
     "CHARACTERS",
@@ -22,8 +23,6 @@ __all__ = [
     "fitted",
     "plane_text",
 ]
-
-Floats = npt.NDArray[np.float64]
 
 LABEL = 4
 """How wide the numbers left of the vertical axis are."""

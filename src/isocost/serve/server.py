@@ -1,4 +1,4 @@
-"""A local page that makes the report of a file, and the guard at its door."""
+"""A local page that makes the report of a file, and who may open it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isocost.errors import FileError, IsocostError, MissingDependencyError, Problem, UsageError
-from isocost.serve.desk import GONE, MAX_SIZE, Desk, TooLargeError, Upload, Wish, delete_leftovers
+from isocost.serve.session import (
+    GONE,
+    MAX_SIZE,
+    ReportRequest,
+    Session,
+    TooLargeError,
+    Upload,
+    delete_leftovers,
+)
 
 if TYPE_CHECKING:
     import asyncio
@@ -39,14 +47,14 @@ START_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "frame-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""The start page runs its own files and speaks to its own server, no more."""
+"""The start page runs its own files and talks to its own server only."""
 
 REPORT_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
     "img-src data: blob:; font-src data:; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self'; sandbox allow-scripts allow-downloads allow-modals allow-popups"
 )
-"""The report holds its own scripts.  It can reach nothing, not even the page around it."""
+"""The report contains its scripts.  It can reach nothing, not even the page around it."""
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -64,7 +72,7 @@ OPEN = "/open/"
 COOKIE = "isocost"
 
 ENOUGH = 64_000
-"""How many bytes of a body must come before patience ends."""
+"""Bytes of a body that must arrive before the timeout."""
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>isocost</title>{head}
@@ -92,51 +100,51 @@ class Keys:
     """
 
     def __init__(self) -> None:
-        self.place, self.cookie = secrets.token_urlsafe(18), secrets.token_urlsafe(18)
+        self.path, self.cookie = secrets.token_urlsafe(18), secrets.token_urlsafe(18)
         self._codes: dict[str, Callable[[], None]] = {}
 
     def new_code(self, used: Callable[[], None] = lambda: None) -> str:
-        """A code, and what to do when it is used."""
+        """A new code; ``used`` is called when it is redeemed."""
         code = secrets.token_urlsafe(18)
         self._codes[code] = used
         return code
 
     def redeem(self, code: str) -> bool:
-        """Whether a code is valid; from now on it is not."""
+        """Whether a code is valid; it works only once."""
         used = self._codes.pop(code, None)
         if used is not None:
             used()
         return used is not None
 
-    def fit(self, path: str, headers: Headers) -> bool:
-        """Whether a request has the secret: the path, and the cookie."""
-        place = path.removeprefix("/").partition("/")[0]
+    def admit(self, path: str, headers: Headers) -> bool:
+        """Whether a request has both secrets: the path and the cookie."""
+        folder = path.removeprefix("/").partition("/")[0]
         # Another server of this machine may have set a cookie of the same name.
-        given = [part.strip() for line in headers.getlist("cookie") for part in line.split(";")]
-        known = [_same(one, f"{COOKIE}={self.cookie}") for one in given]
-        return _same(place, self.place) and any(known)
+        cookies = [part.strip() for line in headers.getlist("cookie") for part in line.split(";")]
+        known = [_same(cookie, f"{COOKIE}={self.cookie}") for cookie in cookies]
+        return _same(folder, self.path) and any(known)
 
     async def exchange(self, request: Request) -> Response:
-        """Give the cookie for a code, and go on to the page."""
+        """Set the cookie in exchange for a code, and continue to the page."""
         from starlette.responses import HTMLResponse
 
-        # HEAD, as programs send that look where a link leads, is no visit.
+        # HEAD, which programs send to see where a link leads, is not a visit.
         if request.method != "GET" or not self.redeem(request.path_params["code"]):
             return HTMLResponse(PAGE.format(head="", body=USED), 403)
-        # Not a redirect: after a click in a page of the web, browsers would keep the cookie back.
-        to = f"/{self.place}/"
+        # Not a redirect: after a click on another site, browsers would not send the cookie.
+        to = f"/{self.path}/"
         head = f'<meta http-equiv="refresh" content="0; url={to}">'
-        answer = HTMLResponse(PAGE.format(head=head, body=f'<p><a href="{to}">Go on</a></p>'))
-        answer.set_cookie(COOKIE, self.cookie, path=to, httponly=True, samesite="strict")
-        return answer
+        response = HTMLResponse(PAGE.format(head=head, body=f'<p><a href="{to}">Continue</a></p>'))
+        response.set_cookie(COOKIE, self.cookie, path=to, httponly=True, samesite="strict")
+        return response
 
 
-def _same(given: str, secret: str) -> bool:
-    return secrets.compare_digest(given.encode(), secret.encode())
+def _same(text: str, secret: str) -> bool:
+    return secrets.compare_digest(text.encode(), secret.encode())
 
 
 class Guard:
-    """The application behind checks of host, origin and secret, with strict headers on answers."""
+    """The application behind checks of host, origin and secrets; responses get strict headers."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str], keys: Keys) -> None:
         self.app, self.hosts, self.keys = app, frozenset(hosts), keys
@@ -147,7 +155,7 @@ class Guard:
         from starlette.datastructures import Headers, MutableHeaders
         from starlette.responses import PlainTextResponse
 
-        async def sealed(message: Message) -> None:
+        async def send_sealed(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
@@ -159,7 +167,7 @@ class Guard:
             refusal = self._refusal(Headers(scope=scope), scope["path"])
             if refusal:
                 app = PlainTextResponse(f"isocost: {refusal[1]}\n", refusal[0])
-        await app(scope, receive, sealed)
+        await app(scope, receive, send_sealed)
 
     def _refusal(self, headers: Headers, path: str) -> tuple[int, str] | None:
         if any(len(headers.getlist(name)) > 1 for name in ("host", "origin")):
@@ -168,15 +176,15 @@ class Guard:
             return 421, "this page answers to the address that isocost serve printed, and no other"
         if headers.get("origin") not in {None, *self.origins}:
             return 403, "another page sent this request; only isocost's own page may"
-        if not path.startswith(OPEN) and not self.keys.fit(path, headers):
+        if not path.startswith(OPEN) and not self.keys.admit(path, headers):
             return 404, "this browser has no key; open the last address that isocost serve printed"
         return None
 
 
 def impatient(seconds: float) -> Any:
-    """The protocol of a server that closes connections on which too little comes.
+    """The protocol of a server that closes slow connections.
 
-    A request must be whole after so many seconds; of a large body, some must have come.
+    A request must be complete after so many seconds; of a large body, some must have arrived.
     """
     import h11
     from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -211,7 +219,7 @@ def impatient(seconds: float) -> Any:
             self._timer = None
 
         def _wait(self) -> None:
-            """Give time for what has to come, if anything has."""
+            """Start the timer if the client has something to send."""
             self._stop()
             self._received = 0
             if self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
@@ -231,9 +239,9 @@ def impatient(seconds: float) -> Any:
 LOOPBACK = "127.0.0.1"
 
 TIMEOUT = 30.0
-"""How many seconds a connection may be silent while it has something to send."""
+"""Seconds that a connection may be silent while it has something to send."""
 
-MAX_WISH = 100_000
+MAX_REQUEST = 100_000
 """The largest request for a report, in bytes."""
 
 
@@ -251,30 +259,30 @@ def serve(
     Parameters
     ----------
     data : str, optional
-        A file, or a glob, that the page starts with.
+        A file or a glob to open first.
     port : int
-        Where to listen on the loopback address; 0 takes a port that is free.
+        Port on the loopback address; 0 for any free one.
     browser : bool
         Whether to open the page in the browser.
     max_size : int
-        The largest file that is taken, in bytes.
+        The largest file that may be uploaded, in bytes.
     timeout : float
-        How many seconds a connection may be silent while it has something to send.
+        Seconds that a connection may be silent while it has something to send.
     say : callable
-        Told the address of the page; it works once, and when it is used, another is told.
+        Prints the address of the page.  An address works once; after that, another is printed.
     """
     need_server()
     import uvicorn
 
     delete_leftovers()
-    with closing(Desk(max_size)) as desk:
+    with closing(Session(max_size)) as session:
         if data is not None:
-            desk.take(Path(data), Path(data).name)
-        with _listening(port) as door:
-            port, keys = door.getsockname()[1], Keys()
+            session.open(Path(data), Path(data).name)
+        with _listening(port) as listener:
+            port, keys = listener.getsockname()[1], Keys()
             _invite(f"http://{LOOPBACK}:{port}{OPEN}", keys, browser, say)
             config = uvicorn.Config(
-                application(desk, port, keys),
+                application(session, port, keys),
                 http=impatient(timeout),
                 ws="none",
                 lifespan="on",
@@ -285,13 +293,13 @@ def serve(
                 timeout_graceful_shutdown=2,
             )
             server = uvicorn.Server(config)
-            desk.closing = lambda: server.should_exit
+            session.closing = lambda: server.should_exit
             with _hanging_up():
-                server.run(sockets=[door])
+                server.run(sockets=[listener])
 
 
 def _invite(url: str, keys: Keys, browser: bool, say: Callable[[str], None]) -> None:
-    """Tell an address that works once, and have the browser open another."""
+    """Print an address that works once, and open another in the browser."""
 
     def again() -> None:
         say(f"To open it in another browser: {url}{keys.new_code(again)}")
@@ -309,7 +317,7 @@ def _invite(url: str, keys: Keys, browser: bool, say: Callable[[str], None]) -> 
 
 @contextmanager
 def _hanging_up() -> Iterator[None]:
-    """Close as at Ctrl-C when the terminal is closed; else a private folder would stay behind."""
+    """Close as on Ctrl-C when the terminal is closed, or a private folder would stay behind."""
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGHUP"):
         yield
         return
@@ -321,7 +329,7 @@ def _hanging_up() -> Iterator[None]:
 
 
 def need_server() -> None:
-    """Say how to install the server, if it is not there."""
+    """Raise if the server is not installed."""
     try:
         import starlette
         import uvicorn
@@ -338,21 +346,21 @@ def need_server() -> None:
 
 
 def _listening(port: int) -> socket.socket:
-    door = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        door.bind((LOOPBACK, port))
-        door.listen()
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((LOOPBACK, port))
+        listener.listen()
     except (OSError, OverflowError) as error:
-        door.close()
+        listener.close()
         step = "leave it out to take any that is free"
         got = f"{port}: {error}"
         raise UsageError(Problem("port", "must be free to listen on", got, step)) from error
-    return door
+    return listener
 
 
-def application(desk: Desk, port: int, keys: Keys) -> Guard:
-    """The pages and what they ask for, behind their guard."""
+def application(session: Session, port: int, keys: Keys) -> Guard:
+    """The pages and what they request, behind the guard."""
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
     from starlette.requests import ClientDisconnect
@@ -361,26 +369,26 @@ def application(desk: Desk, port: int, keys: Keys) -> Guard:
 
     async def state(request: Request) -> Response:
         del request
-        return JSONResponse(desk.to_dict())
+        return JSONResponse(session.to_dict())
 
     async def upload(request: Request) -> Response:
         name = request.query_params.get("name", "").replace("\\", "/").split("/")[-1][-200:]
-        sent = desk.upload(name)
+        sent = session.upload(name)
         try:
-            await _receive(request, sent, desk.max_size)
-            await run_in_threadpool(desk.take, sent.path, name, sent)
+            await _receive(request, sent, session.max_size)
+            await run_in_threadpool(session.open, sent.path, name, sent)
         except BaseException:
             sent.close()
             raise
-        return JSONResponse(desk.to_dict())
+        return JSONResponse(session.to_dict())
 
     async def make(request: Request) -> Response:
-        wish = Wish.read(await _body(request))
-        key = await run_in_threadpool(desk.report, wish)
+        wanted = ReportRequest.read(await _body(request))
+        key = await run_in_threadpool(session.report, wanted)
         return JSONResponse({"report": f"report/{key}.html"})
 
     async def show(request: Request) -> Response:
-        page = desk.reports.get(request.path_params["key"])
+        page = session.reports.get(request.path_params["key"])
         if page is None:
             raise FileError(GONE)
         headers = {"Content-Security-Policy": REPORT_POLICY}
@@ -399,26 +407,30 @@ def application(desk: Desk, port: int, keys: Keys) -> Guard:
         Route("/report/{key:str}.html", show),
     ]
     app = Starlette(
-        routes=[Route(f"{OPEN}{{code}}", keys.exchange), Mount(f"/{keys.place}", routes=routes)],
-        lifespan=_lifespan(desk),
-        exception_handlers={IsocostError: _told, ClientDisconnect: _unheard, Exception: _told},
+        routes=[Route(f"{OPEN}{{code}}", keys.exchange), Mount(f"/{keys.path}", routes=routes)],
+        lifespan=_lifespan(session),
+        exception_handlers={
+            IsocostError: _error_response,
+            ClientDisconnect: _disconnected,
+            Exception: _error_response,
+        },
     )
     return Guard(app, [f"{host}:{port}" for host in (LOOPBACK, "localhost")], keys)
 
 
-def _lifespan(desk: Desk) -> Callable[[Any], Any]:
+def _lifespan(session: Session) -> Callable[[Any], Any]:
     @asynccontextmanager
     async def lifespan(app: object) -> AsyncIterator[None]:
         del app
         yield
-        # Here, because a signal that ends the process may leave no other occasion.
-        desk.close()
+        # Here, because a signal that ends the process may leave no other chance.
+        session.close()
 
     return lifespan
 
 
 def _file(name: str, kind: str) -> Callable[[Request], Response]:
-    """An answer with one of the files that come with isocost."""
+    """A response with one of the files that come with isocost."""
     text = (resources.files("isocost.reports") / "page" / name).read_text(encoding="utf-8")
 
     def answer(request: Request) -> Response:
@@ -431,7 +443,7 @@ def _file(name: str, kind: str) -> Callable[[Request], Response]:
 
 
 async def _receive(request: Request, sent: Upload, limit: int) -> None:
-    """Write the body to a file as it comes, and no more than the limit."""
+    """Write the body to a file as it arrives, up to the limit."""
     announced = request.headers.get("content-length", "")
     if announced.isdigit() and int(announced) > limit:
         raise _too_large(int(announced), limit)
@@ -444,7 +456,7 @@ async def _receive(request: Request, sent: Upload, limit: int) -> None:
     sent.finish()
     if size == 0:
         step = "choose a file that has rows"
-        raise FileError(Problem("file", "must hold data", "nothing, 0 bytes", step))
+        raise FileError(Problem("file", "must contain data", "0 bytes", step))
 
 
 def _too_large(size: int, limit: int) -> TooLargeError:
@@ -463,22 +475,22 @@ async def _body(request: Request) -> bytes:
     body = b""
     async for chunk in request.stream():
         body += chunk
-        if len(body) > MAX_WISH:
+        if len(body) > MAX_REQUEST:
             step = "send the form of the page"
             raise TooLargeError(Problem("request", "must be small", "100 kB or more", step))
     return body
 
 
-async def _unheard(request: Request, error: Exception) -> Response:
-    """An answer that nobody gets: the sender has hung up, or was too slow."""
+async def _disconnected(request: Request, error: Exception) -> Response:
+    """A response that nobody receives: the client has disconnected, or was too slow."""
     from starlette.responses import Response
 
     del request, error
     return Response(status_code=400)
 
 
-async def _told(request: Request, error: Exception) -> Response:
-    """An error as the page shows it, in four parts."""
+async def _error_response(request: Request, error: Exception) -> Response:
+    """An error in four parts, as the page shows it."""
     from starlette.responses import JSONResponse
 
     del request

@@ -1,7 +1,8 @@
 """The databases that queries are written for, and how each spells SQL.
 
-What they have in common is in :mod:`isocost.engines.warehouse.select`; what differs is here:
-names, texts, numbers, the coin and an error, as fields of :class:`Dialect`.
+What they have in common is in :mod:`isocost.engines.warehouse.select`; what differs is here, as
+fields of :class:`Dialect`: names, texts, numbers, the coin and an error.  A new dialect is a new
+row of :data:`DIALECTS`.
 """
 
 from __future__ import annotations
@@ -17,16 +18,8 @@ from isocost.groups import Scalar
 
 __all__ = ["DIALECTS", "DUCKDB", "Dialect", "dialect_named"]
 
-_SNOWFLAKE_RESERVED = (
-    " account all alter and any as between by case cast check column connect connection "
-    "constraint create cross current database delete distinct drop else exists false "
-    "following for from full grant group gscluster having ilike in increment inner insert "
-    "intersect into is issue join lateral left like localtime localtimestamp minus natural "
-    "not null of on or order organization qualify regexp revoke right rlike row rows sample "
-    "schema select set some start table tablesample then to trigger true try_cast union "
-    "unique update using values view when whenever where with "
-)
-"""Words that cannot be names without quotes, each between spaces."""
+DOLLAR = r"\u0024"
+"""A dollar sign that begins no ${name}, where a backslash escapes."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +35,11 @@ class Dialect:
         expression that ends the query with a text, a text that is compared byte by byte.
     star : str
         How columns are left out of a star; "lateral" where helpers stand beside the table instead.
-    strings : str
-        What a backslash is in a text: itself ("plain"), an escape ("escape", "escape all"),
-        either ("E", "chr").
+    strings, names : str
+        What a backslash is in a text and in a quoted name: itself ("plain"), an escape ("escape",
+        "escape all"), either ("E", "chr").
+    joined : str
+        A template for two texts one after the other; null if either is.
     number_as : str
         A template for an exact double, given its digits.
     is_nan : str or None
@@ -55,9 +50,13 @@ class Dialect:
         A template for the test that a column is of a floating type, where there is one.
     group_key : str or None
         A template for what to group by where values that differ may be held equal.
-    numbers_as_text, underflow_fails, folds_case : bool
+    numbers_as_text, underflow_fails, substitutes : bool
         Whether whole numbers are compared as texts, whether a product that is too small is an
-        error, and whether plain names in lower case are better left without quotes.
+        error, and whether ${name} is replaced anywhere before the query is read.
+    reserved : str or None
+        Where names in lower case are better left without quotes, the words that need them.
+    aliases : tuple of str
+        Other names of databases that read this dialect.
     """
 
     name: str
@@ -71,16 +70,20 @@ class Dialect:
     quote: str = '"'
     compared: str = "{}"
     strings: Literal["plain", "escape", "escape all", "E", "chr"] = "plain"
+    names: Literal["plain", "escape", "escape all"] = "plain"
+    joined: str = "{} || {}"
     number_as: str = "{}"
     as_number: str = "CAST({0} AS {1})"
     float_id: str | None = None
     group_key: str | None = None
     numbers_as_text: bool = False
     underflow_fails: bool = False
-    folds_case: bool = False
+    substitutes: bool = False
+    reserved: str | None = None
+    aliases: tuple[str, ...] = ()
 
     def name_of(self, column: str) -> str:
-        """The name of a column or table, quoted so that it can be nothing else.
+        """The name of a column or table, quoted.
 
         Examples
         --------
@@ -94,18 +97,16 @@ class Dialect:
             raise UsageError(
                 Problem("name", "must be a text that is not empty", repr(column), step)
             )
-        if self.name == "spark" and "${" in column:
+        if self.substitutes and "${" in column:
             step = "give the column another name in a view, and pass that"
-            rule = "must not hold ${, which Spark replaces before it reads the query"
+            rule = f"must not contain ${{, which {self.name} replaces before it reads the query"
             raise UsageError(Problem("name", rule, repr(column), step))
-        plain = (
-            re.fullmatch("[a-z_][a-z0-9_]*", column) and f" {column} " not in _SNOWFLAKE_RESERVED
-        )
-        if self.folds_case and plain:
+        plain = re.fullmatch("[a-z_][a-z0-9_]*", column)
+        if self.reserved is not None and plain and column not in self.reserved.split():
             return column
-        if self.name == "bigquery":
+        if self.names == "escape all":
             return f"{self.quote}{_escaped(column, self.quote)}{self.quote}"
-        if self.name == "clickhouse":
+        if self.names == "escape":
             column = column.replace("\\", "\\\\")
         return self.quote + column.replace(self.quote, self.quote * 2) + self.quote
 
@@ -117,7 +118,7 @@ class Dialect:
         return ".".join(self.name_of(part) for part in parts)
 
     def text(self, value: str) -> str:
-        r"""A text as a literal that holds it exactly.
+        r"""A text as a literal, exactly.
 
         Examples
         --------
@@ -132,35 +133,32 @@ class Dialect:
         """
         if "\0" in value:
             step = "rename the group in the data and make the rule again"
-            rule = "must be a text that SQL can write"
+            rule = "must be a text that SQL can express"
             raise UsageError(Problem("text", rule, f"{value!r}, with a null character", step))
         if self.strings == "escape all":
             escaped = _escaped(value, "'")
-            # Spark replaces ${name} anywhere in a query, also inside texts.
-            return (
-                "'" + (escaped.replace("$", r"\u0024") if self.name == "spark" else escaped) + "'"
-            )
+            return f"'{escaped.replace('$', DOLLAR) if self.substitutes else escaped}'"
         doubled = value.replace("'", "''")
         if self.strings in ("plain", "chr"):
-            # A line break is written as one, so that the lines of a query are its own.
+            # Line breaks are written as CHR, so that a text does not break the lines of the query.
             apart = "([\n\r])" if self.strings == "plain" else r"([\n\r\\])"
             parts = re.split(apart, doubled)
             written = [f"CHR({ord(p)})" if i % 2 else f"'{p}'" for i, p in enumerate(parts)]
             return " || ".join(written)
-        # Where backslashes escape only by a setting, quotes are doubled: that ends in both cases.
+        # Where a setting decides whether backslashes escape, doubled quotes work in both cases.
         escaped = doubled.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
         prefix = "E" if self.strings == "E" and escaped != doubled else ""
         return f"{prefix}'{escaped}'"
 
     def number(self, value: float) -> str:
-        """A double, all its digits; with an exponent, so that it is no decimal number."""
+        """A double with all its digits and an exponent, so that it is not a decimal number."""
         digits = repr(float(value))
         if self.number_as == "{}" and "e" not in digits:
             digits += "e0"
         return self.number_as.format(digits)
 
     def literal(self, value: Scalar) -> str:
-        """A value of any of the types that groups have."""
+        """A value of a group as a literal."""
         if isinstance(value, bool):
             return "TRUE" if value else "FALSE"
         if isinstance(value, str):
@@ -168,13 +166,13 @@ class Dialect:
         return str(value) if isinstance(value, int) else self.number(value)
 
     def same(self, column: str, value: Scalar) -> str:
-        """The condition that a column, made ready by :meth:`comparable`, has a value."""
+        """The condition that a column, prepared by :meth:`comparable`, has a value."""
         if self.numbers_as_text and isinstance(value, int):
             return f"{column} = {self.text(str(int(value)))}"
         return f"{column} = {self.literal(value)}"
 
     def comparable(self, column: str, kind: type) -> str:
-        """A column made ready to be compared with values of a kind."""
+        """A column prepared for comparison with values of a type."""
         if kind is float:
             return self.as_double(column)
         if kind is str or self.numbers_as_text:
@@ -185,49 +183,46 @@ class Dialect:
         """A column as double."""
         return self.as_number.format(column, self.double)
 
-    def joined(self, first: str, second: str) -> str:
-        """Two texts one after the other; null if either is."""
-        return f"CONCAT({first}, {second})" if self.name == "mysql" else f"{first} || {second}"
-
     def coin(self, salt: str, id: str) -> str:
         """The coin of an id as 13 hexadecimal digits."""
-        message = self.joined(self.text(f"{salt}:"), self.as_text.format(id))
+        message = self.joined.format(self.text(f"{salt}:"), self.as_text.format(id))
         return self.compared.format(f"SUBSTR({self.hexed.format(message)}, 1, 13)")
 
     def fail(self, what: str, shown: str) -> str:
-        """An expression that ends the query, saying what is wrong and showing a text.
+        """An expression that ends the query with a message and a text.
 
-        It always depends on the row: an expression that does not may be evaluated before any
-        row is read, and then every query fails.
+        It always depends on the row: otherwise it may be evaluated before any row is read, and
+        every query would fail.
         """
         value = f"COALESCE({shown}, 'null')"
-        return self.fails.format(self.joined(self.text(f"isocost: {what}: "), value))
+        return self.fails.format(self.joined.format(self.text(f"isocost: {what}: "), value))
 
 
 def _escaped(text: str, quote: str) -> str:
-    """A text for the dialects in which a backslash escapes, with what cannot stand as it is."""
+    """A text for dialects in which a backslash escapes."""
     named = {"\\": "\\\\", quote: f"\\{quote}", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
     return "".join(named.get(letter, letter) for letter in text)
 
 
 def _split(table: str, quote: str) -> list[str]:
-    """The parts of a dotted name; what is in quotes is one part, dots and all."""
+    """The parts of a dotted name; a quoted part may contain dots."""
     mark = re.escape(quote)
     quoted = rf"{mark}(?:[^{mark}]|{mark}{mark})*{mark}"
     if not re.fullmatch(rf"(?:{quoted}|[^.{mark}]+)(?:\.(?:{quoted}|[^.{mark}]+))*", table):
         step = 'pass the parts as a tuple, such as table=("lake", "daily scores")'
         raise UsageError(Problem("table", "must be a name, or names and dots", repr(table), step))
-    found = re.findall(rf"{quoted}|[^.{mark}]+", table)
+    parts = re.findall(rf"{quoted}|[^.{mark}]+", table)
     return [
-        part[1:-1].replace(quote * 2, quote) if part.startswith(quote) else part for part in found
+        part[1:-1].replace(quote * 2, quote) if part.startswith(quote) else part for part in parts
     ]
 
 
 def dialect_named(name: object) -> Dialect:
-    """The dialect of this name, or an error that lists those there are."""
+    """The dialect of this name, or an error that lists the dialects."""
     if isinstance(name, Dialect):
         return name
-    plain = _ALIASES.get(str(name).lower(), str(name).lower())
+    plain = str(name).lower()
+    plain = next((d.name for d in DIALECTS.values() if plain in d.aliases), plain)
     if plain in _UNABLE:
         raise UsageError(
             Problem("dialect", "must be able to do what the rule needs", *_UNABLE[plain])
@@ -253,8 +248,8 @@ DUCKDB = Dialect(
     fails="error({})",
     star="EXCLUDE",
     is_nan="isnan({})",
-    # Parquet says nothing of NaN in its least and greatest values, and without the CASE DuckDB
-    # believes that there is none: NaN would lie in [0, 1].
+    # The statistics of Parquet files ignore NaN, and without the CASE DuckDB trusts them: NaN would
+    # lie in [0, 1].
     as_number="CASE WHEN {0} IS NOT NULL THEN CAST({0} AS {1}) END",
     float_id="typeof({}) IN ('DOUBLE', 'FLOAT')",
 )
@@ -264,7 +259,7 @@ POSTGRES = Dialect(
     double="DOUBLE PRECISION",
     whole="INT",
     as_text="CAST({} AS TEXT)",
-    # The bytes are those of the database's encoding unless they are asked for.
+    # Otherwise the bytes are those of the database's encoding.
     hexed="md5(convert_to({}, 'UTF8'))",
     fails="CAST({} AS DOUBLE PRECISION)",
     star="lateral",
@@ -275,6 +270,7 @@ POSTGRES = Dialect(
     number_as="'{}'::DOUBLE PRECISION",
     float_id="CAST(pg_typeof({}) AS TEXT) IN ('double precision', 'real')",
     underflow_fails=True,
+    aliases=("postgresql",),
 )
 
 BIGQUERY = Dialect(
@@ -288,6 +284,7 @@ BIGQUERY = Dialect(
     is_nan="IS_NAN({})",
     quote="`",
     strings="escape all",
+    names="escape all",
 )
 
 SNOWFLAKE = Dialect(
@@ -301,7 +298,15 @@ SNOWFLAKE = Dialect(
     is_nan="{} = 'NaN'::DOUBLE",
     strings="escape",
     number_as="'{}'::DOUBLE",
-    folds_case=True,
+    reserved=(
+        "account all alter and any as between by case cast check column connect connection "
+        "constraint create cross current database delete distinct drop else exists false "
+        "following for from full grant group gscluster having ilike in increment inner insert "
+        "intersect into is issue join lateral left like localtime localtimestamp minus natural "
+        "not null of on or order organization qualify regexp revoke right rlike row rows sample "
+        "schema select set some start table tablesample then to trigger true try_cast union "
+        "unique update using values view when whenever where with"
+    ),
 )
 
 SPARK = Dialect(
@@ -316,6 +321,8 @@ SPARK = Dialect(
     quote="`",
     strings="escape all",
     float_id="typeof({}) IN ('double', 'float')",
+    substitutes=True,
+    aliases=("databricks", "spark2"),
 )
 
 TRINO = Dialect(
@@ -328,6 +335,7 @@ TRINO = Dialect(
     star="lateral",
     is_nan="IS_NAN({})",
     float_id="typeof({}) IN ('double', 'real')",
+    aliases=("presto",),
 )
 
 REDSHIFT = Dialect(
@@ -351,7 +359,7 @@ MYSQL = Dialect(
     whole="SIGNED",
     as_text="CONVERT({} USING utf8mb4)",
     hexed="MD5({})",
-    # A cast only warns here; a text that is no JSON is an error.
+    # A cast only warns here; a text that is not JSON is an error.
     fails="JSON_LENGTH({})",
     star="lateral",
     is_nan=None,
@@ -359,6 +367,7 @@ MYSQL = Dialect(
     # Otherwise 'a', 'A' and 'a ' are equal, and so are the text 'a' and the number 0.
     compared="CAST({} AS BINARY)",
     strings="escape",
+    joined="CONCAT({}, {})",
     group_key="CAST(CONVERT({} USING utf8mb4) AS BINARY)",
     numbers_as_text=True,
 )
@@ -374,6 +383,7 @@ CLICKHOUSE = Dialect(
     is_nan="isNaN({})",
     quote="`",
     strings="escape",
+    names="escape",
     float_id="toTypeName({}) LIKE '%Float%'",
 )
 
@@ -392,8 +402,6 @@ DIALECTS = {
     )
 }
 """Every dialect by its name."""
-
-_ALIASES = {"postgresql": "postgres", "databricks": "spark", "spark2": "spark", "presto": "trino"}
 
 _UNABLE = {
     "sqlite": (

@@ -1,11 +1,7 @@
-"""How a query is laid out: one thing a line, steps with names, comments that stay comments.
+"""A rule as one CASE expression in any dialect, and as a SELECT that a warehouse can run.
 
-A line here is a line of the layout.  A name in quotes may hold a line break, and what follows it
-must not be indented: so lines are kept in lists, and no text is ever taken apart.
-
-A rule as one CASE expression, for any dialect.
-
-A rule as a SELECT that a warehouse can run.
+The layout of a query is a list of lines, with one item per line.  A quoted name may contain a line
+break, and what follows it must not be indented, so the text of a query is never split.
 """
 
 from __future__ import annotations
@@ -17,7 +13,7 @@ from typing import Literal, TypeAlias
 
 from isocost import __version__
 from isocost.coin import BITS, hex_bound
-from isocost.engines.problems import check_names, group_names_of
+from isocost.engines.problems import check_names, group_names_of, missing_id
 from isocost.engines.warehouse.dialects import Dialect, dialect_named
 from isocost.errors import Problem, UsageError
 from isocost.grid import Grid
@@ -44,7 +40,7 @@ _WIDTH = 90
 
 
 def indented(lines: Sequence[str]) -> Lines:
-    """Each line two spaces further in."""
+    """The lines indented by two spaces."""
     return [f"  {line}" for line in lines]
 
 
@@ -54,25 +50,25 @@ def named(lines: Sequence[str], alias: str) -> Lines:
 
 
 def select(items: Sequence[str | Lines]) -> Lines:
-    """SELECT and its items, each on a line or several."""
-    found = ["SELECT"]
-    for place, item in enumerate(items, 1):
+    """SELECT and its items, each on one or several lines."""
+    query = ["SELECT"]
+    for number, item in enumerate(items, 1):
         lines = indented([item] if isinstance(item, str) else item)
-        found += [*lines[:-1], lines[-1] + ("," if place < len(items) else "")]
-    return found
+        query += [*lines[:-1], lines[-1] + ("," if number < len(items) else "")]
+    return query
 
 
 def steps_of(steps: Mapping[str, Lines]) -> Lines:
     """WITH and the named steps of a query."""
-    found, start = [], "WITH "
+    query, start = [], "WITH "
     for name, lines in steps.items():
-        found += [f"{start}{name} AS (", *indented(lines), "),"]
+        query += [f"{start}{name} AS (", *indented(lines), "),"]
         start = ""
-    return [*found[:-1], ")"]
+    return [*query[:-1], ")"]
 
 
 def comment(text: str) -> str:
-    r"""A comment that no text can break out of: what is not printable is spelled out.
+    r"""A comment that no text can break out of: characters that cannot be printed are escaped.
 
     Examples
     --------
@@ -83,7 +79,7 @@ def comment(text: str) -> str:
         letter if letter.isprintable() else letter.encode("unicode_escape").decode()
         for letter in text
     )
-    # Spark replaces ${name} even here.
+    # Where ${name} is replaced, it is so even here.
     visible = visible.replace("${", "$ {")
     lines = wrap(visible, _WIDTH, break_long_words=False, break_on_hyphens=False)
     return "\n".join(f"-- {line}" for line in lines)
@@ -118,10 +114,10 @@ class Case:
 
     def lines(self) -> Lines:
         """The lines of the expression, indented by two."""
-        found = ["CASE"]
+        lines = ["CASE"]
         for condition, outcome in self.whens:
-            found += _branch(f"WHEN {condition} THEN", outcome)
-        return [*found, *_branch("ELSE", self.otherwise), "END"]
+            lines += _branch(f"WHEN {condition} THEN", outcome)
+        return [*lines, *_branch("ELSE", self.otherwise), "END"]
 
 
 def _branch(word: str, outcome: str | Case | Lines) -> Lines:
@@ -154,7 +150,7 @@ def repaired_group(rule: Rule, group: Group, score: str, coin: str, dialect: Dia
 
 
 def _outcome(segment: Segment, score: str, coin: str, dialect: Dialect) -> str | Case:
-    """What becomes of a score in an interval."""
+    """The score in an interval after the rule."""
     whens = []
     for row, low, high in segment.outcomes():
         if high > low:
@@ -189,7 +185,7 @@ def _flag(condition: str, dialect: Dialect) -> str:
 
 
 SCORE, COIN, NEW = "isocost_tmp_score", "isocost_tmp_coin", "isocost_tmp_new"
-"""The query's own columns; a table that has one of these names cannot be read by it."""
+"""The query's own columns; the table must not have columns of these names."""
 
 FLOAT_ID = "isocost_tmp_float_id"
 
@@ -213,18 +209,18 @@ def to_sql(
     Parameters
     ----------
     rule : Rule
-        What to apply.
+        The rule to apply.
     dialect : str
         duckdb, postgres, bigquery, snowflake, spark, trino, redshift, mysql or clickhouse.
     table : str or sequence of str
-        The table; dots separate database, schema and table, or the parts are given one by one.
+        The table; dots separate database, schema and table, or they are passed as a sequence.
     score, group, id : str (``group`` also a list of str)
         The columns.  Ids are whole numbers or texts; they are not used if the rule has no coin.
     output : str, optional
         The column of repaired scores; by default ``repaired_`` and the name of the score column.
         It may be one of ``columns``, which it then replaces.
     changed : str, optional
-        A boolean column to add that says whether the score was changed.
+        A boolean column to add: whether the score was changed.
     unknown, missing_group
         As in :meth:`isocost.Rule.apply`.
     columns : "*" or list of str
@@ -233,7 +229,7 @@ def to_sql(
     Notes
     -----
     A score that is null or outside [0, 1], a null id and an unknown group end the query with an
-    error, as they do elsewhere; none is passed over.  A group of the rule that is a text is
+    error, as they do elsewhere.  A group of the rule that is a text is
     compared with the text of the column, so a column of whole numbers has the group "1".
 
     Examples
@@ -257,25 +253,23 @@ def to_sql(
     missing = None if missing_group is None else as_group(missing_group)
     keys = _keys(rule, names, missing)
     if rule.needs_coin and id is None:
-        step = "name the column that says who a row is about (id=, --id)"
-        rule_text = "must be given, because this rule throws a coin"
-        raise UsageError(Problem("id", rule_text, "none", step))
-    who = f"t.{d.name_of(id)}" if rule.needs_coin and id is not None else None
+        raise missing_id()
+    id_column = f"t.{d.name_of(id)}" if rule.needs_coin and id is not None else None
     helpers = [(SCORE, d.as_double(f"t.{d.name_of(score)}"))]
     helpers += [(key.alias, d.comparable(f"t.{d.name_of(key.name)}", key.kind)) for key in keys]
-    if who is not None:
-        helpers.append((COIN, d.coin(rule.salt, who)))
+    if id_column is not None:
+        helpers.append((COIN, d.coin(rule.salt, id_column)))
     tests = _Tests(rule, d, keys, missing, unknown)
-    # The ids of a floating type are found by asking for the type, which the helpers have not kept.
-    is_float = d.float_id.format(who) if who and d.float_id else None
+    # Ids of a floating type are recognized by the type, which the helpers do not keep.
+    is_float = d.float_id.format(id_column) if id_column and d.float_id else None
     if is_float:
         helpers.append((FLOAT_ID, is_float))
-    new = tests.case(who is not None, is_float is not None)
+    new = tests.case(id_column is not None, is_float is not None)
     inputs = [score, *names, *([] if id is None else [id])]
     output = f"repaired_{score}" if output is None else output
     listed = _Listed(d, columns, inputs, output, changed)
     listed.check([alias for alias, _ in helpers])
-    head = _head(rule, who is not None, unknown)
+    head = _head(rule, id_column is not None, unknown)
     body = _lateral if d.star == "lateral" else _stepwise
     return "\n".join([head, *body(d.table_of(table), helpers, new, listed), ""])
 
@@ -323,7 +317,7 @@ def _parts(group: Group) -> tuple[Scalar, ...]:
 
 
 def _kind(name: str, values: Iterable[Scalar], missing: Group | None) -> type:
-    """The one type of the values of a group column, for a column in a database has one."""
+    """The type of the values of a group column, of which a column in a database has one."""
     listed = list(values)
     kinds = {type(value) for value in listed if value != missing} or {type(listed[0])}
     if kinds == {int, float}:
@@ -334,7 +328,7 @@ def _kind(name: str, values: Iterable[Scalar], missing: Group | None) -> type:
                 f"group (column {name!r})",
                 "must have values of one type, as a column in a database has",
                 ", ".join(sorted(kind.__name__ for kind in kinds)),
-                "make the rule again with the column turned into text",
+                "make the rule again with the column converted to text",
             )
         )
     return kinds.pop()
@@ -342,7 +336,7 @@ def _kind(name: str, values: Iterable[Scalar], missing: Group | None) -> type:
 
 @dataclass(frozen=True)
 class _Tests:
-    """The conditions of the CASE: what is wrong with a row, and which group it is of."""
+    """The conditions of the CASE: what is wrong with a row, and which group it is in."""
 
     rule: Rule
     dialect: Dialect
@@ -365,16 +359,16 @@ class _Tests:
             )
             null = f"{COIN} IS NULL" + (f" OR {FLOAT_ID}" if typed else "")
             whens.append((null, d.fail(what, shown)))
-        kept = []
+        unchanged = []
         for group in self.rule.groups:
             if self.rule.segments(group):
                 repaired = repaired_group(self.rule, group, SCORE, COIN, d)
                 whens.append((self._is(group), repaired))
             else:
-                kept.append(self._is(group))
+                unchanged.append(self._is(group))
         if self.unknown == "keep":
             return Case(tuple(whens), SCORE)
-        whens += [(condition, SCORE) for condition in kept]
+        whens += [(condition, SCORE) for condition in unchanged]
         return Case(tuple(whens), d.fail("group that the rule does not know", self._shown()))
 
     def _is(self, group: Group) -> str:
@@ -398,7 +392,7 @@ class _Tests:
         texts = [d.as_text.format(key.alias) for key in self.keys]
         shown = f"COALESCE({texts[0]}, 'null')" if len(texts) > 1 else texts[0]
         for text in texts[1:]:
-            shown = d.joined(d.joined(shown, "', '"), f"COALESCE({text}, 'null')")
+            shown = d.joined.format(d.joined.format(shown, "', '"), f"COALESCE({text}, 'null')")
         return shown
 
 
@@ -413,12 +407,12 @@ class _Listed:
     changed: str | None
 
     def check(self, helpers: Sequence[str]) -> None:
-        """Refuse names that the query uses itself, or that would occur twice."""
-        given = [] if self.columns == "*" else list(self.columns)
-        named = [*given, *self.inputs, self.output, *([self.changed] if self.changed else [])]
+        """Raise for names that the query itself uses, or that would occur twice."""
+        listed = [] if self.columns == "*" else list(self.columns)
+        named = [*listed, *self.inputs, self.output, *([self.changed] if self.changed else [])]
         own = [name for name in named if name.lower() in (*helpers, NEW)]
-        twice = [name for name in given if given.count(name) > 1]
-        if self.changed is not None and self.changed in (*given, self.output):
+        twice = [name for name in listed if listed.count(name) > 1]
+        if self.changed is not None and self.changed in (*listed, self.output):
             twice.append(self.changed)
         if own or twice:
             rule = "must differ from each other and from the names the query uses itself"
@@ -428,7 +422,7 @@ class _Listed:
             self._check_star()
 
     def _check_star(self) -> None:
-        """Refuse to replace a column of a star where a star cannot leave one out."""
+        """Raise if a column of a star is to be replaced, and a star cannot leave one out."""
         if self.dialect.star in ("EXCLUDE", "EXCEPT"):
             return
         raise UsageError(
@@ -441,7 +435,7 @@ class _Listed:
         )
 
     def items(self, prefix: str) -> list[str]:
-        """The columns by name, the new one in its place or at the end."""
+        """The columns by name, with the new one at its position or at the end."""
         d = self.dialect
         new = f"{NEW} AS {d.name_of(self.output)}"
         listed = [
@@ -471,7 +465,7 @@ def _lateral(table: str, helpers: Sequence[tuple[str, str]], new: Case, listed: 
 
 
 def _stepwise(table: str, helpers: Sequence[tuple[str, str]], new: Case, listed: _Listed) -> Lines:
-    """The query in named steps; what the steps add is left out of a star."""
+    """The query in named steps; a star leaves out the columns that the steps add."""
     d = listed.dialect
     prepared = select(["t.*", *(f"{text} AS {alias}" for alias, text in helpers)])
     repaired = select(["*", named(new.lines(), NEW)])
@@ -497,16 +491,16 @@ def _head(rule: Rule, coin: bool, unknown: str) -> str:
     cost = "" if rule.cost is None else f", cost {rule.cost}"
     touched = [group for group in rule.groups if rule.segments(group)]
     names = dict(zip(rule.groups, group_names(rule.groups), strict=True))
-    kept = ", ".join(names[group] for group in rule.groups if group not in touched)
+    unchanged = ", ".join(names[group] for group in rule.groups if group not in touched)
     changed = ", ".join(names[group] for group in touched)
     lines = [f"Scores after a rule made by {rule.method}{cost}; isocost {__version__}."]
     lines += [f"Note: {note}" for note in rule.notes]
-    lines.append(f"Changed: {changed or 'nobody'}.  Unchanged: {kept or 'nobody'}.")
+    lines.append(f"Changed: {changed or 'nobody'}.  Unchanged: {unchanged or 'nobody'}.")
     if coin:
         lines.append(
             f"The coin is the first 13 hexadecimal digits of md5('{rule.salt}:' || id), so the "
             "same person has the same coin everywhere; 'g' is above every digit."
         )
-    strangers = " and an unknown group end" if unknown == "error" else " end"
-    lines.append(f"A bad score, a null id or group{strangers} the query.")
+    ending = " and an unknown group end" if unknown == "error" else " end"
+    lines.append(f"A bad score, a null id or group{ending} the query.")
     return "\n".join(comment(line) for line in lines)

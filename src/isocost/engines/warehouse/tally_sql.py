@@ -1,21 +1,28 @@
-"""The cells of a tally made by a warehouse: the query, and the way back."""
+"""A tally counted by a warehouse: the query for its cells, and the way back."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from isocost import __version__
 from isocost.checks import check_numbers, check_single, short
-from isocost.engines.problems import USUAL_WEIGHTS, check_names, group_names_of
+from isocost.engines.problems import USUAL_WEIGHTS, WRONG, Problems, check_names, group_names_of
+from isocost.engines.values import GroupEncoder, as_objects, two_valued
 from isocost.engines.warehouse.dialects import Dialect, dialect_named
 from isocost.engines.warehouse.select import Case, Lines, bin_of, comment, named, select, steps_of
-from isocost.errors import Problem, UsageError
+from isocost.errors import DataError, IsocostError, Problem, UsageError
 from isocost.grid import Grid
+from isocost.groups import Group, as_group, is_null, to_json
+from isocost.tallies import FORMAT, SUMS, VERSION, Tally, read_fields
 
-__all__ = ["cell_columns", "tally_sql"]
+__all__ = ["cell_columns", "tally_from_cells", "tally_sql"]
 
 _ZEROS = ("0", "false", "0.0", "0.0E0")
 
@@ -38,8 +45,8 @@ def tally_sql(
 ) -> str:
     """The query that counts the cells of a tally where the data are.
 
-    Run it, and give what it returns to :func:`isocost.tally_from_cells`: a few thousand rows,
-    however many the table has.
+    Run it, and pass the result to :func:`isocost.tally_from_cells`: a few thousand rows, however
+    many the table has.
 
     Parameters
     ----------
@@ -50,10 +57,10 @@ def tally_sql(
 
     Notes
     -----
-    Rows whose score, label or weight cannot be used become cells of their own with a negative
-    ``bin``, ``label`` or ``weight_problem``, so one pass also counts what is wrong.  A label is
-    read by its text: 0, 1, true and false, or what equals ``positive``.  PostgreSQL and Redshift
-    refuse products that are too small, so there scores below 1e-200 add nothing to weighted sums.
+    Rows whose score, label or weight is invalid become cells of their own with a negative
+    ``bin``, ``label`` or ``weight_problem``, so one pass also counts them.  A label is read by its
+    text: 0, 1, true and false, or the value of ``positive``.  In PostgreSQL and Redshift products
+    that are too small are an error, so there scores below 1e-200 add nothing to weighted sums.
 
     Examples
     --------
@@ -96,7 +103,7 @@ def tally_sql(
 
 
 def _plain(positive: Any) -> Any:
-    """The positive label as JSON can hold it."""
+    """The positive label as a value for JSON."""
     check_single("positive", positive)
     value = positive.item() if getattr(positive, "ndim", None) == 0 else positive
     good = not isinstance(value, float) or math.isfinite(value)
@@ -107,7 +114,7 @@ def _plain(positive: Any) -> Any:
 
 
 def cell_columns(groups: int, weighted: bool, named: bool) -> list[str]:
-    """The columns that the query returns, in their order."""
+    """The columns that the query returns, in order."""
     keys = [f"group_{i + 1}" for i in range(groups)]
     sums = ["w", "w2", "wh", "wh2"] if weighted else ["wh", "wh2"]
     seen = ["least_label", "most_label"] if named else []
@@ -156,7 +163,7 @@ class _Query:
         text, nan = d.as_text.format(y), ", ".join(map(d.text, _NANS))
         if self.positive is not None:
             same = d.same(d.comparable(y, type(self.positive)), self.positive)
-            # A text may be called nan; a number that is not one has no label.
+            # A text may be "nan"; a number that is NaN has no label.
             number = not isinstance(self.positive, str | bool)
             null = f"{y} IS NULL" + (f" OR {text} IN ({nan})" if number else "")
             return Case(((null, "-1"), (same, "1")), "0")
@@ -171,7 +178,7 @@ class _Query:
         )
 
     def placed(self) -> Lines:
-        """The cell of each row, and the numbers to add where they are good."""
+        """The cell of each row, and the numbers to add where they are valid."""
         nan, infinite = self._is_nan("h"), self._is_infinite("h")
         first, *others = bin_of("h", self.grid, self.d)
         terms = [first, *(f"    + {term}" for term in others)] if others else first
@@ -228,13 +235,203 @@ class _Query:
         if self.named:
             items += ["MIN(label_text) AS least_label", "MAX(label_text) AS most_label"]
         if self.d.group_key is not None:
-            # The keys are bytes here: letters that a collation holds equal stay apart.
+            # The keys are bytes here: letters that are equal under a collation stay apart.
             items = [f"ANY_VALUE({i}) AS {i}" if i in self.keys else i for i in items]
             by = [f"{key}_bytes" if key in self.keys else key for key in by]
         return [*select(items), "FROM isocost_placed", f"GROUP BY {', '.join(by)}"]
 
     def _sum(self, product: str, least: float, name: str) -> str:
-        """The sum of a product; 0 for scores so small that a database refuses to multiply them."""
+        """The sum of a product; 0 for scores so small that multiplying them is an error."""
         if self.d.underflow_fails:
             product = f"CASE WHEN score > {self.d.number(least)} THEN {product} ELSE 0 END"
         return f"SUM({product}) AS {name}"
+
+
+_CODES = {"score": "bin", "label": "label", "weight": "weight_problem"}
+"""The column with the codes of bad rows, by the role of the bad value."""
+
+
+def tally_from_cells(cells: Any, *, missing_group: Group | None = None) -> Tally:
+    """The tally of the cells that :func:`isocost.tally_sql` had a warehouse count.
+
+    Parameters
+    ----------
+    cells : list of rows, dict of columns, or any eager frame that narwhals knows
+        What the query returned; a row is a tuple or a mapping.  The rows of several runs of the
+        same query may be put together.
+    missing_group : optional
+        The group of rows whose group is null; without it they are an error.
+
+    Returns
+    -------
+    Tally
+
+    Notes
+    -----
+    The errors are those of :func:`isocost.tally`.  Bins, edges and the names of the columns come
+    back with the rows, so they need not be passed again.
+    """
+    columns = _columns(cells)
+    made_with = _made_with(columns)
+    names: dict[str, Any] = made_with["columns"]
+    weighted, positive = names["weight"] is not None, made_with["positive"]
+    named = positive is not None and not isinstance(positive, bool)
+    needed = cell_columns(len(names["group"]), weighted, named)
+    missing = [name for name in needed if name not in columns]
+    if missing:
+        raise _foreign(f"no column {missing[0]!r}")
+    whole = ["label", "bin", "n", *(["weight_problem"] if weighted else [])]
+    counts = {name: _whole(columns[name], name) for name in whole}
+    problems = Problems({k: v for k, v in names.items() if isinstance(v, str)})
+    problems.names["group"] = ", ".join(names["group"])
+    problems.rows = int(counts["n"].sum())
+    raw = [as_objects(columns[f"group_{i + 1}"]) for i in range(len(names["group"]))]
+    encoder = GroupEncoder(raw, None if missing_group is None else as_group(missing_group))
+    codes = encoder.encode_cells(raw, counts["n"], problems)
+    good = _count_bad(counts, problems)
+    problems.check(_labels(columns, counts["label"], positive, names) if named else [])
+    sums = {
+        name: _floats(columns[name], good, name) for name in needed if name in SUMS and name != "n"
+    }
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "bins": made_with["bins"],
+        "edges": made_with["edges"],
+        "columns": names,
+        "groups": [to_json(group) for group in encoder.groups],
+        "cells": {"group": codes, "label": counts["label"], "bin": counts["bin"], "n": counts["n"]},
+    }
+    content["cells"].update(sums)
+    try:
+        return Tally.build(**read_fields(content, repeated=True))
+    except IsocostError as error:
+        raise _foreign(error.problems[0].got) from error
+
+
+def _foreign(got: str) -> DataError:
+    return DataError(
+        Problem(
+            "cells",
+            "must be what the query of tally_sql returns",
+            got,
+            "run the query as it is, and pass all its rows and columns",
+        )
+    )
+
+
+def _columns(cells: Any) -> dict[str, list[Any]]:
+    """The columns of rows, of a dict or of a frame, by their names in lower case."""
+    if isinstance(cells, Mapping):
+        columns = {str(name): list(values) for name, values in cells.items()}
+    elif isinstance(cells, list | tuple):
+        columns = _from_rows(list(cells))
+    else:
+        import narwhals as nw
+
+        try:
+            frame = nw.from_native(cells, eager_only=True)
+        except TypeError as error:
+            kind = f"an object of type {type(cells).__name__}"
+            raise _foreign(f"{kind}, which is neither rows nor an eager frame") from error
+        columns = {name: frame[name].to_list() for name in frame.columns}
+    if not columns or not all(columns.values()):
+        raise DataError(
+            Problem("cells", "must have at least one row", "0 rows", "check the table of the query")
+        )
+    return {name.lower(): [_value(v) for v in values] for name, values in columns.items()}
+
+
+def _from_rows(rows: list[Any]) -> dict[str, list[Any]]:
+    if not rows:
+        return {}
+    # A row of BigQuery or Spark has keys, and is not a mapping.
+    if isinstance(rows[0], Mapping) or (
+        hasattr(rows[0], "keys") and not isinstance(rows[0], tuple)
+    ):
+        return {str(name): [row[name] for row in rows] for name in rows[0].keys()}  # noqa: SIM118
+    wrong = [row for row in rows if not hasattr(row, "__getitem__") or not hasattr(row, "__len__")]
+    if wrong or not len(rows[0]):
+        raise _foreign(f"{short(wrong[0]) if wrong else 'nothing'} as a row")
+    first = _made_with({"made_with": [row[0] for row in rows if len(row)]})
+    names: dict[str, Any] = first["columns"]
+    positive = first["positive"]
+    named = positive is not None and not isinstance(positive, bool)
+    order = cell_columns(len(names["group"]), names["weight"] is not None, named)
+    if any(len(row) != len(order) for row in rows):
+        raise _foreign(f"rows that have not {len(order)} values: {', '.join(order)}")
+    return {name: [row[i] for row in rows] for i, name in enumerate(order)}
+
+
+def _value(value: Any) -> Any:
+    """A value of any driver as a plain Python value."""
+    if is_null(value):
+        return None
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, bytes | bytearray):
+        return bytes(value).decode()
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _made_with(columns: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """What the query was made with, according to the rows; it is checked, not trusted."""
+    texts = set(columns.get("made_with", ()))
+    if len(texts) != 1:
+        got = "no column 'made_with'" if not texts else "rows of queries that differ"
+        raise _foreign(got)
+    try:
+        content = json.loads(texts.pop())
+        names = content["columns"]
+        plain = [names["score"], names["label"], *names["group"], names["weight"] or ""]
+        good = names["group"] and all(isinstance(name, str) for name in plain)
+        good = good and isinstance(content["bins"], int) and isinstance(content["edges"], list)
+    except (TypeError, ValueError, KeyError) as error:
+        raise _foreign("a column 'made_with' that is not ours") from error
+    if not good or "positive" not in content:
+        raise _foreign("a column 'made_with' that is not ours")
+    return dict(content)
+
+
+def _whole(values: list[Any], name: str) -> npt.NDArray[np.int64]:
+    try:
+        array = np.array([int(value) for value in values], dtype=np.int64)
+        if [float(value) for value in values] == array.tolist():
+            return array
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise _foreign(f"a value of {name} that is not a whole number")
+
+
+def _floats(values: list[Any], good: npt.NDArray[np.bool_], name: str) -> npt.NDArray[np.float64]:
+    try:
+        return np.array(values, dtype=object)[good].astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise _foreign(f"a value of {name} that is not a number") from error
+
+
+def _count_bad(counts: Mapping[str, Any], problems: Problems) -> npt.NDArray[np.bool_]:
+    """Count the rows of bad cells; true where a cell is good."""
+    good = np.ones(len(counts["n"]), dtype=bool)
+    for role, key in _CODES.items():
+        if key not in counts:
+            continue
+        for code, kind in WRONG[role].items():
+            problems.add(role, kind, int(counts["n"][counts[key] == code].sum()))
+        good &= counts[key] >= 0
+    return good
+
+
+def _labels(
+    columns: Mapping[str, list[Any]], label: npt.NDArray[Any], positive: Any, names: dict[str, Any]
+) -> list[Problem]:
+    others = [
+        text
+        for key in ("least_label", "most_label")
+        for text, y in zip(columns[key], label, strict=True)
+        if y == 0 and text is not None
+    ]
+    seen: list[Any] = sorted(set(map(str, others)))
+    if (label == 1).any():
+        seen.insert(0, positive)
+    return two_valued(positive, seen, names["label"])

@@ -1,4 +1,4 @@
-"""What values mean: groups as small whole numbers, labels as 0 and 1, texts as numbers."""
+"""What values mean: groups as small codes, labels as 0 and 1, texts as numbers."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from isocost.engines.problems import Problems
 from isocost.errors import DataError, Problem
 from isocost.groups import Group, Scalar, as_group, as_scalar, is_exact, is_null
+from isocost.typing import Bools, Ints
 
 __all__ = [
     "NUMBER",
@@ -37,7 +38,7 @@ WHOLE = "-?[0-9]+"
 """What a whole number looks like, for Python and for DuckDB."""
 
 NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
-"""What a number looks like; Python would also take 0_1 for one."""
+"""What a number looks like; Python would also accept 0_1."""
 
 # As Python writes it and in 64 bits: 007 and +7 are names, not numbers.
 _PLAIN_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,18})")
@@ -88,7 +89,7 @@ def typed(texts: Iterable[str | None]) -> dict[str, Scalar]:
 
 
 def json_values(texts: Iterable[str | None]) -> dict[str, Any]:
-    """What each text of JSON means; whole numbers among fractions are floats if none is rounded.
+    """What each text of JSON means; integers among fractions become floats if none is rounded.
 
     Examples
     --------
@@ -105,7 +106,7 @@ def json_values(texts: Iterable[str | None]) -> dict[str, Any]:
 
 
 def read_as(text: str, kinds: Collection[type]) -> Scalar:
-    """What a text means where values of some types are expected: the first that it fits.
+    """What a text means where values of some types are expected: the first type that fits.
 
     Examples
     --------
@@ -119,7 +120,6 @@ def read_as(text: str, kinds: Collection[type]) -> Scalar:
     return text
 
 
-Ints = npt.NDArray[np.intp]
 Array = npt.NDArray[Any]
 
 
@@ -131,7 +131,7 @@ class LabelReader:
         self.seen: dict[Any, None] = {}
 
     def read(self, chunk: Array, problems: Problems, start: int) -> Ints:
-        """The chunk as 0 and 1; what cannot be read becomes 0 and is counted."""
+        """The chunk as 0 and 1; other values become 0 and are counted."""
         if self.positive is not None:
             return self._named(chunk, problems, start)
         if chunk.dtype.kind == "b":
@@ -191,7 +191,7 @@ def two_valued(positive: Any, seen: list[Any], name: str) -> list[Problem]:
     title = "label" if name == "label" else f"label (column {name!r})"
     shown = ", ".join(map(repr, seen[:6])) + (" ..." if len(seen) > 6 else "")
     if len(seen) > 2:
-        step = "make it two-valued first; a comparison such as label == 'x' does"
+        step = "make it two-valued first, for example with label == 'x'"
         return [Problem(title, "must have two values", f"{len(seen)} or more: {shown}", step)]
     if seen and positive not in seen:
         rule = f"must hold the positive label {positive!r}"
@@ -201,12 +201,12 @@ def two_valued(positive: Any, seen: list[Any], name: str) -> list[Problem]:
 
 
 _ODD = object()
-"""Stands for a value that is neither text, number nor boolean; equal to no label."""
+"""Stands for a value that is not a text, number or boolean; equal to no label."""
 
 
 def _scalars(chunk: Array) -> list[Any]:
     """Labels as texts, numbers and booleans; None where they are null."""
-    # tolist would turn dates into numbers of nanoseconds.
+    # tolist would turn dates into nanoseconds.
     values = list(chunk) if chunk.dtype.kind in "mM" else chunk.tolist()
     if set(map(type, values)) <= {str, int, bool, type(None)}:
         return values
@@ -216,14 +216,14 @@ def _scalars(chunk: Array) -> list[Any]:
 def _scalar(value: Any) -> Any:
     if is_null(value):
         return None
-    # A time span of NumPy is one of its whole numbers, and 1 nanosecond would be the label 1.
+    # NumPy's time spans are integers, and 1 nanosecond would be the label 1.
     if isinstance(value, np.generic) and value.dtype.kind in "biufU":
         return value.item()
     return value if isinstance(value, str | int | float | Decimal) else _ODD
 
 
 def _as_unsigned(chunk: Array) -> Array:
-    """The same bytes without a sign: negative numbers become large, so one maximum sees them."""
+    """The same bytes unsigned: negative numbers become large, so one maximum finds them."""
     return chunk.view(f"u{chunk.dtype.itemsize}")
 
 
@@ -234,7 +234,7 @@ def _as_ints(good: Any) -> Ints:
 def _count(
     problems: Problems,
     kind: str,
-    bad: npt.NDArray[np.bool_],
+    bad: Bools,
     chunk: Array,
     start: int,
     example: bool = True,
@@ -259,7 +259,7 @@ class Encoded:
     def __init__(
         self, codes: Array, values: Sequence[Any], read: Callable[[Any], Group] = as_group
     ) -> None:
-        # A dictionary may hold values that no row has, the same value twice, or a null.
+        # A dictionary may contain unused values, the same value twice, or a null.
         places: dict[tuple[type, Group], int] = {}
         table = np.full(len(values) + 1, -1, dtype=np.intp)
         used = np.bincount(np.asarray(codes)[np.asarray(codes) >= 0], minlength=len(values))
@@ -279,7 +279,7 @@ class Encoded:
 
 
 class Reader(Protocol):
-    """Turns chunks of one group column into codes, and knows the values found so far."""
+    """Turns chunks of one group column into codes; ``values`` are those seen so far."""
 
     values: list[Any]
 
@@ -288,7 +288,7 @@ class Reader(Protocol):
         ...
 
     def code_of(self, value: Group) -> int:
-        """The code of a value, which is new or one that occurs."""
+        """The code of a value, which may be new."""
         ...
 
 
@@ -308,7 +308,7 @@ class _EncodedReader:
 
 
 class _NumberReader:
-    """Whole numbers and booleans through a table; other floats by sorting."""
+    """Integers and booleans through a table; other floats by sorting."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -346,22 +346,22 @@ class _NumberReader:
             return np.empty(0, dtype=np.intp)
         if self.kind == "u" and chunk.max() > np.iinfo(np.intp).max:
             return self._by_sorting(chunk)
-        place = chunk.astype(np.intp, copy=False)
-        place = place - self.low if self.low else place
-        # Without a sign, numbers below the table are large: one maximum finds both sides.
-        if place.view(np.uintp).max() >= len(self.table):
+        index = chunk.astype(np.intp, copy=False)
+        index = index - self.low if self.low else index
+        # Unsigned, numbers below the table are large: one maximum checks both ends.
+        if index.view(np.uintp).max() >= len(self.table):
             if not self._widen(int(chunk.min()), int(chunk.max())):
                 return self._by_sorting(chunk)
-            place = chunk.astype(np.intp, copy=False) - self.low
+            index = chunk.astype(np.intp, copy=False) - self.low
         if self.has_holes:
-            fresh = np.bincount(place, minlength=len(self.table)).astype(bool) & (self.table < 0)
+            fresh = np.bincount(index, minlength=len(self.table)).astype(bool) & (self.table < 0)
             for value in np.flatnonzero(fresh):
                 self.table[value] = self._code(int(value) + self.low)
             self._look()
-        return place if self.is_identity else self.table[place]
+        return index if self.is_identity else self.table[index]
 
     def _widen(self, low: int, high: int) -> bool:
-        """Make room for the numbers from low to high; false if that would take too much."""
+        """Extend the table to the numbers from low to high; false if it would be too large."""
         if len(self.table):
             low, high = min(low, self.low), max(high, self.low + len(self.table) - 1)
         if high - low >= _TABLE:
@@ -379,8 +379,8 @@ class _NumberReader:
         self.is_identity = np.array_equal(self.table, np.arange(len(self.table)))
 
     def _by_sorting(self, chunk: Array) -> Ints:
-        unique, place = np.unique(chunk, return_inverse=True)
-        return np.array([self._code(v) for v in unique.tolist()], dtype=np.intp)[place]
+        unique, inverse = np.unique(chunk, return_inverse=True)
+        return np.array([self._code(v) for v in unique.tolist()], dtype=np.intp)[inverse]
 
     def _code(self, value: Any) -> int:
         if value not in self.codes:
@@ -398,9 +398,9 @@ class _ObjectReader:
         self.codes: dict[tuple[type, Any], int] = {}
 
     def encode(self, chunk: Array) -> Ints:
-        # tolist would turn dates into numbers of nanoseconds.
+        # tolist would turn dates into nanoseconds.
         values = list(chunk) if chunk.dtype.kind in "mM" else chunk.tolist()
-        # Each value once, unless Python may hold two of them equal, such as 1 and True.
+        # Each value once, unless two may be equal in Python, such as 1 and True.
         if is_uniform(values):
             codes = {value: self._code(value) for value in dict.fromkeys(values)}
             return np.fromiter(map(codes.__getitem__, values), dtype=np.intp, count=len(values))
@@ -421,7 +421,7 @@ class _ObjectReader:
 
 
 def encoder_for(column: Any) -> Reader:
-    """The reader that fits a column."""
+    """The reader for a column."""
     if isinstance(column, Encoded):
         return _EncodedReader(column)
     if column.dtype.kind in "biuf":
@@ -430,7 +430,7 @@ def encoder_for(column: Any) -> Reader:
 
 
 class GroupEncoder:
-    """The groups that one or several columns make, found as the chunks come."""
+    """The groups that one or several columns form, collected chunk by chunk."""
 
     def __init__(self, columns: Sequence[Any], missing_group: Group | None) -> None:
         self.readers = [encoder_for(column) for column in columns]
@@ -439,7 +439,7 @@ class GroupEncoder:
         self._places: dict[tuple[int, ...], int] = {}
 
     def encode(self, chunks: Sequence[Array], problems: Problems, start: int) -> Ints:
-        """Codes into ``groups``; rows whose group is null and has no name are counted."""
+        """Codes into ``groups``; null groups without a name are counted as a problem."""
         parts = [reader.encode(chunk) for reader, chunk in zip(self.readers, chunks, strict=True)]
         for i, part in enumerate(parts):
             if len(part) and part.min() < 0:
@@ -450,12 +450,25 @@ class GroupEncoder:
             return parts[0]
         return self._combine(parts)
 
+    def encode_cells(
+        self, columns: Sequence[Array], n: npt.NDArray[Any], problems: Problems
+    ) -> Ints:
+        """The codes of cells; nulls are counted in rows, of which each cell has n."""
+        cells = Problems(problems.names)
+        codes = self.encode(columns, cells, 0)
+        if cells.found:
+            null = np.zeros(len(n), dtype=bool)
+            for column in columns:
+                null |= np.array([is_null(value) for value in column.tolist()])
+            problems.add("group", "null", int(n[null].sum()))
+        return codes
+
     def _fill(self, reader: Reader, codes: Ints, problems: Problems, start: int) -> Ints:
         null = codes < 0
         if self.missing is None:
             rows = np.flatnonzero(null)
             problems.add("group", "null", len(rows), row=start + int(rows[0]))
-            # The error comes at the end of the pass; until then they count with the first group.
+            # The error is raised at the end; until then they count as the first group.
             if not reader.values:
                 reader.values.append("")
             return np.where(null, 0, codes)
@@ -463,26 +476,28 @@ class GroupEncoder:
 
     def _combine(self, parts: list[Ints]) -> Ints:
         # Two columns at a time, so that the keys stay small however many columns there are.
-        key, found = parts[0], [(code,) for code in range(len(self.readers[0].values))]
+        key, combinations = parts[0], [(code,) for code in range(len(self.readers[0].values))]
         for part, reader in zip(parts[1:], self.readers[1:], strict=True):
             size = len(reader.values)
-            unique, key = _unique_small(key * size + part, len(found) * size)
-            found = [(*found[value // size], value % size) for value in unique.tolist()]
-        codes = np.empty(len(found), dtype=np.intp)
-        for i, where in enumerate(found):
-            if where not in self._places:
-                self._places[where] = len(self.groups)
-                values = (r.values[k] for r, k in zip(self.readers, where, strict=True))
+            unique, key = _unique_small(key * size + part, len(combinations) * size)
+            combinations = [
+                (*combinations[value // size], value % size) for value in unique.tolist()
+            ]
+        codes = np.empty(len(combinations), dtype=np.intp)
+        for i, combination in enumerate(combinations):
+            if combination not in self._places:
+                self._places[combination] = len(self.groups)
+                values = (r.values[k] for r, k in zip(self.readers, combination, strict=True))
                 self.groups.append(tuple(values))
-            codes[i] = self._places[where]
+            codes[i] = self._places[combination]
         return codes[key]
 
 
 def _unique_small(key: Ints, size: int) -> tuple[Ints, Ints]:
     """np.unique with its inverse, by counting where the keys are small."""
     if size > _TABLE:
-        unique, place = np.unique(key, return_inverse=True)
-        return unique, place
+        unique, inverse = np.unique(key, return_inverse=True)
+        return unique, inverse
     unique = np.flatnonzero(np.bincount(key, minlength=size))
     rank = np.zeros(size, dtype=np.intp)
     rank[unique] = np.arange(len(unique))
@@ -490,7 +505,7 @@ def _unique_small(key: Ints, size: int) -> tuple[Ints, Ints]:
 
 
 def column_array(role: str, column: Any) -> Any:
-    """A column as a one-dimensional array, or an error that names it."""
+    """A column as a one-dimensional array; an error names it."""
     if isinstance(column, Encoded):
         return column
     try:
@@ -526,7 +541,7 @@ def _from_list(values: Any) -> Array:
         try:
             return np.asarray(values.to_numpy())
         except Exception:
-            # Each library has an error of its own for a type that NumPy lacks.
+            # Each library has its own error for a type that NumPy does not have.
             listed = values.to_pylist if hasattr(values, "to_pylist") else values.to_list
             return as_objects(listed())
     if not isinstance(values, list | tuple):
@@ -542,17 +557,17 @@ def as_objects(values: Sequence[Any]) -> Array:
 def is_uniform(values: Sequence[Any]) -> bool:
     """Whether all values are texts, whole numbers or booleans, but for None.
 
-    Python never holds two of them equal that are different groups, as it does 1 and True.
+    Then no two different groups are equal in Python, as 1 and True are.
     """
     return set(map(type, values)) - {type(None)} in _DISTINCT
 
 
 def _is_mixed(values: Sequence[Any]) -> bool:
     """Whether NumPy would change values: [1, "1"], [None, "a"], [1, True], [2**53 + 1, 0.5]."""
-    found = set(map(type, values))
-    texts = {kind for kind in found if issubclass(kind, str)}
-    booleans = {kind for kind in found if issubclass(kind, bool | np.bool_)}
-    others = found - texts - booleans
+    kinds = set(map(type, values))
+    texts = {kind for kind in kinds if issubclass(kind, str)}
+    booleans = {kind for kind in kinds if issubclass(kind, bool | np.bool_)}
+    others = kinds - texts - booleans
     if sum(map(bool, (texts, booleans, others))) > 1:
         return True
     whole = {kind for kind in others if issubclass(kind, int | np.integer)}

@@ -1,4 +1,4 @@
-"""What the local page holds while it runs: uploads, previews and reports."""
+"""What the local page works on: the open file, a preview of it, and the last reports."""
 
 from __future__ import annotations
 
@@ -12,28 +12,27 @@ import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import IO, Any
 
 from isocost.checks import check_threshold
-from isocost.engines import sql
 from isocost.engines.files import tally_files
-from isocost.engines.groups import typed
 from isocost.engines.paths import kind_of
-from isocost.engines.source import Progress, Source
+from isocost.engines.source import Progress, Source, is_number
+from isocost.engines.values import typed
 from isocost.errors import FileError, IsocostError, Problem, UsageError
 from isocost.grid import Grid
 from isocost.reports.payload import Origin
 from isocost.reports.report import report_html
 
-__all__ = ["Column", "Desk", "Preview", "TooLargeError", "Upload", "Wish", "preview"]
+__all__ = ["Column", "Preview", "ReportRequest", "Session", "TooLargeError", "Upload", "preview"]
 
 SAMPLE = 5000
-"""How many rows are looked at, drawn from all parts of the file."""
+"""Number of rows in the sample, drawn from all parts of the file."""
 
 SHOWN = 12
-"""How many values of a column are shown at most."""
+"""The most values of a column that are shown."""
 
 MOST_GROUPS = 40
 """A column with more values than this is not guessed to be the group."""
@@ -57,11 +56,11 @@ class Column:
     name : str
         Its name.
     numeric : bool
-        Whether it holds numbers.
+        Whether it contains numbers.
     values : tuple of str
         Some of its values, the most frequent first.
     distinct : int
-        How many values it has in the sample.
+        Number of distinct values in the sample.
     low, high : float or None
         The range of its numbers.
     """
@@ -86,10 +85,10 @@ class Column:
         return re.search(_NAMES[role], self.name.lower()) is not None
 
     def likelihood(self, role: str) -> tuple[bool, ...]:
-        """How well it suits a role among those that fit: by its name, then by its values."""
+        """How well it suits a role, for sorting: by its name, then by its values."""
         other = any(self._named(name) for name in _NAMES if name != role)
-        said = any(value.lower() in _POSITIVE for value in self.values)
-        return self._named(role), not other, said if role == "label" else not said
+        has_positive = any(value.lower() in _POSITIVE for value in self.values)
+        return self._named(role), not other, has_positive == (role == "label")
 
 
 @dataclass(frozen=True)
@@ -106,9 +105,9 @@ class Preview:
 
 
 def preview(path: str | Path, name: str | None = None) -> Preview:
-    r"""Look at a file: its columns, some values, and what the columns are likely to be.
+    r"""The columns of a file, some of their values, and a guess at what they are for.
 
-    ``name`` says of what kind a file is whose path does not.
+    ``name`` gives the ending of a file whose path has none.
 
     Examples
     --------
@@ -117,10 +116,10 @@ def preview(path: str | Path, name: str | None = None) -> Preview:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "data.csv")
     ...     _ = path.write_text(text)
-    ...     found = preview(path)
-    >>> found.guess
+    ...     looked = preview(path)
+    >>> looked.guess
     {'score': 'risk', 'label': 'charged', 'group': 'sex', 'weight': None}
-    >>> found.positive
+    >>> looked.positive
     'yes'
     """
     columns = _columns(path, name)
@@ -136,17 +135,17 @@ def _columns(path: str | Path, name: str | None) -> list[Column]:
         rows = source.run(query).fetchall()
     finally:
         source.connection.close()
-    found = []
-    for place, (column, kind) in enumerate(source.types.items()):
-        values = [row[place] for row in rows]
+    columns = []
+    for index, (column, kind) in enumerate(source.types.items()):
+        values = [row[index] for row in rows]
         if source.is_text:
             values, kind = _meant(values)
-        found.append(_column(column, kind, values))
-    return found
+        columns.append(_column(column, kind, values))
+    return columns
 
 
 def _meant(texts: Sequence[str | None]) -> tuple[list[Any], str]:
-    """The values of a CSV as what they mean, and their type in DuckDB's words."""
+    """The values of a CSV with their types, and the type of the column for DuckDB."""
     meaning = typed(texts)
     kinds = {type(value) for value in meaning.values()}
     kind = "DOUBLE" if kinds and kinds <= {int, float} else "VARCHAR"
@@ -160,7 +159,7 @@ def _column(name: str, kind: str, values: Sequence[Any]) -> Column:
             text = _written(value)
             counts[text] = counts.get(text, 0) + 1
     common = tuple(sorted(counts, key=lambda text: -counts[text])[:SHOWN])
-    if not sql.is_number(kind):
+    if not is_number(kind):
         return Column(name, False, common, len(counts))
     numbers = [float(v) for v in values if v is not None and math.isfinite(v)]
     ends = (min(numbers), max(numbers)) if numbers else (None, None)
@@ -175,15 +174,15 @@ def _written(value: Any) -> str:
 
 
 def _guess(columns: Sequence[Column]) -> dict[str, str | None]:
-    """The likeliest column of each role; none is taken twice."""
+    """The most likely column for each role; none is used twice."""
     free = list(columns)
-    found: dict[str, str | None] = {}
+    guess: dict[str, str | None] = {}
     for role in ("score", "weight", "label", "group"):
         fitting = [column for column in free if column.fits(role)]
         best = max(fitting, key=lambda column: column.likelihood(role), default=None)
-        found[role] = best.name if best else None
+        guess[role] = best.name if best else None
         free = [column for column in free if column is not best]
-    return {role: found[role] for role in _NAMES}
+    return {role: guess[role] for role in _NAMES}
 
 
 def _positive(values: Sequence[str]) -> str | None:
@@ -195,34 +194,34 @@ def _positive(values: Sequence[str]) -> str | None:
 
 
 MAX_SIZE = 200_000_000
-"""The largest file that is taken, in bytes."""
+"""The largest file that may be uploaded, in bytes."""
 
 MAX_REPORTS = 8
-"""How many reports are kept; the oldest goes first."""
+"""Number of reports that are kept; the oldest is dropped first."""
 
 DESCRIPTORS = Path("/proc/self/fd")
 """Where open files have a path, even those without a name."""
 
 PREFIX = "isocost-serve-"
-"""How private folders are called, where they are needed."""
+"""How the names of private folders begin."""
 
 GONE = Problem(
     "file",
-    "must be at hand when its report is made",
-    "a file that was replaced, or is deleted because its report was made",
+    "must be open when its report is made",
+    "a file that was replaced, or deleted after its report was made",
     "choose the file again",
 )
 
-CLOSING = Problem("report", "needs a server that runs", "one that is closing", "start it again")
+CLOSING = Problem("report", "needs a running server", "one that is closing", "start it again")
 
 
 class TooLargeError(FileError):
-    """A file is larger than is taken."""
+    """A file is too large to be uploaded."""
 
 
 @dataclass(frozen=True)
-class Wish:
-    """The report that a person wishes for, as the page sends it."""
+class ReportRequest:
+    """A request for a report, as the page sends it."""
 
     file: str
     score: str
@@ -237,12 +236,13 @@ class Wish:
     min_count: int = 0
 
     @classmethod
-    def read(cls, body: bytes) -> Wish:
-        """A wish from JSON that nobody vouches for.
+    def read(cls, body: bytes) -> ReportRequest:
+        """A request from untrusted JSON.
 
         Examples
         --------
-        >>> Wish.read(b'{"file": "1", "score": "s", "label": "y", "group": ["g"]}').threshold
+        >>> body = b'{"file": "1", "score": "s", "label": "y", "group": ["g"]}'
+        >>> ReportRequest.read(body).threshold
         0.5
         """
         try:
@@ -250,21 +250,20 @@ class Wish:
         except (ValueError, RecursionError):
             content = None
         if not isinstance(content, dict):
-            raise _unusable("request", "a JSON object", "something else")
+            raise _invalid("request", "a JSON object", "something else")
         texts = ("file", "score", "label", "weight", "positive", "missing_group", "cost")
         optional = ("weight", "positive", "missing_group")
-        known: dict[str, Any] = {"cost": "fnr", "threshold": 0.5, "tolerance": 0.0, "min_count": 0}
-        known |= content
+        values = {f.name: f.default for f in fields(cls) if f.default is not MISSING} | content
         for name in texts:
-            value = known.get(name)
+            value = values.get(name)
             if not isinstance(value, str) and not (value is None and name in optional):
-                raise _unusable(name, "a text", value)
-        group = known.get("group")
+                raise _invalid(name, "a text", value)
+        group = values.get("group")
         if not (isinstance(group, list) and group and all(isinstance(g, str) for g in group)):
-            raise _unusable("group", "a list of columns", group)
-        numbers = {name: _number(name, known[name]) for name in ("threshold", "tolerance")}
-        count = int(_number("min_count", known["min_count"]))
-        chosen = {name: known.get(name) for name in texts}
+            raise _invalid("group", "a list of columns", group)
+        numbers = {name: _number(name, values[name]) for name in ("threshold", "tolerance")}
+        count = int(_number("min_count", values["min_count"]))
+        chosen = {name: values.get(name) for name in texts}
         return cls(**chosen, group=tuple(dict.fromkeys(group)), **numbers, min_count=count)  # type: ignore[arg-type]
 
     @property
@@ -276,24 +275,24 @@ class Wish:
 
 def _number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e9:
-        raise _unusable(name, "a number", value)
+        raise _invalid(name, "a number", value)
     return float(value)
 
 
-def _unusable(name: str, rule: str, value: object) -> UsageError:
+def _invalid(name: str, rule: str, value: object) -> UsageError:
     step = "fill in this field, and send the form again"
     return UsageError(Problem(name, f"must be {rule}", repr(value)[:80], step))
 
 
 class Upload:
-    """A file that the page sends: its content, and a path where DuckDB can read it.
+    """An uploaded file: its content, and a path where DuckDB can read it.
 
     Parameters
     ----------
     name : str
-        What it is called; only the ending counts.
+        Its name; only the ending matters.
     folder : callable
-        Gives the private folder, where one is needed.
+        Returns the private folder, where one is needed.
     """
 
     def __init__(self, name: str, folder: Callable[[], Path]) -> None:
@@ -321,7 +320,7 @@ class Upload:
 
 
 class PrivateFolder:
-    """A folder that is made when first needed, and locked for as long as its process lives."""
+    """A folder that is created when first needed, and locked as long as its process lives."""
 
     def __init__(self) -> None:
         self.path: Path | None = None
@@ -344,7 +343,7 @@ class PrivateFolder:
 
 
 def _locked(folder: Path) -> int | None:
-    """Lock a folder; None if another process has it, or if the system has no such locks."""
+    """Lock a folder; None if another process holds the lock, or if there are no such locks."""
     try:
         import fcntl
     except ImportError:
@@ -359,7 +358,7 @@ def _locked(folder: Path) -> int | None:
 
 
 def delete_leftovers() -> None:
-    """Delete private folders of processes that ended without doing so."""
+    """Delete the private folders of processes that were killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         # Those of other people cannot be opened.
         with suppress(OSError):
@@ -370,70 +369,70 @@ def delete_leftovers() -> None:
 
 
 @dataclass(frozen=True)
-class Held:
-    """The file at hand, with the upload that it came by; a person's own file has none."""
+class OpenFile:
+    """The open file; one that was uploaded is deleted when it is closed."""
 
     id: str
     path: Path
     name: str
-    found: Preview
+    preview: Preview
     upload: Upload | None
 
 
-class Desk:
-    """One file at most, and the last reports.
+class Session:
+    """At most one open file, and the last reports.
 
     Parameters
     ----------
     max_size : int
-        The largest file that is taken, in bytes.
+        The largest file that may be uploaded, in bytes.
     """
 
     def __init__(self, max_size: int = MAX_SIZE) -> None:
         self.max_size = max_size
         self.folder = PrivateFolder()
-        self.held: Held | None = None
+        self.file: OpenFile | None = None
         self.reports: dict[str, str] = {}
         # Two pages may be open; each request has a thread.
         self._lock = threading.Lock()
         self.closing: Callable[[], bool] = lambda: False
 
     def upload(self, name: str) -> Upload:
-        """An empty file for what the page sends."""
+        """An empty file to upload to."""
         return Upload(name, self.folder)
 
-    def take(self, path: Path, name: str, upload: Upload | None = None) -> None:
-        """Look at a file and have it at hand, instead of the last one."""
+    def open(self, path: Path, name: str, upload: Upload | None = None) -> None:
+        """Open a file in place of the last one, with a preview of it."""
         try:
-            found = preview(path, name if upload else None)
+            looked = preview(path, name if upload else None)
         except IsocostError as error:
             raise _with_name(error, path, name) from error
         with self._lock:
-            self._drop()
-            self.held = Held(secrets.token_hex(8), path, name, found, upload)
+            self._close_file()
+            self.file = OpenFile(secrets.token_hex(8), path, name, looked, upload)
 
-    def _drop(self) -> None:
-        """Delete the file at hand if the page sent it; a person's own file stays."""
-        if self.held and self.held.upload:
-            self.held.upload.close()
-            self.held = None
+    def _close_file(self) -> None:
+        """Delete the open file if it was uploaded; a person's own file stays open."""
+        if self.file and self.file.upload:
+            self.file.upload.close()
+            self.file = None
 
     def close(self) -> None:
-        """Delete what the page sent."""
-        self._drop()
+        """Delete what was uploaded."""
+        self._close_file()
         self.folder.close()
 
-    def report(self, wish: Wish) -> str:
-        """Make a report and say under which key it is kept; what the page sent is then deleted."""
+    def report(self, request: ReportRequest) -> str:
+        """Make a report and return the key it is kept under; an upload is then deleted."""
         with self._lock:
-            held = self.held
-            if held is None or held.id != wish.file:
+            file = self.file
+            if file is None or file.id != request.file:
                 raise FileError(GONE)
             try:
-                page = _page(held, wish, self._tick)
+                page = _page(file, request, self._tick)
             except IsocostError as error:
-                raise _with_name(error, held.path, held.name) from error
-            self._drop()
+                raise _with_name(error, file.path, file.name) from error
+            self._close_file()
             key = secrets.token_hex(8)
             self.reports[key] = page
             for old in list(self.reports)[:-MAX_REPORTS]:
@@ -441,43 +440,43 @@ class Desk:
             return key
 
     def _tick(self, share: float, rows: int | None) -> None:
-        """Stop a long query when the server closes; otherwise Ctrl-C would wait for it."""
+        """Stop a long query when the server closes; Ctrl-C would wait for it otherwise."""
         del share, rows
         if self.closing():
             raise FileError(CLOSING)
 
     def to_dict(self) -> dict[str, Any]:
         """What the page shows."""
-        held = self.held
-        file = {"id": held.id, "name": held.name, **held.found.to_dict()} if held else None
-        return {"max_size": self.max_size, "file": file}
+        file = self.file
+        shown = {"id": file.id, "name": file.name, **file.preview.to_dict()} if file else None
+        return {"max_size": self.max_size, "file": shown}
 
 
-def _page(held: Held, wish: Wish, progress: Progress) -> str:
+def _page(file: OpenFile, request: ReportRequest, progress: Progress) -> str:
     """The report as ``isocost report`` makes it."""
-    threshold = check_threshold(wish.threshold)
+    threshold = check_threshold(request.threshold)
     tally = tally_files(
-        held.path,
-        wish.columns,
+        file.path,
+        request.columns,
         grid=Grid(edges=(threshold, 1.0 - threshold)),
-        positive=wish.positive,
-        missing_group=wish.missing_group,
+        positive=request.positive,
+        missing_group=request.missing_group,
         progress=progress,
-        name=held.name if held.upload else None,
+        name=file.name if file.upload else None,
     )
     return report_html(
         tally,
-        cost=wish.cost,
+        cost=request.cost,
         threshold=threshold,
-        tolerance=wish.tolerance,
-        title=held.name,
-        min_count=wish.min_count,
-        origin=Origin((held.name,), wish.positive, wish.missing_group),
+        tolerance=request.tolerance,
+        title=file.name,
+        min_count=request.min_count,
+        origin=Origin((file.name,), request.positive, request.missing_group),
     )
 
 
 def _with_name(error: IsocostError, path: Path, name: str) -> IsocostError:
-    """The error with the name that a person knows the file by, and without DuckDB's query."""
+    """The error with the file's own name, and without DuckDB's query."""
     return FileError(
         Problem(p.name, p.rule, p.got.split(" LINE 1:")[0].replace(str(path), name), p.next_step)
         for p in error.problems
