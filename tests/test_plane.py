@@ -95,7 +95,7 @@ def test_what_is_drawn_for_compas():
     assert "African-American\ncosts 0.447" in texts
     assert "Caucasian\ncosts 0.360" in texts
     assert "Caucasian:\nat most 0.394" in texts
-    assert display.ax_.get_title(loc="left").startswith("Equal cost is out of reach")
+    assert display.ax_.get_title(loc="left").startswith("Errors cost African-American more")
     check_labels(display, but=1)
 
 
@@ -233,10 +233,10 @@ def test_from_estimator_is_from_predictions():
 
 def test_verdicts():
     same = PlaneDisplay(["a", "b"], [0.2, 0.3], [0.3, 0.3], [0.6, 0.5])
-    assert same.verdict == "Every group costs the same, 0.300."
+    assert same.verdict == "Errors cost every group the same."
     possible = PlaneDisplay(["a", "b"], [0.2, 0.3], [0.2, 0.3], [0.5, 0.5])
     assert possible.verdict == (
-        "Equal cost is possible: the scores of a can be made to cost as much as those of b, 0.300."
+        "Errors cost b more than a. It can be made equal, but only by making scores worse for a."
     )
     assert PlaneDisplay(["a"], [0.2], [0.2], [0.5]).verdict == ""
 

@@ -15,7 +15,7 @@ from isocost.plots.style import PALETTE
 from isocost.reports.assets import embedded_json, inert, page_script, policy
 from isocost.reports.charts import charts
 from isocost.reports.facts import facts, spoken_names
-from isocost.reports.options import MOST_ROWS
+from isocost.reports.offers import MOST_ROWS
 from isocost.verdict.sentences import Name, fill
 from tests.conftest import DATA
 from tests.populations import INCOME, ROWS, drawn

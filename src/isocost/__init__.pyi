@@ -11,6 +11,7 @@ from .errors import InfeasibleWarning as InfeasibleWarning
 from .errors import IsocostError as IsocostError
 from .errors import IsocostWarning as IsocostWarning
 from .errors import MissingDependencyError as MissingDependencyError
+from .errors import NotAdvisedError as NotAdvisedError
 from .errors import RuleError as RuleError
 from .errors import UncalibratedWarning as UncalibratedWarning
 from .errors import UncertainWarning as UncertainWarning

@@ -25,6 +25,7 @@ __all__ = [
     "IsocostError",
     "IsocostWarning",
     "MissingDependencyError",
+    "NotAdvisedError",
     "Problem",
     "RuleError",
     "UncalibratedWarning",
@@ -113,6 +114,10 @@ class InfeasibleError(IsocostError):
         self,
     ) -> tuple[type[InfeasibleError], tuple[Problem, Feasibility | Reconcilability]]:
         return type(self), (self.problems[0], self.feasibility)
+
+
+class NotAdvisedError(IsocostError):
+    """The data do not support the request, though it could be met."""
 
 
 class IsocostWarning(UserWarning):

@@ -1,7 +1,8 @@
 """The commands, and what they have in common: errors and exit codes.
 
-Exit codes: 0 done; 1 infeasible, a disparity above --fail-above, or an alarm of watch; 2 bad
-usage or bad data; 70 a defect of isocost itself; 130 interrupted by Ctrl-C, 143 by SIGTERM.
+Exit codes: 0 done; 1 infeasible, not advised, a disparity above --fail-above, or an alarm of
+watch; 2 bad usage or bad data; 70 a defect of isocost itself; 130 interrupted by Ctrl-C, 143 by
+SIGTERM.
 """
 
 from __future__ import annotations
@@ -23,7 +24,13 @@ from isocost.cli.commands import apply, audit, compare, fit, sql, tally, watch
 from isocost.cli.options import expanded
 from isocost.cli.output import complain, standard_streams, use_color
 from isocost.cli.page_commands import demo, report, serve
-from isocost.errors import InfeasibleError, IsocostError, IsocostWarning, Problem
+from isocost.errors import (
+    InfeasibleError,
+    IsocostError,
+    IsocostWarning,
+    NotAdvisedError,
+    Problem,
+)
 
 __all__ = ["app", "main"]
 
@@ -34,8 +41,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="Keep risk scores calibrated and make their errors cost every group the same.",
-    epilog="Exit codes: 0 done; 1 infeasible, above --fail-above, or an alarm; 2 bad usage or "
-    "bad data.",
+    epilog="Exit codes: 0 done; 1 infeasible, not advised, above --fail-above, or an alarm; 2 bad "
+    "usage or bad data.",
 )
 
 
@@ -144,7 +151,7 @@ def _run(arguments: list[str], debug: bool) -> int:
         if debug:
             traceback.print_exc()
         if isinstance(error, IsocostError):
-            return complain(error, 1 if isinstance(error, InfeasibleError) else 2)
+            return complain(error, 1 if isinstance(error, InfeasibleError | NotAdvisedError) else 2)
         text = f"unexpected {type(error).__name__}: {error}"
         return complain(f"{text}\nThis is a defect of isocost; --debug shows where.", 70)
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as json_text
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -33,10 +33,13 @@ from isocost.monitor.watch import Watch
 from isocost.monitor.watch import watch as look_after
 from isocost.repairs.compare import Comparison
 from isocost.repairs.compare import compare as put_side_by_side
-from isocost.repairs.registry import REPAIRS
+from isocost.repairs.counsel import heed
+from isocost.repairs.registry import REPAIRS, advised
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import FORMAT as TALLY
 from isocost.tallies import Tally
+from isocost.verdict.sentences import plain
+from isocost.verdict.wording import statement
 
 __all__ = [
     "apply",
@@ -68,7 +71,7 @@ def audit(
         check_tolerance(fail_above, "--fail-above")
     check_threshold(measuring.threshold, "--threshold")
     tally = read(data, columns, (measuring.threshold,))
-    result = measure(tally, **asdict(measuring))
+    result = measure(tally, **asdict(measuring), warn=False)
     if json:
         say(result.to_json())
     else:
@@ -92,6 +95,7 @@ def fit(
     rates: options.Rates = "generalized",
     allow_decision_changes: options.AllowDecisionChanges = False,
     infeasible: options.Infeasible = "raise",
+    anyway: options.Anyway = False,
     salt: Annotated[str, typer.Option("--salt", help="Salt of the coin.")] = DEFAULT_SALT,
     output: options.Output = None,
     force: options.Force = False,
@@ -102,20 +106,23 @@ def fit(
     check_threshold(threshold, "--threshold")
     tally = read(data, columns, (threshold, 1.0 - threshold))
     repair = REPAIRS[method]
-    rule = repair.make_with(
-        tally,
-        salt=salt,
-        cost=(cost or "fnr") if repair.goal == "cost" or "cost" in equal else None,
-        threshold=threshold,
-        tolerance=tolerance,
+    settings: dict[str, Any] = {
+        "salt": salt,
+        "cost": (cost or "fnr") if repair.goal == "cost" or "cost" in equal else None,
+        "threshold": threshold,
+        "tolerance": tolerance,
         # Plain texts: a rule keeps them as its settings.
-        equal=[str(rate) for rate in equal],
-        keep=str(keep),
-        levels=levels,
-        rates=str(rates),
-        allow_decision_changes=allow_decision_changes,
-        infeasible=str(infeasible),
-    )
+        "equal": [str(rate) for rate in equal],
+        "keep": str(keep),
+        "levels": levels,
+        "rates": str(rates),
+        "allow_decision_changes": allow_decision_changes,
+        "infeasible": str(infeasible),
+    }
+    if anyway:
+        rule = heed(repair.make_with(tally, **settings), tally)
+    else:
+        rule = advised(repair, tally, settings)
     if output is None:
         say(rule.to_json())
         return
@@ -339,11 +346,13 @@ def show_watch(report: Watch) -> None:
 
 
 def show_audit(result: Audit, plot: bool | None = None) -> None:
-    """The table of an audit, its drawing, and what it means."""
+    """The verdict of an audit, its table, its drawing, and what else it means."""
+    said = statement(result)
+    prose("\n".join(plain(one) for one in (said.headline, *said.details)) + "\n")
     show_table(result.headline(), *result.table())
     draw(result, plot)
     prose("\n" + "\n".join(result.summary()), piped=False)
-    prose(result.advice)
+    prose("\n".join(plain(one) for one in said.notes))
 
 
 def show_comparison(found: Comparison) -> None:

@@ -19,9 +19,11 @@ import typer
 from isocost.engines.source import Settings
 from isocost.repairs.registry import REPAIRS, Option
 from isocost.rules import Rule
+from isocost.verdict.judgement import MIN_GROUP
 
 __all__ = [
     "AllowDecisionChanges",
+    "Anyway",
     "Bins",
     "Columns",
     "Data",
@@ -136,6 +138,9 @@ class Measuring:
         typer.Option("--replicates", help="Resamples for the intervals; 0 for closed forms only."),
     ] = 2000
     seed: Annotated[int, typer.Option("--seed", help="Seed of the resamples.")] = 0
+    min_group: Annotated[
+        int, typer.Option("--min-group", help="Groups with fewer rows are listed, not compared.")
+    ] = MIN_GROUP
 
 
 class Unknown(StrEnum):
@@ -264,3 +269,7 @@ Levels = Annotated[int, _repair_option("levels")]
 Rates = Annotated[_Rates, _repair_option("rates")]
 AllowDecisionChanges = Annotated[bool, _repair_option("allow_decision_changes")]
 Infeasible = Annotated[_Infeasible, _repair_option("infeasible")]
+
+Anyway = Annotated[
+    bool, typer.Option("--anyway", help="Make the rule even if the data do not support it.")
+]

@@ -54,7 +54,7 @@ def report(
     ends = {end for one in loaded.values() for row in one.rows for end in (row.lo, row.hi)}
     threshold = check_threshold(measuring.threshold, "--threshold")
     tally = read(data, columns, (threshold, 1.0 - threshold, *sorted(ends - {0.0, 1.0})))
-    result = audit(tally, **asdict(measuring))
+    result = audit(tally, **asdict(measuring), warn=False)
     dropped = tuple(columns.drop_group or ())
     origin = Origin(tuple(data), columns.positive, columns.missing_group, dropped)
     write_report(

@@ -548,10 +548,8 @@ def _uncertain(result: Audit, found: Intervals) -> str:
     low, high = found.disparities["cost"]
     if len(result.compared) == 2:
         low, high = found.differences["cost"]
-    tolerance = result.feasibility.tolerance
-    more = f" by more than {tolerance:g}" if tolerance else ""
     return (
-        f"It is not established at {found.confidence:.0%} that costs differ{more}: the largest "
+        f"It is not established at {found.confidence:.0%} that costs differ: the largest "
         f"difference is {result.disparity.difference:.4f}, with an interval from {low:.4f} to "
         f"{high:.4f}."
     )

@@ -22,6 +22,9 @@ from isocost.repairs.compare import cost_of_rules, named_rules
 from isocost.rules import Rule
 from isocost.tallies import Tally, check_tally
 from isocost.typing import Floats
+from isocost.verdict.judgement import Findings, judge
+from isocost.verdict.sentences import Name, plain
+from isocost.verdict.wording import changed_groups, headline
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +34,7 @@ __all__ = ["PlaneDisplay", "Rules"]
 Rules: TypeAlias = Mapping[str, Rule] | Iterable[Rule]
 
 SLACK = 1e-9
-"""Costs that differ by no more than this share of the highest are equal."""
+"""Costs that differ by no more than this are equal."""
 
 
 @dataclass
@@ -90,8 +93,7 @@ class PlaneDisplay(Display):
     >>> display.names, display.unreachable.tolist()
     (['African-American', 'Caucasian'], [False, True])
     >>> print(display.verdict)
-    Equal cost is out of reach: the scores of African-American cost 0.447, but calibrated scores \
-of Caucasian cost at most 0.394.
+    Errors cost African-American more than Caucasian, and no calibrated repair can make it equal.
     """
 
     groups: Sequence[Group]
@@ -240,21 +242,24 @@ of Caucasian cost at most 0.394.
         """Whether the costs can be made equal, in a sentence for people."""
         if len(self.names) < 2:
             return ""
-        top = self.names[int(np.argmax(self.costs))]
-        lowest = int(np.argmin(self.costs))
-        if self.target_cost - self.costs[lowest] <= SLACK * self.target_cost:
-            return f"Every group costs the same, {self.target_cost:.3f}."
-        if self.unreachable.any():
-            worst = int(np.argmin(np.where(self.unreachable, self.trivial_costs, np.inf)))
-            return (
-                f"Equal cost is out of reach: the scores of {top} cost {self.target_cost:.3f}, "
-                f"but calibrated scores of {self.names[worst]} cost at most "
-                f"{self.trivial_costs[worst]:.3f}."
+        names = [Name(name) for name in self.names]
+        top, lowest = int(np.argmax(self.costs)), int(np.argmin(self.costs))
+        difference = float(self.target_cost - self.costs[lowest])
+        below = [i for i, cost in enumerate(self.costs) if cost < self.target_cost - SLACK]
+        excess = 1.0 if self.unreachable.any() else -1.0
+        # What is drawn are the numbers as measured: the verdict of an audit has the intervals.
+        findings = Findings(
+            len(names), 0.0, 0.0, difference, difference, 0.0, excess, excess, excess, False
+        )
+        return plain(
+            headline(
+                judge(findings).reason,
+                len(names) > 2,
+                0.0,
+                high=names[top],
+                low=names[lowest],
+                changed=changed_groups(below, dict(enumerate(names))),
             )
-        who = f"the scores of {self.names[lowest]}" if len(self.names) == 2 else "all scores"
-        return (
-            f"Equal cost is possible: {who} can be made to cost as much as those of {top}, "
-            f"{self.target_cost:.3f}."
         )
 
     def _outlines(self, name: str) -> list[Floats]:

@@ -11,7 +11,13 @@ from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from isocost.errors import IsocostWarning, UncalibratedWarning, UncertainWarning
+from isocost.errors import (
+    IsocostWarning,
+    NotAdvisedError,
+    Problem,
+    UncalibratedWarning,
+    UncertainWarning,
+)
 from isocost.measures.audit import audit
 from isocost.measures.table import MEASURES
 from isocost.tallies import Tally
@@ -21,7 +27,7 @@ from isocost.verdict.sentences import SENTENCES
 if TYPE_CHECKING:
     from isocost.rules import Promise, Rule
 
-__all__ = ["DOUBTS", "doubt_of", "heed", "heeding", "verdict_on_repair"]
+__all__ = ["DOUBTS", "doubt_of", "heed", "heeding", "require_support", "verdict_on_repair"]
 
 Make = TypeVar("Make", bound=Callable[..., Any])
 
@@ -62,9 +68,7 @@ def doubt_of(verdict: Verdict, promise: Promise) -> str:
     if verdict.reason not in DOUBTS:
         return ""
     names = [MEASURES[name].title if name in MEASURES else name for name in promise.equal]
-    return SENTENCES[f"doubt_{verdict.reason}"].format(
-        what=" and ".join(names), tolerance=f"{verdict.findings.tolerance:g}"
-    )
+    return SENTENCES[f"doubt_{verdict.reason}"].format(what=" and ".join(names))
 
 
 def heed(rule: Rule, tally: Tally, stacklevel: int = 2) -> Rule:
@@ -77,6 +81,17 @@ def heed(rule: Rule, tally: Tally, stacklevel: int = 2) -> Rule:
         return rule
     warnings.warn(doubt, DOUBTS[verdict.reason], stacklevel=stacklevel + 1)
     return replace(rule, notes=(*rule.notes, doubt))
+
+
+def require_support(tally: Tally, promise: Promise, cost: object = None) -> None:
+    """Raise :class:`isocost.NotAdvisedError` if the data do not support what a rule promises."""
+    verdict = verdict_on_repair(tally, promise, cost)
+    doubt = doubt_of(verdict, promise)
+    if doubt:
+        step = SENTENCES[f"doubt_{verdict.reason}_next"]
+        raise NotAdvisedError(
+            Problem("repair", "must be supported by the data", doubt, f"{step}; or pass --anyway")
+        )
 
 
 def heeding(make: Make) -> Make:

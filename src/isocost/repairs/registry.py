@@ -6,15 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from isocost.errors import Problem, UsageError
+from isocost.errors import InfeasibleError, Problem, UsageError
 from isocost.repairs.coarsen import coarsen
+from isocost.repairs.counsel import require_support
 from isocost.repairs.odds import equalize_odds
 from isocost.repairs.reconcile import KEEPS, RATES, reconcile
 from isocost.repairs.withhold import withhold
-from isocost.rules import DEFAULT_SALT, Rule
+from isocost.rules import DEFAULT_SALT, Promise, Rule
 from isocost.tallies import Tally
 
-__all__ = ["REPAIRS", "Option", "Repair", "remade"]
+__all__ = ["REPAIRS", "Option", "Repair", "advised", "remade"]
 
 
 @dataclass(frozen=True)
@@ -222,3 +223,20 @@ def remade(rule: Rule, tally: Tally) -> Rule:
         step = f"call isocost.{repair.function} with the arguments you want"
         raise UsageError(Problem("settings", must, ", ".join(differences), step))
     return repair.unheeding(tally, **settings, salt=rule.salt)
+
+
+def advised(repair: Repair, tally: Tally, settings: Mapping[str, Any]) -> Rule:
+    """The rule, unless the data do not support it: then :class:`isocost.NotAdvisedError`.
+
+    The questions come in their order: what cannot be established is not called infeasible.
+    """
+    try:
+        rule = repair.make_with(tally, **settings)
+    except InfeasibleError:
+        if repair.goal == "cost":
+            limit = {"cost": settings["tolerance"]}
+            require_support(tally, Promise(limit, limit, True, False), settings["cost"])
+        raise
+    if rule.rows and rule.promise is not None:
+        require_support(tally, rule.promise, rule.cost)
+    return rule

@@ -177,7 +177,7 @@ def geometry(audit: Audit) -> Iterator[Sentence]:
         blocked = names[blocked_group(found)]
         yield fill(WORDS["geometry_infeasible"], **told, blocked=blocked)
     elif found.changed:
-        yield fill(WORDS["geometry_feasible"], **told, changed=changed_groups(found, names))
+        yield fill(WORDS["geometry_feasible"], **told, changed=changed_groups(found.changed, names))
     else:
         yield fill(WORDS["geometry_equal"])
     yield fill(WORDS["geometry_both"])

@@ -19,7 +19,7 @@ from isocost.plots.style import PALETTE
 from isocost.reports.assets import embedded_json, page_file, page_script, policy, vega_script
 from isocost.reports.charts import SHAPES, charts
 from isocost.reports.facts import facts, row_titles, shown_names, spoken_names
-from isocost.reports.options import Option, compact, given_repairs, options_of, repair_rows
+from isocost.reports.offers import Offer, compact, given_repairs, options_of, repair_rows
 from isocost.reports.payload import Origin, payload, single_text, undecided
 from isocost.reports.words import COSTS, GLOSSARY, HEADS, METHODS, WORDS
 from isocost.rules import Rule
@@ -290,7 +290,7 @@ def _cost(subject: Audit) -> dict[str, Any]:
     return {"kind": kind, "fp": amount(cost.fp), "fn": amount(cost.fn), "text": str(cost)}
 
 
-def _embedded(tally: Tally, found: list[Option]) -> dict[str, Any]:
+def _embedded(tally: Tally, found: list[Offer]) -> dict[str, Any]:
     return {one.label: compact(tally.groups, one.rule) for one in found if one.rule is not None}
 
 

@@ -36,7 +36,7 @@ __all__ = [
     "OPEN",
     "REPORT_POLICY",
     "START_POLICY",
-    "Guard",
+    "HostGuard",
     "Keys",
     "application",
     "impatient",
@@ -143,7 +143,7 @@ def _same(text: str, secret: str) -> bool:
     return secrets.compare_digest(text.encode(), secret.encode())
 
 
-class Guard:
+class HostGuard:
     """The application behind checks of host, origin and secrets; responses get strict headers."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str], keys: Keys) -> None:
@@ -359,7 +359,7 @@ def _listening(port: int) -> socket.socket:
     return listener
 
 
-def application(session: Session, port: int, keys: Keys) -> Guard:
+def application(session: Session, port: int, keys: Keys) -> HostGuard:
     """The pages and what they request, behind the guard."""
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
@@ -415,7 +415,7 @@ def application(session: Session, port: int, keys: Keys) -> Guard:
             Exception: _error_response,
         },
     )
-    return Guard(app, [f"{host}:{port}" for host in (LOOPBACK, "localhost")], keys)
+    return HostGuard(app, [f"{host}:{port}" for host in (LOOPBACK, "localhost")], keys)
 
 
 def _lifespan(session: Session) -> Callable[[Any], Any]:

@@ -62,7 +62,7 @@ ANSWERS: tuple[tuple[str, tuple[Comparison, ...], Any], ...] = (
         "yes",
     ),
     ("differs", ((True, "difference", ">", "tolerance"),), False),
-    ("established", ((True, "difference_low", ">", "tolerance"),), False),
+    ("established", ((True, "difference_low", ">", 0.0),), False),
     ("reachable", ((True, "excess", "<=", 0.0),), False),
     ("feasible", (("no", "excess_low", ">", 0.0), ("yes", "excess_high", "<=", 0.0)), "unknown"),
 )
@@ -127,7 +127,7 @@ class Verdict:
     differs : bool
         Whether the costs, as measured, differ by more than the tolerance.
     established : bool
-        Whether some two groups differ by more than the tolerance beyond chance.
+        Whether some two groups differ beyond chance.
     highest : tuple
         The groups that may be the one whose errors cost most.
     feasible : {"yes", "no", "unknown"}

@@ -34,9 +34,6 @@ SENTENCES = {
     "headline_unestablished_many": (
         "It is not established that errors cost any group more than another."
     ),
-    "headline_unestablished_within": (
-        "It is not established that errors cost any group more than another by over {tolerance}."
-    ),
     "headline_infeasible": (
         "Errors cost {high} more than {low}, and no calibrated repair can make it equal."
     ),
@@ -161,16 +158,18 @@ SENTENCES = {
     ),
     "doubt_few": (
         "There is too little data to compare the groups: what this rule does to other people is "
-        "not known."
+        "not known"
     ),
     "doubt_uncalibrated": (
         "The scores of at least one group do not mean what they say: recalibrate them before they "
-        "are repaired."
+        "are repaired"
     ),
     "doubt_unestablished": (
-        "It is not established that groups differ in {what} by more than {tolerance}: this rule "
-        "may follow chance."
+        "It is not established that groups differ in {what}: this rule may follow chance"
     ),
+    "doubt_few_next": "gather more data, or merge small groups",
+    "doubt_uncalibrated_next": "recalibrate each group on other data, then fit again",
+    "doubt_unestablished_next": "gather more data, and leave the scores as they are until then",
     "note_uninformative": (
         "The scores of {groups} cost at least as much as giving everybody the base rate: they are "
         "worse than no scores. Recalibrate or replace them before anything else."

@@ -7,7 +7,7 @@ what else a reader should know.  Nothing after the headline contradicts it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,15 @@ if TYPE_CHECKING:
     from isocost.measures.audit import Audit
     from isocost.measures.feasibility import Feasibility
 
-__all__ = ["Statement", "blocked_group", "changed_groups", "more_data", "statement", "told"]
+__all__ = [
+    "Statement",
+    "blocked_group",
+    "changed_groups",
+    "headline",
+    "more_data",
+    "statement",
+    "told",
+]
 
 FEW = 3
 """So many groups are named in a sentence; the table has all."""
@@ -73,29 +81,29 @@ def told(audit: Audit) -> str:
 
 
 def _headline(audit: Audit, names: Mapping[Group, Name]) -> Sentence:
-    verdict, reach = audit.verdict, audit.feasibility
-    many = "_many" if len(audit.compared) > 2 else ""
-    kind = verdict.reason
-    if kind == "equal":
-        return fill(
-            SENTENCES["headline_within" if reach.tolerance else "headline_equal"],
-            tolerance=f"{reach.tolerance:g}",
-        )
-    if kind in ("few", "uncalibrated"):
-        return fill(SENTENCES[f"headline_{kind}"], off=_off(audit, names))
-    if kind == "repair" and reach.tolerance:
-        kind = "closer"
-    if kind == "unreachable":
-        kind = "uncertain"
-    if kind == "unestablished" and reach.tolerance:
-        many = "_within"
-    return fill(
-        SENTENCES[f"headline_{kind}{many}"],
-        high=_highest(audit, names) if many == "_many" else names[audit.disparity.highest],
+    many = len(audit.compared) > 2
+    highest = _highest(audit, names) if many else names[audit.disparity.highest]
+    return headline(
+        audit.verdict.reason,
+        many,
+        audit.feasibility.tolerance,
+        high=highest,
         low=names[audit.disparity.lowest],
-        changed=changed_groups(reach, names),
-        tolerance=f"{reach.tolerance:g}",
+        changed=changed_groups(audit.feasibility.changed, names),
+        off=_off(audit, names),
     )
+
+
+def headline(
+    reason: str, many: bool, tolerance: float, **fields: str | Name | Sentence
+) -> Sentence:
+    """The sentence that gives the reason of a verdict."""
+    kind = {"unreachable": "uncertain"}.get(reason, reason)
+    if tolerance:
+        kind = {"equal": "within", "repair": "closer"}.get(kind, kind)
+    several = f"headline_{kind}_many"
+    template = SENTENCES[several if many and several in SENTENCES else f"headline_{kind}"]
+    return fill(template, tolerance=f"{tolerance:g}", **fields)
 
 
 def _highest(audit: Audit, names: Mapping[Group, Name]) -> str | Name | Sentence:
@@ -253,11 +261,11 @@ def blocked_group(reach: Feasibility) -> Group:
     return min(reach.unreachable or others, key=reach.ceiling)
 
 
-def changed_groups(reach: Feasibility, names: Mapping[Group, Name]) -> str | Name | Sentence:
+def changed_groups(changed: Sequence[Group], names: Mapping[Group, Name]) -> str | Name | Sentence:
     """The groups whose scores are to be changed."""
-    if len(reach.changed) == 1:
-        return names[reach.changed[0]]
-    return fill(SENTENCES["others"], count=str(len(reach.changed)))
+    if len(changed) == 1:
+        return names[changed[0]]
+    return fill(SENTENCES["others"], count=str(len(changed)))
 
 
 def _shares(reach: Feasibility, names: Mapping[Group, Name]) -> Sentence:

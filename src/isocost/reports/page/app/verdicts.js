@@ -115,7 +115,6 @@ function settledHeadline(found) {
   if (reason === "equal") return fill(words[f.tolerance ? "headline_within" : "headline_equal"], { tolerance });
   if (reason === "few") return fill(words.headline_few);
   if (reason === "uncalibrated") return fill(words.headline_uncalibrated, { off: namesOf(found, miscalibrated(found)) });
-  if (reason === "unestablished" && f.tolerance) return fill(words.headline_unestablished_within, { tolerance });
   const many = spoken.length > 2 ? "_many" : "";
   const kind = reason === "repair" && f.tolerance ? "closer" : reason === "unreachable" ? "uncertain" : reason;
   const { high, low } = endsOf(found);

@@ -26,7 +26,7 @@ from isocost.rules import Rule
 from isocost.tallies import Tally
 from isocost.verdict.sentences import number, percent
 
-__all__ = ["Option", "compact", "given_repairs", "options_of", "repair_rows"]
+__all__ = ["Offer", "compact", "given_repairs", "options_of", "repair_rows"]
 
 MOST_ROWS = 3200
 """With more rows than this, rules for thresholds other than the audit's are left out."""
@@ -45,7 +45,7 @@ class Asked(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Option:
+class Offer:
     """A repair of the report: a rule, or why there is none."""
 
     label: str
@@ -55,10 +55,10 @@ class Option:
     why: str = ""
 
 
-def options_of(audit: Audit, given: Mapping[str, Rule] | Iterable[Rule] | None) -> list[Option]:
+def options_of(audit: Audit, given: Mapping[str, Rule] | Iterable[Rule] | None) -> list[Offer]:
     """The rules given, or every method as far as it is feasible at the audit's settings."""
     if given is not None:
-        return [Option(name, rule) for name, rule in named_rules(given).items()]
+        return [Offer(name, rule) for name, rule in named_rules(given).items()]
     asked = Asked(audit.threshold, audit.cost, audit.feasibility.tolerance)
     return [_attempt(audit.tally, repair, asked) for repair in REPAIRS.values()]
 
@@ -71,13 +71,13 @@ def _made(repair: Repair, tally: Tally, asked: Asked) -> Rule:
     return repair.make_with(tally, threshold=asked.threshold, **costs)
 
 
-def _attempt(tally: Tally, repair: Repair, asked: Asked) -> Option:
+def _attempt(tally: Tally, repair: Repair, asked: Asked) -> Offer:
     words = repair.sentence, repair.keeps
     try:
-        return Option(repair.title, _made(repair, tally, asked), *words)
+        return Offer(repair.title, _made(repair, tally, asked), *words)
     except IsocostError as error:
         told = WORDS["not_feasible"].format(why=_reason(error, tally, repair, asked))
-        return Option(repair.title, None, *words, told)
+        return Offer(repair.title, None, *words, told)
 
 
 def _reason(error: IsocostError, tally: Tally, repair: Repair, asked: Asked) -> str:
@@ -116,14 +116,14 @@ def _coarsest(tally: Tally, asked: Asked) -> float:
     return measure(rule.expected(tally), cost, at, confidence=None).disparity.difference
 
 
-def repair_rows(audit: Audit, found: list[Option], decided: bool = True) -> list[dict[str, Any]]:
+def repair_rows(audit: Audit, found: list[Offer], decided: bool = True) -> list[dict[str, Any]]:
     """The lines of the table that puts repairs side by side, the present scores first.
 
     What depends on who is at or above the threshold is left out unless ``decided``.
     """
     rules = {str(place): one.rule for place, one in enumerate(found) if one.rule is not None}
     compared = compare(audit.tally, rules, audit.cost, audit.threshold).rules
-    shown = [("original", Option("As it is", None)), *((str(i), o) for i, o in enumerate(found))]
+    shown = [("original", Offer("As it is", None)), *((str(i), o) for i, o in enumerate(found))]
     return [
         {
             "label": one.label,
