@@ -50,6 +50,10 @@ WRONG = {
     "confidence": [*NUMBERS, 0, 1, 2, -1],
     "replicates": [-1, 1, 1.5, "a", True, None, 10**12, FRAME],
     "min_group": ["x", -1, 1.5, True, [], FRAME],
+    "detect": ["x", 0, 1, -0.1, True, [], FRAME],
+    "limit": ["x", 0, 1, -0.1, True, [], FRAME],
+    "power": ["x", 0, 1, -0.1, True, [], FRAME],
+    "warn": [],
     "seed": ["x", -1, 1.5, True, [], FRAME],
     "bins": [0, -1, 1.5, "a", True, None, 10**12, FRAME],
     "edges": [["a"], [2], [NAN], 3, "x", None, {}, {"a": 1}, [[0.5]], FRAME],
@@ -115,6 +119,7 @@ DOORS = {
     "generalized_fnr": (ic.generalized_fnr, {"y_true": [0, 1], "y_score": [0.2, 0.7]}),
     "generalized_fpr": (ic.generalized_fpr, {"y_true": [0, 1], "y_score": [0.2, 0.7]}),
     "intervals": (ic.intervals, TALLY_AND | {"replicates": 0}),
+    "plan": (ic.plan, TALLY_AND),
     "reconcile": (ic.reconcile, TALLY_AND),
     "report": (ic.report, {"audit": TALLY}),
     "report_html": (ic.report_html, {"audit": TALLY}),
@@ -264,8 +269,8 @@ def test_a_rule_refuses_wrong_columns(role, column):
 
 RESULTS = {
     "Audit", "Bounds", "Changes", "Comparison", "Disparity", "Feasibility", "Frontier", "Intervals",
-    "MEASURES", "Measure", "Measures", "Promise", "REPAIRS", "Reconcilability", "Repair",
-    "Watch",
+    "GroupPlan", "MEASURES", "Measure", "Measures", "Plan", "Promise", "REPAIRS",
+    "Reconcilability", "Repair", "Verdict", "Watch",
 }  # fmt: skip
 
 

@@ -124,9 +124,9 @@ def check_threshold(threshold: Any, name: str = "threshold") -> float:
     return _check_number(name, threshold, _inside, INSIDE, step)
 
 
-def check_confidence(confidence: Any) -> float:
-    """A confidence level, strictly between 0 and 1."""
-    return _check_number("confidence", confidence, _inside, INSIDE, "use confidence=0.95")
+def check_confidence(confidence: Any, name: str = "confidence", usual: float = 0.95) -> float:
+    """A confidence level, or another share, strictly between 0 and 1."""
+    return _check_number(name, confidence, _inside, INSIDE, f"use {name}={usual:g}")
 
 
 def check_base_rate(value: Any, name: str = "base_rate") -> float:

@@ -20,7 +20,7 @@ from typing import Annotated, Any
 import typer
 
 from isocost import __version__
-from isocost.cli.commands import apply, audit, compare, fit, sql, tally, watch
+from isocost.cli.commands import apply, audit, compare, fit, plan, sql, tally, watch
 from isocost.cli.options import expanded
 from isocost.cli.output import complain, standard_streams, use_color
 from isocost.cli.page_commands import demo, report, serve
@@ -70,7 +70,7 @@ def _command(function: Callable[..., Any]) -> None:
     app.command()(guarded)
 
 
-for _function in (audit, fit, compare, apply, sql, tally, watch, report, serve, demo):
+for _function in (audit, plan, fit, compare, apply, sql, tally, watch, report, serve, demo):
     _command(_function)
 
 

@@ -29,6 +29,7 @@ from isocost.engines.warehouse.tally_sql import tally_sql
 from isocost.errors import Problem, UsageError
 from isocost.measures.audit import Audit
 from isocost.measures.audit import audit as measure
+from isocost.measures.planning import plan as needed
 from isocost.monitor.watch import Watch
 from isocost.monitor.watch import watch as look_after
 from isocost.repairs.compare import Comparison
@@ -38,6 +39,7 @@ from isocost.repairs.registry import REPAIRS, advised
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import FORMAT as TALLY
 from isocost.tallies import Tally
+from isocost.verdict.judgement import CALIBRATED
 from isocost.verdict.sentences import plain
 from isocost.verdict.wording import statement
 
@@ -46,6 +48,7 @@ __all__ = [
     "audit",
     "compare",
     "fit",
+    "plan",
     "show_audit",
     "show_comparison",
     "show_rule",
@@ -129,6 +132,33 @@ def fit(
     rule.save(output, force=force)
     show_rule(tally, rule, cost, threshold)
     say(f"\nThe rule is in {output}.")
+
+
+def plan(
+    data: options.DataOrTallies,
+    columns: options.Columns,
+    cost: options.Cost = "fnr",
+    detect: Annotated[
+        float, typer.Option("--detect", help="Difference in cost that is to be established.")
+    ] = 0.05,
+    limit: Annotated[
+        float, typer.Option("--limit", help="Calibration gap that is to be ruled out.")
+    ] = CALIBRATED,
+    confidence: options.Confidence = 0.95,
+    power: Annotated[
+        float,
+        typer.Option("--power", help="Chance to succeed if the difference is there."),
+    ] = 0.8,
+    json: options.Json = False,
+) -> None:
+    """Say how many people of each group it takes to establish a difference, and calibration."""
+    result = needed(
+        read(data, columns, ()), cost, detect, limit=limit, confidence=confidence, power=power
+    )
+    if json:
+        say(result.to_json())
+    else:
+        show_table(result.headline(), *result.table())
 
 
 def compare(

@@ -26,6 +26,8 @@ __all__ = [
     "Anyway",
     "Bins",
     "Columns",
+    "Confidence",
+    "Cost",
     "Data",
     "DataOrTallies",
     "Edges",
@@ -121,18 +123,19 @@ class Columns:
         return Settings(self.memory_limit, self.threads)
 
 
+Cost = Annotated[str, typer.Option("--cost", help="fpr, fnr, weighted:FP,FN or plain:FP,FN.")]
+
+Confidence = Annotated[float, typer.Option("--confidence", help="Confidence of the intervals.")]
+
+
 @dataclass(frozen=True)
 class Measuring:
     """How an audit measures; the fields are the arguments of :func:`isocost.audit`."""
 
-    cost: Annotated[
-        str, typer.Option("--cost", help="fpr, fnr, weighted:FP,FN or plain:FP,FN.")
-    ] = "fnr"
+    cost: Cost = "fnr"
     threshold: Threshold = 0.5
     tolerance: Tolerance = 0.0
-    confidence: Annotated[
-        float, typer.Option("--confidence", help="Confidence of the intervals.")
-    ] = 0.95
+    confidence: Confidence = 0.95
     replicates: Annotated[
         int,
         typer.Option("--replicates", help="Resamples for the intervals; 0 for closed forms only."),

@@ -73,8 +73,8 @@ SENTENCES = {
     "few_none": "here none has them",
     "few_one": "here one has them",
     "few_next": (
-        "Gather more data, or merge small groups (--merge-groups, or tally.relabel). The numbers "
-        "below are those of the people seen; they say little about others."
+        "Gather more data (isocost plan, or ic.plan, tells how much), or merge small groups "
+        "(tally.relabel). The numbers are those of the people seen and say little about others."
     ),
     "off_group": (
         "The calibration gap of {group} is {gap}, beyond chance at least {floor}; on average its "
@@ -108,7 +108,10 @@ SENTENCES = {
         "alone the largest difference between two groups could be anything from {span_low} to "
         "{span_high}. {more_data} Until then, do not change anybody’s score because of it."
     ),
-    "more_data": "If it is real, about {times} times as many rows would show it.",
+    "more_data": (
+        "If it is real, about {times} times as many rows would show it; isocost plan (ic.plan) "
+        "tells how many of each group."
+    ),
     "more_data_some": "More data may settle it.",
     "more_data_none": "If it is as small as it looks, no practical amount of data settles it.",
     "lede_difference": (
