@@ -131,4 +131,8 @@ def test_from_estimator():
     tally = ic.tally(score=model.predict_proba(X)[:, 1], label=y, group=group)
     rule = ic.withhold(tally, "weighted:1,1", infeasible="closest")
     display = ChangeDisplay.from_estimator(model, X, y, [rule], sensitive_features=group)
-    assert display.changes["withhold"][0] == changes(tally, rule, group=0)
+    # The first group keeps its scores, so its Gini is NaN, which Python 3.13 holds unequal.
+    first, second = display.changes["withhold"]
+    assert repr(first) == repr(changes(tally, rule, group=0))
+    assert second == changes(tally, rule, group=1)
+    assert second.changed > 0.0

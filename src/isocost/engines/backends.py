@@ -70,18 +70,9 @@ def collect(frame: Any) -> dict[str, Any]:
     """The few rows of a result as narwhals series; nulls are None or NaN."""
     if not (frame.implementation.is_polars() or frame.implementation.is_dask()):
         _need_arrow()
-    options = {"engine": "streaming"} if _streams(frame) else {}
+    # Without streaming Polars would hold all rows of a file at once.
+    options = {"engine": "streaming"} if frame.implementation.is_polars() else {}
     return frame.collect(**options).to_dict(as_series=True)  # type: ignore[no-any-return]
-
-
-def _streams(frame: Any) -> bool:
-    """Whether to stream; otherwise Polars loads all rows of a file at once."""
-    if not frame.implementation.is_polars():
-        return False
-    import polars as pl
-
-    # Earlier versions do not have the option, nor another reliable way.
-    return tuple(int(part) for part in pl.__version__.split(".")[:2]) >= (1, 23)
 
 
 @atexit.register

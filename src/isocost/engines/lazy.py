@@ -390,8 +390,9 @@ def _label(source: Lazy, name: str, positive: Any) -> tuple[Expr, Expr]:
     otherwise = nw.when(is_null(values, kind)).then(nw.lit(-1)).otherwise(nw.lit(0))
     if positive is None:
         otherwise = nw.when(is_null(values, kind)).then(nw.lit(-1)).otherwise(nw.lit(-2))
-        if kind.is_integer() and not is_wide(kind):
-            # The quickest way, for the most common type.
+        if kind.is_integer() and kind != nw.UInt64 and not is_wide(kind):
+            # The quickest way, for the most common type.  Not for UInt64: Polars casts all of it to
+            # the Int64 that also holds -1, and fails at values that we are about to refuse.
             return shown, nw.when(values.is_between(0, 1)).then(values).otherwise(otherwise)
         otherwise = nw.when(equals(values, kind, zero)).then(nw.lit(0)).otherwise(otherwise)
     is_one = equals(values, kind, one if positive is None else positive)

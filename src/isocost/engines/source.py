@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import gzip
+import math
 import os
 import re
 import tempfile
@@ -113,12 +114,13 @@ class Settings:
             return False
         import duckdb
 
-        before = _setting(connection, "memory_limit")
+        before = _size(_setting(connection, "memory_limit"))
         # Not RESET, after which DuckDB 1.3 has no limit at all.
         with duckdb.connect() as fresh:
-            machine = _setting(fresh, "memory_limit")
-        connection.execute(f"SET memory_limit = '{machine}'")
-        return _size(before) < _size(_setting(connection, "memory_limit"))
+            most = min(_size(_setting(fresh, "memory_limit")), _memory())
+        if before < most:
+            connection.execute(f"SET memory_limit = '{most / 2**10:.0f} KiB'")
+        return before < _size(_setting(connection, "memory_limit"))
 
 
 def _is_limit(limit: object) -> bool:
@@ -144,6 +146,17 @@ def _size(text: str) -> float:
     """
     number, unit = text.split()
     return float(number) * 1024.0 ** max(" KMGTPE".find(unit[0]), 0)
+
+
+def _memory() -> float:
+    """Four fifths of the machine's memory in bytes, or infinity where it cannot be asked.
+
+    DuckDB takes as much by itself, but before 1.4 it takes petabytes in a container without a
+    limit, and cannot read that number back.
+    """
+    if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
+        return math.inf
+    return 0.8 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 _SIZES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")

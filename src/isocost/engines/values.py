@@ -537,6 +537,9 @@ def unmasked(array: Array) -> Array:
 
 
 def _from_list(values: Any) -> Array:
+    if str(getattr(values, "dtype", None)) in ("Int128", "UInt128"):
+        # Polars panics in to_numpy, and a panic is not an Exception.
+        return as_objects(values.to_list())
     if hasattr(values, "to_numpy"):
         try:
             return np.asarray(values.to_numpy())
