@@ -19,9 +19,10 @@ from isocost.errors import (
     UncertainWarning,
 )
 from isocost.measures.audit import audit
+from isocost.measures.feasibility import large_groups
 from isocost.measures.table import MEASURES
 from isocost.tallies import Tally
-from isocost.verdict.judgement import Verdict
+from isocost.verdict.judgement import CALIBRATED, Verdict
 from isocost.verdict.sentences import SENTENCES
 
 if TYPE_CHECKING:
@@ -52,15 +53,19 @@ def verdict_on_repair(tally: Tally, promise: Promise, cost: object = None) -> Ve
     >>> verdict_on_repair(compas(), rule.promise).reason
     'repair'
     """
-    asked = max(promise.asked.values(), default=0.0)
-    audited = audit(
-        tally,
-        cost or "fnr",  # type: ignore[arg-type]
-        0.5 if promise.threshold is None else promise.threshold,
-        tolerance=asked,
-        warn=False,
-    )
-    return audited.verdict_on(*promise.equal, calibrated=promise.calibrated)
+    options: dict[str, Any] = {
+        "threshold": 0.5 if promise.threshold is None else promise.threshold,
+        "tolerance": max(promise.asked.values(), default=0.0),
+    }
+    cost = "fnr" if cost is None else cost
+    few = len(large_groups(tally)) < 2
+    measured = audit(tally, cost, confidence=None, **options)  # type: ignore[arg-type]
+    if not few:
+        # No gap is above the one measured, so only a large one has to be looked at closely.
+        gaps = [measured.groups[group].calibration_gap for group in measured.compared]
+        draws = 2000 if promise.calibrated and max(gaps) > CALIBRATED else 0
+        measured = audit(tally, cost, replicates=draws, warn=False, **options)  # type: ignore[arg-type]
+    return measured.verdict_on(*promise.equal, calibrated=promise.calibrated)
 
 
 def doubt_of(verdict: Verdict, promise: Promise) -> str:
