@@ -1,0 +1,99 @@
+"""Whether the data support a repair: functions warn, rules carry a note, the command refuses."""
+
+import json
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import isocost as ic
+from isocost.examples import compas
+from isocost.repairs.registry import REPAIRS, advised
+
+ISOCOST = str(Path(sys.executable).with_name("isocost"))
+SETTINGS = {"cost": "fpr", "tolerance": 0.0, "threshold": 0.5}
+
+
+def population(shapes, sizes, shift=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    score = np.concatenate([rng.beta(*shape, n) for shape, n in zip(shapes, sizes, strict=True)])
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    label = (rng.random(len(score)) < np.clip(score + shift * (group == 1), 0, 1)).astype(int)
+    return {"score": score, "label": label, "group": group}
+
+
+NOISE = population([(2, 3)] * 2, [25, 25])
+ALIKE = population([(2, 3)] * 2, [300, 300])
+OFF = population([(0.6, 1.2), (0.7, 0.9)], [3000, 3000], shift=0.08)
+APART = population([(0.6, 1.2), (0.7, 0.9)], [3000, 3000])
+
+
+@pytest.mark.parametrize(
+    ("make", "data", "warning", "text"),
+    [
+        (ic.withhold, NOISE, ic.UncertainWarning, "too little data"),
+        (ic.withhold, ALIKE, ic.UncertainWarning, "not established that groups differ in cost"),
+        (ic.withhold, OFF, ic.UncalibratedWarning, "do not mean what they say"),
+        (ic.coarsen, OFF, ic.UncalibratedWarning, "do not mean what they say"),
+    ],
+)
+def test_functions_warn_and_write_a_note(make, data, warning, text):
+    tally = ic.tally(data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ic.InfeasibleWarning)
+        with pytest.warns(warning, match=text) as caught:
+            rule = make(tally, "fpr", infeasible="closest")
+        assert caught[0].filename == __file__
+        assert text in rule.notes[-1]
+        repair = REPAIRS[rule.method]
+        with pytest.raises(ic.NotAdvisedError, match=text):
+            advised(repair, tally, {**SETTINGS, "infeasible": "closest"})
+
+
+@pytest.mark.filterwarnings("error::isocost.IsocostWarning")
+def test_nothing_is_said_where_the_data_support_it():
+    assert ic.withhold(ic.tally(APART), "fpr").notes == ()
+    assert ic.reconcile(compas()).rows
+    assert advised(REPAIRS["withhold"], ic.tally(APART), SETTINGS).rows
+
+
+@pytest.mark.filterwarnings("error::isocost.IsocostWarning")
+def test_a_rule_that_gives_up_calibration_does_not_ask_for_it():
+    data = population([(2, 2), (2, 4)], [3000, 3000], shift=0.08)
+    assert ic.equalize_odds(ic.tally(data)).rows
+
+
+def test_what_is_not_established_is_not_called_infeasible():
+    with pytest.raises(ic.NotAdvisedError, match="too little data"):
+        advised(REPAIRS["withhold"], ic.tally(NOISE), SETTINGS)
+    with pytest.raises(ic.InfeasibleError):
+        advised(REPAIRS["withhold"], compas(), SETTINGS)
+
+
+def test_remaking_does_not_warn():
+    with pytest.warns(ic.UncertainWarning):
+        rule = ic.withhold(ic.tally(NOISE), "fpr", infeasible="closest")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ic.UncertainWarning)
+        warnings.simplefilter("ignore", ic.InfeasibleWarning)
+        assert rule.remake(ic.tally(NOISE)).rows == rule.rows
+
+
+def test_the_command_refuses_unless_told_otherwise(tmp_path):
+    path = tmp_path / "data.csv"
+    rows = zip(*(ALIKE[name] for name in ("score", "label", "group")), strict=True)
+    lines = [f"{h:.4f},{y},{g}" for h, y, g in rows]
+    path.write_text("\n".join(["score,label,group", *lines]))
+    rule = tmp_path / "rule.json"
+    fit = [ISOCOST, "fit", str(path), "--cost", "fpr", "-o", str(rule)]
+    done = subprocess.run(fit, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "not established that groups differ in cost" in done.stderr
+    assert "--anyway" in done.stderr
+    assert not rule.exists()
+    done = subprocess.run([*fit, "--anyway"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "not established" in json.loads(rule.read_text())["notes"][-1]
