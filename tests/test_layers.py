@@ -30,6 +30,37 @@ LAYERS = [
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
+# The order inside each package: a module imports only those of its package that stand before it.
+ORDERS = {
+    "verdict": ["judgement", "sentences", "wording"],
+    "measures": [
+        "calibration", "table", "functions", "rates", "feasibility", "margins", "contrasts",
+        "intervals", "audit", "impossibility", "bounds",
+    ],
+    "repairs": [
+        "counsel", "withhold", "pools", "coarsen", "odds", "linear_program", "reconcile",
+        "registry", "compare", "frontier",
+    ],
+    "monitor": ["evidence", "watch"],
+    "engines": [
+        "problems", "values", "arrays", "frames", "dispatch", "warehouse", "paths", "source",
+        "backends", "lazy", "files",
+    ],
+    "engines/warehouse": ["dialects", "select", "tally_sql"],
+    "learn": [
+        "inputs", "maps", "recalibrate", "row_coin", "base", "postprocess", "scorers", "program",
+        "trained",
+    ],
+    "plots": [
+        "style", "display", "geometry", "plane_marks", "plane", "reliability", "tradeoff", "change",
+    ],
+    "reports": [
+        "words", "facts", "payload", "offers", "charts", "assets", "report", "terminal",
+    ],
+    "serve": ["session", "server"],
+    "cli": ["options", "output", "reading", "commands", "page_commands", "app"],
+}  # fmt: skip
+
 # Where a method must reach down, it does so inside a function, and is named here.
 DOORS = {("rules", "engines"), ("rules", "repairs")}
 
@@ -38,8 +69,8 @@ def layer_of(path: Path) -> str:
     return path.relative_to(ROOT).with_suffix("").parts[0]
 
 
-def imports(path: Path):
-    """Each layer of isocost that a module imports, and whether at the top level."""
+def imported(path: Path):
+    """Each module of isocost that a module imports, and whether inside a function."""
     tree = ast.parse(path.read_text())
     for_types = {
         id(node)
@@ -58,15 +89,27 @@ def imports(path: Path):
             continue
         names = []
         if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module]
-            if node.module == "isocost" or node.module.count(".") == 0:
-                names = [f"{node.module}.{alias.name}" for alias in node.names]
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         for name in names:
-            parts = name.split(".")
-            if parts[0] == "isocost" and len(parts) > 1 and parts[1] != "__version__":
-                yield parts[1], id(node) in inside
+            if name.startswith("isocost.") and name != "isocost.__version__":
+                yield tuple(name.split(".")[1:]), id(node) in inside
+
+
+def imports(path: Path):
+    """Each layer of isocost that a module imports, and whether inside a function."""
+    return {(name[0], in_function) for name, in_function in imported(path)}
+
+
+def siblings(path: Path, package: str):
+    """The modules of its own package that a module imports at the top level."""
+    parts = tuple(package.split("/"))
+    return {
+        name[len(parts)]
+        for name, in_function in imported(path)
+        if not in_function and name[: len(parts)] == parts and len(name) > len(parts)
+    }
 
 
 def packages(path: Path) -> set[str]:
@@ -92,6 +135,34 @@ def test_imports_point_up(path):
             assert in_function, f"{mine} may import {other} only inside a function"
         elif mine != other:
             assert RANK[other] < RANK[mine], f"{mine} imports {other}, which is not above it"
+
+
+def test_every_package_has_an_order():
+    inside = {str(path.parent.relative_to(ROOT)) for path in MODULES if path.parent != ROOT}
+    assert inside == ORDERS.keys()
+
+
+@pytest.mark.parametrize("package", ORDERS)
+def test_modules_import_what_stands_before_them(package):
+    order, folder = ORDERS[package], ROOT / package
+    modules = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    modules |= {path.parent.name for path in folder.glob("*/__init__.py")}
+    assert sorted(order) == sorted(modules), f"{package} must list each module once"
+    for place, name in enumerate(order):
+        # A package within a package is ordered by itself, and stands here as a whole.
+        paths = sorted((folder / name).rglob("*.py")) or [folder / f"{name}.py"]
+        for path in paths:
+            others = siblings(path, package) & modules - {name}
+            assert others <= {*order[:place]}, f"{path.name} imports {others - {*order[:place]}}"
+
+
+def test_the_check_sees_a_module_that_is_not_before(tmp_path):
+    bad = tmp_path / "bad.py"
+    bad.write_text(
+        "from isocost.measures import rates\nfrom isocost.measures.audit import audit\n"
+        "def f():\n    from isocost.measures import bounds\n"
+    )
+    assert siblings(bad, "measures") == {"rates", "audit"}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))

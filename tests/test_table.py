@@ -64,6 +64,17 @@ def test_the_function_for_arrays_agrees_with_the_audit(data, measure):
         assert compute(y, h, sample_weight=w) == pytest.approx(wanted, abs=1e-9)
 
 
+def test_a_page_that_leaves_out_a_group_keeps_the_measures():
+    scores, labels = np.tile([0.2, 0.4, 0.6, 0.8], 50), np.tile([0, 1, 0, 1], 50)
+    groups = np.repeat(["a", "b", "c"], [100, 92, 8])
+    tally = ic.tally({"score": scores, "label": labels, "group": groups})
+    found = ic.audit(tally, measures=[PPV], confidence=None, min_group=20)
+    assert found.compared == ("a", "b")
+    page = report_html(found)
+    assert "groups too small to show: c" in page
+    assert '<tr data-row="ppv">' in page
+
+
 def test_one_line_is_in_everything_that_an_audit_shows():
     from isocost.examples import compas
 

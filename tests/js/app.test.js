@@ -7,7 +7,7 @@ import { fromHash, ownState, thresholdsOf, toHash, weightsOf } from "../../src/i
 import { blockedOf, costsFigure, reliabilityFigure, short } from "../../src/isocost/reports/page/app/figures.js";
 import { planeFigure } from "../../src/isocost/reports/page/app/plane.js";
 import { sentencesOf, settingsOf, staleText } from "../../src/isocost/reports/page/app/verdicts.js";
-import { givenRule, spreadOf } from "../../src/isocost/reports/page/app/repairs.js";
+import { givenRule, repairsOf, spreadOf } from "../../src/isocost/reports/page/app/repairs.js";
 import { alternativesOf } from "../../src/isocost/reports/page/app/alternatives.js";
 import { holds } from "../../src/isocost/reports/page/app/tables.js";
 import { measures, subset } from "../../src/isocost/reports/page/model.js";
@@ -131,8 +131,8 @@ test("the costs show where a repair takes them, and a goal only if it has one", 
   const after = [{ cost: 0.9, generalized_fpr: 0.9, generalized_fnr: 0.1 }, { cost: 0.3, generalized_fpr: 0.3, generalized_fnr: 0.2 }];
   const plain = found(twoGroups());
   assert.deepEqual(costsFigure(plain, LOOK, 600).data["after"], []);
-  const both = { ...plain, chosen: { key: "withhold", label: "Withhold", after } };
-  const still = { ...plain, chosen: { key: "withhold", after: [{ cost: 0.2501 }, { cost: 0.4 }] } };
+  const both = { ...plain, chosen: { key: "withhold", goal: "cost", label: "Withhold", after } };
+  const still = { ...plain, chosen: { key: "withhold", goal: "cost", after: [{ cost: 0.2501 }, { cost: 0.4 }] } };
   assert.deepEqual(costsFigure(still, LOOK, 600).data["after"], []);
   const { data, signals } = costsFigure(both, LOOK, 600);
   assert.deepEqual(data["after"]?.map((one) => [one.x, one.shape]), [[0.9, "circle"], [0.3, "square"]]);
@@ -140,7 +140,7 @@ test("the costs show where a repair takes them, and a goal only if it has one", 
   assert.equal(data["target"]?.length, 1);
   assert.match(alternativesOf(both).plane, /After the repair “Withhold”: a: false alarms 0\.900, misses 0\.100; b: /);
   assert.match(alternativesOf(both).costs, /To match: 0\.400\. After the repair “Withhold”: a: cost 0\.900; b: cost 0\.300\.$/);
-  for (const chosen of [{ key: "equalize_odds", after }, { key: "reconcile" }, { key: "rule:x", rule: { method: "odds" } }, { key: "rule:y", rule: { method: "mine" } }]) {
+  for (const chosen of [{ key: "equalize_odds", goal: "rates", after }, { key: "rule:y", rule: { method: "mine" } }]) {
     const bars = costsFigure({ ...plain, chosen }, LOOK, 600).data;
     assert.deepEqual([bars["target"], bars["gaps"]], [[], []]);
     assert.doesNotMatch(alternativesOf({ ...plain, chosen }).costs, /To match/);
@@ -222,6 +222,16 @@ function givenPage() {
     ],
   };
 }
+
+test("a rule that the caller supplied has the goal of its method", () => {
+  const rule = { cost: null, settings: {}, coin: { salt: "s" }, rows: [], notes: [] };
+  const methods = { coarsen: { name: "coarsen", goal: "cost" }, equalize_odds: { name: "odds", goal: "rates" } };
+  const page = { ...givenPage(), rules: { a: { ...rule, method: "coarsen" }, b: { ...rule, method: "odds" }, c: { ...rule, method: "mine" } } };
+  page.words.methods = methods;
+  const state = { cost: { kind: "fpr" }, tolerance: 0, threshold: 0.5 };
+  const goals = repairsOf(page, twoGroups(), [0, 1], state).map((one) => [one.key, one.goal]);
+  assert.deepEqual(goals, [["rule:a", "cost"], ["rule:b", "rates"], ["rule:c", undefined], ["coarsen", "cost"], ["equalize_odds", "rates"]]);
+});
 
 test("a given rule is shown for its own settings, or says what it was made for", () => {
   /** @param {string} method

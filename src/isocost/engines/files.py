@@ -11,7 +11,7 @@ from typing import Any, Literal
 from isocost.atomic import check_target, replacing
 from isocost.checks import check_path
 from isocost.engines.lazy import count_cells
-from isocost.engines.paths import check_encoding, compression_of, kind_of
+from isocost.engines.paths import FORMATS, check_encoding, compression_of, kind_of
 from isocost.engines.problems import (
     Problems,
     check_names,
@@ -199,8 +199,6 @@ def _shown_label(label: str, is_csv: bool) -> str:
     return f"coalesce(CAST({as_number(label)} AS VARCHAR), {label})"
 
 
-_TEXTS = (".csv", ".tsv")
-
 _OPTIONAL = ("id", "column", "changed")
 
 
@@ -231,8 +229,8 @@ def apply_file(
     path : path, glob or directory
         The data, as for :func:`isocost.tally`; never changed.
     output : path
-        A file that ends in .csv, .tsv, .jsonl or .ndjson (also .gz and .zst), or .parquet; written
-        whole or not at all.
+        Its ending says how it is written: .csv, .parquet or any other that can be read.  It is
+        written whole or not at all.
     score, group, id : str
         The columns.  Ids may be whole numbers or texts; not needed if the rule throws no coin.
     column : str, optional
@@ -306,14 +304,10 @@ def _copy(source: Source, query: str, output: Path, force: bool, progress: Progr
 
 def _options(output: str) -> str:
     """The options of COPY."""
+    form = FORMATS[kind_of(output)]
+    zipped = f"COMPRESSION {compression_of(output)}, " if form.is_compressible else ""
     # The temporary file is ours: one of DuckDB's own would stay behind after Ctrl-C.
-    kind, plain = kind_of(output), "USE_TMP_FILE false, "
-    if kind == ".parquet":
-        return f"{plain}FORMAT parquet"
-    plain += f"COMPRESSION {compression_of(output)}, "
-    if kind == ".jsonl":
-        return f"{plain}FORMAT json"
-    return f"{plain}FORMAT csv, HEADER" + (", DELIMITER '\t'" if kind == ".tsv" else "")
+    return f"USE_TMP_FILE false, {zipped}{form.writer}"
 
 
 def _step_of(
@@ -327,7 +321,7 @@ def _step_of(
 
 def _casts(source: Source, kind: str, groups: dict[str, _Column]) -> dict[str, str]:
     """The types of columns in the output, where they differ from those they are read as."""
-    if kind in _TEXTS:
+    if FORMATS[kind].is_text:
         return {}
     if source.is_text:
         types = source.types_of_all().items()

@@ -16,8 +16,9 @@ from isocost.checks import is_writable
 from isocost.errors import FileError, Problem
 
 __all__ = [
-    "ENDINGS",
+    "FORMATS",
     "FileSet",
+    "Format",
     "check_encoding",
     "compression_of",
     "damage_of",
@@ -26,15 +27,78 @@ __all__ = [
     "nothing_at",
 ]
 
-ENDINGS = ".csv, .tsv, .jsonl or .ndjson (also .gz and .zst), or .parquet"
 
-_KINDS = {
-    ".csv": ".csv",
-    ".tsv": ".tsv",
-    ".jsonl": ".jsonl",
-    ".ndjson": ".jsonl",
-    ".parquet": ".parquet",
+@dataclass(frozen=True)
+class Format:
+    """A kind of file, and how DuckDB reads and writes it.
+
+    Attributes
+    ----------
+    name : str
+        What messages call it.
+    endings : tuple of str
+        The endings of its files; the first one is its key in :data:`FORMATS`.
+    reader : str
+        The table function, given the files and further options.
+    writer : str
+        The options of COPY.
+    look : str
+        Options for the first look at the columns.
+    is_text : bool
+        Whether every value is read as text.
+    is_compressible : bool
+        Whether files may be compressed as a whole.
+    """
+
+    name: str
+    endings: tuple[str, ...]
+    reader: str
+    writer: str
+    look: str = ""
+    is_text: bool = False
+    is_compressible: bool = True
+
+
+# Only the delimiter is guessed: otherwise DuckDB would take # for a comment, skip odd lines, and
+# miss quotes that come late.
+_PLAINLY = "header = true, comment = '', quote = '\"', escape = '\"', skip = 0, all_varchar = true"
+
+
+def _delimited(ending: str, delimiter: str = "") -> Format:
+    """Lines of values with a delimiter between them; guessed if it is not given."""
+    read, write = (
+        (f"delim = '{delimiter}', ", f", DELIMITER '{delimiter}'") if delimiter else ("", "")
+    )
+    reader = f"read_csv({{files}}, {read}{_PLAINLY}{{options}})"
+    return Format("CSV", (ending,), reader, f"FORMAT csv, HEADER{write}", is_text=True)
+
+
+FORMATS = {
+    form.endings[0]: form
+    for form in (
+        _delimited(".csv"),
+        _delimited(".tsv", "\t"),
+        Format(
+            "JSON lines",
+            (".jsonl", ".ndjson"),
+            "read_json({files}, format = 'newline_delimited'{options})",
+            "FORMAT json",
+            # All lines of all files are sampled: a key that comes late would be lost, and a type
+            # an error.
+            look=", sample_size = -1, maximum_sample_files = -1",
+        ),
+        Format(
+            "Parquet",
+            (".parquet",),
+            "read_parquet({files}{options})",
+            "FORMAT parquet",
+            is_compressible=False,
+        ),
+    )
 }
+"""Every kind of file, by its first ending."""
+
+_KINDS = {ending: kind for kind, form in FORMATS.items() for ending in form.endings}
 
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 
@@ -52,7 +116,7 @@ class FileSet:
     path : str
         The path as it was passed.
     kind : str
-        ".csv", ".tsv", ".jsonl" or ".parquet".
+        The key in :data:`FORMATS`, such as ".csv".
     patterns : tuple of str
         What DuckDB reads: globs, with special characters in names escaped.
     partitions : tuple of str
@@ -76,7 +140,7 @@ class FileSet:
     @property
     def is_text(self) -> bool:
         """Whether every value is read as text."""
-        return self.kind in (".csv", ".tsv")
+        return FORMATS[self.kind].is_text
 
 
 def find_files(path: str | Path, name: str | None = None) -> FileSet:
@@ -207,16 +271,20 @@ def kind_of(path: str) -> str:
     """
     plain = _plain(path)
     kind = _KINDS.get(Path(plain).suffix)
-    if kind is None or (kind == ".parquet" and plain != path.lower()):
-        raise FileError(
-            Problem(
-                "file",
-                f"must end in {ENDINGS}",
-                repr(path),
-                "convert the file, or load it into a frame and pass that",
-            )
-        )
+    if kind is None or (plain != path.lower() and not FORMATS[kind].is_compressible):
+        step = "convert the file, or load it into a frame and pass that"
+        raise FileError(Problem("file", f"must end in {_endings()}", repr(path), step))
     return kind
+
+
+def _endings() -> str:
+    """All endings, in words."""
+    zipped, whole = (
+        [end for form in FORMATS.values() if form.is_compressible is way for end in form.endings]
+        for way in (True, False)
+    )
+    listed = f"{', '.join(zipped[:-1])} or {zipped[-1]}"
+    return f"{listed} (also {' and '.join(_COMPRESSIONS)}), or {' or '.join(whole)}"
 
 
 def compression_of(path: str) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from isocost.engines.paths import compression_of, damage_of, find_files, nothing_at
+from isocost.engines.paths import FORMATS, compression_of, damage_of, find_files, nothing_at
 from isocost.engines.problems import no_rows, title_of
 from isocost.engines.warehouse.dialects import DUCKDB
 from isocost.errors import DataError, FileError, IsocostError, Problem, UsageError, missing_column
@@ -213,22 +213,6 @@ number of rows where it is known."""
 _PAUSE = 0.1
 """Seconds between two reports of progress."""
 
-# Only the delimiter is guessed: otherwise DuckDB would take # for a comment, skip odd lines, and
-# miss quotes that come late.
-_PLAINLY = "header = true, comment = '', quote = '\"', escape = '\"', skip = 0, all_varchar = true"
-
-_READERS = {
-    ".csv": f"read_csv({{files}}, {_PLAINLY}{{options}})",
-    ".tsv": f"read_csv({{files}}, delim = '\t', {_PLAINLY}{{options}})",
-    ".jsonl": "read_json({files}, format = 'newline_delimited'{options})",
-    ".parquet": "read_parquet({files}{options})",
-}
-
-_FORMATS = {".csv": "CSV", ".tsv": "CSV", ".jsonl": "JSON lines", ".parquet": "Parquet"}
-
-# All lines of all files are sampled: a key that comes late would be lost, and a type an error.
-_LOOK = {".jsonl": ", sample_size = -1, maximum_sample_files = -1"}
-
 _PLAIN = ("BOOLEAN", "BIGINT", "UBIGINT", "HUGEINT", "DOUBLE", "VARCHAR")
 
 
@@ -252,6 +236,7 @@ class Source:
         if Path(self.path).is_file() and Path(self.path).stat().st_size == 0:
             raise no_rows(self.path)
         self.kind = self.file_set.kind
+        self.format = FORMATS[self.kind]
         for file in self.file_set.files:
             if damage := damage_of(file, self.file_set.compression):
                 raise self._unreadable(f"{file}: {damage}")
@@ -259,7 +244,7 @@ class Source:
         self.settings = settings or Settings()
         self.connection = self.settings.connect()
         self._hive = ", hive_partitioning = " + ("true" if self.file_set.partitions else "false")
-        self._open(self._reader(_LOOK.get(self.kind, "")))
+        self._open(self._reader(self.format.look))
         self.types = {
             str(name): str(kind)
             for name, kind in zip(self.relation.columns, self.relation.types, strict=True)
@@ -285,7 +270,7 @@ class Source:
             # Otherwise the first file determines the columns and their types.
             options += ", union_by_name = true"
         options += self._compressed + self._hive
-        return _READERS[self.kind].format(files=self._files, options=options)
+        return self.format.reader.format(files=self._files, options=options)
 
     @property
     def _files(self) -> str:
@@ -296,7 +281,11 @@ class Source:
     def _compressed(self) -> str:
         """The option for a file whose path does not show its compression."""
         compression = self.file_set.compression
-        return f", compression = '{compression}'" if compression and self.kind != ".parquet" else ""
+        return (
+            f", compression = '{compression}'"
+            if compression and self.format.is_compressible
+            else ""
+        )
 
     def _keep_dates(self, groups: Sequence[str]) -> None:
         """Read as text what DuckDB would turn into dates; nested values of JSON stay JSON."""
@@ -378,8 +367,8 @@ class Source:
         if self._renamed({"": list(self.types)}):
             return self._keys()
         if used & {key.lower() for key in self.file_set.partitions}:
-            options = f"{_LOOK[self.kind]}, hive_partitioning = false"
-            reader = _READERS[self.kind].format(files=self._files, options=options)
+            options = f"{self.format.look}, hive_partitioning = false"
+            reader = self.format.reader.format(files=self._files, options=options)
             rows = self.run(f"DESCRIBE SELECT * FROM {reader}").fetchall()
             return {self.path: [str(row[0]) for row in rows]}
         return {}
@@ -401,7 +390,7 @@ class Source:
         """The header of each CSV; files with the same first line are read once."""
         compression = self.file_set.compression
         files = {_first_line(file, compression): file for file in self.file_set.files}
-        reader = _READERS[self.kind].replace("header = true", "header = false")
+        reader = self.format.reader.replace("header = true", "header = false")
         headers = {}
         for file in files.values():
             one = reader.format(files=f"[{literal(glob.escape(file))}]", options=self._compressed)
@@ -499,7 +488,7 @@ class Source:
         return self._unreadable(f"{self.path}: {first}")
 
     def _unreadable(self, got: str) -> FileError:
-        rule = f"must be readable as {_FORMATS[self.kind]}"
+        rule = f"must be readable as {self.format.name}"
         step = "check that the file has the right ending and is complete"
         return FileError(Problem("file", rule, got, step))
 

@@ -7,7 +7,7 @@ and true positives.  A plain measure is a weighted mean over some of these kinds
 
 with weight w and score h.  ``over`` names the kinds the mean is taken over, and ``adds`` gives
 (a, b, c) for each kind; a kind that is not listed adds 0.  Everything else follows from the row:
-the number of a group, its standard error, its replicates, what reconciling can make equal, what
+the number of a group, its standard error and interval, what reconciling can make equal, what
 watching can test, the function for arrays, and the formula that the page evaluates.
 
 A measure that is no plain mean, such as the calibration gap, has a function instead.

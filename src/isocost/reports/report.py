@@ -227,6 +227,8 @@ def _without_small_groups(subject: Audit, held: dict[str, Any]) -> Audit:
         2000 if found is None else found.replicates,
         0 if found is None else found.seed,
         tolerance=subject.feasibility.tolerance,
+        measures=subject.measures.values(),
+        min_group=subject.min_group,
     )
 
 

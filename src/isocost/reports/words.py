@@ -138,7 +138,13 @@ COSTS = {
 }
 
 METHODS = {
-    repair.function: {"label": repair.title, "does": repair.sentence, "keeps": repair.keeps}
+    repair.function: {
+        "name": repair.name,
+        "goal": repair.goal,
+        "label": repair.title,
+        "does": repair.sentence,
+        "keeps": repair.keeps,
+    }
     for repair in REPAIRS.values()
 }
 

@@ -3,9 +3,6 @@
 import { DATA, commandLine } from "../model/command.js";
 import { byId, fill, plainText } from "./say.js";
 
-/** The methods as the command line calls them. */
-const METHODS = { withhold: "withhold", coarsen: "coarsen", equalize_odds: "odds", reconcile: "reconcile" };
-
 /** The command line for what was found; null where it cannot be said.
  * @param {any} page
  * @param {any} whole the tally of the page
@@ -13,15 +10,15 @@ const METHODS = { withhold: "withhold", coarsen: "coarsen", equalize_odds: "odds
  * @returns {string | null} */
 export function commandOf(page, whole, { chosen, state }) {
   const { data, positive, missing_group, drop_group } = page.origin;
-  const method = chosen?.rule || chosen?.isElsewhere ? METHODS[/** @type {keyof typeof METHODS} */ (chosen.key)] : undefined;
+  const { name, goal } = (chosen?.rule || chosen?.isElsewhere ? page.words.methods[chosen.key] : undefined) ?? {};
   return commandLine(
     {
-      command: method ? "fit" : "audit",
-      method: /** @type {any} */ (method),
+      command: name ? "fit" : "audit",
+      method: name,
+      goal,
       cost: state.cost,
       threshold: chosen?.at ?? state.threshold,
-      // Reconcile is made for equal rates.
-      tolerance: method === "reconcile" ? 0 : state.tolerance,
+      tolerance: state.tolerance,
       drop: [...state.off.map((/** @type {number} */ i) => whole.names[i]), ...whole.left_out, ...drop_group],
       bins: whole.bins,
       positive,

@@ -26,8 +26,7 @@ export function blockedOf(f) {
 /** Whether a repair aims at equal cost, or none is chosen; others have no cost to reach.
  * @param {any} chosen */
 export function isAimed(chosen) {
-  const method = chosen?.rule?.method ?? chosen?.key;
-  return method === undefined || ["withhold", "coarsen"].includes(method);
+  return !chosen || chosen.goal === "cost";
 }
 
 /** Where each group's cost is, how far it can be raised, and the line it has to reach.

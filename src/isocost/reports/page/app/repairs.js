@@ -1,7 +1,7 @@
 /** @file The repairs on offer at the present settings, and what each would do.
  *
  * The page computes one of them, withhold.  The others are given: Python made them in advance for a
- * few settings (given_repairs in options.py), and givenRule picks the one to show. */
+ * few settings (given_repairs in offers.py), and givenRule picks the one to show. */
 
 import { general, roundUp } from "../model/numbers.js";
 import { costText } from "../model/costs.js";
@@ -31,7 +31,8 @@ export function repairsOf(page, tally, shown, state) {
   const { methods } = page.words;
   const supplied = Object.entries(page.rules).map(([label, compact]) => {
     const rule = fullRule(compact, tally, shown);
-    return { key: `rule:${label}`, label, rule, ...effects(tally, rule, state) };
+    const goal = Object.values(methods).find(({ name }) => name === rule.method)?.goal;
+    return { key: `rule:${label}`, label, goal, rule, ...effects(tally, rule, state) };
   });
   const made = Object.keys(methods).map((key) => {
     const offer = key === "withhold" ? computedRule(page, tally, state) : givenRule(page, tally, shown, key, state);

@@ -11,7 +11,8 @@ import { costText, isPerGroup } from "./costs.js";
  * @property {Cost} cost
  * @property {number} [threshold]
  * @property {number} [tolerance]
- * @property {"withhold" | "coarsen" | "odds" | "reconcile"} [method]
+ * @property {string} [method] the repair, as the command line calls it
+ * @property {"cost" | "rates"} [goal] what it makes equal; rates without a tolerance
  * @property {string[]} [drop] names of the groups that are switched off or left out
  * @property {number} [bins]
  * @property {string | null} [positive]
@@ -30,9 +31,8 @@ export const DATA = "data.csv";
 export function commandLine(settings, columns) {
   const { command, cost, threshold = 0.5, tolerance = 0, bins = 1024 } = settings;
   const isFit = command === "fit";
-  const usesCost = !isFit || ["withhold", "coarsen"].includes(settings.method ?? "withhold");
+  const usesCost = !isFit || settings.goal !== "rates";
   if (usesCost && isPerGroup(cost)) return null;
-  const usesTolerance = usesCost || settings.method === "reconcile";
   const { score = "score", label = "label", group = ["group"], weight } = columns;
   /** @type {[string, string | number | string[] | null | undefined][]} */
   const options = [
@@ -45,7 +45,7 @@ export function commandLine(settings, columns) {
     ["method", isFit ? (settings.method ?? "withhold") : null],
     ["cost", usesCost ? costText(cost) : null],
     ["threshold", threshold],
-    ["tolerance", usesTolerance ? tolerance : null],
+    ["tolerance", usesCost ? tolerance : null],
     ["drop-group", settings.drop],
     ["bins", bins === 1024 ? null : bins],
   ];
