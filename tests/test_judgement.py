@@ -50,6 +50,11 @@ def test_calibration_may_be_unknown():
     assert changed(gap_low=0.03).calibrated == "no"
 
 
+def test_the_tables_that_scripts_are_tested_with_are_those_of_the_page():
+    path = Path(__file__).parent / "js" / "judgement.json"
+    assert json.loads(path.read_text()) == json.loads(json.dumps(JUDGEMENT))
+
+
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
 def test_the_page_judges_as_python_does():
     rng = np.random.default_rng(0)

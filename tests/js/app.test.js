@@ -19,28 +19,45 @@ import { tallyOf, twoGroups } from "./small.js";
 /** The page's words, read from Python's file: one "name": "text" after the other.
  * @returns {Record<string, any>} */
 function words() {
-  const source = readFileSync("src/isocost/reports/words.py", "utf-8");
   /** @type {Record<string, any>} */
   const texts = {};
-  const start = source.indexOf("WORDS = {");
-  const entries = source.slice(start, source.indexOf("\n}", start));
-  for (const [, name, text] of entries.matchAll(/^ {4}"(\w+)": (\((?:\s*"[^"]*")+\s*\)|"[^"]*")/gm)) {
-    texts[String(name)] = [...String(text).matchAll(/"([^"]*)"/g)].map((part) => part[1]).join("");
+  for (const [file, table] of [["verdict/sentences.py", "SENTENCES = {"], ["reports/words.py", "WORDS = {"]]) {
+    const source = readFileSync(`src/isocost/${file}`, "utf-8");
+    const start = source.indexOf(String(table));
+    const entries = source.slice(start, source.indexOf("\n}", start));
+    for (const [, name, text] of entries.matchAll(/^ {4}"(\w+)": (\((?:\s*"[^"]*")+\s*\)|"[^"]*")/gm)) {
+      texts[String(name)] = [...String(text).matchAll(/"([^"]*)"/g)].map((part) => part[1]).join("");
+    }
   }
   return texts;
 }
 
-const OWN = { confidence: 0.95, established: true, difference: [0.1, 0.2], disparity: [0.1, 0.2] };
+const JUDGEMENT = JSON.parse(readFileSync("tests/js/judgement.json", "utf-8"));
+
+/** What Python computed for the audit's own settings.
+ * @param {any} f
+ * @param {boolean} isEstablished
+ * @returns {any} */
+function ownOf(f, isEstablished = true) {
+  const [excess_low, excess_high] = f.feasible ? [-0.2, -0.1] : [0.1, 0.3];
+  const findings = { groups: f.costs.length, difference_low: isEstablished ? 0.1 : 0, excess_low, excess_high };
+  return {
+    confidence: 0.95, tolerance: 0, difference: [0.1, 0.2], disparity: [0.1, 0.2], more_data: "More data.",
+    verdict: { findings, highest: [f.target] }, floors: f.costs.map(() => 0), intervals: f.costs.map(() => ({})),
+    min_group: 30, min_label: 5,
+  };
+}
 
 /** What main.js computes, as far as sentences and pictures need it.
  * @param {any} tally
  * @param {any} [change]
  * @returns {any} */
 function found(tally, { cost = { kind: "fpr" }, tolerance = 0, ...more } = {}) {
+  const f = feasibility(tally, cost, tolerance);
   return {
-    f: feasibility(tally, cost, tolerance), m: measures(tally, { cost, threshold: 0.5 }), n: 8,
+    f, m: measures(tally, { cost, threshold: 0.5 }), n: 8,
     spoken: tally.names, called: tally.names, shown: tally.groups.map((/** @type {any} */ _, /** @type {number} */ i) => i),
-    words: words(), own: OWN, sameCost: true, sameGroups: true, sameThreshold: true, tally, chosen: null, ...more,
+    words: words(), judgement: JUDGEMENT, own: ownOf(f), sameCost: true, sameGroups: true, sameThreshold: true, tally, chosen: null, ...more,
   };
 }
 
@@ -167,15 +184,34 @@ test("a cross is drawn unless the arrow ends there", () => {
 });
 
 test("what is not established is not claimed", () => {
-  const own = { ...OWN, established: false };
-  const two = sentencesOf(found(twoGroups(), { own }));
+  const unsure = (/** @type {any} */ tally) => {
+    const all = found(tally);
+    return sentencesOf({ ...all, own: ownOf(all.f, false) });
+  };
+  const two = unsure(twoGroups());
   assert.equal(plainText(two.verdict), "It is not established whose errors cost more.");
-  const many = sentencesOf(found(outOfReach(), { own }));
-  assert.equal(plainText(many.verdict), "It is not established which group’s errors cost most.");
-  assert.doesNotMatch(plainText(many.ledes[0] ?? []), /anything from/);
+  const many = unsure(outOfReach());
+  assert.equal(plainText(many.verdict), "It is not established that errors cost any group more than another.");
+  assert.match(plainText(many.ledes[0] ?? []), /anything from 0\.100 to 0\.200\. More data\./);
   assert.equal(many.why, "As measured, it cannot be equal");
   assert.deepEqual(many.keys.map((key) => key.alert ?? false), [false, false, false, false]);
   assert.equal(sentencesOf(found(outOfReach())).keys[1].alert, true);
+});
+
+test("a group that is off comes before what errors cost", () => {
+  const all = found(twoGroups());
+  const off = sentencesOf({ ...all, own: { ...all.own, floors: [0.05, 0] } });
+  assert.equal(plainText(off.verdict), "Scores of a do not mean what they say.");
+  assert.match(plainText(off.ledes[0] ?? []), /^The calibration gap of a is 0\.\d+, beyond chance at least 0\.050;/);
+  assert.deepEqual(off.keys.map((key) => key.alert ?? false), [false, false, true, false]);
+});
+
+test("two groups are needed, and several may be the costliest", () => {
+  const all = found(outOfReach());
+  const few = { ...all.own, verdict: { ...all.own.verdict, findings: { ...all.own.verdict.findings, groups: 1 } } };
+  assert.equal(plainText(sentencesOf({ ...all, own: few }).verdict), "There is too little data to compare the groups.");
+  const own = { ...all.own, verdict: { ...all.own.verdict, highest: [0, 1] } };
+  assert.match(plainText(sentencesOf({ ...all, own }).verdict), /^Errors cost a or b most, and no calibrated repair/);
 });
 
 test("without intervals it is said to be as measured", () => {
@@ -184,8 +220,9 @@ test("without intervals it is said to be as measured", () => {
     assert.equal(plainText(sentencesOf(found(twoGroups(), change)).verdict), wanted);
   }
   assert.equal(sentencesOf(found(outOfReach(), { sameCost: false })).why, "As measured, it cannot be equal");
-  const never = { own: { ...OWN, confidence: null }, sameCost: false };
-  assert.match(plainText(sentencesOf(found(twoGroups(), never)).verdict), /^Errors cost b/);
+  const all = found(twoGroups());
+  const never = { own: { ...all.own, confidence: null }, sameCost: false };
+  assert.match(plainText(sentencesOf({ ...all, ...never }).verdict), /^Errors cost b/);
   assert.match(plainText(sentencesOf(found(twoGroups(), { sameThreshold: false })).verdict), /^Errors cost b/);
 });
 
