@@ -7,9 +7,10 @@ Stages are "original" and the repairs; groups are numbered as in the paper.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +19,7 @@ from isocost.errors import DataError, IsocostWarning
 from isocost.measures import rates
 from isocost.measures.feasibility import feasibility
 from isocost.measures.table import MEASURES
-from isocost.repairs.coarsen import coarsen
-from isocost.repairs.odds import equalize_odds
-from isocost.repairs.reconcile import reconcile
-from isocost.repairs.withhold import withhold
+from isocost.repairs import registry
 from isocost.rules import Rule
 from isocost.tallies import Tally
 from reproduction.people import People, Split
@@ -87,15 +85,21 @@ RECIDIVISM = Experiment(
 )
 EXPERIMENTS = {experiment.name: experiment for experiment in (INCOME, HEALTH, RECIDIVISM)}
 
-REPAIRS: Mapping[str, Callable[[Tally, str], Rule]] = {
-    "withhold": lambda tally, cost: withhold(tally, cost, infeasible="closest"),
-    "odds": lambda tally, _: equalize_odds(tally),
-    "coarsen": lambda tally, cost: coarsen(
-        tally, cost, infeasible="closest", allow_decision_changes=True
-    ),
-    "reconcile": lambda tally, _: reconcile(tally, infeasible="closest"),
+REPAIRS: Mapping[str, Mapping[str, Any]] = {
+    "withhold": {"infeasible": "closest"},
+    "odds": {},
+    "coarsen": {"infeasible": "closest", "allow_decision_changes": True},
+    "reconcile": {"infeasible": "closest"},
 }
 """The paper's two repairs and two of isocost; what is infeasible is approximated."""
+
+
+def repaired_by(name: str, tally: Tally, cost: str) -> Rule:
+    """The rule of one of :data:`REPAIRS`, whether or not the data support it."""
+    repair = registry.REPAIRS[name]
+    settings = {"cost": cost} if repair.goal == "cost" else {}
+    return repair.make_with(tally, **settings, **REPAIRS[name])
+
 
 PAPER_REPAIRS = ("withhold", "odds")
 """The repairs that the paper's claims are about."""
@@ -192,7 +196,7 @@ def fit_rules(
     """The rule of each repair."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IsocostWarning)  # the values say what is infeasible
-        return {name: REPAIRS[name](fitting, experiment.cost) for name in repairs}
+        return {name: repaired_by(name, fitting, experiment.cost) for name in repairs}
 
 
 def measure_split(
