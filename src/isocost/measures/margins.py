@@ -208,7 +208,8 @@ def _quantiles(sizes: Floats, probabilities: list[float]) -> Floats:
     """Quantiles of the replicates, (probabilities, steps)."""
     count = sizes.shape[1]
     ranks = [min(max(int(p * (count + 1)) - 1, 0), count - 1) for p in probabilities]
-    return np.partition(sizes, ranks, axis=1)[:, ranks].T
+    # Several times as fast as numpy's partition at several ranks.
+    return np.sort(sizes, axis=1)[:, ranks].T
 
 
 _SUMS = ("n", "w", "w2")
