@@ -28,6 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -255,7 +256,7 @@ def gap_noise(levels: Levels, bandwidth: float, draws: Floats) -> dict[str, tupl
         residual, error = _residuals(levels, index, DEFAULT_BINS)
         result[name] = residual, draws[:, :DEFAULT_BINS] * error
     residual, error = _residuals(levels, _equal_width_bins(levels, SMOOTH_CELLS), SMOOTH_CELLS)
-    kernel = _kernel((np.arange(SMOOTH_CELLS) + 0.5) / SMOOTH_CELLS, bandwidth)
+    kernel = _kernel(bandwidth)
     noise = draws[:SMOOTH_DRAWS, :SMOOTH_CELLS] * error
     result["calibration_gap_smooth"] = residual @ kernel, noise @ kernel
     return result
@@ -282,14 +283,27 @@ def _residuals(levels: Levels, index: Ints, parts: int) -> tuple[Floats, Floats]
     return residual, np.sqrt(np.maximum(variance, 0.0)) / levels.total
 
 
-def _kernel(position: Floats, bandwidth: float) -> Floats:
-    """How a Gaussian reflected at 0 and 1 spreads each position over equal parts of [0, 1]."""
+def _kernel(bandwidth: float) -> Floats:
+    """How a Gaussian reflected at 0 and 1 spreads each cell over equal parts of [0, 1].
+
+    The middles of the cells and the cuts between the parts lie on one lattice, so that few
+    distances occur and each is looked up.
+    """
     from scipy.special import ndtr
 
-    cuts = np.arange(SMOOTH_POINTS + 1) / SMOOTH_POINTS
-    images = np.stack([position, -position, 2.0 - position, position - 2.0, 2.0 + position])
-    below = ndtr((cuts - images[..., None]) / max(bandwidth, 1e-9)).sum(axis=0)
+    distances = (np.arange(6 * SMOOTH_CELLS) - 3 * SMOOTH_CELLS + 0.5) / SMOOTH_CELLS
+    below = ndtr(distances / max(bandwidth, 1e-9))[_lattice()].sum(axis=0)
     return np.diff(below, axis=-1)
+
+
+@lru_cache(maxsize=1)
+def _lattice() -> Ints:
+    """The index of the distance from each cell, and its mirror images, to each cut."""
+    cell = np.arange(SMOOTH_CELLS)
+    cut = np.arange(SMOOTH_POINTS + 1) * (SMOOTH_CELLS // SMOOTH_POINTS) + 3 * SMOOTH_CELLS
+    whole = 2 * SMOOTH_CELLS
+    images = np.stack([cell, -1 - cell, whole - 1 - cell, cell - whole, cell + whole])
+    return cut - 1 - images[..., None]
 
 
 GAP_METHODS: dict[str, Callable[[Levels], float]] = {

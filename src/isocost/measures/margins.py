@@ -186,15 +186,17 @@ def size_interval(
         The interval, and a lower end that holds for all of ``several`` sizes together.
     """
     seen = float(np.abs(residual).sum())
-    low_of_chance, high_of_chance = percentiles(np.abs(noise).sum(axis=-1), tail)
+    # Adding up ten long rows is several times as fast as thousands of short ones.
+    noise = np.ascontiguousarray(noise.T)
+    low_of_chance, high_of_chance = percentiles(np.abs(noise).sum(axis=0), tail)
     if seen <= low_of_chance:
         return 0.0, high_of_chance, 0.0
     top = 1.0 + 2.0 * high_of_chance / seen
     multiples = top * (np.arange(_STEPS) / (_STEPS - 1)) ** 1.5
-    sizes = np.empty((_STEPS, len(noise)))
+    sizes = np.empty((_STEPS, noise.shape[1]))
     for step, multiple in enumerate(multiples):
-        moved = noise + multiple * residual
-        np.abs(moved, out=moved).sum(axis=-1, out=sizes[step])
+        moved = noise + multiple * residual[:, None]
+        np.abs(moved, out=moved).sum(axis=0, out=sizes[step])
     high, low, floor = (
         float(np.interp(seen, end, multiples)) * seen
         for end in _quantiles(sizes, [tail / 2.0, 1.0 - tail, (1.0 - tail) ** (1.0 / several)])
@@ -206,7 +208,8 @@ def _quantiles(sizes: Floats, probabilities: list[float]) -> Floats:
     """Quantiles of the replicates, (probabilities, steps)."""
     count = sizes.shape[1]
     ranks = [min(max(int(p * (count + 1)) - 1, 0), count - 1) for p in probabilities]
-    return np.partition(sizes, ranks, axis=1)[:, ranks].T
+    # Several times as fast as numpy's partition at several ranks.
+    return np.sort(sizes, axis=1)[:, ranks].T
 
 
 _SUMS = ("n", "w", "w2")
@@ -238,7 +241,8 @@ class Mean:
     limits : (low, high)
         The smallest and largest value that the mean can have.
     seen : (low, high)
-        The smallest and largest value of the group's scores, whichever label they came with.
+        The smallest and largest value of the group's scores, whichever label they came with;
+        looked up only if ``rare``.
     rare : bool
         Whether most rows have one value, and fewer than :data:`RARE` another.
     """
@@ -267,7 +271,7 @@ def mean_of(measure: Measure, cells: Cells, first: int) -> Mean:
     Inside a cell a + b h + c h^2 is close to a straight line of the score, with slope b + 2 c h.
     """
     kind = cells.kind(first)
-    inside = np.isin(kind, [KINDS.index(name) for name in measure.over])
+    inside = np.array([name in measure.over for name in KINDS])[kind]
     if not inside.any():
         return Mean(math.nan, math.nan, 1.0, 0.0, 0.0, False, False, measure.limits)
     kind, n, w, w2 = kind[inside], cells.n[inside], cells.w[inside], cells.w2[inside]
@@ -282,7 +286,7 @@ def mean_of(measure: Measure, cells: Cells, first: int) -> Mean:
     mean = _summary(n, w, w2, x - value, within, value, binary, measure.limits)
     others = _rows_off_the_mode(x, n) if not within.any() else math.inf
     rare = others < min(RARE, n.sum() / 2.0)
-    return replace(mean, seen=_seen(measure, cells, kind), rare=rare)
+    return replace(mean, seen=_seen(measure, cells, kind), rare=True) if rare else mean
 
 
 def _rows_off_the_mode(x: Floats, n: Floats) -> float:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -147,7 +148,7 @@ class Measure:
         """Whether it is a mean of a + b h, without squares."""
         return self.is_plain and not self.coefficients[:, 2].any()
 
-    @property
+    @cached_property
     def coefficients(self) -> Floats:
         """(a, b, c) for each of the four kinds, as an array (4, 3)."""
         return np.array([self.adds.get(kind, (0.0, 0.0, 0.0)) for kind in KINDS], dtype=float)
@@ -168,7 +169,7 @@ class Measure:
         texts = [x if whole else f"{x} for {', '.join(kinds)}" for x, kinds in terms.items()]
         return f"the mean over {', '.join(self.over)} of: {'; '.join(texts) or '0'}"
 
-    @property
+    @cached_property
     def limits(self) -> tuple[float, float]:
         """The smallest and largest value that the mean can have."""
         ends = []
