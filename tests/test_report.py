@@ -77,7 +77,7 @@ def test_says_everything_without_scripts(html, audit):
         "isocost 0.1.0",
         "6,150",
         "score: score; label: label; group: group",
-        "200 resamples, seed 0",
+        "200 draws for calibration gaps, seed 0",
     ):
         assert words in text
     for line in audit.advice.split("\n"):

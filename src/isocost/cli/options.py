@@ -138,9 +138,9 @@ class Measuring:
     confidence: Confidence = 0.95
     replicates: Annotated[
         int,
-        typer.Option("--replicates", help="Resamples for the intervals; 0 for closed forms only."),
+        typer.Option("--replicates", help="Draws for the intervals of gaps; 0 for none."),
     ] = 2000
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the resamples.")] = 0
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the draws.")] = 0
     min_group: Annotated[
         int, typer.Option("--min-group", help="Groups with fewer rows are listed, not compared.")
     ] = MIN_GROUP

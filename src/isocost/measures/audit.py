@@ -468,7 +468,7 @@ def audit(
     confidence : float or None
         Of the intervals; None for no intervals.
     replicates : int
-        How often the cells are resampled for the intervals; 0 for closed forms only.
+        Random draws for the intervals of calibration gaps; 0 for closed forms only.
     seed : int
         The same seed gives the same intervals.
     tolerance : float

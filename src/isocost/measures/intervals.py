@@ -306,8 +306,7 @@ def intervals(
     confidence : float
         How often an interval should hold the true number, over many data sets.
     replicates : int
-        How often the cells are resampled; 0 for closed forms only, without intervals for the
-        calibration gaps.
+        Random draws for the calibration gaps; with 0 these have no intervals.
     seed : int
         The same seed gives the same intervals.
     measures : sequence of Measure, optional

@@ -242,7 +242,7 @@ def computed(audit: Audit, suppressed: str, single: str = "") -> list[tuple[str,
     if found is None:
         rows.append(("Intervals", "none were computed"))
     else:
-        how = f"{found.replicates:,} resamples, seed {found.seed}"
+        how = f"{found.replicates:,} draws for calibration gaps, seed {found.seed}"
         if found.method != "replicates":
             how = "closed forms"
         rows.append(("Intervals", f"{100 * found.confidence:.4g} %; {how}"))

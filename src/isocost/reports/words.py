@@ -154,7 +154,7 @@ HEADS = (
     "Calibration gap",
     "Right decisions",
     "Whose scores change",
-    "Hangs on a coin",
+    "Depends on a coin",
     "Decisions changed",
 )
 """The columns of the table of repairs."""
