@@ -35,7 +35,7 @@ ORDERS = {
     "verdict": ["judgement", "sentences", "wording"],
     "measures": [
         "calibration", "table", "functions", "rates", "feasibility", "margins", "contrasts",
-        "intervals", "audit", "impossibility", "bounds",
+        "intervals", "audit", "planning", "impossibility", "bounds",
     ],
     "repairs": [
         "counsel", "withhold", "pools", "coarsen", "odds", "linear_program", "reconcile",

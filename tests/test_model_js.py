@@ -134,7 +134,9 @@ class Case:
     def withheld(self):
         """The rule that Python makes, or None where it is not feasible."""
         try:
-            return ic.withhold(self.tally, self.cost, self.tolerance)
+            return ic.REPAIRS["withhold"].make_with(
+                self.tally, cost=self.cost, tolerance=self.tolerance
+            )
         except ic.InfeasibleError:
             return None
 

@@ -337,7 +337,7 @@ def test_one_uninformative_group_makes_the_rates_of_all_useless():
     tally = tally_of(data)
     rule = equalize_odds(tally)
     assert rates_of(rule.expected(tally)).sum(axis=1) == pytest.approx([1.0] * 3)
-    assert "add up to 1.0000" in rule.notes[-1]
+    assert any("add up to 1.0000" in note for note in rule.notes)
     without = equalize_odds(tally.drop(["c"]))
     assert without.notes == ()
 
@@ -349,7 +349,7 @@ def test_hard_rates_that_only_a_constant_decision_can_share():
     rule = equalize_odds(tally, 0.75, rates="hard")
     assert flips_of(rule) == {"a": (1.0, 0.0), "b": (0.0, 0.0)}
     assert rates_of(rule.expected(tally), 0.75, "hard").tolist() == [[0.0, 1.0], [0.0, 1.0]]
-    assert "add up to 1.0000" in rule.notes[-1]
+    assert any("add up to 1.0000" in note for note in rule.notes)
 
 
 def test_weights_count_as_copies():
@@ -499,7 +499,7 @@ def test_the_note_on_calibration_gives_the_distance_from_the_line():
 def test_the_note_on_calibration_names_ten_groups():
     best = ([0.0] * 2 + [1.0] * 2) * 13
     data = data_of([*best, 0.25, 0.25, 0.75, 0.75], [0, 0, 1, 1] * 14, np.repeat(range(14), 4))
-    (note,) = equalize_odds(tally_of(data)).notes
+    note = equalize_odds(tally_of(data)).notes[0]
     assert note.count(" for ") == 10
     assert note.endswith(" and 3 more.")
 

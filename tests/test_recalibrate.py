@@ -582,7 +582,7 @@ NAN = math.nan
         ),
         (
             {"sensitive_features": [1, 1.0, "a", True]},
-            ("group: values must stay different", "True, 1, 1.0", "into text"),
+            ("group: values must stay different", "True, 1, 1.0", "to text"),
         ),
         ({"sample_weight": [1, 2]}, ("sample_weight: must have one value", "2 values", "same")),
         (

@@ -68,11 +68,12 @@ def test_a_task_that_fails_and_is_tried_again_gives_the_same(spark, people, skew
 def test_rows_stay_where_they_are(people):
     # The plan ends in an aggregation: what is collected are its cells.
     from isocost.engines.frames import as_frame
-    from isocost.engines.lazy import _counted, _placed
+    from isocost.engines.lazy import LazyRows, _counted, _placed
     from isocost.grid import Grid
 
     columns = {"score": "score", "label": "label", "group": ["group"], "weight": None}
-    native = _counted(_placed(as_frame(people), columns, Grid(), None), None).to_native()
+    rows = LazyRows(as_frame(people), columns, None).pick(False)
+    native = _counted(_placed(rows, Grid()), None).to_native()
     plan = native._jdf.queryExecution().optimizedPlan().toString()
     assert plan.startswith("Aggregate")
     assert plan.count("Aggregate") == 1

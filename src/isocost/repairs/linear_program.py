@@ -27,7 +27,7 @@ from isocost.typing import Bools, Floats, Ints
 __all__ = [
     "FEWEST",
     "Choices",
-    "Plan",
+    "EqualityProgram",
     "ScoreLevels",
     "just_below",
     "least_excess",
@@ -335,7 +335,7 @@ def _shared(levels: ScoreLevels, threshold: float, wide: bool) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class EqualityProgram:
     """What to make equal, how nearly, and over which choices.
 
     Attributes
@@ -360,7 +360,7 @@ class Plan:
         """One row per rate and group, the groups of a rate together."""
         return self.choices.by_group(*self.rates.values())
 
-    def relaxed(self, excess: float) -> Plan:
+    def relaxed(self, excess: float) -> EqualityProgram:
         """The same with every tolerance raised."""
         raised = {name: tolerance + excess for name, tolerance in self.tolerances.items()}
         return replace(self, tolerances=raised)
@@ -393,7 +393,7 @@ class Plan:
         return matrix, self.limits[1]
 
 
-def solve(plan: Plan, harms: Sequence[Floats]) -> Floats | None:
+def solve(plan: EqualityProgram, harms: Sequence[Floats]) -> Floats | None:
     """The shares with the least first harm and, among these, the least second one and so on.
 
     None if no shares meet the constraints; :func:`least_excess` then says by how much they fail.
@@ -417,7 +417,7 @@ def solve(plan: Plan, harms: Sequence[Floats]) -> Floats | None:
     return exact if error <= EXACT else None
 
 
-def least_excess(plan: Plan) -> float:
+def least_excess(plan: EqualityProgram) -> float:
     """The least amount by which all tolerances must be raised to be met.
 
     NaN if the plan has limits that no tolerance meets.
@@ -467,7 +467,7 @@ def _minimize(
     return result.x if result.status == SOLVED else None
 
 
-def _polish(plan: Plan, shares: Floats) -> tuple[Floats, float]:
+def _polish(plan: EqualityProgram, shares: Floats) -> tuple[Floats, float]:
     """Meet the equations to rounding, by the least change of the shares that are open.
 
     Shares that are noise are dropped first, unless the equations cannot be met without them.
@@ -482,7 +482,7 @@ def _polish(plan: Plan, shares: Floats) -> tuple[Floats, float]:
     return best, error
 
 
-def _adjust(plan: Plan, x: Floats) -> tuple[Floats, float]:
+def _adjust(plan: EqualityProgram, x: Floats) -> tuple[Floats, float]:
     """Shares near x that meet the equations, and by how much they still miss them."""
     from scipy.sparse import vstack
 
@@ -503,7 +503,7 @@ def _adjust(plan: Plan, x: Floats) -> tuple[Floats, float]:
     return x, float(np.abs(goal - matrix @ x).max())
 
 
-def _within(plan: Plan, x: Floats) -> Floats:
+def _within(plan: EqualityProgram, x: Floats) -> Floats:
     """The rates of x, moved minimally where they differ by more than is allowed."""
     rates: Floats = (plan.rates_matrix @ x).reshape(len(plan.rates), -1)
     allowed = np.array(list(plan.tolerances.values()))[:, None]

@@ -29,7 +29,7 @@ from isocost.repairs.counsel import heeding
 from isocost.repairs.linear_program import (
     FEWEST,
     Choices,
-    Plan,
+    EqualityProgram,
     ScoreLevels,
     just_below,
     least_excess,
@@ -390,7 +390,7 @@ def reconcile(
     )
 
 
-def _plan(tally: Tally, request: Request) -> Plan:
+def _plan(tally: Tally, request: Request) -> EqualityProgram:
     groups = range(len(tally.groups))
     levels = [score_levels(tally, i, request.threshold, request.levels) for i in groups]
     choices = make_choices(levels, request.threshold, request.wide)
@@ -401,12 +401,12 @@ def _plan(tally: Tally, request: Request) -> Plan:
             rates[name] = choices.cost(a, b)
         else:
             rates[name] = choices.rate(name)
-    return Plan(choices, rates, request.tolerances)
+    return EqualityProgram(choices, rates, request.tolerances)
 
 
 def _reconcilability(
-    plan: Plan, request: Request, tally: Tally, selected: Selected | None
-) -> tuple[Reconcilability, Plan]:
+    plan: EqualityProgram, request: Request, tally: Tally, selected: Selected | None
+) -> tuple[Reconcilability, EqualityProgram]:
     """Whether the rates can be equal, and the plan with tolerances that are enough."""
     if selected:
         plan = replace(plan, limits=_selecting(plan.choices, selected))
