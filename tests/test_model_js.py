@@ -18,8 +18,14 @@ from isocost.costs import Cost
 from isocost.examples import compas
 from isocost.measures.margins import wilson
 from isocost.repairs.compare import changes
-from isocost.reports.offers import compact, given_repairs
-from isocost.reports.payload import cost_fields, page_tally, payload, safe_group
+from isocost.reports.payload import (
+    compact,
+    cost_fields,
+    given_repairs,
+    page_tally,
+    payload,
+    safe_group,
+)
 from isocost.tallies import KEYS, SUMS
 from tests.conftest import DATA, measured, sample
 

@@ -21,7 +21,7 @@ import { tallyOf, twoGroups } from "./small.js";
 function words() {
   /** @type {Record<string, any>} */
   const texts = {};
-  for (const [file, table] of [["verdict/sentences.py", "SENTENCES = {"], ["reports/words.py", "WORDS = {"]]) {
+  for (const [file, table] of [["verdict/sentences.py", "SENTENCES = {"], ["reports/facts.py", "WORDS = {"]]) {
     const source = readFileSync(`src/isocost/${file}`, "utf-8");
     const start = source.indexOf(String(table));
     const entries = source.slice(start, source.indexOf("\n}", start));

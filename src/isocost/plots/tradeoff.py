@@ -11,12 +11,12 @@ import numpy as np
 from isocost.checks import check_kind, check_listed
 from isocost.costs import CostLike
 from isocost.errors import Problem, UsageError
-from isocost.plots.display import Display
-from isocost.plots.style import (
+from isocost.plots.display import (
     GREY,
     INK,
     SIZE,
     SMALL,
+    Display,
     Label,
     looks,
     panels,

@@ -1,44 +1,55 @@
-"""Bins put together for the page: so that no cell has few people, and so that the page is small.
-
-Neighbouring bins of a group are merged, both labels together, into runs.  The sums per group and
-label stay exactly as they were, and so do base rates, generalized rates, costs and mixing rates.
-
-What the page holds of a tally: aggregates as plain values, and no cell with few people.
+"""What the page holds: the tally as plain values, and the repairs that were made in advance.
 
 The page computes from these sums what Python computes from the tally, so they are written with all
-their digits.  Where small cells are to be hidden, or there are too many, bins are merged.
+their digits.  Where small cells are to be hidden, or there are too many, neighbouring bins of a
+group are merged, both labels together, into runs.  The sums per group and label stay exactly as
+they were, and so do base rates, generalized rates, costs and mixing rates.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from isocost import __version__
 from isocost.checks import check_whole
-from isocost.costs import CostLike, as_cost
-from isocost.errors import DataError, Problem
+from isocost.costs import Cost, CostLike, as_cost
+from isocost.errors import DataError, InfeasibleError, InfeasibleWarning, IsocostError, Problem
 from isocost.grid import TENTHS, Grid
 from isocost.groups import Group, Scalar, group_names
+from isocost.measures.audit import Audit
+from isocost.measures.audit import audit as measure
+from isocost.measures.feasibility import Feasibility, round_up
 from isocost.measures.table import MEASURES, Measure
-from isocost.reports.words import WORDS
+from isocost.repairs.compare import Compared, compare, named_rules
+from isocost.repairs.reconcile import Reconcilability
+from isocost.repairs.registry import REPAIRS, Repair
+from isocost.reports.facts import WORDS, shown_names
 from isocost.rules import Rule
 from isocost.tallies import SUMS, Cells, Tally, add_up
 from isocost.typing import Floats, Ints
+from isocost.verdict.sentences import number, percent
 
 __all__ = [
     "MOST_CELLS",
+    "Offer",
     "Origin",
+    "compact",
     "cost_fields",
+    "given_repairs",
     "merged",
+    "options_of",
     "page_tally",
     "payload",
+    "repair_rows",
     "rule_fields",
     "runs_of",
     "safe_group",
@@ -46,6 +57,7 @@ __all__ = [
     "snapped",
     "undecided",
 ]
+
 
 Run = tuple[int, int]
 
@@ -418,3 +430,197 @@ def _safe(part: Scalar) -> Any:
         return part
     whole = isinstance(part, float) and part.is_integer()
     return {"exact": json.dumps(part)} if whole or abs(part) >= SAFE else part
+
+
+MOST_ROWS = 3200
+"""With more rows than this, rules for thresholds other than the audit's are left out."""
+
+
+COMPUTED = ("withhold",)
+"""The repairs that the page computes by itself, for any settings."""
+
+
+class Asked(NamedTuple):
+    """What a repair is made for."""
+
+    threshold: float
+    cost: Cost
+    tolerance: float
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A repair of the report: a rule, or why there is none."""
+
+    label: str
+    rule: Rule | None
+    does: str = ""
+    keeps: str = ""
+    why: str = ""
+
+
+def options_of(audit: Audit, given: Mapping[str, Rule] | Iterable[Rule] | None) -> list[Offer]:
+    """The rules given, or every method as far as it is feasible at the audit's settings."""
+    if given is not None:
+        return [Offer(name, rule) for name, rule in named_rules(given).items()]
+    asked = Asked(audit.threshold, audit.cost, audit.feasibility.tolerance)
+    return [_attempt(audit.tally, repair, asked) for repair in REPAIRS.values()]
+
+
+def _made(repair: Repair, tally: Tally, asked: Asked) -> Rule:
+    """The rule of a repair; the tolerance is one of costs, and rates are made equal without one."""
+    costs: dict[str, Any] = {}
+    if repair.goal == "cost":
+        costs = {"cost": asked.cost, "tolerance": asked.tolerance}
+    return repair.make_with(tally, threshold=asked.threshold, **costs)
+
+
+def _attempt(tally: Tally, repair: Repair, asked: Asked) -> Offer:
+    words = repair.sentence, repair.keeps
+    try:
+        return Offer(repair.title, _made(repair, tally, asked), *words)
+    except IsocostError as error:
+        told = WORDS["not_feasible"].format(why=_reason(error, tally, repair, asked))
+        return Offer(repair.title, None, *words, told)
+
+
+def _reason(error: IsocostError, tally: Tally, repair: Repair, asked: Asked) -> str:
+    """Why a method cannot be used here, and what it would take."""
+    problem = error.problems[0]
+    coarsens = repair.name == "coarsen"
+    if coarsens and problem.name == "decisions":
+        least = round_up(_coarsest(tally, asked))
+        return WORDS["needs_tolerance_decisions"].format(smallest=least)
+    if not isinstance(error, InfeasibleError):
+        return f"{problem.name} {problem.rule}"
+    if coarsens:
+        return WORDS["needs_tolerance"].format(smallest=round_up(_coarsest(tally, asked)))
+    return _needed(error.feasibility)
+
+
+def _needed(found: Feasibility | Reconcilability) -> str:
+    """What it would take, in words."""
+    corner = found.corner if isinstance(found, Reconcilability) else None
+    if corner is None:
+        return WORDS["needs_tolerance"].format(smallest=round_up(found.smallest_tolerance))
+    if math.isnan(corner.tolerance):
+        return WORDS["no_tolerance"].format(selected=corner.selected)
+    smallest = round_up(corner.tolerance)
+    return WORDS["needs_selecting"].format(selected=corner.selected, smallest=smallest)
+
+
+def _coarsest(tally: Tally, asked: Asked) -> float:
+    """How far costs still differ when coarsening does all it can without changing decisions."""
+    at, cost, tolerance = asked
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InfeasibleWarning)
+        rule = REPAIRS["coarsen"].make_with(
+            tally, cost=cost, threshold=(at,), tolerance=tolerance, infeasible="closest"
+        )
+    return measure(rule.expected(tally), cost, at, confidence=None).disparity.difference
+
+
+def repair_rows(audit: Audit, found: list[Offer], decided: bool = True) -> list[dict[str, Any]]:
+    """The lines of the table that puts repairs side by side, the present scores first.
+
+    What depends on who is at or above the threshold is left out unless ``decided``.
+    """
+    rules = {str(place): one.rule for place, one in enumerate(found) if one.rule is not None}
+    compared = compare(audit.tally, rules, audit.cost, audit.threshold).rules
+    shown = [("original", Offer("As it is", None)), *((str(i), o) for i, o in enumerate(found))]
+    return [
+        {
+            "label": one.label,
+            "does": one.does,
+            "keeps": one.keeps,
+            "why": one.why,
+            **(_line(compared[key], decided) if key in compared else {}),
+        }
+        for key, one in shown
+    ]
+
+
+def _line(one: Compared, decided: bool) -> dict[str, Any]:
+    audit, names = one.audit, shown_names(one.by_group)
+    return {
+        "numbers": [
+            number(audit.disparity.difference),
+            number(audit.equalized_odds_difference) if decided else "–",
+            number(one.gap),
+            percent(audit.overall.accuracy) if decided else "–",
+        ],
+        "who": [(names[g], percent(c.changed)) for g, c in one.by_group.items() if c.changed],
+        "chance": [
+            percent(one.changes.by_coin),
+            percent(one.changes.decisions) if decided else "–",
+        ],
+    }
+
+
+def given_repairs(audit: Audit, held: dict[str, Any]) -> list[dict[str, Any]]:
+    """The repairs that the page shows but does not compute, each for a few settings.
+
+    The page computes only ``withhold``.  The other methods are made here, from the bins that the
+    page holds, so that they reveal nothing that it hides.
+    """
+    tally = page_tally(audit.tally, held)
+    found: list[dict[str, Any]] = []
+    total = 0
+    for repair, asked in _given_settings(audit):
+        if undecided(held, tally.grid, asked.threshold):
+            continue
+        of_cost = repair.goal == "cost"
+        one = {
+            "method": repair.function,
+            "threshold": asked.threshold,
+            "cost": str(asked.cost) if of_cost else None,
+            "tolerance": asked.tolerance if of_cost else None,
+        }
+        try:
+            rule = snapped(_made(repair, tally, asked), tally, held)
+        except IsocostError as error:
+            found.append({**one, "rule": None, "why": _reason(error, tally, repair, asked)})
+        else:
+            total += len(rule.rows)
+            if total > MOST_ROWS and asked.threshold != audit.threshold:
+                break
+            found.append({**one, "rule": compact(tally.groups, rule)})
+    return found
+
+
+def _given_settings(audit: Audit) -> list[tuple[Repair, Asked]]:
+    """What each repair is made for; what may be left out for lack of room comes last."""
+    own, tolerance = audit.threshold, audit.feasibility.tolerance
+    costs = {str(cost): cost for cost in (audit.cost, as_cost("fpr"), as_cost("fnr"))}
+    found: list[tuple[Repair, Asked]] = []
+    for repair in REPAIRS.values():
+        if repair.name in COMPUTED:
+            continue
+        if repair.goal == "cost":
+            settings = product(sorted({own, 0.5}), costs.values(), sorted({0.0, tolerance}))
+            found += [(repair, Asked(*each)) for each in settings]
+        else:
+            found += [(repair, Asked(at, audit.cost, 0.0)) for at in sorted({own, *TENTHS})]
+
+    def order(one: tuple[Repair, Asked]) -> tuple[bool, float]:
+        away = abs(one[1].threshold - own)
+        # Rules with many rows are left out first.
+        return one[0].name == "reconcile" and away > 0, away
+
+    return sorted(found, key=order)
+
+
+def compact(groups: Sequence[Group], rule: Rule) -> dict[str, Any]:
+    """A rule for the page: rows are [place of the group, lo, hi, value or null, probability].
+
+    Places instead of groups, because JavaScript does not know 1.0 from 1.
+    """
+    content = rule_fields(rule)
+    places = {group: place for place, group in enumerate(groups)}
+    content["rows"] = [
+        [places[row.group], row.lo, row.hi, row.value, row.probability]
+        for row in rule.rows
+        if row.group in places
+    ]
+    kept = ("method", "cost", "settings", "coin", "rows", "notes", "promise")
+    return {name: content[name] for name in kept if name in content}
