@@ -16,17 +16,6 @@ from isocost.errors import FileError, IsocostWarning, Problem
 if sys.platform != "win32":
     import fcntl
 
-__all__ = [
-    "MAX_TEXT_BYTES",
-    "check_ending",
-    "check_regular",
-    "check_target",
-    "read_text",
-    "replacing",
-    "status_of",
-    "write_text",
-]
-
 MAX_TEXT_BYTES = 256 * 2**20
 
 PART = ".isocost-part"

@@ -26,18 +26,6 @@ from isocost.checks import check_seed
 from isocost.errors import DataError, Problem
 from isocost.groups import is_null
 
-__all__ = [
-    "BITS",
-    "SCHEME",
-    "bound",
-    "bounds",
-    "coins",
-    "first_64_bits",
-    "hex_bound",
-    "seeded_coins",
-]
-
-
 Words: TypeAlias = npt.NDArray[np.uint32]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 

@@ -14,8 +14,6 @@ from isocost.errors import Problem, UsageError, listing
 from isocost.groups import Group, as_group, from_json, to_json
 from isocost.typing import Floats
 
-__all__ = ["Cost", "CostLike", "as_cost"]
-
 Amount: TypeAlias = float | Mapping[Group, float]
 
 LEAST, MOST = 1e-100, 1e100

@@ -16,25 +16,6 @@ if TYPE_CHECKING:
     from isocost.measures.feasibility import Feasibility
     from isocost.repairs.reconcile import Reconcilability
 
-__all__ = [
-    "ConstraintWarning",
-    "DataError",
-    "FileError",
-    "InfeasibleError",
-    "InfeasibleWarning",
-    "IsocostError",
-    "IsocostWarning",
-    "MissingDependencyError",
-    "NotAdvisedError",
-    "Problem",
-    "RuleError",
-    "UncalibratedWarning",
-    "UncertainWarning",
-    "UsageError",
-    "listing",
-    "missing_column",
-]
-
 
 @dataclass(frozen=True)
 class Problem:

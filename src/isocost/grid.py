@@ -19,8 +19,6 @@ from isocost.checks import check_numbers, check_whole
 from isocost.errors import Problem, UsageError
 from isocost.typing import Bools, Floats, Ints
 
-__all__ = ["MAX_BINS", "TENTHS", "Grid"]
-
 MAX_BINS = 2**16
 TENTHS = tuple(i / 10 for i in range(1, 10))
 

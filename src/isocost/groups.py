@@ -15,20 +15,6 @@ from typing import Any, TypeAlias
 from isocost.checks import is_writable
 from isocost.errors import DataError, Problem
 
-__all__ = [
-    "Group",
-    "Scalar",
-    "as_group",
-    "as_scalar",
-    "from_json",
-    "group_names",
-    "is_exact",
-    "is_null",
-    "names_of",
-    "sort_groups",
-    "to_json",
-]
-
 Scalar: TypeAlias = str | int | float | bool
 Group: TypeAlias = Scalar | tuple[Scalar, ...]
 

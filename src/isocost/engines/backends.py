@@ -29,22 +29,6 @@ from isocost.errors import MissingDependencyError, Problem, UsageError
 if TYPE_CHECKING:
     from narwhals import Expr
 
-__all__ = [
-    "NO_ID",
-    "Guard",
-    "as_number",
-    "believes_statistics",
-    "collect",
-    "column",
-    "constant",
-    "guarded",
-    "limit",
-    "originally_named",
-    "plainly_named",
-    "writes_decimals",
-]
-
-
 NO_ID = 6
 """The fault of a row without an id."""
 

@@ -22,8 +22,6 @@ from isocost.groups import Group, as_group
 from isocost.rules import Rule, check_unknown
 from isocost.tallies import Tally
 
-__all__ = ["apply_rule", "tally"]
-
 
 def tally(
     data: Any = None,

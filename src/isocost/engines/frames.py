@@ -13,9 +13,6 @@ from isocost.engines.values import Encoded, as_objects, is_uniform
 from isocost.errors import DataError, Problem, UsageError, missing_column
 from isocost.groups import as_scalar, is_null
 
-__all__ = ["Frame", "Lazy", "as_frame", "check_group_type", "is_wide"]
-
-
 _HEAD, _FEW = 2**12, 12
 
 

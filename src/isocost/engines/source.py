@@ -24,18 +24,6 @@ from isocost.engines.warehouse.dialects import DUCKDB
 from isocost.errors import DataError, FileError, IsocostError, Problem, UsageError, missing_column
 from isocost.groups import Scalar
 
-__all__ = [
-    "DOUBT",
-    "WHOLE_TYPES",
-    "Progress",
-    "Settings",
-    "Source",
-    "as_number",
-    "is_number",
-    "literal",
-    "quoted",
-]
-
 DOUBT = "SET disabled_optimizers = 'statistics_propagation'"
 """The statistics of Parquet files ignore NaN, and DuckDB trusts them: NaN would lie in [0, 1].
 Without them queries are slower, so they are switched off only where NaN would not show."""

@@ -17,23 +17,6 @@ from isocost.errors import DataError, Problem
 from isocost.groups import Group, Scalar, as_group, as_scalar, is_exact, is_null
 from isocost.typing import Bools, Ints
 
-__all__ = [
-    "NUMBER",
-    "WHOLE",
-    "Encoded",
-    "GroupEncoder",
-    "LabelReader",
-    "Reader",
-    "as_objects",
-    "column_array",
-    "encoder_for",
-    "is_uniform",
-    "json_values",
-    "read_as",
-    "two_valued",
-    "typed",
-]
-
 WHOLE = "-?[0-9]+"
 """What a whole number looks like, for Python and for DuckDB."""
 

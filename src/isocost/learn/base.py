@@ -45,8 +45,6 @@ from isocost.rules import Rule, unknown_groups
 from isocost.tallies import Tally
 from isocost.typing import Floats, Ints
 
-__all__ = ["PostProcessor", "folds_of", "raw_scores", "response_of", "wants"]
-
 Fold = tuple[Ints, Ints]
 """The rows to train on, and those to score."""
 

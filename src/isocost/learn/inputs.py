@@ -28,23 +28,6 @@ from isocost.errors import DataError, IsocostError, Problem, UsageError, missing
 from isocost.groups import Group, is_null, sort_groups
 from isocost.typing import Bools, Floats, Ints
 
-__all__ = [
-    "Groups",
-    "GroupsFrom",
-    "as_eager_frame",
-    "coins_of_rows",
-    "groups_of",
-    "read_all",
-    "read_groups",
-    "real_scores",
-    "require_groups",
-    "row_hashes",
-    "two_classes",
-    "two_labels",
-    "weights_of",
-]
-
-
 GroupsFrom: TypeAlias = str | int | Sequence[str | int] | Callable[[Any], Any] | None
 
 _NAME = "sensitive_features"

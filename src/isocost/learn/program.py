@@ -40,8 +40,6 @@ from isocost.learn.inputs import Groups
 from isocost.tallies import add_up
 from isocost.typing import Floats, Ints
 
-__all__ = ["KINDS", "Program", "Search", "Start", "make_program", "need_dccp", "unconstrained"]
-
 KINDS = {"fpr": ("fpr",), "fnr": ("fnr",), "both": ("fpr", "fnr"), "all": ("all",)}
 """The kinds of error that each constraint bounds."""
 

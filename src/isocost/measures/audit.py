@@ -34,17 +34,6 @@ from isocost.verdict.judgement import MIN_GROUP, Findings, Verdict, judge
 from isocost.verdict.sentences import plain
 from isocost.verdict.wording import statement, told
 
-__all__ = [
-    "Audit",
-    "Disparity",
-    "Measures",
-    "audit",
-    "disparity",
-    "group_columns",
-    "measures_at",
-    "overall_columns",
-]
-
 Columns = dict[str, Any]
 
 

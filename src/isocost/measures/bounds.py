@@ -41,28 +41,10 @@ from isocost.errors import Problem, UsageError
 from isocost.groups import Group, as_group, names_of, to_json
 from isocost.measures import rates
 from isocost.measures.calibration import gap_equal_width, levels_of
-from isocost.measures.feasibility import round_up
 from isocost.tables import html_table, text_table
 from isocost.tallies import Tally, check_tally
 from isocost.typing import Floats
-
-__all__ = [
-    "Bound",
-    "Bounds",
-    "CostComparison",
-    "ErrorDrop",
-    "GroupBounds",
-    "ImpossibilityBound",
-    "RateRange",
-    "both_costs",
-    "bounds",
-    "compare_costs",
-    "distinct",
-    "impossibility_bound",
-    "linearity_bound",
-    "linearity_residual",
-]
-
+from isocost.verdict.sentences import round_up
 
 SLACK = 1e-12
 """How far rounding may put a number beyond a bound that it meets."""

@@ -24,17 +24,6 @@ from isocost.typing import Floats
 from isocost.verdict.judgement import MIN_GROUP, MIN_LABEL
 from isocost.verdict.sentences import round_down, round_up
 
-__all__ = [
-    "Feasibility",
-    "compared_groups",
-    "feasibility",
-    "large_groups",
-    "mixing_rates",
-    "reconcilable",
-    "round_down",
-    "round_up",
-]
-
 SLACK = 1e-12
 """How far rounding may put a cost beyond a bound that it meets, as a share of the costs."""
 

@@ -55,8 +55,6 @@ from isocost.tallies import Cells, Tally, check_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import MIN_GROUP
 
-__all__ = ["Estimate", "Intervals", "check_min_group", "estimate_groups", "intervals"]
-
 Amounts = tuple[float, float]
 
 Noise = Mapping[str, tuple[Floats, Floats]]

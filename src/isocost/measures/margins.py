@@ -33,33 +33,6 @@ from isocost.measures.table import Measure
 from isocost.tallies import KINDS, Cells
 from isocost.typing import Floats, Ints
 
-__all__ = [
-    "CostBounds",
-    "Interval",
-    "Mean",
-    "alpha_intervals",
-    "around",
-    "difference",
-    "excess",
-    "fold",
-    "highest",
-    "mean_interval",
-    "mean_of",
-    "normal_quantile",
-    "pair_bounds",
-    "percentiles",
-    "range_interval",
-    "range_quantile",
-    "score_interval",
-    "share_of",
-    "size_interval",
-    "skewed_interval",
-    "student_quantile",
-    "target_interval",
-    "wilson",
-]
-
-
 Interval: TypeAlias = tuple[float, float]
 
 _STEPS = 16

@@ -22,8 +22,6 @@ from isocost.tallies import Cells, Tally, check_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import CALIBRATED, MIN_GROUP
 
-__all__ = ["GroupPlan", "Plan", "plan"]
-
 
 @dataclass(frozen=True)
 class GroupPlan:

@@ -21,17 +21,6 @@ from isocost.measures.table import MEASURES
 from isocost.tallies import Sums, Tally
 from isocost.typing import Floats
 
-__all__ = [
-    "base_rate",
-    "generalized_fnr",
-    "generalized_fpr",
-    "group_costs",
-    "mean_score",
-    "require_both_labels",
-    "require_two_groups",
-    "trivial_costs",
-]
-
 LEAST_SHARE = 1e-12
 """A label with a smaller share of its group's weight would be lost to rounding."""
 

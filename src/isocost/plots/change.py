@@ -31,8 +31,6 @@ from isocost.typing import Bools, Floats
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ChangeDisplay", "Fates", "fates"]
-
 STEPS = 40
 """Number of steps to which old and new scores are rounded for drawing."""
 

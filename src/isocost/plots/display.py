@@ -25,30 +25,6 @@ if TYPE_CHECKING:
 
     from isocost.tallies import Tally
 
-__all__ = [
-    "GREY",
-    "HUES",
-    "INK",
-    "MOVED",
-    "PALE",
-    "PALETTE",
-    "SIZE",
-    "SMALL",
-    "Display",
-    "Hue",
-    "Label",
-    "Look",
-    "axes_for",
-    "looks",
-    "panels",
-    "percent",
-    "place_labels",
-    "plain_axes",
-    "require_matplotlib",
-    "root_figure",
-    "short_name",
-]
-
 
 class Hue(NamedTuple):
     """One hue: for marks on light paper, for text on it (4.5 : 1), and for marks on dark."""

@@ -23,21 +23,6 @@ from isocost.groups import Group
 from isocost.tallies import Tally
 from isocost.typing import Floats
 
-__all__ = [
-    "Crossing",
-    "Level",
-    "LevelLine",
-    "calibrated_line",
-    "crossing",
-    "ellipse",
-    "ellipse_axes",
-    "level_curve",
-    "level_lines",
-    "rate_variances",
-    "tilted_ellipse",
-    "trivial_point",
-]
-
 Level: TypeAlias = float | tuple[CostLike, float]
 """A level of the cost of the display, or of another cost."""
 

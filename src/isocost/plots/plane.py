@@ -44,9 +44,6 @@ from isocost.verdict.wording import changed_groups, headline
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Limits", "PlaneDisplay", "Rules"]
-
-
 Rules: TypeAlias = Mapping[str, Rule] | Iterable[Rule]
 
 Limits: TypeAlias = tuple[float, float, float, float] | Literal["tight"] | None

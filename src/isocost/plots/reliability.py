@@ -37,13 +37,6 @@ from isocost.typing import Floats, Ints
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "Reliability",
-    "ReliabilityDisplay",
-    "isotonic_shares",
-    "reliability",
-]
-
 STRATEGIES = ("equal_width", "equal_mass")
 
 

@@ -32,8 +32,6 @@ from isocost.typing import Floats
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["FrontierDisplay"]
-
 TITLES = {
     "disparity": "costs differ by",
     "accuracy": "accuracy",

@@ -21,20 +21,6 @@ from isocost.repairs.registry import REPAIRS
 from isocost.verdict.sentences import SENTENCES, Name, Sentence, fill, number, percent
 from isocost.verdict.wording import blocked_group, changed_groups, statement
 
-__all__ = [
-    "COSTS",
-    "GLOSSARY",
-    "HEADS",
-    "METHODS",
-    "WORDS",
-    "cost_words",
-    "facts",
-    "row_titles",
-    "shown_names",
-    "spoken_names",
-]
-
-
 WORDS = {
     **SENTENCES,
     "stale": (

@@ -27,7 +27,7 @@ from isocost.grid import TENTHS, Grid
 from isocost.groups import Group, Scalar, group_names
 from isocost.measures.audit import Audit
 from isocost.measures.audit import audit as measure
-from isocost.measures.feasibility import Feasibility, round_up
+from isocost.measures.feasibility import Feasibility
 from isocost.measures.table import MEASURES, Measure
 from isocost.repairs.compare import Compared, compare, named_rules
 from isocost.repairs.reconcile import Reconcilability
@@ -36,28 +36,7 @@ from isocost.reports.facts import WORDS, shown_names
 from isocost.rules import Rule
 from isocost.tallies import SUMS, Cells, Tally, add_up
 from isocost.typing import Floats, Ints
-from isocost.verdict.sentences import number, percent
-
-__all__ = [
-    "MOST_CELLS",
-    "Offer",
-    "Origin",
-    "compact",
-    "cost_fields",
-    "given_repairs",
-    "merged",
-    "options_of",
-    "page_tally",
-    "payload",
-    "repair_rows",
-    "rule_fields",
-    "runs_of",
-    "safe_group",
-    "single_text",
-    "snapped",
-    "undecided",
-]
-
+from isocost.verdict.sentences import number, percent, round_up
 
 Run = tuple[int, int]
 

@@ -53,26 +53,6 @@ from isocost.tallies import Tally
 from isocost.verdict.judgement import ANSWERS, CALIBRATED, MIN_LABEL, REASONS, SLACK
 from isocost.verdict.wording import more_data
 
-__all__ = [
-    "APP",
-    "ENDINGS",
-    "MODEL",
-    "SHAPES",
-    "ShownReport",
-    "bundle",
-    "charts",
-    "embedded_json",
-    "joined",
-    "page_file",
-    "page_script",
-    "policy",
-    "report",
-    "report_html",
-    "show_report",
-    "vega_script",
-]
-
-
 MODEL = (
     "numbers",
     "groups",

@@ -32,17 +32,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = [
-    "OPEN",
-    "REPORT_POLICY",
-    "START_POLICY",
-    "HostGuard",
-    "Keys",
-    "application",
-    "impatient",
-    "serve",
-]
-
 START_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "frame-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

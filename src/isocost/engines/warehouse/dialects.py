@@ -16,8 +16,6 @@ from isocost.checks import is_writable
 from isocost.errors import Problem, UsageError
 from isocost.groups import Scalar
 
-__all__ = ["DIALECTS", "DUCKDB", "Dialect", "dialect_named"]
-
 DOLLAR = r"\u0024"
 """A dollar sign that begins no ${name}, where a backslash escapes."""
 

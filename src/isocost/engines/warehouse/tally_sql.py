@@ -22,8 +22,6 @@ from isocost.grid import Grid
 from isocost.groups import Group, as_group, is_null, to_json
 from isocost.tallies import FORMAT, SUMS, VERSION, Tally, read_fields
 
-__all__ = ["cell_columns", "tally_from_cells", "tally_sql"]
-
 _ZEROS = ("0", "false", "0.0", "0.0E0")
 
 _ONES = ("1", "true", "1.0", "1.0E0")
