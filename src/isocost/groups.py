@@ -89,14 +89,10 @@ def is_exact(number: float) -> bool:
 
 
 def _bad_group(value: Any) -> DataError:
-    return DataError(
-        Problem(
-            "group",
-            "values must be text, numbers or booleans",
-            f"{repr(value)[:100]} of type {type(value).__name__}",
-            "convert the column to text first, for example with str() or CAST(... AS VARCHAR)",
-        )
-    )
+    rule = "values must be text, numbers or booleans"
+    got = f"{repr(value)[:100]} of type {type(value).__name__}"
+    step = "convert the column to text first, for example with str() or CAST(... AS VARCHAR)"
+    return DataError(Problem("group", rule, got, step))
 
 
 def _sort_key(group: Group) -> tuple[Any, ...]:
@@ -115,14 +111,10 @@ def sort_groups(groups: Iterable[Group]) -> list[Group]:
         counts = Counter(ordered)
         twin = next(g for g in ordered if counts[g] > 1)
         twins = [g for g in ordered if g == twin]
-        raise DataError(
-            Problem(
-                "group",
-                "values must stay different when compared",
-                f"{', '.join(map(repr, twins[:5]))}, which are equal in Python",
-                "convert the column to text first, so that each value is its own group",
-            )
-        )
+        rule = "values must stay different when compared"
+        got = f"{', '.join(map(repr, twins[:5]))}, which are equal in Python"
+        step = "convert the column to text first, so that each value is its own group"
+        raise DataError(Problem("group", rule, got, step))
     return ordered
 
 

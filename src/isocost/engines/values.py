@@ -501,14 +501,8 @@ def column_array(role: str, column: Any) -> Any:
     if array.dtype.kind == "T":
         array = array.astype(object)
     if array.ndim != 1:
-        raise DataError(
-            Problem(
-                role,
-                "must have one dimension",
-                f"an array of shape {array.shape}",
-                "pass one value per row",
-            )
-        )
+        got = f"an array of shape {array.shape}"
+        raise DataError(Problem(role, "must have one dimension", got, "pass one value per row"))
     return array
 
 

@@ -132,16 +132,13 @@ def require_groups(sensitive_features: Any) -> Any:
 
 def _from_setting(X: Any, groups_from: GroupsFrom) -> list[Any]:
     if groups_from is None:
-        raise UsageError(
-            Problem(
-                _NAME,
-                "must be given: the repair depends on the group",
-                "None",
-                f"pass {_NAME}=, in a pipeline or a search with sklearn.set_config("
-                "enable_metadata_routing=True); or set groups_from= to the columns of X that hold "
-                "the group, which needs no routing",
-            )
+        rule = "must be given: the repair depends on the group"
+        step = (
+            f"pass {_NAME}=, in a pipeline or a search with sklearn.set_config("
+            "enable_metadata_routing=True); or set groups_from= to the columns of X that hold "
+            "the group, which needs no routing"
         )
+        raise UsageError(Problem(_NAME, rule, "None", step))
     if callable(groups_from):
         return _columns_in(groups_from(X))
     columns = [groups_from] if isinstance(groups_from, str | int) else list(groups_from)
@@ -158,14 +155,10 @@ def _names_columns(X: Any, features: Any, rows: int) -> bool:
     known = [] if frame is None else frame.columns
     count, are_columns = len(features), bool(features) and set(features) <= set(known)
     if are_columns and count == rows:
-        raise UsageError(
-            Problem(
-                _NAME,
-                "must be either the groups or the names of columns, but could be both",
-                f"{count} texts for {rows} rows, all of them names of columns",
-                "pass the groups as an array, or the columns themselves",
-            )
-        )
+        rule = "must be either the groups or the names of columns, but could be both"
+        got = f"{count} texts for {rows} rows, all of them names of columns"
+        step = "pass the groups as an array, or the columns themselves"
+        raise UsageError(Problem(_NAME, rule, got, step))
     # Texts that are neither one per row nor all columns: most likely a misspelled column.
     return are_columns or (frame is not None and count != rows and count <= len(known))
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from isocost.engines.arrays import tally_arrays
 from isocost.engines.dispatch import tally as tally_of
-from isocost.errors import MissingDependencyError, Problem
+from isocost.errors import require_package
 from isocost.grid import Grid
 from isocost.typing import Floats
 
@@ -115,12 +115,10 @@ def short_name(name: str, width: int = 26, lines: int = 2) -> str:
 
 def require_matplotlib() -> Any:
     """The module matplotlib.figure; raise with the pip command if it is missing."""
-    try:
-        from matplotlib import figure
-    except ImportError as error:
-        step = 'pip install "isocost[plot]"'
-        problem = Problem("plot", "needs matplotlib", f"no {error.name}", step)
-        raise MissingDependencyError(problem) from error
+    step = 'pip install "isocost[plot]"'
+    require_package("matplotlib", "plot", "needs matplotlib", step)
+    from matplotlib import figure
+
     return figure
 
 

@@ -387,14 +387,10 @@ def _large_enough(tally: Tally, least: int) -> tuple[list[int], list[int]]:
     """The places of the groups with enough rows of each label, and of the others."""
     enough = (tally.totals.n >= least).all(axis=1)
     if not enough.any():
-        raise DataError(
-            Problem(
-                "min_count",
-                "must leave a group that can be shown",
-                f"{least}, and no group has as many rows of each label",
-                "use a smaller number, or pool groups with tally.relabel",
-            )
-        )
+        rule = "must leave a group that can be shown"
+        got = f"{least}, and no group has as many rows of each label"
+        step = "use a smaller number, or pool groups with tally.relabel"
+        raise DataError(Problem("min_count", rule, got, step))
     return np.flatnonzero(enough).tolist(), np.flatnonzero(~enough).tolist()
 
 

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from html import escape
+from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -22,7 +23,7 @@ from isocost import __version__
 from isocost.atomic import check_ending, write_text
 from isocost.checks import check_kind, check_path, check_text, check_whole
 from isocost.costs import CostLike
-from isocost.errors import DataError, MissingDependencyError, Problem, UsageError
+from isocost.errors import DataError, Problem, UsageError, require_package
 from isocost.groups import group_names, names_of
 from isocost.measures.audit import Audit, audit
 from isocost.plots.display import PALETTE
@@ -68,6 +69,8 @@ MODEL = (
     "command",
 )
 """The files of the model; each imports only those before it."""
+
+INSTALL = 'pip install "isocost[report]"'
 
 _IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
 
@@ -128,17 +131,8 @@ def page_script() -> str:
 @cache
 def vega_script() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script; it takes seconds, so it is made once."""
-    try:
-        import vl_convert
-    except ImportError as error:
-        raise MissingDependencyError(
-            Problem(
-                "vl-convert-python",
-                "is needed to put the charts into the report",
-                "no such package",
-                'pip install "isocost[report]"',
-            )
-        ) from error
+    rule = "is needed to put the charts into the report"
+    vl_convert = require_package("vl_convert", "vl-convert-python", rule, INSTALL)
     return inert(str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")))
 
 
@@ -181,21 +175,6 @@ SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down"
 """So that groups differ without colour too."""
 
 
-def _altair() -> Any:
-    try:
-        import altair as alt
-    except ImportError as error:
-        raise MissingDependencyError(
-            Problem(
-                "altair",
-                "is needed to draw the report",
-                "no such package",
-                'pip install "isocost[report]"',
-            )
-        ) from error
-    return alt
-
-
 @cache
 def charts() -> dict[str, dict[str, Any]]:
     """The specifications, by name: "costs", "plane" and "reliability".
@@ -206,7 +185,8 @@ def charts() -> dict[str, dict[str, Any]]:
     ['costs', 'plane', 'reliability']
     """
     makers = {"costs": _costs, "plane": _plane, "reliability": _reliability}
-    return {name: make(_altair()).to_dict() for name, make in makers.items()}
+    alt = require_package("altair", "altair", "is needed to draw the report", INSTALL)
+    return {name: make(alt).to_dict() for name, make in makers.items()}
 
 
 def _layer(alt: Any, data: str, **encodings: Any) -> Any:
@@ -481,7 +461,9 @@ def report_html(
 def _rendered(
     subject: Audit, said: dict[str, Any], repairs: list[Any], data: Any, scripts: list[str]
 ) -> str:
-    environment, markup = _jinja()
+    jinja2 = require_package("jinja2", "jinja2", "is needed to write the report", INSTALL)
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    markup = import_module("markupsafe").Markup
     level = subject.intervals.confidence if subject.intervals else 0.95
     return str(
         environment.from_string(page_file("template.html")).render(
@@ -500,23 +482,6 @@ def _rendered(
             data=markup(embedded_json(data)),
         )
     )
-
-
-def _jinja() -> tuple[Any, Any]:
-    try:
-        import jinja2
-        import markupsafe
-    except ImportError as error:
-        raise MissingDependencyError(
-            Problem(
-                "jinja2",
-                "is needed to write the report",
-                "no such package",
-                'pip install "isocost[report]"',
-            )
-        ) from error
-    undefined = jinja2.StrictUndefined
-    return jinja2.Environment(autoescape=True, undefined=undefined), markupsafe.Markup
 
 
 def _audited(subject: object, options: dict[str, Any]) -> Audit:
@@ -543,14 +508,10 @@ def _without_small_groups(subject: Audit, held: dict[str, Any]) -> Audit:
     names = group_names(subject.tally.groups)
     kept = [g for g, n in zip(subject.tally.groups, names, strict=True) if n in held["names"]]
     if len(kept) < 2:
-        raise DataError(
-            Problem(
-                "min_count",
-                "must leave two groups to compare",
-                f"{held['min_count']}, which leaves {len(kept)}",
-                "use a smaller number, or pool groups with tally.relabel",
-            )
-        )
+        rule = "must leave two groups to compare"
+        got = f"{held['min_count']}, which leaves {len(kept)}"
+        step = "use a smaller number, or pool groups with tally.relabel"
+        raise DataError(Problem("min_count", rule, got, step))
     found = subject.intervals
     return audit(
         subject.tally.select(kept),

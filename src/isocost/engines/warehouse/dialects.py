@@ -226,14 +226,9 @@ def dialect_named(name: object) -> Dialect:
             Problem("dialect", "must be able to do what the rule needs", *_UNABLE[plain])
         )
     if plain not in DIALECTS:
-        raise UsageError(
-            Problem(
-                "dialect",
-                f"must be one of {', '.join(DIALECTS)}",
-                repr(name),
-                "use the one whose SQL your database is nearest to, and read the query first",
-            )
-        )
+        rule = f"must be one of {', '.join(DIALECTS)}"
+        step = "use the one whose SQL your database is nearest to, and read the query first"
+        raise UsageError(Problem("dialect", rule, repr(name), step))
     return DIALECTS[plain]
 
 

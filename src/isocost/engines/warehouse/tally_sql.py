@@ -308,14 +308,9 @@ def tally_from_cells(cells: Any, *, missing_group: Group | None = None) -> Tally
 
 
 def _foreign(got: str) -> DataError:
-    return DataError(
-        Problem(
-            "cells",
-            "must be what the query of tally_sql returns",
-            got,
-            "run the query as it is, and pass all its rows and columns",
-        )
-    )
+    rule = "must be what the query of tally_sql returns"
+    step = "run the query as it is, and pass all its rows and columns"
+    return DataError(Problem("cells", rule, got, step))
 
 
 def _columns(cells: Any) -> dict[str, list[Any]]:
