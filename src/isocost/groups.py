@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -149,6 +149,11 @@ def names_of(groups: Iterable[Group]) -> dict[Group, str]:
 def to_json(group: Group) -> Any:
     """A group for JSON: a tuple becomes a list."""
     return list(group) if isinstance(group, tuple) else group
+
+
+def pairs_to_json(values: Mapping[Group, Any]) -> list[list[Any]]:
+    """Values by group for JSON: [group, value] pairs, which keep the type of the group."""
+    return [[to_json(group), value] for group, value in values.items()]
 
 
 def from_json(value: Any) -> Group:

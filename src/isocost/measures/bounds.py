@@ -38,9 +38,10 @@ import numpy as np
 from isocost.checks import check_amount, check_base_rate, check_unit, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
-from isocost.groups import Group, as_group, names_of, to_json
+from isocost.groups import Group, as_group, names_of, pairs_to_json, to_json
 from isocost.measures import rates
 from isocost.measures.calibration import gap_equal_width, levels_of
+from isocost.measures.rates import by_group
 from isocost.tables import html_table, text_table
 from isocost.tallies import Tally, check_tally
 from isocost.typing import Floats
@@ -96,9 +97,9 @@ only the sum matters.
         return {
             "cost": self.cost.to_dict(),
             "other": self.other.to_dict(),
-            "base_rates": _pairs(self.base_rates),
-            "k": _pairs(self.k),
-            "other_k": _pairs(self.other_k),
+            "base_rates": pairs_to_json(self.base_rates),
+            "k": pairs_to_json(self.k),
+            "other_k": pairs_to_json(self.other_k),
             "distinct": self.distinct,
         }
 
@@ -135,7 +136,7 @@ def compare_costs(
     per_fnr = []
     for each in (cost, other):
         a, b = each.coefficients(groups, mu)
-        per_fnr.append(_by_group(groups, a * mu / (1.0 - mu) + b))
+        per_fnr.append(by_group(groups, a * mu / (1.0 - mu) + b))
     return CostComparison(cost, other, shares, *per_fnr)
 
 
@@ -179,13 +180,8 @@ def _differ(k: Floats, other_k: Floats) -> bool:
     return bool(ratios.max() > ratios.min() * (1.0 + PROPORTIONAL))
 
 
-def _by_group(groups: tuple[Group, ...], values: Floats) -> dict[Group, float]:
-    return dict(zip(groups, map(float, values), strict=True))
-
-
-def _pairs(values: Mapping[Group, float]) -> list[list[Any]]:
-    """Numbers by group for JSON, as [group, number] pairs."""
-    return [[to_json(group), finite_or_none(value)] for group, value in values.items()]
+def _finite_pairs(values: Mapping[Group, float]) -> list[list[Any]]:
+    return pairs_to_json({group: finite_or_none(value) for group, value in values.items()})
 
 
 def _joined(names: Iterable[str]) -> str:
@@ -243,8 +239,8 @@ class ImpossibilityBound:
             "comparison": self.comparison.to_dict(),
             "cost_difference": self.cost_difference,
             "gap": self.gap,
-            "generalized_fpr": _pairs(self.generalized_fpr),
-            "generalized_fnr": _pairs(self.generalized_fnr),
+            "generalized_fpr": _finite_pairs(self.generalized_fpr),
+            "generalized_fnr": _finite_pairs(self.generalized_fnr),
             "tight": finite_or_none(self.tight),
             "norm": finite_or_none(self.norm),
             "paper": finite_or_none(self.paper),
@@ -336,15 +332,15 @@ def impossibility_bound(
     best = np.full((len(groups), 4), np.inf)
     for pair in combinations(range(len(groups)), 2):
         indices = list(pair)
-        found = _pair_bounds(comparison, indices, difference, gap)
-        best[indices] = np.minimum(best[indices], found)
+        own = _pair_bounds(comparison, indices, difference, gap)
+        best[indices] = np.minimum(best[indices], own)
     fp, fn, norm, paper = best.T
     return ImpossibilityBound(
         comparison=comparison,
         cost_difference=difference,
         gap=gap,
-        generalized_fpr=_by_group(groups, fp),
-        generalized_fnr=_by_group(groups, fn),
+        generalized_fpr=by_group(groups, fp),
+        generalized_fnr=by_group(groups, fn),
         norm=float(norm.max()),
         paper=float(paper.max()),
         present={},
@@ -376,7 +372,7 @@ ones can do it.
     rates.require_two_groups(tally)
     rates.require_both_labels(tally)
     sums = tally.totals
-    base_rates = _by_group(tally.groups, rates.base_rate(sums))
+    base_rates = by_group(tally.groups, rates.base_rate(sums))
     bound = impossibility_bound(cost, other, base_rates, cost_difference, gap)
     c_fp, c_fn = rates.generalized_fpr(sums), rates.generalized_fnr(sums)
     now = zip(c_fp.tolist(), c_fn.tolist(), strict=True)
@@ -632,7 +628,7 @@ class Bounds:
             "format": "isocost-bounds",
             "version": 1,
             "cost": self.cost.to_dict(),
-            "groups": [[to_json(group), each.to_dict()] for group, each in self.groups.items()],
+            "groups": pairs_to_json({group: each.to_dict() for group, each in self.groups.items()}),
             "impossibility": None if self.impossibility is None else self.impossibility.to_dict(),
         }
 

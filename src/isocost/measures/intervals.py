@@ -30,6 +30,7 @@ from isocost.checks import (
     check_threshold,
     check_tolerance,
     check_whole,
+    finite_or_none,
     short,
 )
 from isocost.costs import Cost, CostLike, as_cost
@@ -263,7 +264,7 @@ class Intervals:
         """Plain values for JSON; groups become [group, ...] pairs, infinity becomes null."""
 
         def plain(interval: Interval) -> list[float | None]:
-            return [end if math.isfinite(end) else None for end in interval]
+            return list(map(finite_or_none, interval))
 
         return {
             "confidence": self.confidence,

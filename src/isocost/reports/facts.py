@@ -284,7 +284,7 @@ def facts(
 ) -> dict[str, Any]:
     """Everything that the page says before anybody touches it.
 
-    ``hidden`` are the places of groups whose rates at the threshold are not to be told;
+    ``hidden`` are the indices of groups whose rates at the threshold are not to be told;
     ``single`` says of how many people alone the page tells.
     """
     said = statement(audit, spoken_names(audit.groups))
@@ -362,16 +362,16 @@ def _reach_key(reach: Feasibility, names: Mapping[Group, Name]) -> dict[str, Any
 
 def geometry(audit: Audit) -> Iterator[Sentence]:
     """Why it can or cannot be had, told along the picture."""
-    found, names = audit.feasibility, spoken_names(audit.groups)
+    reach, names = audit.feasibility, spoken_names(audit.groups)
     yield fill(WORDS["geometry_axes"])
     yield fill(WORDS["geometry_line"])
-    within = fill(WORDS["within"], tolerance=f"{found.tolerance:g}") if found.tolerance else ""
-    told: dict[str, Any] = {"high": names[found.target_group], "within": within}
-    if not found.feasible:
-        blocked = names[blocked_group(found)]
+    within = fill(WORDS["within"], tolerance=f"{reach.tolerance:g}") if reach.tolerance else ""
+    told: dict[str, Any] = {"high": names[reach.target_group], "within": within}
+    if not reach.feasible:
+        blocked = names[blocked_group(reach)]
         yield fill(WORDS["geometry_infeasible"], **told, blocked=blocked)
-    elif found.changed:
-        yield fill(WORDS["geometry_feasible"], **told, changed=changed_groups(found.changed, names))
+    elif reach.changed:
+        yield fill(WORDS["geometry_feasible"], **told, changed=changed_groups(reach.changed, names))
     else:
         yield fill(WORDS["geometry_equal"])
     yield fill(WORDS["geometry_both"])
@@ -405,11 +405,11 @@ def table(audit: Audit, hidden: Collection[int] = ()) -> list[dict[str, Any]]:
     for key, (label, hint) in row_titles(audit).items():
         hides = key in audit.measures and audit.measures[key].uses_threshold
         cells = []
-        for place, m in enumerate(columns):
+        for index, m in enumerate(columns):
             value = m[key]
             text = f"{value:,.6g}" if key == "n" else number(value)
             span = m.intervals.get(key)
-            if math.isnan(value) or (place in untold and hides):
+            if math.isnan(value) or (index in untold and hides):
                 text, span = "–", None
             told = f"{number(span[0])} to {number(span[1])}" if span else ""
             cells.append({"value": text, "span": told})
@@ -419,7 +419,7 @@ def table(audit: Audit, hidden: Collection[int] = ()) -> list[dict[str, Any]]:
 
 def computed(audit: Audit, suppressed: str, single: str = "") -> list[tuple[str, str]]:
     """How the report was made, so that somebody else can make it again."""
-    tally, found = audit.tally, audit.intervals
+    tally, intervals = audit.tally, audit.intervals
     columns = {k: v for k, v in tally.columns.items() if v}
     named = (f"{k}: {', '.join(v) if isinstance(v, list) else v}" for k, v in columns.items())
     rows = [
@@ -429,23 +429,22 @@ def computed(audit: Audit, suppressed: str, single: str = "") -> list[tuple[str,
         ("Columns", "; ".join(named) or "not recorded"),
         ("Groups", str(len(tally.groups))),
         ("Bins of scores", f"{tally.bins} of equal width, and the tenths"),
-        ("Cost, threshold, tolerance", _settings(audit)),
+        (
+            "Cost, threshold, tolerance",
+            f"{audit.cost}, {audit.threshold:g}, {audit.feasibility.tolerance:g}",
+        ),
     ]
     if tally.edges:
         rows.append(("Further edges", ", ".join(f"{edge:g}" for edge in tally.edges)))
-    if found is None:
+    if intervals is None:
         rows.append(("Intervals", "none were computed"))
     else:
-        how = f"{found.replicates:,} draws for calibration gaps, seed {found.seed}"
-        if found.method != "replicates":
+        how = f"{intervals.replicates:,} draws for calibration gaps, seed {intervals.seed}"
+        if intervals.method != "replicates":
             how = "closed forms"
-        rows.append(("Intervals", f"{100 * found.confidence:.4g} %; {how}"))
+        rows.append(("Intervals", f"{100 * intervals.confidence:.4g} %; {how}"))
     rows.append(("Left out of this page", suppressed))
     rows.append(
         ("What this page holds", f"{WORDS['holds']}. {single}" if single else WORDS["holds"])
     )
     return rows
-
-
-def _settings(audit: Audit) -> str:
-    return f"{audit.cost}, {audit.threshold:g}, {audit.feasibility.tolerance:g}"

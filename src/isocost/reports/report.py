@@ -99,9 +99,9 @@ def page_file(*path: str) -> str:
 
 
 def joined(folder: str, names: Iterable[str]) -> str:
-    """Modules of a folder put together as one script, without import and export."""
-    parts = (page_file(folder, f"{name}.js") for name in names)
-    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", part)) for part in parts)
+    """The modules of a folder as one script, without import and export."""
+    modules = (page_file(folder, f"{name}.js") for name in names)
+    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", module)) for module in modules)
 
 
 APP = (
@@ -229,8 +229,8 @@ def _costs(alt: Any) -> Any:
         texts("values", "center", 0, 20, fontSize=12.5),
         texts("gaps", "right", -7, -13, fontSize=12.5, fontWeight=600),
     )
-    found = layers.add_params(alt.param(name="high", value=1), alt.param(name="rows", value=2))
-    return found.properties(width="container", height=200)
+    params = alt.param(name="high", value=1), alt.param(name="rows", value=2)
+    return layers.add_params(*params).properties(width="container", height=200)
 
 
 def _spans(alt: Any, x: Any, y: Any) -> Any:
@@ -289,8 +289,8 @@ def _plane(alt: Any) -> Any:
         marks("groups", filled=True, size=230),
         *(_words(alt, x, y, align) for align in ("left", "right", "center")),
     )
-    found = layers.add_params(alt.param(name="right", value=1), alt.param(name="top", value=1))
-    return found.properties(width="container", height=440)
+    params = alt.param(name="right", value=1), alt.param(name="top", value=1)
+    return layers.add_params(*params).properties(width="container", height=440)
 
 
 def _rate(alt: Any, name: str) -> Any:
@@ -433,9 +433,9 @@ def report_html(
     held = payload(compared, min_count, (subject.threshold,), subject.measures)
     held["left_out"] += _not_compared(subject)
     subject = _without_small_groups(subject, held)
-    found = options_of(subject, rules)
+    offers = options_of(subject, rules)
     hidden = undecided(held, subject.tally.grid, subject.threshold)
-    repairs = repair_rows(subject, found, not hidden)
+    repairs = repair_rows(subject, offers, not hidden)
     scripts = [vega_script(), page_script()]
     name = title or "Do errors cost every group the same?"
     said = facts(subject, name, _suppressed(held), hidden, single_text(held))
@@ -444,7 +444,7 @@ def report_html(
         "origin": (origin or Origin()).to_dict(),
         "own": _own(subject, hidden),
         "judgement": JUDGEMENT,
-        "rules": {} if rules is None else _embedded(subject.tally, found),
+        "rules": {} if rules is None else _embedded(subject.tally, offers),
         "given": given_repairs(subject, held),
         "called": list(shown_names(subject.groups).values()),
         "spoken": [spoken.text for spoken in spoken_names(subject.groups).values()],
@@ -508,7 +508,7 @@ def _without_small_groups(subject: Audit, held: dict[str, Any]) -> Audit:
     names = group_names(subject.tally.groups)
     kept = [g for g, n in zip(subject.tally.groups, names, strict=True) if n in held["names"]]
     if len(kept) < 2:
-        rule = "must leave two groups to compare"
+        rule = "must leave at least two groups to compare"
         got = f"{held['min_count']}, which leaves {len(kept)}"
         step = "use a smaller number, or pool groups with tally.relabel"
         raise DataError(Problem("min_count", rule, got, step))
@@ -586,8 +586,8 @@ def _cost(subject: Audit) -> dict[str, Any]:
     return {"kind": kind, "fp": amount(cost.fp), "fn": amount(cost.fn), "text": str(cost)}
 
 
-def _embedded(tally: Tally, found: list[Offer]) -> dict[str, Any]:
-    return {one.label: compact(tally.groups, one.rule) for one in found if one.rule is not None}
+def _embedded(tally: Tally, offers: list[Offer]) -> dict[str, Any]:
+    return {one.label: compact(tally.groups, one.rule) for one in offers if one.rule is not None}
 
 
 @dataclass(frozen=True, repr=False)
