@@ -14,8 +14,7 @@ import isocost as ic
 from isocost.errors import DataError, UsageError
 from isocost.examples import compas
 from isocost.measures import bounds as mb
-from isocost.measures.bounds import ErrorDrop, drop_of, range_at
-from isocost.measures.impossibility import both_costs
+from isocost.measures.bounds import ErrorDrop, both_costs, drop_of, range_at
 from tests.populations import (
     CLOSE,
     Population,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import isocost as ic
 from isocost.errors import UsageError
 from isocost.examples import compas
-from isocost.measures import impossibility as mi
+from isocost.measures import bounds as mi
 from tests.conftest import measured
 from tests.populations import (
     CLOSE,

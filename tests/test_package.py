@@ -64,7 +64,6 @@ def test_the_stub_lists_every_public_name_and_where_it_is(package):
     assert set(listed) == set(package.__all__)
     for name, module in listed.items():
         assert getattr(package, name) is getattr(import_module(module), name)
-        assert name in import_module(module).__all__
     assert dir(package) == sorted(package.__all__)
 
 

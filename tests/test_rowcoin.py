@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from isocost.coin import BITS, coins
-from isocost.learn.row_coin import coins_of_rows, row_hashes
+from isocost.learn.inputs import coins_of_rows, row_hashes
 
 X = np.random.default_rng(0).normal(size=(50_000, 3))
 

@@ -20,32 +20,6 @@ import numpy as np
 
 from isocost.errors import Problem, UsageError
 
-__all__ = [
-    "as_number",
-    "check_amount",
-    "check_base_rate",
-    "check_columns",
-    "check_confidence",
-    "check_flag",
-    "check_kind",
-    "check_listed",
-    "check_numbers",
-    "check_path",
-    "check_salt",
-    "check_seed",
-    "check_single",
-    "check_text",
-    "check_threshold",
-    "check_tolerance",
-    "check_unit",
-    "check_whole",
-    "check_word",
-    "finite_or_none",
-    "is_writable",
-    "parse_json",
-    "short",
-]
-
 MOST_DIGITS = 300
 """The most digits of a whole number in JSON: longer ones do not fit a float."""
 

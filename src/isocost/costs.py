@@ -14,8 +14,6 @@ from isocost.errors import Problem, UsageError, listing
 from isocost.groups import Group, as_group, from_json, to_json
 from isocost.typing import Floats
 
-__all__ = ["Cost", "CostLike", "as_cost"]
-
 Amount: TypeAlias = float | Mapping[Group, float]
 
 LEAST, MOST = 1e-100, 1e100
@@ -117,8 +115,8 @@ class Cost:
         """Whether the amounts differ by group."""
         return bool(self._mappings())
 
-    def amounts(self, group: Group) -> tuple[float, float]:
-        """What a false positive and a false negative of one group cost."""
+    def amounts(self, group: Group | None) -> tuple[float, float]:
+        """What a false positive and a false negative cost; ``group`` matters if that differs."""
         if any(group not in amount for amount in self._mappings()):
             rule, got = "must have a number for each group", f"none for group {short(group)}"
             raise UsageError(Problem("cost", rule, got, "add the group, or use one number for all"))

@@ -8,19 +8,6 @@ from typing import Any
 
 from isocost.errors import DataError, Problem, UsageError
 
-__all__ = [
-    "USUAL_WEIGHTS",
-    "WRONG",
-    "Problems",
-    "check_names",
-    "check_written",
-    "group_names_of",
-    "missing_id",
-    "no_rows",
-    "problem_of",
-    "title_of",
-]
-
 
 def check_names(*, optional: Sequence[str] = (), **names: Any) -> None:
     """Raise if names of columns are not texts; those in ``optional`` may be None.

@@ -27,20 +27,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from scipy.optimize import NonlinearConstraint, minimize, root
 from scipy.special import expit
 
-from isocost.errors import MissingDependencyError, Problem
+from isocost.errors import require_package
 from isocost.groups import Group
 from isocost.learn.inputs import Groups
 from isocost.tallies import add_up
 from isocost.typing import Floats, Ints
-
-__all__ = ["KINDS", "Program", "Search", "Start", "make_program", "need_dccp", "unconstrained"]
 
 KINDS = {"fpr": ("fpr",), "fnr": ("fnr",), "both": ("fpr", "fnr"), "all": ("all",)}
 """The kinds of error that each constraint bounds."""
@@ -508,18 +505,10 @@ def _objective(program: Program, w: Any) -> Any:
 
 def need_dccp() -> Any:
     """The module cvxpy with dccp registered; raise with the pip command if they are missing."""
-    try:
-        cvxpy: Any = import_module("cvxpy")
-        import_module("dccp")
-    except ImportError as error:
-        raise MissingDependencyError(
-            Problem(
-                "EqualizedOddsLogisticRegression",
-                "needs cvxpy and dccp to train",
-                f"no {error.name}",
-                'pip install "isocost[train]", or pass taus=() to use the smooth solver alone',
-            )
-        ) from error
+    name, rule = "EqualizedOddsLogisticRegression", "needs cvxpy and dccp to train"
+    step = 'pip install "isocost[train]", or pass taus=() to use the smooth solver alone'
+    cvxpy = require_package("cvxpy", name, rule, step)
+    require_package("dccp", name, rule, step)
     return cvxpy
 
 

@@ -36,18 +36,6 @@ from isocost.errors import Problem, UsageError
 from isocost.tallies import Tally, add_up
 from isocost.typing import Floats, Ints
 
-__all__ = [
-    "GAP_METHODS",
-    "Levels",
-    "gap_bound",
-    "gap_debiased",
-    "gap_equal_mass",
-    "gap_equal_width",
-    "gap_noise",
-    "gap_smooth",
-    "levels_of",
-]
-
 DEFAULT_BINS = 10
 
 _GRID = 2048

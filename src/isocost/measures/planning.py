@@ -14,16 +14,13 @@ from isocost.checks import check_confidence
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.groups import Group, group_names, to_json
 from isocost.measures.calibration import SMOOTH_CELLS, gap_noise, levels_of
-from isocost.measures.contrasts import stretch
 from isocost.measures.feasibility import large_groups
-from isocost.measures.margins import Mean, mean_of, normal_quantile, size_interval
+from isocost.measures.margins import Mean, mean_of, normal_quantile, size_interval, stretch
 from isocost.measures.table import MEASURES, cost_row
 from isocost.tables import html_table, text_table
 from isocost.tallies import Cells, Tally, check_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import CALIBRATED, MIN_GROUP
-
-__all__ = ["GroupPlan", "Plan", "plan"]
 
 
 @dataclass(frozen=True)

@@ -36,17 +36,6 @@ from isocost.measures.calibration import (
 from isocost.tallies import KINDS, Sums
 from isocost.typing import Floats
 
-__all__ = [
-    "BIAS",
-    "EVERYBODY",
-    "MEASURES",
-    "NEGATIVES",
-    "POSITIVES",
-    "Measure",
-    "chosen_measures",
-    "cost_row",
-]
-
 Coefficients = tuple[float, float, float]
 
 EVERYBODY = KINDS

@@ -36,8 +36,6 @@ from isocost.rules import Promise, Rule, check_rule, unknown_groups
 from isocost.tables import html_table, text_table
 from isocost.tallies import Tally
 
-__all__ = ["Alarm", "Period", "Watch", "watch"]
-
 FEW = 30
 """Fewer rows of a label than this say little about a period."""
 

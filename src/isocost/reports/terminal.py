@@ -13,17 +13,6 @@ from isocost.groups import Group, names_of
 from isocost.measures.audit import Audit
 from isocost.typing import Floats
 
-__all__ = [
-    "CHARACTERS",
-    "MOST_IN_PLANE",
-    "Canvas",
-    "Floats",
-    "Window",
-    "bars_text",
-    "fitted",
-    "plane_text",
-]
-
 LABEL = 4
 """How wide the numbers left of the vertical axis are."""
 

@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isocost.errors import FileError, IsocostError, MissingDependencyError, Problem, UsageError
+from isocost.errors import FileError, IsocostError, Problem, UsageError, require_package
 from isocost.serve.session import (
     GONE,
     MAX_SIZE,
@@ -31,17 +31,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-__all__ = [
-    "OPEN",
-    "REPORT_POLICY",
-    "START_POLICY",
-    "HostGuard",
-    "Keys",
-    "application",
-    "impatient",
-    "serve",
-]
 
 START_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -330,19 +319,9 @@ def _hanging_up() -> Iterator[None]:
 
 def need_server() -> None:
     """Raise if the server is not installed."""
-    try:
-        import starlette
-        import uvicorn
-    except ImportError as error:
-        raise MissingDependencyError(
-            Problem(
-                "isocost serve",
-                "needs the packages starlette and uvicorn",
-                str(error),
-                'pip install "isocost[serve]"',
-            )
-        ) from error
-    del starlette, uvicorn
+    rule, step = "needs the packages starlette and uvicorn", 'pip install "isocost[serve]"'
+    for module in ("starlette", "uvicorn"):
+        require_package(module, "isocost serve", rule, step)
 
 
 def _listening(port: int) -> socket.socket:
@@ -460,15 +439,12 @@ async def _receive(request: Request, sent: Upload, limit: int) -> None:
 
 
 def _too_large(size: int, limit: int) -> TooLargeError:
-    return TooLargeError(
-        Problem(
-            "file",
-            f"must be at most {limit / 1e6:,.6g} MB here",
-            f"{size / 1e6:,.6g} MB or more",
-            "start isocost serve with a larger --max-size, or name the file when starting it: "
-            "isocost serve FILE reads files of any size",
-        )
+    rule, got = f"must be at most {limit / 1e6:,.6g} MB here", f"{size / 1e6:,.6g} MB or more"
+    step = (
+        "start isocost serve with a larger --max-size, or name the file when starting it: "
+        "isocost serve FILE reads files of any size"
     )
+    return TooLargeError(Problem("file", rule, got, step))
 
 
 async def _body(request: Request) -> bytes:

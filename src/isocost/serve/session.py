@@ -26,8 +26,6 @@ from isocost.grid import Grid
 from isocost.reports.payload import Origin
 from isocost.reports.report import report_html
 
-__all__ = ["Column", "Preview", "ReportRequest", "Session", "TooLargeError", "Upload", "preview"]
-
 SAMPLE = 5000
 """Number of rows in the sample, drawn from all parts of the file."""
 

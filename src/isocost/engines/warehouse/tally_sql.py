@@ -22,8 +22,6 @@ from isocost.grid import Grid
 from isocost.groups import Group, as_group, is_null, to_json
 from isocost.tallies import FORMAT, SUMS, VERSION, Tally, read_fields
 
-__all__ = ["cell_columns", "tally_from_cells", "tally_sql"]
-
 _ZEROS = ("0", "false", "0.0", "0.0E0")
 
 _ONES = ("1", "true", "1.0", "1.0E0")
@@ -310,14 +308,9 @@ def tally_from_cells(cells: Any, *, missing_group: Group | None = None) -> Tally
 
 
 def _foreign(got: str) -> DataError:
-    return DataError(
-        Problem(
-            "cells",
-            "must be what the query of tally_sql returns",
-            got,
-            "run the query as it is, and pass all its rows and columns",
-        )
-    )
+    rule = "must be what the query of tally_sql returns"
+    step = "run the query as it is, and pass all its rows and columns"
+    return DataError(Problem("cells", rule, got, step))
 
 
 def _columns(cells: Any) -> dict[str, list[Any]]:

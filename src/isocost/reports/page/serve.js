@@ -2,12 +2,10 @@
 // Every text from the file is put in as text, never as markup.
 "use strict";
 
-/**
- * @typedef {{name: string, rule: string, got: string, next_step: string}} Problem
+/** @typedef {{name: string, rule: string, got: string, next_step: string}} Problem
  * @typedef {{name: string, distinct: number, values: string[]}} Column
  * @typedef {{id: string, name: string, columns: Column[], guess: Record<string, string>,
- *   positive: string | null, there: boolean}} Held
- */
+ *   positive: string | null, there: boolean}} Held */
 
 /** @type {(id: string) => any} the page has every element that is asked for */
 const $ = (id) => document.getElementById(id);
@@ -50,27 +48,17 @@ function complain(problems) {
   if (problems.length) $("problems").focus();
 }
 
-/**
- * @param {string} name
- * @param {string} rule
- * @param {string} got
- * @param {string} next_step
- * @returns {Problem}
- */
-function problem(name, rule, got, next_step) {
-  return { name, rule, got, next_step };
-}
+/** @type {Problem} */
+const LOST = {
+  name: "isocost serve",
+  rule: "must be running",
+  got: "no answer",
+  next_step: "start it again, and open the address it prints",
+};
 
-const LOST = problem("isocost serve", "must be running", "no answer", "start it again, and open the address it prints");
-
-/**
- * Send a request; the answer, or an error that holds problems.
- * @param {string} method
- * @param {string} url
- * @param {File | string | null} [body]
- * @param {(share: number) => void} [progress]
- * @returns {Promise<any>}
- */
+/** Send a request; the answer, or an error that holds problems.
+ * @param {string} method @param {string} url @param {File | string | null} [body]
+ * @param {(share: number) => void} [progress] @returns {Promise<any>} */
 function ask(method, url, body, progress) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
@@ -86,10 +74,10 @@ function ask(method, url, body, progress) {
   });
 }
 
-/** @param {File} file */
+/** @param {File} file @returns {Problem} */
 function tooLarge(file) {
-  return problem("file", `must be at most ${size(limit)} here`, `${file.name}, ${size(file.size)}`,
-    "start isocost serve with a larger --max-size, or name the file when starting it: isocost serve FILE");
+  const next_step = "start isocost serve with a larger --max-size, or name the file when starting it: isocost serve FILE";
+  return { name: "file", rule: `must be at most ${size(limit)} here`, got: `${file.name}, ${size(file.size)}`, next_step };
 }
 
 /** @param {File} file */
@@ -127,13 +115,11 @@ async function take(file) {
 /** @param {unknown} problems */
 function fail(problems) {
   say("");
-  complain(Array.isArray(problems) ? problems : [problem("page", "must not fail", String(problems), "reload it")]);
+  const other = { name: "page", rule: "must not fail", got: String(problems), next_step: "reload it" };
+  complain(Array.isArray(problems) ? problems : [other]);
 }
 
-/**
- * @param {string} value
- * @param {string} text
- */
+/** @param {string} value @param {string} text */
 function option(value, text) {
   const one = document.createElement("option");
   [one.value, one.textContent] = [value, text];
@@ -168,10 +154,8 @@ function hint(role) {
   $(`${role}-hint`).textContent = column.distinct ? `For example ${values}${column.distinct > 3 ? " …" : ""}` : "";
 }
 
-/**
- * Labels other than 0 and 1, or true and false, need one to be named.
- * @param {string | null} guess
- */
+/** Labels other than 0 and 1, or true and false, need one to be named.
+ * @param {string | null} guess */
 function offerOutcomes(guess) {
   const { values, distinct } = columnOf("label");
   const known = new Set(values.map((value) => value.toLowerCase()));
