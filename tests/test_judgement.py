@@ -120,7 +120,7 @@ def test_what_follows_does_not_contradict_the_headline(tally, cost, reason):
     said = statement(audit)
     after = " ".join(plain(one) for one in (*said.details, *said.notes))
     assert ("Withholding does that" in after) == audit.verdict.act
-    assert ("do not change anybody" in after) == (reason == "unestablished")
+    assert ("Do not change anybody" in after) == (reason == "unestablished")
     assert ("Recalibrate each group first" in after) == (reason == "uncalibrated")
 
 
@@ -140,7 +140,7 @@ def test_small_groups_are_listed_and_decide_nothing():
     assert audit.verdict == without.verdict
     assert audit.disparity == without.disparity
     assert np.isnan(audit.groups[9].fnr)
-    assert "Too small to be compared, and listed only: 2 and 9" in audit.advice
+    assert "Too small to be compared, and listed only: group 2 and group 9" in audit.advice
     assert all(str(group) in repr(audit) for group in (2, 9))
     mixed = ic.tally({"score": [0.2, 0.3], "label": [0, 1], "group": [7, 7]})
     everybody = ic.audit(tally + mixed, "fpr", min_group=0, confidence=None)

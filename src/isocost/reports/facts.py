@@ -7,48 +7,22 @@ the names of groups apart from words.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from isocost import __version__
-from isocost.groups import Group, group_names, names_of
+from isocost.groups import Group, shown_names
 from isocost.measures.audit import Audit
 from isocost.measures.feasibility import Feasibility
 from isocost.reports.words import COSTS, WORDS
 from isocost.verdict.sentences import Name, Sentence, fill, number, percent
 from isocost.verdict.wording import blocked_group, changed_groups, statement
 
-__all__ = ["cost_words", "facts", "row_titles", "shown_names", "spoken_names"]
+__all__ = ["cost_words", "facts", "row_titles", "spoken_names"]
 
 LONGEST = 60
 """Letters of a name within a sentence."""
-
-
-def shown_names(groups: Iterable[Group]) -> dict[Group, str]:
-    """What the page calls each group: a bare number or truth value reads better as "group 0".
-
-    The parts of an intersection have a dot between them: a comma would be one of the sentence's.
-
-    Examples
-    --------
-    >>> list(shown_names(["women", 1.0, ("F", 30)]).values())
-    ['women', 'group 1', 'F · 30']
-    """
-    plain = names_of(groups)
-    shown = {
-        group: " · ".join(group_names([part])[0] for part in group)
-        if isinstance(group, tuple) and len(group) > 1
-        else _called(name)
-        for group, name in plain.items()
-    }
-    return shown if len(set(shown.values())) == len(shown) else plain
-
-
-def _called(name: str) -> str:
-    bare = re.fullmatch(r"-?\d+(\.\d+)?|True|False|.", name) is not None
-    return f"group {name.removesuffix('.0')}" if bare else name
 
 
 def spoken_names(groups: Iterable[Group]) -> dict[Group, Name]:
@@ -87,13 +61,14 @@ def facts(
     suppressed: str = "nothing",
     hidden: Collection[int] = (),
     single: str = "",
+    data: str = "data.csv",
 ) -> dict[str, Any]:
     """Everything that the page says before anybody touches it.
 
     ``hidden`` are the places of groups whose rates at the threshold are not to be told;
-    ``single`` says of how many people alone the page tells.
+    ``single`` says of how many people alone the page tells, ``data`` how commands name the data.
     """
-    said = statement(audit, spoken_names(audit.groups))
+    said = statement(audit, spoken_names(audit.groups), data)
     return {
         "title": title,
         "verdict": said.headline,

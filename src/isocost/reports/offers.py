@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 from isocost.costs import Cost, as_cost
 from isocost.errors import InfeasibleError, InfeasibleWarning, IsocostError
 from isocost.grid import TENTHS
-from isocost.groups import Group
+from isocost.groups import Group, shown_names
 from isocost.measures.audit import Audit
 from isocost.measures.audit import audit as measure
 from isocost.measures.feasibility import Feasibility, round_up
 from isocost.repairs.compare import Compared, compare, named_rules
 from isocost.repairs.reconcile import Reconcilability
 from isocost.repairs.registry import REPAIRS, Repair
-from isocost.reports.facts import shown_names
 from isocost.reports.payload import page_tally, rule_fields, snapped, undecided
 from isocost.reports.words import WORDS
 from isocost.rules import Rule

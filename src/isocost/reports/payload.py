@@ -12,6 +12,7 @@ their digits.  Where small cells are to be hidden, or there are too many, bins a
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -261,6 +262,31 @@ class Origin:
             "missing_group": self.missing_group,
             "drop_group": list(self.drop_group),
         }
+
+    def words(self, tally: Tally, *, with_folders: bool = False) -> str:
+        """The words of a command line that name the data and its columns.
+
+        Examples
+        --------
+        >>> from isocost.examples import compas
+        >>> Origin(("/home/ann/my scores.csv",), positive="yes").words(compas())
+        "'my scores.csv' --positive=yes"
+        """
+        files = self.data if with_folders else self.to_dict()["data"]
+        usual = {"score": "score", "label": "label", "group": ["group"], "bins": 1024}
+        options = {
+            **{role: tally.columns.get(role) for role in ("score", "label", "group", "weight")},
+            "positive": self.positive,
+            "missing-group": self.missing_group,
+            "drop-group": list(self.drop_group),
+            "bins": tally.bins,
+        }
+        words = list(files or ("data.csv",))
+        for name, value in options.items():
+            if value is not None and value != usual.get(name):
+                several = value if isinstance(value, list) else [value]
+                words += [f"--{name}={one}" for one in several]
+        return shlex.join(words)
 
 
 def payload(

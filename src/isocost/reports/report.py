@@ -13,19 +13,19 @@ from isocost.atomic import check_ending, write_text
 from isocost.checks import check_kind, check_path, check_text, check_whole
 from isocost.costs import CostLike
 from isocost.errors import DataError, MissingDependencyError, Problem, UsageError
-from isocost.groups import group_names, names_of
+from isocost.groups import group_names, names_of, shown_names
 from isocost.measures.audit import Audit, audit
 from isocost.plots.style import PALETTE
 from isocost.reports.assets import embedded_json, page_file, page_script, policy, vega_script
 from isocost.reports.charts import SHAPES, charts
-from isocost.reports.facts import facts, row_titles, shown_names, spoken_names
+from isocost.reports.facts import facts, row_titles, spoken_names
 from isocost.reports.offers import Offer, compact, given_repairs, options_of, repair_rows
 from isocost.reports.payload import Origin, payload, single_text, undecided
 from isocost.reports.words import COSTS, GLOSSARY, HEADS, METHODS, WORDS
 from isocost.rules import Rule
 from isocost.tallies import Tally
 from isocost.verdict.judgement import ANSWERS, CALIBRATED, MIN_LABEL, REASONS, SLACK
-from isocost.verdict.wording import more_data
+from isocost.verdict.wording import commands, more_data
 
 __all__ = ["ENDINGS", "ShownReport", "report", "report_html", "show_report"]
 
@@ -125,11 +125,13 @@ def report_html(
     repairs = repair_rows(subject, found, not hidden)
     scripts = [vega_script(), page_script()]
     name = title or "Do errors cost every group the same?"
-    said = facts(subject, name, _suppressed(held), hidden, single_text(held))
+    origin = origin or Origin()
+    words = origin.words(subject.tally)
+    said = facts(subject, name, _suppressed(held), hidden, single_text(held), words)
     data = {
         "tally": held,
-        "origin": (origin or Origin()).to_dict(),
-        "own": _own(subject, hidden),
+        "origin": origin.to_dict(),
+        "own": _own(subject, hidden, words),
         "judgement": JUDGEMENT,
         "rules": {} if rules is None else _embedded(subject.tally, found),
         "given": given_repairs(subject, held),
@@ -229,6 +231,7 @@ def _without_small_groups(subject: Audit, held: dict[str, Any]) -> Audit:
         tolerance=subject.feasibility.tolerance,
         measures=subject.measures.values(),
         min_group=subject.min_group,
+        warn=False,
     )
 
 
@@ -252,7 +255,7 @@ JUDGEMENT = {
 """The tables of the judgement, for the page."""
 
 
-def _own(subject: Audit, hidden: Collection[int]) -> dict[str, Any]:
+def _own(subject: Audit, hidden: Collection[int], words: str) -> dict[str, Any]:
     """The audit's own settings and what was computed for them alone."""
     found = subject.intervals
     disparity = found and found.disparities.get("cost")
@@ -265,6 +268,7 @@ def _own(subject: Audit, hidden: Collection[int]) -> dict[str, Any]:
     ]
     groups = list(subject.groups)
     highest = [groups.index(group) for group in subject.verdict.highest]
+    plan = commands(subject, words)["plan"]
     return {
         "cost": _cost(subject),
         "threshold": subject.threshold,
@@ -275,7 +279,8 @@ def _own(subject: Audit, hidden: Collection[int]) -> dict[str, Any]:
         "floors": [subject.gap_floor(group) for group in subject.groups],
         "min_group": subject.min_group,
         "min_label": MIN_LABEL,
-        "more_data": more_data(subject),
+        "plan": plan,
+        "more_data": more_data(subject, plan),
         "difference": None if found is None else list(found.differences["cost"]),
         "disparity": disparity and list(disparity),
     }

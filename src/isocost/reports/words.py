@@ -48,7 +48,7 @@ WORDS = {
         "The place comes before the end: that share of the way is the share of people whose score "
         "is withheld."
     ),
-    "within": ", give or take {tolerance}",
+    "within": ", to within {tolerance}",
     "geometry_equal": "The costs are as close as you asked for, so nobody has to move.",
     "geometry_both": (
         "Lines of groups with different base rates meet only in the perfect corner. That is why "

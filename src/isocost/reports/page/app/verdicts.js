@@ -80,7 +80,7 @@ function endsOf({ f, spoken }) {
 /** @param {any} found */
 function changedOf({ f, spoken, words }) {
   if (f.changed.length === 1) return { name: spoken[f.changed[0]] };
-  return fill(words.others, { count: String(f.changed.length) });
+  return fill(words.several, { count: String(f.changed.length) });
 }
 
 /** The groups that are shown to be off, the worst first.
@@ -115,19 +115,18 @@ function settledHeadline(found) {
   if (reason === "equal") return fill(words[f.tolerance ? "headline_within" : "headline_equal"], { tolerance });
   if (reason === "few") return fill(words.headline_few);
   if (reason === "uncalibrated") return fill(words.headline_uncalibrated, { off: namesOf(found, miscalibrated(found)) });
-  const many = spoken.length > 2 ? "_many" : "";
+  if (reason === "unestablished") return fill(words[`headline_unestablished${spoken.length > 2 ? "_many" : ""}`]);
   const kind = reason === "repair" && f.tolerance ? "closer" : reason === "unreachable" ? "uncertain" : reason;
-  const { high, low } = endsOf(found);
-  const highest = verdict.highest.map((/** @type {number} */ i) => [{ name: spoken[i] }]);
-  const most = highest.length > FEW ? fill(words.one_of, { count: String(highest.length) }) : listed(highest, words.or);
-  const values = { high: many ? most : high, low, changed: changedOf(found), tolerance };
-  return fill(words[`headline_${kind}${many}`], values);
+  const high = listed(verdict.highest.slice(0, FEW).map((/** @type {number} */ i) => [{ name: spoken[i] }]), words.or);
+  const form = verdict.highest.length > FEW ? "costlier_some" : spoken.length > 2 ? "costliest" : "costlier";
+  const costlier = fill(words[form], { high, low: endsOf(found).low });
+  return fill(words[`headline_${kind}`], { costlier, changed: changedOf(found), tolerance });
 }
 
 /** @param {any} found
  * @param {number[]} groups */
 function namesOf({ words, spoken }, groups) {
-  if (groups.length > FEW) return words.others.replace("{count} other", String(groups.length));
+  if (groups.length > FEW) return fill(words.several, { count: String(groups.length) });
   return listed(groups.map((i) => [{ name: spoken[i] }]));
 }
 
@@ -139,7 +138,7 @@ function detailsOf(found) {
   if (reason === "few") {
     const large = words[verdict.findings.groups === 1 ? "few_one" : "few_none"];
     const limits = { min_group: counted(own.min_group), min_label: String(own.min_label) };
-    return [fill(words.few_groups, { large, ...limits }), fill(words.few_next)];
+    return [fill(words.few_groups, { large, ...limits }), fill(words.few_next, { plan: own.plan })];
   }
   if (reason === "uncalibrated") return calibrationOf(found);
   return costsOf(found);
