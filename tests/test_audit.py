@@ -153,7 +153,7 @@ def test_advice_when_feasible_says_what_it_does_to_whom():
     assert f"a coin replaces the score of {share}" in result.advice
     low, high = (f"{100 * end:.1f}\u00a0%" for end in result.intervals.alpha[0])
     assert f"truly needed could be anything from {low} to {high}." in result.advice
-    assert "leaves the decisions at 0.5 alone" in result.advice
+    assert ("leaves the decisions at 0.5 alone" in result.advice) == result.coarsenable
 
 
 def test_a_difference_beyond_chance_may_be_within_reach_of_the_tolerance():

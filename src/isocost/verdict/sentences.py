@@ -143,8 +143,13 @@ SENTENCES = {
     ),
     "advice_repair": (
         "Withholding does that by a coin ({withhold}); coarsening rounds scores instead, equal "
-        "scores to equal values, if that leaves the decisions at {threshold} alone ({coarsen}). "
+        "scores to equal values, and leaves the decisions at {threshold} alone ({coarsen}). "
         "Both make the changed groups’ scores worse and nobody’s better."
+    ),
+    "advice_repair_decisions": (
+        "Withholding does that by a coin ({withhold}); coarsening rounds scores instead, equal "
+        "scores to equal values, but changes decisions at {threshold} ({coarsen_decisions}). Both "
+        "make the changed groups’ scores worse and nobody’s better."
     ),
     "advice_reconcile": (
         "Another goal: reconcile keeps scores calibrated and makes the rates of wrong decisions at "
@@ -164,9 +169,14 @@ SENTENCES = {
     "doubt_unestablished": (
         "It is not established that groups differ in {what}: this rule may only follow chance"
     ),
-    "doubt_few_next": "gather more data, or merge small groups",
+    "doubt_few_next": (
+        "gather more data (isocost plan, or ic.plan, tells how much), or merge small groups"
+    ),
     "doubt_uncalibrated_next": "recalibrate each group on other data, then fit again",
-    "doubt_unestablished_next": "gather more data, and leave the scores as they are until then",
+    "doubt_unestablished_next": (
+        "gather more data (isocost plan, or ic.plan, tells how much), and leave the scores as they "
+        "are until then"
+    ),
     "note_uninformative": (
         "As measured, the scores of {groups} cost at least as much as the base rate for everybody "
         "would: they tell nothing. Better scores would help more than any repair."

@@ -112,13 +112,13 @@ def commands(audit: Audit, data: str | None = None) -> dict[str, str]:
     goal = f"{cost} --tolerance {tolerance:g}" if tolerance else cost
     at = f" --threshold {audit.threshold:g}" if audit.threshold != 0.5 else ""
     options = {"withhold": goal, "coarsen": goal + at, "reconcile": at, "odds": at}
-    return {
-        "plan": f"isocost plan {data}{cost} --detect {detect}",
-        **{
-            method: f"isocost fit {data} --method {method}{more} -o {method}.json"
-            for method, more in options.items()
-        },
+    fits = {
+        method: f"isocost fit {data} --method {method}{more} -o {method}.json"
+        for method, more in options.items()
     }
+    across = fits["coarsen"].replace(" -o coarsen", " --allow-decision-changes -o coarsen")
+    plan = f"isocost plan {data}{cost} --detect {detect}"
+    return {"plan": plan, "coarsen_decisions": across, **fits}
 
 
 def _python_calls(audit: Audit, detect: str) -> dict[str, str]:
@@ -131,6 +131,7 @@ def _python_calls(audit: Audit, detect: str) -> dict[str, str]:
         "plan": f"ic.plan(tally, {cost}, detect={detect})",
         "withhold": f"ic.withhold({goal})",
         "coarsen": f"ic.coarsen({goal}{at.replace('threshold', 'thresholds')})",
+        "coarsen_decisions": f"ic.coarsen({goal}, allow_decision_changes=True)",
         "reconcile": f"ic.reconcile(tally{at})",
         "odds": f"ic.equalize_odds(tally{at})",
     }
@@ -284,10 +285,11 @@ def _out_of_reach(audit: Audit, names: Mapping[Group, Name], reason: str) -> Ite
             excess_high=signed(findings.excess_high + reach.tolerance),
         )
     if not reach.feasible:
+        required = reach.required_cost + reach.tolerance
         yield fill(
             SENTENCES["way_out"],
-            high=ends["high"],
-            required=round_down(reach.required_cost),
+            high=_listed([names[g] for g, cost in reach.costs.items() if cost > required]),
+            required=round_down(required),
             smallest=round_up(reach.smallest_tolerance),
         )
 
@@ -358,13 +360,15 @@ def _notes(
         yield fill(template, difference=difference, **_span(audit))
     if verdict.act:
         yield from _withheld(audit, names)
-        yield fill(SENTENCES["advice_repair"], threshold=f"{audit.threshold:g}", **calls)
+        kind = "advice_repair" if audit.coarsenable else "advice_repair_decisions"
+        yield fill(SENTENCES[kind], threshold=f"{audit.threshold:g}", **calls)
     if verdict.reason in ("infeasible", "unreachable", "uncertain", "repair"):
         if audit.reconcilable:
             yield fill(SENTENCES["advice_reconcile"], threshold=f"{audit.threshold:g}", **calls)
         yield fill(SENTENCES["advice_odds"], **calls)
-    if reach.uninformative:
-        groups = _listed([names[group] for group in reach.uninformative])
+    untold = [group for group in reach.uninformative if _tells_nothing(audit, group)]
+    if untold:
+        groups = _listed([names[group] for group in untold])
         yield fill(SENTENCES["note_uninformative"], groups=groups)
     small = [names[group] for group in audit.groups if group not in audit.compared]
     if small:
@@ -374,6 +378,16 @@ def _notes(
         yield fill(SENTENCES["note_small"], groups=joined(listed), **_limits(audit))
     if cost.by_base_rate and not isinstance(cost.fp, Mapping) and cost.fp != cost.fn:
         yield fill(SENTENCES["note_weights"], cost=str(cost))
+
+
+def _tells_nothing(audit: Audit, group: Group) -> bool:
+    """Whether a cost that is not below the trivial one is more than chance, or exactly that."""
+    numbers = audit.groups[group]
+    if not audit.verdict.enough:
+        return False
+    if audit.intervals is None or numbers.cost <= numbers.trivial_cost:
+        return True
+    return numbers.intervals["cost"][0] > numbers.intervals["trivial_cost"][1]
 
 
 def _calibrated(audit: Audit, names: Mapping[Group, Name]) -> Sentence:

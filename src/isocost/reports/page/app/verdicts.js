@@ -200,7 +200,9 @@ function outOfReach(found) {
   };
   const kind = verdict.reason === "infeasible" ? "lede_infeasible" : "lede_uncertain";
   if (f.feasible) return [fill(words[kind], values)];
-  const help = { high: ends.high, required: roundDown(f.required_cost), smallest: roundUp(f.smallest_tolerance) };
+  const required = f.required_cost + f.tolerance;
+  const costly = f.costs.flatMap((/** @type {number} */ cost, /** @type {number} */ i) => (cost > required ? [i] : []));
+  const help = { high: namesOf(found, costly), required: roundDown(required), smallest: roundUp(f.smallest_tolerance) };
   return [fill(words[kind], values), fill(words.way_out, help)];
 }
 
