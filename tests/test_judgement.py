@@ -53,7 +53,7 @@ def test_with_too_little_data_nothing_else_is_answered():
     assert (verdict.calibrated, verdict.feasible) == ("unknown", "unknown")
     # A group of twelve looks different by far, and the table must not say it is.
     with pytest.warns(ic.UncertainWarning, match="too little data to compare"):
-        audit = ic.audit(population([(2, 3), (9, 1)], [250, 12]), "fpr")
+        audit = ic.audit(population([(2, 3), (5, 2)], [250, 12]), "fpr")
     assert audit.verdict.reason == "few"
     assert re.search(r"Cost differs by \d\.\d+: group", repr(audit))
 

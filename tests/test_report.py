@@ -246,7 +246,11 @@ def test_verdict_when_nothing_is_established():
         audit = ic.audit(ic.Tally.load(DATA / "health.json"), "weighted:1,3", replicates=200)
     found = facts(audit, "t")
     assert plain(found["verdict"]).startswith("It is not established that errors are more costly")
-    assert found["why"] == "Why it can be equal"
+    assert found["why"] == "Where the groups are"
+    assert found["none_advised"] == "None of them is advised here: the difference may be chance."
+    assert [key["value"] for key in found["figures"]][1] == "none"
+    assert "would lose their score" not in {key["label"] for key in found["figures"]}
+    assert "Do not change anybody’s score" in plain(found["advice"][0])
     low, _ = audit.intervals.differences["cost"]
     assert f"−{-low:.3f}" in " ".join(map(plain, found["ledes"]))
 

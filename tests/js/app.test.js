@@ -195,6 +195,10 @@ test("what is not established is not claimed", () => {
   assert.match(plainText(many.ledes[0] ?? []), /anything from 0\.100 to 0\.200\. More data\./);
   assert.equal(many.why, "As measured, it cannot be equal");
   assert.deepEqual(many.keys.map((key) => key.alert ?? false), [false, false, false, false]);
+  assert.deepEqual([two.keys[1].value, two.keys[1].label], ["none", "of the repairs is advised"]);
+  assert.equal(two.why, "Where the groups are");
+  assert.equal(two.noneAdvised, "None of them is advised here: the difference may be chance.");
+  assert.equal(sentencesOf(found(twoGroups())).noneAdvised, "");
   assert.equal(sentencesOf(found(outOfReach())).keys[1].alert, true);
 });
 

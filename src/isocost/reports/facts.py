@@ -78,10 +78,21 @@ def facts(
         "why": why(audit),
         "geometry": list(geometry(audit)),
         "table": table(audit, hidden),
-        "advice": said.notes,
+        "advice": [*(said.details[-1:] if _doubt(audit) else ()), *said.notes],
+        "none_advised": _none_advised(audit),
         "computed": computed(audit, suppressed, single),
         "cost": cost_words(audit),
     }
+
+
+def _doubt(audit: Audit) -> str:
+    """Why the data do not support a repair; nothing if they do, or if none would do it."""
+    return WORDS.get(f"key_{audit.verdict.reason}", "")
+
+
+def _none_advised(audit: Audit) -> str:
+    why = _doubt(audit)
+    return WORDS["none_advised"].format(why=why) if why else ""
 
 
 def settings(audit: Audit) -> Sentence:
@@ -97,7 +108,7 @@ def why(audit: Audit) -> str:
     reach = audit.feasibility
     if not reach.feasible:
         return WORDS["why_not" if audit.verdict.reason == "infeasible" else "why_not_measured"]
-    if not reach.changed:
+    if not reach.changed or _doubt(audit):
         return WORDS["why_nothing"]
     return WORDS["why_closer" if reach.tolerance else "why_equal"]
 
@@ -106,13 +117,17 @@ def keys(audit: Audit) -> Iterator[dict[str, Any]]:
     """The few numbers that stand large at the top; what the verdict rests on stands out."""
     names, reason = spoken_names(audit.groups), audit.verdict.reason
     interval = None
-    if audit.intervals is not None:
+    if audit.intervals is not None and audit.verdict.enough:
         low, high = audit.intervals.disparities["cost"]
         level = f"{100 * audit.intervals.confidence:.4g}\u00a0%"
         interval = fill(WORDS["interval"], level=level, low=number(low), high=number(high))
     difference = number(audit.disparity.difference)
     yield {"value": difference, "label": WORDS["key_difference"], "note": interval}
-    yield {**_reach_key(audit.feasibility, names), "alert": reason == "infeasible"}
+    doubt = _doubt(audit)
+    if doubt:
+        yield {"value": WORDS["key_no"], "label": WORDS["key_not_advised"], "note": [doubt]}
+    else:
+        yield {**_reach_key(audit.feasibility, names), "alert": reason == "infeasible"}
     worst = max(audit.compared, key=lambda group: audit.groups[group].calibration_gap)
     yield {
         "value": number(audit.groups[worst].calibration_gap),

@@ -13,7 +13,7 @@ const MOST_SHARES = 4;
 
 /** The sentences of the page for what was found; Python says the same at the audit's settings.
  * @param {any} found what main.js computed
- * @returns {{verdict: any[], ledes: any[][], keys: any[], geometry: any[][], why: string}} */
+ * @returns {{verdict: any[], ledes: any[][], keys: any[], geometry: any[][], why: string, noneAdvised: string}} */
 export function sentencesOf(found) {
   const judged = { ...found, verdict: verdictOf(found) };
   return {
@@ -22,7 +22,15 @@ export function sentencesOf(found) {
     keys: keysOf(judged),
     geometry: geometryOf(judged),
     why: whyOf(judged),
+    noneAdvised: doubtOf(judged) ? plainText(fill(judged.words.none_advised, { why: doubtOf(judged) })) : "",
   };
+}
+
+/** Why the data do not support a repair; nothing if they do, or if none would do it.
+ * @param {any} found
+ * @returns {string} */
+function doubtOf({ words, verdict }) {
+  return words[`key_${verdict.reason}`] ?? "";
 }
 
 /** What the numbers say, in codes; intervals of costs hold for the audit's own cost and groups only.
@@ -222,7 +230,7 @@ function sharesOf({ f, words, spoken }) {
 /** @param {any} found */
 function keysOf(found) {
   const { f, m, n, words, spoken, own, verdict } = found;
-  const holds = own.disparity && verdict.findings.intervals;
+  const holds = own.disparity && verdict.findings.intervals && verdict.enough;
   const [low, high] = holds ? own.disparity.map(fixed3) : [];
   const level = `${general(100 * (own.confidence ?? 0.95), 4)}\u00a0%`;
   const span = holds ? fill(words.interval, { level, low, high }) : null;
@@ -246,7 +254,10 @@ function keysOf(found) {
 }
 
 /** @param {any} found */
-function reachKey({ f, words, spoken }) {
+function reachKey(found) {
+  const { f, words, spoken } = found;
+  const doubt = doubtOf(found);
+  if (doubt) return { value: words.key_no, label: words.key_not_advised, note: fill(doubt) };
   if (!f.feasible) {
     const value = fixed3(f.smallest_tolerance - f.tolerance);
     return { value, label: words.key_reach, note: fill(words.key_reach_note) };
@@ -279,9 +290,10 @@ function geometryOf(found) {
 /** What stands above the explanation.
  * @param {any} found
  * @returns {string} */
-function whyOf({ f, words, verdict }) {
+function whyOf(found) {
+  const { f, words, verdict } = found;
   if (!f.feasible) return verdict.reason === "infeasible" && verdict.findings.intervals ? words.why_not : words.why_not_measured;
-  if (!f.changed.length) return words.why_nothing;
+  if (!f.changed.length || doubtOf(found)) return words.why_nothing;
   return f.tolerance ? words.why_closer : words.why_equal;
 }
 
