@@ -162,6 +162,10 @@ SENTENCES = {
         "There is too little data to compare the groups: what this rule does to other people is "
         "not known"
     ),
+    "doubt_small": (
+        "Too few people to make a rule from: {groups} (fewer than {min_group}, or {min_label} of "
+        "an outcome)"
+    ),
     "doubt_uncalibrated": (
         "The scores of at least one group do not mean what they say: recalibrate them before they "
         "are repaired"
@@ -171,6 +175,9 @@ SENTENCES = {
     ),
     "doubt_few_next": (
         "gather more data (isocost plan, or ic.plan, tells how much), or merge small groups"
+    ),
+    "doubt_small_next": (
+        "leave them out (--drop-group, or tally.drop), or merge them with others (tally.relabel)"
     ),
     "doubt_uncalibrated_next": "recalibrate each group on other data, then fit again",
     "doubt_unestablished_next": (

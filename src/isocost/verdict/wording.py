@@ -7,11 +7,12 @@ what else a reader should know.  Nothing after the headline contradicts it.
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from isocost.groups import Group, shown_names
+from isocost.groups import Group, names_of, shown_names
 from isocost.verdict.judgement import CALIBRATED, MIN_LABEL
 from isocost.verdict.sentences import (
     SENTENCES,
@@ -107,13 +108,16 @@ def commands(audit: Audit, data: str | None = None) -> dict[str, str]:
     detect = f"{difference:.2g}" if audit.verdict.enough and 0 < difference < 1 else "0.05"
     if data is None or audit.cost.is_per_group:
         return _python_calls(audit, detect)
-    tolerance = audit.feasibility.tolerance
+    names, tolerance = names_of(audit.groups), audit.feasibility.tolerance
+    small = [names[group] for group in audit.groups if group not in audit.compared]
+    # A rule is for groups that it can be made for.
+    large = " ".join([data, *(shlex.quote(f"--drop-group={name}") for name in small)])
     cost = f" --cost {audit.cost}"
     goal = f"{cost} --tolerance {tolerance:g}" if tolerance else cost
     at = f" --threshold {audit.threshold:g}" if audit.threshold != 0.5 else ""
     options = {"withhold": goal, "coarsen": goal + at, "reconcile": at, "odds": at}
     fits = {
-        method: f"isocost fit {data} --method {method}{more} -o {method}.json"
+        method: f"isocost fit {large} --method {method}{more} -o {method}.json"
         for method, more in options.items()
     }
     across = fits["coarsen"].replace(" -o coarsen", " --allow-decision-changes -o coarsen")
@@ -124,7 +128,8 @@ def commands(audit: Audit, data: str | None = None) -> dict[str, str]:
 def _python_calls(audit: Audit, detect: str) -> dict[str, str]:
     tolerance, at = audit.feasibility.tolerance, ""
     cost = "cost" if audit.cost.is_per_group else f'"{audit.cost}"'
-    goal = f"tally, {cost}, tolerance={tolerance:g}" if tolerance else f"tally, {cost}"
+    large = "tally" if len(audit.compared) == len(audit.groups) else "tally.select(audit.compared)"
+    goal = f"{large}, {cost}, tolerance={tolerance:g}" if tolerance else f"{large}, {cost}"
     if audit.threshold != 0.5:
         at = f", threshold={audit.threshold:g}"
     return {
@@ -132,8 +137,8 @@ def _python_calls(audit: Audit, detect: str) -> dict[str, str]:
         "withhold": f"ic.withhold({goal})",
         "coarsen": f"ic.coarsen({goal}{at.replace('threshold', 'thresholds')})",
         "coarsen_decisions": f"ic.coarsen({goal}, allow_decision_changes=True)",
-        "reconcile": f"ic.reconcile(tally{at})",
-        "odds": f"ic.equalize_odds(tally{at})",
+        "reconcile": f"ic.reconcile({large}{at})",
+        "odds": f"ic.equalize_odds({large}{at})",
     }
 
 
