@@ -51,7 +51,9 @@ def test_audit_prints_a_table_and_the_verdict(folder):
     assert done.stderr == ""
     row = "generalized FPR  0.4475 [.440, .455]  0.3600 [.353, .368]  0.4078 [.402, .413]"
     assert row in done.stdout
-    assert "and no calibrated repair can\nmake it equal." in done.stdout
+    said = " ".join(done.stdout.split())
+    assert "and no calibrated repair can make the costs equal." in said
+    assert f"(isocost fit {folder / 'compas.csv'} --method reconcile -o reconcile.json)" in said
 
 
 def test_audit_as_json(folder):
@@ -65,7 +67,9 @@ def test_audit_from_standard_input(folder):
     text = (folder / "compas.csv").read_text()
     done = run("audit", "-", "--cost", "fpr", stdin=text)
     assert done.returncode == 0
-    assert done.stdout == run("audit", folder / "compas.csv", "--cost", "fpr").stdout
+    other = run("audit", folder / "compas.csv", "--cost", "fpr").stdout
+    said, beside = (" ".join(text.split()) for text in (done.stdout, other))
+    assert said == beside.replace(str(folder / "compas.csv"), "-")
     empty = run("audit", "-", stdin="")
     assert empty.returncode == 2
     assert "standard input: must contain CSV" in empty.stderr

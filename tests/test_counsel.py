@@ -1,6 +1,8 @@
 """Whether the data support a repair: functions warn, rules carry a note, the command refuses."""
 
 import json
+import re
+import shlex
 import subprocess
 import sys
 import warnings
@@ -51,6 +53,32 @@ def test_functions_warn_and_write_a_note(make, data, warning, text):
         repair = REPAIRS[rule.method]
         with pytest.raises(ic.NotAdvisedError, match=text):
             advised(repair, tally, {**SETTINGS, "infeasible": "closest"})
+
+
+def test_a_group_of_four_does_not_make_a_rule(tmp_path):
+    few = {"score": [0.3, 0.4, 0.5, 0.2], "label": [0, 1, 0, 1], "group": [9] * 4}
+    both = {name: np.concatenate([APART[name], few[name]]) for name in few}
+    tally = ic.tally(both)
+    advice = ic.audit(tally, "fpr").advice
+    assert 'ic.withhold(tally.select(audit.compared), "fpr")' in advice
+    with pytest.warns(ic.UncertainWarning, match=r"Too few people to make a rule from: group 9 \("):
+        ic.withhold(tally, "fpr", tolerance=0.07)
+    # The four would make it infeasible; what can be established comes first.
+    with pytest.raises(ic.NotAdvisedError, match="--drop-group"):
+        advised(REPAIRS["withhold"], tally, SETTINGS)
+    path = tmp_path / "my data.csv"
+    rows = zip(*both.values(), strict=True)
+    path.write_text("score,label,group\n" + "\n".join(f"{h:.4f},{y},{g}" for h, y, g in rows))
+    done = subprocess.run(
+        [ISOCOST, "audit", path, "--cost", "fpr"], capture_output=True, text=True, check=True
+    )
+    said = " ".join(done.stdout.split())
+    commands = re.findall(r"\((isocost fit [^()]*)\)", said)
+    assert len(commands) == 4
+    assert all("--drop-group=9" in command for command in commands)
+    for command in commands:
+        arguments = [ISOCOST, *shlex.split(command)[1:]]
+        subprocess.run(arguments, capture_output=True, check=True, cwd=tmp_path)
 
 
 @pytest.mark.filterwarnings("error::isocost.IsocostWarning")

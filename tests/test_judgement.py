@@ -1,6 +1,7 @@
 """The verdict: each question, the order of questions, and the same answers in the page."""
 
 import json
+import re
 import shutil
 import subprocess
 from dataclasses import asdict
@@ -11,6 +12,7 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas
+from isocost.repairs.coarsen import decision_limit
 from isocost.reports.report import JUDGEMENT
 from isocost.verdict.judgement import REASONS, Findings, judge
 from isocost.verdict.sentences import SENTENCES, plain
@@ -27,7 +29,7 @@ def changed(**numbers):
     ("numbers", "reason", "act"),
     [
         ({}, "repair", True),
-        ({"groups": 1, "gap_low": 0.3}, "few", False),
+        ({"groups": 1, "gap_low": 0.3, "excess_low": 0.1}, "few", False),
         ({"gap_low": 0.021, "difference": 0.0}, "uncalibrated", False),
         ({"difference": 0.0, "difference_low": 0.0}, "equal", False),
         ({"tolerance": 0.1}, "equal", False),
@@ -42,6 +44,18 @@ def changed(**numbers):
 def test_the_first_no_is_the_reason(numbers, reason, act):
     verdict = changed(**numbers)
     assert (verdict.reason, verdict.act) == (reason, act)
+
+
+def test_with_too_little_data_nothing_else_is_answered():
+    verdict = changed(groups=1, gap_low=0.3, excess=0.2, excess_low=0.1, excess_high=0.3)
+    assert not verdict.enough
+    assert not verdict.established
+    assert (verdict.calibrated, verdict.feasible) == ("unknown", "unknown")
+    # A group of twelve looks different by far, and the table must not say it is.
+    with pytest.warns(ic.UncertainWarning, match="too little data to compare"):
+        audit = ic.audit(population([(2, 3), (5, 2)], [250, 12]), "fpr")
+    assert audit.verdict.reason == "few"
+    assert re.search(r"Cost differs by \d\.\d+: group", repr(audit))
 
 
 def test_calibration_may_be_unknown():
@@ -120,7 +134,7 @@ def test_what_follows_does_not_contradict_the_headline(tally, cost, reason):
     said = statement(audit)
     after = " ".join(plain(one) for one in (*said.details, *said.notes))
     assert ("Withholding does that" in after) == audit.verdict.act
-    assert ("do not change anybody" in after) == (reason == "unestablished")
+    assert ("Do not change anybody" in after) == (reason == "unestablished")
     assert ("Recalibrate each group first" in after) == (reason == "uncalibrated")
 
 
@@ -140,7 +154,7 @@ def test_small_groups_are_listed_and_decide_nothing():
     assert audit.verdict == without.verdict
     assert audit.disparity == without.disparity
     assert np.isnan(audit.groups[9].fnr)
-    assert "Too small to be compared, and listed only: 2 and 9" in audit.advice
+    assert "Too small to be compared, and listed only: group 2 and group 9" in audit.advice
     assert all(str(group) in repr(audit) for group in (2, 9))
     mixed = ic.tally({"score": [0.2, 0.3], "label": [0, 1], "group": [7, 7]})
     everybody = ic.audit(tally + mixed, "fpr", min_group=0, confidence=None)
@@ -151,6 +165,29 @@ def test_two_groups_with_both_labels_are_needed():
     data = {"score": [0.2, 0.3, 0.4, 0.5], "label": [0, 0, 0, 1], "group": [0, 0, 1, 1]}
     with pytest.raises(ic.DataError, match="group 0: must have positives"):
         ic.audit(ic.tally(data))
+
+
+@pytest.mark.filterwarnings("ignore::isocost.UncertainWarning")
+def test_coarsening_is_said_to_leave_decisions_alone_where_it_does():
+    rng = np.random.default_rng(0)
+    seen = set()
+    for seed in range(30):
+        shapes = [tuple(rng.uniform(0.4, 2.5, 2)) for _ in range(2)]
+        audit = ic.audit(population(shapes, [400, 500], seed), "fpr", confidence=None)
+        if not audit.feasibility.feasible:
+            continue
+        limits = decision_limit(audit.tally, "fpr")
+        reach = audit.feasibility
+        works = all(limits[group] >= reach.target_cost - 1e-9 for group in reach.changed)
+        assert audit.coarsenable == works, seed
+        seen.add(works)
+    assert seen == {True, False}
+
+
+def test_better_scores_are_asked_for_every_group_above_the_limit():
+    audit = ic.audit(population([(2, 2), (2, 2), (1, 4)], [5000] * 3), "fpr")
+    assert audit.verdict.highest == (0, 1)
+    assert "better scores for group 0 and group 1, down to a cost of 0." in audit.advice
 
 
 def test_reconcile_is_advised_where_it_can_work():

@@ -95,7 +95,9 @@ def test_what_is_drawn_for_compas():
     assert "African-American\ncosts 0.447" in texts
     assert "Caucasian\ncosts 0.360" in texts
     assert "Caucasian:\nat most 0.394" in texts
-    assert display.ax_.get_title(loc="left").startswith("Errors cost African-American more")
+    assert display.ax_.get_title(loc="left").startswith(
+        "Errors are more costly for African-American"
+    )
     check_labels(display, but=1)
 
 
@@ -233,10 +235,11 @@ def test_from_estimator_is_from_predictions():
 
 def test_verdicts():
     same = PlaneDisplay(["a", "b"], [0.2, 0.3], [0.3, 0.3], [0.6, 0.5])
-    assert same.verdict == "Errors cost every group the same."
+    assert same.verdict == "Errors are equally costly for every group."
     possible = PlaneDisplay(["a", "b"], [0.2, 0.3], [0.2, 0.3], [0.5, 0.5])
     assert possible.verdict == (
-        "Errors cost b more than a. It can be made equal, but only by making scores worse for a."
+        "Errors are more costly for group b than for group a. The costs can be made equal, but "
+        "only by making scores worse for group a."
     )
     assert PlaneDisplay(["a"], [0.2], [0.2], [0.5]).verdict == ""
 

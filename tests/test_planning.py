@@ -56,6 +56,23 @@ def test_more_groups_take_more_people():
     assert ten.groups[0].difference > 1.3 * two.groups[0].difference
 
 
+def test_small_groups_and_those_without_a_label_are_planned_for():
+    rng = np.random.default_rng(3)
+    tally = drawn((250, 12), rng)
+    only = ic.tally({"score": [0.2] * 40, "label": [0] * 40, "group": ["only"] * 40})
+    plan = ic.plan(tally + only, "fpr")
+    assert list(plan.groups) == ["high", "low", "only"]
+    assert all(one.difference > 100 for one in plan.groups.values())
+    assert [one.rows for one in plan.groups.values()] == [250, 12, 40]
+
+
+def test_no_plan_is_for_fewer_people_than_can_be_compared():
+    same = ic.tally({"score": [0.5] * 80, "label": [0, 1] * 40, "group": [0] * 40 + [1] * 40})
+    assert ic.plan(same).groups[0].difference == 30
+    rare = {"score": [0.1] * 200, "label": ([1] * 5 + [0] * 95) * 2, "group": [0] * 100 + [1] * 100}
+    assert ic.plan(ic.tally(rare), "fnr").groups[0].difference == 100
+
+
 def test_a_plan_as_text_and_json():
     plan = ic.plan(compas(), "fpr", 0.05)
     assert "difference of 0.05" in repr(plan)

@@ -16,6 +16,7 @@ from isocost.reports.facts import facts, spoken_names
 from isocost.reports.payload import MOST_ROWS
 from isocost.reports.report import charts, embedded_json, inert, page_script, policy
 from isocost.verdict.sentences import Name, fill
+from isocost.verdict.wording import statement
 from tests.conftest import DATA
 from tests.populations import INCOME, ROWS, drawn
 
@@ -68,9 +69,9 @@ def plain(sentence):
 def test_says_everything_without_scripts(html, audit):
     text = Texts(html).text
     for words in (
-        "Errors cost African-American more than Caucasian, and no calibrated repair",
+        "Errors are more costly for African-American than for Caucasian, and no calibrated repair",
         "better scores for African-American, down to a cost of 0.3936",
-        "accepting a difference of 0.0539",
+        "or a tolerance of 0.0539",
         "it would take a tolerance of 0.0539",
         "it would take a tolerance of 0.0875",
         "isocost 0.1.0",
@@ -79,8 +80,9 @@ def test_says_everything_without_scripts(html, audit):
         "200 draws for calibration gaps, seed 0",
     ):
         assert words in text
-    for line in audit.advice.split("\n"):
-        assert line in text
+    said = statement(audit, data="data.csv")
+    for sentence in (said.headline, *said.details, *said.notes):
+        assert plain(sentence) in text
     low, high = audit.groups["Caucasian"].intervals["cost"]
     assert f"{low:.3f} to {high:.3f}" in text
 
@@ -192,7 +194,7 @@ def test_errors_have_four_parts(audit):
 def test_a_tally_is_audited_first():
     html = ic.report_html(compas(), cost="fpr", tolerance=0.06, threshold=0.4)
     text = Texts(html).text
-    assert "Whether it can be made equal is not established." in text
+    assert "Whether the costs can be made equal is not established." in text
     assert "fpr, 0.4, 0.06" in text
 
 
@@ -222,15 +224,15 @@ def test_small_cells_are_merged_and_small_groups_left_out():
     text = Texts(html).text
     assert "cells of fewer than 40 rows, merged with their neighbours" in text
     assert "groups too small to show: few" in text
-    assert "Errors cost African-American more than Caucasian" in text
+    assert "Errors are more costly for African-American than for Caucasian" in text
 
 
 @pytest.mark.parametrize(
     ("cost", "tolerance", "words"),
     [
-        ("fpr", 0.2, "Errors cost every group the same, give or take 0.2."),
-        ("fpr", 0.06, "brought down to 0.06, but only by making scores worse for Caucasian."),
-        ("fnr", 0.0, "Errors cost Caucasian more than African-American, and no calibrated"),
+        ("fpr", 0.2, "Errors are equally costly for every group, to within 0.2."),
+        ("fpr", 0.06, "brought within 0.06 of each other, but only by making scores worse for Cau"),
+        ("fnr", 0.0, "Errors are more costly for Caucasian than for African-American, and no"),
     ],
 )
 def test_verdicts(cost, tolerance, words):
@@ -242,8 +244,12 @@ def test_verdict_when_nothing_is_established():
     with pytest.warns(ic.UncertainWarning):
         audit = ic.audit(ic.Tally.load(DATA / "health.json"), "weighted:1,3", replicates=200)
     found = facts(audit, "t")
-    assert plain(found["verdict"]) == "It is not established whose errors cost more."
-    assert found["why"] == "Why it can be equal"
+    assert plain(found["verdict"]).startswith("It is not established that errors are more costly")
+    assert found["why"] == "Where the groups are"
+    assert found["none_advised"] == "None of them is advised here: the difference may be chance."
+    assert [key["value"] for key in found["figures"]][1] == "none"
+    assert "would lose their score" not in {key["label"] for key in found["figures"]}
+    assert "Do not change anybody’s score" in plain(found["advice"][0])
     low, _ = audit.intervals.differences["cost"]
     assert f"−{-low:.3f}" in " ".join(map(plain, found["ledes"]))
 
@@ -299,7 +305,7 @@ def test_intersections_are_told_from_the_commas_of_a_sentence():
     assert set(tally.groups) == set(names)
     html = ic.report_html(ic.audit(tally, "fpr", confidence=None))
     text = Texts(html).text
-    assert "Errors cost African-American · f most" in text or "African-American · m most" in text
+    assert re.search(r"Errors are most costly for African-American · [fm], and no", text)
     assert "Caucasian, f" not in text
     data = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
     # The command line knows them as all the other commands do.
@@ -485,7 +491,7 @@ def test_a_group_has_one_name_on_the_page():
     codes = (np.asarray(rows["group"]) == "Caucasian").astype(float)
     html = ic.report_html(ic.audit(ic.tally({**rows, "group": codes}), "fpr", replicates=200))
     text = Texts(html).text
-    assert "Errors cost group 0 more than group 1" in text
+    assert "Errors are more costly for group 0 than for group 1" in text
     assert "better scores for group 0, down to a cost of" in text
     assert not re.search(r"(?<![\d.])[01]\.0(?![\d\s])", text)
     data = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))

@@ -9,7 +9,7 @@ import pytest
 
 import isocost as ic
 from isocost.cli.output import Block, blocks_of, listed, width_of
-from isocost.tables import width
+from isocost.tables import text_table, width
 
 from .terminals import on_terminal, without_escapes
 
@@ -159,3 +159,11 @@ def test_a_list_puts_a_value_below_its_name_where_it_must():
 def test_wide_letters_count_twice():
     rows = [["日本語", "0.1234"]]
     assert width_of(Block(["", "値"], rows)) == 1 + 3 + 6 + 3 + 6
+
+
+def test_wide_text_is_cut_into_parts_with_the_first_column():
+    header, rows = ["group", "n", "cost"], [["a", "100", "0.25"], ["b", "50", "0.50"]]
+    assert text_table(header, rows) == text_table(header, rows, 16)
+    parts = text_table(header, rows, 15).split("\n\n")
+    assert [part.split("\n")[0] for part in parts] == ["group    n", "group  cost"]
+    assert [part.split("\n")[2] for part in parts] == ["a      100", "a      0.25"]

@@ -7,6 +7,7 @@ columns.  Values keep their type: 1 and "1" are two groups.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -144,6 +145,31 @@ def names_of(groups: Iterable[Group]) -> dict[Group, str]:
     """The name to show for each group; see :func:`group_names`."""
     listed = list(groups)
     return dict(zip(listed, group_names(listed), strict=True))
+
+
+def shown_names(groups: Iterable[Group]) -> dict[Group, str]:
+    """What sentences call each group: a bare number or truth value reads better as "group 0".
+
+    The parts of an intersection have a dot between them: a comma would be one of the sentence's.
+
+    Examples
+    --------
+    >>> list(shown_names(["women", 1.0, ("F", 30)]).values())
+    ['women', 'group 1', 'F · 30']
+    """
+    plain = names_of(groups)
+    shown = {
+        group: " · ".join(group_names([part])[0] for part in group)
+        if isinstance(group, tuple) and len(group) > 1
+        else _called(name)
+        for group, name in plain.items()
+    }
+    return shown if len(set(shown.values())) == len(shown) else plain
+
+
+def _called(name: str) -> str:
+    bare = re.fullmatch(r"-?\d+(\.\d+)?|True|False|.", name) is not None
+    return f"group {name.removesuffix('.0')}" if bare else name
 
 
 def to_json(group: Group) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from html import escape
 from unicodedata import east_asian_width
 
@@ -17,8 +18,10 @@ def _pad(text: str, to: int, left: bool) -> str:
     return text + space if left else space + text
 
 
-def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], room: float = math.inf) -> str:
     """A table in aligned columns: the first to the left, the others to the right.
+
+    A table that is wider than ``room`` is printed in several parts, each with the first column.
 
     Examples
     --------
@@ -30,10 +33,24 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """
     widths = [max(width(row[i]) for row in (header, *rows)) for i in range(len(header))]
     lines = [header, ["-" * w for w in widths], *rows]
-    return "\n".join(
-        "  ".join(_pad(cell, widths[i], i == 0) for i, cell in enumerate(line)).rstrip()
-        for line in lines
+    return "\n\n".join(
+        "\n".join(
+            "  ".join(_pad(line[i], widths[i], i == 0) for i in (0, *part)).rstrip()
+            for line in lines
+        )
+        for part in _parts(widths, room)
     )
+
+
+def _parts(widths: Sequence[int], room: float) -> Iterator[list[int]]:
+    """The columns after the first, as many together as there is room for."""
+    part: list[int] = []
+    for i in range(1, len(widths)):
+        if part and widths[0] + sum(2 + widths[j] for j in (*part, i)) > room:
+            yield part
+            part = []
+        part.append(i)
+    yield part
 
 
 def transposed(

@@ -29,8 +29,8 @@ def text(page, selector):
 def test_opens_with_the_verdict_and_the_pictures(visit, audits):
     page = visit("compas")
     assert text(page, "#verdict") == (
-        "Errors cost African-American more than Caucasian, "
-        "and no calibrated repair can make it equal."
+        "Errors are more costly for African-American than for Caucasian, "
+        "and no calibrated repair can make the costs equal."
     )
     assert page.locator("#costs-chart svg, #plane-chart svg").count() == 2
     assert page.locator("#reliability svg.marks").count() == 2

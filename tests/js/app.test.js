@@ -42,7 +42,7 @@ function ownOf(f, isEstablished = true) {
   const [excess_low, excess_high] = f.feasible ? [-0.2, -0.1] : [0.1, 0.3];
   const findings = { groups: f.costs.length, difference_low: isEstablished ? 0.1 : 0, excess_low, excess_high };
   return {
-    confidence: 0.95, tolerance: 0, difference: [0.1, 0.2], disparity: [0.1, 0.2], more_data: "More data.",
+    confidence: 0.95, tolerance: 0, difference: [0.1, 0.2], disparity: [0.1, 0.2], more_data: "More data.", plan: "isocost plan data.csv",
     verdict: { findings, highest: [f.target] }, floors: f.costs.map(() => 0), intervals: f.costs.map(() => ({})),
     min_group: 30, min_label: 5,
   };
@@ -106,14 +106,14 @@ test("settings survive the address, and nonsense does not", () => {
 
 test("a feasible repair is told, with the tolerance if there is one", () => {
   const exact = sentencesOf(found(twoGroups()));
-  assert.equal(plainText(exact.verdict), "Errors cost b more than a. It can be made equal, but only by making scores worse for a.");
+  assert.equal(plainText(exact.verdict), "Errors are more costly for b than for a. The costs can be made equal, but only by making scores worse for a.");
   assert.equal(exact.why, "Why it can be equal");
   const close = sentencesOf(found(twoGroups(), { tolerance: 0.05 }));
-  assert.match(plainText(close.verdict), /can be brought down to 0\.05, but only by making scores worse for a\.$/);
+  assert.match(plainText(close.verdict), /can be brought within 0\.05 of each other, but only by making scores worse for a\.$/);
   assert.equal(close.why, "Why it can come that close");
-  assert.match(plainText(close.geometry[2] ?? []), /^To cost as much as b, give or take 0\.05, a must move/);
+  assert.match(plainText(close.geometry[2] ?? []), /^To cost as much as b, to within 0\.05, a must move/);
   const done = sentencesOf(found(twoGroups(), { tolerance: 0.2 }));
-  assert.equal(plainText(done.verdict), "Errors cost every group the same, give or take 0.2.");
+  assert.equal(plainText(done.verdict), "Errors are equally costly for every group, to within 0.2.");
   assert.equal(done.why, "Where the groups are");
 });
 
@@ -131,7 +131,7 @@ test("the group that is furthest from its place is the one that is told and mark
   assert.deepEqual(all.f.unreachable, [0, 2]);
   assert.equal(blockedOf(all.f), 0);
   const told = sentencesOf(all);
-  assert.match(plainText(told.verdict), /^Errors cost b most, and no calibrated repair/);
+  assert.match(plainText(told.verdict), /^Errors are most costly for b, and no calibrated repair/);
   assert.match(plainText(told.geometry[2] ?? []), /b, a would have to move past the end of its line/);
   const bars = costsFigure(all, LOOK, 600).data;
   assert.deepEqual(bars["gaps"]?.map((gap) => gap.text), ["0.550 out of reach", "0.300 out of reach", "to match: 0.800"]);
@@ -189,19 +189,23 @@ test("what is not established is not claimed", () => {
     return sentencesOf({ ...all, own: ownOf(all.f, false) });
   };
   const two = unsure(twoGroups());
-  assert.equal(plainText(two.verdict), "It is not established whose errors cost more.");
+  assert.equal(plainText(two.verdict), "It is not established that errors are more costly for one group than for the other.");
   const many = unsure(outOfReach());
-  assert.equal(plainText(many.verdict), "It is not established that errors cost any group more than another.");
+  assert.equal(plainText(many.verdict), "It is not established that errors are more costly for any group than for another.");
   assert.match(plainText(many.ledes[0] ?? []), /anything from 0\.100 to 0\.200\. More data\./);
   assert.equal(many.why, "As measured, it cannot be equal");
   assert.deepEqual(many.keys.map((key) => key.alert ?? false), [false, false, false, false]);
+  assert.deepEqual([two.keys[1].value, two.keys[1].label], ["none", "of the repairs is advised"]);
+  assert.equal(two.why, "Where the groups are");
+  assert.equal(two.noneAdvised, "None of them is advised here: the difference may be chance.");
+  assert.equal(sentencesOf(found(twoGroups())).noneAdvised, "");
   assert.equal(sentencesOf(found(outOfReach())).keys[1].alert, true);
 });
 
 test("a group that is off comes before what errors cost", () => {
   const all = found(twoGroups());
   const off = sentencesOf({ ...all, own: { ...all.own, floors: [0.05, 0] } });
-  assert.equal(plainText(off.verdict), "Scores of a do not mean what they say.");
+  assert.equal(plainText(off.verdict), "The scores of a do not mean what they say.");
   assert.match(plainText(off.ledes[0] ?? []), /^The calibration gap of a is 0\.\d+, beyond chance at least 0\.050;/);
   assert.deepEqual(off.keys.map((key) => key.alert ?? false), [false, false, true, false]);
 });
@@ -211,19 +215,19 @@ test("two groups are needed, and several may be the costliest", () => {
   const few = { ...all.own, verdict: { ...all.own.verdict, findings: { ...all.own.verdict.findings, groups: 1 } } };
   assert.equal(plainText(sentencesOf({ ...all, own: few }).verdict), "There is too little data to compare the groups.");
   const own = { ...all.own, verdict: { ...all.own.verdict, highest: [0, 1] } };
-  assert.match(plainText(sentencesOf({ ...all, own }).verdict), /^Errors cost a or b most, and no calibrated repair/);
+  assert.match(plainText(sentencesOf({ ...all, own }).verdict), /^Errors are most costly for a or b, and no calibrated repair/);
 });
 
 test("without intervals it is said to be as measured", () => {
-  const wanted = "As measured, errors cost b more than a. It can be made equal, but only by making scores worse for a.";
+  const wanted = "As measured, errors are more costly for b than for a. The costs can be made equal, but only by making scores worse for a.";
   for (const change of [{ sameCost: false }, { sameGroups: false }]) {
     assert.equal(plainText(sentencesOf(found(twoGroups(), change)).verdict), wanted);
   }
   assert.equal(sentencesOf(found(outOfReach(), { sameCost: false })).why, "As measured, it cannot be equal");
   const all = found(twoGroups());
   const never = { own: { ...all.own, confidence: null }, sameCost: false };
-  assert.match(plainText(sentencesOf({ ...all, ...never }).verdict), /^Errors cost b/);
-  assert.match(plainText(sentencesOf(found(twoGroups(), { sameThreshold: false })).verdict), /^Errors cost b/);
+  assert.match(plainText(sentencesOf({ ...all, ...never }).verdict), /^Errors are more costly for b/);
+  assert.match(plainText(sentencesOf(found(twoGroups(), { sameThreshold: false })).verdict), /^Errors are more costly for b/);
 });
 
 test("what was computed beforehand is dropped only where it no longer holds", () => {

@@ -36,6 +36,7 @@ from isocost.repairs.compare import Comparison
 from isocost.repairs.compare import compare as put_side_by_side
 from isocost.repairs.counsel import heed
 from isocost.repairs.registry import REPAIRS, advised
+from isocost.reports.payload import Origin
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import FORMAT as TALLY
 from isocost.tallies import Tally
@@ -78,7 +79,9 @@ def audit(
     if json:
         say(result.to_json())
     else:
-        show_audit(result, plot)
+        dropped = tuple(columns.drop_group or ())
+        origin = Origin(tuple(data), columns.positive, columns.missing_group, dropped)
+        show_audit(result, plot, origin.words(tally, with_folders=True))
     difference = result.disparity.difference
     if fail_above is not None and difference > fail_above:
         complain(f"costs differ by {difference:.4f}, more than {fail_above:g} (--fail-above)", 1)
@@ -375,9 +378,12 @@ def show_watch(report: Watch) -> None:
         prose(line)
 
 
-def show_audit(result: Audit, plot: bool | None = None) -> None:
-    """The verdict of an audit, its table, its drawing, and what else it means."""
-    said = statement(result)
+def show_audit(result: Audit, plot: bool | None = None, data: str | None = None) -> None:
+    """The verdict of an audit, its table, its drawing, and what else it means.
+
+    ``data`` are the words of the command line that name the data.
+    """
+    said = statement(result, data=data)
     prose("\n".join(plain(one) for one in (said.headline, *said.details)) + "\n")
     show_table(result.headline(), *result.table())
     draw(result, plot)

@@ -270,7 +270,7 @@ def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]])
     """Show a table: drawn on a terminal, in parts if it is too wide; aligned text elsewhere."""
     console = console_of()
     if not console.is_terminal:
-        say(f"{title}\n{text_table(header, rows)}")
+        say(f"{title}\n{text_table(header, rows, LINE)}")
         return
     # Text, so that a group called [red] is a name and not an instruction.
     console.print(Text(title, style="bold"))

@@ -16,11 +16,12 @@ import numpy.typing as npt
 from isocost.checks import check_threshold, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import UncertainWarning
-from isocost.groups import Group, group_names, names_of, to_json
+from isocost.groups import Group, group_names, shown_names, to_json
 from isocost.measures import rates
 from isocost.measures.calibration import levels_of
 from isocost.measures.feasibility import (
     Feasibility,
+    coarsenable,
     compared_groups,
     feasibility,
     large_groups,
@@ -31,7 +32,7 @@ from isocost.measures.table import Measure, chosen_measures
 from isocost.tables import html_table, text_table, transposed
 from isocost.tallies import Sums, Tally, check_tally
 from isocost.verdict.judgement import MIN_GROUP, Findings, Verdict, judge
-from isocost.verdict.sentences import plain
+from isocost.verdict.sentences import SENTENCES, plain
 from isocost.verdict.wording import statement, told
 
 Columns = dict[str, Any]
@@ -179,6 +180,9 @@ def disparity(groups: Sequence[Group], values: npt.NDArray[np.float64]) -> Dispa
     return Disparity(high - low, ratio, groups[top], groups[bottom])
 
 
+LINE = 80
+"""A printed table that is wider is cut into parts."""
+
 WIDEST = 3
 """With more groups than this, each group gets a line of its own."""
 
@@ -287,6 +291,12 @@ class Audit:
         """Whether calibrated scores can have equal rates of wrong decisions at the threshold."""
         return reconcilable(self.tally.select(list(self.compared)), self.threshold)
 
+    @cached_property
+    def coarsenable(self) -> bool:
+        """Whether coarsening can make costs equal and leave decisions at the threshold alone."""
+        tally = self.tally.select(list(self.compared))
+        return coarsenable(tally, self.feasibility, self.threshold)
+
     @property
     def disparity(self) -> Disparity:
         """The disparity of the cost."""
@@ -371,11 +381,12 @@ class Audit:
 
     def summary(self) -> list[str]:
         """The differences between groups, in a few lines."""
-        names = names_of(self.groups)
+        names = shown_names(self.groups)
         d = self.disparity
         ratio = self.four_fifths_ratio
         generalized = self.generalized_equalized_odds_difference
-        interval = self.intervals and self.intervals.disparities.get("cost")
+        # With too little data the interval would say more than the verdict does.
+        interval = self.intervals and self.verdict.enough and self.intervals.disparities["cost"]
         return [
             f"Cost differs by {d.difference:.4f}{f' {_short(interval)}' if interval else ''}: "
             f"{names[d.highest]} highest, {names[d.lowest]} lowest.",
@@ -388,7 +399,7 @@ class Audit:
 
     def __repr__(self) -> str:
         said = statement(self)
-        table = text_table(*self.table())
+        table = text_table(*self.table(), room=LINE)
         before = [plain(one) for one in (said.headline, *said.details)]
         after = [plain(one) for one in said.notes]
         return "\n".join([*before, "", self.headline(), table, "", *self.summary(), *after])
@@ -469,7 +480,7 @@ def audit(
     Warns
     -----
     UncertainWarning
-        If costs differ, but that is not established.
+        If costs differ, but that is not established, or there is too little data.
 
     Examples
     --------
@@ -530,6 +541,8 @@ def audit(
 
 
 def _uncertain(result: Audit, found: Intervals) -> str:
+    if not result.verdict.enough:
+        return SENTENCES["headline_few"]
     low, high = found.disparities["cost"]
     if len(result.compared) == 2:
         low, high = found.differences["cost"]

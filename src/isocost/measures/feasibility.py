@@ -20,7 +20,7 @@ from isocost.groups import Group, names_of, pairs_to_json, to_json
 from isocost.measures import rates
 from isocost.measures.rates import by_group
 from isocost.measures.table import MEASURES
-from isocost.tallies import Tally, add_up, check_tally
+from isocost.tallies import KINDS, Tally, add_up, check_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import MIN_GROUP, MIN_LABEL
 from isocost.verdict.sentences import round_down, round_up
@@ -232,6 +232,28 @@ def compared_groups(tally: Tally, min_group: int = MIN_GROUP) -> tuple[Group, ..
         rates.require_two_groups(tally)
         rates.require_both_labels(tally)
     return both
+
+
+def coarsenable(tally: Tally, reach: Feasibility, threshold: float) -> bool:
+    """Whether costs can be made equal by pooling scores that lead to the same decision.
+
+    Most can be had by one pool on each side of the threshold, whose value q is its share of
+    positives; it must lie on its own side.  It costs (a / (1 - mu) + b / mu) (mu - E[q^2]).
+    """
+    by_kind = tally.kinds(threshold).w
+    kind = {name: by_kind[:, place] for place, name in enumerate(KINDS)}
+    mu = rates.base_rate(tally.totals)
+    a, b = reach.cost.coefficients(tally.groups, mu)
+    squares, stays = np.zeros_like(mu), np.ones_like(mu, dtype=bool)
+    for positives, negatives, above in (("fn", "tn", False), ("tp", "fp", True)):
+        total = kind[positives] + kind[negatives]
+        q = np.divide(kind[positives], total, out=np.zeros_like(mu), where=total > 0)
+        squares += total * q**2
+        stays &= (total == 0) | ((q >= threshold) == above)
+    limit = (a / (1.0 - mu) + b / mu) * (mu - squares / by_kind.sum(axis=1))
+    goal = reach.target_cost - reach.tolerance
+    changed = [tally.index_of(group) for group in reach.changed]
+    return bool((stays & (limit >= goal - SLACK))[changed].all())
 
 
 def reconcilable(tally: Tally, threshold: float) -> bool:

@@ -20,7 +20,7 @@ from isocost.measures.table import MEASURES, cost_row
 from isocost.tables import html_table, text_table
 from isocost.tallies import Cells, Tally, check_tally
 from isocost.typing import Floats
-from isocost.verdict.judgement import CALIBRATED, MIN_GROUP
+from isocost.verdict.judgement import CALIBRATED, MIN_GROUP, MIN_LABEL
 
 
 @dataclass(frozen=True)
@@ -117,12 +117,14 @@ def plan(
     with v the variance of the cost per row, z the normal quantile of the power, and c the factor
     that bounds all pairs of k groups at once.  Each group gets the rows that make its share
     of the variance the same.  For calibration it is the number of rows at which the interval of
-    the gap of calibrated scores ends below the limit, with the given power.
+    the gap of calibrated scores ends below the limit, with the given power.  No group gets fewer
+    rows than it takes to be compared at all.
 
     Parameters
     ----------
     tally : Tally
-        A first sample; groups that are too small to be compared are left out.
+        A first sample.  A group that is too small to be compared is taken to vary as everybody
+        does.
     cost : Cost or str
         What an error costs.
     detect : float
@@ -147,22 +149,28 @@ def plan(
     cost, detect = as_cost(cost), check_confidence(detect, "detect", 0.05)
     limit, confidence = check_confidence(limit, "limit", CALIBRATED), check_confidence(confidence)
     power = check_confidence(power, "power", 0.8)
-    groups = large_groups(tally, MIN_GROUP) or tally.groups
+    large = large_groups(tally, MIN_GROUP)
     z = normal_quantile((1.0 + confidence) / 2.0)
-    factor = z * stretch(confidence, max(2, len(groups))) + normal_quantile(power)
+    factor = z * stretch(confidence, max(2, len(tally.groups))) + normal_quantile(power)
     variance = (detect / factor) ** 2 / 2.0
     draws = np.random.default_rng(0).standard_normal((2000, SMOOTH_CELLS))
     result = {}
-    for group in groups:
-        index = tally.index_of(group)
-        cells = tally.cells.take(tally.cells.of_group(index))
+    for index, group in enumerate(tally.groups):
+        own = tally.cells.take(tally.cells.of_group(index))
+        like, cells = (index, own) if group in large else (None, tally.cells)
         rows = float(cells.n.sum())
         now = _cost_variance(cells, cost, group)
-        gap = _gap_limit(tally, index, confidence, power, draws)
-        result[group] = GroupPlan(
-            rows, math.ceil(rows * now / variance), math.ceil(rows * (gap / limit) ** 2)
-        )
+        gap = _gap_limit(tally, like, confidence, power, draws)
+        needed = (rows * now / variance, rows * (gap / limit) ** 2)
+        least = _least(cells)
+        result[group] = GroupPlan(float(own.n.sum()), *(max(least, math.ceil(n)) for n in needed))
     return Plan(result, cost, detect, limit, confidence, power)
+
+
+def _least(cells: Cells) -> int:
+    """So many rows that a group can be compared, with its share of the rarer label."""
+    rarer = min(float((cells.n * (cells.label == y)).sum()) for y in (0, 1)) / float(cells.n.sum())
+    return max(MIN_GROUP, math.ceil(MIN_LABEL / rarer) if rarer else MIN_GROUP)
 
 
 def _cost_variance(cells: Cells, cost: Cost, group: Group) -> float:
@@ -182,7 +190,9 @@ def _cost_variance(cells: Cells, cost: Cost, group: Group) -> float:
     )
 
 
-def _gap_limit(tally: Tally, index: int, confidence: float, power: float, draws: Floats) -> float:
+def _gap_limit(
+    tally: Tally, index: int | None, confidence: float, power: float, draws: Floats
+) -> float:
     """Where the interval of the gap would end, with this power, if the group were calibrated."""
     _, noise = gap_noise(levels_of(tally, index), 0.05, draws)["calibration_gap"]
     error = noise.std(axis=0)

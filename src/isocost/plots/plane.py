@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from isocost.costs import CostLike, as_cost
 from isocost.errors import Problem, UsageError
-from isocost.groups import Group, group_names
+from isocost.groups import Group, group_names, shown_names
 from isocost.measures import rates
 from isocost.plots import geometry
 from isocost.plots.display import (
@@ -111,7 +111,8 @@ class PlaneDisplay(Display):
     >>> display.names, display.unreachable.tolist()
     (['African-American', 'Caucasian'], [False, True])
     >>> print(display.verdict)
-    Errors cost African-American more than Caucasian, and no calibrated repair can make it equal.
+    Errors are more costly for African-American than for Caucasian, and no calibrated repair can \
+make the costs equal.
     """
 
     groups: Sequence[Group]
@@ -262,7 +263,7 @@ class PlaneDisplay(Display):
         """Whether the costs can be made equal, in a sentence for people."""
         if len(self.names) < 2:
             return ""
-        names = [Name(name) for name in self.names]
+        names = [Name(name) for name in shown_names(self.groups).values()]
         top, lowest = int(np.argmax(self.costs)), int(np.argmin(self.costs))
         difference = float(self.target_cost - self.costs[lowest])
         below = [i for i, cost in enumerate(self.costs) if cost < self.target_cost - SLACK]
@@ -274,10 +275,10 @@ class PlaneDisplay(Display):
         return plain(
             headline(
                 judge(findings).reason,
-                len(names) > 2,
+                [names[top]],
+                names[lowest],
+                len(names),
                 0.0,
-                high=names[top],
-                low=names[lowest],
                 changed=changed_groups(below, dict(enumerate(names))),
             )
         )

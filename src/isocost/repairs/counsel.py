@@ -18,12 +18,14 @@ from isocost.errors import (
     UncalibratedWarning,
     UncertainWarning,
 )
+from isocost.groups import shown_names
 from isocost.measures.audit import audit
 from isocost.measures.feasibility import large_groups
 from isocost.measures.table import MEASURES
 from isocost.tallies import Tally
-from isocost.verdict.judgement import CALIBRATED, Verdict
+from isocost.verdict.judgement import CALIBRATED, MIN_GROUP, MIN_LABEL, Verdict
 from isocost.verdict.sentences import SENTENCES
+from isocost.verdict.wording import FEW
 
 if TYPE_CHECKING:
     from isocost.rules import Promise, Rule
@@ -34,6 +36,7 @@ Make = TypeVar("Make", bound=Callable[..., Any])
 
 DOUBTS: dict[str, type[IsocostWarning]] = {
     "few": UncertainWarning,
+    "small": UncertainWarning,
     "uncalibrated": UncalibratedWarning,
     "unestablished": UncertainWarning,
 }
@@ -68,32 +71,40 @@ def verdict_on_repair(tally: Tally, promise: Promise, cost: object = None) -> Ve
     return measured.verdict_on(*promise.equal, calibrated=promise.calibrated)
 
 
-def doubt_of(verdict: Verdict, promise: Promise) -> str:
-    """Why the data do not support the repair, in a sentence; nothing if they do."""
-    if verdict.reason not in DOUBTS:
-        return ""
-    names = [MEASURES[name].title if name in MEASURES else name for name in promise.equal]
-    return SENTENCES[f"doubt_{verdict.reason}"].format(what=" and ".join(names))
+def doubt_of(tally: Tally, promise: Promise, cost: object = None) -> tuple[str, str]:
+    """The reason why the data do not support the repair, and the sentence; empty if they do.
+
+    A verdict is about the groups that are large enough; a rule is about all of them.
+    """
+    reason = verdict_on_repair(tally, promise, cost).reason
+    large = set(large_groups(tally))
+    small = [name for group, name in shown_names(tally.groups).items() if group not in large]
+    if small and reason != "few":
+        reason = "small"
+    if reason not in DOUBTS:
+        return "", ""
+    what = [MEASURES[name].title if name in MEASURES else name for name in promise.equal]
+    listed = f"{len(small)} groups" if len(small) > FEW else " and ".join(small)
+    fields = {"what": " and ".join(what), "groups": listed, "min_group": MIN_GROUP}
+    return reason, SENTENCES[f"doubt_{reason}"].format(**fields, min_label=MIN_LABEL)
 
 
 def heed(rule: Rule, tally: Tally, stacklevel: int = 2) -> Rule:
     """The rule, with a note and a warning if the data do not support it."""
     if rule.promise is None or not rule.rows:
         return rule
-    verdict = verdict_on_repair(tally, rule.promise, rule.cost)
-    doubt = doubt_of(verdict, rule.promise)
+    reason, doubt = doubt_of(tally, rule.promise, rule.cost)
     if not doubt:
         return rule
-    warnings.warn(doubt, DOUBTS[verdict.reason], stacklevel=stacklevel + 1)
+    warnings.warn(doubt, DOUBTS[reason], stacklevel=stacklevel + 1)
     return replace(rule, notes=(*rule.notes, doubt))
 
 
 def require_support(tally: Tally, promise: Promise, cost: object = None) -> None:
     """Raise :class:`isocost.NotAdvisedError` if the data do not support what a rule promises."""
-    verdict = verdict_on_repair(tally, promise, cost)
-    doubt = doubt_of(verdict, promise)
+    reason, doubt = doubt_of(tally, promise, cost)
     if doubt:
-        step = SENTENCES[f"doubt_{verdict.reason}_next"]
+        step = SENTENCES[f"doubt_{reason}_next"]
         raise NotAdvisedError(
             Problem("repair", "must be supported by the data", doubt, f"{step}; or pass --anyway")
         )

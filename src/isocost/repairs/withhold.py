@@ -49,7 +49,7 @@ def not_feasible(verdict: Feasibility) -> Problem:
         f"accept tolerance={round_up(verdict.smallest_tolerance)} or more; or improve the scores "
         f"of {names[verdict.target_group]} until they cost at most "
         f"{round_down(verdict.required_cost)}; "
-        'or pass infeasible="closest"',
+        'or pass infeasible="closest" (--infeasible closest)',
     )
 
 

@@ -8,13 +8,12 @@ in; ``{high}``, ``{low}`` and the like are groups.  What is filled in is made of
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from isocost import __version__
-from isocost.groups import Group, group_names, names_of
+from isocost.groups import Group, shown_names
 from isocost.measures.audit import Audit
 from isocost.measures.feasibility import Feasibility
 from isocost.repairs.registry import REPAIRS
@@ -58,7 +57,7 @@ WORDS = {
         "The place comes before the end: that share of the way is the share of people whose score "
         "is withheld."
     ),
-    "within": ", give or take {tolerance}",
+    "within": ", to within {tolerance}",
     "geometry_equal": "The costs are as close as you asked for, so nobody has to move.",
     "geometry_both": (
         "Lines of groups with different base rates meet only in the perfect corner. That is why "
@@ -72,6 +71,12 @@ WORDS = {
     "key_closer_note": "of {group}, by a coin, to bring costs that close",
     "key_nothing": "to be changed",
     "key_nothing_note": "costs are within the tolerance",
+    "key_no": "none",
+    "key_not_advised": "of the repairs is advised",
+    "key_few": "there is too little data",
+    "key_uncalibrated": "scores are to be recalibrated first",
+    "key_unestablished": "the difference may be chance",
+    "none_advised": "None of them is advised here: {why}.",
     "key_gap": "largest calibration gap",
     "key_gap_note": "{group}; 0 means a score of 30\u00a0% comes true for 30\u00a0%",
     "key_people": "rows",
@@ -220,31 +225,6 @@ LONGEST = 60
 """Letters of a name within a sentence."""
 
 
-def shown_names(groups: Iterable[Group]) -> dict[Group, str]:
-    """What the page calls each group: a bare number or truth value reads better as "group 0".
-
-    The parts of an intersection have a dot between them: a comma would be one of the sentence's.
-
-    Examples
-    --------
-    >>> list(shown_names(["women", 1.0, ("F", 30)]).values())
-    ['women', 'group 1', 'F · 30']
-    """
-    plain = names_of(groups)
-    shown = {
-        group: " · ".join(group_names([part])[0] for part in group)
-        if isinstance(group, tuple) and len(group) > 1
-        else _called(name)
-        for group, name in plain.items()
-    }
-    return shown if len(set(shown.values())) == len(shown) else plain
-
-
-def _called(name: str) -> str:
-    bare = re.fullmatch(r"-?\d+(\.\d+)?|True|False|.", name) is not None
-    return f"group {name.removesuffix('.0')}" if bare else name
-
-
 def spoken_names(groups: Iterable[Group]) -> dict[Group, Name]:
     """The same names within sentences: cut where they would drown them.
 
@@ -281,13 +261,14 @@ def facts(
     suppressed: str = "nothing",
     hidden: Collection[int] = (),
     single: str = "",
+    data: str = "data.csv",
 ) -> dict[str, Any]:
     """Everything that the page says before anybody touches it.
 
     ``hidden`` are the indices of groups whose rates at the threshold are not to be told;
-    ``single`` says of how many people alone the page tells.
+    ``single`` says of how many people alone the page tells, ``data`` how commands name the data.
     """
-    said = statement(audit, spoken_names(audit.groups))
+    said = statement(audit, spoken_names(audit.groups), data)
     return {
         "title": title,
         "verdict": said.headline,
@@ -297,10 +278,21 @@ def facts(
         "why": why(audit),
         "geometry": list(geometry(audit)),
         "table": table(audit, hidden),
-        "advice": said.notes,
+        "advice": [*(said.details[-1:] if _doubt(audit) else ()), *said.notes],
+        "none_advised": _none_advised(audit),
         "computed": computed(audit, suppressed, single),
         "cost": cost_words(audit),
     }
+
+
+def _doubt(audit: Audit) -> str:
+    """Why the data do not support a repair; nothing if they do, or if none would do it."""
+    return WORDS.get(f"key_{audit.verdict.reason}", "")
+
+
+def _none_advised(audit: Audit) -> str:
+    why = _doubt(audit)
+    return WORDS["none_advised"].format(why=why) if why else ""
 
 
 def settings(audit: Audit) -> Sentence:
@@ -316,7 +308,7 @@ def why(audit: Audit) -> str:
     reach = audit.feasibility
     if not reach.feasible:
         return WORDS["why_not" if audit.verdict.reason == "infeasible" else "why_not_measured"]
-    if not reach.changed:
+    if not reach.changed or _doubt(audit):
         return WORDS["why_nothing"]
     return WORDS["why_closer" if reach.tolerance else "why_equal"]
 
@@ -325,13 +317,17 @@ def keys(audit: Audit) -> Iterator[dict[str, Any]]:
     """The few numbers that stand large at the top; what the verdict rests on stands out."""
     names, reason = spoken_names(audit.groups), audit.verdict.reason
     interval = None
-    if audit.intervals is not None:
+    if audit.intervals is not None and audit.verdict.enough:
         low, high = audit.intervals.disparities["cost"]
         level = f"{100 * audit.intervals.confidence:.4g}\u00a0%"
         interval = fill(WORDS["interval"], level=level, low=number(low), high=number(high))
     difference = number(audit.disparity.difference)
     yield {"value": difference, "label": WORDS["key_difference"], "note": interval}
-    yield {**_reach_key(audit.feasibility, names), "alert": reason == "infeasible"}
+    doubt = _doubt(audit)
+    if doubt:
+        yield {"value": WORDS["key_no"], "label": WORDS["key_not_advised"], "note": [doubt]}
+    else:
+        yield {**_reach_key(audit.feasibility, names), "alert": reason == "infeasible"}
     worst = max(audit.compared, key=lambda group: audit.groups[group].calibration_gap)
     yield {
         "value": number(audit.groups[worst].calibration_gap),

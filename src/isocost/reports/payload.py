@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from isocost.checks import check_whole
 from isocost.costs import Cost, as_cost
 from isocost.errors import DataError, InfeasibleError, InfeasibleWarning, IsocostError, Problem
 from isocost.grid import TENTHS, Grid
-from isocost.groups import Group, Scalar, group_names
+from isocost.groups import Group, Scalar, group_names, shown_names
 from isocost.measures.audit import Audit
 from isocost.measures.audit import audit as measure
 from isocost.measures.feasibility import Feasibility
@@ -32,7 +33,7 @@ from isocost.measures.table import MEASURES, Measure
 from isocost.repairs.compare import Compared, compare, named_rules
 from isocost.repairs.reconcile import Reconcilability
 from isocost.repairs.registry import REPAIRS, Repair
-from isocost.reports.facts import WORDS, shown_names
+from isocost.reports.facts import WORDS
 from isocost.rules import Rule
 from isocost.tallies import KEYS, SUMS, Cells, Tally, add_up
 from isocost.typing import Floats, Ints
@@ -249,6 +250,31 @@ class Origin:
             "missing_group": self.missing_group,
             "drop_group": list(self.drop_group),
         }
+
+    def words(self, tally: Tally, *, with_folders: bool = False) -> str:
+        """The words of a command line that name the data and its columns.
+
+        Examples
+        --------
+        >>> from isocost.examples import compas
+        >>> Origin(("/home/ann/my scores.csv",), positive="yes").words(compas())
+        "'my scores.csv' --positive=yes"
+        """
+        files = self.data if with_folders else self.to_dict()["data"]
+        usual = {"score": "score", "label": "label", "group": ["group"], "bins": 1024}
+        options = {
+            **{role: tally.columns.get(role) for role in ("score", "label", "group", "weight")},
+            "positive": self.positive,
+            "missing-group": self.missing_group,
+            "drop-group": list(self.drop_group),
+            "bins": tally.bins,
+        }
+        words = list(files or ("data.csv",))
+        for name, value in options.items():
+            if value is not None and value != usual.get(name):
+                several = value if isinstance(value, list) else [value]
+                words += [f"--{name}={one}" for one in several]
+        return shlex.join(words)
 
 
 def payload(

@@ -24,7 +24,7 @@ from isocost.atomic import check_ending, write_text
 from isocost.checks import check_kind, check_path, check_text, check_whole
 from isocost.costs import CostLike
 from isocost.errors import DataError, Problem, UsageError, require_package
-from isocost.groups import group_names, names_of
+from isocost.groups import group_names, names_of, shown_names
 from isocost.measures.audit import Audit, audit
 from isocost.plots.display import PALETTE
 from isocost.reports.facts import (
@@ -35,7 +35,6 @@ from isocost.reports.facts import (
     WORDS,
     facts,
     row_titles,
-    shown_names,
     spoken_names,
 )
 from isocost.reports.payload import (
@@ -52,7 +51,7 @@ from isocost.reports.payload import (
 from isocost.rules import Rule
 from isocost.tallies import Tally
 from isocost.verdict.judgement import ANSWERS, CALIBRATED, MIN_LABEL, REASONS, SLACK
-from isocost.verdict.wording import more_data
+from isocost.verdict.wording import commands, more_data
 
 MODEL = (
     "numbers",
@@ -438,11 +437,13 @@ def report_html(
     repairs = repair_rows(subject, offers, not hidden)
     scripts = [vega_script(), page_script()]
     name = title or "Do errors cost every group the same?"
-    said = facts(subject, name, _suppressed(held), hidden, single_text(held))
+    origin = origin or Origin()
+    words = origin.words(subject.tally)
+    said = facts(subject, name, _suppressed(held), hidden, single_text(held), words)
     data = {
         "tally": held,
-        "origin": (origin or Origin()).to_dict(),
-        "own": _own(subject, hidden),
+        "origin": origin.to_dict(),
+        "own": _own(subject, hidden, words),
         "judgement": JUDGEMENT,
         "rules": {} if rules is None else _embedded(subject.tally, offers),
         "given": given_repairs(subject, held),
@@ -523,6 +524,7 @@ def _without_small_groups(subject: Audit, held: dict[str, Any]) -> Audit:
         tolerance=subject.feasibility.tolerance,
         measures=subject.measures.values(),
         min_group=subject.min_group,
+        warn=False,
     )
 
 
@@ -546,7 +548,7 @@ JUDGEMENT = {
 """The tables of the judgement, for the page."""
 
 
-def _own(subject: Audit, hidden: Collection[int]) -> dict[str, Any]:
+def _own(subject: Audit, hidden: Collection[int], words: str) -> dict[str, Any]:
     """The audit's own settings and what was computed for them alone."""
     found = subject.intervals
     disparity = found and found.disparities.get("cost")
@@ -559,6 +561,7 @@ def _own(subject: Audit, hidden: Collection[int]) -> dict[str, Any]:
     ]
     groups = list(subject.groups)
     highest = [groups.index(group) for group in subject.verdict.highest]
+    plan = commands(subject, words)["plan"]
     return {
         "cost": _cost(subject),
         "threshold": subject.threshold,
@@ -569,7 +572,8 @@ def _own(subject: Audit, hidden: Collection[int]) -> dict[str, Any]:
         "floors": [subject.gap_floor(group) for group in subject.groups],
         "min_group": subject.min_group,
         "min_label": MIN_LABEL,
-        "more_data": more_data(subject),
+        "plan": plan,
+        "more_data": more_data(subject, plan),
         "difference": None if found is None else list(found.differences["cost"]),
         "disparity": disparity and list(disparity),
     }

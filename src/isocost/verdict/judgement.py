@@ -5,8 +5,8 @@
 3. Do the costs differ, and beyond chance?
 4. Can they be made equal?
 
-The first "no" is the reason of the verdict.  A later question is asked only if those before it were
-answered with yes, so all of them together are wrong no more often than one alone.
+The first "no" is the reason of the verdict.  What follows it decides nothing, so all questions
+together are wrong no more often than one alone.  With too little data the others are not answered.
 
 :data:`ANSWERS` and :data:`REASONS` are all there is to it.  The page evaluates the same two tables
 for whatever a reader sets.
@@ -58,13 +58,25 @@ ANSWERS: tuple[tuple[str, tuple[Comparison, ...], Any], ...] = (
     ("enough", ((False, "groups", "<=", 1),), True),
     (
         "calibrated",
-        (("no", "gap_low", ">", CALIBRATED), ("unknown", "gap_high", ">", UNKNOWN)),
+        (
+            ("unknown", "groups", "<=", 1),
+            ("no", "gap_low", ">", CALIBRATED),
+            ("unknown", "gap_high", ">", UNKNOWN),
+        ),
         "yes",
     ),
     ("differs", ((True, "difference", ">", "tolerance"),), False),
-    ("established", ((True, "difference_low", ">", 0.0),), False),
+    ("established", ((False, "groups", "<=", 1), (True, "difference_low", ">", 0.0)), False),
     ("reachable", ((True, "excess", "<=", 0.0),), False),
-    ("feasible", (("no", "excess_low", ">", 0.0), ("yes", "excess_high", "<=", 0.0)), "unknown"),
+    (
+        "feasible",
+        (
+            ("unknown", "groups", "<=", 1),
+            ("no", "excess_low", ">", 0.0),
+            ("yes", "excess_high", "<=", 0.0),
+        ),
+        "unknown",
+    ),
 )
 """For each question the answers with their comparisons, of which the first that holds counts, and
 the answer if none does."""

@@ -26,55 +26,41 @@ __all__ = [
 ]
 
 SENTENCES = {
+    "costlier": "Errors are more costly for {high} than for {low}",
+    "costliest": "Errors are most costly for {high}",
+    "costlier_some": "Errors are more costly for some groups than for others",
     "headline_few": "There is too little data to compare the groups.",
-    "headline_uncalibrated": "Scores of {off} do not mean what they say.",
-    "headline_equal": "Errors cost every group the same.",
-    "headline_within": "Errors cost every group the same, give or take {tolerance}.",
-    "headline_unestablished": "It is not established whose errors cost more.",
+    "headline_uncalibrated": "The scores of {off} do not mean what they say.",
+    "headline_equal": "Errors are equally costly for every group.",
+    "headline_within": "Errors are equally costly for every group, to within {tolerance}.",
+    "headline_unestablished": (
+        "It is not established that errors are more costly for one group than for the other."
+    ),
     "headline_unestablished_many": (
-        "It is not established that errors cost any group more than another."
+        "It is not established that errors are more costly for any group than for another."
     ),
-    "headline_infeasible": (
-        "Errors cost {high} more than {low}, and no calibrated repair can make it equal."
-    ),
-    "headline_infeasible_many": (
-        "Errors cost {high} most, and no calibrated repair can make it equal for all."
-    ),
-    "headline_uncertain": (
-        "Errors cost {high} more than {low}. Whether it can be made equal is not established."
-    ),
-    "headline_uncertain_many": (
-        "Errors cost {high} most. Whether it can be made equal is not established."
-    ),
+    "headline_infeasible": "{costlier}, and no calibrated repair can make the costs equal.",
+    "headline_uncertain": ("{costlier}. Whether the costs can be made equal is not established."),
     "headline_repair": (
-        "Errors cost {high} more than {low}. It can be made equal, but only by making scores "
-        "worse for {changed}."
-    ),
-    "headline_repair_many": (
-        "Errors cost {high} most. It can be made equal, but only by making scores worse for "
-        "{changed}."
+        "{costlier}. The costs can be made equal, but only by making scores worse for {changed}."
     ),
     "headline_closer": (
-        "Errors cost {high} more than {low}. The difference can be brought down to {tolerance}, "
-        "but only by making scores worse for {changed}."
-    ),
-    "headline_closer_many": (
-        "Errors cost {high} most. Differences can be brought down to {tolerance}, but only by "
-        "making scores worse for {changed}."
+        "{costlier}. The costs can be brought within {tolerance} of each other, but only by making "
+        "scores worse for {changed}."
     ),
     "as_measured": "As measured, {headline}",
     "or": " or ",
-    "one_of": "one of {count} groups",
+    "several": "{count} groups",
     "others": "{count} other groups",
     "few_groups": (
-        "It takes two groups with at least {min_group} people each, {min_label} of each outcome; "
-        "{large}."
+        "A comparison takes two groups of at least {min_group} people, with {min_label} of each "
+        "outcome; {large}."
     ),
-    "few_none": "here none has them",
-    "few_one": "here one has them",
+    "few_none": "here no group is large enough",
+    "few_one": "here only one group is large enough",
     "few_next": (
-        "Gather more data (isocost plan, or ic.plan, tells how much), or merge small groups "
-        "(tally.relabel). The numbers are those of the people seen and say little about others."
+        "Gather more data ({plan} tells how much), or merge small groups (tally.relabel). The "
+        "numbers are those of the people seen and say little about others."
     ),
     "off_group": (
         "The calibration gap of {group} is {gap}, beyond chance at least {floor}; on average its "
@@ -83,7 +69,7 @@ SENTENCES = {
     "off_group_measured": (
         "The calibration gap of {group} is {gap}; on average its scores are too {way} by {bias}."
     ),
-    "off_more": "So are those of {count} more groups.",
+    "off_more": "The scores of {count} more groups are off, too.",
     "off_next": (
         "Recalibrate each group first, on other data than the scores were trained on: equal costs "
         "of scores that do not mean the same say little."
@@ -99,83 +85,108 @@ SENTENCES = {
     ),
     "lede_equal": "The costs of all groups lie between {low_cost} and {high_cost}.",
     "lede_unestablished": (
-        "As measured, errors cost {high} {high_cost} and {low} {low_cost}. By chance alone the "
-        "difference could be anything from {span_low} to {span_high}. {more_data} Until then, do "
-        "not change anybody’s score because of it."
+        "As measured, the cost is {high_cost} for {high} and {low_cost} for {low}. The true "
+        "difference could be anything from {span_low} to {span_high}. {more_data} Do not change "
+        "anybody’s score because of it."
     ),
     "lede_unestablished_many": (
-        "As measured, errors cost {high} most, {high_cost}, and {low} least, {low_cost}. By chance "
-        "alone the largest difference between two groups could be anything from {span_low} to "
-        "{span_high}. {more_data} Until then, do not change anybody’s score because of it."
+        "As measured, the cost is highest for {high}, {high_cost}, and lowest for {low}, "
+        "{low_cost}. The true difference between the highest and the lowest could be anything from "
+        "{span_low} to {span_high}. {more_data} Do not change anybody’s score because of it."
     ),
     "more_data": (
-        "If it is real, about {times} times as many rows would show it; isocost plan (ic.plan) "
-        "tells how many of each group."
+        "If the difference is real, about {times} times as many rows would show it; {plan} tells "
+        "how many of each group."
     ),
     "more_data_some": "More data may settle it.",
     "more_data_none": "If it is as small as it looks, no practical amount of data settles it.",
     "lede_difference": (
-        "The difference is {difference}; by chance it could be anything from {span_low} to "
+        "The difference is {difference}; the true difference could be anything from {span_low} to "
         "{span_high}."
     ),
+    "lede_difference_many": (
+        "The largest difference between two groups is {difference}; the true one could be anything "
+        "from {span_low} to {span_high}."
+    ),
     "lede_infeasible": (
-        "Errors cost {high} {high_cost}. For {blocked} it is {blocked_cost} now, and as long as "
-        "scores mean what they say it can never exceed {ceiling}: the cost of telling nobody "
+        "The cost is {high_cost} for {high}. For {blocked} it is {blocked_cost} now, and as long "
+        "as scores mean what they say it can never exceed {ceiling}: the cost of telling nobody "
         "apart. That leaves {short} out of reach."
     ),
     "lede_uncertain": (
         "It is feasible if the cost of {high} exceeds the highest that calibrated scores of "
-        "{blocked} can have by no more than {tolerance}. As measured that excess is {excess}; by "
-        "chance it could be anything from {excess_low} to {excess_high}."
+        "{blocked} can have by no more than {tolerance}. As measured that excess is {excess}; the "
+        "true one could be anything from {excess_low} to {excess_high}."
     ),
     "lede_repair": (
-        "Errors cost {high} {high_cost}, and {low} {low_cost}. They become equal, "
-        "give or take {tolerance}, if a coin replaces the score of {shares} by the group’s "
-        "average."
+        "The cost is {high_cost} for {high} and {low_cost} for {low}. On these data the costs "
+        "become equal, to within {tolerance}, if a coin replaces the score of {shares} by the "
+        "group’s average."
     ),
     "lede_repair_exact": (
-        "Errors cost {high} {high_cost}, and {low} {low_cost}. They become equal if a coin "
-        "replaces the score of {shares} by the group’s average."
+        "The cost is {high_cost} for {high} and {low_cost} for {low}. On these data the costs "
+        "become equal if a coin replaces the score of {shares} by the group’s average."
     ),
     "nobody": "nobody",
     "share_of": "{share} of {group}",
     "share_of_more": "smaller shares of {count} more groups",
     "way_out": (
-        "What would help: better scores for {high}, down to a cost of {required}, or accepting "
-        "a difference of {smallest}."
+        "What would help: better scores for {high}, down to a cost of {required}, or a "
+        "tolerance of {smallest}."
     ),
-    "advice_share": "By chance the share of {group} could be anything from {low} to {high}.",
-    "advice_no_limit": "no limit",
+    "advice_share": (
+        "For {group} the share that is truly needed could be anything from {low} to {high}."
+    ),
+    "advice_share_open": (
+        "For {group} the share that is truly needed could be {low} or more; it is not established "
+        "that any share is enough."
+    ),
     "advice_repair": (
-        "Withholding does that by a coin; coarsening rounds scores instead, the same for equal "
-        "scores, where the decisions at {threshold} allow it (isocost fit --method coarsen shows "
-        "whether they do). Both make the changed groups’ scores worse, nobody’s better."
+        "Withholding does that by a coin ({withhold}); coarsening rounds scores instead, equal "
+        "scores to equal values, and leaves the decisions at {threshold} alone ({coarsen}). "
+        "Both make the changed groups’ scores worse and nobody’s better."
+    ),
+    "advice_repair_decisions": (
+        "Withholding does that by a coin ({withhold}); coarsening rounds scores instead, equal "
+        "scores to equal values, but changes decisions at {threshold} ({coarsen_decisions}). Both "
+        "make the changed groups’ scores worse and nobody’s better."
     ),
     "advice_reconcile": (
-        "Another way: reconcile keeps scores calibrated and makes the rates of wrong decisions at "
-        "{threshold} equal (isocost fit --method reconcile)."
+        "Another goal: reconcile keeps scores calibrated and makes the rates of wrong decisions at "
+        "{threshold} equal ({reconcile})."
     ),
     "advice_odds": (
-        "Equal odds for both kinds of error can be had only by giving up calibration (isocost fit "
-        "--method odds)."
+        "Both error rates of the scores can be made equal only by giving up calibration ({odds})."
     ),
     "doubt_few": (
         "There is too little data to compare the groups: what this rule does to other people is "
         "not known"
+    ),
+    "doubt_small": (
+        "Too few people to make a rule from: {groups} (fewer than {min_group}, or {min_label} of "
+        "an outcome)"
     ),
     "doubt_uncalibrated": (
         "The scores of at least one group do not mean what they say: recalibrate them before they "
         "are repaired"
     ),
     "doubt_unestablished": (
-        "It is not established that groups differ in {what}: this rule may follow chance"
+        "It is not established that groups differ in {what}: this rule may only follow chance"
     ),
-    "doubt_few_next": "gather more data, or merge small groups",
+    "doubt_few_next": (
+        "gather more data (isocost plan, or ic.plan, tells how much), or merge small groups"
+    ),
+    "doubt_small_next": (
+        "leave them out (--drop-group, or tally.drop), or merge them with others (tally.relabel)"
+    ),
     "doubt_uncalibrated_next": "recalibrate each group on other data, then fit again",
-    "doubt_unestablished_next": "gather more data, and leave the scores as they are until then",
+    "doubt_unestablished_next": (
+        "gather more data (isocost plan, or ic.plan, tells how much), and leave the scores as they "
+        "are until then"
+    ),
     "note_uninformative": (
-        "The scores of {groups} cost at least as much as giving everybody the base rate: they are "
-        "worse than no scores. Recalibrate or replace them before anything else."
+        "As measured, the scores of {groups} cost at least as much as the base rate for everybody "
+        "would: they tell nothing. Better scores would help more than any repair."
     ),
     "note_small": (
         "Too small to be compared, and listed only: {groups} (fewer than {min_group} people, or "
@@ -205,8 +216,8 @@ def fill(template: str, **values: str | Name | Sentence) -> Sentence:
 
     Examples
     --------
-    >>> fill("Errors cost {high} {cost}.", high=Name("men"), cost="0.5")
-    ['Errors cost ', Name(text='men'), ' 0.5.']
+    >>> fill("The cost of {high} is {cost}.", high=Name("men"), cost="0.5")
+    ['The cost of ', Name(text='men'), ' is 0.5.']
     """
     sentence: Sentence = []
     for index, piece in enumerate(_FIELD.split(template)):

@@ -7,11 +7,12 @@ what else a reader should know.  Nothing after the headline contradicts it.
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from isocost.groups import Group, names_of
+from isocost.groups import Group, names_of, shown_names
 from isocost.verdict.judgement import CALIBRATED, MIN_LABEL
 from isocost.verdict.sentences import (
     SENTENCES,
@@ -35,6 +36,7 @@ __all__ = [
     "Statement",
     "blocked_group",
     "changed_groups",
+    "commands",
     "headline",
     "more_data",
     "statement",
@@ -57,20 +59,29 @@ class Statement:
     notes: list[Sentence]
 
 
-def statement(audit: Audit, names: Mapping[Group, Name] | None = None) -> Statement:
+def statement(
+    audit: Audit, names: Mapping[Group, Name] | None = None, data: str | None = None
+) -> Statement:
     """The verdict on an audit in words; groups may be given other names.
+
+    Advice names functions, or with ``data``, the words of a command line that stand for the
+    data and its columns, commands.
 
     Examples
     --------
     >>> import isocost as ic
     >>> from isocost.examples import compas
     >>> print(plain(statement(ic.audit(compas(), "fpr")).headline))
-    Errors cost African-American more than Caucasian, and no calibrated repair can make it equal.
+    Errors are more costly for African-American than for Caucasian, and no calibrated repair can \
+make the costs equal.
     """
     if names is None:
-        names = {group: Name(name) for group, name in names_of(audit.groups).items()}
+        names = {group: Name(name) for group, name in shown_names(audit.groups).items()}
+    calls = commands(audit, data)
     return Statement(
-        _headline(audit, names), list(_details(audit, names)), list(_notes(audit, names))
+        _headline(audit, names),
+        list(_details(audit, names, calls)),
+        list(_notes(audit, names, calls)),
     )
 
 
@@ -80,45 +91,99 @@ def told(audit: Audit) -> str:
     return "\n".join(plain(one) for one in (said.headline, *said.details, *said.notes))
 
 
+def commands(audit: Audit, data: str | None = None) -> dict[str, str]:
+    """How to plan, and how to repair by each method, with the settings of the audit.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> from isocost.examples import compas
+    >>> commands(ic.audit(compas(), "fpr"))["plan"]
+    'ic.plan(tally, "fpr", detect=0.087)'
+    >>> commands(ic.audit(compas(), "fpr"), "data.csv")["reconcile"]
+    'isocost fit data.csv --method reconcile -o reconcile.json'
+    """
+    difference = audit.disparity.difference
+    # What was seen is what one would like to know about; of few people it says nothing.
+    detect = f"{difference:.2g}" if audit.verdict.enough and 0 < difference < 1 else "0.05"
+    if data is None or audit.cost.is_per_group:
+        return _python_calls(audit, detect)
+    names, tolerance = names_of(audit.groups), audit.feasibility.tolerance
+    small = [names[group] for group in audit.groups if group not in audit.compared]
+    # A rule is for groups that it can be made for.
+    large = " ".join([data, *(shlex.quote(f"--drop-group={name}") for name in small)])
+    cost = f" --cost {audit.cost}"
+    goal = f"{cost} --tolerance {tolerance:g}" if tolerance else cost
+    at = f" --threshold {audit.threshold:g}" if audit.threshold != 0.5 else ""
+    options = {"withhold": goal, "coarsen": goal + at, "reconcile": at, "odds": at}
+    fits = {
+        method: f"isocost fit {large} --method {method}{more} -o {method}.json"
+        for method, more in options.items()
+    }
+    across = fits["coarsen"].replace(" -o coarsen", " --allow-decision-changes -o coarsen")
+    plan = f"isocost plan {data}{cost} --detect {detect}"
+    return {"plan": plan, "coarsen_decisions": across, **fits}
+
+
+def _python_calls(audit: Audit, detect: str) -> dict[str, str]:
+    tolerance, at = audit.feasibility.tolerance, ""
+    cost = "cost" if audit.cost.is_per_group else f'"{audit.cost}"'
+    large = "tally" if len(audit.compared) == len(audit.groups) else "tally.select(audit.compared)"
+    goal = f"{large}, {cost}, tolerance={tolerance:g}" if tolerance else f"{large}, {cost}"
+    if audit.threshold != 0.5:
+        at = f", threshold={audit.threshold:g}"
+    return {
+        "plan": f"ic.plan(tally, {cost}, detect={detect})",
+        "withhold": f"ic.withhold({goal})",
+        "coarsen": f"ic.coarsen({goal}{at.replace('threshold', 'thresholds')})",
+        "coarsen_decisions": f"ic.coarsen({goal}, allow_decision_changes=True)",
+        "reconcile": f"ic.reconcile({large}{at})",
+        "odds": f"ic.equalize_odds({large}{at})",
+    }
+
+
 def _headline(audit: Audit, names: Mapping[Group, Name]) -> Sentence:
-    many = len(audit.compared) > 2
-    highest = _highest(audit, names) if many else names[audit.disparity.highest]
     return headline(
         audit.verdict.reason,
-        many,
+        [names[group] for group in audit.verdict.highest],
+        names[audit.disparity.lowest],
+        len(audit.compared),
         audit.feasibility.tolerance,
-        high=highest,
-        low=names[audit.disparity.lowest],
         changed=changed_groups(audit.feasibility.changed, names),
-        off=_off(audit, names),
+        off=_listed([names[group] for group in _miscalibrated(audit)]),
     )
 
 
 def headline(
-    reason: str, many: bool, tolerance: float, **fields: str | Name | Sentence
+    reason: str,
+    highest: Sequence[Name],
+    lowest: Name,
+    groups: int,
+    tolerance: float,
+    **fields: str | Name | Sentence,
 ) -> Sentence:
-    """The sentence that gives the reason of a verdict."""
+    """The sentence that gives the reason of a verdict on so many groups.
+
+    ``highest`` are those that may be the costliest.
+    """
     kind = {"unreachable": "uncertain"}.get(reason, reason)
     if tolerance:
         kind = {"equal": "within", "repair": "closer"}.get(kind, kind)
-    several = f"headline_{kind}_many"
-    template = SENTENCES[several if many and several in SENTENCES else f"headline_{kind}"]
-    return fill(template, tolerance=f"{tolerance:g}", **fields)
+    if reason == "unestablished" and groups > 2:
+        kind = "unestablished_many"
+    high: str | Name | Sentence = joined(highest[:FEW], SENTENCES["or"])
+    form = "costlier" if groups == 2 else "costliest"
+    if len(highest) > FEW:
+        form = "costlier_some"
+    costlier = fill(SENTENCES[form], high=high, low=lowest)
+    return fill(
+        SENTENCES[f"headline_{kind}"], tolerance=f"{tolerance:g}", costlier=costlier, **fields
+    )
 
 
-def _highest(audit: Audit, names: Mapping[Group, Name]) -> str | Name | Sentence:
-    """The groups that may be the costliest."""
-    groups = audit.verdict.highest
-    if len(groups) > FEW:
-        return fill(SENTENCES["one_of"], count=str(len(groups)))
-    return joined([names[group] for group in groups], SENTENCES["or"])
-
-
-def _off(audit: Audit, names: Mapping[Group, Name]) -> Sentence:
-    off = _miscalibrated(audit)
-    if len(off) > FEW:
-        return fill(SENTENCES["others"].replace(" other", ""), count=str(len(off)))
-    return joined([names[group] for group in off])
+def _listed(names: Sequence[Name]) -> Sentence:
+    """The names of a few groups; of more, how many they are."""
+    return joined(names) if len(names) <= FEW else fill(SENTENCES["several"], count=str(len(names)))
 
 
 def _miscalibrated(audit: Audit) -> list[Group]:
@@ -128,16 +193,18 @@ def _miscalibrated(audit: Audit) -> list[Group]:
     return sorted(off, key=lambda group: -floors[group])
 
 
-def _details(audit: Audit, names: Mapping[Group, Name]) -> Iterator[Sentence]:
+def _details(
+    audit: Audit, names: Mapping[Group, Name], calls: Mapping[str, str]
+) -> Iterator[Sentence]:
     reason = audit.verdict.reason
     if reason == "few":
         large = SENTENCES["few_one" if audit.verdict.findings.groups == 1 else "few_none"]
         yield fill(SENTENCES["few_groups"], large=large, **_limits(audit))
-        yield fill(SENTENCES["few_next"])
+        yield fill(SENTENCES["few_next"], **calls)
     elif reason == "uncalibrated":
         yield from _calibration(audit, names)
     else:
-        yield from _costs(audit, names, reason)
+        yield from _costs(audit, names, reason, calls)
 
 
 def _limits(audit: Audit) -> dict[str, str]:
@@ -173,7 +240,9 @@ def _ends(audit: Audit, names: Mapping[Group, Name]) -> dict[str, Any]:
     }
 
 
-def _costs(audit: Audit, names: Mapping[Group, Name], reason: str) -> Iterator[Sentence]:
+def _costs(
+    audit: Audit, names: Mapping[Group, Name], reason: str, calls: Mapping[str, str]
+) -> Iterator[Sentence]:
     reach, ends = audit.feasibility, _ends(audit, names)
     if reason == "equal":
         yield fill(SENTENCES["lede_equal"], **ends)
@@ -183,7 +252,7 @@ def _costs(audit: Audit, names: Mapping[Group, Name], reason: str) -> Iterator[S
             SENTENCES[f"lede_unestablished{many}"],
             **ends,
             **_span(audit),
-            more_data=more_data(audit),
+            more_data=more_data(audit, calls["plan"]),
         )
     elif audit.verdict.act:
         exact = "" if reach.tolerance else "_exact"
@@ -221,10 +290,11 @@ def _out_of_reach(audit: Audit, names: Mapping[Group, Name], reason: str) -> Ite
             excess_high=signed(findings.excess_high + reach.tolerance),
         )
     if not reach.feasible:
+        required = reach.required_cost + reach.tolerance
         yield fill(
             SENTENCES["way_out"],
-            high=ends["high"],
-            required=round_down(reach.required_cost),
+            high=_listed([names[g] for g, cost in reach.costs.items() if cost > required]),
+            required=round_down(required),
             smallest=round_up(reach.smallest_tolerance),
         )
 
@@ -240,8 +310,8 @@ def _span(audit: Audit) -> dict[str, str]:
     return {"span_low": signed(low), "span_high": signed(high)}
 
 
-def more_data(audit: Audit) -> str:
-    """How much more data would settle whether costs differ."""
+def more_data(audit: Audit, plan: str) -> str:
+    """How much more data would settle whether costs differ; ``plan`` tells of each group."""
     difference = audit.disparity.difference
     low = audit.intervals.disparities["cost"][0] if audit.intervals else difference
     if audit.intervals and len(audit.compared) == 2:
@@ -252,7 +322,7 @@ def more_data(audit: Audit) -> str:
     times = max(2, math.ceil(((difference - low) / difference) ** 2))
     if times > 1000:
         return SENTENCES["more_data_none"]
-    return SENTENCES["more_data"].format(times=times)
+    return SENTENCES["more_data"].format(times=times, plan=plan)
 
 
 def blocked_group(reach: Feasibility) -> Group:
@@ -265,7 +335,7 @@ def changed_groups(changed: Sequence[Group], names: Mapping[Group, Name]) -> str
     """The groups whose scores are to be changed."""
     if len(changed) == 1:
         return names[changed[0]]
-    return fill(SENTENCES["others"], count=str(len(changed)))
+    return fill(SENTENCES["several"], count=str(len(changed)))
 
 
 def _shares(reach: Feasibility, names: Mapping[Group, Name]) -> Sentence:
@@ -282,22 +352,28 @@ def _shares(reach: Feasibility, names: Mapping[Group, Name]) -> Sentence:
     return joined(shares)
 
 
-def _notes(audit: Audit, names: Mapping[Group, Name]) -> Iterator[Sentence]:
+def _notes(
+    audit: Audit, names: Mapping[Group, Name], calls: Mapping[str, str]
+) -> Iterator[Sentence]:
     verdict, reach, cost = audit.verdict, audit.feasibility, audit.cost
     if verdict.reason not in ("few", "uncalibrated"):
         yield _calibrated(audit, names)
     if verdict.established and verdict.enough and audit.intervals is not None:
         difference = number(audit.disparity.difference)
-        yield fill(SENTENCES["lede_difference"], difference=difference, **_span(audit))
+        many = "_many" if len(audit.compared) > 2 else ""
+        template = SENTENCES[f"lede_difference{many}"]
+        yield fill(template, difference=difference, **_span(audit))
     if verdict.act:
         yield from _withheld(audit, names)
-        yield fill(SENTENCES["advice_repair"], threshold=f"{audit.threshold:g}")
+        kind = "advice_repair" if audit.coarsenable else "advice_repair_decisions"
+        yield fill(SENTENCES[kind], threshold=f"{audit.threshold:g}", **calls)
     if verdict.reason in ("infeasible", "unreachable", "uncertain", "repair"):
         if audit.reconcilable:
-            yield fill(SENTENCES["advice_reconcile"], threshold=f"{audit.threshold:g}")
-        yield fill(SENTENCES["advice_odds"])
-    if reach.uninformative:
-        groups = joined([names[group] for group in reach.uninformative])
+            yield fill(SENTENCES["advice_reconcile"], threshold=f"{audit.threshold:g}", **calls)
+        yield fill(SENTENCES["advice_odds"], **calls)
+    untold = [group for group in reach.uninformative if _tells_nothing(audit, group)]
+    if untold:
+        groups = _listed([names[group] for group in untold])
         yield fill(SENTENCES["note_uninformative"], groups=groups)
     small = [names[group] for group in audit.groups if group not in audit.compared]
     if small:
@@ -307,6 +383,16 @@ def _notes(audit: Audit, names: Mapping[Group, Name]) -> Iterator[Sentence]:
         yield fill(SENTENCES["note_small"], groups=joined(listed), **_limits(audit))
     if cost.by_base_rate and not isinstance(cost.fp, Mapping) and cost.fp != cost.fn:
         yield fill(SENTENCES["note_weights"], cost=str(cost))
+
+
+def _tells_nothing(audit: Audit, group: Group) -> bool:
+    """Whether a cost that is not below the trivial one is more than chance, or exactly that."""
+    numbers = audit.groups[group]
+    if not audit.verdict.enough:
+        return False
+    if audit.intervals is None or numbers.cost <= numbers.trivial_cost:
+        return True
+    return numbers.intervals["cost"][0] > numbers.intervals["trivial_cost"][1]
 
 
 def _calibrated(audit: Audit, names: Mapping[Group, Name]) -> Sentence:
@@ -328,5 +414,6 @@ def _withheld(audit: Audit, names: Mapping[Group, Name]) -> Iterator[Sentence]:
     alpha = audit.feasibility.alpha
     for group in sorted(audit.feasibility.changed, key=lambda group: -alpha[group])[:FEW]:
         low, high = audit.intervals.alpha[group]
-        top = percent(high) if high <= 1 else SENTENCES["advice_no_limit"]
-        yield fill(SENTENCES["advice_share"], group=names[group], low=percent(low), high=top)
+        kind = "advice_share" if high <= 1 else "advice_share_open"
+        ends = {"low": percent(low), "high": percent(high)}
+        yield fill(SENTENCES[kind], group=names[group], **ends)

@@ -75,9 +75,10 @@ function computed(settings) {
 
 /** @param {any} found */
 function showWords(found) {
-  const { verdict, ledes, keys, geometry, why } = sentencesOf(found);
+  const { verdict, ledes, keys, geometry, why, noneAdvised } = sentencesOf(found);
   put(byId("verdict"), verdict);
   byId("why").textContent = why;
+  byId("none-advised").textContent = noneAdvised;
   paragraphs(byId("geometry"), geometry);
   byId("keys").replaceChildren(
     ...keys.map((key) => {

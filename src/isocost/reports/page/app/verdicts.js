@@ -13,7 +13,7 @@ const MOST_SHARES = 4;
 
 /** The sentences of the page for what was found; Python says the same at the audit's settings.
  * @param {any} found what main.js computed
- * @returns {{verdict: any[], ledes: any[][], keys: any[], geometry: any[][], why: string}} */
+ * @returns {{verdict: any[], ledes: any[][], keys: any[], geometry: any[][], why: string, noneAdvised: string}} */
 export function sentencesOf(found) {
   const judged = { ...found, verdict: verdictOf(found) };
   return {
@@ -22,7 +22,15 @@ export function sentencesOf(found) {
     keys: keysOf(judged),
     geometry: geometryOf(judged),
     why: whyOf(judged),
+    noneAdvised: doubtOf(judged) ? plainText(fill(judged.words.none_advised, { why: doubtOf(judged) })) : "",
   };
+}
+
+/** Why the data do not support a repair; nothing if they do, or if none would do it.
+ * @param {any} found
+ * @returns {string} */
+function doubtOf({ words, verdict }) {
+  return words[`key_${verdict.reason}`] ?? "";
 }
 
 /** What the numbers say, in codes; intervals of costs hold for the audit's own cost and groups only.
@@ -80,7 +88,7 @@ function endsOf({ f, spoken }) {
 /** @param {any} found */
 function changedOf({ f, spoken, words }) {
   if (f.changed.length === 1) return { name: spoken[f.changed[0]] };
-  return fill(words.others, { count: String(f.changed.length) });
+  return fill(words.several, { count: String(f.changed.length) });
 }
 
 /** The groups that are shown to be off, the worst first.
@@ -115,19 +123,18 @@ function settledHeadline(found) {
   if (reason === "equal") return fill(words[f.tolerance ? "headline_within" : "headline_equal"], { tolerance });
   if (reason === "few") return fill(words.headline_few);
   if (reason === "uncalibrated") return fill(words.headline_uncalibrated, { off: namesOf(found, miscalibrated(found)) });
-  const many = spoken.length > 2 ? "_many" : "";
+  if (reason === "unestablished") return fill(words[`headline_unestablished${spoken.length > 2 ? "_many" : ""}`]);
   const kind = reason === "repair" && f.tolerance ? "closer" : reason === "unreachable" ? "uncertain" : reason;
-  const { high, low } = endsOf(found);
-  const highest = verdict.highest.map((/** @type {number} */ i) => [{ name: spoken[i] }]);
-  const most = highest.length > FEW ? fill(words.one_of, { count: String(highest.length) }) : listed(highest, words.or);
-  const values = { high: many ? most : high, low, changed: changedOf(found), tolerance };
-  return fill(words[`headline_${kind}${many}`], values);
+  const high = listed(verdict.highest.slice(0, FEW).map((/** @type {number} */ i) => [{ name: spoken[i] }]), words.or);
+  const form = verdict.highest.length > FEW ? "costlier_some" : spoken.length > 2 ? "costliest" : "costlier";
+  const costlier = fill(words[form], { high, low: endsOf(found).low });
+  return fill(words[`headline_${kind}`], { costlier, changed: changedOf(found), tolerance });
 }
 
 /** @param {any} found
  * @param {number[]} groups */
 function namesOf({ words, spoken }, groups) {
-  if (groups.length > FEW) return words.others.replace("{count} other", String(groups.length));
+  if (groups.length > FEW) return fill(words.several, { count: String(groups.length) });
   return listed(groups.map((i) => [{ name: spoken[i] }]));
 }
 
@@ -139,7 +146,7 @@ function detailsOf(found) {
   if (reason === "few") {
     const large = words[verdict.findings.groups === 1 ? "few_one" : "few_none"];
     const limits = { min_group: counted(own.min_group), min_label: String(own.min_label) };
-    return [fill(words.few_groups, { large, ...limits }), fill(words.few_next)];
+    return [fill(words.few_groups, { large, ...limits }), fill(words.few_next, { plan: own.plan })];
   }
   if (reason === "uncalibrated") return calibrationOf(found);
   return costsOf(found);
@@ -201,7 +208,9 @@ function outOfReach(found) {
   };
   const kind = verdict.reason === "infeasible" ? "lede_infeasible" : "lede_uncertain";
   if (f.feasible) return [fill(words[kind], values)];
-  const help = { high: ends.high, required: roundDown(f.required_cost), smallest: roundUp(f.smallest_tolerance) };
+  const required = f.required_cost + f.tolerance;
+  const costly = f.costs.flatMap((/** @type {number} */ cost, /** @type {number} */ i) => (cost > required ? [i] : []));
+  const help = { high: namesOf(found, costly), required: roundDown(required), smallest: roundUp(f.smallest_tolerance) };
   return [fill(words[kind], values), fill(words.way_out, help)];
 }
 
@@ -221,7 +230,7 @@ function sharesOf({ f, words, spoken }) {
 /** @param {any} found */
 function keysOf(found) {
   const { f, m, n, words, spoken, own, verdict } = found;
-  const holds = own.disparity && verdict.findings.intervals;
+  const holds = own.disparity && verdict.findings.intervals && verdict.enough;
   const [low, high] = holds ? own.disparity.map(fixed3) : [];
   const level = `${general(100 * (own.confidence ?? 0.95), 4)}\u00a0%`;
   const span = holds ? fill(words.interval, { level, low, high }) : null;
@@ -245,7 +254,10 @@ function keysOf(found) {
 }
 
 /** @param {any} found */
-function reachKey({ f, words, spoken }) {
+function reachKey(found) {
+  const { f, words, spoken } = found;
+  const doubt = doubtOf(found);
+  if (doubt) return { value: words.key_no, label: words.key_not_advised, note: fill(doubt) };
   if (!f.feasible) {
     const value = fixed3(f.smallest_tolerance - f.tolerance);
     return { value, label: words.key_reach, note: fill(words.key_reach_note) };
@@ -278,9 +290,10 @@ function geometryOf(found) {
 /** What stands above the explanation.
  * @param {any} found
  * @returns {string} */
-function whyOf({ f, words, verdict }) {
+function whyOf(found) {
+  const { f, words, verdict } = found;
   if (!f.feasible) return verdict.reason === "infeasible" && verdict.findings.intervals ? words.why_not : words.why_not_measured;
-  if (!f.changed.length) return words.why_nothing;
+  if (!f.changed.length || doubtOf(found)) return words.why_nothing;
   return f.tolerance ? words.why_closer : words.why_equal;
 }
 
