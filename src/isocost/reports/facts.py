@@ -282,10 +282,10 @@ def facts(
     hidden: Collection[int] = (),
     single: str = "",
 ) -> dict[str, Any]:
-    """Everything that the page says before anybody touches it.
+    """Everything that the page says before a control is moved.
 
-    ``hidden`` are the indices of groups whose rates at the threshold are not to be told;
-    ``single`` says of how many people alone the page tells.
+    ``hidden`` are the indices of groups whose rates at the threshold must not be shown;
+    ``single`` says how many cells hold a single person.
     """
     said = statement(audit, spoken_names(audit.groups))
     return {
@@ -304,7 +304,7 @@ def facts(
 
 
 def settings(audit: Audit) -> Sentence:
-    """What the page is shown for: on paper there are no controls to see it from."""
+    """The settings in words: on paper there are no controls."""
     tolerance, threshold = audit.feasibility.tolerance, audit.threshold
     axis = cost_words(audit)["axis"]
     words = {"tolerance": f"{tolerance:g}", "threshold": f"{threshold:g}", "off": ""}
@@ -361,7 +361,7 @@ def _reach_key(reach: Feasibility, names: Mapping[Group, Name]) -> dict[str, Any
 
 
 def geometry(audit: Audit) -> Iterator[Sentence]:
-    """Why it can or cannot be had, told along the picture."""
+    """Why equal cost is feasible or not, explained along the chart."""
     reach, names = audit.feasibility, spoken_names(audit.groups)
     yield fill(WORDS["geometry_axes"])
     yield fill(WORDS["geometry_line"])

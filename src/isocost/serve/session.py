@@ -137,12 +137,12 @@ def _columns(path: str | Path, name: str | None) -> list[Column]:
     for index, (column, kind) in enumerate(source.types.items()):
         values = [row[index] for row in rows]
         if source.is_text:
-            values, kind = _meant(values)
+            values, kind = _typed_values(values)
         columns.append(_column(column, kind, values))
     return columns
 
 
-def _meant(texts: Sequence[str | None]) -> tuple[list[Any], str]:
+def _typed_values(texts: Sequence[str | None]) -> tuple[list[Any], str]:
     """The values of a CSV with their types, and the type of the column for DuckDB."""
     meaning = typed(texts)
     kinds = {type(value) for value in meaning.values()}
@@ -154,7 +154,7 @@ def _column(name: str, kind: str, values: Sequence[Any]) -> Column:
     counts: dict[str, int] = {}
     for value in values:
         if value is not None and value == value:
-            text = _written(value)
+            text = _shown_text(value)
             counts[text] = counts.get(text, 0) + 1
     common = tuple(sorted(counts, key=lambda text: -counts[text])[:SHOWN])
     if not is_number(kind):
@@ -164,7 +164,7 @@ def _column(name: str, kind: str, values: Sequence[Any]) -> Column:
     return Column(name, True, common, len(counts), *ends)
 
 
-def _written(value: Any) -> str:
+def _shown_text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
