@@ -97,10 +97,6 @@ class Preview:
     guess: dict[str, str | None]
     positive: str | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
-
 
 def preview(path: str | Path, name: str | None = None) -> Preview:
     r"""The columns of a file, some of their values, and a guess at what they are for.
@@ -395,10 +391,6 @@ class Session:
         self._lock = threading.Lock()
         self.closing: Callable[[], bool] = lambda: False
 
-    def upload(self, name: str) -> Upload:
-        """An empty file to upload to."""
-        return Upload(name, self.folder)
-
     def open(self, path: Path, name: str, upload: Upload | None = None) -> None:
         """Open a file in place of the last one, with a preview of it."""
         try:
@@ -446,7 +438,7 @@ class Session:
     def to_dict(self) -> dict[str, Any]:
         """What the page shows."""
         file = self.file
-        shown = {"id": file.id, "name": file.name, **file.preview.to_dict()} if file else None
+        shown = {"id": file.id, "name": file.name, **asdict(file.preview)} if file else None
         return {"max_size": self.max_size, "file": shown}
 
 
