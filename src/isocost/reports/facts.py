@@ -265,10 +265,8 @@ def _shortened(name: str) -> str:
 
 def cost_words(audit: Audit) -> dict[str, str]:
     """What the cost of the audit is called and what it means."""
-    cost = audit.cost
-    kind = str(cost).partition(":")[0].partition(" ")[0]
-    amounts = {name: _amount(getattr(cost, name)) for name in ("fp", "fn")}
-    return {name: text.format(**amounts) for name, text in COSTS[kind].items()}
+    amounts = {"fp": _amount(audit.cost.fp), "fn": _amount(audit.cost.fn)}
+    return {name: text.format(**amounts) for name, text in COSTS[audit.cost.kind].items()}
 
 
 def _amount(amount: float | Mapping[Group, float]) -> str:
