@@ -110,7 +110,7 @@ def check_base_rate(value: Any, name: str = "base_rate") -> float:
     return _check_number(name, value, _inside, rule, step)
 
 
-def check_amount(name: str, value: Any, step: str = "use 0.0 for none at all") -> float:
+def check_amount(name: str, value: Any, step: str = "use 0.0 for none") -> float:
     """A finite number that is at least 0."""
     rule = "must be a number that is at least 0"
     return _check_number(name, value, lambda x: 0.0 <= x < math.inf, rule, step)

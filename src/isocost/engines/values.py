@@ -439,7 +439,7 @@ class GroupEncoder:
         """The codes of cells; nulls are counted in rows, of which each cell has n."""
         cells = Problems(problems.names)
         codes = self.encode(columns, cells, 0)
-        if cells.found:
+        if cells.counts:
             null = np.zeros(len(n), dtype=bool)
             for column in columns:
                 null |= np.array([is_null(value) for value in column.tolist()])

@@ -227,8 +227,8 @@ def _encode(columns: list[Any], rows: int) -> Groups:
         _refuse_length(_NAME, ", ".join(map(str, sorted(sizes))) or "no", rows)
     encoder, problems = GroupEncoder(arrays, None), Problems()
     codes = encoder.encode([array[:] for array in arrays], problems, 0)
-    if problems.found:
-        count, first = problems.found["group", "null"]
+    if problems.counts:
+        count, first = problems.counts["group", "null"]
         got = f"{count:,} null{first}, of {rows:,} rows, counted from 0"
         step = 'drop those rows, or fill them with a value of their own such as "unknown"'
         raise DataError(Problem(_NAME, "must be known in every row", got, step))

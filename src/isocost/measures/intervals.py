@@ -294,7 +294,7 @@ def intervals(
     measures: Iterable[Measure] | None = None,
     min_group: int = MIN_GROUP,
 ) -> Intervals:
-    """Say how far the numbers of an audit may be off because other people might have been drawn.
+    """Compute confidence intervals for every number of an audit.
 
     Parameters
     ----------

@@ -78,9 +78,9 @@ def percentiles(values: Floats, tail: float) -> Interval:
     Two of the values themselves: interpolating next to an infinite one would give NaN.
     """
     size = len(values)
-    place = min(max(int(tail * (size + 1)) - 1, 0), (size - 1) // 2)
-    ordered = np.partition(values, (place, size - 1 - place))
-    return float(ordered[place]), float(ordered[size - 1 - place])
+    rank = min(max(int(tail * (size + 1)) - 1, 0), (size - 1) // 2)
+    ordered = np.partition(values, (rank, size - 1 - rank))
+    return float(ordered[rank]), float(ordered[size - 1 - rank])
 
 
 def score_interval(
@@ -355,8 +355,8 @@ def mean_interval(mean: Mean, confidence: float) -> Interval:
         # With equal weights and labels this is Wilson's interval as everybody knows it.
         wider = factor / z if mean.weighted and mean.rows >= 2 else 1.0
         limits = (0.0, 1.0) if mean.binary else mean.seen
-        found = score_interval(mean.value, variance, rows / wider**2, limits, z)
-        return around(mean.value, found)
+        interval = score_interval(mean.value, variance, rows / wider**2, limits, z)
+        return around(mean.value, interval)
     if mean.rows < 2:
         return mean.limits
     low, high = skewed_interval(mean.value, mean.error, mean.skew, factor)

@@ -107,7 +107,7 @@ def plan(
     confidence: float = 0.95,
     power: float = 0.8,
 ) -> Plan:
-    """Say how many people of each group it takes to establish a difference, and calibration.
+    """Compute how many people of each group are needed to establish a difference, or calibration.
 
     The tally shows how much scores vary; the standard error of a cost falls with the square root of
     the rows.  A difference d between two of k groups is established with the given power if

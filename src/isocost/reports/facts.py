@@ -245,10 +245,8 @@ def _shortened(name: str) -> str:
 
 def cost_words(audit: Audit) -> dict[str, str]:
     """What the cost of the audit is called and what it means."""
-    cost = audit.cost
-    kind = str(cost).partition(":")[0].partition(" ")[0]
-    amounts = {name: _amount(getattr(cost, name)) for name in ("fp", "fn")}
-    return {name: text.format(**amounts) for name, text in COSTS[kind].items()}
+    amounts = {"fp": _amount(audit.cost.fp), "fn": _amount(audit.cost.fn)}
+    return {name: text.format(**amounts) for name, text in COSTS[audit.cost.kind].items()}
 
 
 def _amount(amount: float | Mapping[Group, float]) -> str:
@@ -263,10 +261,10 @@ def facts(
     single: str = "",
     data: str = "data.csv",
 ) -> dict[str, Any]:
-    """Everything that the page says before anybody touches it.
+    """Everything that the page says before a control is moved.
 
-    ``hidden`` are the indices of groups whose rates at the threshold are not to be told;
-    ``single`` says of how many people alone the page tells, ``data`` how commands name the data.
+    ``hidden`` are the indices of groups whose rates at the threshold must not be shown;
+    ``single`` says how many cells hold a single person, ``data`` how commands name the data.
     """
     said = statement(audit, spoken_names(audit.groups), data)
     return {
@@ -296,7 +294,7 @@ def _none_advised(audit: Audit) -> str:
 
 
 def settings(audit: Audit) -> Sentence:
-    """What the page is shown for: on paper there are no controls to see it from."""
+    """The settings in words: on paper there are no controls."""
     tolerance, threshold = audit.feasibility.tolerance, audit.threshold
     axis = cost_words(audit)["axis"]
     words = {"tolerance": f"{tolerance:g}", "threshold": f"{threshold:g}", "off": ""}
@@ -357,7 +355,7 @@ def _reach_key(reach: Feasibility, names: Mapping[Group, Name]) -> dict[str, Any
 
 
 def geometry(audit: Audit) -> Iterator[Sentence]:
-    """Why it can or cannot be had, told along the picture."""
+    """Why equal cost is feasible or not, explained along the chart."""
     reach, names = audit.feasibility, spoken_names(audit.groups)
     yield fill(WORDS["geometry_axes"])
     yield fill(WORDS["geometry_line"])

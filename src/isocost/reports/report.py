@@ -586,8 +586,7 @@ def _cost(subject: Audit) -> dict[str, Any]:
     def amount(value: Any) -> Any:
         return [value[group] for group in groups] if isinstance(value, Mapping) else value
 
-    kind = str(cost).partition(":")[0].partition(" ")[0]
-    return {"kind": kind, "fp": amount(cost.fp), "fn": amount(cost.fn), "text": str(cost)}
+    return {"kind": cost.kind, "fp": amount(cost.fp), "fn": amount(cost.fn), "text": str(cost)}
 
 
 def _embedded(tally: Tally, offers: list[Offer]) -> dict[str, Any]:

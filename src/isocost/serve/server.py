@@ -352,7 +352,7 @@ def application(session: Session, port: int, keys: Keys) -> HostGuard:
 
     async def upload(request: Request) -> Response:
         name = request.query_params.get("name", "").replace("\\", "/").split("/")[-1][-200:]
-        sent = session.upload(name)
+        sent = Upload(name, session.folder)
         try:
             await _receive(request, sent, session.max_size)
             await run_in_threadpool(session.open, sent.path, name, sent)
@@ -375,6 +375,13 @@ def application(session: Session, port: int, keys: Keys) -> HostGuard:
             headers["Content-Disposition"] = 'attachment; filename="report.html"'
         return HTMLResponse(page, headers=headers)
 
+    @asynccontextmanager
+    async def lifespan(app: object) -> AsyncIterator[None]:
+        del app
+        yield
+        # Here, because a signal that ends the process may leave no other chance.
+        session.close()
+
     routes = [
         Route("/", _file("serve.html", "text/html")),
         Route("/page.css", _file("page.css", "text/css")),
@@ -387,7 +394,7 @@ def application(session: Session, port: int, keys: Keys) -> HostGuard:
     ]
     app = Starlette(
         routes=[Route(f"{OPEN}{{code}}", keys.exchange), Mount(f"/{keys.path}", routes=routes)],
-        lifespan=_lifespan(session),
+        lifespan=lifespan,
         exception_handlers={
             IsocostError: _error_response,
             ClientDisconnect: _disconnected,
@@ -395,17 +402,6 @@ def application(session: Session, port: int, keys: Keys) -> HostGuard:
         },
     )
     return HostGuard(app, [f"{host}:{port}" for host in (LOOPBACK, "localhost")], keys)
-
-
-def _lifespan(session: Session) -> Callable[[Any], Any]:
-    @asynccontextmanager
-    async def lifespan(app: object) -> AsyncIterator[None]:
-        del app
-        yield
-        # Here, because a signal that ends the process may leave no other chance.
-        session.close()
-
-    return lifespan
 
 
 def _file(name: str, kind: str) -> Callable[[Request], Response]:

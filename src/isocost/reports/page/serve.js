@@ -31,7 +31,7 @@ function say(text) {
 }
 
 /** @param {Problem[]} problems */
-function complain(problems) {
+function showProblems(problems) {
   const parts = problems.flatMap((told) => {
     const title = document.createElement("h3");
     title.textContent = `${told.name}: ${told.rule}`;
@@ -99,8 +99,8 @@ async function upload(file) {
 }
 
 /** @param {File} file */
-async function take(file) {
-  complain([]);
+async function openFile(file) {
+  showProblems([]);
   $("form").hidden = true;
   $("result").hidden = true;
   try {
@@ -108,15 +108,15 @@ async function take(file) {
     chosen = file;
     offer();
   } catch (problems) {
-    fail(problems);
+    showFailure(problems);
   }
 }
 
 /** @param {unknown} problems */
-function fail(problems) {
+function showFailure(problems) {
   say("");
   const other = { name: "page", rule: "must not fail", got: String(problems), next_step: "reload it" };
-  complain(Array.isArray(problems) ? problems : [other]);
+  showProblems(Array.isArray(problems) ? problems : [other]);
 }
 
 /** @param {string} value @param {string} text */
@@ -167,7 +167,7 @@ function offerOutcomes(guess) {
   $("positive-field").hidden = !needed;
 }
 
-function wish() {
+function reportRequest() {
   const cost = new FormData($("form")).get("cost");
   const group = [$("group").value, $("second").value].filter(Boolean);
   return {
@@ -195,7 +195,7 @@ function busy(yes) {
 /** @param {SubmitEvent} event */
 async function make(event) {
   event.preventDefault();
-  complain([]);
+  showProblems([]);
   busy(true);
   try {
     // The server deletes its copy with each report, so for the next one it gets another.
@@ -204,11 +204,11 @@ async function make(event) {
       held.id = (await upload(chosen)).id;
       held.there = true;
     }
-    const answer = await ask("POST", "report", JSON.stringify(wish()));
+    const answer = await ask("POST", "report", JSON.stringify(reportRequest()));
     held.there = !chosen;
     show(answer.report);
   } catch (problems) {
-    fail(problems);
+    showFailure(problems);
   } finally {
     busy(false);
   }
@@ -226,7 +226,7 @@ function show(address) {
 }
 
 function listen() {
-  $("file").addEventListener("change", () => $("file").files[0] && take($("file").files[0]));
+  $("file").addEventListener("change", () => $("file").files[0] && openFile($("file").files[0]));
   $("form").addEventListener("submit", make);
   $("again").addEventListener("click", () => $("score").focus());
   for (const role of ROLES) $(role).addEventListener("change", () => hint(role));
@@ -243,7 +243,7 @@ function listen() {
   }
   document.addEventListener("drop", (event) => {
     const file = event.dataTransfer?.files[0];
-    if (file) take(file);
+    if (file) openFile(file);
   });
 }
 
@@ -258,7 +258,7 @@ async function start() {
       offer();
     }
   } catch (problems) {
-    fail(problems);
+    showFailure(problems);
   }
 }
 
