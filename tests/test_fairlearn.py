@@ -47,6 +47,19 @@ def test_our_measures_in_their_frame_are_those_of_our_audit():
         assert differences[name] == pytest.approx(audit.disparities[name].difference, abs=1e-12)
 
 
+def test_a_group_without_positives_does_not_stop_a_frame():
+    with pytest.warns(ic.UncertainWarning, match="generalized FNR is not defined, and NaN"):
+        frame = metrics.MetricFrame(
+            metrics={"fpr": ic.generalized_fpr, "fnr": ic.generalized_fnr},
+            y_true=[0, 1, 0, 1, 0, 0],
+            y_pred=[0.2, 0.7, 0.3, 0.6, 0.4, 0.5],
+            sensitive_features=[*"aabbcc"],
+        )
+    assert frame.by_group.loc["c", "fpr"] == pytest.approx(0.45)
+    assert np.isnan(frame.by_group.loc["c", "fnr"])
+    assert frame.by_group.loc["a", "fnr"] == pytest.approx(0.3)
+
+
 @pytest.mark.parametrize("make", [reduction, thresholder])
 def test_their_models_inside_equalized_odds(make):
     model = EqualizedOdds(make(), cv=2).fit(X, Y, sensitive_features=GROUP)

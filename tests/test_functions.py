@@ -46,7 +46,6 @@ def test_all_problems_at_once():
         (([], []), "must have the same length, at least 1"),
         (([0, 1], [[0.1, 0.9], [0.2, 0.8]]), "pass its second column"),
         ((["a", "b"], [0.1, 0.2]), "y_true: must hold numbers"),
-        (([1, 1], [0.1, 0.2]), "must have negatives"),
     ],
 )
 def test_bad_input(arguments, message):
@@ -54,9 +53,14 @@ def test_bad_input(arguments, message):
         ic.generalized_fpr(*arguments)
 
 
-def test_no_positives():
-    with pytest.raises(ic.DataError, match="must have positives"):
-        ic.generalized_fnr([0, 0], [0.1, 0.2])
+@pytest.mark.parametrize(
+    ("function", "label", "kind"),
+    [(ic.generalized_fpr, 1, "negatives"), (ic.generalized_fnr, 0, "positives")],
+)
+def test_without_the_label_it_is_about_a_rate_is_nan(function, label, kind):
+    with pytest.warns(ic.UncertainWarning, match=f"there are no {kind} among 2 rows") as caught:
+        assert np.isnan(function([label, label], [0.1, 0.2]))
+    assert caught[0].filename == __file__
 
 
 def test_unknown_method():

@@ -1,6 +1,7 @@
 """Every plain measure as a function of arrays, with scikit-learn's signature.
 
-They work inside scikit-learn's ``make_scorer`` and fairlearn's ``MetricFrame``.
+They work inside scikit-learn's ``make_scorer`` and fairlearn's ``MetricFrame``.  Where nobody is of
+the kind that a measure is about, it is NaN, with a warning: one such group does not stop the others.
 
 Examples
 --------
@@ -14,6 +15,7 @@ Examples
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isocost.checks import check_threshold, check_word
-from isocost.errors import DataError, Problem
+from isocost.errors import DataError, Problem, UncertainWarning
 from isocost.measures.calibration import GAP_METHODS, Levels
 from isocost.measures.table import MEASURES, Measure
 from isocost.tallies import KINDS, Sums, add_up
@@ -43,7 +45,7 @@ def _function_of(measure: Measure) -> Callable[..., float]:
         columns = (np.ones(len(h)), w, w * w, w * h, w * h * h)
         value = float(measure.of(Sums(*(add_up(kind, x, len(KINDS)) for x in columns))))
         if math.isnan(value):
-            raise _undefined(measure, len(h))
+            warnings.warn(_undefined(measure, len(h)), UncertainWarning, stacklevel=2)
         return value
 
     compute.__name__ = compute.__qualname__ = measure.name
@@ -84,16 +86,13 @@ def calibration_gap(
     return GAP_METHODS[method](Levels(h, w, w * y, w * h, w**2))
 
 
-def _undefined(measure: Measure, rows: int) -> DataError:
-    without = f"without them there is no {measure.title}"
-    if measure.over_labels is None:
-        name, rule = "threshold", f"must have people on that side: {without}"
-        got = f"{rows} rows, none on that side"
-    else:
-        kind = ("negatives", "positives")[measure.over_labels[0]]
-        name, rule, got = "y_true", f"must have {kind}: {without}", f"{rows} rows, no {kind}"
-    step = "check which label is the positive one, or leave this group out"
-    return DataError(Problem(name, rule, got, step))
+def _undefined(measure: Measure, rows: int) -> str:
+    labels = measure.over_labels
+    kind = "people on that side" if labels is None else ("negatives", "positives")[labels[0]]
+    return (
+        f"{measure.title} is not defined, and NaN: there are no {kind} among {rows:,} rows. Check "
+        "which label is the positive one, or leave this group out."
+    )
 
 
 def _checked(y_true: Any, y_score: Any, sample_weight: Any) -> tuple[Floats, Floats, Floats]:
