@@ -38,8 +38,8 @@ ORDERS = {
         "intervals", "audit", "planning", "impossibility", "bounds",
     ],
     "repairs": [
-        "counsel", "withhold", "pools", "coarsen", "odds", "linear_program", "reconcile",
-        "registry", "compare", "frontier",
+        "counsel", "withhold", "maps", "recalibrate", "composition", "pools", "coarsen", "odds",
+        "linear_program", "reconcile", "registry", "compare", "frontier",
     ],
     "monitor": ["evidence", "watch"],
     "engines": [
@@ -48,7 +48,7 @@ ORDERS = {
     ],
     "engines/warehouse": ["dialects", "select", "tally_sql"],
     "learn": [
-        "inputs", "maps", "recalibrate", "row_coin", "base", "postprocess", "scorers", "program",
+        "inputs", "recalibrate", "row_coin", "base", "postprocess", "scorers", "program",
         "trained",
     ],
     "plots": [

@@ -37,11 +37,11 @@ from isocost.engines.arrays import apply_arrays, tally_arrays
 from isocost.errors import DataError, IsocostWarning, Problem, UsageError
 from isocost.grid import Grid
 from isocost.learn.inputs import Groups, read_groups, two_classes, weights_of
-from isocost.learn.maps import METHODS
 from isocost.learn.recalibrate import GroupCalibrator
 from isocost.learn.row_coin import coins_of_rows
 from isocost.measures.audit import Audit, audit
 from isocost.measures.rates import require_both_labels, require_two_groups
+from isocost.repairs.maps import METHODS
 from isocost.rules import Rule, unknown_groups
 from isocost.tallies import Tally
 from isocost.typing import Floats, Ints
