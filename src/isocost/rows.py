@@ -62,6 +62,16 @@ class Row:
     probability: float
     end: float | None = None
 
+    @classmethod
+    def leading(
+        cls, group: Group, lo: float, hi: float, ends: tuple[float, float], probability: float = 1.0
+    ) -> Row:
+        """A row that leads from one score at lo to another at hi; "set" if they are the same."""
+        value, end = ends
+        if value == end or hi - lo < NARROWEST:
+            return cls(group, lo, hi, "set", value, probability)
+        return cls(group, lo, hi, "line", value, probability, end)
+
     @property
     def slope(self) -> float:
         """How steep the line is."""

@@ -451,6 +451,28 @@ class Rule:
 
         return remade(self, tally)
 
+    def unmerged(self, names: Mapping[Group, Group]) -> Rule:
+        """A rule made from merged groups, for data with the groups as they were.
+
+        Parameters
+        ----------
+        names : {group: group}
+            What :meth:`isocost.Tally.relabel` was given.  A group of the data that others were
+            merged into must be among them: {"b": "a", "a": "a"}.
+
+        Examples
+        --------
+        >>> import isocost as ic
+        >>> from isocost.examples import compas
+        >>> names = {"Caucasian": "all others"}
+        >>> rule = ic.withhold(compas().relabel(names), "fpr", tolerance=0.07).unmerged(names)
+        >>> rule.groups, rule.rows[0].group
+        (('African-American', 'Caucasian'), 'Caucasian')
+        """
+        from isocost.repairs.composition import unmerged
+
+        return unmerged(self, names)
+
     # JSON
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,23 +1,28 @@
-"""One rule after another as a single rule: recalibrate and then repair, in one pass."""
+"""Rules made from rules: one after another in one pass, and for groups that were merged."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from isocost.errors import Problem, UsageError
+from isocost.checks import check_kind
+from isocost.errors import IsocostError, Problem, UsageError
 from isocost.grid import Grid
-from isocost.groups import Group
+from isocost.groups import Group, as_group, from_json, sort_groups, to_json
 from isocost.repairs.recalibrate import bin_scores
-from isocost.rows import NARROWEST, ROUNDING, Row, Segment
+from isocost.rows import ROUNDING, Row, Segment
 from isocost.rules import Rule, check_rule
 from isocost.tallies import Tally, check_tally
 from isocost.typing import Floats
 
-__all__ = ["composed"]
+__all__ = ["composed", "merged", "merging", "unmerged"]
+
+MERGED = "merged"
+"""What of ``made_from`` says which groups were one when the rule was made."""
 
 
 def composed(first: Rule, second: Rule, tally: Tally | None = None) -> Rule:
@@ -75,10 +80,9 @@ class _Piece:
     grid: Grid | None
     means: Floats
 
-    def image(self, *scores: float) -> list[float]:
-        """What scores become."""
-        at = np.array(scores)
-        return (at if self.row is None else self.row.after(at)).tolist()  # type: ignore[no-any-return]
+    def image(self, lo: float, hi: float) -> tuple[float, float]:
+        """What two scores become."""
+        return (lo, hi) if self.row is None else _both(self.row, (lo, hi))
 
     def cut(self, level: float) -> float:
         """The least score that becomes ``level`` or more."""
@@ -135,14 +139,67 @@ def _outcomes(
             if row.value is None and piece.row is None:
                 yield replace(row, group=group, lo=lo, hi=hi)
             else:
-                value, end = row.after(np.array(ends)).tolist()
-                yield _line(group, lo, hi, value, end, row.probability)
+                yield Row.leading(group, lo, hi, _both(row, ends), row.probability)
     if piece.row is not None and left > ROUNDING:
-        yield _line(group, lo, hi, *ends, left)
+        yield Row.leading(group, lo, hi, ends, left)
 
 
-def _line(group: Group, lo: float, hi: float, value: float, end: float, probability: float) -> Row:
-    """A row that leads from one score to another; "set" if they are the same."""
-    if value == end or hi - lo < NARROWEST:
-        return Row(group, lo, hi, "set", value, probability)
-    return Row(group, lo, hi, "line", value, probability, end)
+def _both(row: Row, scores: tuple[float, float]) -> tuple[float, float]:
+    first, second = row.after(np.array(scores)).tolist()
+    return first, second
+
+
+# Merged groups
+
+
+def unmerged(rule: Rule, names: Mapping[Group, Group]) -> Rule:
+    """The rule for the groups of the data; see :meth:`isocost.Rule.unmerged`."""
+    check_kind("names", names, Mapping, "must be {group: merged group}", _SAME_NAMES)
+    new = [group for group in dict.fromkeys(names.values()) if group not in rule.groups]
+    if new or MERGED in rule.made_from:
+        got = f"{new[0]!r}" if new else "a rule that was unmerged before"
+        raise UsageError(Problem("names", "must lead to groups of the rule", got, _SAME_NAMES))
+    if not names:
+        return rule
+    into = set(names.values())
+    parts = {group: [] if group in into else [group] for group in rule.groups}
+    for group, name in names.items():
+        parts[name].append(as_group(group))
+    listed = [[to_json(group), to_json(name)] for group, name in names.items()]
+    return replace(
+        rule,
+        groups=tuple(sort_groups(part for own in parts.values() for part in own)),
+        rows=tuple(replace(row, group=part) for row in rule.rows for part in parts[row.group]),
+        made_from={**rule.made_from, MERGED: listed},
+    )
+
+
+_SAME_NAMES = "pass what tally.relabel was given when the rule was made"
+
+
+def merging(rule: Rule) -> dict[Group, Group]:
+    """What each group was merged into when the rule was made, as far as the rule can be read."""
+    listed: Any = rule.made_from.get(MERGED, [])
+    try:
+        names = {from_json(group): from_json(name) for group, name in listed}
+    except (IsocostError, TypeError, ValueError):
+        return {}
+    return names if names.keys() <= set(rule.groups) else {}
+
+
+def merged(rule: Rule, *tallies: Tally) -> tuple[Rule, list[Tally]]:
+    """The rule as it was made, and tallies whose groups are merged like those it was made from."""
+    names = merging(rule)
+    if not names:
+        return rule, list(tallies)
+    # Groups that were one have the same rows: those of the first of them are enough.
+    first = {name: group for group, name in reversed(names.items())}
+    groups = {group: names.get(group, group) for group in rule.groups}
+    own = (row for row in rule.rows if first.get(groups[row.group], row.group) == row.group)
+    whole = replace(
+        rule,
+        groups=tuple(sort_groups(set(groups.values()))),
+        rows=tuple(replace(row, group=groups[row.group]) for row in own),
+        made_from={key: value for key, value in rule.made_from.items() if key != MERGED},
+    )
+    return whole, [t.relabel({g: names[g] for g in t.groups if g in names}) for t in tallies]

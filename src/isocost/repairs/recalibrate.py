@@ -189,14 +189,12 @@ def _curve_rows(tally: Tally, maps: GroupMaps, code: int) -> Iterator[Row]:
     truth = curve(inside)
     first = 0
     while first < tally.grid.size:
-        if bent[first]:
-            last, row = first + 1, ("set", float(at_mean[first]), 1.0)
-        else:
+        last, ends = first + 1, (float(at_mean[first]), float(at_mean[first]))
+        if not bent[first]:
             stop = first + int(np.argmax(np.append(bent[first:], True)))
             last = _farthest(first, stop, cuts, at_cut, inside, truth)
-            value, end = float(at_cut[first]), float(at_cut[last])
-            row = ("line", value, 1.0, end) if end != value else ("set", value, 1.0)
-        yield Row(group, float(cuts[first]), float(cuts[last]), *row)
+            ends = float(at_cut[first]), float(at_cut[last])
+        yield Row.leading(group, float(cuts[first]), float(cuts[last]), ends)
         first = last
 
 
@@ -210,7 +208,7 @@ def _bent(cuts: Floats, curve: Callable[[Floats], Floats]) -> Bools:
     share = np.arange(1, 16)[:, None] / 16.0
     line = ends[:-1] + share * np.diff(ends)
     away = np.abs(curve(cuts[:-1] + share * width) - line).max(axis=0)
-    return (away > ERROR) | (width < NARROWEST)
+    return np.asarray((away > ERROR) | (width < NARROWEST))
 
 
 def _farthest(

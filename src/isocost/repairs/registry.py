@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from isocost.errors import InfeasibleError, Problem, UsageError
 from isocost.repairs.coarsen import coarsen
+from isocost.repairs.composition import merged, merging
 from isocost.repairs.counsel import require_support
 from isocost.repairs.odds import equalize_odds
 from isocost.repairs.recalibrate import fitted_rule
@@ -211,6 +212,10 @@ what may come before one."""
 
 def remade(rule: Rule, tally: Tally) -> Rule:
     """The rule made again from a tally; see :meth:`isocost.Rule.remake`."""
+    names = merging(rule)
+    if names:
+        whole, (tally,) = merged(rule, tally)
+        return remade(whole, tally).unmerged(names)
     first, _, second = rule.method.partition("+")
     if first != RECALIBRATE:
         return _remade_repair(rule, rule.method, rule.settings, tally)

@@ -209,12 +209,15 @@ def _given_settings(audit: Audit) -> list[tuple[Repair, Asked]]:
 def compact(groups: Sequence[Group], rule: Rule) -> dict[str, Any]:
     """A rule for the page: rows are [place of the group, lo, hi, value or null, probability].
 
+    The row of a line has its end after that.
+
     Places instead of groups, because JavaScript does not know 1.0 from 1.
     """
     content = rule_fields(rule)
     places = {group: place for place, group in enumerate(groups)}
     content["rows"] = [
         [places[row.group], row.lo, row.hi, row.value, row.probability]
+        + ([] if row.end is None else [row.end])
         for row in rule.rows
         if row.group in places
     ]

@@ -238,12 +238,15 @@ class Origin:
         As the command line takes them.
     drop_group : tuple of str
         Names of the groups that were left out before the page was made.
+    merge_groups : tuple of str
+        Which groups were counted as one, as the command line takes it.
     """
 
     data: tuple[str, ...] = ()
     positive: str | None = None
     missing_group: str | None = None
     drop_group: tuple[str, ...] = ()
+    merge_groups: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: files by their last name only, as folders are nobody else's business.
@@ -260,6 +263,7 @@ class Origin:
             "positive": self.positive,
             "missing_group": self.missing_group,
             "drop_group": list(self.drop_group),
+            "merge_groups": list(self.merge_groups),
         }
 
 

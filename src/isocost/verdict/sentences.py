@@ -85,8 +85,8 @@ SENTENCES = {
     ),
     "off_more": "So are those of {count} more groups.",
     "off_next": (
-        "Recalibrate each group first, on other data than the scores were trained on: equal costs "
-        "of scores that do not mean the same say little."
+        "Recalibrate each group first (isocost recalibrate, or ic.recalibrate), on other data than "
+        "the scores were trained on: equal costs of scores that do not mean the same say little."
     ),
     "too_low": "low",
     "too_high": "high",
@@ -170,8 +170,11 @@ SENTENCES = {
     "doubt_unestablished": (
         "It is not established that groups differ in {what}: this rule may follow chance"
     ),
-    "doubt_few_next": "gather more data, or merge small groups",
-    "doubt_uncalibrated_next": "recalibrate each group on other data, then fit again",
+    "doubt_few_next": "gather more data, or merge small groups (--merge-groups)",
+    "doubt_uncalibrated_next": (
+        "recalibrate each group first, in the same rule: isocost fit --recalibrate isotonic, or "
+        "ic.recalibrate"
+    ),
     "doubt_unestablished_next": "gather more data, and leave the scores as they are until then",
     "note_uninformative": (
         "The scores of {groups} cost at least as much as giving everybody the base rate: they are "
