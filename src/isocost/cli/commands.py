@@ -63,6 +63,10 @@ __all__ = [
 ]
 
 
+MOST_ROWS = 100
+"""Rules with more rows are not listed."""
+
+
 def audit(
     data: options.DataOrTallies,
     columns: options.Columns,
@@ -440,15 +444,18 @@ def show_calibration(tally: Tally, rule: Rule) -> None:
         rows.append([name, people, *cells, str(len(rule.segments(group)))])
     title = f"Recalibrated by {rule.settings['method']}; calibration gap in ten bins"
     show_table(title, header, rows)
-    prose("\nThe gap after is that of the people the rule was fitted on; others will have more.")
+    prose("\nThe gap after is that of the people the rule was fitted on, not of others.")
 
 
 def show_rule(tally: Tally, rule: Rule, cost: str | None, threshold: float) -> None:
     """A rule, and what it is expected to do."""
-    if rule.rows:
-        show_table(rule.headline(), *rule.table())
-        prose("".join(f"note: {note}\n" for note in rule.notes), piped=False)
-    else:
+    if not rule.rows:
         prose(f"{rule!r}\n", piped=False)
+    else:
+        if len(rule.rows) > MOST_ROWS:
+            prose(f"{rule.headline()}; {len(rule.rows):,} rows, not listed here", piped=False)
+        else:
+            show_table(rule.headline(), *rule.table())
+        prose("".join(f"note: {note}\n" for note in rule.notes), piped=False)
     prose("On average over the coin:\n", piped=False)
     show_comparison(put_side_by_side(tally, [rule], cost, threshold))
