@@ -3,6 +3,7 @@
 import inspect
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -255,6 +256,14 @@ def test_fit_does_not_overwrite(folder, tmp_path):
         (["audit", "compas.csv", "--bins", "0"], "bins: must be a whole number"),
         (["audit", "compas.csv", "--drop-group", "Martian"], "--drop-group: must name a group"),
         (["audit", "compas.csv", "--drop-group", "Caucasian"], "must have at least two values"),
+        (["audit", "compas.csv", "--merge-groups", "Martian=x"], "--merge-groups: must name a gr"),
+        (["audit", "compas.csv", "--merge-groups", "Caucasian"], "must be names of groups, = and"),
+        (
+            ["audit", "compas.csv", *["--merge-groups", "Caucasian=x"] * 2],
+            "must not put a group into two others",
+        ),
+        (["recalibrate", "compas.csv", "--method", "magic"], "magic"),
+        (["recalibrate", "compas.csv", "--shrinkage", "-1"], "shrinkage: must be"),
         (["fit", "compas.csv", "--method", "magic"], "magic"),
         (["apply", "compas.csv", "compas.csv", "-o", "x.csv"], "rule file: must be JSON text"),
         (["audit"], "Missing argument"),
@@ -279,6 +288,97 @@ def test_intersections_and_options(folder):
     done = run("audit", "compas.csv", "--group", "group", "--group", "decile", cwd=folder)
     assert done.returncode == 0
     assert "African-American, 10" in done.stdout
+
+
+@pytest.fixture
+def off(tmp_path):
+    """Three groups; the scores of b are too high by .068."""
+    random = np.random.default_rng(0)
+    lines = ["id,score,label,group"]
+    for group, (a, b) in {"a": (2, 2), "b": (2, 3), "c": (2, 2.5)}.items():
+        chance = random.beta(a, b, 4000)
+        score = np.clip(chance + 0.068 * (group == "b"), 0.0, 1.0)
+        label = (random.random(4000) < chance).astype(int)
+        lines += [
+            f"{group}{i},{h},{y},{group}" for i, (h, y) in enumerate(zip(score, label, strict=True))
+        ]
+    (tmp_path / "off.csv").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def test_recalibrate(off):
+    done = run("recalibrate", "off.csv", "--method", "beta", "-o", "rule.json", cwd=off)
+    assert (done.returncode, done.stderr) == (0, "")
+    line = next(line.split() for line in done.stdout.splitlines() if line.startswith("b "))
+    before, after = float(line[4]), float(line[5])
+    assert before > 0.06
+    assert after < 0.02
+    assert "not of others." in done.stdout
+    rule = ic.Rule.load(off / "rule.json")
+    assert (rule.method, rule.settings["method"]) == ("recalibrate", "beta")
+    assert run("apply", "rule.json", "off.csv", "-o", "new.csv", cwd=off).returncode == 0
+    audit = json.loads(run("audit", "new.csv", "--json", cwd=off).stdout)
+    assert audit["verdict"]["reason"] != "uncalibrated"
+    few = run("recalibrate", "off.csv", "--drop-group", "b", "--drop-group", "c", cwd=off)
+    assert json.loads(few.stdout)["method"] == "recalibrate"
+
+
+def test_recalibrating_a_few_people_is_warned_of(tmp_path):
+    rows = [f"{i / 40},{i % 3 == 0:d},{'ab'[i % 2]}" for i in range(40)]
+    (tmp_path / "few.csv").write_text("\n".join(["score,label,group", *rows]) + "\n")
+    done = run("recalibrate", "few.csv", "-o", "rule.json", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "warning: There are few people of a, b" in done.stderr
+    assert ic.Rule.load(tmp_path / "rule.json").notes[0].startswith("There are few people of a, b")
+
+
+def test_fit_refuses_what_is_not_calibrated_and_recalibrates_it(off):
+    plain = run("fit", "off.csv", "-o", "rule.json", cwd=off)
+    assert plain.returncode == 1
+    assert "isocost fit --recalibrate isotonic" in plain.stderr
+    assert not (off / "rule.json").exists()
+    both = run("fit", "off.csv", "--recalibrate", "isotonic", "-o", "rule.json", cwd=off)
+    assert (both.returncode, both.stderr) == (0, "")
+    assert re.search(r"costs differ by +0\.\d{4} +0\.0000", both.stdout)
+    assert "rows, not listed here" in both.stdout
+    assert run("apply", "rule.json", "off.csv", "-o", "new.csv", cwd=off).returncode == 0
+    rule, tally = ic.Rule.load(off / "rule.json"), ic.tally(off / "off.csv")
+    assert rule.method == "recalibrate+withhold"
+    assert rule.remake(tally).rows == rule.rows
+    applied = ic.audit(ic.tally(off / "new.csv"), replicates=0, warn=False)
+    expected = ic.audit(rule.expected(tally), replicates=0, warn=False)
+    for group in "abc":
+        assert applied.groups[group].cost == pytest.approx(expected.groups[group].cost, abs=0.02)
+    query = run("sql", "rule.json", "--dialect", "postgres", cwd=off)
+    assert query.stdout.count("\nFROM ") == 1
+    watched = ["tally", "new.csv", "-o", "day.json"]
+    assert run(*watched, cwd=off).returncode == 0
+    assert run("watch", "rule.json", "day.json", "--tolerance", 0.05, cwd=off).returncode == 0
+
+
+def test_merged_groups_are_one_in_the_audit_and_several_in_the_rule(off):
+    done = run("audit", "off.csv", "--merge-groups", "b,c=rest", "--json", cwd=off)
+    audited = json.loads(done.stdout)
+    assert [group for group, _ in audited["groups"]] == ["a", "rest"]
+    command = ["fit", "off.csv", "--merge-groups", "b,c=rest", "--recalibrate", "isotonic"]
+    assert run(*command, "-o", "rule.json", cwd=off).returncode == 0
+    rule = ic.Rule.load(off / "rule.json")
+    assert rule.groups == ("a", "b", "c")
+    assert {(r.lo, r.hi, r.value) for r in rule.rows if r.group == "b"} == {
+        (r.lo, r.hi, r.value) for r in rule.rows if r.group == "c"
+    }
+    assert run("apply", "rule.json", "off.csv", "-o", "new.csv", cwd=off).returncode == 0
+    into = run("audit", "off.csv", "--merge-groups", "c=b", "--drop-group", "b", cwd=off)
+    assert "must have at least two values" in into.stderr
+
+
+def test_names_with_commas_can_be_merged(folder):
+    columns = ["--group", "group", "--group", "decile"]
+    deciles = ",".join(f"Caucasian, {i}" for i in range(1, 11))
+    done = run("tally", "compas.csv", *columns, "--merge-groups", f"{deciles}=others", cwd=folder)
+    groups = json.loads(done.stdout)["groups"]
+    assert "others" in groups
+    assert len(groups) == 11
 
 
 def test_demo_tells_the_story(tmp_path):

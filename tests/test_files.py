@@ -261,6 +261,7 @@ RULE = ic.Rule(
         Row("it's", 0.0, 0.3, "mirror", None, 0.25),
         Row("it's", 0.0, 0.3, "set", 0.1, 0.75),
         Row('say "no"', 0.5, 1.0, "set", 0.9, 1.0),
+        Row('say "no"', 0.1, 0.5, "line", 0.2, 1.0, 0.3),
     ),
     method="test",
     salt="it's",

@@ -38,8 +38,8 @@ ORDERS = {
         "audit", "planning", "bounds",
     ],
     "repairs": [
-        "counsel", "withhold", "pools", "coarsen", "odds", "linear_program", "reconcile",
-        "registry", "compare", "frontier",
+        "counsel", "withhold", "maps", "recalibrate", "composition", "pools", "coarsen", "odds",
+        "linear_program", "reconcile", "registry", "compare", "frontier",
     ],
     "monitor": ["evidence", "watch"],
     "engines": [
@@ -48,7 +48,7 @@ ORDERS = {
     ],
     "engines/warehouse": ["dialects", "select", "tally_sql"],
     "learn": [
-        "inputs", "maps", "recalibrate", "base", "postprocess", "scorers", "program", "trained",
+        "inputs", "recalibrate", "base", "postprocess", "scorers", "program", "trained",
     ],
     "plots": ["display", "geometry", "plane", "reliability", "tradeoff", "change"],
     "reports": ["facts", "payload", "report", "terminal"],

@@ -19,6 +19,7 @@ from isocost.examples import compas
 from isocost.measures.margins import wilson
 from isocost.repairs.compare import changes
 from isocost.reports.payload import compact, given_repairs, page_tally, payload, safe_group
+from isocost.rows import Row
 from isocost.tallies import KEYS, SUMS
 from tests.conftest import DATA, measured, sample
 
@@ -118,14 +119,29 @@ def questions(found):
 def made_by_python(tally, cost, threshold, tolerance):
     """Rules of the methods that the page does not compute."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ic.InfeasibleWarning)
+        warnings.simplefilter("ignore", ic.IsocostWarning)
+        first = ic.recalibrate(tally, "beta")
+        second = ic.withhold(first.expected(tally), cost, tolerance, "closest")
         return [
+            ic.recalibrate(tally, "sigmoid"),
+            first.then(second, tally),
+            steep(tally),
             ic.coarsen(tally, cost, threshold, tolerance, "closest"),
             ic.coarsen(tally, cost, threshold, tolerance, "closest", allow_decision_changes=True),
             ic.equalize_odds(tally, threshold),
             ic.equalize_odds(tally, threshold, rates="hard"),
             ic.reconcile(tally, threshold, infeasible="closest"),
         ]
+
+
+def steep(tally):
+    """Lines that spread the people of a bin over several bins."""
+    rows = [
+        Row(group, lo, lo + 0.25, "line", lo / 2, 0.5, end)
+        for group in tally.groups
+        for lo, end in ((0.0, 1.0), (0.25, 0.0), (0.5, 0.95))
+    ]
+    return ic.Rule(tally.groups, tuple(rows), "steep")
 
 
 class Case:
@@ -239,6 +255,7 @@ def same_rows(loaded, made, where):
             assert mine.value is None
         else:
             same(mine.value, theirs.value, (where, "value"))
+        assert mine.end == theirs.end, where
 
 
 def same_rule(loaded, made, where):

@@ -125,7 +125,7 @@ def runner(connection):
 
 
 @pytest.mark.parametrize("id", ["id", "name"])
-@pytest.mark.parametrize("name", ["withhold", "coarsen", "odds", "reconcile", "custom"])
+@pytest.mark.parametrize("name", [*warehouse.rules()])
 def test_every_row_is_that_of_numpy(database, name, id):
     rule = warehouse.rules()[name]
     warehouse.check_rule(runner(database), "postgres", rule, warehouse.group_of(name), id)

@@ -21,8 +21,16 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import validate_data
 
 import isocost as ic
-from isocost.learn.maps import CLIP, BetaMap, HistogramMap, IsotonicMap, SigmoidMap, fit_map
-from isocost.learn.recalibrate import SHRINKAGE, GroupCalibrator
+from isocost.learn.recalibrate import GroupCalibrator
+from isocost.repairs.maps import (
+    CLIP,
+    SHRINKAGE,
+    BetaMap,
+    HistogramMap,
+    IsotonicMap,
+    SigmoidMap,
+    fit_map,
+)
 from tests.conftest import populations
 
 METHODS = ("sigmoid", "isotonic", "histogram", "beta")

@@ -31,6 +31,8 @@ def simulated(data, rule):
             inside = row.lo <= h and (h < row.hi or row.hi == 1.0)
             if row.group == g and inside and row.probability > 1e-12:
                 value = 1.0 - h if row.value is None else row.value
+                if row.end is not None:
+                    value += (row.end - row.value) * (h - row.lo) / (row.hi - row.lo)
                 for key, item in zip(out, (value, y, g, w * row.probability), strict=True):
                     out[key].append(item)
                 left -= row.probability
@@ -45,17 +47,62 @@ def simulated(data, rule):
     p=st.floats(0, 0.5),
     q=st.floats(0, 0.5),
     value=st.floats(0, 1),
+    end=st.floats(0, 1),
 )
-def test_expected_is_the_average_over_the_coin(data, p, q, value):
+def test_expected_is_the_average_over_the_coin(data, p, q, value, end):
     rule = rule_of(
         Row("a", 0.0, 0.5, "set", value, p),
         Row("a", 0.0, 0.5, "mirror", None, q),
         Row("b", 0.5, 1.0, "mirror", None, 1.0),
+        Row("b", 0.1, 0.3, "line", value, p, end),
+        Row("b", 0.3, 0.5, "line", end, 1.0, value),
     )
     found = rule.expected(counted(data)).totals
     wanted = counted(simulated(data, rule)).totals
     for name in ("w", "wh", "wh2"):
         np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), atol=1e-9)
+
+
+@given(
+    data=populations(groups=(2, 2)),
+    lo=st.integers(0, 7),
+    value=st.floats(0, 1),
+    end=st.floats(0, 1),
+    bins=st.sampled_from([1, 8, 1024]),
+)
+def test_a_steep_line_keeps_the_sums_and_makes_a_tally_that_can_be_saved(
+    data, lo, value, end, bins
+):
+    rule = rule_of(Row("a", lo / 8, (lo + 1) / 8, "line", value, 1.0, end))
+    tally = ic.tally(data, weight="weight", bins=bins, edges=[i / 8 for i in range(1, 8)])
+    after = rule.expected(tally)
+    assert ic.Tally.from_json(after.to_json()) == after
+    wanted = ic.tally(simulated(data, rule), weight="weight", bins=bins).totals
+    for name in ("n", "w"):
+        np.testing.assert_allclose(getattr(after.totals, name), getattr(tally.totals, name))
+    for name in ("wh", "wh2"):
+        np.testing.assert_allclose(getattr(after.totals, name), getattr(wanted, name), atol=1e-9)
+
+
+@pytest.mark.parametrize("ends", [(0.1, 1.0), (0.3, 1.0), (0.9, 0.0), (0.7, 0.0), (0.0, 1.0)])
+def test_no_line_leaves_the_scores(ends):
+    row = Row("a", 0.1, 0.7, "line", ends[0], 1.0, ends[1])
+    score = np.append(np.linspace(0.1, 0.7, 999)[:-1], np.nextafter(0.7, 0.0))
+    after = rule_of(row).apply(score=score, group=["a"] * len(score))
+    assert after.min() >= 0.0
+    assert after.max() <= 1.0
+    wanted = ends[0] + (ends[1] - ends[0]) * (score - 0.1) / 0.6
+    np.testing.assert_allclose(after, wanted, atol=1e-12)
+    assert row.limit == ends[1]
+    assert Row("a", 0.1, 0.7, "line", 0.3, 1.0, 0.6).limit is None
+
+
+def test_only_a_line_has_an_end():
+    rule = rule_of(Row("a", 0.0, 0.5, "line", 0.25, 1.0, 0.75), Row("b", 0.0, 1.0, "set", 0.5, 1.0))
+    line, plain = rule.to_dict()["rows"]
+    assert (line["end"], "end" in plain) == (0.75, False)
+    assert ic.Rule.from_json(rule.to_json()) == rule
+    assert "0.2500 to 0.7500" in repr(rule)
 
 
 def test_mirroring_one_half_stays_where_it_is():
@@ -327,6 +374,13 @@ def row(**change):
         (row(value=2), "rule value: must be a score in [0, 1]"),
         (row(value=None), "rule value: must be a score in [0, 1]"),
         (row(action="mirror"), "rule value: must be null"),
+        (row(action="line"), 'rule row: must have an end if the action is "line"'),
+        (row(end=0.5), 'rule row: must have an end if the action is "line"'),
+        (row(end=None), 'rule row: must have an end if the action is "line"'),
+        (row(action="line", end=None), "rule end: must be a score in [0, 1]"),
+        (row(action="line", end=1.5), "rule end: must be a score in [0, 1]"),
+        (row(action="line", end=0.5, value=None), "rule value: must be a score in [0, 1]"),
+        (row(action="line", end=0.5, lo=0.0, hi=1e-13), "rule interval: must be at least 1e-12"),
         (lambda c: c.update(promise=None), "rule promise: must have the fields equal, asked"),
         (lambda c: c["promise"].pop("coin"), "rule promise: must have the fields"),
         (promise(code="x"), "rule promise: must have the fields"),
@@ -426,12 +480,22 @@ def test_a_rule_for_many_groups_is_checked_in_no_time():
 PEOPLE = population(0)
 TALLY = ic.tally(PEOPLE, bins=8, edges=(0.33, 0.67))
 COSTS = ic.Cost.weighted(fp={"a": 1, "b": 2}, fn=3)
+
+
+def recalibrated_and_merged():
+    first = ic.recalibrate(TALLY, "histogram", bins=3)
+    rule = first.then(ic.withhold(first.expected(TALLY), infeasible="closest"), TALLY)
+    return rule.unmerged({"x": TALLY.groups[0], "y": TALLY.groups[0]})
+
+
 MAKERS = (
     lambda: ic.withhold(TALLY, tolerance=0.05, infeasible="closest"),
     lambda: ic.coarsen(TALLY, COSTS, infeasible="closest", allow_decision_changes=True),
     lambda: ic.equalize_odds(TALLY, rates="hard"),
     lambda: ic.reconcile(TALLY, 0.5, ("fpr", "cost"), cost="fpr", levels=3, infeasible="closest"),
     lambda: ic.reconcile(TALLY, tolerance={"fpr": 0.1}, levels=3, infeasible="closest"),
+    lambda: ic.recalibrate(TALLY, "beta"),
+    lambda: recalibrated_and_merged(),
 )
 MADE = [survived(make) for make in MAKERS]
 

@@ -41,7 +41,7 @@ def run(spark, tmp_path_factory):
 @pytest.mark.parametrize(
     ("name", "id"),
     [("withhold", "id"), ("coarsen", "name"), ("odds", "id"), ("reconcile", "name"),
-     ("custom", "id"), ("custom", "name")],
+     ("recalibrated", "id"), ("custom", "id"), ("custom", "name")],
 )  # fmt: skip
 def test_every_row_is_that_of_numpy(run, name, id):
     warehouse.check_rule(run, "spark", warehouse.rules()[name], warehouse.group_of(name), id)

@@ -31,13 +31,16 @@ WHOLE_IDS = (0, -1, 7, 10**9, -(2**63), 2**63 - 1)
 
 
 def custom() -> ic.Rule:
-    """Every hostile group, with shared coins, mirrors, certain outcomes and a gap."""
+    """Every hostile group, with shared coins, mirrors, lines, certain outcomes and a gap."""
     rows = []
     for group in HOSTILE[:-1]:
         rows += [
             Row(group, 0.0, 0.1, "set", 0.1, 0.3),
             Row(group, 0.0, 0.1, "mirror", None, 0.4),
             Row(group, 0.1, 0.3, "set", 1e-5, 1.0),
+            Row(group, 0.3, 0.4, "line", 0.21, 0.5, 1.0),
+            Row(group, 0.3, 0.4, "line", 0.9, 0.25, 0.0),
+            Row(group, 0.4, 0.45, "line", 1 / 3, 1.0, 0.7),
             Row(group, 0.5, 1.0, "mirror", None, 0.5),
             Row(group, 0.5, 1.0, "set", 1 / 3, 0.0),
             Row(group, 0.5, 1.0, "set", 0.7, 0.5),
@@ -52,7 +55,9 @@ def rules() -> dict[str, ic.Rule]:
     data = sample(20_000, groups=3, seed=3)
     names = np.array(HOSTILE[:3])[data["group"]]
     tally = ic.tally({**data, "group": names})
+    first = ic.recalibrate(tally, "beta")
     return {
+        "recalibrated": first.then(ic.withhold(first.expected(tally), "fnr"), tally),
         "withhold": ic.withhold(tally, "fnr"),
         "coarsen": ic.coarsen(tally, "fnr", allow_decision_changes=True),
         "odds": ic.equalize_odds(tally),

@@ -45,6 +45,7 @@ from .repairs.compare import compare as compare
 from .repairs.frontier import Frontier as Frontier
 from .repairs.frontier import frontier as frontier
 from .repairs.odds import equalize_odds as equalize_odds
+from .repairs.recalibrate import recalibrate as recalibrate
 from .repairs.reconcile import Reconcilability as Reconcilability
 from .repairs.reconcile import reconcile as reconcile
 from .repairs.registry import REPAIRS as REPAIRS

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -26,14 +26,14 @@ __all__ = [
     "Segment",
     "bad_rule",
     "check_rows",
-    "mirrored_bins",
     "moved",
+    "moved_bins",
     "portions_of",
     "segments_of",
     "share_of",
 ]
 
-Action = Literal["set", "mirror"]
+Action = Literal["set", "mirror", "line"]
 
 SLACK = 1e-9
 """How far rounding may carry the sum of the probabilities of an interval above 1."""
@@ -42,9 +42,17 @@ ROUNDING = 1e-15
 """A share below this is rounding: nobody keeps the score."""
 
 
+NARROWEST = 1e-12
+"""The least width of an interval with a line: on a narrower one, rounding decides the score."""
+
+
 @dataclass(frozen=True)
 class Row:
-    """One line of a rule: what may happen to the scores of a group in [lo, hi)."""
+    """One line of a rule: what may happen to the scores of a group in [lo, hi).
+
+    A score becomes ``value`` ("set"), 1 - score ("mirror"), or it is moved along a straight line
+    that leads from ``value`` at lo to ``end`` at hi ("line").
+    """
 
     group: Group
     lo: float
@@ -52,6 +60,33 @@ class Row:
     action: Action
     value: float | None
     probability: float
+    end: float | None = None
+
+    @classmethod
+    def leading(
+        cls, group: Group, lo: float, hi: float, ends: tuple[float, float], probability: float = 1.0
+    ) -> Row:
+        """A row that leads from one score at lo to another at hi; "set" if they are the same."""
+        value, end = ends
+        if value == end or hi - lo < NARROWEST:
+            return cls(group, lo, hi, "set", value, probability)
+        return cls(group, lo, hi, "line", value, probability, end)
+
+    @property
+    def slope(self) -> float:
+        """How steep the line is."""
+        if self.value is None or self.end is None:
+            raise AssertionError(f"the action {self.action} has no slope")
+        return (self.end - self.value) / (self.hi - self.lo)
+
+    @property
+    def limit(self) -> float | None:
+        """0 or 1 if rounding could carry the line beyond it, else None."""
+        if self.value is None or self.end is None:
+            return None
+        # A line cannot pass its beginning: a product with h - lo keeps the sign of the slope.
+        limit = float(self.end > self.value)
+        return limit if abs(self.end - limit) < SLACK else None
 
     def holds(self, scores: Floats) -> Bools:
         """Which scores lie in the interval; an interval that ends at 1 includes it."""
@@ -59,7 +94,11 @@ class Row:
 
     def after(self, scores: Floats) -> Floats:
         """The scores of people it is applied to."""
-        return 1.0 - scores if self.value is None else np.full_like(scores, self.value)
+        if self.value is None:
+            return 1.0 - scores
+        if self.end is None:
+            return np.full_like(scores, self.value)
+        return np.clip(self.value + self.slope * (scores - self.lo), 0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -149,12 +188,19 @@ def _check_row(row: Row, groups: set[Group]) -> None:
         raise bad_rule("rule interval", "must have 0 <= lo < hi <= 1", f"{row.lo!r}, {row.hi!r}")
     if not _in_unit(row.probability):
         raise bad_rule("rule probability", "must be a number in [0, 1]", short(row.probability))
-    if not isinstance(row.action, str) or row.action not in ("set", "mirror"):
-        raise bad_rule("rule action", 'must be "set" or "mirror"', short(row.action))
-    if row.action == "set" and not _in_unit(row.value):
+    if not isinstance(row.action, str) or row.action not in get_args(Action):
+        raise bad_rule("rule action", 'must be "set", "mirror" or "line"', short(row.action))
+    if row.action != "mirror" and not _in_unit(row.value):
         raise bad_rule("rule value", "must be a score in [0, 1]", short(row.value))
     if row.action == "mirror" and row.value is not None:
         raise bad_rule("rule value", "must be null for the action mirror", short(row.value))
+    if row.action != "line" and row.end is not None:
+        raise bad_rule("rule end", "must be left out unless the action is line", short(row.end))
+    if row.action == "line" and not _in_unit(row.end):
+        raise bad_rule("rule end", "must be a score in [0, 1]", short(row.end))
+    if row.action == "line" and not row.hi - row.lo >= NARROWEST:
+        rule = f"must be at least {NARROWEST:g} wide for the action line"
+        raise bad_rule("rule interval", rule, f"{row.lo!r}, {row.hi!r}")
 
 
 def _in_unit(value: Any) -> bool:
@@ -225,24 +271,65 @@ def share_of(cells: Cells, share: Any) -> Cells:
     return Cells(cells.group, cells.label, cells.bin, **scaled)
 
 
-def mirrored_bins(cells: Cells, grid: Grid) -> Ints:
-    """The bins that cells come to when their scores h become 1 - h.
+def moved_bins(cells: Cells, row: Row, grid: Grid) -> Ints:
+    """The bins that cells come to when a row is applied to all of them.
 
-    The bin of the mirrored mean, not the opposite bin: 0.5 stays in its bin.
+    The bin of the moved mean, not that of the moved bin: 0.5 mirrored stays in its bin.
     """
+    return grid.index(row.after(_means(cells, grid)))
+
+
+def _means(cells: Cells, grid: Grid) -> Floats:
+    """The mean score of each cell, inside its bin whatever the rounding."""
     low = grid.cuts[cells.bin]
     mean = np.clip(cells.wh / cells.w, low, np.nextafter(grid.cuts[cells.bin + 1], 0.0))
     # A sum of equal scores may round: 0.3 three times is not 0.9.
-    return grid.index(1.0 - np.where(mean - low < 1e-12, low, mean))
+    return np.where(mean - low < 1e-12, low, mean)
 
 
 def moved(cells: Cells, row: Row, grid: Grid) -> Cells:
-    """The cells after a row was applied to all of them."""
+    """The cells after a row was applied to all of them; the sums are exact."""
+    if row.end is not None:
+        return _along(cells, row, grid)
     if row.value is not None:
-        bins = np.full(len(cells), grid.index(np.array([row.value]))[0])
         wh, wh2 = cells.w * row.value, cells.w * row.value**2
     else:
         wh = cells.w - cells.wh
         wh2 = cells.w - 2.0 * cells.wh + cells.wh2
-        bins = mirrored_bins(cells, grid)
+    bins = moved_bins(cells, row, grid)
+    return Cells(cells.group, cells.label, bins, cells.n, cells.w, cells.w2, wh, wh2)
+
+
+def _along(cells: Cells, row: Row, grid: Grid) -> Cells:
+    """The cells after a line was applied to them.
+
+    A steep line spreads the scores of a bin over several bins.  Then two scores stand for them that
+    have the same mean m and variance v: x = m - sqrt(v), at least 0, and m + v / (m - x).
+    """
+    mean = row.after(_means(cells, grid))
+    variance = row.slope**2 * (cells.wh2 / cells.w - (cells.wh / cells.w) ** 2)
+    variance = np.clip(variance, 0.0, mean * (1.0 - mean))
+    bins = grid.index(mean)
+    # As much as the bin of the mean can hold; see the checks of a tally.
+    most = (mean - grid.cuts[bins]) * (grid.cuts[bins + 1] - mean) + 1.0 / grid.bins**2
+    wide = variance > most
+    if not wide.any():
+        return _placed(cells, bins, mean, variance)
+    m, v = mean[wide], variance[wide]
+    low = np.maximum(m - np.sqrt(v), 0.0)
+    high = np.minimum(m + v / (m - low), 1.0)
+    share = (high - m) / (high - low)
+    spread = cells.take(wide)
+    return Cells.merge(
+        [
+            _placed(cells.take(~wide), bins[~wide], mean[~wide], variance[~wide]),
+            _placed(share_of(spread, share), grid.index(low), low),
+            _placed(share_of(spread, 1.0 - share), grid.index(high), high),
+        ]
+    )
+
+
+def _placed(cells: Cells, bins: Ints, mean: Floats, variance: Floats | float = 0.0) -> Cells:
+    """The cells in other bins, with scores of another mean and variance."""
+    wh, wh2 = cells.w * mean, cells.w * (mean**2 + variance)
     return Cells(cells.group, cells.label, bins, cells.n, cells.w, cells.w2, wh, wh2)

@@ -3,6 +3,8 @@
 A rule is rows (group, lo, hi, action, value, probability).  A score of that group in [lo, hi),
 the last hi included, becomes ``value`` ("set") or 1 - score ("mirror") with that
 probability; what is left over keeps its score.  Rows on the same interval share one coin.
+The rows of a third action, "line", have an ``end`` too: the score h becomes
+value + (end - value) (h - lo) / (hi - lo).
 """
 
 from __future__ import annotations
@@ -80,6 +82,7 @@ _OPTIONAL = {"promise"}
 """Fields that rules of this version may lack: older ones had no promise."""
 
 _ROW_FIELDS = {"group", "lo", "hi", "action", "value", "probability"}
+"""Those of every row; one with the action "line" also has an end."""
 
 
 @dataclass(frozen=True)
@@ -276,8 +279,9 @@ class Rule:
     def expected(self, tally: Tally) -> Tally:
         """What the rule will do to these scores on average over the coin, in closed form.
 
-        A share p of the rows in [lo, hi) moves to the bin of ``value``, or to the mirrored bin;
-        the share left over stays.  The sums of the result are exact.
+        A share p of the rows in [lo, hi) moves to the bin of ``value``, or to that of their moved
+        mean if they are mirrored or follow a line; the share left over stays.  The sums of the
+        result are exact.
 
         Examples
         --------
@@ -303,9 +307,9 @@ class Rule:
         for portion in (p for index in touched for p in self.portions(tally, index)):
             if portion.row is None:
                 stay[portion.cells] = portion.share
-            else:
-                after = moved(cells.take(portion.cells), portion.row, tally.grid)
-                yield share_of(after, portion.share)
+            elif portion.row.probability > 0.0 and len(portion.cells):
+                chosen = share_of(cells.take(portion.cells), portion.share)
+                yield moved(chosen, portion.row, tally.grid)
         yield share_of(cells, stay)
 
     def portions(self, tally: Tally, group: int) -> Iterator[Portion]:
@@ -401,6 +405,37 @@ class Rule:
 
         return to_sql(self, dialect, table, score=score, group=group, id=id, **options)
 
+    def then(self, second: Rule, tally: Tally | None = None) -> Rule:
+        """One rule that does what this rule and then another do: one apply, one query.
+
+        It promises what the second rule promises, and throws the coins of the second.
+
+        Parameters
+        ----------
+        second : Rule
+            Made from ``self.expected(tally)``.  This rule itself must throw no coin, as those of
+            :func:`isocost.recalibrate`.
+        tally : Tally, optional
+            What both were made from.  The new rule then has intervals that end at bin edges, as
+            :meth:`expected` needs: a bin belongs to the interval its mean score comes to.  Without
+            a tally, intervals end wherever a line of this rule enters another interval.
+
+        Examples
+        --------
+        >>> import isocost as ic
+        >>> from isocost.examples import compas
+        >>> t = compas()
+        >>> first = ic.recalibrate(t, "isotonic")
+        >>> rule = first.then(ic.withhold(first.expected(t), "fpr", tolerance=0.07), t)
+        >>> rule.method, rule.promise.calibrated
+        ('recalibrate+withhold', True)
+        >>> round(ic.audit(rule.expected(t), cost="fpr").disparity.difference, 9)
+        0.07
+        """
+        from isocost.repairs.composition import composed
+
+        return composed(self, second, tally)
+
     def remake(self, tally: Tally) -> Rule:
         """Make the rule again from another tally, by the same method, settings and salt.
 
@@ -416,6 +451,28 @@ class Rule:
 
         return remade(self, tally)
 
+    def unmerged(self, names: Mapping[Group, Group]) -> Rule:
+        """A rule made from merged groups, for data with the groups as they were.
+
+        Parameters
+        ----------
+        names : {group: group}
+            What :meth:`isocost.Tally.relabel` was given.  A group of the data that others were
+            merged into must be among them: {"b": "a", "a": "a"}.
+
+        Examples
+        --------
+        >>> import isocost as ic
+        >>> from isocost.examples import compas
+        >>> names = {"Caucasian": "all others"}
+        >>> rule = ic.withhold(compas().relabel(names), "fpr", tolerance=0.07).unmerged(names)
+        >>> rule.groups, rule.rows[0].group
+        (('African-American', 'Caucasian'), 'Caucasian')
+        """
+        from isocost.repairs.composition import unmerged
+
+        return unmerged(self, names)
+
     # JSON
 
     def to_dict(self) -> dict[str, Any]:
@@ -429,7 +486,7 @@ class Rule:
             "settings": dict(self.settings),
             "coin": {"scheme": SCHEME, "salt": self.salt},
             "groups": [to_json(group) for group in self.groups],
-            "rows": [{**vars(row), "group": to_json(row.group)} for row in self.rows],
+            "rows": [_row_fields(row) for row in self.rows],
             "notes": list(self.notes),
             "made_from": dict(self.made_from),
         }
@@ -469,6 +526,7 @@ class Rule:
         for row in self.rows:
             close = "]" if row.hi == 1.0 else ")"
             new = "1 - score" if row.value is None else f"{row.value:.4f}"
+            new += "" if row.end is None else f" to {row.end:.4f}"
             interval = f"[{row.lo:g}, {row.hi:g}{close}"
             rows.append([names[row.group], interval, new, f"{row.probability:.4f}"])
         return ["group", "score in", "becomes", "with probability"], rows
@@ -492,7 +550,7 @@ class Rule:
 
 def check_rule(rule: Any, name: str = "rule") -> None:
     """Raise unless the value is a rule."""
-    must = "must be a rule made by withhold, coarsen, equalize_odds or reconcile"
+    must = "must be a rule made by withhold, coarsen, equalize_odds, reconcile or recalibrate"
     step = "make one, or read one with isocost.Rule.load"
     check_kind(name, rule, Rule, must, step)
 
@@ -563,10 +621,20 @@ def _check_fields(content: Any) -> None:
         raise bad_rule("rule coin", f'must be {{"scheme": "{SCHEME}", "salt": ...}}', short(coin))
 
 
+def _row_fields(row: Row) -> dict[str, Any]:
+    """A row for JSON; only a line has an end."""
+    content = {**vars(row), "group": to_json(row.group)}
+    if row.end is None:
+        del content["end"]
+    return content
+
+
 def _parse_row(row: Any) -> Row:
-    if not isinstance(row, dict) or row.keys() != _ROW_FIELDS:
+    if not isinstance(row, dict) or row.keys() - {"end"} != _ROW_FIELDS:
         rule = f"must have the fields {', '.join(sorted(_ROW_FIELDS))}"
         raise bad_rule("rule row", rule, short(row))
+    if ("end" in row) != (row["action"] == "line"):
+        raise bad_rule("rule row", 'must have an end if the action is "line"', short(row))
     return Row(**{**row, "group": from_json(row["group"])})
 
 

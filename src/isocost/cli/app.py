@@ -20,7 +20,17 @@ from typing import Annotated, Any
 import typer
 
 from isocost import __version__
-from isocost.cli.commands import apply, audit, compare, fit, plan, sql, tally, watch
+from isocost.cli.commands import (
+    apply,
+    audit,
+    compare,
+    fit,
+    plan,
+    recalibrate,
+    sql,
+    tally,
+    watch,
+)
 from isocost.cli.options import expanded
 from isocost.cli.output import complain, standard_streams, use_color
 from isocost.cli.page_commands import demo, report, serve
@@ -70,7 +80,10 @@ def _command(function: Callable[..., Any]) -> None:
     app.command()(guarded)
 
 
-for _function in (audit, plan, fit, compare, apply, sql, tally, watch, report, serve, demo):
+_COMMANDS = (
+    audit, plan, recalibrate, fit, compare, apply, sql, tally, watch, report, serve, demo,
+)  # fmt: skip
+for _function in _COMMANDS:
     _command(_function)
 
 

@@ -20,6 +20,7 @@ from isocost.cli.reading import (
     load_tally,
     local,
     read,
+    read_merged,
     tally_paths,
 )
 from isocost.engines.files import apply_file
@@ -27,14 +28,17 @@ from isocost.engines.warehouse.dialects import DIALECTS
 from isocost.engines.warehouse.select import to_sql
 from isocost.engines.warehouse.tally_sql import tally_sql
 from isocost.errors import Problem, UsageError
+from isocost.groups import names_of
 from isocost.measures.audit import Audit
 from isocost.measures.audit import audit as measure
+from isocost.measures.calibration import gap_equal_width, levels_of
 from isocost.measures.planning import plan as needed
 from isocost.monitor.watch import Watch
 from isocost.monitor.watch import watch as look_after
 from isocost.repairs.compare import Comparison
 from isocost.repairs.compare import compare as put_side_by_side
 from isocost.repairs.counsel import heed
+from isocost.repairs.recalibrate import recalibrate as make_calibrated
 from isocost.repairs.registry import REPAIRS, advised
 from isocost.reports.payload import Origin
 from isocost.rules import DEFAULT_SALT, Rule
@@ -50,6 +54,7 @@ __all__ = [
     "compare",
     "fit",
     "plan",
+    "recalibrate",
     "show_audit",
     "show_comparison",
     "show_rule",
@@ -57,6 +62,10 @@ __all__ = [
     "tally",
     "watch",
 ]
+
+
+MOST_ROWS = 100
+"""Rules with more rows are not listed."""
 
 
 def audit(
@@ -101,6 +110,7 @@ def fit(
     rates: options.Rates = "generalized",
     allow_decision_changes: options.AllowDecisionChanges = False,
     infeasible: options.Infeasible = "raise",
+    recalibrate: options.Recalibrate = None,
     anyway: options.Anyway = False,
     salt: Annotated[str, typer.Option("--salt", help="Salt of the coin.")] = DEFAULT_SALT,
     output: options.Output = None,
@@ -110,7 +120,7 @@ def fit(
     if output is not None:
         check_target(output, force, ".json")
     check_threshold(threshold, "--threshold")
-    tally = read(data, columns, (threshold, 1.0 - threshold))
+    tally, merged = read_merged(data, columns, (threshold, 1.0 - threshold))
     repair = REPAIRS[method]
     settings: dict[str, Any] = {
         "salt": salt,
@@ -125,16 +135,46 @@ def fit(
         "allow_decision_changes": allow_decision_changes,
         "infeasible": str(infeasible),
     }
+    first = None if recalibrate is None else make_calibrated(tally, str(recalibrate))
+    basis = tally if first is None else first.expected(tally)
     if anyway:
-        rule = heed(repair.make_with(tally, **settings), tally)
+        rule = heed(repair.make_with(basis, **settings), basis)
     else:
-        rule = advised(repair, tally, settings)
+        rule = advised(repair, basis, settings)
+    rule = rule if first is None else first.then(rule, tally)
+    if _written(rule.unmerged(merged), output, force):
+        show_rule(tally, rule, cost, threshold)
+        say(f"\nThe rule is in {output}.")
+
+
+def recalibrate(
+    data: options.DataOrTallies,
+    columns: options.Columns,
+    method: options.MapMethod = "isotonic",
+    shrinkage: Annotated[
+        float | None,
+        typer.Option("--shrinkage", help="Rows at which a group's own map counts half."),
+    ] = None,
+    output: options.Output = None,
+    force: options.Force = False,
+) -> None:
+    """Make a rule after which each group's scores mean what they say; or fit --recalibrate."""
+    if output is not None:
+        check_target(output, force, ".json")
+    tally, merged = read_merged(data, columns, ())
+    rule = make_calibrated(tally, str(method), shrinkage="auto" if shrinkage is None else shrinkage)
+    if _written(rule.unmerged(merged), output, force):
+        show_calibration(tally, rule)
+        say(f"\nThe rule is in {output}.")
+
+
+def _written(rule: Rule, output: Path | None, force: bool) -> bool:
+    """Write a rule to a file; without one, print it, and return False."""
     if output is None:
         say(rule.to_json())
-        return
+        return False
     rule.save(output, force=force)
-    show_rule(tally, rule, cost, threshold)
-    say(f"\nThe rule is in {output}.")
+    return True
 
 
 def plan(
@@ -396,12 +436,32 @@ def show_comparison(found: Comparison) -> None:
     show_table(found.headline(), *found.table())
 
 
+def show_calibration(tally: Tally, rule: Rule) -> None:
+    """The calibration gap of each group before and after a rule."""
+    after = rule.expected(tally)
+    header = ["group", "people", "mean score", "base rate", "gap before", "gap after", "rows"]
+    rows = []
+    for index, (group, name) in enumerate(names_of(tally.groups).items()):
+        levels = levels_of(tally, index)
+        means = (levels.wh.sum() / levels.w.sum(), levels.wy.sum() / levels.w.sum())
+        gaps = (gap_equal_width(levels), gap_equal_width(levels_of(after, index)))
+        cells = [f"{number:.4f}" for number in (*means, *gaps)]
+        people = f"{tally.totals.n[index].sum():,.6g}"
+        rows.append([name, people, *cells, str(len(rule.segments(group)))])
+    title = f"Recalibrated by {rule.settings['method']}; calibration gap in ten bins"
+    show_table(title, header, rows)
+    prose("\nThe gap after is that of the people the rule was fitted on, not of others.")
+
+
 def show_rule(tally: Tally, rule: Rule, cost: str | None, threshold: float) -> None:
     """A rule, and what it is expected to do."""
-    if rule.rows:
-        show_table(rule.headline(), *rule.table())
-        prose("".join(f"note: {note}\n" for note in rule.notes), piped=False)
-    else:
+    if not rule.rows:
         prose(f"{rule!r}\n", piped=False)
+    else:
+        if len(rule.rows) > MOST_ROWS:
+            prose(f"{rule.headline()}; {len(rule.rows):,} rows, not listed here", piped=False)
+        else:
+            show_table(rule.headline(), *rule.table())
+        prose("".join(f"note: {note}\n" for note in rule.notes), piped=False)
     prose("On average over the coin:\n", piped=False)
     show_comparison(put_side_by_side(tally, [rule], cost, threshold))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 import typer
 
 from isocost.engines.source import Settings
+from isocost.repairs.maps import METHODS
 from isocost.repairs.registry import REPAIRS, Option
 from isocost.rules import Rule
 from isocost.verdict.judgement import MIN_GROUP
@@ -38,12 +39,14 @@ __all__ = [
     "Keep",
     "LabelColumn",
     "Levels",
+    "MapMethod",
     "Measuring",
     "MemoryLimit",
     "Output",
     "Plot",
     "Positive",
     "Rates",
+    "Recalibrate",
     "RepairCost",
     "RepairMethod",
     "RepairedColumns",
@@ -112,6 +115,12 @@ class Columns:
     missing_group: _MissingGroup = None
     drop_group: Annotated[
         list[str] | None, typer.Option("--drop-group", help="Group to leave out; may be repeated.")
+    ] = None
+    merge_groups: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--merge-groups", help='Groups to count as one: "A,B=other"; may be repeated.'
+        ),
     ] = None
     bins: Bins = 1024
     memory_limit: MemoryLimit = None
@@ -260,9 +269,11 @@ if TYPE_CHECKING:
     _Keep: TypeAlias = str
     _Infeasible: TypeAlias = str
     _Rates: TypeAlias = str
+    _Map: TypeAlias = str
 else:
     _Method = StrEnum("method", {name: name for name in REPAIRS})
     _Rate, _Keep, _Infeasible, _Rates = map(_words, ("equal", "keep", "infeasible", "rates"))
+    _Map = StrEnum("map", {name: name for name in METHODS})
 
 RepairMethod = Annotated[_Method, typer.Option("--method", help="How to repair.")]
 RepairCost = Annotated[str | None, _repair_option("cost", "  [default: fnr]")]
@@ -272,6 +283,12 @@ Levels = Annotated[int, _repair_option("levels")]
 Rates = Annotated[_Rates, _repair_option("rates")]
 AllowDecisionChanges = Annotated[bool, _repair_option("allow_decision_changes")]
 Infeasible = Annotated[_Infeasible, _repair_option("infeasible")]
+
+MapMethod = Annotated[_Map, typer.Option("--method", help="The map from scores to scores.")]
+Recalibrate = Annotated[
+    _Map | None,
+    typer.Option("--recalibrate", help="Make each group's scores calibrated first, by this map."),
+]
 
 Anyway = Annotated[
     bool, typer.Option("--anyway", help="Make the rule even if the data do not support it.")

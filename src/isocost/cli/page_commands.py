@@ -56,7 +56,8 @@ def report(
     tally = read(data, columns, (threshold, 1.0 - threshold, *sorted(ends - {0.0, 1.0})))
     result = audit(tally, **asdict(measuring), warn=False)
     dropped = tuple(columns.drop_group or ())
-    origin = Origin(tuple(data), columns.positive, columns.missing_group, dropped)
+    merged = tuple(columns.merge_groups or ())
+    origin = Origin(tuple(data), columns.positive, columns.missing_group, dropped, merged)
     write_report(
         result,
         loaded or None,

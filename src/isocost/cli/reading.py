@@ -7,7 +7,7 @@ import json as json_text
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from operator import add
@@ -21,7 +21,7 @@ from isocost.engines.files import tally_files
 from isocost.engines.source import Settings
 from isocost.errors import DataError, FileError, Problem, UsageError
 from isocost.grid import Grid
-from isocost.groups import names_of
+from isocost.groups import Group, names_of
 from isocost.rules import FORMAT as RULE
 from isocost.tallies import FORMAT, Tally
 
@@ -33,6 +33,7 @@ __all__ = [
     "load_tally",
     "local",
     "read",
+    "read_merged",
     "tally_paths",
 ]
 
@@ -121,7 +122,14 @@ def _made_with(tally: Tally) -> dict[str, Any]:
 
 
 def read(data: str | Sequence[str], columns: Columns, edges: tuple[float, ...]) -> Tally:
-    """The tally of all data and tallies, without the dropped groups.
+    """The tally of all data and tallies, with merged groups and without the dropped ones."""
+    return read_merged(data, columns, edges)[0]
+
+
+def read_merged(
+    data: str | Sequence[str], columns: Columns, edges: tuple[float, ...]
+) -> tuple[Tally, dict[Group, Group]]:
+    """The same, and what each merged group of the data is called in the tally.
 
     Data are counted in the bins of the tallies they are added to.
     """
@@ -134,8 +142,10 @@ def read(data: str | Sequence[str], columns: Columns, edges: tuple[float, ...]) 
         _check_options(columns, loaded[0][1], only=len(loaded) == len(named))
     grid = loaded[0][1].grid if loaded else Grid(columns.bins, edges)
     counted = [_count(name, columns, grid, limits) for name in named if not is_tally_path(name)]
-    merged = reduce(add, [tally for _, tally in loaded] + counted)
-    return _without(merged, columns.drop_group or [])
+    whole = reduce(add, [tally for _, tally in loaded] + counted)
+    names = _merging(whole, columns.merge_groups or [])
+    tally = _without(whole.relabel(names), columns.drop_group or [])
+    return tally, {group: name for group, name in names.items() if name in tally.groups}
 
 
 def _count(data: str, columns: Columns, grid: Grid, limits: Settings) -> Tally:
@@ -157,18 +167,52 @@ def _count(data: str, columns: Columns, grid: Grid, limits: Settings) -> Tally:
         )
 
 
+def _merging(tally: Tally, asked: Sequence[str]) -> dict[Group, Group]:
+    """The new name of each group that is to be merged, from texts such as "A,B=other"."""
+    groups = {name: group for group, name in names_of(tally.groups).items()}
+    names: dict[Group, Group] = {}
+    for text in asked:
+        listed, _, new = (part.strip() for part in text.rpartition("="))
+        if not listed or not new:
+            rule, step = "must be names of groups, = and a new name", 'use "A,B=other", for example'
+            raise UsageError(Problem("--merge-groups", rule, repr(text), step))
+        for name in _names_in(listed, groups):
+            if groups[name] in names:
+                step = "name each group once"
+                raise UsageError(Problem("--merge-groups", _NO_TWICE, f"{name!r} again", step))
+            # The name of a group of the data is that group, which may be no text.
+            names[groups[name]] = groups.get(new, new)
+    own = [group for group in tally.groups if group in set(names.values()) - names.keys()]
+    return {**names, **{group: group for group in own}}
+
+
+_NO_TWICE = "must not put a group into two others"
+
+
+def _names_in(text: str, known: Collection[str]) -> Iterator[str]:
+    """The names in a list with commas, which may be part of names themselves."""
+    parts = text.split(",")
+    while parts:
+        ends = range(len(parts), 0, -1)
+        tried = ((end, ",".join(parts[:end]).strip()) for end in ends)
+        end, name = next((one for one in tried if one[1] in known), (0, parts[0].strip()))
+        if not end:
+            raise _no_such_group("--merge-groups", name, known)
+        yield name
+        parts = parts[end:]
+
+
+def _no_such_group(option: str, name: str, known: Iterable[str]) -> UsageError:
+    got = f"{name!r}, and the groups are {', '.join(known)}"
+    step = "write the group as in the table of the audit"
+    return UsageError(Problem(option, "must name a group of the data", got, step))
+
+
 def _without(tally: Tally, dropped: list[str]) -> Tally:
     names = names_of(tally.groups)
     unknown = [name for name in dropped if name not in names.values()]
     if unknown:
-        raise UsageError(
-            Problem(
-                "--drop-group",
-                "must name a group of the data",
-                f"{unknown[0]!r}, and the groups are {', '.join(names.values())}",
-                "write the group as in the table of the audit",
-            )
-        )
+        raise _no_such_group("--drop-group", unknown[0], names.values())
     if len(set(dropped)) == len(names):
         step = "keep at least two groups"
         raise UsageError(Problem("--drop-group", "must not drop every group", "all of them", step))

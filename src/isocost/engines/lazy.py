@@ -10,7 +10,7 @@ that the rule does not know, stop the engine when it reaches the row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from operator import and_
@@ -39,6 +39,7 @@ from isocost.engines.values import GroupEncoder, as_objects, two_valued
 from isocost.errors import DataError, Problem, UsageError, missing_column
 from isocost.grid import Grid
 from isocost.groups import Group, Scalar, is_exact
+from isocost.rows import Row
 from isocost.rules import Rule, unknown_groups
 from isocost.tallies import Cells, Tally
 
@@ -621,6 +622,20 @@ def _repaired(frame: Any, rule: Rule, known: Sequence[Group], ours: dict[str, st
                     chosen = inside
                 else:
                     continue
-                new = 1.0 - h if row.value is None else exactly(float(row.value))
+                new = _new(row, h, exactly)
+                if row.limit is not None:
+                    most = exactly(row.limit)
+                    beyond = new > most if row.limit else new < most
+                    outcomes.append(nw.when(chosen & beyond).then(most))
                 outcomes.append(nw.when(chosen).then(new))
     return nw.coalesce(*outcomes, h) if outcomes else h
+
+
+def _new(row: Row, h: Expr, exactly: Callable[[float], Expr]) -> Expr:
+    """The score after a row; a line may pass the row's limit by a rounding error."""
+    if row.value is None:
+        return 1.0 - h
+    if row.end is None:
+        return exactly(float(row.value))
+    # Only what Row.after adds and multiplies, in the same order, so that every digit is the same.
+    return exactly(float(row.value)) + exactly(row.slope) * (h - exactly(float(row.lo)))

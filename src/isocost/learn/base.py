@@ -37,10 +37,10 @@ from isocost.engines.arrays import apply_arrays, tally_arrays
 from isocost.errors import DataError, IsocostWarning, Problem, UsageError
 from isocost.grid import Grid
 from isocost.learn.inputs import Groups, coins_of_rows, read_groups, two_classes, weights_of
-from isocost.learn.maps import METHODS
 from isocost.learn.recalibrate import GroupCalibrator
 from isocost.measures.audit import Audit, audit
 from isocost.measures.rates import require_both_labels, require_two_groups
+from isocost.repairs.maps import METHODS
 from isocost.rules import Rule, unknown_groups
 from isocost.tallies import Tally
 from isocost.typing import Floats, Ints

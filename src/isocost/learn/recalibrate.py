@@ -18,16 +18,25 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from isocost.checks import as_number, check_kind, check_whole, check_word
+from isocost.checks import check_kind, check_whole, check_word
 from isocost.errors import DataError, IsocostWarning, Problem, UsageError
 from isocost.groups import Group, group_names, to_json
 from isocost.learn.inputs import groups_of, read_all, real_scores, two_labels, weights_of
-from isocost.learn.maps import METHODS, PROBABILITIES, CalibrationMap, effective_number, fit_map
 from isocost.measures.functions import calibration_gap
+from isocost.repairs.maps import (
+    METHODS,
+    PROBABILITIES,
+    CalibrationMap,
+    GroupMaps,
+    check_shrinkage,
+    effective_number,
+    fit_map,
+    own_share,
+)
 from isocost.tables import html_table, text_table
 from isocost.typing import Bools, Floats, Ints
 
-__all__ = ["SHRINKAGE", "GroupCalibrator", "GroupQuality", "Quality", "RecalibrationReport"]
+__all__ = ["GroupCalibrator", "GroupQuality", "Quality", "RecalibrationReport"]
 
 # The report
 
@@ -196,27 +205,6 @@ def _read_rows(scores: Any, y: Any, groups: Any, weight: Any, method: str) -> _R
     return _Rows(values, labels.astype(np.float64), w, groups.codes, groups.names, classes)
 
 
-@dataclass(frozen=True)
-class _GroupMaps:
-    """A pooled map, each group's own (None where it has one label), and the share of its own.
-
-    Called with scores and codes it gives probabilities; code -1 means the pooled map.
-    """
-
-    pooled: CalibrationMap
-    own: Sequence[CalibrationMap | None]
-    shares: Sequence[float]
-
-    def __call__(self, scores: Floats, codes: Ints) -> Floats:
-        """The probability of each row."""
-        out = self.pooled(scores)
-        for code, (own, share) in enumerate(zip(self.own, self.shares, strict=True)):
-            if own is not None and share > 0:
-                mine = np.flatnonzero(codes == code)
-                out[mine] = share * own(scores[mine]) + (1.0 - share) * out[mine]
-        return np.clip(out, 0.0, 1.0)
-
-
 def _is_constant(fitted: CalibrationMap, scores: Floats) -> bool:
     """Whether different scores all get the same probability."""
     values = fitted(scores)
@@ -263,10 +251,6 @@ def _training_part(rows: _Rows, fold_of_row: Ints, fold: int, count: int) -> _Ro
     return part
 
 
-SHRINKAGE = {"sigmoid": 10.0, "beta": 10.0, "isotonic": 30.0, "histogram": 75.0}
-"""The values of ``shrinkage="auto"``: those of least regret in tools/choose_shrinkage.py."""
-
-
 class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
     """Turn scores into probabilities that hold within every group.
 
@@ -280,7 +264,7 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     method : {"sigmoid", "isotonic", "histogram", "beta"}
-        The map; see :mod:`isocost.learn.maps`.  Sigmoid and isotonic take any numbers, such as
+        The map; see :mod:`isocost.repairs.maps`.  Sigmoid and isotonic take any numbers, such as
         values of ``decision_function``; histogram and beta take scores in [0, 1].
     shrinkage : "auto" or float
         The number of rows of the rarer label at which a group's own map counts half; 0 for
@@ -403,7 +387,7 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
         known = np.array([index.get(group, -1) for group in groups.names], dtype=np.intp)
         maps = [self.maps_[group] for group in self.groups_]
         shares = [self.weights_[group] for group in self.groups_]
-        return _GroupMaps(self.pooled_, maps, shares)(values, known[groups.codes])
+        return GroupMaps(self.pooled_, maps, shares)(values, known[groups.codes])
 
     def predict_proba(self, scores: Any, *, sensitive_features: Any = None) -> Floats:
         """The probabilities of both labels, in the order of ``classes_``."""
@@ -439,7 +423,7 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
         read_all(
             partial(check_word, "method", self.method, METHODS),
             partial(check_word, "unknown", self.unknown, ("error", "pooled")),
-            partial(_check_shrinkage, self.shrinkage),
+            partial(check_shrinkage, "sigmoid", self.shrinkage),
             partial(check_whole, "cv", 2 if self.cv is None else self.cv, 2, step=_CV),
             partial(check_whole, "bins", self.bins, 1, step="use 10"),
             partial(check_kind, "random_state", self.random_state, seeds, whole, "use 0"),
@@ -447,9 +431,9 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
         )
 
     def _shrinkage(self) -> float:
-        return SHRINKAGE[self.method] if self.shrinkage == "auto" else float(self.shrinkage)
+        return check_shrinkage(self.method, self.shrinkage)
 
-    def _fit_maps(self, rows: _Rows) -> _GroupMaps:
+    def _fit_maps(self, rows: _Rows) -> GroupMaps:
         """Fit the pooled map and each group's own."""
 
         def fit(part: _Rows) -> CalibrationMap:
@@ -462,10 +446,10 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
             part = rows.take(rows.codes == code)
             rarer = min(effective_number(part.w[part.y == label]) for label in (0, 1))
             own.append(fit(part) if rarer else None)
-            shares.append(rarer / (rarer + self._shrinkage()) if rarer else 0.0)
-        return _GroupMaps(fit(rows), own, shares)
+            shares.append(own_share(rarer, self._shrinkage()))
+        return GroupMaps(fit(rows), own, shares)
 
-    def _report(self, rows: _Rows, fitted: _GroupMaps) -> RecalibrationReport:
+    def _report(self, rows: _Rows, fitted: GroupMaps) -> RecalibrationReport:
         """Fit to all folds but one, measure on that one, and average over the folds.
 
         Measuring all folds together would not do: what a fold has too many of, the others have
@@ -504,13 +488,6 @@ _CONSTANT = (
     "The scores do not rise with the labels, so the pooled map gives everybody the same "
     "probability: check that higher scores mean the larger label."
 )
-
-
-def _check_shrinkage(shrinkage: Any) -> None:
-    # Text other than "auto" is NaN as a number, and a comparison with NaN is false.
-    if shrinkage != "auto" and not as_number(shrinkage) >= 0.0:
-        rule = 'must be "auto" or a number that is at least 0'
-        raise UsageError(Problem("shrinkage", rule, repr(shrinkage), 'use "auto"'))
 
 
 def _averaged(

@@ -74,12 +74,15 @@ def require_both_labels(tally: Tally) -> None:
                 f"must have {kind}: without them it has no {rate} rate",
                 f"{totals.n[index].sum():.6g} rows, {share} {kind}",
                 f"leave it out with tally.drop([{group!r}]) (--drop-group on the command line), "
-                "pool it with another through tally.relabel, or gather more data",
+                "merge it with another through tally.relabel (--merge-groups), or gather more data",
             )
         )
     if len(problems) > MOST_LISTED:
         more = f"{len(problems) - MOST_LISTED:,} more groups without positives or negatives"
-        step = "check that the group column is the right one; leave small groups out or pool them"
+        step = (
+            "check that the group column is the right one; leave small groups out (--drop-group) "
+            "or merge them (--merge-groups)"
+        )
         problems[MOST_LISTED:] = [Problem("groups", "must have both labels", more, step)]
     if problems:
         raise DataError(problems)

@@ -32,6 +32,7 @@ from isocost.monitor.evidence import (
     claims_of,
     evidence,
 )
+from isocost.repairs.composition import merged
 from isocost.rules import Promise, Rule, check_rule, unknown_groups
 from isocost.tables import html_table, text_table
 from isocost.tallies import Tally
@@ -232,7 +233,7 @@ class Watch:
 
     def summary(self) -> list[str]:
         """What it means, in a few lines."""
-        if not self.alarms and not self.limits:
+        if not self.alarms and not self.limits and self.calibration_margin is None:
             return [*self.notes]
         if not self.alarms:
             return ["No violation was detected.", *self.notes]
@@ -334,6 +335,8 @@ in some period; 0.06 is allowed). Shown in period 2.
     """
     check_rule(rule)
     names, periods = _periods(tallies)
+    # The promise is about the groups as they were merged.
+    rule, periods = merged(rule, *periods)
     _check_groups(rule, periods)
     promise = rule.promise
     chosen = as_cost(cost) if cost is not None else rule.cost

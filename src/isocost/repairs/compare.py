@@ -14,7 +14,7 @@ from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, names_of, to_json
 from isocost.measures.audit import Audit, audit
-from isocost.rows import mirrored_bins
+from isocost.rows import moved_bins
 from isocost.rules import Rule
 from isocost.tables import html_table, text_table, transposed
 from isocost.tallies import Tally, check_tally
@@ -133,13 +133,8 @@ def _outcomes(
         cells = tally.cells.take(portion.cells)
         mean, weight = cells.wh / cells.w, cells.w * portion.share
         above = cells.bin >= first
-        if portion.row is None:
-            after = above
-        elif portion.row.value is None:
-            after = mirrored_bins(cells, tally.grid) >= first
-        else:
-            after = np.full(len(cells), portion.row.value >= threshold)
-        flipped = (after != above) & (weight > 0)
+        bins = cells.bin if portion.row is None else moved_bins(cells, portion.row, tally.grid)
+        flipped = ((bins >= first) != above) & (weight > 0)
         yield weight, np.abs(portion.after(mean) - mean), portion.by_coin, flipped
 
 

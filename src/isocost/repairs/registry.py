@@ -8,8 +8,10 @@ from typing import Any, Literal
 
 from isocost.errors import InfeasibleError, Problem, UsageError
 from isocost.repairs.coarsen import coarsen
+from isocost.repairs.composition import merged, merging
 from isocost.repairs.counsel import require_support
 from isocost.repairs.odds import equalize_odds
+from isocost.repairs.recalibrate import fitted_rule
 from isocost.repairs.reconcile import KEEPS, RATES, reconcile
 from isocost.repairs.withhold import withhold
 from isocost.rules import DEFAULT_SALT, Promise, Rule
@@ -203,26 +205,55 @@ REPAIRS: Mapping[str, Repair] = {
 }
 """The repairs by name, in the order in which they are shown."""
 
+RECALIBRATE = "recalibrate"
+"""The method of rules that make scores calibrated: no repair, because nothing becomes equal, but
+what may come before one."""
+
 
 def remade(rule: Rule, tally: Tally) -> Rule:
     """The rule made again from a tally; see :meth:`isocost.Rule.remake`."""
-    repair = REPAIRS.get(rule.method)
+    names = merging(rule)
+    if names:
+        whole, (tally,) = merged(rule, tally)
+        return remade(whole, tally).unmerged(names)
+    first, _, second = rule.method.partition("+")
+    if first != RECALIBRATE:
+        return _remade_repair(rule, rule.method, rule.settings, tally)
+    settings = rule.settings.get(first) if second else rule.settings
+    arguments = _arguments("recalibrate", {"method", "shrinkage", "bins"}, settings)
+    recalibrated = fitted_rule(tally, **arguments)
+    if not second:
+        return recalibrated
+    basis = recalibrated.expected(tally)
+    return recalibrated.then(_remade_repair(rule, second, rule.settings.get(second), basis), tally)
+
+
+def _remade_repair(rule: Rule, method: str, settings: Any, tally: Tally) -> Rule:
+    repair = REPAIRS.get(method)
     if repair is None:
-        must = f"must be made by one of {', '.join(map(repr, REPAIRS))} to be made again"
+        made = ", ".join(map(repr, (*REPAIRS, RECALIBRATE)))
         got, step = f"a rule made by {rule.method!r}", "call the function that made it"
+        must = f"must be made by one of {made} to be made again"
         raise UsageError(Problem("rule", must, got, step))
     names = {option.name for option in repair.options}
     # Older rules list among their settings the tolerance they reached, which is no argument.
-    settings = {name: value for name, value in rule.settings.items() if name != "reached"}
+    given = dict(settings) if isinstance(settings, Mapping) else {}
+    given.pop("reached", None)
     if "cost" in names:
-        settings["cost"] = rule.cost
-    if settings.keys() != names:
-        differences = [f"no {name!r}" for name in sorted(names - settings.keys())]
-        differences += [f"an unknown {name!r}" for name in sorted(settings.keys() - names)]
-        must = f"must be the arguments of {repair.function} for the rule to be made again"
-        step = f"call isocost.{repair.function} with the arguments you want"
+        given["cost"] = rule.cost
+    return repair.unheeding(tally, **_arguments(repair.function, names, given), salt=rule.salt)
+
+
+def _arguments(function: str, names: set[str], settings: Any) -> dict[str, Any]:
+    """The settings of a rule if they are the arguments of the function that made it."""
+    given = dict(settings) if isinstance(settings, Mapping) else {}
+    if given.keys() != names:
+        differences = [f"no {name!r}" for name in sorted(names - given.keys())]
+        differences += [f"an unknown {name!r}" for name in sorted(given.keys() - names)]
+        must = f"must be the arguments of {function} for the rule to be made again"
+        step = f"call isocost.{function} with the arguments you want"
         raise UsageError(Problem("settings", must, ", ".join(differences), step))
-    return repair.unheeding(tally, **settings, salt=rule.salt)
+    return given
 
 
 def advised(repair: Repair, tally: Tally, settings: Mapping[str, Any]) -> Rule:

@@ -227,12 +227,15 @@ class Origin:
         As the command line takes them.
     drop_group : tuple of str
         Names of the groups that were left out before the page was made.
+    merge_groups : tuple of str
+        Which groups were counted as one, as the command line takes it.
     """
 
     data: tuple[str, ...] = ()
     positive: str | None = None
     missing_group: str | None = None
     drop_group: tuple[str, ...] = ()
+    merge_groups: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: files by their last name only, as folders are nobody else's business.
@@ -249,6 +252,7 @@ class Origin:
             "positive": self.positive,
             "missing_group": self.missing_group,
             "drop_group": list(self.drop_group),
+            "merge_groups": list(self.merge_groups),
         }
 
     def words(self, tally: Tally, *, with_folders: bool = False) -> str:
@@ -575,12 +579,15 @@ def _given_settings(audit: Audit) -> list[tuple[Repair, Asked]]:
 def compact(groups: Sequence[Group], rule: Rule) -> dict[str, Any]:
     """A rule for the page: rows are [index of the group, lo, hi, value or null, probability].
 
+    The row of a line has its end after that.
+
     Indices instead of groups, because JavaScript does not know 1.0 from 1.
     """
     content = rule.to_dict()
     indices = {group: index for index, group in enumerate(groups)}
     content["rows"] = [
         [indices[row.group], row.lo, row.hi, row.value, row.probability]
+        + ([] if row.end is None else [row.end])
         for row in rule.rows
         if row.group in indices
     ]

@@ -71,8 +71,8 @@ SENTENCES = {
     ),
     "off_more": "The scores of {count} more groups are off, too.",
     "off_next": (
-        "Recalibrate each group first, on other data than the scores were trained on: equal costs "
-        "of scores that do not mean the same say little."
+        "Recalibrate each group first (isocost recalibrate, or ic.recalibrate), on other data than "
+        "the scores were trained on: equal costs of scores that do not mean the same say little."
     ),
     "too_low": "low",
     "too_high": "high",
@@ -174,12 +174,17 @@ SENTENCES = {
         "It is not established that groups differ in {what}: this rule may only follow chance"
     ),
     "doubt_few_next": (
-        "gather more data (isocost plan, or ic.plan, tells how much), or merge small groups"
+        "gather more data (isocost plan, or ic.plan, tells how much), or merge small groups "
+        "(--merge-groups, or tally.relabel)"
     ),
     "doubt_small_next": (
-        "leave them out (--drop-group, or tally.drop), or merge them with others (tally.relabel)"
+        "leave them out (--drop-group, or tally.drop), or merge them with others (--merge-groups, "
+        "or tally.relabel)"
     ),
-    "doubt_uncalibrated_next": "recalibrate each group on other data, then fit again",
+    "doubt_uncalibrated_next": (
+        "recalibrate each group first, in the same rule: isocost fit --recalibrate isotonic, or "
+        "ic.recalibrate"
+    ),
     "doubt_unestablished_next": (
         "gather more data (isocost plan, or ic.plan, tells how much), and leave the scores as they "
         "are until then"

@@ -161,7 +161,16 @@ def _outcome(segment: Segment, score: str, coin: str, dialect: Dialect) -> str |
 
 
 def _new(row: Row, score: str, dialect: Dialect) -> str:
-    return f"1 - {score}" if row.value is None else dialect.number(row.value)
+    if row.value is None:
+        return f"1 - {score}"
+    if row.end is None:
+        return dialect.number(row.value)
+    # Only what Row.after adds and multiplies, in the same order, so that every digit is the same.
+    way = score if row.lo == 0.0 else f"({score} - {dialect.number(row.lo)})"
+    new = f"{dialect.number(row.value)} + {dialect.number(row.slope)} * {way}"
+    if row.limit is None:
+        return new
+    return f"{'LEAST' if row.limit else 'GREATEST'}({new}, {dialect.number(row.limit)})"
 
 
 def bin_of(score: str, grid: Grid, dialect: Dialect) -> list[str]:

@@ -8,7 +8,7 @@ import { byId, fill, plainText } from "./say.js";
  * @param {any} whole the tally of the page
  * @param {any} found @returns {string | null} */
 export function commandOf(page, whole, { chosen, state }) {
-  const { data, positive, missing_group, drop_group } = page.origin;
+  const { data, positive, missing_group, drop_group, merge_groups } = page.origin;
   const { name, goal } = (chosen?.rule || chosen?.isElsewhere ? page.words.methods[chosen.key] : undefined) ?? {};
   return commandLine(
     {
@@ -18,6 +18,7 @@ export function commandOf(page, whole, { chosen, state }) {
       cost: state.cost,
       threshold: chosen?.at ?? state.threshold,
       tolerance: state.tolerance,
+      merge: merge_groups,
       drop: [...state.off.map((/** @type {number} */ i) => whole.names[i]), ...whole.left_out, ...drop_group],
       bins: whole.bins,
       positive,

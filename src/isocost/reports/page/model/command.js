@@ -13,6 +13,7 @@ import { costText, isPerGroup } from "./costs.js";
  * @property {number} [tolerance]
  * @property {string} [method] the repair, as the command line calls it
  * @property {"cost" | "rates"} [goal] what it makes equal; rates without a tolerance
+ * @property {string[]} [merge] groups that were counted as one, as --merge-groups takes them
  * @property {string[]} [drop] names of the groups that are switched off or left out
  * @property {number} [bins]
  * @property {string | null} [positive]
@@ -44,6 +45,7 @@ export function commandLine(settings, columns) {
     ["cost", usesCost ? costText(cost) : null],
     ["threshold", threshold],
     ["tolerance", usesCost ? tolerance : null],
+    ["merge-groups", settings.merge],
     ["drop-group", settings.drop],
     ["bins", bins === 1024 ? null : bins],
   ];

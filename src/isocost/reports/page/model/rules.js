@@ -13,14 +13,16 @@ import { baseRate, positionOf } from "./measures.js";
 /** How far 1 - cut may be from a cut and still be it: 1 - 0.7 is not the double 0.3. */
 const NEAR_CUT = 1e-12;
 
-/** A score of the group in [lo, hi), the last hi included, becomes `value` or, mirrored, 1 - score.
+/** A score of the group in [lo, hi), the last hi included, becomes `value` or, mirrored, 1 - score;
+ * or it follows a line that leads from `value` at lo to `end` at hi.
  * @typedef {object} Row
  * @property {Group} group
  * @property {number} lo
  * @property {number} hi
- * @property {"set" | "mirror"} action
+ * @property {"set" | "mirror" | "line"} action
  * @property {number | null} value
- * @property {number} probability */
+ * @property {number} probability
+ * @property {number} [end] */
 
 /** What a rule is to be held to; see Python's Promise.
  * @typedef {object} Promised
@@ -104,19 +106,31 @@ function binsOf({ cuts }, { lo, hi }) {
   return [first, last];
 }
 
-/** The bin that a cell comes to when its scores h become 1 - h.
- *
- * The bin of the mirrored mean, not the opposite bin: 0.5 stays in its bin.
+/** The mean score of a cell, inside its bins whatever the rounding.
  * @param {Cell} cell @param {number[]} cuts @returns {number} */
-function mirroredBin(cell, cuts) {
+function meanOf(cell, cuts) {
   const low = at(cuts, cell.first);
   const mean = positionOf(cell, cuts);
   // A sum of equal scores may round: 0.3 three times is not 0.9.
-  return binOf(cuts, 1 - (mean - low < 1e-12 ? low : mean));
+  return mean - low < 1e-12 ? low : mean;
+}
+
+/** How steep a line is.
+ * @param {Row} row @returns {number} */
+function slopeOf(row) {
+  return (Number(row.end) - Number(row.value)) / (row.hi - row.lo);
+}
+
+/** What a score becomes.
+ * @param {Row} row @param {number} score @returns {number} */
+function scoreAfter(row, score) {
+  if (row.value === null) return 1 - score;
+  if (row.end === undefined) return row.value;
+  return Math.min(Math.max(row.value + slopeOf(row) * (score - row.lo), 0), 1);
 }
 
 /** Part of a cell with one fate: what becomes of it, its share, and whether a coin decides.
- * @typedef {{cell: Cell, after: Cell, share: number, coin: boolean}} Portion */
+ * @typedef {{cell: Cell, row: Row | null, after: Cell, share: number, coin: boolean}} Portion */
 
 /** Every fate that the people of a tally can have.
  * @param {Rule} rule @param {Tally} tally @returns {Portion[]} */
@@ -136,8 +150,8 @@ export function portionsOf(rule, tally) {
     const coin = rows.some(({ probability }) => probability > 0 && probability < 1);
     const left = 1 - sum(rows.map(({ probability }) => probability));
     return [
-      ...rows.map((row) => ({ cell, after: movedCell(cell, row, tally.cuts), share: row.probability, coin })),
-      { cell, after: cell, share: left < 1e-15 ? 0 : left, coin },
+      ...rows.map((row) => ({ cell, row, after: movedCell(cell, row, tally.cuts), share: row.probability, coin })),
+      { cell, row: null, after: cell, share: left < 1e-15 ? 0 : left, coin },
     ];
   });
 }
@@ -145,23 +159,63 @@ export function portionsOf(rule, tally) {
 /** What the rule will do to these scores on average over the coin, in closed form.
  * @param {Rule} rule @param {Tally} tally @returns {Tally} */
 export function expected(rule, tally) {
-  return withCells(tally, portionsOf(rule, tally).map(({ after, share }) => shareOf(after, share)));
+  const moved = portionsOf(rule, tally).flatMap(({ cell, row, share }) =>
+    (row === null ? [cell] : movedCells(cell, row, tally)).map((one) => shareOf(one, share)),
+  );
+  return withCells(tally, moved);
 }
 
 /** A cell after a row was applied to it.
+ *
+ * Its bin is that of the moved mean, not that of the moved bin: 0.5 mirrored stays in its bin.
  * @param {Cell} cell @param {Row} row @param {number[]} cuts @returns {Cell} */
 function movedCell(cell, row, cuts) {
-  if (row.value !== null) {
-    const bin = binOf(cuts, row.value);
-    const [wh, wh2] = [cell.w * row.value, cell.w * (row.value * row.value)];
-    return { ...cell, bin, first: bin, end: bin + 1, wh, wh2 };
-  }
-  const bin = mirroredBin(cell, cuts);
-  const [wh, wh2] = [cell.w - cell.wh, cell.w - 2 * cell.wh + cell.wh2];
-  if (cell.end - cell.first === 1) return { ...cell, bin, first: bin, end: bin + 1, wh, wh2 };
-  const low = binOf(cuts, 1 - at(cuts, cell.end) + NEAR_CUT);
-  const high = binOf(cuts, 1 - at(cuts, cell.first) - NEAR_CUT);
-  return { ...cell, bin, first: Math.min(low, bin), end: Math.max(high, bin) + 1, wh, wh2 };
+  const mean = scoreAfter(row, meanOf(cell, cuts));
+  const bin = binOf(cuts, mean);
+  const after = { ...cell, bin, first: bin, end: bin + 1, ...movedSums(cell, row, mean) };
+  const constant = row.value !== null && row.end === undefined;
+  if (constant || cell.end - cell.first === 1) return after;
+  const ends = [cell.first, cell.end].map((end) => scoreAfter(row, at(cuts, end)));
+  const low = binOf(cuts, Math.min(...ends) + NEAR_CUT);
+  const high = binOf(cuts, Math.max(...ends) - NEAR_CUT);
+  return { ...after, first: Math.min(low, bin), end: Math.max(high, bin) + 1 };
+}
+
+/** The sums of scores and of their squares after a row was applied.
+ * @param {Cell} cell @param {Row} row @param {number} mean @returns {{wh: number, wh2: number}} */
+function movedSums(cell, row, mean) {
+  if (row.value === null) return { wh: cell.w - cell.wh, wh2: cell.w - 2 * cell.wh + cell.wh2 };
+  return { wh: cell.w * mean, wh2: cell.w * (mean * mean + varianceAfter(cell, row, mean)) };
+}
+
+/** @param {Cell} cell @param {Row} row @param {number} mean @returns {number} */
+function varianceAfter(cell, row, mean) {
+  if (row.end === undefined) return 0;
+  const variance = slopeOf(row) ** 2 * (cell.wh2 / cell.w - (cell.wh / cell.w) ** 2);
+  return Math.min(Math.max(variance, 0), mean * (1 - mean));
+}
+
+/** A cell after a row was applied to it, in two where a line spreads it over several bins.
+ *
+ * The two have the same mean and variance together; see Python's rows.
+ * @param {Cell} cell @param {Row} row @param {Tally} tally @returns {Cell[]} */
+function movedCells(cell, row, { cuts, bins }) {
+  const whole = movedCell(cell, row, cuts);
+  const mean = scoreAfter(row, meanOf(cell, cuts));
+  const variance = varianceAfter(cell, row, mean);
+  const room = (mean - at(cuts, whole.bin)) * (at(cuts, whole.bin + 1) - mean) + 1 / bins ** 2;
+  if (variance <= room || cell.end - cell.first > 1) return [whole];
+  const low = Math.max(mean - Math.sqrt(variance), 0);
+  const high = Math.min(mean + variance / (mean - low), 1);
+  const share = (high - mean) / (high - low);
+  return [shareOf(atScore(cell, low, cuts), share), shareOf(atScore(cell, high, cuts), 1 - share)];
+}
+
+/** A cell whose people all have one score.
+ * @param {Cell} cell @param {number} score @param {number[]} cuts @returns {Cell} */
+function atScore(cell, score, cuts) {
+  const bin = binOf(cuts, score);
+  return { ...cell, bin, first: bin, end: bin + 1, wh: cell.w * score, wh2: cell.w * score * score };
 }
 
 /** @param {Cell} cell @param {number} share @returns {Cell} */

@@ -13,13 +13,16 @@ histogram are non-decreasing.
 Maps are fitted to three arrays: scores, and the weight of the positives and of the negatives at
 each of them.  A score may occur several times, so rows (weight w, label y) are ``w * y`` and
 ``w * (1 - y)``, and the cells of a tally are levels of scores.  Weights count like repeated rows.
+
+Where there are groups, each has its own map, and all share a pooled one: :class:`GroupMaps`.
+:func:`isocost.recalibrate` and :class:`isocost.learn.GroupCalibrator` are both made of this.
 """
 
 from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from itertools import combinations
 from typing import Any, ClassVar
@@ -27,27 +30,30 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.isotonic import IsotonicRegression
-from sklearn.linear_model import LogisticRegression
 
+from isocost.checks import as_number
+from isocost.errors import Problem, UsageError
 from isocost.tallies import add_up
-from isocost.typing import Floats
+from isocost.typing import Floats, Ints
 
 __all__ = [
     "METHODS",
     "PROBABILITIES",
+    "SHRINKAGE",
     "BetaMap",
     "CalibrationMap",
+    "GroupMaps",
     "HistogramMap",
     "IsotonicMap",
     "SigmoidMap",
+    "check_shrinkage",
     "effective_number",
     "fit_beta",
     "fit_histogram",
     "fit_isotonic",
     "fit_map",
     "fit_sigmoid",
+    "own_share",
 ]
 
 Counts = tuple[float, float] | None
@@ -57,6 +63,9 @@ METHODS = ("sigmoid", "isotonic", "histogram", "beta")
 
 PROBABILITIES = ("histogram", "beta")
 """The methods whose scores have to lie in [0, 1]."""
+
+SHRINKAGE = {"sigmoid": 10.0, "beta": 10.0, "isotonic": 30.0, "histogram": 75.0}
+"""The values of ``shrinkage="auto"``: those of least regret in tools/choose_shrinkage.py."""
 
 CLIP = 1e-6
 """Scores of 0 and 1 have no logarithm; beta calibration moves them in by this much."""
@@ -154,6 +163,17 @@ class IsotonicMap(_ArrayMap):
         values = np.interp(np.asarray(scores, dtype=np.float64), self.positions, self.values)
         return np.clip(values, 0.0, 1.0)
 
+    def steps(self, scores: npt.ArrayLike) -> Floats:
+        """The map without the lines between its steps: a score gets the value of the nearest one.
+
+        Examples
+        --------
+        >>> IsotonicMap([0.2, 0.4], [0.1, 0.5]).steps([0.0, 0.29, 0.31, 1.0])
+        array([0.1, 0.1, 0.5, 0.5])
+        """
+        middle = (self.positions[1:] + self.positions[:-1]) / 2.0
+        return np.clip(self.values[np.searchsorted(middle, scores, side="right")], 0.0, 1.0)
+
 
 @dataclass(frozen=True, eq=False)
 class HistogramMap(_ArrayMap):
@@ -237,6 +257,8 @@ def fit_beta(
 
 def fit_isotonic(scores: Floats, positives: Floats, negatives: Floats) -> IsotonicMap:
     """Isotonic regression of the share of positives."""
+    from sklearn.isotonic import IsotonicRegression
+
     total = positives + negatives
     fitted = IsotonicRegression(out_of_bounds="clip").fit(scores, positives / total, total)
     return IsotonicMap(fitted.X_thresholds_, fitted.y_thresholds_)
@@ -269,6 +291,67 @@ def effective_number(w: Floats) -> float:
     (3.0, 1.5151515151515151)
     """
     return float(w.sum() ** 2 / (w**2).sum()) if w.any() else 0.0
+
+
+def own_share(rarer: float, shrinkage: float) -> float:
+    """The weight of a group's own map, n / (n + shrinkage), for n rows of its rarer label.
+
+    Examples
+    --------
+    >>> own_share(30.0, 10.0), own_share(0.0, 0.0), own_share(5.0, np.inf)
+    (0.75, 0.0, 0.0)
+    """
+    return rarer / (rarer + shrinkage) if rarer else 0.0
+
+
+def check_shrinkage(method: str, shrinkage: Any) -> float:
+    """The shrinkage as a number; that of the method for "auto"."""
+    if isinstance(shrinkage, str) and shrinkage == "auto":
+        return SHRINKAGE[method]
+    # Other text is NaN as a number, and a comparison with NaN is false.
+    if not as_number(shrinkage) >= 0.0:
+        rule = 'must be "auto" or a number that is at least 0'
+        raise UsageError(Problem("shrinkage", rule, repr(shrinkage), 'use "auto"'))
+    return float(shrinkage)
+
+
+@dataclass(frozen=True)
+class GroupMaps:
+    """A pooled map, each group's own (None where it has one label), and the share of its own.
+
+    Called with scores and codes it gives probabilities; code -1 means the pooled map.
+
+    Examples
+    --------
+    >>> maps = GroupMaps(BetaMap(1.0, 1.0, 0.0), [HistogramMap([], [0.4]), None], [0.5, 0.0])
+    >>> maps(np.array([0.2, 0.2]), np.array([0, 1])).round(6)
+    array([0.3, 0.2])
+    """
+
+    pooled: CalibrationMap
+    own: Sequence[CalibrationMap | None]
+    shares: Sequence[float]
+
+    def __call__(self, scores: Floats, codes: Ints) -> Floats:
+        """The probability of each row."""
+        out = self.of_group(-1, scores)
+        for code, own in enumerate(self.own):
+            if own is not None:
+                mine = np.flatnonzero(codes == code)
+                out[mine] = self.of_group(code, scores[mine])
+        return out
+
+    def of_group(self, code: int, scores: Floats, *, stepwise: bool = False) -> Floats:
+        """The probabilities for one group; ``stepwise`` without lines between isotonic steps."""
+
+        def read(fitted: CalibrationMap) -> Floats:
+            steps = stepwise and isinstance(fitted, IsotonicMap)
+            return fitted.steps(scores) if steps else fitted(scores)  # type: ignore[attr-defined]
+
+        out, own = read(self.pooled), None if code < 0 else self.own[code]
+        if own is not None:
+            out = self.shares[code] * read(own) + (1.0 - self.shares[code]) * out
+        return np.clip(out, 0.0, 1.0)
 
 
 def _logarithms(scores: Floats) -> Floats:
@@ -321,6 +404,9 @@ def _platt_weights(positives: Floats, negatives: Floats, counts: Counts) -> tupl
 
 def _fit_freely(features: Floats, ones: Floats, zeros: Floats) -> tuple[Floats, float]:
     """Logistic regression in which each row counts for both labels."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
     w = ones + zeros
     size = np.abs(features).max(axis=0)
     size = np.where(size > 0, size, 1.0)
