@@ -48,7 +48,7 @@ ORDERS = {
     ],
     "engines/warehouse": ["dialects", "select", "tally_sql"],
     "learn": [
-        "inputs", "recalibrate", "row_coin", "base", "postprocess", "scorers", "program",
+        "inputs", "calibrator", "row_coin", "base", "postprocess", "scorers", "program",
         "trained",
     ],
     "plots": [
