@@ -48,7 +48,7 @@ ORDERS = {
     ],
     "engines/warehouse": ["dialects", "select", "tally_sql"],
     "learn": [
-        "inputs", "recalibrate", "base", "postprocess", "scorers", "program", "trained",
+        "inputs", "calibrator", "base", "postprocess", "scorers", "program", "trained",
     ],
     "plots": ["display", "geometry", "plane", "reliability", "tradeoff", "change"],
     "reports": ["facts", "payload", "report", "terminal"],

@@ -18,6 +18,7 @@ from isocost.costs import Cost, as_cost
 from isocost.examples import compas
 from isocost.measures.margins import wilson
 from isocost.repairs.compare import changes
+from isocost.repairs.withhold import summary_of
 from isocost.reports.payload import compact, given_repairs, page_tally, payload, safe_group
 from isocost.rows import Row
 from isocost.tallies import KEYS, SUMS
@@ -141,7 +142,7 @@ def steep(tally):
         for group in tally.groups
         for lo, end in ((0.0, 1.0), (0.25, 0.0), (0.5, 0.95))
     ]
-    return ic.Rule(tally.groups, tuple(rows), "steep")
+    return ic.Rule(tally.groups, tuple(rows), "steep", made_from=summary_of(tally))
 
 
 class Case:
@@ -289,7 +290,7 @@ def test_given_rules(cases):
             check_rule(answer, made, case)
             actions |= {(made.method, row.action) for row in made.rows}
             notes += len(made.notes)
-    assert len(actions) == 3
+    assert len(actions) == 8
     assert notes
 
 

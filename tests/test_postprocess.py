@@ -317,7 +317,7 @@ def test_no_scores_at_all():
 @pytest.mark.parametrize("kind", EVERY)
 @pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
 def test_recalibrated_decision_values(kind, method):
-    pytest.importorskip("isocost.learn.recalibrate")
+    pytest.importorskip("isocost.learn.calibrator")
     model = kind(RidgeClassifier(), recalibrate=method, cv=2, unknown="keep")
     model.fit(X, Y, sensitive_features=GROUP)
     assert model.response_ == "decision_function"
@@ -331,7 +331,7 @@ def test_recalibrated_decision_values(kind, method):
 
 
 def test_support_vectors():
-    pytest.importorskip("isocost.learn.recalibrate")
+    pytest.importorskip("isocost.learn.calibrator")
     model = CalibratedEqualizedOdds(SVC(), recalibrate="sigmoid", cv=2)
     model.fit(X[:800], Y[:800], sensitive_features=GROUP[:800])
     assert model.repaired_audit_.disparity.difference == pytest.approx(0, abs=1e-9)
@@ -341,7 +341,7 @@ def test_support_vectors():
 @pytest.mark.parametrize("method", ["isotonic", "histogram", "beta"])
 def test_no_score_is_calibrated_on_its_own_label(method):
     """With labels that mean nothing, calibrated scores must say nothing either."""
-    recalibrate = pytest.importorskip("isocost.learn.recalibrate")
+    recalibrate = pytest.importorskip("isocost.learn.calibrator")
     random = np.random.default_rng(0)
     x, y, group = random.random((600, 2)), random.integers(0, 2, 600), random.choice([1, 2], 600)
     base = clone(FAST).fit(NEW_X[:, :2], NEW_Y)

@@ -182,8 +182,9 @@ def test_the_settings_of_the_closest_rule_are_its_arguments():
     [
         (
             {"method": "mine"},
-            "rule: must be made by one of 'withhold', 'coarsen', 'odds', 'reconcile' to be made "
-            "again\n  got:  a rule made by 'mine'\n  next: call the function that made it",
+            "rule: must be made by one of 'withhold', 'coarsen', 'odds', 'reconcile', "
+            "'recalibrate' to be made again\n  got:  a rule made by 'mine'\n  next: call the "
+            "function that made it",
         ),
         (
             {"settings": {"tolerance": 0.0, "bins": 3}},

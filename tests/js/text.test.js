@@ -41,11 +41,11 @@ test("command lines", () => {
   const cost = { kind: /** @type {const} */ ("fpr") };
   assert.equal(
     commandLine(
-      { command: "fit", method: "odds", goal: "rates", cost, threshold: 0.3, drop: ["it's"], data: "-x.csv" },
+      { command: "fit", method: "odds", goal: "rates", cost, threshold: 0.3, merge: ["a,b=c"], drop: ["it's"], data: "-x.csv" },
       { score: "s", label: "y", group: ["g"], weight: "w" },
     ),
     "isocost fit ./-x.csv --score=s --label=y --group=g --weight=w --method=odds --threshold=0.3 " +
-      "--drop-group='it'\\''s' --output=rule.json",
+      "--merge-groups='a,b=c' --drop-group='it'\\''s' --output=rule.json",
   );
   assert.equal(
     commandLine(

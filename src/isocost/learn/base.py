@@ -36,8 +36,8 @@ from isocost.checks import check_threshold, check_word
 from isocost.engines.arrays import apply_arrays, tally_arrays
 from isocost.errors import DataError, IsocostWarning, Problem, UsageError
 from isocost.grid import Grid
+from isocost.learn.calibrator import GroupCalibrator
 from isocost.learn.inputs import Groups, coins_of_rows, read_groups, two_classes, weights_of
-from isocost.learn.recalibrate import GroupCalibrator
 from isocost.measures.audit import Audit, audit
 from isocost.measures.rates import require_both_labels, require_two_groups
 from isocost.repairs.maps import METHODS

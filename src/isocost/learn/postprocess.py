@@ -64,7 +64,7 @@ class CalibratedEqualizedOdds(PostProcessor):
         come as close as possible, with a warning.
     recalibrate : {None, "sigmoid", "isotonic", "histogram", "beta"}
         Calibrate scores in each group first, by
-        :class:`isocost.learn.recalibrate.GroupCalibrator`.
+        :class:`isocost.learn.calibrator.GroupCalibrator`.
         Calibrated scores are the method's precondition: look at ``audit_``.
     cv : int, "prefit" or splitter
         How the scores that the rule is made from are held out.  A number is the number of folds,
