@@ -97,6 +97,7 @@ def fit(
     levels: options.Levels = 64,
     rates: options.Rates = "generalized",
     allow_decision_changes: options.AllowDecisionChanges = False,
+    minimize: options.Minimize = "largest",
     infeasible: options.Infeasible = "raise",
     anyway: options.Anyway = False,
     salt: Annotated[str, typer.Option("--salt", help="Salt of the coin.")] = DEFAULT_SALT,
@@ -120,6 +121,7 @@ def fit(
         "levels": levels,
         "rates": str(rates),
         "allow_decision_changes": allow_decision_changes,
+        "minimize": str(minimize),
         "infeasible": str(infeasible),
     }
     if anyway:
