@@ -295,12 +295,33 @@ def test_by_hand():
         "tolerance": 0.06,
         "infeasible": "raise",
         "allow_decision_changes": False,
+        "minimize": "largest",
     }
     assert rule.notes == (
         "a has 2 pools, and no score changes by more than 0.1000. "
         "Costs up to 0.4200 leave every decision alone, as here.",
     )
     assert ic.Rule.from_json(rule.to_json()) == rule
+
+
+def test_the_mean_change_is_minimized_on_request():
+    tally = ic.tally(people(5000, 2))
+    rules = {name: coarsen(tally, minimize=name) for name in ("largest", "mean")}
+    levels = levels_of(tally, tally.index_of("a"))
+    change = {
+        name: [
+            sum(share * abs(value - h) for value, share in outcomes(rule, "a", h))
+            for h in levels.position
+        ]
+        for name, rule in rules.items()
+    }
+    mean = {name: np.average(moved, weights=levels.w) for name, moved in change.items()}
+    assert mean["mean"] < 0.8 * mean["largest"]
+    assert max(change["largest"]) < 0.8 * max(change["mean"])
+    for name, rule in rules.items():
+        assert rule.settings["minimize"] == name
+        assert check(rule, tally, "fnr", 0.0)
+        check_sides(rule, (0.5,))
 
 
 def test_the_refusal_says_how_far_it_can_go():
@@ -500,6 +521,7 @@ def test_weights_count():
         ({"thresholds": None}, "thresholds: must be a number strictly between 0 and 1"),
         ({"tolerance": -1}, "tolerance: must be a number that is at least 0"),
         ({"infeasible": "no"}, 'infeasible: must be "raise" or "closest"'),
+        ({"minimize": "median"}, 'minimize: must be "largest" or "mean"'),
         ({"cost": "ppv"}, "cost: must be a Cost"),
     ],
 )

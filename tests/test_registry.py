@@ -105,6 +105,7 @@ UNUSUAL = {
         "tolerance": 0.01,
         "infeasible": "closest",
         "allow_decision_changes": True,
+        "minimize": "mean",
     },
     "odds": {"threshold": 0.3, "rates": "hard"},
     "reconcile": {

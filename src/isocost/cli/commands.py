@@ -109,6 +109,7 @@ def fit(
     levels: options.Levels = 64,
     rates: options.Rates = "generalized",
     allow_decision_changes: options.AllowDecisionChanges = False,
+    minimize: options.Minimize = "largest",
     infeasible: options.Infeasible = "raise",
     recalibrate: options.Recalibrate = None,
     anyway: options.Anyway = False,
@@ -133,6 +134,7 @@ def fit(
         "levels": levels,
         "rates": str(rates),
         "allow_decision_changes": allow_decision_changes,
+        "minimize": str(minimize),
         "infeasible": str(infeasible),
     }
     first = None if recalibrate is None else make_calibrated(tally, str(recalibrate))

@@ -269,10 +269,12 @@ if TYPE_CHECKING:
     _Keep: TypeAlias = str
     _Infeasible: TypeAlias = str
     _Rates: TypeAlias = str
+    _Minimize: TypeAlias = str
     _Map: TypeAlias = str
 else:
     _Method = StrEnum("method", {name: name for name in REPAIRS})
     _Rate, _Keep, _Infeasible, _Rates = map(_words, ("equal", "keep", "infeasible", "rates"))
+    _Minimize = _words("minimize")
     _Map = StrEnum("map", {name: name for name in METHODS})
 
 RepairMethod = Annotated[_Method, typer.Option("--method", help="How to repair.")]
@@ -282,6 +284,7 @@ Keep = Annotated[_Keep, _repair_option("keep")]
 Levels = Annotated[int, _repair_option("levels")]
 Rates = Annotated[_Rates, _repair_option("rates")]
 AllowDecisionChanges = Annotated[bool, _repair_option("allow_decision_changes")]
+Minimize = Annotated[_Minimize, _repair_option("minimize")]
 Infeasible = Annotated[_Infeasible, _repair_option("infeasible")]
 
 MapMethod = Annotated[_Map, typer.Option("--method", help="The map from scores to scores.")]

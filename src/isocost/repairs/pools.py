@@ -1,4 +1,4 @@
-"""Pools of neighbouring scores of one group: how fine they may be, and which meet a target exactly.
+"""Pools of neighbouring scores of one group: which have a given cost and change scores least.
 
 A pool gets its share of positives as its score, so any set of pools is calibrated on the tally.
 Its cost depends on one number alone, its information, the sum over pools of w q^2 with weight w
@@ -8,560 +8,682 @@ and value q:
 
 Telling two neighbouring pools apart is worth w1 w2 / (w1 + w2) (q2 - q1)^2 of it.  A target is met
 exactly by moving one edge between two pools, into a bin if need be, whose people a coin divides.
+
+Values must not fall.  For the least change with *at most* a given information this needs no care:
+if q1 > q2 for neighbours, then as one pool they have less information, and neither the largest
+change nor the mean change grows.  (Let u be a score between both pools and m their common value.
+If m <= u, the people above come nearer by w2 (m - q2) in all, those below move by w1 (q1 - m) at
+most, and the two are equal; likewise if m > u.)
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain, pairwise
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Literal, TypeAlias
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 
-from isocost.typing import Floats
+from isocost.typing import Bools, Floats, Ints
 
-__all__ = [
-    "Piece",
-    "Pool",
-    "Sides",
-    "even_pools",
-    "fewest_pools",
-    "information",
-    "inside",
-    "joined",
-    "meet",
-    "meet_from_finest",
-    "move_edge",
-    "moved_edges",
-    "narrow_pools",
-    "plain",
-    "settle",
-    "worth",
-]
+__all__ = ["Bins", "Minimize", "Piece", "Pools", "best_pools", "crossing", "settle"]
 
-EDGE_SLACK = 1e-14
-"""Information per person that does not count: it moves a cost by less than rounding shows."""
+Minimize = Literal["largest", "mean"]
+
+Piece: TypeAlias = tuple[int, int, list[tuple[float, float]]]
+"""Neighbouring bins, from start to stop, and the (value, probability) pairs of their scores."""
 
 ROUNDING = 1e-12
-"""How far rounding may carry a value over a limit."""
+"""How far rounding may carry a value over a limit, or the information per person over another."""
 
-HALVINGS = 60
-"""A few more than a double in [0, 1] has digits."""
+LEVELS = 5
+"""How often the search looks, each time closer."""
 
-TRIES = 32
-"""How many places for a new edge are tried."""
+EDGES = 64
+"""How many edges the search looks at together; then it looks closer around the best ones."""
 
-MOST = 1024
-"""The largest number of parts of equal width that is tried."""
+STEPS = 14
+"""How often the search halves the bound of the largest change, or the price of information."""
 
-NARROW = 0.1
-"""The greatest width of a pool that only removes miscalibration."""
+EXACT = 1e-14
+"""How far the information per person may be from the target: no cost shows it."""
+
+NEWTON = 8
+"""Steps of Newton's method, which doubles the right digits with each."""
+
+CLOSE = 1e-6
+"""How far rounding may carry a share of a divided bin."""
+
+WAYS = 512
+"""How many sets of pools are remembered in all."""
+
+WORK = 20_000
+"""How many bins to divide are tried for the last edge."""
+
+NEAR = 1.01
+"""How far above a lower bound of the largest change the search is content."""
 
 
 @dataclass(frozen=True)
-class Pool:
-    """Neighbouring scores that become one value.
+class Bins:
+    """The bins of one group that hold anybody, from low to high, and the thresholds to respect.
 
     Attributes
     ----------
-    w, y : float
+    w, y : array
         The weight of everybody, and of the positives.
-    low, high : float
-        The mean scores of its lowest and its highest bin.
-    first, last : int
-        These bins.
+    score : array
+        The mean score.
+    thresholds : tuple of float
+        No pool crosses one, and no value.
     """
 
-    w: float
-    y: float
-    low: float
-    high: float
-    first: int
-    last: int
+    w: Floats
+    y: Floats
+    score: Floats
+    thresholds: tuple[float, ...] = ()
 
-    @property
-    def value(self) -> float:
-        """The share of positives."""
-        return self.y / self.w
+    def __len__(self) -> int:
+        return len(self.w)
+
+    @cached_property
+    def sums(self) -> Floats:
+        """Weight, positives and weighted scores of the bins below each edge."""
+        columns = np.stack([self.w, self.y, self.w * self.score])
+        return np.concatenate([np.zeros((3, 1)), np.cumsum(columns, axis=1)], axis=1)
+
+    @cached_property
+    def side(self) -> Ints:
+        """The number of thresholds at or below each bin."""
+        return np.searchsorted(self.thresholds, self.score, side="right")
+
+    @cached_property
+    def bounds(self) -> Floats:
+        """Values on side k lie in [bounds[k], bounds[k + 1])."""
+        return np.array([-math.inf, *self.thresholds, math.inf])
+
+    @cached_property
+    def walls(self) -> Ints:
+        """The edges between sides, with both ends: one pool per side."""
+        return np.concatenate([[0], np.flatnonzero(np.diff(self.side)) + 1, [len(self)]])
+
+    def totals(self, edges: Ints) -> tuple[Floats, Floats]:
+        """Weight and positives of each pool."""
+        return np.add.reduceat(self.w, edges[:-1]), np.add.reduceat(self.y, edges[:-1])
+
+    def values(self, edges: Ints) -> Floats:
+        """The shares of positives of pools."""
+        w, y = self.totals(edges)
+        return y / w
+
+    def information(self, edges: Ints) -> float:
+        """The sum of w q^2 over pools."""
+        w, y = self.totals(edges)
+        return math.fsum((y * y / w).tolist())
+
+    def changes(self, start: Ints, stop: Ints, value: Floats, minimize: Minimize) -> Floats:
+        """How far scores of the bins from start to stop are from a value: at most, or in all."""
+        if minimize == "largest":
+            return np.maximum(value - self.score[start], self.score[stop - 1] - value)
+        w, _, score = self.sums
+        middle = np.clip(np.searchsorted(self.score, value), start, stop)
+        below = value * (w[middle] - w[start]) - (score[middle] - score[start])
+        above = score[stop] - score[middle] - value * (w[stop] - w[middle])
+        total: Floats = below + above
+        return total
+
+    def rising(self, edges: Ints) -> Ints:
+        """The pools, joined where values fall."""
+        w, y = self.totals(edges)
+        blocks: Ints = isotonic_regression(y / w, weights=w).blocks
+        return edges[blocks]
+
+    @cached_property
+    def finest(self) -> Ints:
+        """The edges of the finest pools whose values rise and stay on their side."""
+        edges = []
+        for start, stop in pairwise(self.walls.tolist()):
+            own = Bins(self.w[start:stop], self.y[start:stop], self.score[start:stop])
+            low, high = self.bounds[self.side[start] :][:2].tolist()
+            pools = own.rising(np.arange(stop - start + 1)).tolist()
+            # Join the outermost pools until their values lie on this side.
+            while len(pools) > 2 and own.values(np.array(pools))[-1] >= high:
+                del pools[-2]
+            while len(pools) > 2 and own.values(np.array(pools))[0] < low:
+                del pools[1]
+            edges += [start + edge for edge in pools[:-1]]
+        return np.array([*edges, len(self)])
+
+    def narrow(self, width: float) -> Ints:
+        """The edges of pools that join the finest ones if they begin within the same width."""
+        start = self.finest[:-1]
+        lowest = self.score[self.walls[np.searchsorted(self.walls, start, side="right") - 1]]
+        part = np.stack([self.side[start], ((self.score[start] - lowest) / width).astype(int)])
+        new = (np.diff(part, axis=1) != 0).any(axis=0)
+        return np.array([0, *start[1:][new], len(self)])
+
+
+def settle(bins: Bins) -> Bins:
+    """The bins without thresholds that no pools respect.
+
+    These are thresholds where a whole side has a share of positives that belongs on another.
+    """
+    for start, share in zip(bins.walls.tolist(), bins.values(bins.walls).tolist(), strict=False):
+        low, high = bins.bounds[bins.side[start] :][:2].tolist()
+        if not low <= share < high:
+            wrong = high if share >= high else low
+            return settle(replace(bins, thresholds=tuple(t for t in bins.thresholds if t != wrong)))
+    return bins
 
 
 @dataclass(frozen=True)
-class Sides:
-    """The finest pools of a group that respect the thresholds.
+class Pools:
+    """Pools of neighbouring bins, of which one bin may be divided.
 
     Attributes
     ----------
-    bins : list of Pool
-        Its bins, from low to high.
-    units : list of Pool
-        What pools are made of: the bins, except that bins which must stay together for a value
-        on their side are one unit.
-    pools : list of Pool
-        The finest pools with rising values, each made of units.
-    thresholds : tuple of float
-        No pool crosses one.
-    dropped : tuple of float
-        Thresholds that no pools respect, because the people on one side have a share of
-        positives that belongs on the other.
+    edges : array
+        The first bin of each pool, and the number of bins.
+    values : array
+        Of each pool.
+    share : float
+        The share of the first bin of pool ``at`` that belongs to the pool before it.
+    at : int
+        That pool; 0 if no bin is divided.
     """
 
-    bins: list[Pool]
-    units: list[Pool]
-    pools: list[Pool]
-    thresholds: tuple[float, ...]
-    dropped: tuple[float, ...]
+    edges: Ints
+    values: Floats
+    share: float = 0.0
+    at: int = 0
 
-    def limits(self, pools: Sequence[Pool], start: int, stop: int) -> tuple[float, float]:
-        """Where values of ``pools[start:stop]`` may lie: on their side, between the neighbours'."""
-        low, high = _side_of(pools[start], self.thresholds)
-        if start:
-            low = max(low, pools[start - 1].value)
-        if stop < len(pools):
-            high = min(high, pools[stop].value)
-        return low, high
-
-    def together(self, one: Pool, other: Pool) -> bool:
-        """Whether two pools lie on the same side of every threshold."""
-        sides = [bisect_right(self.thresholds, pool.low) for pool in (one, other)]
-        return sides[0] == sides[1]
+    def pieces(self) -> Iterator[Piece]:
+        """The bins of each pool, and the divided bin by itself."""
+        for k, (start, stop) in enumerate(pairwise(self.edges.tolist())):
+            value = float(self.values[k])
+            if k and k == self.at:
+                both = [(float(self.values[k - 1]), self.share), (value, 1.0 - self.share)]
+                yield start, start + 1, both
+                start += 1
+            if start < stop:
+                yield start, stop, [(value, 1.0)]
 
 
-def _side_of(pool: Pool, thresholds: tuple[float, ...]) -> tuple[float, float]:
-    """The thresholds next to a pool, below and above; infinite where there are none."""
-    index = bisect_right(thresholds, pool.low)
-    return (-math.inf, *thresholds)[index], (*thresholds, math.inf)[index]
-
-
-def joined(pools: Sequence[Pool]) -> Pool:
-    """Neighbours as one pool."""
-    return Pool(
-        w=math.fsum(pool.w for pool in pools),
-        y=math.fsum(pool.y for pool in pools),
-        low=pools[0].low,
-        high=pools[-1].high,
-        first=pools[0].first,
-        last=pools[-1].last,
-    )
-
-
-def information(pools: Sequence[Pool]) -> float:
-    """The sum of w q^2."""
-    return math.fsum(pool.y * pool.value for pool in pools)
-
-
-def worth(low: Pool, high: Pool) -> float:
-    """The information that is lost when two neighbours become one pool."""
-    return low.w * high.w / (low.w + high.w) * (high.value - low.value) ** 2
-
-
-def settle(bins: Sequence[Pool], thresholds: tuple[float, ...]) -> Sides:
-    """The finest pools whose values rise and stay on their side of every threshold.
-
-    Where a whole side has a share of positives that belongs on another, the threshold
-    between them is dropped, and the pools settle again.
-    """
-    dropped: tuple[float, ...] = ()
-    while True:
-        units: list[Pool] = []
-        pools: list[Pool] = []
-        wrong = None
-        for side in _by_side(bins, thresholds):
-            low, high = _side_of(side[0], thresholds)
-            own, fixed = _on_side(_rising(side), low, high)
-            if not low <= own[0].value < high:
-                wrong = high if own[0].value >= high else low
-                break
-            pools += own
-            units += _units(side, fixed)
-        if wrong is None:
-            return Sides(list(bins), units, pools, thresholds, dropped)
-        dropped = (*dropped, wrong)
-        thresholds = tuple(t for t in thresholds if t != wrong)
-
-
-def _by_side(pools: Sequence[Pool], thresholds: tuple[float, ...]) -> list[list[Pool]]:
-    """The pools between one threshold and the next; no empty lists."""
-    ends = [bisect_left(pools, t, key=lambda pool: pool.low) for t in thresholds]
-    sides = [list(pools[start:stop]) for start, stop in pairwise([0, *ends, len(pools)])]
-    return [side for side in sides if side]
-
-
-def _rising(bins: Sequence[Pool]) -> list[Pool]:
-    """Pool adjacent violators: the most pools whose values rise."""
-    stack: list[tuple[float, float, int]] = []
-    for bin_ in bins:
-        top = (bin_.w, bin_.y, 1)
-        # Cross products, so that equal shares are seen as equal.
-        while stack and stack[-1][1] * top[0] >= top[1] * stack[-1][0]:
-            w, y, count = stack.pop()
-            top = (w + top[0], y + top[1], count + top[2])
-        stack.append(top)
-    ends = np.cumsum([0, *(count for _, _, count in stack)]).tolist()
-    return [joined(bins[start:stop]) for start, stop in pairwise(ends)]
-
-
-def _on_side(pools: Sequence[Pool], low: float, high: float) -> tuple[list[Pool], list[Pool]]:
-    """Join the outermost pools until their values lie in [low, high); also return those joined."""
-    pools = list(pools)
-    joined_high = joined_low = False
-    while len(pools) > 1 and pools[-1].value >= high:
-        pools[-2:] = [joined(pools[-2:])]
-        joined_high = True
-    while len(pools) > 1 and pools[0].value < low:
-        pools[:2] = [joined(pools[:2])]
-        joined_low = True
-    return pools, [*pools[: int(joined_low)], *pools[len(pools) - int(joined_high) :]]
-
-
-def _units(bins: Sequence[Pool], fixed: Sequence[Pool]) -> list[Pool]:
-    """The bins, with each fixed pool in place of its bins: a part of it may be on a wrong side."""
-    if not fixed:
-        return list(bins)
-    free = [b for b in bins if not any(p.first <= b.first <= p.last for p in fixed)]
-    return sorted([*free, *dict.fromkeys(fixed)], key=lambda pool: pool.first)
-
-
-def fewest_pools(sides: Sides) -> list[Pool]:
-    """One pool per side: the least information that leaves every decision alone."""
-    return [joined(side) for side in _by_side(sides.pools, sides.thresholds)]
-
-
-def even_pools(sides: Sides, target: float) -> list[Pool]:
-    """Pools of equal width on each side, as narrow as the target's information allows.
-
-    The side with the widest parts is divided into one part more, all of equal width, as long as
-    the pools have no more information than the target.  Parts whose values fall are joined.  So
-    the edges depend on the scores and hardly on the labels.
-    """
-    lists = _by_side(sides.units, sides.thresholds)
-    ranges = [side[-1].high - side[0].low for side in lists]
-    counts = [1] * len(lists)
-    pools = [_equal_parts(side, 1) for side in lists]
-    for _ in range(min(len(sides.units), MOST)):
-        widest = max(range(len(lists)), key=lambda i: ranges[i] / counts[i])
-        counts[widest] += 1
-        finer = list(pools)
-        finer[widest] = _equal_parts(lists[widest], counts[widest])
-        if information(list(chain.from_iterable(finer))) > target:
-            break
-        pools = finer
-    return list(chain.from_iterable(pools))
-
-
-def narrow_pools(sides: Sides, width: float = NARROW) -> list[Pool]:
-    """Pools of equal width on each side, none wider than this; joined where values fall."""
-    pools = []
-    for side in _by_side(sides.units, sides.thresholds):
-        count = max(1, math.ceil((side[-1].high - side[0].low) / width - 1e-9))
-        pools += _equal_parts(side, count)
-    return pools
-
-
-def _equal_parts(side: list[Pool], count: int) -> list[Pool]:
-    """The units of a side in so many parts of equal width, joined where values fall."""
-    low, high = side[0].low, side[-1].high
-    width = (high - low) / count or 1.0
-    part = [min(int((unit.low - low) / width), count - 1) for unit in side]
-    starts = [i for i in range(len(side)) if i == 0 or part[i] > part[i - 1]]
-    return _rising([joined(side[start:stop]) for start, stop in pairwise([*starts, len(side)])])
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Neighbouring bins whose scores have the same outcomes: (value, probability) pairs."""
-
-    first: int
-    last: int
-    outcomes: tuple[tuple[float, float], ...]
-    low: float
-    high: float
-
-    @property
-    def change(self) -> float:
-        """How far a score moves at most."""
-        return max(max(value - self.low, self.high - value) for value, _ in self.outcomes)
-
-
-def plain(pool: Pool, value: float | None = None) -> Piece:
-    """A pool without a coin; its value is the share of positives unless another is given."""
-    value = pool.value if value is None else value
-    return Piece(pool.first, pool.last, ((value, 1.0),), pool.low, pool.high)
-
-
-def meet(pools: Sequence[Pool], sides: Sides, target: float) -> list[Piece] | None:
-    """Split one of the pools so that the information is exactly the target.
+def best_pools(
+    bins: Bins, target: float, minimize: Minimize = "largest"
+) -> tuple[Pools | None, Ints]:
+    """The pools with exactly the target's information that change scores least.
 
     Parameters
     ----------
-    pools : sequence of Pool
-        With rising values and at most the target's information.
-    sides : Sides
-        The group: what the pools may be split into, and where their values may lie.
+    bins : Bins
+        With thresholds that pools can respect, see :func:`settle`.
+    target : float
+        Between the information of one pool per side and that of the finest pools.
+    minimize : {"largest", "mean"}
+        Which change of the scores to make small.
 
     Returns
     -------
-    list of Piece or None
-        None if no split with rising values has that much information.
+    pools : Pools or None
+        None if no pools meet the target by dividing a single bin.
+    nearest : array
+        The edges of pools with at least the target's information that divide none.
 
     Notes
     -----
-    Where no single new edge is worth enough, the best is taken and another one added.  Of several
-    that are, the one with the smallest largest change is taken.
+    A search by dynamic programming over at most EDGES edges finds the pools with at most the
+    target's information that change scores least, and some with a little more; then again with
+    edges closer to theirs.  One edge of these is moved or added.  If that is not within NEAR of a
+    lower bound, or if there are few bins, many sets of pools from below and from above are put
+    together, with a gap between them for the last edge.
     """
-    chosen = list(pools)
-    known: dict[tuple[int, int, float, float], _Splits] = {}
-    while True:
-        need = target - information(chosen)
-        if need <= EDGE_SLACK * math.fsum(pool.w for pool in chosen):
-            return [plain(pool) for pool in chosen]
-        splits = [_splits(chosen, index, sides, known) for index in range(len(chosen))]
-        cuts = [(w, i, cut) for i, split in enumerate(splits) for cut, w in enumerate(split.worths)]
-        edges = _edges(splits, sorted(cut for cut in cuts if cut[0] >= need), sides, need)
-        if edges:
+    meeting, nearest = _Meeting(bins, target, minimize), _joined(bins, bins.finest, target)
+    extreme = len(nearest) in {len(bins.walls), len(bins.finest)}
+    if extreme and abs(bins.information(nearest) - target) <= EXACT * bins.sums[0, -1]:
+        return Pools(nearest, bins.values(nearest)), nearest
+    edges, bracket = _spread(bins), (0.0, 1.0)
+    for _ in range(LEVELS):
+        choices = _Choices.of(bins, edges, minimize)
+        bound, bracket, sets = _searched(bins, choices, target, minimize, bracket)
+        edges = _closer(bins, edges, sets)
+        if np.isin(edges, choices.edges).all():
             break
-        cuts = [cut for cut in cuts if cut[0] < need]
-        if not cuts:
-            return None
-        _, index, cut = max(cuts)
-        chosen[index : index + 1] = splits[index].at(cut)
-    index, pieces = min(edges, key=lambda edge: _largest_change(edge[1]))
-    return [*map(plain, chosen[:index]), *pieces, *map(plain, chosen[index + 1 :])]
+    for pools in sets:
+        meeting.add(_around(bins, pools, minimize))
+    if len(bins) <= EDGES or meeting.change > NEAR * bound:
+        meeting.add(_gaps(bins, choices, target, minimize, meeting.change))
+    if meeting.pools is None:
+        meeting.add(_around(bins, nearest, minimize))
+    return meeting.pools, nearest
 
 
-def meet_from_finest(sides: Sides, target: float) -> tuple[list[Piece] | None, list[Pool]]:
-    """Join the finest pools, neighbour by neighbour, until the information is the target.
+def crossing(bins: Bins, target: float) -> list[Pools]:
+    """Give up thresholds until the information is the target; the last edge can move both ways.
 
-    Returns
-    -------
-    pieces : list of Piece or None
-        None if the target cannot be met by dividing the people of a single bin.
-    pools : list of Pool
-        The last pools that had at least the target's information.
-
-    Notes
-    -----
-    Two neighbours can be joined gradually as long as the one that loses people does not need them
-    for a value on its side.  So this fails only between two thresholds, where the lowest people
-    need some above them and the highest some below them.
+    Empty if the neighbouring pools leave that edge no room.
     """
-    pools = list(sides.pools)
+    edges, free = bins.walls, replace(bins, thresholds=())
+    while len(edges) > 2:
+        # The side with the fewest people is given up first.
+        w, _ = bins.totals(edges)
+        at = 1 + int(np.argmin(np.minimum(w[:-1], w[1:])))
+        fewer = np.delete(edges, at)
+        if target - bins.information(fewer) > EXACT * bins.sums[0, -1]:
+            spans = _around(free, fewer, "largest", only=at - 1)
+            return [pools for pools, _ in _Meeting(free, target, "largest").divided(spans)]
+        edges = fewer
+    return [Pools(edges, bins.values(edges))]
+
+
+def _joined(bins: Bins, edges: Ints, target: float) -> Ints:
+    """Join neighbours that are worth least while that leaves at least the target's information.
+
+    In pools whose values rise, the last edge can then be moved until it is worth what is missing,
+    unless bins of a side need each other for a value between two thresholds.
+    """
     while True:
-        spare = information(pools) - target
-        if spare <= EDGE_SLACK * math.fsum(pool.w for pool in pools):
-            return [plain(pool) for pool in pools], pools
-        pairs = enumerate(pairwise(pools))
-        worths = [(worth(*pair), i) for i, pair in pairs if sides.together(*pair)]
-        least, i = min(worths, default=(math.inf, 0))
-        if least > spare:
-            break
-        pools[i : i + 2] = [joined(pools[i : i + 2])]
-    for value, i in sorted(worths):
-        before, (low, high), after = pools[:i], pools[i : i + 2], pools[i + 2 :]
-        ways = moved_edges(low, high, sides.bins, value - spare, sides.limits(pools, i, i + 2))
-        if ways:
-            best = min(ways, key=_largest_change)
-            return [*map(plain, before), *best, *map(plain, after)], pools
-        met = meet([*before, joined([low, high]), *after], sides, target)
-        if met:
-            return met, pools
-    return None, pools
-
-
-def _largest_change(pieces: Sequence[Piece]) -> float:
-    return max(piece.change for piece in pieces)
-
-
-def _edges(
-    splits: Sequence[_Splits], cuts: Sequence[tuple[float, int, int]], sides: Sides, need: float
-) -> list[tuple[int, list[Piece]]]:
-    """New edges that are worth what is needed: the first that is possible, and some more."""
-    edges: list[tuple[int, list[Piece]]] = []
-    for tried, (_, index, cut) in enumerate(cuts):
-        if edges and tried >= TRIES:
-            break
-        ways = moved_edges(*splits[index].at(cut), sides.bins, need, splits[index].limits)
-        edges += [(index, way) for way in ways]
-    return edges
+        w, y = bins.totals(edges)
+        worth = w[:-1] * w[1:] / (w[:-1] + w[1:]) * np.diff(y / w) ** 2
+        worth[np.isin(edges[1:-1], bins.walls)] = math.inf
+        spare = math.fsum((y * y / w).tolist()) - target
+        if not len(worth) or worth.min() > spare:
+            return edges
+        edges = np.delete(edges, 1 + int(worth.argmin()))
 
 
 @dataclass(frozen=True)
-class _Splits:
-    """What a pool may be split into, where values may lie, and what each cut is worth."""
+class _Spans:
+    """Sets of pools that leave out the bins from start to stop, to be divided into two pools.
 
-    parts: list[Pool]
-    limits: tuple[float, float]
-    worths: list[float]
-
-    def at(self, cut: int) -> tuple[Pool, Pool]:
-        """Two pools, the first with ``cut + 1`` of the parts."""
-        return joined(self.parts[: cut + 1]), joined(self.parts[cut + 1 :])
-
-
-def _splits(
-    pools: Sequence[Pool],
-    index: int,
-    sides: Sides,
-    known: dict[tuple[int, int, float, float], _Splits],
-) -> _Splits:
-    """The finest parts of a pool with which all values still rise.
-
-    The values of its neighbours limit its parts as thresholds limit a side.
+    Attributes
+    ----------
+    start, stop : array
+        The bins left out.
+    information, change : array
+        Of the other pools; the change is the largest or the sum.
+    low, high : array
+        The values of the neighbouring pools.
+    edges : callable
+        The edges of the other pools of a row, below and above.
     """
-    pool, limits = pools[index], sides.limits(pools, index, index + 1)
-    key = (pool.first, pool.last, *limits)
-    if key not in known:
-        parts, _ = _on_side(_rising(inside(sides.units, pool)), *limits)
-        sums = np.array([[part.w, part.y] for part in parts])
-        low = np.cumsum(sums, axis=0)[:-1]
-        high = np.cumsum(sums[::-1], axis=0)[::-1][1:]
-        known[key] = _Splits(parts, limits, np.abs(_signed_worth(low, high)).tolist())
-    return known[key]
+
+    start: Ints
+    stop: Ints
+    information: Floats
+    change: Floats
+    low: Floats
+    high: Floats
+    edges: Callable[[int], tuple[Sequence[int], Sequence[int]]]
 
 
-def inside(parts: Sequence[Pool], pool: Pool) -> Sequence[Pool]:
-    """The parts that lie in a pool."""
-    start = bisect_left(parts, pool.first, key=lambda part: part.first)
-    stop = bisect_right(parts, pool.last, key=lambda part: part.first)
-    return parts[start:stop]
+@dataclass
+class _Meeting:
+    """The best pools so far that meet a target exactly."""
+
+    bins: Bins
+    target: float
+    minimize: Minimize
+    change: float = math.inf
+    pools: Pools | None = None
+
+    def add(self, spans: _Spans) -> None:
+        """Keep the best pools that the spans can become, if they are better than before."""
+        for pools, change in self.divided(spans):
+            self.pools, self.change = pools, change
+            return
+
+    def divided(self, spans: _Spans) -> Iterator[tuple[Pools, float]]:
+        """Divide the bins that each span leaves out so that the information is the target.
+
+        With share s of bin b in the lower of two pools, which together have weight W and positives
+        Y, the edge is worth k information where
+
+            (y W - w Y)^2 = k W w (W - w),    w and y of the lower pool, both linear in s.
+        """
+        bins, (w, y, _) = self.bins, self.bins.sums
+        k = self.target - spans.information
+        k -= (y[spans.stop] - y[spans.start]) ** 2 / (w[spans.stop] - w[spans.start])
+        slack = ROUNDING * w[-1]
+        hopeful = np.flatnonzero((k >= -slack) & (spans.change < self.change))
+        length = spans.stop[hopeful] - spans.start[hopeful]
+        row = np.repeat(hopeful, length)
+        a, c = spans.start[row], spans.stop[row]
+        b = a + np.arange(len(row)) - np.repeat(np.cumsum(length) - length, length)
+        k = np.maximum(k[row], 0.0)
+        whole, w0, wb = w[c] - w[a], w[b] - w[a], bins.w[b]
+        # Measured from the share of positives of all, so that little is lost to subtraction.
+        mean = (y[c] - y[a]) / whole
+        d0, db = y[b] - y[a] - mean * w0, bins.y[b] - mean * wb
+        two = db**2 + k / whole * wb**2
+        one = d0 * db - k / whole * wb * (whole / 2.0 - w0)
+        zero = d0**2 - k / whole * w0 * (whole - w0)
+        root = np.sqrt(np.maximum(one**2 - two * zero, 0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            far = -(one + np.copysign(root, one))
+            share = np.concatenate([far / two, zero / far])
+        real = (share > -CLOSE) & (share < 1.0 + CLOSE)
+        share = np.clip(share[real], 0.0, 1.0)
+        row, a, b, c = (np.concatenate([one, one])[real] for one in (row, a, b, c))
+        change = self._changes(spans, row, a, b, c, share)
+        for at in np.argsort(change, kind="stable").tolist():
+            if not change[at] < self.change:
+                return
+            below, above = spans.edges(int(row[at]))
+            edges = [*below, int(b[at]), *above]
+            pools = _exact(bins, edges, len(below), float(share[at]), self.target)
+            if pools is not None:
+                yield pools, float(change[at])
+
+    def _changes(
+        self, spans: _Spans, row: Ints, a: Ints, b: Ints, c: Ints, share: Floats
+    ) -> Floats:
+        """How far scores change if a share of bin b belongs to the lower pool of bins a to c.
+
+        Infinite where values would fall or leave their side.
+        """
+        bins, minimize = self.bins, self.minimize
+        w, y, _ = bins.sums
+        lower, upper = w[b] - w[a] + share * bins.w[b], w[c] - w[b] - share * bins.w[b]
+        mean = (y[c] - y[a]) / (w[c] - w[a])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            below = np.where(lower > 0, (y[b] - y[a] + share * bins.y[b]) / lower, mean)
+            above = np.where(
+                upper > ROUNDING * w[c], (y[c] - y[b] - share * bins.y[b]) / upper, mean
+            )
+        side = bins.side[a]
+        legal = (below <= above + ROUNDING) & (above < bins.bounds[side + 1])
+        legal &= below >= np.maximum(spans.low[row], bins.bounds[side]) - ROUNDING
+        legal &= above <= spans.high[row] + ROUNDING
+        after = np.minimum(b + 1, len(bins) - 1)
+        parts = [
+            np.where(b > a, bins.changes(a, np.maximum(b, 1), below, minimize), 0.0),
+            np.where(b + 1 < c, bins.changes(after, c, above, minimize), 0.0),
+        ]
+        moved = [np.abs(bins.score[b] - below), np.abs(bins.score[b] - above)]
+        if minimize == "largest":
+            moved = [np.where(share > 0, moved[0], 0.0), np.where(share < 1, moved[1], 0.0)]
+            change = np.max([*parts, *moved, spans.change[row]], axis=0)
+        else:
+            own = bins.w[b] * (share * moved[0] + (1.0 - share) * moved[1])
+            change = parts[0] + parts[1] + own + spans.change[row]
+        return np.where(legal, change, math.inf)
 
 
-def moved_edges(
-    low: Pool, high: Pool, bins: Sequence[Pool], keep: float, limits: tuple[float, float]
-) -> list[list[Piece]]:
-    """The edge of two pools, moved down and moved up until it is worth ``keep`` information."""
-    ways = (move_edge(low, high, bins, keep, limits, down=down) for down in (True, False))
-    return [way for way in ways if way]
+def _exact(bins: Bins, edges: list[int], at: int, share: float, target: float) -> Pools | None:
+    """Pools with the target's information to the last digit, by Newton's method for the share.
 
-
-def move_edge(
-    low: Pool,
-    high: Pool,
-    bins: Sequence[Pool],
-    keep: float,
-    limits: tuple[float, float] = (-math.inf, math.inf),
-    *,
-    down: bool,
-) -> list[Piece] | None:
-    """Move the edge of two pools until telling them apart is worth ``keep`` information.
-
-    As the edge moves down (or up) until one pool is used up, its worth falls to 0.  The first
-    position where it is worth ``keep`` and both values lie within the limits is usually inside a
-    bin, whose people, and no others, a coin divides.  None if there is no such position.
-
-    Notes
-    -----
-    Both values are still the shares of positives of those who get them.  They stay in order,
-    because the worth has the sign of the difference.  In rising pools the first position is always
-    within the limits: the first bins of a rising pool never have a lower share of positives than
-    all of it, nor the last a higher one.  Where bins must stay together it may not be.
+    The share of the first bin of pool ``at`` belongs to the pool before it, which may hold nothing
+    else.  None if no share is right.
     """
-    giver, taker = (low, high) if down else (high, low)
-    row = list(inside(bins, giver))
-    if down:
-        row.reverse()
-    sums = np.array([[bin_.w, bin_.y] for bin_ in row])
-    # Added up from either end, so that nothing is lost to subtraction.
-    left = np.vstack([np.cumsum(sums[::-1], axis=0)[::-1], np.zeros(2)])
-    taken = np.array([taker.w, taker.y]) + np.vstack([np.zeros(2), np.cumsum(sums, axis=0)])
-    sign = 1.0 if down else -1.0
-    for at, span in _crossings(left, taken, sums, keep, sign):
-        # Plain numbers: they are needed some sixty times, and arrays of two would be slow.
-        rest, grown, own = (pair.tolist() for pair in (left[at + 1], taken[at], sums[at]))
-        share, kept, moved = _divide(rest, grown, own, keep, sign, span)
-        if min(kept, moved) >= limits[0] - ROUNDING and max(kept, moved) < limits[1]:
+    b, c = edges[at : at + 2]
+    totals = [(float(bins.w[i:j].sum()), float(bins.y[i:j].sum())) for i, j in pairwise(edges)]
+    need = target - math.fsum(y * y / w for w, y in totals[: at - 1] + totals[at + 1 :])
+    (lower, positives), (wb, yb) = totals[at - 1], (float(bins.w[b]), float(bins.y[b]))
+    rest = float(bins.w[b + 1 : c].sum()), float(bins.y[b + 1 : c].sum())
+    best = (math.inf, share, 0.0, 0.0)
+    for _ in range(NEWTON):
+        w, y = lower + share * wb, positives + share * yb
+        v, z = rest[0] + (1.0 - share) * wb, rest[1] + (1.0 - share) * yb
+        low, high = y / w if w else z / v, z / v if v else y / w
+        over = y * low + z * high - need
+        best = min(best, (abs(over), share, low, high))
+        slope = (low - high) * (2.0 * yb - wb * (low + high))
+        if not slope:
             break
-    else:
+        # Near a double root a step may lead far away, to pools that are not legal.
+        share = min(max(share - over / slope, share - CLOSE, 0.0), share + CLOSE, 1.0)
+    error, share, low, high = best
+    floor, ceiling = bins.bounds[bins.side[b] :][:2]
+    legal = floor - ROUNDING <= low <= high + ROUNDING and high < ceiling
+    if error > EXACT * bins.sums[0, -1] or not legal:
         return None
-    outcomes = [(kept, 1.0 - share), (moved, share)]
-    pieces = [
-        _piece([taker, *row[:at]], [(moved, 1.0)]),
-        _piece(row[at : at + 1], [pair for pair in outcomes if pair[1] > 0.0]),
-    ]
-    if row[at + 1 :]:
-        pieces.append(_piece(row[at + 1 :], [(kept, 1.0)]))
-    return pieces[::-1] if down else pieces
+    if share in {0.0, 1.0}:
+        plain = np.unique([*edges[:at], b + int(share), *edges[at + 1 :]])
+        return Pools(plain, bins.values(plain))
+    values = np.array([y / w if w else 0.0 for w, y in totals])
+    values[at - 1 : at + 1] = low, high
+    rises = (np.diff(values) >= -ROUNDING).all()
+    return Pools(np.array(edges), values, share, at) if rises else None
 
 
-def _crossings(
-    left: Floats, taken: Floats, sums: Floats, keep: float, sign: float
-) -> Iterator[tuple[int, tuple[float, float]]]:
-    """The bins, and the spans of their shares, in which the worth crosses ``keep``.
-
-    With share s of a bin moved, W the weight and Y the positives of both pools, the worth is
-    ``keep`` where
-
-        (y W - w Y)^2 - keep W w (W - w) = 0,    w and y of the giver, both linear in s,
-
-    which is convex in s: there may be less inside a bin though there is more at both its ends.
-    """
-    (whole, positives), w = taken[-1], sums[:, 0]
-    d = left[:-1, 1] * whole - left[:-1, 0] * positives
-    step = w * positives - sums[:, 1] * whole
-    middle = keep * whole * w * (left[:-1, 0] - taken[:-1, 0]) / 2.0 - d * step
-    lowest = np.clip(middle / (step**2 + keep * whole * w**2), 0.0, 1.0)[:, None]
-    inner = _signed_worth(left[:-1] - lowest * sums, taken[:-1] + lowest * sums)
-    ends = _signed_worth(left, taken)
-    more = np.stack([ends[:-1], inner, ends[1:]], axis=1) * sign > keep
-    more[0, 0] = True
-    for at in np.flatnonzero(more.any(axis=1) & ~more.all(axis=1)).tolist():
-        start, inside_, end = more[at].tolist()
-        turn = float(lowest[at, 0])
-        if start and not inside_:
-            yield at, (0.0, turn)
-        elif start:
-            yield at, (turn, 1.0)
-        if end and not inside_:
-            yield at, (1.0, turn)
+def _around(bins: Bins, edges: Ints, minimize: Minimize, only: int | None = None) -> _Spans:
+    """Each pool left out, and each two neighbours; or only one pool."""
+    w, y = bins.totals(edges)
+    values = y / w
+    changes = bins.changes(edges[:-1], edges[1:], values, minimize)
+    information = y * values
+    first = np.arange(len(values))
+    together = first[:-1][bins.side[edges[:-2]] == bins.side[edges[1:-1]]]
+    first, last = np.concatenate([first, together]), np.concatenate([first, together + 1])
+    if only is not None:
+        first = last = np.array([only])
+    outside = (np.arange(len(values)) < first[:, None]) | (np.arange(len(values)) > last[:, None])
+    others = np.where(outside, changes, 0.0)
+    padded = np.concatenate([[-math.inf], values, [math.inf]])
+    listed = edges.tolist()
+    return _Spans(
+        start=edges[first],
+        stop=edges[last + 1],
+        information=np.where(outside, information, 0.0).sum(axis=1),
+        change=others.max(axis=1) if minimize == "largest" else others.sum(axis=1),
+        low=padded[first],
+        high=padded[last + 2],
+        edges=lambda row: (listed[: first[row] + 1], listed[last[row] + 1 :]),
+    )
 
 
-def _divide(
-    rest: list[float],
-    grown: list[float],
-    own: list[float],
-    keep: float,
-    sign: float,
-    span: tuple[float, float],
-) -> tuple[float, float, float]:
-    """The share of a bin that moves from the rest to the grown pool, and the values of both.
+@dataclass(frozen=True)
+class _Choices:
+    """All pools that begin and end at some edges.
 
-    A span begins with more worth than ``keep`` and ends with less.  It is halved to the last digit:
-    the formula for the root (of a quadratic) loses digits where the shares of positives are close.
+    Attributes
+    ----------
+    edges : array
+        The edges, from 0 to the number of bins.
+    legal : array
+        Whether a pool may begin at edge i and end at edge j + 1: not across a threshold, with a
+        value on its side.
+    value, information, change : array
+        Of each of these pools.
     """
 
-    def divided(moved: float) -> tuple[tuple[float, float], tuple[float, float]]:
-        stays = rest[0] + (1.0 - moved) * own[0], rest[1] + (1.0 - moved) * own[1]
-        return stays, (grown[0] + moved * own[0], grown[1] + moved * own[1])
+    edges: Ints
+    legal: Bools
+    value: Floats
+    information: Floats
+    change: Floats
 
-    more, less = span
-    for _ in range(HALVINGS):
-        middle = (more + less) / 2.0
-        enough = sign * _worth_of(*divided(middle)) > keep
-        more, less = (middle, less) if enough else (more, middle)
-    stays, taken = divided(less)
-    value = taken[1] / taken[0]
-    return less, stays[1] / stays[0] if stays[0] > 0.0 else value, value
+    @classmethod
+    def of(cls, bins: Bins, edges: Ints, minimize: Minimize) -> _Choices:
+        """Those with some edges."""
+        start, stop = np.broadcast_arrays(edges[:-1, None], edges[None, 1:])
+        forward = stop > start
+        stop = np.maximum(stop, start + 1)
+        w, y = bins.sums[:2, stop] - bins.sums[:2, start]
+        value = y / w
+        side = bins.side[start]
+        legal = forward & (side == bins.side[stop - 1]) & (value < bins.bounds[side + 1])
+        legal &= value >= bins.bounds[side] - ROUNDING
+        change = bins.changes(start, stop, value, minimize)
+        return cls(edges, legal, value, y * value, change)
+
+    def upside_down(self) -> _Choices:
+        """The same pools, counted from above; values have the other sign, so that they rise."""
+        return _Choices(
+            edges=self.edges,
+            legal=np.flip(self.legal).T,
+            value=-np.flip(self.value).T,
+            information=np.flip(self.information).T,
+            change=np.flip(self.change).T,
+        )
+
+    def shortest(self, lengths: Floats) -> tuple[float, Ints]:
+        """The shortest way through all bins, and its edges; infinite if there is none."""
+        reached = np.zeros(len(self.edges))
+        before = np.zeros(len(self.edges), dtype=np.int64)
+        for j, column in enumerate(np.ascontiguousarray(lengths.T), start=1):
+            ways = reached[:j] + column[:j]
+            before[j] = i = ways.argmin()
+            reached[j] = ways[i]
+        way = [len(self.edges) - 1]
+        while way[-1]:
+            way.append(int(before[way[-1]]))
+        return float(reached[-1]), self.edges[way[::-1]]
 
 
-def _signed_worth(giver: Floats, taker: Floats) -> Floats:
-    """The worth of an edge, with the sign of taker's value - giver's; 0 without a giver."""
-    there = giver[..., 0] > 0.0
-    w = np.where(there, giver[..., 0], 1.0)
-    difference = taker[..., 1] / taker[..., 0] - giver[..., 1] / w
-    size: Floats = w * taker[..., 0] / (w + taker[..., 0]) * difference * np.abs(difference)
-    return np.where(there, size, 0.0)
+def _searched(
+    bins: Bins,
+    choices: _Choices,
+    target: float,
+    minimize: Minimize,
+    bracket: tuple[float, float],
+) -> tuple[float, tuple[float, float], list[Ints]]:
+    """A lower bound of the change, the best pools with at most the target's information, and more.
+
+    A bound of the largest change is halved until the pools with the least information that respect
+    it have the target's.  For the mean change it is the price of information that is halved.
+    """
+    largest, bound, (low, high) = minimize == "largest", 0.0, bracket
+    trial, enough, too_much = high, bins.walls, bins.walls
+    for _ in range(STEPS if bracket[1] == 1.0 else STEPS // 2):
+        if largest:
+            lengths = np.where(choices.change <= trial, choices.information, math.inf)
+        else:
+            lengths = (1.0 - trial) * choices.change + trial * choices.information
+        length, pools = choices.shortest(np.where(choices.legal, lengths, math.inf))
+        pools = bins.rising(pools) if length < math.inf else too_much
+        fits = length < math.inf and bins.information(pools) <= target + EXACT * bins.sums[0, -1]
+        low, high = (low, trial) if fits else (trial, high)
+        enough, too_much = (pools, too_much) if fits else (enough, pools)
+        if not largest and trial < 1.0:
+            bound = max(bound, (length - trial * target) / (1.0 - trial))
+        trial = (low + high) / 2.0
+    around = (0.9 * low, high) if largest else (0.5 * low, (1.0 + high) / 2.0)
+    return low if largest else bound, around, [enough, too_much]
 
 
-def _worth_of(giver: tuple[float, float], taker: tuple[float, float]) -> float:
-    """The same for one giver and one taker."""
-    if giver[0] <= 0.0:
-        return 0.0
-    difference = taker[1] / taker[0] - giver[1] / giver[0]
-    return giver[0] * taker[0] / (giver[0] + taker[0]) * difference * abs(difference)
+def _spread(bins: Bins) -> Ints:
+    """All edges; or some, equally far apart, equally many people apart, and of the finest pools."""
+    if len(bins) <= EDGES:
+        return np.arange(len(bins) + 1)
+    parts = np.linspace(0.0, 1.0, EDGES // 3)
+    score, w = bins.score, bins.sums[0]
+    even = np.searchsorted(score, score[0] + parts * (score[-1] - score[0]))
+    alike = np.searchsorted(w, parts * w[-1])
+    return np.unique([*bins.walls, *even, *alike, *_thinned(bins.finest, EDGES // 3)])
 
 
-def _piece(parts: Sequence[Pool], outcomes: Sequence[tuple[float, float]]) -> Piece:
-    ordered = sorted(parts, key=lambda part: part.first)
-    low, high = ordered[0], ordered[-1]
-    return Piece(low.first, high.last, tuple(outcomes), low.low, high.high)
+def _closer(bins: Bins, edges: Ints, sets: list[Ints]) -> Ints:
+    """Edges next to those of some pools, up to the edges that were looked at before."""
+    best = np.unique(np.concatenate([bins.walls, *sets]))
+    at = np.searchsorted(edges, best)
+    first, last = edges[np.maximum(at - 1, 0)], edges[np.minimum(at + 1, len(edges) - 1)]
+    near = np.concatenate([np.arange(i, j + 1) for i, j in zip(first, last, strict=True)])
+    return np.unique([*best, *_thinned(np.unique(near), EDGES)])
+
+
+def _thinned(edges: Ints, most: int) -> Ints:
+    """At most so many of the edges."""
+    return edges[:: -(-len(edges) // most)]
+
+
+@dataclass(frozen=True)
+class _Ways:
+    """Sets of pools of the bins below an edge: a few for each edge, with spread information."""
+
+    to: Ints
+    information: Floats
+    change: Floats
+    value: Floats
+    before: Ints
+
+    def edges(self, way: int) -> list[int]:
+        """The edges of one of them, as positions among the choices' edges."""
+        edges = [int(self.to[way])]
+        while edges[-1]:
+            way = int(self.before[way])
+            edges.append(int(self.to[way]))
+        return edges[::-1]
+
+
+def _ways(
+    choices: _Choices, minimize: Minimize, least: Floats, most: Floats, change_below: float
+) -> _Ways:
+    """Sets of pools up to each edge, with information between ``least`` and ``most`` there.
+
+    At most WAYS in all are kept: of those with nearly the same information, the one that changes
+    scores least.
+    """
+    count = len(choices.edges) - 1
+    keep = max(2, WAYS // count)
+    ways = _Ways(np.array([0]), np.zeros(1), np.zeros(1), np.array([-math.inf]), np.array([0]))
+    for j in range(count):
+        to = ways.to
+        change = _together(minimize, ways.change, choices.change[to, j])
+        information = ways.information + choices.information[to, j]
+        legal = choices.legal[to, j] & (ways.value <= choices.value[to, j] + ROUNDING)
+        legal &= (information >= least[j + 1]) & (information <= most[j + 1])
+        new = np.flatnonzero(legal & (change < change_below))
+        if len(new) > keep:
+            own = information[new]
+            part = ((own - own.min()) * (keep / (np.ptp(own) or 1.0))).astype(int)
+            order = np.lexsort((change[new], part))
+            new = new[order[np.flatnonzero(np.diff(part[order], prepend=-1))]]
+        ways = _Ways(
+            to=np.append(to, np.full(len(new), j + 1)),
+            information=np.append(ways.information, information[new]),
+            change=np.append(ways.change, change[new]),
+            value=np.append(ways.value, choices.value[to[new], j]),
+            before=np.append(ways.before, new),
+        )
+    return ways
+
+
+def _together(minimize: Minimize, one: Floats, other: Floats) -> Floats:
+    """The change of two sets of pools together."""
+    total: Floats = np.maximum(one, other) if minimize == "largest" else one + other
+    return total
+
+
+def _gaps(
+    bins: Bins, choices: _Choices, target: float, minimize: Minimize, change_below: float
+) -> _Spans:
+    """Sets of pools from below and from above with a gap between them for two pools."""
+    edges, count = choices.edges, len(choices.edges) - 1
+    w, y, _ = bins.sums[:, edges]
+    slack = ROUNDING * w[-1]
+    # What the bins below and above each edge have at most, alone, and at least, as one pool.
+    alone = np.concatenate([[0.0], np.cumsum(bins.y**2 / bins.w)])[edges]
+    below, above = (y[1:] ** 2 / w[1:], (y[-1] - y[:-1]) ** 2 / (w[-1] - w[:-1]))
+    least, most = target - alone[-1] + alone - slack, target + slack - np.append(above, 0.0)
+    lower = _ways(choices, minimize, least, most, change_below)
+    least, most = target - alone - slack, target + slack - np.append(0.0, below)
+    upper = _ways(choices.upside_down(), minimize, least[::-1], most[::-1], change_below)
+    a, c = lower.to[:, None], count - upper.to
+    information = lower.information[:, None] + upper.information
+    change = _together(minimize, lower.change[:, None], upper.change)
+    need = target - information
+    good = (c > a) & (change < change_below) & (need <= alone[c] - alone[a] + slack)
+    good &= bins.side[edges[np.minimum(a, count - 1)]] == bins.side[edges[np.maximum(c, 1)] - 1]
+    good &= need * (w[c] - w[a]) >= (y[c] - y[a]) ** 2 - slack * w[-1]
+    i, j = np.nonzero(good)
+    order = np.argsort(change[i, j], kind="stable")
+    order = order[: np.searchsorted(np.cumsum((edges[c[j]] - edges[lower.to[i]])[order]), WORK)]
+    i, j = i[order], j[order]
+    return _Spans(
+        start=edges[lower.to[i]],
+        stop=edges[c[j]],
+        information=information[i, j],
+        change=change[i, j],
+        low=lower.value[i],
+        high=-upper.value[j],
+        edges=lambda row: (
+            edges[lower.edges(int(i[row]))].tolist(),
+            edges[count - np.array(upper.edges(int(j[row])))][::-1].tolist(),
+        ),
+    )

@@ -157,6 +157,13 @@ REPAIRS: Mapping[str, Repair] = {
                 _TOLERANCE,
                 _INFEASIBLE,
                 Option("allow_decision_changes", bool, False, "Pool across the threshold."),
+                Option(
+                    "minimize",
+                    str,
+                    "largest",
+                    "Which change of the scores to make small.",
+                    ("largest", "mean"),
+                ),
             ),
         ),
         Repair(
