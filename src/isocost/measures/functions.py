@@ -1,7 +1,7 @@
 """Every plain measure as a function of arrays, with scikit-learn's signature.
 
 They work inside scikit-learn's ``make_scorer`` and fairlearn's ``MetricFrame``.  Where nobody is of
-the kind that a measure is about, it is NaN, with a warning: one such group does not stop the others.
+the kind that a measure is about, it is NaN, with a warning; one such group stops no other.
 
 Examples
 --------
