@@ -17,7 +17,7 @@ from typing import Any
 
 from isocost.atomic import write_text
 from isocost.errors import FileError, IsocostError, Problem, UsageError
-from isocost.plots.style import require_matplotlib
+from isocost.plots.display import require_matplotlib
 from isocost.tables import text_table
 from reproduction import markdown_page
 from reproduction.experiments import RunOptions

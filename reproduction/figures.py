@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from isocost.plots.display import GREY, SIZE, SMALL, looks, require_matplotlib
 from isocost.plots.geometry import crossing
 from isocost.plots.plane import PlaneDisplay
-from isocost.plots.style import GREY, SIZE, SMALL, looks, require_matplotlib
 from reproduction.study import RATES, Study, Values, mean_values, stage_values
 
 if TYPE_CHECKING:

@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isocost.costs import Cost
-from isocost.plots.geometry import crossing, level_curve, trivial_point
-from isocost.plots.plane import PlaneDisplay
-from isocost.plots.style import (
+from isocost.plots.display import (
     GREY,
     INK,
     SIZE,
@@ -26,6 +24,8 @@ from isocost.plots.style import (
     place_labels,
     require_matplotlib,
 )
+from isocost.plots.geometry import crossing, level_curve, trivial_point
+from isocost.plots.plane import PlaneDisplay
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import isocost as ic
 from isocost.grid import Grid
 from isocost.plots import ChangeDisplay, PlaneDisplay, ReliabilityDisplay
-from isocost.reports.payload import payload, rule_fields
+from isocost.reports.payload import compact, payload
 
 
 def nested(depth):
@@ -131,7 +131,7 @@ def use_rule(rule, tally, data):
     """Do with a rule whatever can be done with one."""
     assert ic.Rule.from_json(rule.to_json()) == rule
     written(rule)
-    json.dumps(rule_fields(rule), allow_nan=False)
+    json.dumps(compact(rule.groups, rule), allow_nan=False)
     after = survived(lambda: rule.expected(tally))
     assert after is None or ic.Tally.from_json(after.to_json()) == after
     survived(lambda: written(ic.compare(tally, [rule])))

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isocost.learn import CalibratedEqualizedOdds, EqualizedOdds, Reconciled
-from isocost.learn.row_coin import row_hashes
+from isocost.learn.inputs import row_hashes
 from tests.conftest import OLD_WEIGHT_CHECK
 
 

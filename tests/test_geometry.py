@@ -92,9 +92,9 @@ def test_out_of_reach_of_every_line_there_is_no_curve():
 def test_costs_that_differ_by_group_need_one():
     cost = ic.Cost(fp={"a": 1.0, "b": 2.0}, fn=0.0)
     assert crossing(0.5, cost, 0.2, "b").point == pytest.approx((0.1, 0.1))
-    with pytest.raises(ic.UsageError, match="must be one that the cost names") as error:
+    with pytest.raises(ic.UsageError, match="must have a number for each group") as error:
         level_curve(cost, 0.2)
-    assert str(error.value).splitlines()[-1] == "  next: use one of 'a', 'b'"
+    assert str(error.value).splitlines()[-1] == "  next: add the group, or use one number for all"
 
 
 def test_feasible_is_a_crossing_that_can_be_reached():

@@ -11,7 +11,7 @@ ROOT = Path(isocost.__file__).parent
 LAYERS = [
     {"errors", "typing"},
     {"checks"},
-    {"tables", "atomic", "grid", "groups", "md5"},
+    {"tables", "atomic", "grid", "groups"},
     {"costs", "coin"},
     {"tallies"},
     {"rows"},
@@ -34,8 +34,8 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 ORDERS = {
     "verdict": ["judgement", "sentences", "wording"],
     "measures": [
-        "calibration", "table", "functions", "rates", "feasibility", "margins", "contrasts",
-        "intervals", "audit", "planning", "impossibility", "bounds",
+        "calibration", "table", "functions", "rates", "feasibility", "margins", "intervals",
+        "audit", "planning", "bounds",
     ],
     "repairs": [
         "counsel", "withhold", "pools", "coarsen", "odds", "linear_program", "reconcile",
@@ -48,15 +48,10 @@ ORDERS = {
     ],
     "engines/warehouse": ["dialects", "select", "tally_sql"],
     "learn": [
-        "inputs", "maps", "recalibrate", "row_coin", "base", "postprocess", "scorers", "program",
-        "trained",
+        "inputs", "maps", "recalibrate", "base", "postprocess", "scorers", "program", "trained",
     ],
-    "plots": [
-        "style", "display", "geometry", "plane_marks", "plane", "reliability", "tradeoff", "change",
-    ],
-    "reports": [
-        "words", "facts", "payload", "offers", "charts", "assets", "report", "terminal",
-    ],
+    "plots": ["display", "geometry", "plane", "reliability", "tradeoff", "change"],
+    "reports": ["facts", "payload", "report", "terminal"],
     "serve": ["session", "server"],
     "cli": ["options", "output", "reading", "commands", "page_commands", "app"],
 }  # fmt: skip

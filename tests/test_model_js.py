@@ -14,12 +14,11 @@ import numpy as np
 import pytest
 
 import isocost as ic
-from isocost.costs import Cost
+from isocost.costs import Cost, as_cost
 from isocost.examples import compas
 from isocost.measures.margins import wilson
 from isocost.repairs.compare import changes
-from isocost.reports.offers import compact, given_repairs
-from isocost.reports.payload import cost_fields, page_tally, payload, safe_group
+from isocost.reports.payload import compact, given_repairs, page_tally, payload, safe_group
 from isocost.tallies import KEYS, SUMS
 from tests.conftest import DATA, measured, sample
 
@@ -35,6 +34,19 @@ SUMMED = (
     "trivial_cost",
 )  # fmt: skip
 CHANGED = ("changed", "by_coin", "decisions")
+
+
+def cost_fields(cost):
+    """A cost as the page's model takes it."""
+    cost = as_cost(cost)
+
+    def amount(value):
+        pairs = value.items() if isinstance(value, dict) else None
+        return value if pairs is None else [[safe_group(g), number] for g, number in pairs]
+
+    named = str(cost) if str(cost) in ("fpr", "fnr") else None
+    kind = named or ("weighted" if cost.by_base_rate else "plain")
+    return {"kind": kind, "fp": amount(cost.fp), "fn": amount(cost.fn)}
 
 
 def few(seed, groups, weighted):

@@ -281,7 +281,7 @@ def test_without_matplotlib_the_command_is_told(monkeypatch):
 
 
 def test_colours_differ_in_grey_or_by_dashes_and_inks_can_be_read():
-    from isocost.plots.style import looks
+    from isocost.plots.display import looks
 
     def luminance(colour):
         parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]

@@ -11,11 +11,10 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas, compas_rows
-from isocost.plots.style import PALETTE
-from isocost.reports.assets import embedded_json, inert, page_script, policy
-from isocost.reports.charts import charts
+from isocost.plots.display import PALETTE
 from isocost.reports.facts import facts, spoken_names
-from isocost.reports.offers import MOST_ROWS
+from isocost.reports.payload import MOST_ROWS
+from isocost.reports.report import charts, embedded_json, inert, page_script, policy
 from isocost.verdict.sentences import Name, fill
 from isocost.verdict.wording import statement
 from tests.conftest import DATA

@@ -35,11 +35,14 @@ def test_queries_are_parsed_back(dialect):
     for options in warehouse.TALLIES.values():
         (tree,) = sqlglot.parse(ic.tally_sql(dialect, "lake.people", **options), read=dialect)
         groups = options.get("group", "group")
-        named = options.get("positive") in ("yes", 1) and options["positive"] is not True
-        wanted = cell_columns(
-            1 if isinstance(groups, str) else len(groups), "weight" in options, named
-        )
+        names = {
+            "group": [groups] if isinstance(groups, str) else groups,
+            "weight": options.get("weight"),
+        }
+        wanted = cell_columns({"columns": names, "positive": options.get("positive")})
         assert [column.alias_or_name for column in tree.selects] == wanted
+        named = options.get("positive") in ("yes", 1) and options["positive"] is not True
+        assert ("least_label" in wanted) == named
 
 
 @pytest.mark.parametrize("odd", ODD)

@@ -22,12 +22,12 @@ from .measures.audit import Measures as Measures
 from .measures.audit import audit as audit
 from .measures.bounds import Bounds as Bounds
 from .measures.bounds import bounds as bounds
+from .measures.bounds import distinct as distinct
 from .measures.feasibility import Feasibility as Feasibility
 from .measures.feasibility import feasibility as feasibility
 from .measures.functions import calibration_gap as calibration_gap
 from .measures.functions import generalized_fnr as generalized_fnr
 from .measures.functions import generalized_fpr as generalized_fpr
-from .measures.impossibility import distinct as distinct
 from .measures.intervals import Intervals as Intervals
 from .measures.intervals import intervals as intervals
 from .measures.planning import GroupPlan as GroupPlan

@@ -16,17 +16,6 @@ from isocost.errors import FileError, IsocostWarning, Problem
 if sys.platform != "win32":
     import fcntl
 
-__all__ = [
-    "MAX_TEXT_BYTES",
-    "check_ending",
-    "check_regular",
-    "check_target",
-    "read_text",
-    "replacing",
-    "status_of",
-    "write_text",
-]
-
 MAX_TEXT_BYTES = 256 * 2**20
 
 PART = ".isocost-part"
@@ -231,14 +220,10 @@ def read_text(path: str | Path) -> str:
         status = source.stat()
         check_regular(source, status, "file", "save it to a file first")
         if status.st_size > MAX_TEXT_BYTES:
-            raise FileError(
-                Problem(
-                    "file",
-                    f"must be at most {MAX_TEXT_BYTES // 2**20} MiB",
-                    f"{source} of {status.st_size // 2**20} MiB",
-                    "check that this is a rule or a tally, not data",
-                )
-            )
+            rule = f"must be at most {MAX_TEXT_BYTES // 2**20} MiB"
+            got = f"{source} of {status.st_size // 2**20} MiB"
+            step = "check that this is a rule or a tally, not data"
+            raise FileError(Problem("file", rule, got, step))
         return source.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise FileError(

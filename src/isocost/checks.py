@@ -20,32 +20,6 @@ import numpy as np
 
 from isocost.errors import Problem, UsageError
 
-__all__ = [
-    "as_number",
-    "check_amount",
-    "check_base_rate",
-    "check_columns",
-    "check_confidence",
-    "check_flag",
-    "check_kind",
-    "check_listed",
-    "check_numbers",
-    "check_path",
-    "check_salt",
-    "check_seed",
-    "check_single",
-    "check_text",
-    "check_threshold",
-    "check_tolerance",
-    "check_unit",
-    "check_whole",
-    "check_word",
-    "finite_or_none",
-    "is_writable",
-    "parse_json",
-    "short",
-]
-
 MOST_DIGITS = 300
 """The most digits of a whole number in JSON: longer ones do not fit a float."""
 
@@ -136,7 +110,7 @@ def check_base_rate(value: Any, name: str = "base_rate") -> float:
     return _check_number(name, value, _inside, rule, step)
 
 
-def check_amount(name: str, value: Any, step: str = "use 0.0 for none at all") -> float:
+def check_amount(name: str, value: Any, step: str = "use 0.0 for none") -> float:
     """A finite number that is at least 0."""
     rule = "must be a number that is at least 0"
     return _check_number(name, value, lambda x: 0.0 <= x < math.inf, rule, step)

@@ -14,8 +14,6 @@ from isocost.errors import Problem, UsageError, listing
 from isocost.groups import Group, as_group, from_json, to_json
 from isocost.typing import Floats
 
-__all__ = ["Cost", "CostLike", "as_cost"]
-
 Amount: TypeAlias = float | Mapping[Group, float]
 
 LEAST, MOST = 1e-100, 1e100
@@ -113,12 +111,19 @@ class Cost:
         return np.broadcast_to(fp, base_rates.shape), np.broadcast_to(fn, base_rates.shape)
 
     @property
+    def kind(self) -> str:
+        """How the command line calls it: "fpr", "fnr", "weighted" or "plain"."""
+        if not self.by_base_rate and (self.fp, self.fn) in ((1.0, 0.0), (0.0, 1.0)):
+            return "fpr" if self.fp else "fnr"
+        return "weighted" if self.by_base_rate else "plain"
+
+    @property
     def is_per_group(self) -> bool:
         """Whether the amounts differ by group."""
         return bool(self._mappings())
 
-    def amounts(self, group: Group) -> tuple[float, float]:
-        """What a false positive and a false negative of one group cost."""
+    def amounts(self, group: Group | None) -> tuple[float, float]:
+        """What a false positive and a false negative cost; ``group`` matters if that differs."""
         if any(group not in amount for amount in self._mappings()):
             rule, got = "must have a number for each group", f"none for group {short(group)}"
             raise UsageError(Problem("cost", rule, got, "add the group, or use one number for all"))
@@ -171,12 +176,10 @@ class Cost:
         return cls(**amounts, by_base_rate=content["by_base_rate"])
 
     def __str__(self) -> str:
-        kind = "weighted" if self.by_base_rate else "plain"
         if self.is_per_group:
-            return f"{kind} per group"
-        if not self.by_base_rate and (self.fp, self.fn) in ((1.0, 0.0), (0.0, 1.0)):
-            return "fpr" if self.fp else "fnr"
-        return f"{kind}:{self.fp:.12g},{self.fn:.12g}"
+            return f"{self.kind} per group"
+        named = self.kind in ("fpr", "fnr")
+        return self.kind if named else f"{self.kind}:{self.fp:.12g},{self.fn:.12g}"
 
     def __repr__(self) -> str:
         if self.is_per_group:

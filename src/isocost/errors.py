@@ -10,30 +10,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from isocost.measures.feasibility import Feasibility
     from isocost.repairs.reconcile import Reconcilability
-
-__all__ = [
-    "ConstraintWarning",
-    "DataError",
-    "FileError",
-    "InfeasibleError",
-    "InfeasibleWarning",
-    "IsocostError",
-    "IsocostWarning",
-    "MissingDependencyError",
-    "NotAdvisedError",
-    "Problem",
-    "RuleError",
-    "UncalibratedWarning",
-    "UncertainWarning",
-    "UsageError",
-    "listing",
-    "missing_column",
-]
 
 
 @dataclass(frozen=True)
@@ -138,6 +120,15 @@ class UncalibratedWarning(IsocostWarning):
 
 class UncertainWarning(IsocostWarning):
     """There is too little data to say whether groups differ."""
+
+
+def require_package(module: str, name: str, rule: str, step: str) -> Any:
+    """An optional module; the error says what needs it, and the command that installs it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        problem = Problem(name, rule, f"no {error.name}", step)
+        raise MissingDependencyError(problem) from error
 
 
 def listing(texts: Iterable[str], most: int = 30) -> str:

@@ -16,8 +16,6 @@ from isocost.engines.arrays import tally_arrays
 from isocost.grid import Grid
 from isocost.tallies import Tally
 
-__all__ = ["compas", "compas_rows"]
-
 GROUPS = ("Caucasian", "African-American")
 
 #: decile: (Caucasian, of which recidivist, African-American, of which recidivist)

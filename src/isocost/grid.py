@@ -19,8 +19,6 @@ from isocost.checks import check_numbers, check_whole
 from isocost.errors import Problem, UsageError
 from isocost.typing import Bools, Floats, Ints
 
-__all__ = ["MAX_BINS", "TENTHS", "Grid"]
-
 MAX_BINS = 2**16
 TENTHS = tuple(i / 10 for i in range(1, 10))
 
@@ -161,13 +159,11 @@ class Grid:
     def first_bin(self, value: float, name: str = "threshold") -> int:
         """The first bin at or above ``value``, which must be a cut point."""
         if not self.has_cut(value):
-            raise UsageError(
-                Problem(
-                    name,
-                    "must be an edge of the tally, so that no bin lies on both sides of it",
-                    f"{value!r}, which lies inside a bin",
-                    f"make the tally with edges=({value!r},), or use a tenth or a multiple of "
-                    f"1/{self.bins}",
-                )
+            rule = "must be an edge of the tally, so that no bin lies on both sides of it"
+            got = f"{value!r}, which lies inside a bin"
+            step = (
+                f"make the tally with edges=({value!r},), or use a tenth or a multiple of "
+                f"1/{self.bins}"
             )
+            raise UsageError(Problem(name, rule, got, step))
         return int(np.searchsorted(self.cuts, value))

@@ -9,27 +9,12 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, TypeAlias
 
 from isocost.checks import is_writable
 from isocost.errors import DataError, Problem
-
-__all__ = [
-    "Group",
-    "Scalar",
-    "as_group",
-    "as_scalar",
-    "from_json",
-    "group_names",
-    "is_exact",
-    "is_null",
-    "names_of",
-    "shown_names",
-    "sort_groups",
-    "to_json",
-]
 
 Scalar: TypeAlias = str | int | float | bool
 Group: TypeAlias = Scalar | tuple[Scalar, ...]
@@ -105,14 +90,10 @@ def is_exact(number: float) -> bool:
 
 
 def _bad_group(value: Any) -> DataError:
-    return DataError(
-        Problem(
-            "group",
-            "values must be text, numbers or booleans",
-            f"{repr(value)[:100]} of type {type(value).__name__}",
-            "convert the column to text first, for example with str() or CAST(... AS VARCHAR)",
-        )
-    )
+    rule = "values must be text, numbers or booleans"
+    got = f"{repr(value)[:100]} of type {type(value).__name__}"
+    step = "convert the column to text first, for example with str() or CAST(... AS VARCHAR)"
+    return DataError(Problem("group", rule, got, step))
 
 
 def _sort_key(group: Group) -> tuple[Any, ...]:
@@ -131,14 +112,10 @@ def sort_groups(groups: Iterable[Group]) -> list[Group]:
         counts = Counter(ordered)
         twin = next(g for g in ordered if counts[g] > 1)
         twins = [g for g in ordered if g == twin]
-        raise DataError(
-            Problem(
-                "group",
-                "values must stay different when compared",
-                f"{', '.join(map(repr, twins[:5]))}, which are equal in Python",
-                "convert the column to text first, so that each value is its own group",
-            )
-        )
+        rule = "values must stay different when compared"
+        got = f"{', '.join(map(repr, twins[:5]))}, which are equal in Python"
+        step = "convert the column to text first, so that each value is its own group"
+        raise DataError(Problem("group", rule, got, step))
     return ordered
 
 
@@ -198,6 +175,11 @@ def _called(name: str) -> str:
 def to_json(group: Group) -> Any:
     """A group for JSON: a tuple becomes a list."""
     return list(group) if isinstance(group, tuple) else group
+
+
+def pairs_to_json(values: Mapping[Group, Any]) -> list[list[Any]]:
+    """Values by group for JSON: [group, value] pairs, which keep the type of the group."""
+    return [[to_json(group), value] for group, value in values.items()]
 
 
 def from_json(value: Any) -> Group:

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from unicodedata import east_asian_width
 
-__all__ = ["html_table", "text_table", "transposed", "width"]
-
 
 def width(text: str) -> int:
     """The width of a text in columns of a terminal."""

@@ -30,21 +30,6 @@ from isocost.groups import Group, as_group, from_json, group_names, sort_groups,
 from isocost.tables import html_table, text_table
 from isocost.typing import Bools, Floats, Ints
 
-__all__ = [
-    "FORMAT",
-    "KEYS",
-    "KINDS",
-    "SUMS",
-    "VERSION",
-    "Cells",
-    "Sums",
-    "Tally",
-    "add_up",
-    "check_tally",
-    "parse_text",
-    "read_fields",
-]
-
 FORMAT, VERSION = "isocost-tally", 1
 
 KEYS = ("group", "label", "bin")

@@ -7,8 +7,6 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Bools", "Floats", "Ints"]
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 Ints: TypeAlias = npt.NDArray[np.intp]

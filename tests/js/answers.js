@@ -1,7 +1,7 @@
 /** @file Answers to the questions that tests/test_model_js.py asks: JSON in, JSON out. */
 
 import { readFileSync } from "node:fs";
-import * as model from "../../src/isocost/reports/page/model.js";
+import * as model from "./model.js";
 import { fullRule } from "../../src/isocost/reports/page/app/repairs.js";
 
 /** @typedef {import("../../src/isocost/reports/page/model/tally.js").Tally} Tally */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { feasibility } from "../../src/isocost/reports/page/model.js";
+import { feasibility } from "./model.js";
 import { counted, fill, fixed3, listed, percent1, plainText } from "../../src/isocost/reports/page/app/say.js";
 import { fromHash, ownState, thresholdsOf, toHash, weightsOf } from "../../src/isocost/reports/page/app/state.js";
 import { blockedOf, costsFigure, reliabilityFigure, short } from "../../src/isocost/reports/page/app/figures.js";
@@ -10,7 +10,7 @@ import { sentencesOf, settingsOf, staleText } from "../../src/isocost/reports/pa
 import { givenRule, repairsOf, spreadOf } from "../../src/isocost/reports/page/app/repairs.js";
 import { alternativesOf } from "../../src/isocost/reports/page/app/alternatives.js";
 import { holds } from "../../src/isocost/reports/page/app/tables.js";
-import { measures, subset } from "../../src/isocost/reports/page/model.js";
+import { measures, subset } from "./model.js";
 import { tallyOf, twoGroups } from "./small.js";
 
 /** @type {any} the browser's name for what node has as well */
@@ -21,7 +21,7 @@ import { tallyOf, twoGroups } from "./small.js";
 function words() {
   /** @type {Record<string, any>} */
   const texts = {};
-  for (const [file, table] of [["verdict/sentences.py", "SENTENCES = {"], ["reports/words.py", "WORDS = {"]]) {
+  for (const [file, table] of [["verdict/sentences.py", "SENTENCES = {"], ["reports/facts.py", "WORDS = {"]]) {
     const source = readFileSync(`src/isocost/${file}`, "utf-8");
     const start = source.indexOf(String(table));
     const entries = source.slice(start, source.indexOf("\n}", start));

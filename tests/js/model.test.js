@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import * as model from "../../src/isocost/reports/page/model.js";
+import * as model from "./model.js";
 import { merged, tallyOf, twoGroups } from "./small.js";
 
 /** @typedef {import("../../src/isocost/reports/page/model/costs.js").Cost} Cost */

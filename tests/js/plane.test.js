@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { feasibility, measures } from "../../src/isocost/reports/page/model.js";
+import { feasibility, measures } from "./model.js";
 import { planeFigure } from "../../src/isocost/reports/page/app/plane.js";
 import { badness, bestPlace, boxOf, isStruck, seatsAround } from "../../src/isocost/reports/page/app/placing.js";
 import { tallyOf, twoGroups } from "./small.js";

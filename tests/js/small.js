@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { URL } from "node:url";
 
-import { readTally } from "../../src/isocost/reports/page/model.js";
+import { readTally } from "./model.js";
 
 /** @typedef {import("../../src/isocost/reports/page/model/groups.js").Group} Group */
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { test } from "node:test";
-import { commandLine, costText, jsonText, quoted } from "../../src/isocost/reports/page/model.js";
+import { commandLine, costText, jsonText, quoted } from "./model.js";
 import { general, justBelow, roundDown, roundUp } from "../../src/isocost/reports/page/model/numbers.js";
 
 test("JSON text keeps exact numbers, and nothing that only looks like one", () => {

@@ -18,7 +18,6 @@ from isocost.cli.reading import read
 from isocost.errors import FileError, InfeasibleError, MissingDependencyError, Problem, UsageError
 from isocost.examples import compas
 from isocost.measures.audit import Audit, audit
-from isocost.measures.feasibility import round_up
 from isocost.repairs.compare import compare
 from isocost.repairs.odds import equalize_odds
 from isocost.repairs.reconcile import reconcile
@@ -27,6 +26,7 @@ from isocost.reports.payload import Origin, payload, single_text
 from isocost.reports.report import ENDINGS
 from isocost.reports.report import report as write_report
 from isocost.rules import Rule
+from isocost.verdict.sentences import round_up
 
 __all__ = ["bytes_of", "demo", "report", "serve"]
 

@@ -24,26 +24,10 @@ import numpy as np
 from isocost.coin import coins, hex_bound
 from isocost.engines.frames import Frame, Lazy
 from isocost.engines.source import quoted
-from isocost.errors import MissingDependencyError, Problem, UsageError
+from isocost.errors import Problem, UsageError, require_package
 
 if TYPE_CHECKING:
     from narwhals import Expr
-
-__all__ = [
-    "NO_ID",
-    "Guard",
-    "as_number",
-    "believes_statistics",
-    "collect",
-    "column",
-    "constant",
-    "guarded",
-    "limit",
-    "originally_named",
-    "plainly_named",
-    "writes_decimals",
-]
-
 
 NO_ID = 6
 """The fault of a row without an id."""
@@ -69,7 +53,8 @@ class Guard:
 def collect(frame: Any) -> dict[str, Any]:
     """The few rows of a result as narwhals series; nulls are None or NaN."""
     if not (frame.implementation.is_polars() or frame.implementation.is_dask()):
-        _need_arrow()
+        rule = "must be installed, because this engine returns its cells through it"
+        require_package("pyarrow", "pyarrow", rule, "pip install pyarrow")
     # Without streaming Polars would hold all rows of a file at once.
     options = {"engine": "streaming"} if frame.implementation.is_polars() else {}
     return frame.collect(**options).to_dict(as_series=True)  # type: ignore[no-any-return]
@@ -182,14 +167,9 @@ def guarded(frame: Any, guard: Guard) -> Any:
 
     kind = frame.implementation.value
     if kind not in _NATIVE:
-        raise UsageError(
-            Problem(
-                "data",
-                f"must be of an engine that has the coin: {', '.join(_NATIVE)}",
-                f"a lazy frame of {kind}",
-                "collect it first, or convert it to one of these",
-            )
-        )
+        rule = f"must be of an engine that has the coin: {', '.join(_NATIVE)}"
+        step = "collect it first, or convert it to one of these"
+        raise UsageError(Problem("data", rule, f"a lazy frame of {kind}", step))
     return nw.from_native(_NATIVE[kind](nw.to_native(frame), guard))
 
 
@@ -310,17 +290,3 @@ _NATIVE: dict[str, Callable[[Any, Guard], Any]] = {
     "pyspark": _spark,
     "pyspark[connect]": partial(_spark, connect=True),
 }
-
-
-def _need_arrow() -> None:
-    try:
-        import_module("pyarrow")
-    except ImportError as error:  # pragma: no cover - the tests have it
-        raise MissingDependencyError(
-            Problem(
-                "pyarrow",
-                "must be installed, because this engine returns its cells through it",
-                "no pyarrow",
-                "pip install pyarrow",
-            )
-        ) from error

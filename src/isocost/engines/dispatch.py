@@ -22,8 +22,6 @@ from isocost.groups import Group, as_group
 from isocost.rules import Rule, check_unknown
 from isocost.tallies import Tally
 
-__all__ = ["apply_rule", "tally"]
-
 
 def tally(
     data: Any = None,
@@ -260,11 +258,6 @@ def _holds_arrays(group: Any) -> bool:
 def _need_arrays(**columns: Any) -> None:
     for name, value in columns.items():
         if isinstance(value, str):
-            raise UsageError(
-                Problem(
-                    "data",
-                    "must be given when the columns are named",
-                    f"no data, and {name}={value!r}",
-                    "pass the data first, or arrays as score=, label=, group=",
-                )
-            )
+            rule, got = "must be given when the columns are named", f"no data, and {name}={value!r}"
+            step = "pass the data first, or arrays as score=, label=, group="
+            raise UsageError(Problem("data", rule, got, step))

@@ -48,8 +48,6 @@ from isocost.groups import Group, Scalar, as_group, is_exact
 from isocost.rules import Rule, check_rule, check_unknown, unknown_groups
 from isocost.tallies import Tally
 
-__all__ = ["apply_file", "tally_files"]
-
 
 def tally_files(
     path: str | Path,

@@ -13,9 +13,6 @@ from isocost.engines.values import Encoded, as_objects, is_uniform
 from isocost.errors import DataError, Problem, UsageError, missing_column
 from isocost.groups import as_scalar, is_null
 
-__all__ = ["Frame", "Lazy", "as_frame", "check_group_type", "is_wide"]
-
-
 _HEAD, _FEW = 2**12, 12
 
 
@@ -261,15 +258,13 @@ def as_frame(data: Any) -> Frame | Lazy:
     except nw.exceptions.DuplicateError as error:
         raise _not_unique(str(error)) from error
     except TypeError as error:
-        raise UsageError(
-            Problem(
-                "data",
-                "must be a dict of arrays, a frame (pandas, polars, pyarrow, duckdb, ibis, dask, "
-                "pyspark), or the path of a CSV or Parquet file",
-                f"an object of type {type(data).__module__}.{type(data).__name__}",
-                "convert it to one of these; for arrays pass score=, label=, group=",
-            )
-        ) from error
+        rule = (
+            "must be a dict of arrays, a frame (pandas, polars, pyarrow, duckdb, ibis, dask, "
+            "pyspark), or the path of a CSV or Parquet file"
+        )
+        got = f"an object of type {type(data).__module__}.{type(data).__name__}"
+        step = "convert it to one of these; for arrays pass score=, label=, group="
+        raise UsageError(Problem("data", rule, got, step)) from error
     if not isinstance(frame, nw.LazyFrame):
         return Frame(frame)
     if not frame.implementation.is_polars():

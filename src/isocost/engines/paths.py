@@ -15,18 +15,6 @@ from isocost.atomic import check_regular, status_of
 from isocost.checks import is_writable
 from isocost.errors import FileError, Problem
 
-__all__ = [
-    "FORMATS",
-    "FileSet",
-    "Format",
-    "check_encoding",
-    "compression_of",
-    "damage_of",
-    "find_files",
-    "kind_of",
-    "nothing_at",
-]
-
 
 @dataclass(frozen=True)
 class Format:

@@ -8,19 +8,6 @@ from typing import Any
 
 from isocost.errors import DataError, Problem, UsageError
 
-__all__ = [
-    "USUAL_WEIGHTS",
-    "WRONG",
-    "Problems",
-    "check_names",
-    "check_written",
-    "group_names_of",
-    "missing_id",
-    "no_rows",
-    "problem_of",
-    "title_of",
-]
-
 
 def check_names(*, optional: Sequence[str] = (), **names: Any) -> None:
     """Raise if names of columns are not texts; those in ``optional`` may be None.
@@ -136,7 +123,7 @@ class Problems:
     """
 
     names: dict[str, str] = field(default_factory=dict)
-    found: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
+    counts: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
     rows: int = 0
     example: str = "first"
 
@@ -144,20 +131,20 @@ class Problems:
         """Add ``count`` of this kind; the first example is kept."""
         if count <= 0:
             return
-        before, shown = self.found.get((role, kind), (0, ""))
+        before, shown = self.counts.get((role, kind), (0, ""))
         if not shown:
             value = "" if example is None else f" {_show(example)}"
             where = "" if row is None else f" in row {row}"
             shown = f" ({self.example}:{value}{where})" if value or where else ""
-        self.found[role, kind] = (before + int(count), shown)
+        self.counts[role, kind] = (before + int(count), shown)
 
     def check(self, more: Sequence[Problem] = ()) -> None:
         """Raise one error that reports everything, and ``more``, if there is anything."""
         problems = []
-        for role in (role for role in _RULES if any(role == other for other, _ in self.found)):
+        for role in (role for role in _RULES if any(role == other for other, _ in self.counts)):
             got = ", ".join(
                 f"{count:,} {kind}{example}"
-                for (other, kind), (count, example) in self.found.items()
+                for (other, kind), (count, example) in self.counts.items()
                 if other == role
             )
             counted = ", counted from 0" if " in row " in got else ""

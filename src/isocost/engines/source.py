@@ -24,18 +24,6 @@ from isocost.engines.warehouse.dialects import DUCKDB
 from isocost.errors import DataError, FileError, IsocostError, Problem, UsageError, missing_column
 from isocost.groups import Scalar
 
-__all__ = [
-    "DOUBT",
-    "WHOLE_TYPES",
-    "Progress",
-    "Settings",
-    "Source",
-    "as_number",
-    "is_number",
-    "literal",
-    "quoted",
-]
-
 DOUBT = "SET disabled_optimizers = 'statistics_propagation'"
 """The statistics of Parquet files ignore NaN, and DuckDB trusts them: NaN would lie in [0, 1].
 Without them queries are slower, so they are switched off only where NaN would not show."""
@@ -468,23 +456,13 @@ class Source:
         if "No files found" in first:
             return nothing_at(self.path)
         if "Out of Memory" in first:
-            return UsageError(
-                Problem(
-                    "memory_limit",
-                    "must be enough for the work",
-                    first,
-                    "raise it, use fewer threads, or write without keeping the order of the rows",
-                )
-            )
+            rule = "must be enough for the work"
+            step = "raise it, use fewer threads, or write without keeping the order of the rows"
+            return UsageError(Problem("memory_limit", rule, first, step))
         if "onversion" in first or "CSV Error" in first or "alformed JSON" in first:
-            return DataError(
-                Problem(
-                    "file",
-                    "must hold one kind of value per column",
-                    first,
-                    "correct the line, or pass the data as a frame with the types you want",
-                )
-            )
+            rule = "must hold one kind of value per column"
+            step = "correct the line, or pass the data as a frame with the types you want"
+            return DataError(Problem("file", rule, first, step))
         return self._unreadable(f"{self.path}: {first}")
 
     def _unreadable(self, got: str) -> FileError:

@@ -17,23 +17,6 @@ from isocost.errors import DataError, Problem
 from isocost.groups import Group, Scalar, as_group, as_scalar, is_exact, is_null
 from isocost.typing import Bools, Ints
 
-__all__ = [
-    "NUMBER",
-    "WHOLE",
-    "Encoded",
-    "GroupEncoder",
-    "LabelReader",
-    "Reader",
-    "as_objects",
-    "column_array",
-    "encoder_for",
-    "is_uniform",
-    "json_values",
-    "read_as",
-    "two_valued",
-    "typed",
-]
-
 WHOLE = "-?[0-9]+"
 """What a whole number looks like, for Python and for DuckDB."""
 
@@ -456,7 +439,7 @@ class GroupEncoder:
         """The codes of cells; nulls are counted in rows, of which each cell has n."""
         cells = Problems(problems.names)
         codes = self.encode(columns, cells, 0)
-        if cells.found:
+        if cells.counts:
             null = np.zeros(len(n), dtype=bool)
             for column in columns:
                 null |= np.array([is_null(value) for value in column.tolist()])
@@ -518,14 +501,8 @@ def column_array(role: str, column: Any) -> Any:
     if array.dtype.kind == "T":
         array = array.astype(object)
     if array.ndim != 1:
-        raise DataError(
-            Problem(
-                role,
-                "must have one dimension",
-                f"an array of shape {array.shape}",
-                "pass one value per row",
-            )
-        )
+        got = f"an array of shape {array.shape}"
+        raise DataError(Problem(role, "must have one dimension", got, "pass one value per row"))
     return array
 
 

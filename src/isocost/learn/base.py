@@ -36,17 +36,14 @@ from isocost.checks import check_threshold, check_word
 from isocost.engines.arrays import apply_arrays, tally_arrays
 from isocost.errors import DataError, IsocostWarning, Problem, UsageError
 from isocost.grid import Grid
-from isocost.learn.inputs import Groups, read_groups, two_classes, weights_of
+from isocost.learn.inputs import Groups, coins_of_rows, read_groups, two_classes, weights_of
 from isocost.learn.maps import METHODS
 from isocost.learn.recalibrate import GroupCalibrator
-from isocost.learn.row_coin import coins_of_rows
 from isocost.measures.audit import Audit, audit
 from isocost.measures.rates import require_both_labels, require_two_groups
 from isocost.rules import Rule, unknown_groups
 from isocost.tallies import Tally
 from isocost.typing import Floats, Ints
-
-__all__ = ["PostProcessor", "folds_of", "raw_scores", "response_of", "wants"]
 
 Fold = tuple[Ints, Ints]
 """The rows to train on, and those to score."""
@@ -142,26 +139,18 @@ def raw_scores(estimator: Any, X: Any, response: str, groups: Groups, positive: 
     is_decision = response == "decision_function"
     columns = answer.reshape(len(answer), -1) if is_decision else answer
     if columns.ndim != 2 or columns.shape[1] != (1 if is_decision else 2):
-        raise UsageError(
-            Problem(
-                "estimator",
-                "must be a binary classifier",
-                f"{type(estimator).__name__} with scores of shape {columns.shape}",
-                "train it with two classes, the positive one last in sorted order",
-            )
-        )
+        rule = "must be a binary classifier"
+        got = f"{type(estimator).__name__} with scores of shape {columns.shape}"
+        step = "train it with two classes, the positive one last in sorted order"
+        raise UsageError(Problem("estimator", rule, got, step))
     if is_decision:
         return columns[:, 0]
     classes = list(getattr(estimator, "classes_", [None, positive]))
     if positive not in classes:
-        raise DataError(
-            Problem(
-                "y",
-                "must have the classes that the estimator was trained with",
-                f"{positive!r}, and the estimator knows {', '.join(map(repr, classes))}",
-                "pass labels coded as they were in training",
-            )
-        )
+        rule = "must have the classes that the estimator was trained with"
+        got = f"{positive!r}, and the estimator knows {', '.join(map(repr, classes))}"
+        step = "pass labels coded as they were in training"
+        raise DataError(Problem("y", rule, got, step))
     scores = columns[:, classes.index(positive)]
     near = (scores > -ROUNDING) & (scores < 1.0 + ROUNDING)
     return np.where(near, np.clip(scores, 0.0, 1.0), scores)
@@ -202,14 +191,10 @@ def _stratified(y: Ints, groups: Groups, count: int) -> list[Fold]:
     cell = groups.codes * 2 + y
     largest = int(np.bincount(cell).max())
     if not 2 <= count <= largest:
-        raise UsageError(
-            Problem(
-                "cv",
-                "must be at least 2, and at most the number of rows of a group and label",
-                f"{count}, and the largest group has {largest} rows of its commoner label",
-                'use fewer folds, or cv="prefit" with an estimator fitted on other data',
-            )
-        )
+        rule = "must be at least 2, and at most the number of rows of a group and label"
+        got = f"{count}, and the largest group has {largest} rows of its commoner label"
+        step = 'use fewer folds, or cv="prefit" with an estimator fitted on other data'
+        raise UsageError(Problem("cv", rule, got, step))
     with warnings.catch_warnings():
         # Small groups are checked where it matters: in the training parts.
         warnings.filterwarnings("ignore", message="The least populated class")
@@ -223,16 +208,14 @@ def _check_training(fold: int, count: int, y: Ints, groups: Groups) -> None:
         if negatives and positives:
             continue
         lacks = "rows" if not negatives + positives else "negatives" if positives else "positives"
-        raise DataError(
-            Problem(
-                "cv",
-                "the training part of every fold must have positives and negatives of every group",
-                f"no {lacks} of group {name!r} in the training part of fold {fold + 1} of {count}",
-                "merge the group with another or leave it out; use cv=5, whose folds are "
-                'stratified by group and label; or cv="prefit" with an estimator fitted on other '
-                "data",
-            )
+        rule = "the training part of every fold must have positives and negatives of every group"
+        got = f"no {lacks} of group {name!r} in the training part of fold {fold + 1} of {count}"
+        step = (
+            "merge the group with another or leave it out; use cv=5, whose folds are "
+            'stratified by group and label; or cv="prefit" with an estimator fitted on other '
+            "data"
         )
+        raise DataError(Problem("cv", rule, got, step))
 
 
 def _held_out_scores(
@@ -244,14 +227,10 @@ def _held_out_scores(
     """
     tested = np.concatenate([np.asarray(test) for _, test in folds])
     if len(tested) == 0 or np.bincount(tested, minlength=n).max() > 1:
-        raise UsageError(
-            Problem(
-                "cv",
-                "must test each row at most once",
-                "a splitter that tests rows several times, or none",
-                "use cv=5, a KFold, or a ShuffleSplit with n_splits=1 for a single holdout",
-            )
-        )
+        rule = "must test each row at most once"
+        got = "a splitter that tests rows several times, or none"
+        step = "use cv=5, a KFold, or a ShuffleSplit with n_splits=1 for a single holdout"
+        raise UsageError(Problem("cv", rule, got, step))
     scores = np.concatenate([score(train, test) for train, test in folds])
     fold = np.repeat(np.arange(len(folds)), [len(test) for _, test in folds])
     order = np.argsort(tested)
@@ -385,15 +364,12 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
         try:
             check_is_fitted(base)
         except NotFittedError as error:
-            raise UsageError(
-                Problem(
-                    "estimator",
-                    'must be fitted when cv="prefit"',
-                    f"{type(base).__name__} that is not",
-                    "fit it on other data first, and put it into sklearn.frozen.FrozenEstimator "
-                    "where this estimator is cloned, as in searches; or use cv=5",
-                )
-            ) from error
+            rule, got = 'must be fitted when cv="prefit"', f"{type(base).__name__} that is not"
+            step = (
+                "fit it on other data first, and put it into sklearn.frozen.FrozenEstimator "
+                "where this estimator is cloned, as in searches; or use cv=5"
+            )
+            raise UsageError(Problem("estimator", rule, got, step)) from error
         self.estimator_ = base
         scores = raw_scores(base, X, self.response_, groups, self.classes_[1])
         n = len(scores)

@@ -35,8 +35,6 @@ from isocost.repairs.registry import REPAIRS
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import Tally
 
-__all__ = ["CalibratedEqualizedOdds", "EqualizedOdds", "Reconciled"]
-
 Calibration = Literal["sigmoid", "isotonic", "histogram", "beta"]
 
 

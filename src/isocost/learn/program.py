@@ -27,20 +27,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from scipy.optimize import NonlinearConstraint, minimize, root
 from scipy.special import expit
 
-from isocost.errors import MissingDependencyError, Problem
+from isocost.errors import require_package
 from isocost.groups import Group
 from isocost.learn.inputs import Groups
 from isocost.tallies import add_up
 from isocost.typing import Floats, Ints
-
-__all__ = ["KINDS", "Program", "Search", "Start", "make_program", "need_dccp", "unconstrained"]
 
 KINDS = {"fpr": ("fpr",), "fnr": ("fnr",), "both": ("fpr", "fnr"), "all": ("all",)}
 """The kinds of error that each constraint bounds."""
@@ -364,18 +361,31 @@ class Search:
         return self.program.sample(np.sort(rng.choice(cells, self.max_cells, replace=False)))
 
     def _convex_concave(self, program: Program, tau: float) -> Start:
-        """A convex-concave program that starts with the penalty tau."""
-        begun = time.perf_counter()
-        w, note = _convex_concave(
-            program,
-            self.free,
-            self.bound,
-            tau=tau,
-            slack=self.tolerance / 10.0,
-            max_iter=self.max_iter,
-            verbose=self.verbose > 1,
-        )
-        return self.judge(f"tau={tau:g}", w, 0, time.perf_counter() - begun, note)
+        """Where the convex-concave procedure ends that starts with the penalty tau.
+
+        The concave side of each constraint is replaced by its tangent, and what is violated costs
+        tau at first and more with each step.  It ends at its start if no step could be solved.
+        """
+        begun, cp = time.perf_counter(), need_dccp()
+        w = cp.Variable(len(self.free))
+        w.value = self.free
+        objective = cp.Minimize(_objective(cp, program, w))
+        problem = cp.Problem(objective, _differences(cp, program, self.bound, w))
+        try:
+            with warnings.catch_warnings():
+                # Of inaccurate or unfinished steps; the answer is judged anyway.
+                warnings.simplefilter("ignore")
+                problem.solve(
+                    method="dccp", solver=cp.CLARABEL, max_iter=self.max_iter, tau_ini=tau,
+                    mu=GROWTH, tau_max=HIGHEST_PENALTY, max_slack=self.tolerance / 10.0,
+                    verbose=self.verbose > 1,
+                )  # fmt: skip
+            note = "" if problem.status == cp.OPTIMAL else str(problem.status)
+        except (cp.SolverError, cp.DCPError, ValueError, ArithmeticError) as error:
+            note = str(error).splitlines()[0]
+        solved = w.value is not None and np.isfinite(w.value).all()
+        end = np.asarray(w.value, dtype=np.float64) if solved else self.free
+        return self.judge(f"tau={tau:g}", end, 0, time.perf_counter() - begun, note)
 
     def _smoothed(self, start: Start) -> list[Start]:
         """What sequential quadratic programming makes of a start; nothing if it is too large.
@@ -437,50 +447,14 @@ def unconstrained(program: Program) -> Floats:
     return np.asarray(near if far else exact)
 
 
-def _convex_concave(
-    program: Program,
-    start: Floats,
-    bound: float,
-    *,
-    tau: float,
-    slack: float,
-    max_iter: int,
-    verbose: bool,
-) -> tuple[Floats, str]:
-    """Where the convex-concave procedure ends, and the solver's message if it failed.
-
-    The concave side of each constraint is replaced by its tangent, and what is violated costs tau
-    at first and more with each step.  The start is returned if no step could be solved.
-    """
-    cp = need_dccp()
-    w = cp.Variable(len(start))
-    w.value = start
-    problem = cp.Problem(cp.Minimize(_objective(program, w)), _differences(program, bound, w))
-    options = {"tau_ini": tau, "mu": GROWTH, "tau_max": HIGHEST_PENALTY, "max_slack": slack}
-    try:
-        with warnings.catch_warnings():
-            # Of inaccurate or unfinished steps; the caller judges the answer anyway.
-            warnings.simplefilter("ignore")
-            problem.solve(
-                method="dccp", max_iter=max_iter, solver=cp.CLARABEL, verbose=verbose, **options
-            )
-        note = "" if problem.status == cp.OPTIMAL else str(problem.status)
-    except (cp.SolverError, cp.DCPError, ValueError, ArithmeticError) as error:
-        note = str(error).splitlines()[0]
-    if w.value is None or not np.isfinite(w.value).all():
-        return start, note
-    return np.asarray(w.value, dtype=np.float64), note
-
-
-def _differences(program: Program, bound: float, w: Any) -> list[Any]:
+def _differences(cp: Any, program: Program, bound: float, w: Any) -> list[Any]:
     """Each covariance between -bound and bound, as a difference of convex functions."""
-    cp = need_dccp()
     constraints = []
     for i in program.binding(bound):
         sides = []
         for sign in (1.0, -1.0):
             terms = [
-                _distances(program, sign * factors, way, w)
+                _distances(cp, program, sign * factors, way, w)
                 for way, factors in ((1.0, program.over[i]), (-1.0, program.under[i]))
                 if (sign * factors > 0.0).any()
             ]
@@ -490,14 +464,13 @@ def _differences(program: Program, bound: float, w: Any) -> list[Any]:
     return constraints
 
 
-def _distances(program: Program, factors: Floats, way: float, w: Any) -> Any:
+def _distances(cp: Any, program: Program, factors: Floats, way: float, w: Any) -> Any:
     """The sum of max(0, z) or max(0, -z) over the cells whose factor is positive."""
     cells = np.flatnonzero(factors > 0.0)
-    return factors[cells] @ need_dccp().pos((way * program.x[cells]) @ w)
+    return factors[cells] @ cp.pos((way * program.x[cells]) @ w)
 
 
-def _objective(program: Program, w: Any) -> Any:
-    cp = need_dccp()
+def _objective(cp: Any, program: Program, w: Any) -> Any:
     total = program.weight.sum()
     z = program.x @ w
     loss = (program.weight @ cp.logistic(z) - (program.positive @ program.x) @ w) / total
@@ -508,18 +481,10 @@ def _objective(program: Program, w: Any) -> Any:
 
 def need_dccp() -> Any:
     """The module cvxpy with dccp registered; raise with the pip command if they are missing."""
-    try:
-        cvxpy: Any = import_module("cvxpy")
-        import_module("dccp")
-    except ImportError as error:
-        raise MissingDependencyError(
-            Problem(
-                "EqualizedOddsLogisticRegression",
-                "needs cvxpy and dccp to train",
-                f"no {error.name}",
-                'pip install "isocost[train]", or pass taus=() to use the smooth solver alone',
-            )
-        ) from error
+    name, rule = "EqualizedOddsLogisticRegression", "needs cvxpy and dccp to train"
+    step = 'pip install "isocost[train]", or pass taus=() to use the smooth solver alone'
+    cvxpy = require_package("cvxpy", name, rule, step)
+    require_package("dccp", name, rule, step)
     return cvxpy
 
 

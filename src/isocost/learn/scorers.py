@@ -21,8 +21,6 @@ from isocost.learn.base import wants
 from isocost.learn.inputs import GroupsFrom, read_groups
 from isocost.measures.feasibility import feasibility
 
-__all__ = ["CostDisparityScorer", "cost_disparity_scorer"]
-
 Response = Literal["predict_proba", "expected_proba", "predict"]
 
 METADATA = ("sensitive_features", "sample_weight", "ids")

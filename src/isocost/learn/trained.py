@@ -28,8 +28,6 @@ from isocost.learn.program import (
 from isocost.tables import text_table
 from isocost.typing import Floats, Ints
 
-__all__ = ["ConstraintPath", "EqualizedOddsLogisticRegression", "PathPoint"]
-
 
 @dataclass(frozen=True, eq=False)
 class PathPoint:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from isocost.checks import check_threshold
+from isocost.checks import check_threshold, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import UncertainWarning
 from isocost.groups import Group, group_names, shown_names, to_json
@@ -34,17 +34,6 @@ from isocost.tallies import Sums, Tally, check_tally
 from isocost.verdict.judgement import MIN_GROUP, Findings, Verdict, judge
 from isocost.verdict.sentences import SENTENCES, plain
 from isocost.verdict.wording import statement, told
-
-__all__ = [
-    "Audit",
-    "Disparity",
-    "Measures",
-    "audit",
-    "disparity",
-    "group_columns",
-    "measures_at",
-    "overall_columns",
-]
 
 Columns = dict[str, Any]
 
@@ -89,13 +78,9 @@ class Measures:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; an undefined number becomes null."""
-        plain = {name: _plain(value) for name, value in self.values.items()}
-        spans = {name: list(map(_plain, pair)) for name, pair in self.intervals.items()}
+        plain = {name: finite_or_none(value) for name, value in self.values.items()}
+        spans = {name: list(map(finite_or_none, pair)) for name, pair in self.intervals.items()}
         return {**plain, "intervals": spans}
-
-
-def _plain(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def group_columns(
@@ -172,8 +157,8 @@ class Disparity:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; an undefined ratio becomes null."""
         return {
-            "difference": None if math.isnan(self.difference) else self.difference,
-            "ratio": None if math.isnan(self.ratio) else self.ratio,
+            "difference": finite_or_none(self.difference),
+            "ratio": finite_or_none(self.ratio),
             "highest": to_json(self.highest),
             "lowest": to_json(self.lowest),
         }

@@ -36,18 +36,6 @@ from isocost.errors import Problem, UsageError
 from isocost.tallies import Tally, add_up
 from isocost.typing import Floats, Ints
 
-__all__ = [
-    "GAP_METHODS",
-    "Levels",
-    "gap_bound",
-    "gap_debiased",
-    "gap_equal_mass",
-    "gap_equal_width",
-    "gap_noise",
-    "gap_smooth",
-    "levels_of",
-]
-
 DEFAULT_BINS = 10
 
 _GRID = 2048
@@ -136,6 +124,8 @@ def gap_debiased(levels: Levels, bins: int = DEFAULT_BINS) -> float:
     The excess over |d| is taken off once: a parametric bootstrap in closed form.  With
     weights s^2 = p(1-p) sum w^2 / (sum w)^2.
     """
+    from scipy.special import erf
+
     pooled = levels.pooled(_equal_width_bins(levels, bins), bins)
     d = np.abs(pooled.wy - pooled.wh) / pooled.w
     p = pooled.wy / pooled.w
@@ -143,9 +133,8 @@ def gap_debiased(levels: Levels, bins: int = DEFAULT_BINS) -> float:
     excess = np.zeros_like(d)
     known = s > 0
     ratio = d[known] / s[known]
-    # Not scipy's: it would be loaded for these ten numbers alone.
-    erf = np.array([math.erf(r / math.sqrt(2.0)) for r in ratio])
-    folded = s[known] * math.sqrt(2.0 / math.pi) * np.exp(-(ratio**2) / 2.0) + d[known] * erf
+    spread = s[known] * math.sqrt(2.0 / math.pi) * np.exp(-(ratio**2) / 2.0)
+    folded = spread + d[known] * erf(ratio / math.sqrt(2.0))
     excess[known] = folded - d[known]
     return max(0.0, float(((d - excess) * pooled.w).sum()) / levels.total)
 
@@ -184,26 +173,13 @@ def _spread(position: Floats, mass: Floats) -> Floats:
 
 
 def _fixed_point(function: Callable[[float], float]) -> float:
-    """Where a falling function of [0, 1] meets its argument, by false position (Illinois)."""
-    low, high = 0.0, 1.0
-    above, below = function(low), function(high) - high
-    if above <= _TAIL:
-        return above
-    side = 0
-    for _ in range(100):
-        middle = (low * below - high * above) / (below - above)
-        value = function(middle) - middle
-        if abs(value) < _TAIL or high - low < _TAIL:
-            return middle
-        if value > 0:
-            low, above = middle, value
-            below = below / 2.0 if side == 1 else below
-            side = 1
-        else:
-            high, below = middle, value
-            above = above / 2.0 if side == -1 else above
-            side = -1
-    return middle
+    """Where a falling function of [0, 1] meets its argument."""
+    from scipy.optimize import brentq
+
+    start = function(0.0)
+    if start <= _TAIL:
+        return start
+    return float(brentq(lambda x: function(x) - x, 0.0, 1.0, xtol=_TAIL))
 
 
 def _equal_width_bins(levels: Levels, bins: int) -> Ints:

@@ -14,27 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from isocost.checks import check_tolerance
+from isocost.checks import check_tolerance, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
-from isocost.groups import Group, names_of, to_json
+from isocost.groups import Group, names_of, pairs_to_json, to_json
 from isocost.measures import rates
+from isocost.measures.rates import by_group
 from isocost.measures.table import MEASURES
 from isocost.tallies import KINDS, Tally, add_up, check_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import MIN_GROUP, MIN_LABEL
 from isocost.verdict.sentences import round_down, round_up
-
-__all__ = [
-    "Feasibility",
-    "coarsenable",
-    "compared_groups",
-    "feasibility",
-    "large_groups",
-    "mixing_rates",
-    "reconcilable",
-    "round_down",
-    "round_up",
-]
 
 SLACK = 1e-12
 """How far rounding may put a cost beyond a bound that it meets, as a share of the costs."""
@@ -108,19 +97,16 @@ a cost of at most 0.3936.
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; per-group numbers become [group, number] pairs, infinity null."""
-
-        def pairs(values: dict[Group, float]) -> list[list[Any]]:
-            return [[to_json(g), v if math.isfinite(v) else None] for g, v in values.items()]
-
+        alpha = {group: finite_or_none(share) for group, share in self.alpha.items()}
         return {
             "cost": self.cost.to_dict(),
             "tolerance": self.tolerance,
             "feasible": self.feasible,
             "target_group": to_json(self.target_group),
             "target_cost": self.target_cost,
-            "costs": pairs(self.costs),
-            "trivial_costs": pairs(self.trivial_costs),
-            "alpha": pairs(self.alpha),
+            "costs": pairs_to_json(self.costs),
+            "trivial_costs": pairs_to_json(self.trivial_costs),
+            "alpha": pairs_to_json(alpha),
             "unreachable": [to_json(group) for group in self.unreachable],
             "smallest_tolerance": self.smallest_tolerance,
             "required_cost": self.required_cost,
@@ -214,9 +200,9 @@ def feasibility(tally: Tally, cost: CostLike = "fnr", tolerance: float = 0.0) ->
         feasible=not short.any(),
         target_group=groups[top],
         target_cost=float(costs[top]),
-        costs=_by_group(groups, costs),
-        trivial_costs=_by_group(groups, trivial),
-        alpha=_by_group(groups, alpha),
+        costs=by_group(groups, costs),
+        trivial_costs=by_group(groups, trivial),
+        alpha=by_group(groups, alpha),
         unreachable=tuple(g for g, far in zip(groups, short, strict=True) if far),
         smallest_tolerance=max(0.0, float(costs[top]) - lowest),
         required_cost=lowest,
@@ -224,10 +210,6 @@ def feasibility(tally: Tally, cost: CostLike = "fnr", tolerance: float = 0.0) ->
             g for g, c, t in zip(groups, costs, trivial, strict=True) if c >= t * (1.0 - SLACK)
         ),
     )
-
-
-def _by_group(groups: tuple[Group, ...], values: Floats) -> dict[Group, float]:
-    return dict(zip(groups, map(float, values), strict=True))
 
 
 def large_groups(tally: Tally, min_group: int = MIN_GROUP) -> tuple[Group, ...]:

@@ -29,8 +29,6 @@ from isocost.measures.table import MEASURES, Measure
 from isocost.tallies import KINDS, Sums, add_up
 from isocost.typing import Floats
 
-__all__ = ["calibration_gap", "generalized_fnr", "generalized_fpr"]
-
 
 def _function_of(measure: Measure) -> Callable[..., float]:
     """A measure as a function of arrays."""

@@ -8,7 +8,7 @@ brier, cost                                          inverted where few rows dec
 trivial_cost                                         image of the interval of the base rate
 calibration_gap and its variants                     a test of each size on replicates, inverted
 differences                                          MOVER from the two groups' intervals
-disparities, highest, excess, target_cost, alpha     for all groups at once: see contrasts
+disparities, highest, excess, target_cost, alpha     for all groups at once: see margins
 ===================================================  =============================================
 
 They say what drawing other people would change.  They say nothing about labels that are wrong,
@@ -30,16 +30,17 @@ from isocost.checks import (
     check_threshold,
     check_tolerance,
     check_whole,
+    finite_or_none,
     short,
 )
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, to_json
-from isocost.measures import contrasts
+from isocost.measures import margins
 from isocost.measures.calibration import SMOOTH_CELLS, gap_noise, levels_of
-from isocost.measures.contrasts import CostBounds
 from isocost.measures.feasibility import compared_groups, feasibility
 from isocost.measures.margins import (
+    CostBounds,
     Interval,
     Mean,
     around,
@@ -54,8 +55,6 @@ from isocost.measures.table import BIAS, Measure, chosen_measures, cost_row
 from isocost.tallies import Cells, Tally, check_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import MIN_GROUP
-
-__all__ = ["Estimate", "Intervals", "check_min_group", "estimate_groups", "intervals"]
 
 Amounts = tuple[float, float]
 
@@ -265,7 +264,7 @@ class Intervals:
         """Plain values for JSON; groups become [group, ...] pairs, infinity becomes null."""
 
         def plain(interval: Interval) -> list[float | None]:
-            return [end if math.isfinite(end) else None for end in interval]
+            return list(map(finite_or_none, interval))
 
         return {
             "confidence": self.confidence,
@@ -295,7 +294,7 @@ def intervals(
     measures: Iterable[Measure] | None = None,
     min_group: int = MIN_GROUP,
 ) -> Intervals:
-    """Say how far the numbers of an audit may be off because other people might have been drawn.
+    """Compute confidence intervals for every number of an audit.
 
     Parameters
     ----------
@@ -358,10 +357,10 @@ def intervals(
     everyone = dict(zip(tally.groups, estimates, strict=True))
     compared = [everyone[group] for group in groups]
     bounds = _cost_bounds(compared, tolerance, confidence, tally.n)
-    candidates = contrasts.highest(bounds)
-    excess, probability = contrasts.excess(bounds)
+    candidates = margins.highest(bounds)
+    excess, probability = margins.excess(bounds)
     shares = np.array([reach.alpha[group] for group in groups])
-    alpha = contrasts.alpha_intervals(bounds, candidates, shares)
+    alpha = margins.alpha_intervals(bounds, candidates, shares)
     top, low = _extremes(bounds.cost[:, 0])
     return Intervals(
         groups={group: one.intervals for group, one in everyone.items()},
@@ -373,7 +372,7 @@ def intervals(
         excess=excess,
         feasible_probability=probability,
         alpha=dict(zip(groups, alpha, strict=True)),
-        target_cost=contrasts.target_interval(bounds, candidates),
+        target_cost=margins.target_interval(bounds, candidates),
         gap_floors={group: one.gap_floor for group, one in everyone.items()},
         confidence=confidence,
         replicates=replicates,
@@ -421,7 +420,7 @@ def _disparities(
         ends = _ends(estimates, name)
         known = ~np.isnan(ends[:, 0])
         result[name] = (
-            contrasts.range_interval(ends[known], confidence, most.get(name, math.inf))
+            margins.range_interval(ends[known], confidence, most.get(name, math.inf))
             if known.sum() > 1
             else (math.nan, math.nan)
         )

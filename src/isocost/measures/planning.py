@@ -14,16 +14,13 @@ from isocost.checks import check_confidence
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.groups import Group, group_names, to_json
 from isocost.measures.calibration import SMOOTH_CELLS, gap_noise, levels_of
-from isocost.measures.contrasts import stretch
 from isocost.measures.feasibility import large_groups
-from isocost.measures.margins import Mean, mean_of, normal_quantile, size_interval
+from isocost.measures.margins import Mean, mean_of, normal_quantile, size_interval, stretch
 from isocost.measures.table import MEASURES, cost_row
 from isocost.tables import html_table, text_table
 from isocost.tallies import Cells, Tally, check_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import CALIBRATED, MIN_GROUP, MIN_LABEL
-
-__all__ = ["GroupPlan", "Plan", "plan"]
 
 
 @dataclass(frozen=True)
@@ -110,7 +107,7 @@ def plan(
     confidence: float = 0.95,
     power: float = 0.8,
 ) -> Plan:
-    """Say how many people of each group it takes to establish a difference, and calibration.
+    """Compute how many people of each group are needed to establish a difference, or calibration.
 
     The tally shows how much scores vary; the standard error of a cost falls with the square root of
     the rows.  A difference d between two of k groups is established with the given power if

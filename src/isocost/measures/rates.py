@@ -12,6 +12,8 @@ Always mu c_fn - (1-mu) c_fp = mu - E[h].
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from isocost.costs import Cost
@@ -20,17 +22,6 @@ from isocost.groups import Group
 from isocost.measures.table import MEASURES
 from isocost.tallies import Sums, Tally
 from isocost.typing import Floats
-
-__all__ = [
-    "base_rate",
-    "generalized_fnr",
-    "generalized_fpr",
-    "group_costs",
-    "mean_score",
-    "require_both_labels",
-    "require_two_groups",
-    "trivial_costs",
-]
 
 LEAST_SHARE = 1e-12
 """A label with a smaller share of its group's weight would be lost to rounding."""
@@ -45,6 +36,11 @@ mean_score = MEASURES["mean_score"].of
 generalized_fpr = MEASURES["generalized_fpr"].of
 
 generalized_fnr = MEASURES["generalized_fnr"].of
+
+
+def by_group(groups: Sequence[Group], values: Floats) -> dict[Group, float]:
+    """An array with a number per group as a dictionary."""
+    return dict(zip(groups, map(float, values), strict=True))
 
 
 def group_costs(sums: Sums, groups: tuple[Group, ...], cost: Cost) -> Floats:

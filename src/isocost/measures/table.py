@@ -10,7 +10,7 @@ with weight w and score h.  ``over`` names the kinds the mean is taken over, and
 the number of a group, its standard error and interval, what reconciling can make equal, what
 watching can test, the function for arrays, and the formula that the page evaluates.
 
-A measure that is no plain mean, such as the calibration gap, has a function instead.
+A measure that is not a plain mean, such as the calibration gap, has a function instead.
 """
 
 from __future__ import annotations
@@ -35,17 +35,6 @@ from isocost.measures.calibration import (
 )
 from isocost.tallies import KINDS, Sums
 from isocost.typing import Floats
-
-__all__ = [
-    "BIAS",
-    "EVERYBODY",
-    "MEASURES",
-    "NEGATIVES",
-    "POSITIVES",
-    "Measure",
-    "chosen_measures",
-    "cost_row",
-]
 
 Coefficients = tuple[float, float, float]
 
@@ -88,7 +77,7 @@ class Measure:
     printed : bool
         Whether the printed table has a row for it.
     of_levels : callable, optional
-        For a measure that is no plain mean: from the :class:`Levels` of a group to the number.
+        For a measure that is not a plain mean: from the :class:`Levels` of a group to the number.
 
     Examples
     --------

@@ -29,8 +29,6 @@ from isocost.measures.table import BIAS, MEASURES, Measure, cost_row
 from isocost.tallies import KINDS, SUMS, Sums, Tally
 from isocost.typing import Floats
 
-__all__ = ["WATCHABLE", "Claim", "Evidence", "History", "Stream", "claims_of", "evidence"]
-
 EFFECTS = 0.005 * 2.0 ** np.arange(7)
 """How far beyond the limit the truth may be; evidence grows fastest near the right one."""
 

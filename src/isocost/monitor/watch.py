@@ -36,8 +36,6 @@ from isocost.rules import Promise, Rule, check_rule, unknown_groups
 from isocost.tables import html_table, text_table
 from isocost.tallies import Tally
 
-__all__ = ["Alarm", "Period", "Watch", "watch"]
-
 FEW = 30
 """Fewer rows of a label than this say little about a period."""
 
@@ -367,7 +365,7 @@ in some period; 0.06 is allowed). Shown in period 2.
     return Watch(
         periods=_reported(names, periods, tracks, alarms),
         alarms=tuple(alarm for _, alarm in alarms),
-        notes=(*_about_promise(rule, limits), *_news(rule, names, history)),
+        notes=(*_about_promise(rule, limits), *_notes_on_data(rule, names, history)),
         limits=limits,
         calibration_margin=margin,
         confidence=confidence,
@@ -487,10 +485,10 @@ def _largest(values: Iterable[float]) -> float:
     return max(known, default=math.nan)
 
 
-def _news(rule: Rule, names: Sequence[str], history: History) -> list[str]:
+def _notes_on_data(rule: Rule, names: Sequence[str], history: History) -> list[str]:
     """Periods with too little data, groups that are missing, base rates and shares that moved."""
     shown = names_of(rule.groups)
-    notes = _thin(names, history, shown)
+    notes = _notes_on_small_periods(names, history, shown)
     absent = [shown[group] for group in rule.groups if group not in history.groups]
     if absent:
         notes.append(f"Not in any period: {', '.join(absent)}.")
@@ -513,7 +511,9 @@ def _news(rule: Rule, names: Sequence[str], history: History) -> list[str]:
     return notes
 
 
-def _thin(names: Sequence[str], history: History, shown: dict[Group, str]) -> list[str]:
+def _notes_on_small_periods(
+    names: Sequence[str], history: History, shown: dict[Group, str]
+) -> list[str]:
     lines = []
     counts = history.all.by_label().n
     for period, name in enumerate(names):

@@ -10,19 +10,19 @@ import numpy as np
 
 from isocost.checks import check_threshold
 from isocost.groups import Group, group_names
-from isocost.plots.display import Display
-from isocost.plots.plane import Rules
-from isocost.plots.style import (
+from isocost.plots.display import (
     GREY,
     INK,
     SIZE,
     SMALL,
+    Display,
     Look,
     looks,
     panels,
     plain_axes,
     short_name,
 )
+from isocost.plots.plane import Rules
 from isocost.repairs.compare import Changes, changes, named_rules
 from isocost.rules import Rule
 from isocost.tallies import Tally, add_up, check_tally
@@ -30,8 +30,6 @@ from isocost.typing import Bools, Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["ChangeDisplay", "Fates", "fates"]
 
 STEPS = 40
 """Number of steps to which old and new scores are rounded for drawing."""

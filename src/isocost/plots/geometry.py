@@ -9,7 +9,7 @@ trivial cost.  So a cost g is met at s = g / T, and out of reach where s > 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -18,25 +18,9 @@ import numpy.typing as npt
 
 from isocost.checks import check_amount, check_base_rate, check_confidence, check_listed
 from isocost.costs import Cost, CostLike, as_cost
-from isocost.errors import Problem, UsageError
 from isocost.groups import Group
 from isocost.tallies import Tally
 from isocost.typing import Floats
-
-__all__ = [
-    "Crossing",
-    "Level",
-    "LevelLine",
-    "calibrated_line",
-    "crossing",
-    "ellipse",
-    "ellipse_axes",
-    "level_curve",
-    "level_lines",
-    "rate_variances",
-    "tilted_ellipse",
-    "trivial_point",
-]
 
 Level: TypeAlias = float | tuple[CostLike, float]
 """A level of the cost of the display, or of another cost."""
@@ -176,8 +160,7 @@ def level_lines(
         its, value = level if isinstance(level, tuple) and len(level) == 2 else (cost, level)
         its, value = as_cost(its), check_amount("levels", value)
         stretch = _stretch(its, value, groups, base_rates)
-        by_group = isinstance(its.fp, Mapping) or isinstance(its.fn, Mapping)
-        for index in range(len(groups)) if by_group else [None]:
+        for index in range(len(groups)) if its.is_per_group else [None]:
             group = None if index is None else groups[index]
             points = level_curve(its, value, group, stretch=stretch)
             lines.append(LevelLine(its, float(value), index, points))
@@ -268,31 +251,19 @@ def ellipse(centre: npt.ArrayLike, axes: npt.ArrayLike, points: int = 73) -> Flo
     return outline
 
 
-def _amounts(cost: CostLike, group: Group | None) -> tuple[float, float, bool]:
-    cost = as_cost(cost)
-    amounts = []
-    for amount in (cost.fp, cost.fn):
-        if isinstance(amount, Mapping):
-            if group is None or group not in amount:
-                rule = "must be one that the cost names: it differs by group"
-                step = f"use one of {', '.join(map(repr, amount))}"
-                raise UsageError(Problem("group", rule, repr(group), step))
-            amount = amount[group]
-        amounts.append(amount)
-    return amounts[0], amounts[1], cost.by_base_rate
-
-
 def _trivial_cost(mu: Floats, cost: CostLike, group: Group | None) -> Floats:
-    fp, fn, by_base_rate = _amounts(cost, group)
-    if by_base_rate:
+    cost = as_cost(cost)
+    fp, fn = cost.amounts(group)
+    if cost.by_base_rate:
         return (fp + fn) * mu * (1.0 - mu)
     return fp * mu + fn * (1.0 - mu)
 
 
 def _base_rates_reaching(cost: CostLike, value: float, group: Group | None) -> tuple[float, float]:
     """The lowest and highest base rate whose trivial cost is at least ``value``."""
-    fp, fn, by_base_rate = _amounts(cost, group)
-    if by_base_rate:
+    cost = as_cost(cost)
+    fp, fn = cost.amounts(group)
+    if cost.by_base_rate:
         room = 0.25 - value / (fp + fn)
         half = math.sqrt(max(room, 0.0))
         return (0.5 - half, 0.5 + half) if room >= -SLACK else (1.0, 0.0)

@@ -17,13 +17,13 @@ from isocost.grid import MAX_BINS
 from isocost.groups import Group, group_names
 from isocost.measures.calibration import Levels, gap_equal_width, levels_of
 from isocost.measures.intervals import MOST_REPLICATES
-from isocost.plots.display import Display
-from isocost.plots.style import (
+from isocost.plots.display import (
     GREY,
     INK,
     PALE,
     SIZE,
     SMALL,
+    Display,
     Look,
     looks,
     panels,
@@ -36,13 +36,6 @@ from isocost.typing import Floats, Ints
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = [
-    "Reliability",
-    "ReliabilityDisplay",
-    "isotonic_shares",
-    "reliability",
-]
 
 STRATEGIES = ("equal_width", "equal_mass")
 

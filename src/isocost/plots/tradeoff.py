@@ -11,12 +11,12 @@ import numpy as np
 from isocost.checks import check_kind, check_listed
 from isocost.costs import CostLike
 from isocost.errors import Problem, UsageError
-from isocost.plots.display import Display
-from isocost.plots.style import (
+from isocost.plots.display import (
     GREY,
     INK,
     SIZE,
     SMALL,
+    Display,
     Label,
     looks,
     panels,
@@ -31,8 +31,6 @@ from isocost.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["FrontierDisplay"]
 
 TITLES = {
     "disparity": "costs differ by",

@@ -16,7 +16,7 @@ from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import InfeasibleError, InfeasibleWarning, Problem, UsageError
 from isocost.groups import Group, group_names, names_of
 from isocost.measures.calibration import Levels, levels_of
-from isocost.measures.feasibility import SLACK, Feasibility, feasibility, round_up
+from isocost.measures.feasibility import SLACK, Feasibility, feasibility
 from isocost.measures.rates import base_rate, group_costs, require_both_labels
 from isocost.repairs.counsel import heeding
 from isocost.repairs.pools import (
@@ -43,6 +43,7 @@ from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Promise, Rule
 from isocost.tallies import Tally, add_up, check_tally
 from isocost.typing import Floats, Ints
+from isocost.verdict.sentences import round_up
 
 __all__ = ["coarsen", "decision_limit"]
 

@@ -22,7 +22,6 @@ from isocost.checks import (
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import InfeasibleError, InfeasibleWarning, Problem, UsageError
 from isocost.groups import Group, group_names, names_of, to_json
-from isocost.measures.feasibility import round_up
 from isocost.measures.rates import base_rate, require_both_labels, require_two_groups
 from isocost.measures.table import MEASURES
 from isocost.repairs.counsel import heeding
@@ -43,6 +42,7 @@ from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Promise, Rule
 from isocost.tallies import Tally, check_tally
 from isocost.typing import Floats
+from isocost.verdict.sentences import round_up
 
 __all__ = ["KEEPS", "RATES", "Corner", "Reconcilability", "Request", "check_request", "reconcile"]
 

@@ -9,12 +9,13 @@ from isocost.checks import check_salt, check_tolerance, check_word
 from isocost.costs import CostLike, as_cost
 from isocost.errors import InfeasibleError, InfeasibleWarning, Problem
 from isocost.groups import names_of, to_json
-from isocost.measures.feasibility import Feasibility, feasibility, round_down, round_up
+from isocost.measures.feasibility import Feasibility, feasibility
 from isocost.measures.rates import base_rate
 from isocost.repairs.counsel import heeding
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Promise, Rule
 from isocost.tallies import Tally, check_tally
+from isocost.verdict.sentences import round_down, round_up
 
 __all__ = ["not_feasible", "summary_of", "withhold"]
 

@@ -1,7 +1,8 @@
-"""What the report says at the audit's own settings: sentences, key numbers and tables.
+"""What the report says: its sentences, and how they are filled in for the audit's own settings.
 
-Everything is made of plain texts and of :class:`Name`, so that whoever writes the page can keep
-the names of groups apart from words.
+The page's script fills in the same sentences for any other settings.  A name in braces is filled
+in; ``{high}``, ``{low}`` and the like are groups.  What is filled in is made of plain texts and of
+:class:`Name`, so that whoever writes the page can keep the names of groups apart from words.
 """
 
 from __future__ import annotations
@@ -15,11 +16,210 @@ from isocost import __version__
 from isocost.groups import Group, shown_names
 from isocost.measures.audit import Audit
 from isocost.measures.feasibility import Feasibility
-from isocost.reports.words import COSTS, WORDS
-from isocost.verdict.sentences import Name, Sentence, fill, number, percent
+from isocost.repairs.registry import REPAIRS
+from isocost.verdict.sentences import SENTENCES, Name, Sentence, fill, number, percent
 from isocost.verdict.wording import blocked_group, changed_groups, statement
 
-__all__ = ["cost_words", "facts", "row_titles", "spoken_names"]
+WORDS = {
+    **SENTENCES,
+    "stale": (
+        "You changed the settings. Intervals were computed for the audit’s own ({own}) and are "
+        "left out where they no longer hold.{chance}"
+    ),
+    "stale_chance": " So whether this difference is more than chance is not known here.",
+    "settings": (
+        "{axis}. Allowed difference: {tolerance}. Decisions at a score of {threshold}.{off}"
+    ),
+    "off_groups": " Switched off: {groups}.",
+    "why_equal": "Why it can be equal",
+    "why_closer": "Why it can come that close",
+    "why_not": "Why it cannot be equal",
+    "why_not_measured": "As measured, it cannot be equal",
+    "why_nothing": "Where the groups are",
+    "geometry_axes": (
+        "Each mark is a group. Further right, people who turned out negative had higher scores: "
+        "false alarms. Further up, people who turned out positive had lower scores: misses. "
+        "The corner at zero is perfect."
+    ),
+    "geometry_line": (
+        "Scores that mean what they say can only lie on the group’s own line, whose slope is "
+        "fixed by how many of the group turn out positive. It runs from perfect to the hollow "
+        "mark, where everybody in the group gets the same score. Better scores move a group "
+        "towards the corner; withholding information moves it outwards, never past the hollow "
+        "mark. A mark beside its line has scores that are off."
+    ),
+    "geometry_infeasible": (
+        "To cost as much as {high}{within}, {blocked} would have to move past the end of its line. "
+        "No calibrated scores are there, whatever the method."
+    ),
+    "geometry_feasible": (
+        "To cost as much as {high}{within}, {changed} must move outwards, towards the hollow mark. "
+        "The place comes before the end: that share of the way is the share of people whose score "
+        "is withheld."
+    ),
+    "within": ", to within {tolerance}",
+    "geometry_equal": "The costs are as close as you asked for, so nobody has to move.",
+    "geometry_both": (
+        "Lines of groups with different base rates meet only in the perfect corner. That is why "
+        "imperfect scores cannot be calibrated and have both kinds of error equal."
+    ),
+    "key_difference": "difference in cost",
+    "key_reach": "out of reach",
+    "key_reach_note": "what remains after the most that calibrated repairs can do",
+    "key_withheld": "would lose their score",
+    "key_withheld_note": "of {group}, by a coin, to make costs equal",
+    "key_closer_note": "of {group}, by a coin, to bring costs that close",
+    "key_nothing": "to be changed",
+    "key_nothing_note": "costs are within the tolerance",
+    "key_no": "none",
+    "key_not_advised": "of the repairs is advised",
+    "key_few": "there is too little data",
+    "key_uncalibrated": "scores are to be recalibrated first",
+    "key_unestablished": "the difference may be chance",
+    "none_advised": "None of them is advised here: {why}.",
+    "key_gap": "largest calibration gap",
+    "key_gap_note": "{group}; 0 means a score of 30\u00a0% comes true for 30\u00a0%",
+    "key_people": "rows",
+    "key_people_note": "in {count} groups",
+    "interval": "{level} interval {low} to {high}",
+    "not_feasible": "Not possible here: {why}.",
+    "needs_tolerance": "it would take a tolerance of {smallest}",
+    "needs_selecting": "{selected} would be selected; it would take a tolerance of {smallest}",
+    "no_tolerance": "{selected} would be selected, and no tolerance helps",
+    "needs_tolerance_decisions": (
+        "not without changing decisions, unless with a tolerance of {smallest}"
+    ),
+    "after_repair": "cost after “{repair}”",
+    "after_told": "After the repair “{repair}”: {after}.",
+    "what_repair": "what the repair “{repair}” does",
+    "given_at": "{name} at {used}",
+    "given_nearest": (
+        "Computed in advance for certain thresholds: this is for {used}, the nearest to yours, and "
+        "decisions are counted there."
+    ),
+    "given_none": "Not computed: too few people are on one side of the thresholds.",
+    "given_groups": (
+        "Computed in advance for all groups only. For these groups, choose it and copy the "
+        "command line."
+    ),
+    "given_settings": (
+        "Computed in advance only for {costs}, with a tolerance of {tolerances}. For your "
+        "settings, choose it and copy the command line."
+    ),
+    "holds": "counts and sums per group, outcome and score bin",
+    "holds_single": (
+        "In {count} of {all} cells there is a single person, whose score, outcome and group can be "
+        "read from it. Before sharing the page, make it again with --min-count 10 (in Python "
+        "min_count=10)."
+    ),
+    "copied": "{what} copied.",
+    "copy_below": "{what} is below: copy it from there.",
+    "command_path": " It reads {data}: put the path there if the file lies elsewhere.",
+    "command_audit": " The repair is not possible here, so this is the command of the audit.",
+    "command_fit": " It computes the repair for your settings.",
+    "command_own": " You supplied this rule, so this is the command of the audit.",
+}
+
+COSTS = {
+    "fpr": {
+        "label": "False alarms",
+        "hint": "scores too high for people who turned out negative",
+        "meaning": "Cost is the average score of people who turned out negative.",
+        "axis": "Cost of errors: false alarms",
+    },
+    "fnr": {
+        "label": "Misses",
+        "hint": "scores too low for people who turned out positive",
+        "meaning": (
+            "Cost is how far scores of people who turned out positive fall short of 1, on average."
+        ),
+        "axis": "Cost of errors: misses",
+    },
+    "weighted": {
+        "label": "Both, weighted",
+        "hint": "average harm per person",
+        "meaning": (
+            "Cost is the average harm per person when a false alarm counts {fp} and a miss "
+            "counts {fn}."
+        ),
+        "axis": "Cost of errors: false alarms × {fp}, misses × {fn}, per person",
+    },
+    "plain": {
+        "label": "Both, added up",
+        "hint": "as in the audit",
+        "meaning": "Cost is {fp} times the false-alarm rate plus {fn} times the miss rate.",
+        "axis": "Cost of errors: {fp} × false-alarm rate + {fn} × miss rate",
+    },
+}
+
+METHODS = {
+    repair.function: {
+        "name": repair.name,
+        "goal": repair.goal,
+        "label": repair.title,
+        "does": repair.sentence,
+        "keeps": repair.keeps,
+    }
+    for repair in REPAIRS.values()
+}
+
+HEADS = (
+    "Costs differ by",
+    "Wrong decisions differ by",
+    "Calibration gap",
+    "Right decisions",
+    "Whose scores change",
+    "Depends on a coin",
+    "Decisions changed",
+)
+"""The columns of the table of repairs."""
+
+GLOSSARY = (
+    ("Score", "A number from 0 to 1 that says how likely something is for a person."),
+    ("Positive, negative", "What turned out: it happened (positive) or it did not (negative)."),
+    (
+        "Calibrated",
+        "A score means what it says: of people with a score of 0.3, three in ten turn out "
+        "positive, in every group.",
+    ),
+    (
+        "Calibration gap",
+        "How far scores are from that, on average. 0 is calibrated; 0.02 is two points in a "
+        "hundred.",
+    ),
+    (
+        "False-alarm rate of scores",
+        "The average score of people who turned out negative (generalized false-positive rate). "
+        "It needs no threshold.",
+    ),
+    (
+        "Miss rate of scores",
+        "One minus the average score of people who turned out positive (generalized "
+        "false-negative rate).",
+    ),
+    ("Threshold", "The score from which people are treated as positive, or selected."),
+    (
+        "Wrongly selected, wrongly passed over",
+        "The usual false-positive and false-negative rates (FPR, FNR), at the threshold.",
+    ),
+    ("Cost", "What you chose to make equal: false alarms, misses, or both with weights."),
+    (
+        "Highest possible cost",
+        "What errors cost when everybody in a group gets the same score, the group’s average "
+        "(trivial cost). Calibrated scores never cost more.",
+    ),
+    ("Tolerance", "How far costs may differ and still count as equal."),
+    (
+        "Coin",
+        "Chance decides. It is the same coin for the same person every time, but it is chance.",
+    ),
+    (
+        "Interval",
+        "The range of values that the data do not rule out. It covers chance, not wrong labels or "
+        "people who are missing from the data.",
+    ),
+)
+
 
 LONGEST = 60
 """Letters of a name within a sentence."""
@@ -45,10 +245,8 @@ def _shortened(name: str) -> str:
 
 def cost_words(audit: Audit) -> dict[str, str]:
     """What the cost of the audit is called and what it means."""
-    cost = audit.cost
-    kind = str(cost).partition(":")[0].partition(" ")[0]
-    amounts = {name: _amount(getattr(cost, name)) for name in ("fp", "fn")}
-    return {name: text.format(**amounts) for name, text in COSTS[kind].items()}
+    amounts = {"fp": _amount(audit.cost.fp), "fn": _amount(audit.cost.fn)}
+    return {name: text.format(**amounts) for name, text in COSTS[audit.cost.kind].items()}
 
 
 def _amount(amount: float | Mapping[Group, float]) -> str:
@@ -63,10 +261,10 @@ def facts(
     single: str = "",
     data: str = "data.csv",
 ) -> dict[str, Any]:
-    """Everything that the page says before anybody touches it.
+    """Everything that the page says before a control is moved.
 
-    ``hidden`` are the places of groups whose rates at the threshold are not to be told;
-    ``single`` says of how many people alone the page tells, ``data`` how commands name the data.
+    ``hidden`` are the indices of groups whose rates at the threshold must not be shown;
+    ``single`` says how many cells hold a single person, ``data`` how commands name the data.
     """
     said = statement(audit, spoken_names(audit.groups), data)
     return {
@@ -96,7 +294,7 @@ def _none_advised(audit: Audit) -> str:
 
 
 def settings(audit: Audit) -> Sentence:
-    """What the page is shown for: on paper there are no controls to see it from."""
+    """The settings in words: on paper there are no controls."""
     tolerance, threshold = audit.feasibility.tolerance, audit.threshold
     axis = cost_words(audit)["axis"]
     words = {"tolerance": f"{tolerance:g}", "threshold": f"{threshold:g}", "off": ""}
@@ -157,17 +355,17 @@ def _reach_key(reach: Feasibility, names: Mapping[Group, Name]) -> dict[str, Any
 
 
 def geometry(audit: Audit) -> Iterator[Sentence]:
-    """Why it can or cannot be had, told along the picture."""
-    found, names = audit.feasibility, spoken_names(audit.groups)
+    """Why equal cost is feasible or not, explained along the chart."""
+    reach, names = audit.feasibility, spoken_names(audit.groups)
     yield fill(WORDS["geometry_axes"])
     yield fill(WORDS["geometry_line"])
-    within = fill(WORDS["within"], tolerance=f"{found.tolerance:g}") if found.tolerance else ""
-    told: dict[str, Any] = {"high": names[found.target_group], "within": within}
-    if not found.feasible:
-        blocked = names[blocked_group(found)]
+    within = fill(WORDS["within"], tolerance=f"{reach.tolerance:g}") if reach.tolerance else ""
+    told: dict[str, Any] = {"high": names[reach.target_group], "within": within}
+    if not reach.feasible:
+        blocked = names[blocked_group(reach)]
         yield fill(WORDS["geometry_infeasible"], **told, blocked=blocked)
-    elif found.changed:
-        yield fill(WORDS["geometry_feasible"], **told, changed=changed_groups(found.changed, names))
+    elif reach.changed:
+        yield fill(WORDS["geometry_feasible"], **told, changed=changed_groups(reach.changed, names))
     else:
         yield fill(WORDS["geometry_equal"])
     yield fill(WORDS["geometry_both"])
@@ -201,11 +399,11 @@ def table(audit: Audit, hidden: Collection[int] = ()) -> list[dict[str, Any]]:
     for key, (label, hint) in row_titles(audit).items():
         hides = key in audit.measures and audit.measures[key].uses_threshold
         cells = []
-        for place, m in enumerate(columns):
+        for index, m in enumerate(columns):
             value = m[key]
             text = f"{value:,.6g}" if key == "n" else number(value)
             span = m.intervals.get(key)
-            if math.isnan(value) or (place in untold and hides):
+            if math.isnan(value) or (index in untold and hides):
                 text, span = "–", None
             told = f"{number(span[0])} to {number(span[1])}" if span else ""
             cells.append({"value": text, "span": told})
@@ -215,7 +413,7 @@ def table(audit: Audit, hidden: Collection[int] = ()) -> list[dict[str, Any]]:
 
 def computed(audit: Audit, suppressed: str, single: str = "") -> list[tuple[str, str]]:
     """How the report was made, so that somebody else can make it again."""
-    tally, found = audit.tally, audit.intervals
+    tally, intervals = audit.tally, audit.intervals
     columns = {k: v for k, v in tally.columns.items() if v}
     named = (f"{k}: {', '.join(v) if isinstance(v, list) else v}" for k, v in columns.items())
     rows = [
@@ -225,23 +423,22 @@ def computed(audit: Audit, suppressed: str, single: str = "") -> list[tuple[str,
         ("Columns", "; ".join(named) or "not recorded"),
         ("Groups", str(len(tally.groups))),
         ("Bins of scores", f"{tally.bins} of equal width, and the tenths"),
-        ("Cost, threshold, tolerance", _settings(audit)),
+        (
+            "Cost, threshold, tolerance",
+            f"{audit.cost}, {audit.threshold:g}, {audit.feasibility.tolerance:g}",
+        ),
     ]
     if tally.edges:
         rows.append(("Further edges", ", ".join(f"{edge:g}" for edge in tally.edges)))
-    if found is None:
+    if intervals is None:
         rows.append(("Intervals", "none were computed"))
     else:
-        how = f"{found.replicates:,} draws for calibration gaps, seed {found.seed}"
-        if found.method != "replicates":
+        how = f"{intervals.replicates:,} draws for calibration gaps, seed {intervals.seed}"
+        if intervals.method != "replicates":
             how = "closed forms"
-        rows.append(("Intervals", f"{100 * found.confidence:.4g} %; {how}"))
+        rows.append(("Intervals", f"{100 * intervals.confidence:.4g} %; {how}"))
     rows.append(("Left out of this page", suppressed))
     rows.append(
         ("What this page holds", f"{WORDS['holds']}. {single}" if single else WORDS["holds"])
     )
     return rows
-
-
-def _settings(audit: Audit) -> str:
-    return f"{audit.cost}, {audit.threshold:g}, {audit.feasibility.tolerance:g}"

@@ -1,52 +1,43 @@
-"""Bins put together for the page: so that no cell has few people, and so that the page is small.
-
-Neighbouring bins of a group are merged, both labels together, into runs.  The sums per group and
-label stay exactly as they were, and so do base rates, generalized rates, costs and mixing rates.
-
-What the page holds of a tally: aggregates as plain values, and no cell with few people.
+"""What the page holds: the tally as plain values, and the repairs that were made in advance.
 
 The page computes from these sums what Python computes from the tally, so they are written with all
-their digits.  Where small cells are to be hidden, or there are too many, bins are merged.
+their digits.  Where small cells are to be hidden, or there are too many, neighbouring bins of a
+group are merged, both labels together, into runs.  The sums per group and label stay exactly as
+they were, and so do base rates, generalized rates, costs and mixing rates.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import shlex
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from isocost import __version__
 from isocost.checks import check_whole
-from isocost.costs import CostLike, as_cost
-from isocost.errors import DataError, Problem
+from isocost.costs import Cost, as_cost
+from isocost.errors import DataError, InfeasibleError, InfeasibleWarning, IsocostError, Problem
 from isocost.grid import TENTHS, Grid
-from isocost.groups import Group, Scalar, group_names
+from isocost.groups import Group, Scalar, group_names, shown_names
+from isocost.measures.audit import Audit
+from isocost.measures.audit import audit as measure
+from isocost.measures.feasibility import Feasibility
 from isocost.measures.table import MEASURES, Measure
-from isocost.reports.words import WORDS
+from isocost.repairs.compare import Compared, compare, named_rules
+from isocost.repairs.reconcile import Reconcilability
+from isocost.repairs.registry import REPAIRS, Repair
+from isocost.reports.facts import WORDS
 from isocost.rules import Rule
-from isocost.tallies import SUMS, Cells, Tally, add_up
+from isocost.tallies import KEYS, SUMS, Cells, Tally, add_up
 from isocost.typing import Floats, Ints
-
-__all__ = [
-    "MOST_CELLS",
-    "Origin",
-    "cost_fields",
-    "merged",
-    "page_tally",
-    "payload",
-    "rule_fields",
-    "runs_of",
-    "safe_group",
-    "single_text",
-    "snapped",
-    "undecided",
-]
+from isocost.verdict.sentences import number, percent, round_up
 
 Run = tuple[int, int]
 
@@ -54,14 +45,14 @@ MOST_CELLS = 8000
 """With more cells than this the page would pass two megabytes, and answer slowly."""
 
 WIDTHS = (1024, 512, 256, 128, 64, 32)
-"""Into how many parts of equal width bins may be put together, the finest first."""
+"""The numbers of equal parts that bins may be merged into, the finest first."""
 
 NEAR_MIRROR = 1e-12
 """How far a cut may be from 1 - threshold and still be it."""
 
 
 def merged(shown: Tally, least: int, thresholds: Iterable[float]) -> dict[str, Any] | None:
-    """The columns of the cells with bins put together, or None if all may stay as they are.
+    """The columns of the cells with bins merged, or None if all may stay as they are.
 
     ``first`` and ``end`` say which bins a cell holds: from first up to, not including, end.
     """
@@ -76,12 +67,12 @@ def merged(shown: Tally, least: int, thresholds: Iterable[float]) -> dict[str, A
     mean = (add_up(run, cells.wh, 0) / add_up(run, cells.w, 0))[run]
     bin_ = shown.grid.index(np.clip(mean, cuts[first], np.nextafter(cuts[end], 0.0)))
     key = (cells.group * 2 + cells.label) * size + first
-    _, some, place = np.unique(key, return_index=True, return_inverse=True)
+    _, example, merged_cell = np.unique(key, return_index=True, return_inverse=True)
     keys = {"group": cells.group, "label": cells.label, "bin": bin_, "first": first, "end": end}
     names = SUMS if shown.is_weighted else ("n", "wh", "wh2")
-    sums = {name: add_up(place, getattr(cells, name), 0).tolist() for name in names}
+    sums = {name: add_up(merged_cell, getattr(cells, name), 0).tolist() for name in names}
     plain = {name: [int(v) if v.is_integer() else v for v in sums[name]] for name in sums}
-    return {**{name: values[some].tolist() for name, values in keys.items()}, **plain}
+    return {**{name: values[example].tolist() for name, values in keys.items()}, **plain}
 
 
 def page_tally(shown: Tally, held: dict[str, Any]) -> Tally:
@@ -90,20 +81,17 @@ def page_tally(shown: Tally, held: dict[str, Any]) -> Tally:
     if "first" not in columns:
         return shown
     counts = columns["n"]
-    cells = Cells(**{"w": counts, "w2": counts, **{k: columns[k] for k in _KEPT if k in columns}})
-    return replace(shown, cells=cells)
-
-
-_KEPT = ("group", "label", "bin", *SUMS)
+    kept = {name: columns[name] for name in (*KEYS, *SUMS) if name in columns}
+    return replace(shown, cells=Cells(**{"w": counts, "w2": counts, **kept}))
 
 
 def runs_of(held: dict[str, Any], group: int) -> list[tuple[int, int, int]]:
-    """First bin, end and place of each run of a group, from low to high; none if unmerged."""
+    """The first bin, the end and the bin of each run of a group, sorted; empty if unmerged."""
     columns = held["cells"]
     if "first" not in columns:
         return []
     rows = zip(columns["group"], columns["first"], columns["end"], columns["bin"], strict=True)
-    return sorted({(first, end, place) for g, first, end, place in rows if g == group})
+    return sorted({(first, end, bin_) for g, first, end, bin_ in rows if g == group})
 
 
 def undecided(held: dict[str, Any], grid: Grid, threshold: float) -> list[int]:
@@ -116,13 +104,13 @@ def undecided(held: dict[str, Any], grid: Grid, threshold: float) -> list[int]:
 def snapped(rule: Rule, tally: Tally, held: dict[str, Any]) -> Rule:
     """A rule made from the page's tally, whose intervals end where runs do."""
     cuts = tally.grid.cuts
-    runs = {group: runs_of(held, place) for place, group in enumerate(tally.groups)}
+    runs = {group: runs_of(held, index) for index, group in enumerate(tally.groups)}
 
     def moved(end: float, group: Any) -> float:
         cut = int(np.searchsorted(cuts, end))
-        for first, last, place in runs[group]:
+        for first, last, bin_ in runs[group]:
             if first < cut < last:
-                return float(cuts[first if cut <= place else last])
+                return float(cuts[first if cut <= bin_ else last])
         return end
 
     rows = (
@@ -138,8 +126,8 @@ def _blocks(shown: Tally, walls: Sequence[int]) -> Ints | None:
     cuts, cells = shown.grid.cuts, shown.cells
     edges = [shown.grid.first_bin(edge) for edge in shown.edges]
     blocks = np.arange(len(cuts))
-    for parts in WIDTHS:
-        even = np.flatnonzero(cuts * parts == np.floor(cuts * parts))
+    for width in WIDTHS:
+        even = np.flatnonzero(cuts * width == np.floor(cuts * width))
         blocks = np.unique(np.concatenate([even, walls, edges]).astype(np.intp))
         block = np.searchsorted(blocks, cells.bin, side="right")
         if len(np.unique((cells.group * 2 + cells.label) * len(cuts) + block)) <= MOST_CELLS:
@@ -152,7 +140,7 @@ def _walls(tally: Tally, thresholds: Iterable[float]) -> list[list[int]]:
     last = tally.grid.size
     listed = list(thresholds)
     decided = {tally.grid.first_bin(threshold) for threshold in listed}
-    # Scores may be turned round; 1 - 0.7 is not the double 0.3, so the nearest cut is asked.
+    # Scores may be flipped; 1 - 0.7 is not the double 0.3, so the nearest cut is taken.
     for mirror in (1.0 - threshold for threshold in listed):
         nearest = int(np.abs(tally.grid.cuts - mirror).argmin())
         if abs(tally.grid.cuts[nearest] - mirror) < NEAR_MIRROR:
@@ -197,7 +185,7 @@ def _runs(
 
 
 def _grown(section: Sequence[Run], counts: Floats, least: int) -> Iterator[Run]:
-    """Neighbouring ranges put together from the left, until each has enough rows."""
+    """Neighbouring ranges merged from the left, until each has enough rows."""
 
     def is_enough(first: int, end: int) -> bool:
         rows = counts[first:end].sum(axis=0)
@@ -370,43 +358,6 @@ def single_text(held: Mapping[str, Any]) -> str:
     return WORDS["holds_single"].format(**told) if alone else ""
 
 
-def cost_fields(cost: CostLike) -> dict[str, Any]:
-    """A cost as the page's model takes it.
-
-    Examples
-    --------
-    >>> cost_fields("weighted:1,3")
-    {'kind': 'weighted', 'fp': 1.0, 'fn': 3.0}
-    >>> cost_fields("fnr")
-    {'kind': 'fnr', 'fp': 0.0, 'fn': 1.0}
-    """
-    found = as_cost(cost)
-    named = str(found) if str(found) in ("fpr", "fnr") else None
-    kind = named or ("weighted" if found.by_base_rate else "plain")
-    return {"kind": kind, "fp": _safe_amount(found.fp), "fn": _safe_amount(found.fn)}
-
-
-def rule_fields(rule: Rule) -> dict[str, Any]:
-    """A rule as the page's model takes it: its JSON, with groups that JavaScript does not change.
-
-    Examples
-    --------
-    >>> import isocost as ic
-    >>> from isocost.examples import compas
-    >>> rule = ic.withhold(compas(), "fpr", 0.06)
-    >>> rule_fields(rule) == rule.to_dict()
-    True
-    """
-    content = rule.to_dict()
-    content["groups"] = [safe_group(group) for group in rule.groups]
-    for row, fields in zip(rule.rows, content["rows"], strict=True):
-        fields["group"] = safe_group(row.group)
-    if rule.cost is not None:
-        amounts = {"fp": _safe_amount(rule.cost.fp), "fn": _safe_amount(rule.cost.fn)}
-        content["cost"] = {**content["cost"], **amounts}
-    return content
-
-
 def _safe_amount(amount: float | Mapping[Group, float]) -> Any:
     if isinstance(amount, Mapping):
         return [[safe_group(group), number] for group, number in amount.items()]
@@ -422,14 +373,10 @@ def _large_enough(tally: Tally, least: int) -> tuple[list[int], list[int]]:
     """The places of the groups with enough rows of each label, and of the others."""
     enough = (tally.totals.n >= least).all(axis=1)
     if not enough.any():
-        raise DataError(
-            Problem(
-                "min_count",
-                "must leave a group that can be shown",
-                f"{least}, and no group has as many rows of each label",
-                "use a smaller number, or pool groups with tally.relabel",
-            )
-        )
+        rule = "must leave at least one group to show"
+        got = f"{least}, and no group has as many rows of each label"
+        step = "use a smaller number, or pool groups with tally.relabel"
+        raise DataError(Problem("min_count", rule, got, step))
     return np.flatnonzero(enough).tolist(), np.flatnonzero(~enough).tolist()
 
 
@@ -444,3 +391,200 @@ def _safe(part: Scalar) -> Any:
         return part
     whole = isinstance(part, float) and part.is_integer()
     return {"exact": json.dumps(part)} if whole or abs(part) >= SAFE else part
+
+
+MOST_ROWS = 3200
+"""With more rows than this, rules for thresholds other than the audit's are left out."""
+
+
+COMPUTED = ("withhold",)
+"""The repairs that the page computes by itself, for any settings."""
+
+
+class Asked(NamedTuple):
+    """What a repair is made for."""
+
+    threshold: float
+    cost: Cost
+    tolerance: float
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A repair of the report: a rule, or why there is none."""
+
+    label: str
+    rule: Rule | None
+    does: str = ""
+    keeps: str = ""
+    why: str = ""
+
+
+def options_of(audit: Audit, given: Mapping[str, Rule] | Iterable[Rule] | None) -> list[Offer]:
+    """The rules given, or every method as far as it is feasible at the audit's settings."""
+    if given is not None:
+        return [Offer(name, rule) for name, rule in named_rules(given).items()]
+    asked = Asked(audit.threshold, audit.cost, audit.feasibility.tolerance)
+    return [_attempt(audit.tally, repair, asked) for repair in REPAIRS.values()]
+
+
+def _made(repair: Repair, tally: Tally, asked: Asked) -> Rule:
+    """The rule of a repair; the tolerance is one of costs, and rates are made equal without one."""
+    costs: dict[str, Any] = {}
+    if repair.goal == "cost":
+        costs = {"cost": asked.cost, "tolerance": asked.tolerance}
+    return repair.make_with(tally, threshold=asked.threshold, **costs)
+
+
+def _attempt(tally: Tally, repair: Repair, asked: Asked) -> Offer:
+    words = repair.sentence, repair.keeps
+    try:
+        return Offer(repair.title, _made(repair, tally, asked), *words)
+    except IsocostError as error:
+        told = WORDS["not_feasible"].format(why=_reason(error, tally, repair, asked))
+        return Offer(repair.title, None, *words, told)
+
+
+def _reason(error: IsocostError, tally: Tally, repair: Repair, asked: Asked) -> str:
+    """Why a method cannot be used here, and what it would take."""
+    problem = error.problems[0]
+    coarsens = repair.name == "coarsen"
+    if coarsens and problem.name == "decisions":
+        least = round_up(_coarsest(tally, asked))
+        return WORDS["needs_tolerance_decisions"].format(smallest=least)
+    if not isinstance(error, InfeasibleError):
+        return f"{problem.name} {problem.rule}"
+    if coarsens:
+        return WORDS["needs_tolerance"].format(smallest=round_up(_coarsest(tally, asked)))
+    return _needed(error.feasibility)
+
+
+def _needed(reach: Feasibility | Reconcilability) -> str:
+    """What it would take, in words."""
+    corner = reach.corner if isinstance(reach, Reconcilability) else None
+    if corner is None:
+        return WORDS["needs_tolerance"].format(smallest=round_up(reach.smallest_tolerance))
+    if math.isnan(corner.tolerance):
+        return WORDS["no_tolerance"].format(selected=corner.selected)
+    smallest = round_up(corner.tolerance)
+    return WORDS["needs_selecting"].format(selected=corner.selected, smallest=smallest)
+
+
+def _coarsest(tally: Tally, asked: Asked) -> float:
+    """How far costs still differ when coarsening does all it can without changing decisions."""
+    at, cost, tolerance = asked
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InfeasibleWarning)
+        rule = REPAIRS["coarsen"].make_with(
+            tally, cost=cost, threshold=(at,), tolerance=tolerance, infeasible="closest"
+        )
+    return measure(rule.expected(tally), cost, at, confidence=None).disparity.difference
+
+
+def repair_rows(audit: Audit, offers: list[Offer], decided: bool = True) -> list[dict[str, Any]]:
+    """The lines of the table that puts repairs side by side, the present scores first.
+
+    What depends on who is at or above the threshold is left out unless ``decided``.
+    """
+    keyed = {"original": Offer("As it is", None), **{str(i): o for i, o in enumerate(offers)}}
+    rules = {key: offer.rule for key, offer in keyed.items() if offer.rule is not None}
+    compared = compare(audit.tally, rules, audit.cost, audit.threshold).rules
+    return [
+        {
+            "label": offer.label,
+            "does": offer.does,
+            "keeps": offer.keeps,
+            "why": offer.why,
+            **(_line(compared[key], decided) if key in compared else {}),
+        }
+        for key, offer in keyed.items()
+    ]
+
+
+def _line(one: Compared, decided: bool) -> dict[str, Any]:
+    audit, names = one.audit, shown_names(one.by_group)
+    return {
+        "numbers": [
+            number(audit.disparity.difference),
+            number(audit.equalized_odds_difference) if decided else "–",
+            number(one.gap),
+            percent(audit.overall.accuracy) if decided else "–",
+        ],
+        "who": [(names[g], percent(c.changed)) for g, c in one.by_group.items() if c.changed],
+        "chance": [
+            percent(one.changes.by_coin),
+            percent(one.changes.decisions) if decided else "–",
+        ],
+    }
+
+
+def given_repairs(audit: Audit, held: dict[str, Any]) -> list[dict[str, Any]]:
+    """The repairs that the page shows but does not compute, each for a few settings.
+
+    The page computes only ``withhold``.  The other methods are made here, from the bins that the
+    page holds, so that they reveal nothing that it hides.
+    """
+    tally = page_tally(audit.tally, held)
+    repairs: list[dict[str, Any]] = []
+    total = 0
+    for repair, asked in _given_settings(audit):
+        if undecided(held, tally.grid, asked.threshold):
+            continue
+        of_cost = repair.goal == "cost"
+        setting = {
+            "method": repair.function,
+            "threshold": asked.threshold,
+            "cost": str(asked.cost) if of_cost else None,
+            "tolerance": asked.tolerance if of_cost else None,
+        }
+        try:
+            rule = snapped(_made(repair, tally, asked), tally, held)
+        except IsocostError as error:
+            repairs.append({**setting, "rule": None, "why": _reason(error, tally, repair, asked)})
+        else:
+            total += len(rule.rows)
+            if total > MOST_ROWS and asked.threshold != audit.threshold:
+                break
+            repairs.append({**setting, "rule": compact(tally.groups, rule)})
+    return repairs
+
+
+def _given_settings(audit: Audit) -> list[tuple[Repair, Asked]]:
+    """What each repair is made for; what may be left out for lack of room comes last."""
+    own, tolerance = audit.threshold, audit.feasibility.tolerance
+    costs = {str(cost): cost for cost in (audit.cost, as_cost("fpr"), as_cost("fnr"))}
+    pairs: list[tuple[Repair, Asked]] = []
+    for repair in REPAIRS.values():
+        if repair.name in COMPUTED:
+            continue
+        if repair.goal == "cost":
+            settings = product(sorted({own, 0.5}), costs.values(), sorted({0.0, tolerance}))
+            pairs += [(repair, Asked(*each)) for each in settings]
+        else:
+            pairs += [(repair, Asked(at, audit.cost, 0.0)) for at in sorted({own, *TENTHS})]
+
+    def order(pair: tuple[Repair, Asked]) -> tuple[bool, float]:
+        repair, asked = pair
+        away = abs(asked.threshold - own)
+        # Rules with many rows are left out first.
+        return repair.name == "reconcile" and away > 0, away
+
+    return sorted(pairs, key=order)
+
+
+def compact(groups: Sequence[Group], rule: Rule) -> dict[str, Any]:
+    """A rule for the page: rows are [index of the group, lo, hi, value or null, probability].
+
+    Indices instead of groups, because JavaScript does not know 1.0 from 1.
+    """
+    content = rule.to_dict()
+    indices = {group: index for index, group in enumerate(groups)}
+    content["rows"] = [
+        [indices[row.group], row.lo, row.hi, row.value, row.probability]
+        for row in rule.rows
+        if row.group in indices
+    ]
+    if rule.cost is not None:
+        content["cost"].update(fp=_safe_amount(rule.cost.fp), fn=_safe_amount(rule.cost.fn))
+    kept = ("method", "cost", "settings", "coin", "rows", "notes", "promise")
+    return {name: content[name] for name in kept if name in content}

@@ -1,10 +1,21 @@
-"""The report: one HTML file that holds everything, works offline and recomputes as one moves it."""
+"""The report: one HTML file that holds everything, works offline and recomputes as one moves it.
+
+Scripts and styles of the page are in ``page/``, and a content security policy allows no others.
+The charts are Vega-Lite specifications whose data the script fills in.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from html import escape
+from importlib import import_module
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,22 +23,323 @@ from isocost import __version__
 from isocost.atomic import check_ending, write_text
 from isocost.checks import check_kind, check_path, check_text, check_whole
 from isocost.costs import CostLike
-from isocost.errors import DataError, MissingDependencyError, Problem, UsageError
+from isocost.errors import DataError, Problem, UsageError, require_package
 from isocost.groups import group_names, names_of, shown_names
 from isocost.measures.audit import Audit, audit
-from isocost.plots.style import PALETTE
-from isocost.reports.assets import embedded_json, page_file, page_script, policy, vega_script
-from isocost.reports.charts import SHAPES, charts
-from isocost.reports.facts import facts, row_titles, spoken_names
-from isocost.reports.offers import Offer, compact, given_repairs, options_of, repair_rows
-from isocost.reports.payload import Origin, payload, single_text, undecided
-from isocost.reports.words import COSTS, GLOSSARY, HEADS, METHODS, WORDS
+from isocost.plots.display import PALETTE
+from isocost.reports.facts import (
+    COSTS,
+    GLOSSARY,
+    HEADS,
+    METHODS,
+    WORDS,
+    facts,
+    row_titles,
+    spoken_names,
+)
+from isocost.reports.payload import (
+    Offer,
+    Origin,
+    compact,
+    given_repairs,
+    options_of,
+    payload,
+    repair_rows,
+    single_text,
+    undecided,
+)
 from isocost.rules import Rule
 from isocost.tallies import Tally
 from isocost.verdict.judgement import ANSWERS, CALIBRATED, MIN_LABEL, REASONS, SLACK
 from isocost.verdict.wording import commands, more_data
 
-__all__ = ["ENDINGS", "ShownReport", "report", "report_html", "show_report"]
+MODEL = (
+    "numbers",
+    "groups",
+    "tally",
+    "costs",
+    "measures",
+    "feasibility",
+    "judgement",
+    "rules",
+    "withhold",
+    "changes",
+    "views",
+    "command",
+)
+"""The files of the model; each imports only those before it."""
+
+INSTALL = 'pip install "isocost[report]"'
+
+_IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
+
+_EXPORT = re.compile(r"^export ", re.MULTILINE)
+
+
+def bundle() -> str:
+    """The model as one script: the same functions, without import and export.
+
+    Notes
+    -----
+    No name is used by two of the files, and imports stand on one line each; the tests see to it.
+
+    Examples
+    --------
+    >>> script = bundle()
+    >>> "function withhold(" in script, "export " in script
+    (True, False)
+    """
+    return joined("model", MODEL)
+
+
+def page_file(*path: str) -> str:
+    """A file of the page as text."""
+    return files("isocost.reports").joinpath("page", *path).read_text(encoding="utf-8")
+
+
+def joined(folder: str, names: Iterable[str]) -> str:
+    """The modules of a folder as one script, without import and export."""
+    modules = (page_file(folder, f"{name}.js") for name in names)
+    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", module)) for module in modules)
+
+
+APP = (
+    "say",
+    "state",
+    "repairs",
+    "figures",
+    "placing",
+    "plane",
+    "drawing",
+    "tables",
+    "alternatives",
+    "verdicts",
+    "controls",
+    "copying",
+    "main",
+)
+"""The files of the page's own script, after those of the model; each imports only from before."""
+
+
+@cache
+def page_script() -> str:
+    """The model and the page's own script, as one module without imports."""
+    return inert(f"{bundle()}\n{joined('app', APP)}")
+
+
+@cache
+def vega_script() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script; it takes seconds, so it is made once."""
+    rule = "is needed to put the charts into the report"
+    vl_convert = require_package("vl_convert", "vl-convert-python", rule, INSTALL)
+    return inert(str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")))
+
+
+def inert(script: str) -> str:
+    r"""A script whose texts cannot end the element that it stands in.
+
+    Examples
+    --------
+    >>> inert("a = '</script>'")
+    "a = '<\\/script>'"
+    """
+    return re.sub(r"<(/script|!--)", r"<\\\1", script, flags=re.IGNORECASE)
+
+
+def embedded_json(content: Any) -> str:
+    r"""JSON that is safe inside an HTML script element, whatever texts it holds.
+
+    Examples
+    --------
+    >>> embedded_json({"name": "</script>&"})
+    '{"name":"\\u003c/script\\u003e\\u0026"}'
+    """
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for letter in "<>&\u2028\u2029":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text
+
+
+def policy(scripts: Iterable[str]) -> str:
+    """A content security policy under which only these scripts run and nothing is fetched."""
+    digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
+    allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down")
+"""So that groups differ without colour too."""
+
+
+@cache
+def charts() -> dict[str, dict[str, Any]]:
+    """The specifications, by name: "costs", "plane" and "reliability".
+
+    Examples
+    --------
+    >>> sorted(charts())
+    ['costs', 'plane', 'reliability']
+    """
+    makers = {"costs": _costs, "plane": _plane, "reliability": _reliability}
+    alt = require_package("altair", "altair", "is needed to draw the report", INSTALL)
+    return {name: make(alt).to_dict() for name, make in makers.items()}
+
+
+def _layer(alt: Any, data: str, **encodings: Any) -> Any:
+    """A chart of one of the data sets that the script fills; colours are taken as they come."""
+    color = alt.Color("color:N", scale=None, legend=None)
+    return alt.Chart(alt.NamedData(name=data)).encode(color=color, **encodings)
+
+
+def _tip(alt: Any, field: str, title: str, format: str = ".3f") -> Any:
+    return alt.Tooltip(f"{field}:Q", title=title, format=format)
+
+
+def _name(alt: Any) -> Any:
+    return alt.Tooltip("name:N", title="group")
+
+
+def _costs(alt: Any) -> Any:
+    """Where each group's cost is, how far it can be raised, and the line it has to reach.
+
+    Axes have no fixed format: Vega then writes as many digits as their ticks need.
+    """
+    wide = alt.Scale(domain=[0, alt.ExprRef("high")], nice=False)
+    axis = alt.Axis(tickCount=5, labelSeparation=6, grid=False)
+    tall = alt.Scale(domain=[-0.55, alt.ExprRef("rows")], nice=False)
+    x = alt.X("x:Q", title=None, scale=wide, axis=axis)
+    y = alt.Y("row:Q", axis=None, scale=tall)
+
+    def texts(data: str, align: str, dx: int, dy: int, **mark: Any) -> Any:
+        layer = _layer(alt, data, x=x, y=y, text="text:N")
+        return layer.mark_text(align=align, dx=dx, dy=dy, limit=260, **mark)
+
+    ends = _layer(alt, "ends", x=x, y=y, tooltip=[_name(alt), _tip(alt, "x", "highest possible")])
+    layers = alt.layer(
+        _layer(alt, "target", x=x, tooltip="tip:N").mark_rule(strokeWidth=2, strokeDash=[2, 3]),
+        _spans(alt, x, y).mark_rule(strokeCap="butt"),
+        ends.mark_tick(thickness=3, size=22, orient="vertical"),
+        _after(alt, x, y).mark_point(size=150, strokeWidth=2.5, opacity=1, fillOpacity=1),
+        _points(alt, x, y).mark_point(filled=True, size=190, opacity=1),
+        texts("names", "left", 0, 0, fontWeight=600, fontSize=14),
+        texts("values", "center", 0, 20, fontSize=12.5),
+        texts("gaps", "right", -7, -13, fontSize=12.5, fontWeight=600),
+    )
+    params = alt.param(name="high", value=1), alt.param(name="rows", value=2)
+    return layers.add_params(*params).properties(width="container", height=200)
+
+
+def _spans(alt: Any, x: Any, y: Any) -> Any:
+    """Stretches of cost: what can be had, and what cannot."""
+    return _layer(
+        alt,
+        "spans",
+        x=x,
+        x2="x2:Q",
+        y=y,
+        strokeDash=alt.StrokeDash("dash:N", scale=None),
+        strokeWidth=alt.StrokeWidth("thick:Q", scale=None),
+        opacity=alt.Opacity("opacity:Q", scale=None),
+        tooltip=[_name(alt), "tip:N"],
+    )
+
+
+def _points(alt: Any, x: Any, y: Any) -> Any:
+    tips = [_name(alt), _tip(alt, "x", "cost")]
+    return _layer(alt, "points", x=x, y=y, shape=alt.Shape("shape:N", scale=None), tooltip=tips)
+
+
+def _after(alt: Any, x: Any, y: Any) -> Any:
+    """Where a repair takes each group's cost: hollow, so that it is not taken for the present."""
+    tips = [_name(alt), _tip(alt, "x", "cost after the repair")]
+    fill = alt.Fill("paper:N", scale=None, legend=None)
+    shape = alt.Shape("shape:N", scale=None)
+    return _layer(alt, "after", x=x, y=y, shape=shape, fill=fill, tooltip=tips)
+
+
+def _plane(alt: Any) -> Any:
+    """The groups between perfect and no information, in the plane of the two rates."""
+    x, y = (_rate(alt, name) for name in ("x", "y"))
+    rates = [_tip(alt, "x", "false alarms"), _tip(alt, "y", "misses")]
+    tips = [_name(alt), alt.Tooltip("what:N", title="what"), *rates]
+
+    def rules(data: str, **mark: Any) -> Any:
+        return _layer(alt, data, x=x, y=y, x2="x2:Q", y2="y2:Q").mark_rule(clip=True, **mark)
+
+    def marks(data: str, **mark: Any) -> Any:
+        shape = alt.Shape("shape:N", scale=None)
+        layer = _layer(alt, data, x=x, y=y, shape=shape, tooltip=tips)
+        return layer.mark_point(opacity=1, **mark)
+
+    level = _layer(alt, "levels", x=x, y=y, order="order:Q")
+    heads = _layer(alt, "heads", x=x, y=y, angle=alt.Angle("angle:Q", scale=None), tooltip=tips)
+    layers = alt.layer(
+        rules("diagonal", strokeWidth=1.5),
+        level.mark_line(strokeWidth=2, strokeDash=[2, 3], clip=True),
+        rules("lines", strokeWidth=2, opacity=0.75),
+        rules("beyond", strokeWidth=2, strokeDash=[4, 4]),
+        rules("arrows", strokeWidth=4),
+        heads.mark_point(shape="triangle-up", filled=True, size=170, opacity=1),
+        marks("trivial", filled=False, size=120, strokeWidth=2),
+        marks("needed", filled=False, size=280, strokeWidth=3.5),
+        marks("groups", filled=True, size=230),
+        *(_words(alt, x, y, align) for align in ("left", "right", "center")),
+    )
+    params = alt.param(name="right", value=1), alt.param(name="top", value=1)
+    return layers.add_params(*params).properties(width="container", height=440)
+
+
+def _rate(alt: Any, name: str) -> Any:
+    """An axis of the plane; its end is a parameter that the script sets."""
+    kind, end, title = {
+        "x": (alt.X, "right", ["False alarms →", "average score of actual negatives"]),
+        "y": (alt.Y, "top", ["Misses →", "shortfall of actual positives"]),
+    }[name]
+    scale = alt.Scale(domain=[0, alt.ExprRef(end)], nice=False)
+    axis = alt.Axis(tickCount=6, labelSeparation=6)
+    return kind(f"{name}:Q", title=title, scale=scale, axis=axis)
+
+
+def _words(alt: Any, x: Any, y: Any, align: str) -> Any:
+    """Texts in the plane; their alignment cannot be a field, so each kind has a layer."""
+    layer = _layer(alt, "texts", x=x, y=y, text="text:N")
+    return layer.transform_filter(f"datum.align === '{align}'").mark_text(
+        align=align,
+        fontSize=12.5,
+        limit=190,
+        dx=alt.ExprRef("datum.dx"),
+        dy=alt.ExprRef("datum.dy"),
+        fontWeight=alt.ExprRef("datum.weight"),
+    )
+
+
+def _reliability(alt: Any) -> Any:
+    """What scores say beside what came true, for one group."""
+    unit = alt.Scale(domain=[0, 1], nice=False)
+    axis = alt.Axis(tickCount=5)
+    x = alt.X("x:Q", title="Score", scale=unit, axis=axis)
+    # Bars of how many people stand in a strip below 0, where nobody reads them as rates.
+    tall = alt.Scale(domain=[-0.2, 1], nice=False)
+    rates = alt.Axis(values=[0, 0.2, 0.4, 0.6, 0.8, 1], format=".1f", domain=False)
+    y = alt.Y("y:Q", title="Came true", scale=tall, axis=rates)
+    tips = [
+        alt.Tooltip("range:N", title="scores"),
+        _tip(alt, "n", "people", ",.6"),
+        _tip(alt, "x", "average score"),
+        _tip(alt, "y", "came true"),
+    ]
+    ends = {"x2": "x2:Q", "y2": "y2:Q"}
+    return alt.layer(
+        _layer(alt, "bars", x=x, y=y, **ends).mark_bar(opacity=0.35),
+        _layer(alt, "diagonal", x=x, y=y, **ends).mark_rule(strokeDash=[3, 3]),
+        _layer(alt, "whiskers", x=x, y=y, y2="y2:Q").mark_rule(strokeWidth=1.5),
+        _layer(alt, "bins", x=x, y=y).mark_line(strokeWidth=2),
+        _layer(alt, "bins", x=x, y=y, tooltip=tips).mark_point(filled=True, size=60, opacity=1),
+    ).properties(width="container", height=260)
+
 
 ENDINGS = (".html", ".htm")
 """How the name of a report may end."""
@@ -120,9 +432,9 @@ def report_html(
     held = payload(compared, min_count, (subject.threshold,), subject.measures)
     held["left_out"] += _not_compared(subject)
     subject = _without_small_groups(subject, held)
-    found = options_of(subject, rules)
+    offers = options_of(subject, rules)
     hidden = undecided(held, subject.tally.grid, subject.threshold)
-    repairs = repair_rows(subject, found, not hidden)
+    repairs = repair_rows(subject, offers, not hidden)
     scripts = [vega_script(), page_script()]
     name = title or "Do errors cost every group the same?"
     origin = origin or Origin()
@@ -133,7 +445,7 @@ def report_html(
         "origin": origin.to_dict(),
         "own": _own(subject, hidden, words),
         "judgement": JUDGEMENT,
-        "rules": {} if rules is None else _embedded(subject.tally, found),
+        "rules": {} if rules is None else _embedded(subject.tally, offers),
         "given": given_repairs(subject, held),
         "called": list(shown_names(subject.groups).values()),
         "spoken": [spoken.text for spoken in spoken_names(subject.groups).values()],
@@ -150,7 +462,9 @@ def report_html(
 def _rendered(
     subject: Audit, said: dict[str, Any], repairs: list[Any], data: Any, scripts: list[str]
 ) -> str:
-    environment, markup = _jinja()
+    jinja2 = require_package("jinja2", "jinja2", "is needed to write the report", INSTALL)
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    markup = import_module("markupsafe").Markup
     level = subject.intervals.confidence if subject.intervals else 0.95
     return str(
         environment.from_string(page_file("template.html")).render(
@@ -169,23 +483,6 @@ def _rendered(
             data=markup(embedded_json(data)),
         )
     )
-
-
-def _jinja() -> tuple[Any, Any]:
-    try:
-        import jinja2
-        import markupsafe
-    except ImportError as error:
-        raise MissingDependencyError(
-            Problem(
-                "jinja2",
-                "is needed to write the report",
-                "no such package",
-                'pip install "isocost[report]"',
-            )
-        ) from error
-    undefined = jinja2.StrictUndefined
-    return jinja2.Environment(autoescape=True, undefined=undefined), markupsafe.Markup
 
 
 def _audited(subject: object, options: dict[str, Any]) -> Audit:
@@ -212,14 +509,10 @@ def _without_small_groups(subject: Audit, held: dict[str, Any]) -> Audit:
     names = group_names(subject.tally.groups)
     kept = [g for g, n in zip(subject.tally.groups, names, strict=True) if n in held["names"]]
     if len(kept) < 2:
-        raise DataError(
-            Problem(
-                "min_count",
-                "must leave two groups to compare",
-                f"{held['min_count']}, which leaves {len(kept)}",
-                "use a smaller number, or pool groups with tally.relabel",
-            )
-        )
+        rule = "must leave at least two groups to compare"
+        got = f"{held['min_count']}, which leaves {len(kept)}"
+        step = "use a smaller number, or pool groups with tally.relabel"
+        raise DataError(Problem("min_count", rule, got, step))
     found = subject.intervals
     return audit(
         subject.tally.select(kept),
@@ -293,12 +586,11 @@ def _cost(subject: Audit) -> dict[str, Any]:
     def amount(value: Any) -> Any:
         return [value[group] for group in groups] if isinstance(value, Mapping) else value
 
-    kind = str(cost).partition(":")[0].partition(" ")[0]
-    return {"kind": kind, "fp": amount(cost.fp), "fn": amount(cost.fn), "text": str(cost)}
+    return {"kind": cost.kind, "fp": amount(cost.fp), "fn": amount(cost.fn), "text": str(cost)}
 
 
-def _embedded(tally: Tally, found: list[Offer]) -> dict[str, Any]:
-    return {one.label: compact(tally.groups, one.rule) for one in found if one.rule is not None}
+def _embedded(tally: Tally, offers: list[Offer]) -> dict[str, Any]:
+    return {one.label: compact(tally.groups, one.rule) for one in offers if one.rule is not None}
 
 
 @dataclass(frozen=True, repr=False)

@@ -13,17 +13,6 @@ from isocost.groups import Group, names_of
 from isocost.measures.audit import Audit
 from isocost.typing import Floats
 
-__all__ = [
-    "CHARACTERS",
-    "MOST_IN_PLANE",
-    "Canvas",
-    "Floats",
-    "Window",
-    "bars_text",
-    "fitted",
-    "plane_text",
-]
-
 LABEL = 4
 """How wide the numbers left of the vertical axis are."""
 
@@ -95,7 +84,7 @@ class Canvas:
         self._pens: dict[tuple[int, int], tuple[str, str]] = {}
         self._marks: dict[tuple[int, int], tuple[str, str]] = {}
 
-    def _places(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    def _dots_at(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
         """Where points are, in dots from the upper left; may lie outside."""
         w = self.window
         across = (x - w.left) / (w.right - w.left) * (2 * self.width - 1)
@@ -108,7 +97,7 @@ class Canvas:
         """A line between two points; what is outside the window is left out."""
         ends = np.array([start, end], dtype=np.float64)
         x, y = np.linspace(ends[0], ends[1], 16 * (self.width + self.height)).T
-        across, down = self._places(x, y)
+        across, down = self._dots_at(x, y)
         inside = (across >= 0) & (across < 2 * self.width) & (down >= 0) & (down < 4 * self.height)
         letter = ":" if dashed else "."
         for i, j in zip(across[inside].astype(int), down[inside].astype(int), strict=True):
@@ -121,7 +110,7 @@ class Canvas:
     def mark(self, point: npt.ArrayLike, letter: str, style: str) -> None:
         """A letter at a point of the window; where one is already, a star stands for both."""
         x, y = np.asarray(point, dtype=np.float64)
-        across, down = self._places(x[None], y[None])
+        across, down = self._dots_at(x[None], y[None])
         cell = int(down[0] // 4), int(across[0] // 2)
         if 0 <= cell[0] < self.height and 0 <= cell[1] < self.width:
             self._marks[cell] = ("*", "bold") if cell in self._marks else (letter, style)
@@ -191,7 +180,7 @@ def plane_text(audit: Audit, width: int = 64, height: int = 18, ascii: bool = Fa
     """Draw the plane of generalized FPR and FNR, for up to five groups.
 
     A group's calibrated scores lie on a line from the origin, perfect scores, to its limit: the
-    base rate for everybody.  The dashed line joins all points that cost what is aimed at.  A
+    base rate for everybody.  The dashed line joins all points that cost the target.  A
     line that ends before it says that the group cannot get there.  Where the cost differs by
     group, as a weighted one does, a cross on each line shows the same.
 
@@ -215,11 +204,11 @@ def plane_text(audit: Audit, width: int = 64, height: int = 18, ascii: bool = Fa
         canvas.line((0.0, 0.0), end, style)
     if level:
         canvas.line(*_level(*level, window), "bold", dashed=True)
-    for place, group in enumerate(audit.groups):
-        canvas.mark(points[place], pen.points[place], f"bold {COLOURS[place]}")
-        canvas.mark(limits[place], pen.limits[place], COLOURS[place])
+    for index, group in enumerate(audit.groups):
+        canvas.mark(points[index], pen.points[index], f"bold {COLOURS[index]}")
+        canvas.mark(limits[index], pen.limits[index], COLOURS[index])
         if not level and group != audit.feasibility.target_group:
-            canvas.mark(wanted[place], pen.wanted, f"bold {COLOURS[place]}")
+            canvas.mark(wanted[index], pen.wanted, f"bold {COLOURS[index]}")
     drawing = canvas.drawn("generalized FPR", "generalized FNR (lower left is better)")
     return drawing.append(_legend(audit, pen, width, level is not None, ascii))
 
@@ -256,9 +245,9 @@ def _goal(audit: Audit) -> float:
 
 def _goal_name(audit: Audit, names: dict[Group, str]) -> str:
     """What is aimed at, in words."""
-    found = audit.feasibility
-    less = f", less {found.tolerance:g}" if found.tolerance else ""
-    return f"{_goal(audit):.4f}, the cost of {names[found.target_group]}{less}"
+    reach = audit.feasibility
+    less = f", less {reach.tolerance:g}" if reach.tolerance else ""
+    return f"{_goal(audit):.4f}, the cost of {names[reach.target_group]}{less}"
 
 
 def _legend(audit: Audit, pen: _Pen, width: int, shared: bool, ascii: bool) -> Text:
@@ -270,8 +259,8 @@ def _legend(audit: Audit, pen: _Pen, width: int, shared: bool, ascii: bool) -> T
         text.rstrip()
         text.append("\n")
 
-    for place, name in enumerate(names.values()):
-        add(f"{pen.points[place]} {pen.limits[place]}", name, COLOURS[place])
+    for index, name in enumerate(names.values()):
+        add(f"{pen.points[index]} {pen.limits[index]}", name, COLOURS[index])
     add(f"{pen.points[0]} {pen.limits[0]}", "scores; limit: all get the base rate")
     goal = _goal_name(audit, names)
     if shared:
@@ -309,12 +298,12 @@ def bars_text(audit: Audit, width: int = 80, ascii: bool = False) -> Text:
     ends = [max(m.cost, m.trivial_cost, _goal(audit)) for m in audit.groups.values()]
     scale = (room - 1) / (max(ends) or 1.0)
     text = Text().append(f"{fitted(f'Cost ({audit.cost})', width, ascii).rstrip()}\n", "bold")
-    for place, group in enumerate(shown):
-        if left_out and place == MOST_BARS // 2:
+    for index, group in enumerate(shown):
+        if left_out and index == MOST_BARS // 2:
             text.append(f"{fitted(f'({left_out} groups between)', width, ascii).rstrip()}\n", "dim")
         number = f"{audit.groups[group].cost:.4f}"[:6]
         text.append(f"{fitted(names[group], wide, ascii)} {number} ")
-        text.append(_bar(audit, group, scale, room, pen, COLOURS[place % len(COLOURS)]))
+        text.append(_bar(audit, group, scale, room, pen, COLOURS[index % len(COLOURS)]))
         text.append(f" {words[group]}")
         text.rstrip()
         text.append("\n")
@@ -336,31 +325,31 @@ def _shown(audit: Audit) -> tuple[list[Group], int]:
 
 
 def _verdict(audit: Audit, group: Group) -> str:
-    found = audit.feasibility
-    if group == found.target_group:
+    reach = audit.feasibility
+    if group == reach.target_group:
         return "highest"
-    if group in found.unreachable:
+    if group in reach.unreachable:
         return "cannot reach it"
-    return "can reach it" if found.alpha[group] > 0 else "close enough"
+    return "can reach it" if reach.alpha[group] > 0 else "close enough"
 
 
 def _bar(audit: Audit, group: Group, scale: float, room: int, pen: _Pen, style: str) -> Text:
     measures = audit.groups[group]
 
-    def place(value: float) -> int:
+    def column(value: float) -> int:
         return min(room - 1, max(0, round(value * scale)))
 
     cells: list[tuple[str, str]] = [(" ", "")] * room
-    cost, limit = place(measures.cost), place(measures.trivial_cost)
+    cost, limit = column(measures.cost), column(measures.trivial_cost)
     cells[:cost] = [(pen.full, style)] * cost
     for at in range(cost, limit):
         cells[at] = (pen.room, style)
     if "cost" in measures.intervals:
-        low, high = (place(end) for end in measures.intervals["cost"])
+        low, high = (column(end) for end in measures.intervals["cost"])
         for at in range(low, high + 1):
             cells[at] = (pen.interval, style)
     cells[limit] = (pen.limit, style)
-    cells[place(_goal(audit))] = (pen.goal, "bold")
+    cells[column(_goal(audit))] = (pen.goal, "bold")
     return Text.assemble(*cells)
 
 

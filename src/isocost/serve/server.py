@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isocost.errors import FileError, IsocostError, MissingDependencyError, Problem, UsageError
+from isocost.errors import FileError, IsocostError, Problem, UsageError, require_package
 from isocost.serve.session import (
     GONE,
     MAX_SIZE,
@@ -31,17 +31,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-__all__ = [
-    "OPEN",
-    "REPORT_POLICY",
-    "START_POLICY",
-    "HostGuard",
-    "Keys",
-    "application",
-    "impatient",
-    "serve",
-]
 
 START_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -330,19 +319,9 @@ def _hanging_up() -> Iterator[None]:
 
 def need_server() -> None:
     """Raise if the server is not installed."""
-    try:
-        import starlette
-        import uvicorn
-    except ImportError as error:
-        raise MissingDependencyError(
-            Problem(
-                "isocost serve",
-                "needs the packages starlette and uvicorn",
-                str(error),
-                'pip install "isocost[serve]"',
-            )
-        ) from error
-    del starlette, uvicorn
+    rule, step = "needs the packages starlette and uvicorn", 'pip install "isocost[serve]"'
+    for module in ("starlette", "uvicorn"):
+        require_package(module, "isocost serve", rule, step)
 
 
 def _listening(port: int) -> socket.socket:
@@ -373,7 +352,7 @@ def application(session: Session, port: int, keys: Keys) -> HostGuard:
 
     async def upload(request: Request) -> Response:
         name = request.query_params.get("name", "").replace("\\", "/").split("/")[-1][-200:]
-        sent = session.upload(name)
+        sent = Upload(name, session.folder)
         try:
             await _receive(request, sent, session.max_size)
             await run_in_threadpool(session.open, sent.path, name, sent)
@@ -396,6 +375,13 @@ def application(session: Session, port: int, keys: Keys) -> HostGuard:
             headers["Content-Disposition"] = 'attachment; filename="report.html"'
         return HTMLResponse(page, headers=headers)
 
+    @asynccontextmanager
+    async def lifespan(app: object) -> AsyncIterator[None]:
+        del app
+        yield
+        # Here, because a signal that ends the process may leave no other chance.
+        session.close()
+
     routes = [
         Route("/", _file("serve.html", "text/html")),
         Route("/page.css", _file("page.css", "text/css")),
@@ -408,7 +394,7 @@ def application(session: Session, port: int, keys: Keys) -> HostGuard:
     ]
     app = Starlette(
         routes=[Route(f"{OPEN}{{code}}", keys.exchange), Mount(f"/{keys.path}", routes=routes)],
-        lifespan=_lifespan(session),
+        lifespan=lifespan,
         exception_handlers={
             IsocostError: _error_response,
             ClientDisconnect: _disconnected,
@@ -416,17 +402,6 @@ def application(session: Session, port: int, keys: Keys) -> HostGuard:
         },
     )
     return HostGuard(app, [f"{host}:{port}" for host in (LOOPBACK, "localhost")], keys)
-
-
-def _lifespan(session: Session) -> Callable[[Any], Any]:
-    @asynccontextmanager
-    async def lifespan(app: object) -> AsyncIterator[None]:
-        del app
-        yield
-        # Here, because a signal that ends the process may leave no other chance.
-        session.close()
-
-    return lifespan
 
 
 def _file(name: str, kind: str) -> Callable[[Request], Response]:
@@ -460,15 +435,12 @@ async def _receive(request: Request, sent: Upload, limit: int) -> None:
 
 
 def _too_large(size: int, limit: int) -> TooLargeError:
-    return TooLargeError(
-        Problem(
-            "file",
-            f"must be at most {limit / 1e6:,.6g} MB here",
-            f"{size / 1e6:,.6g} MB or more",
-            "start isocost serve with a larger --max-size, or name the file when starting it: "
-            "isocost serve FILE reads files of any size",
-        )
+    rule, got = f"must be at most {limit / 1e6:,.6g} MB here", f"{size / 1e6:,.6g} MB or more"
+    step = (
+        "start isocost serve with a larger --max-size, or name the file when starting it: "
+        "isocost serve FILE reads files of any size"
     )
+    return TooLargeError(Problem("file", rule, got, step))
 
 
 async def _body(request: Request) -> bytes:

@@ -26,8 +26,6 @@ from isocost.grid import Grid
 from isocost.reports.payload import Origin
 from isocost.reports.report import report_html
 
-__all__ = ["Column", "Preview", "ReportRequest", "Session", "TooLargeError", "Upload", "preview"]
-
 SAMPLE = 5000
 """Number of rows in the sample, drawn from all parts of the file."""
 
@@ -99,10 +97,6 @@ class Preview:
     guess: dict[str, str | None]
     positive: str | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
-
 
 def preview(path: str | Path, name: str | None = None) -> Preview:
     r"""The columns of a file, some of their values, and a guess at what they are for.
@@ -139,12 +133,12 @@ def _columns(path: str | Path, name: str | None) -> list[Column]:
     for index, (column, kind) in enumerate(source.types.items()):
         values = [row[index] for row in rows]
         if source.is_text:
-            values, kind = _meant(values)
+            values, kind = _typed_values(values)
         columns.append(_column(column, kind, values))
     return columns
 
 
-def _meant(texts: Sequence[str | None]) -> tuple[list[Any], str]:
+def _typed_values(texts: Sequence[str | None]) -> tuple[list[Any], str]:
     """The values of a CSV with their types, and the type of the column for DuckDB."""
     meaning = typed(texts)
     kinds = {type(value) for value in meaning.values()}
@@ -156,7 +150,7 @@ def _column(name: str, kind: str, values: Sequence[Any]) -> Column:
     counts: dict[str, int] = {}
     for value in values:
         if value is not None and value == value:
-            text = _written(value)
+            text = _shown_text(value)
             counts[text] = counts.get(text, 0) + 1
     common = tuple(sorted(counts, key=lambda text: -counts[text])[:SHOWN])
     if not is_number(kind):
@@ -166,7 +160,7 @@ def _column(name: str, kind: str, values: Sequence[Any]) -> Column:
     return Column(name, True, common, len(counts), *ends)
 
 
-def _written(value: Any) -> str:
+def _shown_text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
@@ -397,10 +391,6 @@ class Session:
         self._lock = threading.Lock()
         self.closing: Callable[[], bool] = lambda: False
 
-    def upload(self, name: str) -> Upload:
-        """An empty file to upload to."""
-        return Upload(name, self.folder)
-
     def open(self, path: Path, name: str, upload: Upload | None = None) -> None:
         """Open a file in place of the last one, with a preview of it."""
         try:
@@ -448,7 +438,7 @@ class Session:
     def to_dict(self) -> dict[str, Any]:
         """What the page shows."""
         file = self.file
-        shown = {"id": file.id, "name": file.name, **file.preview.to_dict()} if file else None
+        shown = {"id": file.id, "name": file.name, **asdict(file.preview)} if file else None
         return {"max_size": self.max_size, "file": shown}
 
 

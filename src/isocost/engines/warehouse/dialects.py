@@ -16,8 +16,6 @@ from isocost.checks import is_writable
 from isocost.errors import Problem, UsageError
 from isocost.groups import Scalar
 
-__all__ = ["DIALECTS", "DUCKDB", "Dialect", "dialect_named"]
-
 DOLLAR = r"\u0024"
 """A dollar sign that begins no ${name}, where a backslash escapes."""
 
@@ -228,14 +226,9 @@ def dialect_named(name: object) -> Dialect:
             Problem("dialect", "must be able to do what the rule needs", *_UNABLE[plain])
         )
     if plain not in DIALECTS:
-        raise UsageError(
-            Problem(
-                "dialect",
-                f"must be one of {', '.join(DIALECTS)}",
-                repr(name),
-                "use the one whose SQL your database is nearest to, and read the query first",
-            )
-        )
+        rule = f"must be one of {', '.join(DIALECTS)}"
+        step = "use the one whose SQL your database is nearest to, and read the query first"
+        raise UsageError(Problem("dialect", rule, repr(name), step))
     return DIALECTS[plain]
 
 

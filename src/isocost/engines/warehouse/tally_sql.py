@@ -22,8 +22,6 @@ from isocost.grid import Grid
 from isocost.groups import Group, as_group, is_null, to_json
 from isocost.tallies import FORMAT, SUMS, VERSION, Tally, read_fields
 
-__all__ = ["cell_columns", "tally_from_cells", "tally_sql"]
-
 _ZEROS = ("0", "false", "0.0", "0.0E0")
 
 _ONES = ("1", "true", "1.0", "1.0E0")
@@ -113,13 +111,20 @@ def _plain(positive: Any) -> Any:
     raise UsageError(Problem("positive", "must be a single value", short(positive), step))
 
 
-def cell_columns(groups: int, weighted: bool, named: bool) -> list[str]:
+def cell_columns(made_with: Mapping[str, Any]) -> list[str]:
     """The columns that the query returns, in order."""
-    keys = [f"group_{i + 1}" for i in range(groups)]
+    names = made_with["columns"]
+    weighted, named = names["weight"] is not None, _has_named_label(made_with["positive"])
+    keys = [f"group_{i + 1}" for i in range(len(names["group"]))]
     sums = ["w", "w2", "wh", "wh2"] if weighted else ["wh", "wh2"]
     seen = ["least_label", "most_label"] if named else []
     status = ["weight_problem"] if weighted else []
     return ["made_with", *keys, "label", "bin", *status, "n", *sums, *seen]
+
+
+def _has_named_label(positive: Any) -> bool:
+    """Whether the labels must be looked at; one that is true or false has no third value."""
+    return positive is not None and not isinstance(positive, bool)
 
 
 class _Query:
@@ -134,8 +139,7 @@ class _Query:
         self.keys = [f"group_{i + 1}" for i in range(len(groups))]
         self.weighted = weighted
         self.positive = _plain(positive)
-        # A column that is true or false has no third value to look for.
-        self.named = positive is not None and not isinstance(self.positive, bool)
+        self.named = _has_named_label(self.positive)
 
     def picked(self, table: str, score: str, label: str, weight: str | None) -> Lines:
         """The columns as the types they are counted in."""
@@ -275,8 +279,7 @@ def tally_from_cells(cells: Any, *, missing_group: Group | None = None) -> Tally
     made_with = _made_with(columns)
     names: dict[str, Any] = made_with["columns"]
     weighted, positive = names["weight"] is not None, made_with["positive"]
-    named = positive is not None and not isinstance(positive, bool)
-    needed = cell_columns(len(names["group"]), weighted, named)
+    needed = cell_columns(made_with)
     missing = [name for name in needed if name not in columns]
     if missing:
         raise _foreign(f"no column {missing[0]!r}")
@@ -289,6 +292,7 @@ def tally_from_cells(cells: Any, *, missing_group: Group | None = None) -> Tally
     encoder = GroupEncoder(raw, None if missing_group is None else as_group(missing_group))
     codes = encoder.encode_cells(raw, counts["n"], problems)
     good = _count_bad(counts, problems)
+    named = _has_named_label(positive)
     problems.check(_labels(columns, counts["label"], positive, names) if named else [])
     sums = {
         name: _floats(columns[name], good, name) for name in needed if name in SUMS and name != "n"
@@ -310,14 +314,9 @@ def tally_from_cells(cells: Any, *, missing_group: Group | None = None) -> Tally
 
 
 def _foreign(got: str) -> DataError:
-    return DataError(
-        Problem(
-            "cells",
-            "must be what the query of tally_sql returns",
-            got,
-            "run the query as it is, and pass all its rows and columns",
-        )
-    )
+    rule = "must be what the query of tally_sql returns"
+    step = "run the query as it is, and pass all its rows and columns"
+    return DataError(Problem("cells", rule, got, step))
 
 
 def _columns(cells: Any) -> dict[str, list[Any]]:
@@ -353,11 +352,7 @@ def _from_rows(rows: list[Any]) -> dict[str, list[Any]]:
     wrong = [row for row in rows if not hasattr(row, "__getitem__") or not hasattr(row, "__len__")]
     if wrong or not len(rows[0]):
         raise _foreign(f"{short(wrong[0]) if wrong else 'nothing'} as a row")
-    first = _made_with({"made_with": [row[0] for row in rows if len(row)]})
-    names: dict[str, Any] = first["columns"]
-    positive = first["positive"]
-    named = positive is not None and not isinstance(positive, bool)
-    order = cell_columns(len(names["group"]), names["weight"] is not None, named)
+    order = cell_columns(_made_with({"made_with": [row[0] for row in rows if len(row)]}))
     if any(len(row) != len(order) for row in rows):
         raise _foreign(f"rows that have not {len(order)} values: {', '.join(order)}")
     return {name: [row[i] for row in rows] for i, name in enumerate(order)}

@@ -2,12 +2,10 @@
 // Every text from the file is put in as text, never as markup.
 "use strict";
 
-/**
- * @typedef {{name: string, rule: string, got: string, next_step: string}} Problem
+/** @typedef {{name: string, rule: string, got: string, next_step: string}} Problem
  * @typedef {{name: string, distinct: number, values: string[]}} Column
  * @typedef {{id: string, name: string, columns: Column[], guess: Record<string, string>,
- *   positive: string | null, there: boolean}} Held
- */
+ *   positive: string | null, there: boolean}} Held */
 
 /** @type {(id: string) => any} the page has every element that is asked for */
 const $ = (id) => document.getElementById(id);
@@ -33,7 +31,7 @@ function say(text) {
 }
 
 /** @param {Problem[]} problems */
-function complain(problems) {
+function showProblems(problems) {
   const parts = problems.flatMap((told) => {
     const title = document.createElement("h3");
     title.textContent = `${told.name}: ${told.rule}`;
@@ -50,27 +48,17 @@ function complain(problems) {
   if (problems.length) $("problems").focus();
 }
 
-/**
- * @param {string} name
- * @param {string} rule
- * @param {string} got
- * @param {string} next_step
- * @returns {Problem}
- */
-function problem(name, rule, got, next_step) {
-  return { name, rule, got, next_step };
-}
+/** @type {Problem} */
+const LOST = {
+  name: "isocost serve",
+  rule: "must be running",
+  got: "no answer",
+  next_step: "start it again, and open the address it prints",
+};
 
-const LOST = problem("isocost serve", "must be running", "no answer", "start it again, and open the address it prints");
-
-/**
- * Send a request; the answer, or an error that holds problems.
- * @param {string} method
- * @param {string} url
- * @param {File | string | null} [body]
- * @param {(share: number) => void} [progress]
- * @returns {Promise<any>}
- */
+/** Send a request; the answer, or an error that holds problems.
+ * @param {string} method @param {string} url @param {File | string | null} [body]
+ * @param {(share: number) => void} [progress] @returns {Promise<any>} */
 function ask(method, url, body, progress) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
@@ -86,10 +74,10 @@ function ask(method, url, body, progress) {
   });
 }
 
-/** @param {File} file */
+/** @param {File} file @returns {Problem} */
 function tooLarge(file) {
-  return problem("file", `must be at most ${size(limit)} here`, `${file.name}, ${size(file.size)}`,
-    "start isocost serve with a larger --max-size, or name the file when starting it: isocost serve FILE");
+  const next_step = "start isocost serve with a larger --max-size, or name the file when starting it: isocost serve FILE";
+  return { name: "file", rule: `must be at most ${size(limit)} here`, got: `${file.name}, ${size(file.size)}`, next_step };
 }
 
 /** @param {File} file */
@@ -111,8 +99,8 @@ async function upload(file) {
 }
 
 /** @param {File} file */
-async function take(file) {
-  complain([]);
+async function openFile(file) {
+  showProblems([]);
   $("form").hidden = true;
   $("result").hidden = true;
   try {
@@ -120,20 +108,18 @@ async function take(file) {
     chosen = file;
     offer();
   } catch (problems) {
-    fail(problems);
+    showFailure(problems);
   }
 }
 
 /** @param {unknown} problems */
-function fail(problems) {
+function showFailure(problems) {
   say("");
-  complain(Array.isArray(problems) ? problems : [problem("page", "must not fail", String(problems), "reload it")]);
+  const other = { name: "page", rule: "must not fail", got: String(problems), next_step: "reload it" };
+  showProblems(Array.isArray(problems) ? problems : [other]);
 }
 
-/**
- * @param {string} value
- * @param {string} text
- */
+/** @param {string} value @param {string} text */
 function option(value, text) {
   const one = document.createElement("option");
   [one.value, one.textContent] = [value, text];
@@ -168,10 +154,8 @@ function hint(role) {
   $(`${role}-hint`).textContent = column.distinct ? `For example ${values}${column.distinct > 3 ? " …" : ""}` : "";
 }
 
-/**
- * Labels other than 0 and 1, or true and false, need one to be named.
- * @param {string | null} guess
- */
+/** Labels other than 0 and 1, or true and false, need one to be named.
+ * @param {string | null} guess */
 function offerOutcomes(guess) {
   const { values, distinct } = columnOf("label");
   const known = new Set(values.map((value) => value.toLowerCase()));
@@ -183,7 +167,7 @@ function offerOutcomes(guess) {
   $("positive-field").hidden = !needed;
 }
 
-function wish() {
+function reportRequest() {
   const cost = new FormData($("form")).get("cost");
   const group = [$("group").value, $("second").value].filter(Boolean);
   return {
@@ -211,7 +195,7 @@ function busy(yes) {
 /** @param {SubmitEvent} event */
 async function make(event) {
   event.preventDefault();
-  complain([]);
+  showProblems([]);
   busy(true);
   try {
     // The server deletes its copy with each report, so for the next one it gets another.
@@ -220,11 +204,11 @@ async function make(event) {
       held.id = (await upload(chosen)).id;
       held.there = true;
     }
-    const answer = await ask("POST", "report", JSON.stringify(wish()));
+    const answer = await ask("POST", "report", JSON.stringify(reportRequest()));
     held.there = !chosen;
     show(answer.report);
   } catch (problems) {
-    fail(problems);
+    showFailure(problems);
   } finally {
     busy(false);
   }
@@ -242,7 +226,7 @@ function show(address) {
 }
 
 function listen() {
-  $("file").addEventListener("change", () => $("file").files[0] && take($("file").files[0]));
+  $("file").addEventListener("change", () => $("file").files[0] && openFile($("file").files[0]));
   $("form").addEventListener("submit", make);
   $("again").addEventListener("click", () => $("score").focus());
   for (const role of ROLES) $(role).addEventListener("change", () => hint(role));
@@ -259,7 +243,7 @@ function listen() {
   }
   document.addEventListener("drop", (event) => {
     const file = event.dataTransfer?.files[0];
-    if (file) take(file);
+    if (file) openFile(file);
   });
 }
 
@@ -274,7 +258,7 @@ async function start() {
       offer();
     }
   } catch (problems) {
-    fail(problems);
+    showFailure(problems);
   }
 }
 

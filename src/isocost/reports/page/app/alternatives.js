@@ -4,8 +4,7 @@ import { fill, fixed3, plainText } from "./say.js";
 import { isAimed } from "./figures.js";
 
 /** The texts of the two large pictures.
- * @param {any} found
- * @returns {{costs: string, plane: string}} */
+ * @param {any} found @returns {{costs: string, plane: string}} */
 export function alternativesOf(found) {
   const { f, m, chosen } = found;
   const costs = toldOf(found, (i) => `cost ${fixed3(f.costs[i])}, at most ${fixed3(f.trivial_costs[i])} if calibrated`);
@@ -17,9 +16,7 @@ export function alternativesOf(found) {
   };
 }
 
-/** @param {any} found
- * @param {(place: number) => string} tell
- * @returns {string[]} */
+/** @param {any} found @param {(place: number) => string} tell @returns {string[]} */
 function toldOf({ spoken }, tell) {
   return spoken.map((/** @type {string} */ name, /** @type {number} */ i) => `${name}: ${tell(i)}`);
 }
@@ -30,8 +27,7 @@ function bothRates(one) {
 }
 
 /** Where the chosen repair takes the groups; nothing if there is none.
- * @param {any} found
- * @param {(one: any) => string} tell */
+ * @param {any} found @param {(one: any) => string} tell */
 function afterOf(found, tell) {
   const { chosen, words } = found;
   if (!chosen?.after) return "";

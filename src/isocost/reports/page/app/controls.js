@@ -46,9 +46,7 @@ export function makeControls(page, known, own, change) {
   byId("controls").addEventListener("submit", (/** @type {Event} */ event) => event.preventDefault());
 }
 
-/** @param {any} page
- * @param {any} own
- * @param {(change: any, busy?: Element) => void} change */
+/** @param {any} page @param {any} own @param {(change: any, busy?: Element) => void} change */
 function makeKinds(page, own, change) {
   const { costs } = page.words;
   const kinds = ["fpr", "fnr", "weighted"];
@@ -68,10 +66,7 @@ function makeKinds(page, own, change) {
 }
 
 /** Show the state in the inputs; the one that a person is typing in is left alone.
- * @param {any} page
- * @param {any} known
- * @param {any} state
- * @param {any} found
+ * @param {any} page @param {any} known @param {any} state @param {any} found
  * @param {Element} [busy] */
 export function showControls(page, known, state, found, busy) {
   const { cost } = state;
@@ -100,15 +95,13 @@ export function showControls(page, known, state, found, busy) {
 }
 
 /** The end of the slider: past the present difference, where nothing more changes.
- * @param {any} found
- * @param {any} state */
+ * @param {any} found @param {any} state */
 function toleranceTop(found, state) {
   const spread = found ? Math.max(...found.f.costs) - Math.min(...found.f.costs) : 0.1;
   return Math.max(0.1, Math.ceil(spread * 12) / 10, Math.ceil(state.tolerance * 10) / 10);
 }
 
-/** @param {any} page
- * @param {any} found */
+/** @param {any} page @param {any} found */
 function methodText(page, found) {
   const chosen = found?.chosen;
   if (!chosen) return "";
@@ -118,9 +111,7 @@ function methodText(page, found) {
 }
 
 /** The groups as switches that are the legend too.
- * @param {any} page
- * @param {any} state
- * @param {any} look
+ * @param {any} page @param {any} state @param {any} look
  * @param {(change: any, busy?: Element) => void} change */
 export function showGroups(page, state, look, change) {
   const names = page.called;

@@ -6,8 +6,7 @@ import { byId, fill, plainText } from "./say.js";
 /** The command line for what was found; null where it cannot be said.
  * @param {any} page
  * @param {any} whole the tally of the page
- * @param {any} found
- * @returns {string | null} */
+ * @param {any} found @returns {string | null} */
 export function commandOf(page, whole, { chosen, state }) {
   const { data, positive, missing_group, drop_group } = page.origin;
   const { name, goal } = (chosen?.rule || chosen?.isElsewhere ? page.words.methods[chosen.key] : undefined) ?? {};
@@ -30,9 +29,7 @@ export function commandOf(page, whole, { chosen, state }) {
 }
 
 /** What a person should know who pastes the command line.
- * @param {any} page
- * @param {any} found
- * @returns {string} */
+ * @param {any} page @param {any} found @returns {string} */
 export function commandText({ words, origin }, { chosen }) {
   const data = origin.data.join(", ") || DATA;
   const path = plainText(fill(words.command_path, { data }));
@@ -42,9 +39,7 @@ export function commandText({ words, origin }, { chosen }) {
 }
 
 /** Put a text on the clipboard, or show it to be copied by hand where that is not allowed.
- * @param {string} text
- * @param {any} words
- * @param {string} what
+ * @param {string} text @param {any} words @param {string} what
  * @param {string} [more] what else there is to say */
 export async function copyText(text, words, what, more = "") {
   const area = byId("copied");

@@ -1,8 +1,7 @@
 /** @file Drawing with Vega-Embed: colours from the style sheet, data put in as they change. */
 
 /** The colours and shapes of the present theme.
- * @param {any} page
- * @returns {any} */
+ * @param {any} page @returns {any} */
 export function lookOf(page) {
   const style = window.getComputedStyle(document.documentElement);
   /** @param {string} name */
@@ -53,9 +52,7 @@ function configOf(look) {
 }
 
 /** A picture that can be given other data.
- * @param {HTMLElement} place
- * @param {any} spec
- * @param {any} look
+ * @param {HTMLElement} place @param {any} spec @param {any} look
  * @param {{data: Record<string, any[]>, signals?: Record<string, number>}} figure
  * @param {number} [height]
  * @returns {Promise<any>} the view */
@@ -98,9 +95,7 @@ const OUTLINES = {
 };
 
 /** A group's mark as a small picture.
- * @param {string} shape
- * @param {string} color
- * @returns {SVGElement} */
+ * @param {string} shape @param {string} color @returns {SVGElement} */
 export function markOf(shape, color) {
   const space = "http://www.w3.org/2000/svg";
   const svg = document.createElementNS(space, "svg");

@@ -82,9 +82,7 @@ export function costsFigure({ f, spoken, shown, chosen }, look, width) {
 }
 
 /** A hollow mark where a repair takes a cost; where hardly anything changes it would blur the other.
- * @param {any} point
- * @param {number | undefined} cost
- * @param {any} look
+ * @param {any} point @param {number | undefined} cost @param {any} look
  * @param {number} scale pixels per unit of cost */
 function movedMark(point, cost, look, scale) {
   if (cost === undefined || !(Math.abs(cost - point.x) * scale > 3)) return [];
@@ -92,13 +90,10 @@ function movedMark(point, cost, look, scale) {
 }
 
 /** Places for the texts of a cost and its end that keep clear of each other and of the goal.
- * @param {number} own
- * @param {number} end
- * @param {number} goal
+ * @param {number} own @param {number} end @param {number} goal
  * @param {number} room how wide a text is */
 function besides(own, end, goal, room) {
-  /** @param {number} x
-   * @param {boolean} right */
+  /** @param {number} x @param {boolean} right */
   const clear = (x, right) =>
     Math.abs(x - goal) > room / 2 ? x : goal + (right ? 0.6 : -0.6) * room;
   const far = clear(end, end > goal);
@@ -112,9 +107,7 @@ const STRIP = -0.2;
 
 /** What scores say beside what came true, for one group.
  * @param {any[]} bins of the model's reliability
- * @param {string} color
- * @param {any} look
- * @returns {Datasets} */
+ * @param {string} color @param {any} look @returns {Datasets} */
 export function reliabilityFigure(bins, color, look) {
   const all = bins.reduce((total, bin) => total + bin.n, 0);
   const most = Math.max(...bins.map((bin) => bin.n / all));

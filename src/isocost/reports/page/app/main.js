@@ -42,8 +42,7 @@ let rowsDrawn = 0;
 let latest = null;
 
 /** Everything that the present settings lead to.
- * @param {any} settings
- * @returns {any} */
+ * @param {any} settings @returns {any} */
 function computed(settings) {
   const shown = whole.groups.map((_, i) => i).filter((i) => !settings.off.includes(i));
   const tally = subset(whole, shown);
@@ -110,8 +109,7 @@ function amountText(amount) {
   return Array.isArray(amount) ? "an amount of its own group" : general(amount ?? 1, 12);
 }
 
-/** @param {HTMLElement} place
- * @param {any[][]} sentences */
+/** @param {HTMLElement} place @param {any[][]} sentences */
 function paragraphs(place, sentences) {
   place.replaceChildren(
     ...sentences.map((parts) => {
@@ -155,9 +153,7 @@ async function showPictures(found) {
 }
 
 /** Legends tell only of what is in their picture.
- * @param {Record<string, any[]>} bars
- * @param {Record<string, any[]>} marks
- * @param {any} found */
+ * @param {Record<string, any[]>} bars @param {Record<string, any[]>} marks @param {any} found */
 function showLegends(bars, marks, found) {
   byId("legend-target").hidden = !bars["target"]?.length;
   byId("legend-level").hidden = !marks["levels"]?.length;
@@ -229,8 +225,7 @@ function queue(task) {
   pending = pending.catch(() => {}).then(task);
 }
 
-/** @param {any} change
- * @param {Element} [busy] */
+/** @param {any} change @param {Element} [busy] */
 function update(change, busy) {
   const before = state.off.join();
   state = { ...state, ...change };

@@ -43,10 +43,7 @@ export function seatsAround(gap) {
 }
 
 /** The room that a text takes; it stands in the middle of its line.
- * @param {Pixel} anchor
- * @param {Seat} seat
- * @param {number} width
- * @returns {Box} */
+ * @param {Pixel} anchor @param {Seat} seat @param {number} width @returns {Box} */
 export function boxOf(anchor, { align, dx, dy }, width) {
   const shift = { left: 0, right: -width, center: -width / 2 }[align];
   const [left, middle] = [anchor.x + dx + shift, anchor.y + dy];
@@ -54,17 +51,13 @@ export function boxOf(anchor, { align, dx, dy }, width) {
 }
 
 /** How far a place is from a box; 0 inside.
- * @param {Pixel} place
- * @param {Box} box */
+ * @param {Pixel} place @param {Box} box */
 function distanceTo({ x, y }, { left, right, top, bottom }) {
   return Math.hypot(Math.max(left - x, 0, x - right), Math.max(top - y, 0, y - bottom));
 }
 
 /** Whether a stretch goes through a box: what lies inside all four sides is not empty.
- * @param {Pixel} a
- * @param {Pixel} b
- * @param {Box} box
- * @returns {boolean} */
+ * @param {Pixel} a @param {Pixel} b @param {Box} box @returns {boolean} */
 export function isStruck(a, b, { left, right, top, bottom }) {
   let [from, to] = [0, 1];
   for (const [start, step, low, high] of [[a.x, b.x - a.x, left, right], [a.y, b.y - a.y, top, bottom]]) {
@@ -80,8 +73,7 @@ export function isStruck(a, b, { left, right, top, bottom }) {
 /** How bad a place is for a text: 0 if it touches nothing.
  * @param {Box} box
  * @param {Pixel} anchor what the text is about
- * @param {Crowd} crowd
- * @returns {number} */
+ * @param {Crowd} crowd @returns {number} */
 export function badness(box, anchor, { width, height, marks, strokes, boxes }) {
   const isOut = box.left < 0 || box.right > width || box.top < 0 || box.bottom > height;
   const own = distanceTo(anchor, box);

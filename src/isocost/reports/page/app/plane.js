@@ -21,8 +21,7 @@ const MOST_NAMES = 4;
 /** @typedef {{x: number, y: number}} Place two rates, or pixels */
 
 /** The groups in the plane of the two rates, with lines, ends, the place needed and arrows.
- * @param {any} found
- * @param {any} look
+ * @param {any} found @param {any} look
  * @param {{width: number, height: number}} size in pixels
  * @returns {{data: Datasets, signals: Record<string, number>}} */
 export function planeFigure(found, look, size) {
@@ -53,10 +52,7 @@ export function planeFigure(found, look, size) {
 }
 
 /** The place that a group would have to be at; not where it is, or its arrow ends, as far as one can see.
- * @param {Datasets} data
- * @param {any} spot
- * @param {any} base
- * @param {any} more */
+ * @param {Datasets} data @param {any} spot @param {any} base @param {any} more */
 function addNeeded(data, { now, trivial, needed, isCut }, base, { blocked, arrow, frame, look }) {
   if (!needed) return;
   const isThere = apart(now, needed, frame) < SHORTEST || (arrow && apart(arrow.head, needed, frame) < SHORTEST);
@@ -68,31 +64,24 @@ function addNeeded(data, { now, trivial, needed, isCut }, base, { blocked, arrow
 }
 
 /** Rates as pixels, from the upper left corner.
- * @param {Place} place
- * @param {Frame} frame
- * @returns {Place} */
+ * @param {Place} place @param {Frame} frame @returns {Place} */
 function pixel({ x, y }, { right, top, width, height }) {
   return { x: (x / right) * width, y: height - (y / top) * height };
 }
 
 /** How many pixels are between two places.
- * @param {Place} from
- * @param {Place} to
- * @param {Frame} frame */
+ * @param {Place} from @param {Place} to @param {Frame} frame */
 function apart(from, to, frame) {
   const [a, b] = [pixel(from, frame), pixel(to, frame)];
   return Math.hypot(b.x - a.x, b.y - a.y);
 }
 
 /** Where a group would have to be, cut off where the picture ends: Vega makes room for all it is given.
- * @param {any} spot
- * @param {Frame} frame */
+ * @param {any} spot @param {Frame} frame */
 function neededIn({ trivial, needed }, { right, top }) {
   if (!needed) return { needed, isCut: false };
   const [dx, dy] = [needed.x - trivial.x, needed.y - trivial.y];
-  /** @param {number} start
-   * @param {number} step
-   * @param {number} end */
+  /** @param {number} start @param {number} step @param {number} end */
   const share = (start, step, end) => (step > 0 ? (end - start) / step : step < 0 ? start / -step : 1);
   const part = Math.min(1, share(trivial.x, dx, right), share(trivial.y, dy, top));
   return { needed: { x: trivial.x + part * dx, y: trivial.y + part * dy }, isCut: part < 1 };
@@ -101,16 +90,13 @@ function neededIn({ trivial, needed }, { right, top }) {
 /** A cross of two strokes, for the place where a group would have to be. */
 const CROSS = "M-0.5,-0.5L0.5,0.5M0.5,-0.5L-0.5,0.5";
 
-/** @param {any} a
- * @param {any} b */
+/** @param {any} a @param {any} b */
 function ends(a, b) {
   return { x: a.x, y: a.y, x2: b.x, y2: b.y };
 }
 
 /** Where a group is, where its line ends, and where it would have to be.
- * @param {any} one
- * @param {any} f
- * @param {number} i */
+ * @param {any} one @param {any} f @param {number} i */
 function spotOf(one, f, i) {
   const now = { x: one.generalized_fpr, y: one.generalized_fnr };
   const trivial = { x: one.base_rate, y: 1 - one.base_rate };
@@ -123,12 +109,10 @@ function spotOf(one, f, i) {
 }
 
 /** How far the axes go.
- * @param {any[]} spots
- * @param {any} chosen
+ * @param {any[]} spots @param {any} chosen
  * @param {number} width in pixels */
 function boundsOf(spots, chosen, width) {
-  /** @param {"x" | "y"} axis
-   * @param {string} rate */
+  /** @param {"x" | "y"} axis @param {string} rate */
   const top = (axis, rate) => {
     const values = spots.flatMap((spot) =>
       [spot.now, spot.trivial, spot.needed].filter(Boolean).map((place) => place[axis]),
@@ -143,9 +127,7 @@ function boundsOf(spots, chosen, width) {
 }
 
 /** Where the cost is the one to reach: a line, or for a weighted cost a curve over base rates.
- * @param {any} found
- * @param {{right: number, top: number}} bounds
- * @param {any} look */
+ * @param {any} found @param {{right: number, top: number}} bounds @param {any} look */
 function levelLine({ f, tally }, bounds, look) {
   /** @param {{x: number, y: number}[]} points */
   const colored = (points) => points.map((point, order) => ({ ...point, order, color: look.ink }));
@@ -159,10 +141,7 @@ function levelLine({ f, tally }, bounds, look) {
 }
 
 /** An arrow from the edge of a group's mark to where a repair takes it; nothing if it hardly moves.
- * @param {Place} now
- * @param {any} after
- * @param {any} base
- * @param {Frame} frame */
+ * @param {Place} now @param {any} after @param {any} base @param {Frame} frame */
 function arrowOf(now, after, base, frame) {
   if (!after) return null;
   const end = { x: after.generalized_fpr, y: after.generalized_fnr };
@@ -176,11 +155,9 @@ function arrowOf(now, after, base, frame) {
 }
 
 /** The words in the plane: few, beside what they are about, and clear of everything else.
- * @param {any} found
- * @param {any[]} spots
+ * @param {any} found @param {any[]} spots
  * @param {Datasets} data what is drawn
- * @param {any} look
- * @param {Frame} frame */
+ * @param {any} look @param {Frame} frame */
 function textsOf({ f, spoken }, spots, data, look, frame) {
   const crowd = crowdOf(data, frame);
   /** @type {any[]} */
@@ -194,8 +171,7 @@ function textsOf({ f, spoken }, spots, data, look, frame) {
     crowd.boxes.push(box);
     texts.push({ ...words, x: place.x, y: place.y, ...place.seat });
   };
-  /** @param {any} spot
-   * @param {number} gap */
+  /** @param {any} spot @param {number} gap */
   const around = (spot, gap) => seatsAround(gap).map((seat) => ({ ...spot, at: pixel(spot, frame), seat }));
   const plain = { weight: 400, color: look.muted };
   const blocked = f.unreachable.length ? blockedOf(f) : -1;
@@ -220,23 +196,18 @@ function textsOf({ f, spoken }, spots, data, look, frame) {
 /** Words that only explain are left out rather than put on something. */
 const MOST = 35;
 
-/** @param {any} words
- * @param {any} look */
+/** @param {any} words @param {any} look */
 function widthOf({ text, weight }, look) {
   // Vega cuts a text that is longer than this.
   return Math.min(190, look.measure?.(text, weight) ?? 7.4 * text.length);
 }
 
 /** What the words must keep clear of.
- * @param {Datasets} data
- * @param {Frame} frame
- * @returns {import("./placing.js").Crowd} */
+ * @param {Datasets} data @param {Frame} frame @returns {import("./placing.js").Crowd} */
 function crowdOf(data, frame) {
-  /** @param {string} name
-   * @param {number} r */
+  /** @param {string} name @param {number} r */
   const marks = (name, r) => (data[name] ?? []).map((one) => ({ ...pixel(one, frame), r }));
-  /** @param {string} name
-   * @param {number} weight */
+  /** @param {string} name @param {number} weight */
   const strokes = (name, weight) =>
     (data[name] ?? []).map((one) => ({ a: pixel(one, frame), b: pixel({ x: one.x2, y: one.y2 }, frame), weight }));
   const levels = (data["levels"] ?? []).map((one) => pixel(one, frame));

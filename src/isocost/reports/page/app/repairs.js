@@ -1,7 +1,7 @@
 /** @file The repairs on offer at the present settings, and what each would do.
  *
  * The page computes one of them, withhold.  The others are given: Python made them in advance for a
- * few settings (given_repairs in offers.py), and givenRule picks the one to show. */
+ * few settings (given_repairs in payload.py), and givenRule picks the one to show. */
 
 import { general, roundUp } from "../model/numbers.js";
 import { costText } from "../model/costs.js";
@@ -25,8 +25,7 @@ import { fill, plainText } from "./say.js";
  * @param {any} page the embedded data
  * @param {any} tally of the groups that are switched on
  * @param {number[]} shown their places
- * @param {any} state
- * @returns {any[]} */
+ * @param {any} state @returns {any[]} */
 export function repairsOf(page, tally, shown, state) {
   const { methods } = page.words;
   const supplied = Object.entries(page.rules).map(([label, compact]) => {
@@ -44,10 +43,7 @@ export function repairsOf(page, tally, shown, state) {
 }
 
 /** The rule that the page computes itself.
- * @param {any} page
- * @param {any} tally
- * @param {any} state
- * @returns {Offer} */
+ * @param {any} page @param {any} tally @param {any} state @returns {Offer} */
 function computedRule({ words }, tally, { cost, tolerance }) {
   const rule = withhold(tally, { cost, tolerance });
   if (rule) return { rule };
@@ -56,12 +52,8 @@ function computedRule({ words }, tally, { cost, tolerance }) {
 }
 
 /** The rule that Python made in advance for these settings, or for the nearest threshold.
- * @param {any} page
- * @param {any} tally
- * @param {number[]} shown
- * @param {string} method
- * @param {any} state
- * @returns {Offer} */
+ * @param {any} page @param {any} tally @param {number[]} shown @param {string} method
+ * @param {any} state @returns {Offer} */
 export function givenRule({ words, given, tally: whole }, tally, shown, method, state) {
   if (shown.length < whole.groups.length) return { rule: null, why: words.given_groups, isElsewhere: true };
   const made = given.filter((/** @type {any} */ one) => one.method === method);
@@ -81,17 +73,13 @@ export function givenRule({ words, given, tally: whole }, tally, shown, method, 
   return { ...offer, at: nearest.threshold, label, note };
 }
 
-/** @param {any} words
- * @param {string} why
- * @returns {Offer} */
+/** @param {any} words @param {string} why @returns {Offer} */
 function impossible(words, why) {
   return { rule: null, why: plainText(fill(words.not_feasible, { why })) };
 }
 
 /** Which costs and tolerances a method was made for, in words.
- * @param {any[]} made
- * @param {any} words
- * @returns {string} */
+ * @param {any[]} made @param {any} words @returns {string} */
 function madeFor(made, words) {
   const costs = new Set(made.map(({ cost }) => words.costs[cost]?.label.toLowerCase() ?? cost));
   const tolerances = new Set(made.map(({ tolerance }) => general(tolerance)));
@@ -100,9 +88,7 @@ function madeFor(made, words) {
 }
 
 /** The rule that Python wrote in short, for the groups that are switched on.
- * @param {any} compact
- * @param {any} tally
- * @param {number[]} shown */
+ * @param {any} compact @param {any} tally @param {number[]} shown */
 export function fullRule(compact, tally, shown) {
   const { method, cost, settings, coin, notes, promise } = compact;
   const rows = compact.rows
@@ -120,9 +106,7 @@ export function fullRule(compact, tally, shown) {
 }
 
 /** What holds after a rule, and what it does to people.
- * @param {any} tally
- * @param {any} rule
- * @param {any} state */
+ * @param {any} tally @param {any} rule @param {any} state */
 export function effects(tally, rule, state) {
   if (!rule) return {};
   const { threshold, cost } = state;
@@ -145,8 +129,7 @@ export function effects(tally, rule, state) {
 }
 
 /** Highest minus lowest.
- * @param {any[]} groups
- * @param {string} name */
+ * @param {any[]} groups @param {string} name */
 export function spreadOf(groups, name) {
   const values = groups.map((one) => one[name]);
   return Math.max(...values) - Math.min(...values);

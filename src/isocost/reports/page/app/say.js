@@ -6,9 +6,7 @@
 /** @typedef {string | {name: string} | Part[]} Filling */
 
 /** A sentence with its places filled.
- * @param {string} template
- * @param {Record<string, Filling>} [values]
- * @returns {Part[]} */
+ * @param {string} template @param {Record<string, Filling>} [values] @returns {Part[]} */
 export function fill(template, values = {}) {
   return template.split(/\{(\w+)\}/).flatMap((piece, place) => {
     if (place % 2 === 0) return piece ? [piece] : [];
@@ -18,15 +16,13 @@ export function fill(template, values = {}) {
 }
 
 /** A sentence as plain text.
- * @param {Part[]} parts
- * @returns {string} */
+ * @param {Part[]} parts @returns {string} */
 export function plainText(parts) {
   return parts.map((part) => (typeof part === "string" ? part : part.name)).join("");
 }
 
 /** Put a sentence into an element; names stand apart, so that their direction stays their own.
- * @param {Element} element
- * @param {Part[]} parts */
+ * @param {Element} element @param {Part[]} parts */
 export function put(element, parts) {
   element.replaceChildren(
     ...parts.map((part) =>
@@ -36,10 +32,8 @@ export function put(element, parts) {
 }
 
 /** An element with attributes and children.
- * @param {string} tag
- * @param {Record<string, string>} [attributes]
- * @param {...(Node | string)} children
- * @returns {HTMLElement} */
+ * @param {string} tag @param {Record<string, string>} [attributes]
+ * @param {...(Node | string)} children @returns {HTMLElement} */
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
@@ -48,8 +42,7 @@ export function make(tag, attributes = {}, ...children) {
 }
 
 /** The element with an id, which the template has.
- * @param {string} id
- * @returns {any} */
+ * @param {string} id @returns {any} */
 export function byId(id) {
   const found = document.getElementById(id);
   if (!found) throw new Error(`the page has no element ${id}`);
@@ -57,30 +50,25 @@ export function byId(id) {
 }
 
 /** Three decimals, or a dash for what does not exist.
- * @param {number} value
- * @returns {string} */
+ * @param {number} value @returns {string} */
 export function fixed3(value) {
   return Number.isFinite(value) ? value.toFixed(3).replace("-", "−") : "–";
 }
 
 /** A share in percent with one decimal.
- * @param {number} share
- * @returns {string} */
+ * @param {number} share @returns {string} */
 export function percent1(share) {
   return Number.isFinite(share) ? `${(100 * share).toFixed(1)}\u00a0%` : "–";
 }
 
 /** A count with separators.
- * @param {number} value
- * @returns {string} */
+ * @param {number} value @returns {string} */
 export function counted(value) {
   return value.toLocaleString("en", { maximumFractionDigits: 1 });
 }
 
 /** Several sentences joined by commas, and the last by another word.
- * @param {Part[][]} sentences
- * @param {string} [word]
- * @returns {Part[]} */
+ * @param {Part[][]} sentences @param {string} [word] @returns {Part[]} */
 export function listed(sentences, word = " and ") {
   const last = sentences.length - 1;
   return sentences.flatMap((parts, i) => (i === 0 ? parts : [i < last ? ", " : word, ...parts]));

@@ -11,9 +11,7 @@ import { decides } from "../model/tally.js";
  * @property {number[]} off places of the groups that are switched off */
 
 /** The settings of the audit, where the page starts.
- * @param {any} own
- * @param {import("../model/tally.js").Tally} tally
- * @returns {State} */
+ * @param {any} own @param {import("../model/tally.js").Tally} tally @returns {State} */
 export function ownState(own, tally) {
   /** @param {number | number[]} amount */
   const perGroup = (amount) =>
@@ -28,8 +26,7 @@ export function ownState(own, tally) {
 const RATIOS = [[10, 1], [5, 1], [3, 1], [2, 1], [1, 1], [1, 2], [1, 3], [1, 5], [1, 10]];
 
 /** The weights on offer, from false alarms to misses; those of the audit stand among them.
- * @param {any} own
- * @returns {[number, number][]} */
+ * @param {any} own @returns {[number, number][]} */
 export function weightsOf(own) {
   const { kind, fp, fn } = own.cost;
   const isOwn = kind === "weighted" && !Array.isArray(fp) && !Array.isArray(fn);
@@ -43,9 +40,7 @@ export function weightsOf(own) {
 const MOST_THRESHOLDS = 129;
 
 /** The thresholds on offer: edges of the tally, so that nobody is on both sides.
- * @param {import("../model/tally.js").Tally} tally
- * @param {number} own
- * @returns {number[]} */
+ * @param {import("../model/tally.js").Tally} tally @param {number} own @returns {number[]} */
 export function thresholdsOf(tally, own) {
   const inner = tally.cuts.slice(1, -1);
   const few = inner.length <= MOST_THRESHOLDS;
@@ -61,9 +56,7 @@ function isTenth(cut) {
 }
 
 /** The settings as text for the address, without what is as in the audit.
- * @param {State} state
- * @param {State} own
- * @returns {string} */
+ * @param {State} state @param {State} own @returns {string} */
 export function toHash(state, own) {
   const parts = new window.URLSearchParams();
   if (costText(state.cost) !== costText(own.cost)) parts.set("cost", costText(state.cost));
@@ -75,10 +68,8 @@ export function toHash(state, own) {
 }
 
 /** The settings that an address holds; what makes no sense is as in the audit.
- * @param {string} hash
- * @param {State} own
- * @param {{thresholds: number[], methods: string[], groups: number}} known
- * @returns {State} */
+ * @param {string} hash @param {State} own
+ * @param {{thresholds: number[], methods: string[], groups: number}} known @returns {State} */
 export function fromHash(hash, own, known) {
   const parts = new window.URLSearchParams(hash.replace(/^#/, ""));
   const tolerance = Number(parts.get("tolerance") ?? "x");
@@ -95,8 +86,7 @@ export function fromHash(hash, own, known) {
   };
 }
 
-/** @param {string} text
- * @returns {import("../model/costs.js").Cost | null} */
+/** @param {string} text @returns {import("../model/costs.js").Cost | null} */
 function costFromText(text) {
   if (text === "fpr" || text === "fnr") return { kind: text };
   const found = /^(weighted|plain):([\d.e+-]+),([\d.e+-]+)$/.exec(text);

@@ -5,9 +5,7 @@ import { counted, fixed3, make, percent1 } from "./say.js";
 const OF_COST = ["cost", "trivial_cost"];
 
 /** Whether the interval that the audit computed for a number still holds.
- * @param {string} key
- * @param {any} found
- * @param {boolean} isOverall */
+ * @param {string} key @param {any} found @param {boolean} isOverall */
 export function holds(key, found, isOverall) {
   if (isOverall && !found.sameGroups) return false;
   if (found.tally.measures[key]?.uses_threshold) return found.sameThreshold;
@@ -15,9 +13,7 @@ export function holds(key, found, isOverall) {
 }
 
 /** The table of numbers.
- * @param {HTMLTableElement} table
- * @param {any} found
- * @param {any} look
+ * @param {HTMLTableElement} table @param {any} found @param {any} look
  * @param {(shape: string, color: string) => SVGElement} mark */
 export function showNumbers(table, found, look, mark) {
   const { m, all, names, shown, words, own } = found;
@@ -43,9 +39,7 @@ export function showNumbers(table, found, look, mark) {
 }
 
 /** The table of repairs.
- * @param {HTMLTableElement} table
- * @param {any} found
- * @param {any} look */
+ * @param {HTMLTableElement} table @param {any} found @param {any} look */
 export function showRepairs(table, found, look) {
   const { repairs, before, state } = found;
   const lines = [{ key: "", label: "As it is", ...before }, ...repairs];
@@ -60,13 +54,10 @@ export function showRepairs(table, found, look) {
   );
 }
 
-/** @param {any} one
- * @param {any} found
- * @param {any} look */
+/** @param {any} one @param {any} found @param {any} look */
 function repairCells(one, { names, shown, words }, look) {
   if (one.why) return [make("td", { role: "cell", colspan: "7", class: "none" }, one.why)];
-  /** @param {number} i
-   * @param {string} text */
+  /** @param {number} i @param {string} text */
   const cell = (i, text) => make("td", { role: "cell", "data-label": words.heads[i] }, text);
   const who = !one.changes.changed ? [words.nobody] : names.map((/** @type {string} */ name, /** @type {number} */ i) => {
     const share = one.by_group[i].changed;

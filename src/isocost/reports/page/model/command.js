@@ -25,9 +25,7 @@ export const DATA = "data.csv";
 /** The command line for a POSIX shell; null for a cost per group, which it cannot express.
  *
  * Names may be hostile: each value is one quoted word, bound to its option by "=".
- * @param {CommandSettings} settings
- * @param {Columns} columns
- * @returns {string | null} */
+ * @param {CommandSettings} settings @param {Columns} columns @returns {string | null} */
 export function commandLine(settings, columns) {
   const { command, cost, threshold = 0.5, tolerance = 0, bins = 1024 } = settings;
   const isFit = command === "fit";
@@ -58,8 +56,7 @@ export function commandLine(settings, columns) {
 }
 
 /** A file name that no option can be mistaken for.
- * @param {string} name
- * @returns {string} */
+ * @param {string} name @returns {string} */
 function asPath(name) {
   return name.startsWith("-") && name !== "-" ? `./${name}` : name;
 }
@@ -67,8 +64,7 @@ function asPath(name) {
 /** A text as one word of a POSIX shell, whatever it holds.
  *
  * What cannot be printed is spelled out in $'...', so that pasting it does nothing by itself.
- * @param {string} text
- * @returns {string} */
+ * @param {string} text @returns {string} */
 export function quoted(text) {
   if (/^[\w@%+:,./-]+$/.test(text)) return text;
   if (!/[\p{C}\p{Z}]/u.test(text.replaceAll(" ", ""))) return `'${text.replaceAll("'", "'\\''")}'`;

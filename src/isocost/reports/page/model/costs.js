@@ -17,8 +17,7 @@ import { keyOf } from "./groups.js";
 /** The cost as a rule's JSON has it.
  * @typedef {{fp: Amount, fn: Amount, by_base_rate: boolean}} CostFields */
 
-/** @param {Cost} cost
- * @returns {CostFields} */
+/** @param {Cost} cost @returns {CostFields} */
 export function costFields(cost) {
   if (cost.kind === "fpr") return { fp: 1, fn: 0, by_base_rate: false };
   if (cost.kind === "fnr") return { fp: 0, fn: 1, by_base_rate: false };
@@ -27,16 +26,14 @@ export function costFields(cost) {
 }
 
 /** Whether the numbers differ by group.
- * @param {Cost} cost
- * @returns {boolean} */
+ * @param {Cost} cost @returns {boolean} */
 export function isPerGroup(cost) {
   const { fp, fn } = costFields(cost);
   return Array.isArray(fp) || Array.isArray(fn);
 }
 
 /** The cost as the command line writes it.
- * @param {Cost} cost
- * @returns {string} */
+ * @param {Cost} cost @returns {string} */
 export function costText(cost) {
   const { fp, fn, by_base_rate: weighted } = costFields(cost);
   const kind = weighted ? "weighted" : "plain";
@@ -47,14 +44,11 @@ export function costText(cost) {
 }
 
 /** The cost for some of the groups only; numbers of the other groups are left out.
- * @param {Cost} cost
- * @param {Group[]} groups
- * @returns {Cost} */
+ * @param {Cost} cost @param {Group[]} groups @returns {Cost} */
 export function costFor(cost, groups) {
   if (!isPerGroup(cost)) return cost;
   const kept = new Set(groups.map(keyOf));
-  /** @param {Amount} amount
-   * @returns {Amount} */
+  /** @param {Amount} amount @returns {Amount} */
   const only = (amount) =>
     Array.isArray(amount) ? amount.filter(([group]) => kept.has(keyOf(group))) : amount;
   const { fp, fn } = costFields(cost);
@@ -62,10 +56,7 @@ export function costFor(cost, groups) {
 }
 
 /** The numbers a and b of a group.
- * @param {Cost} cost
- * @param {Group} group
- * @param {number} baseRate
- * @returns {[number, number]} */
+ * @param {Cost} cost @param {Group} group @param {number} baseRate @returns {[number, number]} */
 export function coefficients(cost, group, baseRate) {
   const fields = costFields(cost);
   const fp = amountOf(fields.fp, group);
@@ -73,9 +64,7 @@ export function coefficients(cost, group, baseRate) {
   return fields.by_base_rate ? [fp * (1 - baseRate), fn * baseRate] : [fp, fn];
 }
 
-/** @param {Amount} amount
- * @param {Group} group
- * @returns {number} */
+/** @param {Amount} amount @param {Group} group @returns {number} */
 function amountOf(amount, group) {
   if (!Array.isArray(amount)) return amount;
   const key = keyOf(group);

@@ -27,10 +27,7 @@ const COST_SLACK = 1e-12;
  * @property {number} required_cost */
 
 /** Decide whether calibrated scores can cost every group the same.
- * @param {Tally} tally
- * @param {Cost} cost
- * @param {number} [tolerance]
- * @returns {Feasibility} */
+ * @param {Tally} tally @param {Cost} cost @param {number} [tolerance] @returns {Feasibility} */
 export function feasibility(tally, cost, tolerance = 0) {
   const refused = cannotCompare(tally);
   if (refused) throw new Error(refused);
@@ -67,10 +64,7 @@ export function feasibility(tally, cost, tolerance = 0) {
 }
 
 /** The share to withhold, (goal - g) / (trivial - g).
- * @param {number} own
- * @param {number} trivial
- * @param {number} goal
- * @param {number} scale
+ * @param {number} own @param {number} trivial @param {number} goal @param {number} scale
  * @returns {number} */
 function mixingRate(own, trivial, goal, scale) {
   const need = goal - own;
@@ -78,8 +72,7 @@ function mixingRate(own, trivial, goal, scale) {
   return trivial > own ? need / (trivial - own) : Infinity;
 }
 
-/** @param {boolean[]} flags
- * @returns {number[]} */
+/** @param {boolean[]} flags @returns {number[]} */
 function placesWhere(flags) {
   return flags.flatMap((flag, place) => (flag ? [place] : []));
 }

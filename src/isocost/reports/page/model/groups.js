@@ -8,16 +8,13 @@
 /** @typedef {Scalar | Scalar[]} Group */
 
 /** A text that tells groups apart: 1 and "1" are two.
- * @param {Group} group
- * @returns {string} */
+ * @param {Group} group @returns {string} */
 export function keyOf(group) {
   return JSON.stringify(group);
 }
 
 /** JSON text in which exact numbers stand as they are; use it to copy or save a rule.
- * @param {unknown} value
- * @param {string} [indent]
- * @returns {string} */
+ * @param {unknown} value @param {string} [indent] @returns {string} */
 export function jsonText(value, indent = "") {
   if (Array.isArray(value)) {
     return enclosed("[", value.map((item) => jsonText(item, `${indent}  `)), "]", indent);
@@ -32,16 +29,12 @@ export function jsonText(value, indent = "") {
 }
 
 /** Whether a value is an exact number and nothing else that calls itself so.
- * @param {object} value
- * @returns {value is Exact} */
+ * @param {object} value @returns {value is Exact} */
 function isExact(value) {
   return "exact" in value && /^-?\d+(\.\d+)?(e[+-]\d+)?$/.test(String(value.exact));
 }
 
-/** @param {string} open
- * @param {string[]} items
- * @param {string} close
- * @param {string} indent
+/** @param {string} open @param {string[]} items @param {string} close @param {string} indent
  * @returns {string} */
 function enclosed(open, items, close, indent) {
   if (!items.length) return open + close;

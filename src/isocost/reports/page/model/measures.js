@@ -1,7 +1,7 @@
 /** @file The numbers of one group, and of everybody. */
 
 import { at, justBelow, placeAfter, sum } from "./numbers.js";
-import { decides, firstBin, pooled, totalsOf, weightOf } from "./tally.js";
+import { decides, firstBin, pooled, weightOf } from "./tally.js";
 import { coefficients, isPerGroup } from "./costs.js";
 
 /** @import {Measure, Sums, Tally} from "./tally.js" */
@@ -14,6 +14,9 @@ import { coefficients, isPerGroup } from "./costs.js";
  *   calibration_gap: number, cost: number, trivial_cost: number}} Measures */
 
 /** @typedef {Measures & {group: Group, name: string}} GroupMeasures */
+
+/** The kinds of people at a threshold, by label and then side, as in Python. */
+const KINDS = ["tn", "fp", "fn", "tp"];
 
 /** People in one bin of a group, whatever their label.
  * @typedef {object} Level
@@ -45,49 +48,31 @@ function generalizedFnr(sums) {
 }
 
 /** The cost g = a c_fp + b c_fn.
- * @param {Sums} sums
- * @param {Group} group
- * @param {Cost} cost */
+ * @param {Sums} sums @param {Group} group @param {Cost} cost */
 export function costOf(sums, group, cost) {
   const [a, b] = coefficients(cost, group, baseRate(sums));
   return a * generalizedFpr(sums) + b * generalizedFnr(sums);
 }
 
 /** The cost if everybody's score were the base rate, a mu + b (1 - mu).
- * @param {Sums} sums
- * @param {Group} group
- * @param {Cost} cost */
+ * @param {Sums} sums @param {Group} group @param {Cost} cost */
 export function trivialCostOf(sums, group, cost) {
   const mu = baseRate(sums);
   const [a, b] = coefficients(cost, group, mu);
   return a * mu + b * (1 - mu);
 }
 
-/** The sums of each group at or above a threshold; NaN where merged bins lie across it.
- * @param {Tally} tally
- * @param {number} threshold
- * @returns {Sums[]} */
-function totalsAbove(tally, threshold) {
-  const first = firstBin(tally.cuts, threshold);
-  const above = totalsOf(tally.cells, tally.groups.length, (cell) => cell.bin >= first);
-  return above.map((sums, place) =>
-    decides(tally, threshold, place) ? sums : { ...sums, w: [Number.NaN, Number.NaN] },
-  );
-}
-
 /** The numbers of every group.
- * @param {Tally} tally
- * @param {{threshold: number, cost: Cost}} settings
+ * @param {Tally} tally @param {{threshold: number, cost: Cost}} settings
  * @returns {GroupMeasures[]} */
 export function measures(tally, { threshold, cost }) {
-  const above = totalsAbove(tally, threshold);
   const all = sum(tally.totals.map(weightOf));
   return tally.groups.map((group, place) => {
     const sums = at(tally.totals, place);
     return {
       group,
       name: at(tally.names, place),
-      ...plainNumbers(tally.measures, sums, at(above, place)),
+      ...plainNumbers(tally, threshold, place),
       share: weightOf(sums) / all,
       calibration_gap: calibrationGap(levelsOf(tally, place)),
       cost: costOf(sums, group, cost),
@@ -97,14 +82,12 @@ export function measures(tally, { threshold, cost }) {
 }
 
 /** The same for everybody together; a cost that differs by group has no meaning there.
- * @param {Tally} tally
- * @param {{threshold: number, cost: Cost}} settings
- * @returns {Measures} */
+ * @param {Tally} tally @param {{threshold: number, cost: Cost}} settings @returns {Measures} */
 export function overall(tally, { threshold, cost }) {
   const sums = pooled(tally.totals);
   const meaningless = isPerGroup(cost);
   return {
-    ...plainNumbers(tally.measures, sums, pooled(totalsAbove(tally, threshold))),
+    ...plainNumbers(tally, threshold),
     share: 1,
     calibration_gap: calibrationGap(levelsOf(tally)),
     cost: meaningless ? Number.NaN : costOf(sums, "all", cost),
@@ -112,50 +95,37 @@ export function overall(tally, { threshold, cost }) {
   };
 }
 
-/** The numbers that the table of measures has, and how many people there are.
- * @param {Record<string, Measure>} table
- * @param {Sums} sums
- * @param {Sums} above
- * @returns {any} */
-function plainNumbers(table, sums, above) {
-  const kinds = kindsOf(sums, above);
-  const byLabel = { tn: labelPart(sums, 0), fn: labelPart(sums, 1) };
-  const values = Object.entries(table).map(([name, row]) => [
+/** The sums over one kind of people.
+ * @typedef {{w: number, wh: number, wh2: number}} KindSums */
+
+/** The numbers of the table of measures, and how many people there are, of a group or of everybody.
+ *
+ * Where merged bins lie across the threshold, what depends on it is not known.
+ * @param {Tally} tally @param {number} threshold @param {number} [group] @returns {any} */
+function plainNumbers(tally, threshold, group) {
+  const first = firstBin(tally.cuts, threshold);
+  const isDecided = decides(tally, threshold, group);
+  const kinds = Object.fromEntries(KINDS.map((kind) => [kind, { w: 0, wh: 0, wh2: 0 }]));
+  let [n, weight] = [0, 0];
+  for (const cell of tally.cells) {
+    if (group !== undefined && cell.group !== group) continue;
+    const sums = kinds[at(KINDS, 2 * cell.label + Number(cell.bin >= first))];
+    if (!sums) continue;
+    sums.w += cell.w;
+    sums.wh += cell.wh;
+    sums.wh2 += cell.wh2;
+    n += cell.n;
+    weight += cell.w;
+  }
+  const values = Object.entries(tally.measures).map(([name, row]) => [
     name,
-    meanOf(row, row.uses_threshold ? kinds : byLabel),
+    row.uses_threshold && !isDecided ? Number.NaN : meanOf(row, kinds),
   ]);
-  const weight = weightOf(sums);
-  return { n: sums.n[0] + sums.n[1], weight, ...Object.fromEntries(values) };
-}
-
-/** @typedef {{w: number, wh: number, wh2: number}} Part */
-
-/** @param {Sums} sums
- * @param {0 | 1} label
- * @returns {Part} */
-function labelPart(sums, label) {
-  return { w: sums.w[label], wh: sums.wh[label], wh2: sums.wh2[label] };
-}
-
-/** The sums of the four kinds of people.
- * @param {Sums} sums
- * @param {Sums} above
- * @returns {Record<string, Part>} */
-function kindsOf(sums, above) {
-  /** @param {0 | 1} label
-   * @returns {Part} */
-  const below = (label) => ({
-    w: sums.w[label] - above.w[label],
-    wh: sums.wh[label] - above.wh[label],
-    wh2: sums.wh2[label] - above.wh2[label],
-  });
-  return { tn: below(0), fp: labelPart(above, 0), fn: below(1), tp: labelPart(above, 1) };
+  return { n, weight, ...Object.fromEntries(values) };
 }
 
 /** A measure, from the sums of the kinds of people; NaN if nobody is of its kinds.
- * @param {Measure} row
- * @param {Record<string, Part>} kinds
- * @returns {number} */
+ * @param {Measure} row @param {Record<string, KindSums>} kinds @returns {number} */
 function meanOf(row, kinds) {
   let [added, total] = [0, 0];
   for (const [kind, part] of Object.entries(kinds)) {
@@ -168,9 +138,7 @@ function meanOf(row, kinds) {
 }
 
 /** The bins of one group, or of everybody, that hold anybody.
- * @param {Tally} tally
- * @param {number} [group]
- * @returns {Level[]} */
+ * @param {Tally} tally @param {number} [group] @returns {Level[]} */
 export function levelsOf(tally, group) {
   /** @type {Map<number, Level>} */
   const found = new Map();
@@ -194,8 +162,7 @@ export function levelsOf(tally, group) {
 }
 
 /** The mean score, which rounding must not carry over an edge.
- * @param {{w: number, wh: number, first: number, end: number}} part
- * @param {number[]} cuts
+ * @param {{w: number, wh: number, first: number, end: number}} part @param {number[]} cuts
  * @returns {number} */
 export function positionOf(part, cuts) {
   const mean = Math.max(part.wh / part.w, at(cuts, part.first));
@@ -204,8 +171,7 @@ export function positionOf(part, cuts) {
 }
 
 /** Levels added up over so many bins of equal width; bins without anybody are left out.
- * @param {Level[]} levels
- * @param {number} bins
+ * @param {Level[]} levels @param {number} bins
  * @returns {{place: number, n: number, w: number, wy: number, wh: number, w2: number}[]} */
 export function pooledLevels(levels, bins) {
   const cuts = Array.from({ length: bins + 1 }, (_, i) => i / bins);
@@ -221,8 +187,7 @@ export function pooledLevels(levels, bins) {
 }
 
 /** The plug-in calibration gap over ten bins of equal width.
- * @param {Level[]} levels
- * @returns {number} */
+ * @param {Level[]} levels @returns {number} */
 function calibrationGap(levels) {
   const off = pooledLevels(levels, 10).map((part) => Math.abs(part.wy - part.wh));
   return sum(off) / sum(levels.map((level) => level.w));

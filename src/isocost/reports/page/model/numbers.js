@@ -1,8 +1,7 @@
 /** @file Arithmetic and number texts that agree with Python's to the last digit. */
 
 /** The largest number below x, which must be positive and finite.
- * @param {number} x
- * @returns {number} */
+ * @param {number} x @returns {number} */
 export function justBelow(x) {
   const bits = new BigInt64Array(1);
   const numbers = new Float64Array(bits.buffer);
@@ -12,8 +11,7 @@ export function justBelow(x) {
 }
 
 /** The sum of numbers in their order.
- * @param {Iterable<number>} values
- * @returns {number} */
+ * @param {Iterable<number>} values @returns {number} */
 export function sum(values) {
   let total = 0;
   for (const value of values) total += value;
@@ -21,9 +19,7 @@ export function sum(values) {
 }
 
 /** How many of the sorted values are at most x (the place after them).
- * @param {readonly number[]} sorted
- * @param {number} x
- * @returns {number} */
+ * @param {readonly number[]} sorted @param {number} x @returns {number} */
 export function placeAfter(sorted, x) {
   let low = 0;
   let high = sorted.length;
@@ -47,23 +43,19 @@ export function at(list, place) {
 }
 
 /** Four decimals, rounded up, so that the number as printed is enough.
- * @param {number} value
- * @returns {string} */
+ * @param {number} value @returns {string} */
 export function roundUp(value) {
   return (Math.ceil(value * 1e4 - 1e-9) / 1e4).toFixed(4);
 }
 
 /** Four decimals, rounded down.
- * @param {number} value
- * @returns {string} */
+ * @param {number} value @returns {string} */
 export function roundDown(value) {
   return (Math.floor(value * 1e4 + 1e-9) / 1e4).toFixed(4);
 }
 
 /** A number with so many digits and no needless zeros, as Python's "g" writes it.
- * @param {number} value
- * @param {number} [digits]
- * @returns {string} */
+ * @param {number} value @param {number} [digits] @returns {string} */
 export function general(value, digits = 6) {
   if (value === 0 || !Number.isFinite(value)) return String(value).replace("Infinity", "inf");
   const [mantissa = "", power = "0"] = value.toExponential(digits - 1).split("e");
@@ -76,8 +68,7 @@ export function general(value, digits = 6) {
 }
 
 /** A decimal number without trailing zeros.
- * @param {string} text
- * @returns {string} */
+ * @param {string} text @returns {string} */
 function withoutZeros(text) {
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }

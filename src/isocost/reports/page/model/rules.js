@@ -1,6 +1,6 @@
 /** @file Rules: the one format of every repair, and what a rule will do. */
 
-import { at } from "./numbers.js";
+import { at, sum } from "./numbers.js";
 import { keyOf } from "./groups.js";
 import { binOf, firstBin, rowsOf, straddles, withCells } from "./tally.js";
 import { costFields } from "./costs.js";
@@ -58,7 +58,7 @@ export function makeRule(tally, parts) {
   return {
     format: "isocost-rule",
     version: 1,
-    made_by: `isocost ${tally.version}`,
+    made_by: `isocost ${tally.isocost}`,
     method: parts.method,
     cost: parts.cost ? costFields(parts.cost) : null,
     settings: parts.settings,
@@ -79,10 +79,8 @@ export function makeRule(tally, parts) {
 }
 
 /** The intervals of one group, from low to high.
- * @param {Rule} rule
- * @param {Group} group
- * @returns {Segment[]} */
-export function segmentsOf(rule, group) {
+ * @param {Rule} rule @param {Group} group @returns {Segment[]} */
+function segmentsOf(rule, group) {
   const key = keyOf(group);
   /** @type {Map<string, Segment>} */
   const found = new Map();
@@ -98,36 +96,18 @@ export function segmentsOf(rule, group) {
 
 /** The bins of a segment, from the first up to, not including, the last.
  *
- * Ends that are no cuts, or that lie inside merged bins, are an error: there is no closed form.
- * @param {Tally} tally
- * @param {Segment} segment
- * @returns {[number, number]} */
-export function binsOf(tally, segment) {
-  const found = /** @type {[number, number]} */ (
-    [segment.lo, segment.hi].map((end) => firstBin(tally.cuts, end))
-  );
-  if (found.includes(-1)) {
-    throw new Error(`The rule's interval from ${segment.lo} to ${segment.hi} ends inside a bin.`);
-  }
-  return found;
-}
-
-/** Refuse a merged cell that lies only in part between two bins.
- * @param {Cell} cell
- * @param {number} first
- * @param {number} last */
-export function requireWhole(cell, first, last) {
-  if (straddles(cell, first) || straddles(cell, last)) {
-    throw new Error("An interval of the rule ends inside bins that are merged on this page.");
-  }
+ * Ends that are no cuts are an error: there is no closed form.
+ * @param {Tally} tally @param {{lo: number, hi: number}} segment @returns {[number, number]} */
+function binsOf({ cuts }, { lo, hi }) {
+  const [first, last] = [firstBin(cuts, lo), firstBin(cuts, hi)];
+  if (first < 0 || last < 0) throw new Error(`The rule's interval from ${lo} to ${hi} ends inside a bin.`);
+  return [first, last];
 }
 
 /** The bin that a cell comes to when its scores h become 1 - h.
  *
  * The bin of the mirrored mean, not the opposite bin: 0.5 stays in its bin.
- * @param {Cell} cell
- * @param {number[]} cuts
- * @returns {number} */
+ * @param {Cell} cell @param {number[]} cuts @returns {number} */
 function mirroredBin(cell, cuts) {
   const low = at(cuts, cell.first);
   const mean = positionOf(cell, cuts);
@@ -135,51 +115,42 @@ function mirroredBin(cell, cuts) {
   return binOf(cuts, 1 - (mean - low < 1e-12 ? low : mean));
 }
 
-/** What the rule will do to these scores on average over the coin, in closed form.
- * @param {Rule} rule
- * @param {Tally} tally
- * @returns {Tally} */
-export function expected(rule, tally) {
+/** Part of a cell with one fate: what becomes of it, its share, and whether a coin decides.
+ * @typedef {{cell: Cell, after: Cell, share: number, coin: boolean}} Portion */
+
+/** Every fate that the people of a tally can have.
+ * @param {Rule} rule @param {Tally} tally @returns {Portion[]} */
+export function portionsOf(rule, tally) {
   const known = new Set(rule.groups.map(keyOf));
   const strange = tally.groups.findIndex((group) => !known.has(keyOf(group)));
   if (strange >= 0) throw new Error(`The rule does not know ${at(tally.names, strange)}.`);
-  /** @type {Cell[]} */
-  const moved = [];
-  const stay = tally.cells.map(() => 1);
-  for (const [place, group] of tally.groups.entries()) {
-    for (const segment of segmentsOf(rule, group)) {
-      const [first, last] = binsOf(tally, segment);
-      const inside = tally.cells.flatMap((cell, i) =>
-        cell.group === place && isInside(cell, first, last) ? [i] : [],
-      );
-      for (const row of segment.rows) {
-        for (const i of inside) {
-          stay[i] = at(stay, i) - row.probability;
-          moved.push(shareOf(movedCell(at(tally.cells, i), row, tally.cuts), row.probability));
-        }
-      }
+  const segments = tally.groups.map((group) =>
+    segmentsOf(rule, group).map(({ rows, ...ends }) => ({ rows, bins: binsOf(tally, ends) })),
+  );
+  return tally.cells.flatMap((cell) => {
+    const own = at(segments, cell.group);
+    if (own.some(({ bins }) => bins.some((bin) => straddles(cell, bin)))) {
+      throw new Error("An interval of the rule ends inside bins that are merged on this page.");
     }
-  }
-  const left = stay.map((share) => (share < 1e-15 ? 0 : share));
-  const kept = tally.cells.map((cell, i) => shareOf(cell, at(left, i)));
-  return withCells(tally, [...moved, ...kept]);
+    const rows = own.find(({ bins: [first, last] }) => cell.bin >= first && cell.bin < last)?.rows ?? [];
+    const coin = rows.some(({ probability }) => probability > 0 && probability < 1);
+    const left = 1 - sum(rows.map(({ probability }) => probability));
+    return [
+      ...rows.map((row) => ({ cell, after: movedCell(cell, row, tally.cuts), share: row.probability, coin })),
+      { cell, after: cell, share: left < 1e-15 ? 0 : left, coin },
+    ];
+  });
 }
 
-/** @param {Cell} cell
- * @param {number} first
- * @param {number} last
- * @returns {boolean} */
-function isInside(cell, first, last) {
-  requireWhole(cell, first, last);
-  return cell.bin >= first && cell.bin < last;
+/** What the rule will do to these scores on average over the coin, in closed form.
+ * @param {Rule} rule @param {Tally} tally @returns {Tally} */
+export function expected(rule, tally) {
+  return withCells(tally, portionsOf(rule, tally).map(({ after, share }) => shareOf(after, share)));
 }
 
 /** A cell after a row was applied to it.
- * @param {Cell} cell
- * @param {Row} row
- * @param {number[]} cuts
- * @returns {Cell} */
-export function movedCell(cell, row, cuts) {
+ * @param {Cell} cell @param {Row} row @param {number[]} cuts @returns {Cell} */
+function movedCell(cell, row, cuts) {
   if (row.value !== null) {
     const bin = binOf(cuts, row.value);
     const [wh, wh2] = [cell.w * row.value, cell.w * (row.value * row.value)];
@@ -193,17 +164,8 @@ export function movedCell(cell, row, cuts) {
   return { ...cell, bin, first: Math.min(low, bin), end: Math.max(high, bin) + 1, wh, wh2 };
 }
 
-/** @param {Cell} cell
- * @param {number} share
- * @returns {Cell} */
+/** @param {Cell} cell @param {number} share @returns {Cell} */
 function shareOf(cell, share) {
   const { n, w, w2, wh, wh2 } = cell;
   return { ...cell, n: n * share, w: w * share, w2: w2 * share, wh: wh * share, wh2: wh2 * share };
-}
-
-/** Whether the outcome is open: some row has a probability between 0 and 1.
- * @param {Segment} segment
- * @returns {boolean} */
-export function needsCoin(segment) {
-  return segment.rows.some((row) => row.probability > 0 && row.probability < 1);
 }

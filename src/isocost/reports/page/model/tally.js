@@ -21,8 +21,7 @@ import { at, placeAfter, sum } from "./numbers.js";
  * @property {number} wh2 */
 
 /** The sums of one group's negatives and positives.
- * @typedef {{n: [number, number], w: [number, number], wh: [number, number],
- *   wh2: [number, number]}} Sums */
+ * @typedef {{n: [number, number], w: [number, number], wh: [number, number]}} Sums */
 
 /** A row of Python's table of measures: a mean over kinds of people ("tn", "fp", "fn", "tp") of
  * a + b h + c h^2, with (a, b, c) by kind.
@@ -45,26 +44,14 @@ import { at, placeAfter, sum } from "./numbers.js";
  * @property {Record<string, Measure>} measures
  * @property {string[]} left_out */
 
-/** @typedef {object} Tally
- * @property {string} version
- * @property {number} bins
- * @property {number[]} edges
- * @property {number[]} cuts
- * @property {Columns} columns
- * @property {Group[]} groups
- * @property {string[]} names
- * @property {Cell[]} cells
- * @property {Sums[]} totals
- * @property {Record<string, Measure>} measures
- * @property {string[]} left_out */
+/** A payload whose columns are cells, with the cut points between bins and the sums of each group.
+ * @typedef {Omit<Payload, "cells"> & {cuts: number[], cells: Cell[], totals: Sums[]}} Tally */
 
 /** The tally that a payload holds.
- * @param {Payload} payload
- * @returns {Tally} */
+ * @param {Payload} payload @returns {Tally} */
 export function readTally(payload) {
   const { cells: columns, bins, edges } = payload;
-  /** @param {string} name
-   * @param {string} instead */
+  /** @param {string} name @param {string} instead */
   const column = (name, instead) => columns[name] ?? columns[instead] ?? [];
   const [bin, n] = [column("bin", ""), column("n", "")];
   const [first, end] = [column("first", "bin"), columns["end"]];
@@ -80,25 +67,12 @@ export function readTally(payload) {
     wh: at(column("wh", ""), i),
     wh2: at(column("wh2", ""), i),
   }));
-  return {
-    version: payload.isocost,
-    bins,
-    edges,
-    cuts: cutsOf(bins, edges),
-    columns: payload.columns,
-    groups: payload.groups,
-    names: payload.names,
-    cells,
-    totals: totalsOf(cells, payload.groups.length),
-    measures: payload.measures,
-    left_out: payload.left_out,
-  };
+  const totals = totalsOf(cells, payload.groups.length);
+  return { ...payload, cuts: cutsOf(bins, edges), cells, totals };
 }
 
 /** All cut points from 0 to 1: equal parts, the tenths, further edges.
- * @param {number} bins
- * @param {number[]} edges
- * @returns {number[]} */
+ * @param {number} bins @param {number[]} edges @returns {number[]} */
 function cutsOf(bins, edges) {
   const parts = Array.from({ length: bins + 1 }, (_, i) => i / bins);
   const tenths = Array.from({ length: 9 }, (_, i) => (i + 1) / 10);
@@ -106,9 +80,7 @@ function cutsOf(bins, edges) {
 }
 
 /** Only these groups, in the order of the tally.
- * @param {Tally} tally
- * @param {number[]} groupIndexes
- * @returns {Tally} */
+ * @param {Tally} tally @param {number[]} groupIndexes @returns {Tally} */
 export function subset(tally, groupIndexes) {
   const kept = [...new Set(groupIndexes)].sort((a, b) => a - b);
   const place = new Map(kept.map((old, i) => [old, i]));
@@ -126,9 +98,7 @@ export function subset(tally, groupIndexes) {
 }
 
 /** The same groups with other cells: those that share a key are added up, empty ones dropped.
- * @param {Tally} tally
- * @param {Iterable<Cell>} cells
- * @returns {Tally} */
+ * @param {Tally} tally @param {Iterable<Cell>} cells @returns {Tally} */
 export function withCells(tally, cells) {
   /** @type {Map<number, Cell>} */
   const found = new Map();
@@ -144,8 +114,7 @@ export function withCells(tally, cells) {
   return { ...tally, cells: merged, totals: totalsOf(merged, tally.groups.length) };
 }
 
-/** @param {Cell} known
- * @param {Cell} more */
+/** @param {Cell} known @param {Cell} more */
 function addTo(known, more) {
   known.n += more.n;
   known.w += more.w;
@@ -156,76 +125,56 @@ function addTo(known, more) {
   known.end = Math.max(known.end, more.end);
 }
 
-/** The sums of each group, over the cells that are to be kept.
- * @param {Cell[]} cells
- * @param {number} groups
- * @param {(cell: Cell) => boolean} [keep]
- * @returns {Sums[]} */
-export function totalsOf(cells, groups, keep = () => true) {
+/** The sums of each group.
+ * @param {Cell[]} cells @param {number} groups @returns {Sums[]} */
+function totalsOf(cells, groups) {
   /** @type {Sums[]} */
-  const totals = Array.from({ length: groups }, () => ({
-    n: [0, 0],
-    w: [0, 0],
-    wh: [0, 0],
-    wh2: [0, 0],
-  }));
+  const totals = Array.from({ length: groups }, () => ({ n: [0, 0], w: [0, 0], wh: [0, 0] }));
   for (const cell of cells) {
-    if (!keep(cell)) continue;
     const sums = at(totals, cell.group);
     const label = cell.label ? 1 : 0;
     sums.n[label] += cell.n;
     sums.w[label] += cell.w;
     sums.wh[label] += cell.wh;
-    sums.wh2[label] += cell.wh2;
   }
   return totals;
 }
 
 /** The sums of everybody together.
- * @param {Sums[]} totals
- * @returns {Sums} */
+ * @param {Sums[]} totals @returns {Sums} */
 export function pooled(totals) {
-  /** @param {"n" | "w" | "wh" | "wh2"} name
-   * @returns {[number, number]} */
+  /** @param {"n" | "w" | "wh"} name @returns {[number, number]} */
   const both = (name) => [sum(totals.map((t) => t[name][0])), sum(totals.map((t) => t[name][1]))];
-  return { n: both("n"), w: both("w"), wh: both("wh"), wh2: both("wh2") };
+  return { n: both("n"), w: both("w"), wh: both("wh") };
 }
 
 /** The weight of both labels together.
- * @param {Sums} sums
- * @returns {number} */
+ * @param {Sums} sums @returns {number} */
 export function weightOf(sums) {
   return sums.w[0] + sums.w[1];
 }
 
 /** How many rows there are.
- * @param {Tally} tally
- * @returns {number} */
+ * @param {Tally} tally @returns {number} */
 export function rowsOf(tally) {
   return sum(tally.cells.map((cell) => cell.n));
 }
 
 /** The bin of a score in [0, 1]; the last holds 1.
- * @param {number[]} cuts
- * @param {number} score
- * @returns {number} */
+ * @param {number[]} cuts @param {number} score @returns {number} */
 export function binOf(cuts, score) {
   return Math.min(placeAfter(cuts, score) - 1, cuts.length - 2);
 }
 
 /** The first bin at or above a cut point; -1 for a value that is none.
- * @param {number[]} cuts
- * @param {number} value
- * @returns {number} */
+ * @param {number[]} cuts @param {number} value @returns {number} */
 export function firstBin(cuts, value) {
   const place = placeAfter(cuts, value) - 1;
   return cuts[place] === value ? place : -1;
 }
 
 /** Whether people of a cell may lie on both sides of a bin's lower edge.
- * @param {Cell} cell
- * @param {number} first
- * @returns {boolean} */
+ * @param {Cell} cell @param {number} first @returns {boolean} */
 export function straddles(cell, first) {
   return cell.first < first && first < cell.end;
 }
@@ -233,8 +182,7 @@ export function straddles(cell, first) {
 /** Whether it is known of everybody on which side of a threshold they are.
  *
  * It must be a cut point, and no merged bins may lie across it.
- * @param {Tally} tally
- * @param {number} threshold
+ * @param {Tally} tally @param {number} threshold
  * @param {number} [group] of this group only
  * @returns {boolean} */
 export function decides(tally, threshold, group) {
@@ -246,8 +194,7 @@ export function decides(tally, threshold, group) {
 }
 
 /** Why groups of this tally cannot be compared, in words; null if they can.
- * @param {Tally} tally
- * @returns {string | null} */
+ * @param {Tally} tally @returns {string | null} */
 export function cannotCompare(tally) {
   if (tally.groups.length < 2) return "There must be at least two groups to compare.";
   for (const [place, { w }] of tally.totals.entries()) {

@@ -28,9 +28,7 @@ const STEPS = 200;
 /** Mean label against mean score, over bins of equal width that hold anybody.
  *
  * With weights the number of rows is (sum w)^2 / sum w^2.
- * @param {Tally} tally
- * @param {number} groupIndex
- * @param {number} [bins]
+ * @param {Tally} tally @param {number} groupIndex @param {number} [bins]
  * @returns {ReliabilityPoint[]} */
 export function reliability(tally, groupIndex, bins = 10) {
   return pooledLevels(levelsOf(tally, groupIndex), bins).map(({ place, n, w, wy, wh, w2 }) => {
@@ -41,10 +39,7 @@ export function reliability(tally, groupIndex, bins = 10) {
 }
 
 /** Wilson's interval for a proportion.
- * @param {number} share
- * @param {number} rows
- * @param {number} z
- * @returns {[number, number]} */
+ * @param {number} share @param {number} rows @param {number} z @returns {[number, number]} */
 function wilson(share, rows, z) {
   const shrink = 1 + (z * z) / rows;
   const middle = (share + (z * z) / (2 * rows)) / shrink;
@@ -57,8 +52,7 @@ function wilson(share, rows, z) {
  * Those of base rate mu are s (mu, 1 - mu), from perfect, s = 0, to trivial, s = 1, and cost
  * s (fp + fn) mu (1 - mu).
  * @param {number} total fp + fn
- * @param {number} target
- * @returns {Point[]} */
+ * @param {number} target @returns {Point[]} */
 export function levelCurve(total, target) {
   const root = Math.sqrt(1 - (4 * target) / total);
   if (Number.isNaN(root) || !(target > 0)) return [];

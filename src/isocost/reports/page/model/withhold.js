@@ -10,8 +10,7 @@ import { makeRule } from "./rules.js";
 /** @import {Rule, Row} from "./rules.js" */
 
 /** Replace a share alpha of each group's scores, chosen by a coin, by the base rate.
- * @param {Tally} tally
- * @param {{cost: Cost, tolerance?: number}} settings
+ * @param {Tally} tally @param {{cost: Cost, tolerance?: number}} settings
  * @returns {Rule | null} null if it is not feasible */
 export function withhold(tally, { cost, tolerance = 0 }) {
   const found = feasibility(tally, cost, tolerance);
