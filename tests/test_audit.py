@@ -77,6 +77,9 @@ def test_many_groups_get_a_line_each():
     assert all("[" in row[cost] for row in rows)
     assert header[0] == "group"
     assert [row[0] for row in rows] == [*map(str, range(8)), "all"]
+    table = repr(result).split("\n\n", 1)[1].split("Cost differs")[0]
+    assert max(map(len, table.split("\n"))) <= 80
+    assert table.count("[") >= 18
 
 
 def test_html_escapes_group_names():

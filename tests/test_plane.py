@@ -233,6 +233,17 @@ def test_from_estimator_is_from_predictions():
     assert one.names == ["down", "up"]
 
 
+def test_the_title_is_the_headline_of_the_audit():
+    rng = np.random.default_rng(0)
+    score = rng.beta(2, 3, 120)
+    data = {"score": score, "label": rng.random(120) < score, "group": np.arange(120) % 2}
+    display = PlaneDisplay.from_tally(ic.tally(data), cost="fpr")
+    assert display.verdict.startswith("It is not established that errors are more costly")
+    bare = PlaneDisplay.from_tally(ic.tally(data), cost="fpr", confidence=None)
+    assert bare.verdict.startswith("Errors are more costly for group")
+    assert PlaneDisplay.from_tally(ic.tally(data), cost="fpr", confidence=0.9999).verdict
+
+
 def test_verdicts():
     same = PlaneDisplay(["a", "b"], [0.2, 0.3], [0.3, 0.3], [0.6, 0.5])
     assert same.verdict == "Errors are equally costly for every group."

@@ -15,6 +15,7 @@ from isocost.costs import CostLike, as_cost
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, group_names, shown_names
 from isocost.measures import rates
+from isocost.measures.audit import audit
 from isocost.plots import geometry
 from isocost.plots.display import (
     GREY,
@@ -39,7 +40,7 @@ from isocost.tallies import Tally, check_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import Findings, judge
 from isocost.verdict.sentences import Name, plain
-from isocost.verdict.wording import changed_groups, headline
+from isocost.verdict.wording import changed_groups, headline, statement
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,6 +78,8 @@ class PlaneDisplay(Display):
         Of the ellipses.
     spreads : {name: array of shape (groups, 2, 2)}, optional
         The covariances of where rules put the groups, for outlines around these.
+    said : str, optional
+        The verdict, such as the headline of an audit; by default that on the numbers as they are.
 
     Attributes
     ----------
@@ -125,6 +128,7 @@ make the costs equal.
     levels: Sequence[Level] | None = None
     confidence: float = 0.95
     spreads: Mapping[str, npt.ArrayLike] = field(default_factory=dict)
+    said: str | None = None
 
     def __post_init__(self) -> None:
         self.cost = as_cost(self.cost)
@@ -189,16 +193,18 @@ make the costs equal.
         named = named_rules(rules)
         after = {name: _points(rule.expected(tally)) for name, rule in named.items()}
         now = _points(tally)
+        cost = cost_of_rules(cost, named)
         display = cls(
             tally.groups,
             now[:, 0],
             now[:, 1],
             rates.base_rate(tally.totals),
-            cost_of_rules(cost, named),
+            cost,
             after,
             None if confidence is None else geometry.rate_variances(tally),
             levels,
             0.95 if confidence is None else confidence,
+            said=None if confidence is None else _headline(tally, cost, confidence),
         )
         return display._drawn_on(ax)
 
@@ -263,12 +269,14 @@ make the costs equal.
         """Whether the costs can be made equal, in a sentence for people."""
         if len(self.names) < 2:
             return ""
+        if self.said is not None:
+            return self.said
         names = [Name(name) for name in shown_names(self.groups).values()]
         top, lowest = int(np.argmax(self.costs)), int(np.argmin(self.costs))
         difference = float(self.target_cost - self.costs[lowest])
         below = [i for i, cost in enumerate(self.costs) if cost < self.target_cost - SLACK]
         excess = 1.0 if self.unreachable.any() else -1.0
-        # What is drawn are the numbers as measured: the verdict of an audit has the intervals.
+        # Nothing is known here of calibration and of chance.
         findings = Findings(
             len(names), 0.0, 0.0, difference, difference, 0.0, excess, excess, excess, False
         )
@@ -294,6 +302,16 @@ make the costs equal.
             geometry.tilted_ellipse(point, covariance, self.confidence)
             for point, covariance in zip(np.asarray(self.after[name]), covariances, strict=True)
         ]
+
+
+def _headline(tally: Tally, cost: CostLike, confidence: float) -> str | None:
+    """What an audit says first."""
+    if len(tally.groups) < 2:
+        return None
+    # An end far out in the tails could not be read from so many draws.
+    draws = 2000 if confidence <= 0.995 else 0
+    found = audit(tally, cost, confidence=confidence, replicates=draws, warn=False)
+    return plain(statement(found).headline)
 
 
 def _points(tally: Tally) -> Floats:
