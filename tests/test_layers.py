@@ -38,8 +38,8 @@ ORDERS = {
         "intervals", "audit", "planning", "impossibility", "bounds",
     ],
     "repairs": [
-        "counsel", "withhold", "pools", "coarsen", "odds", "linear_program", "reconcile",
-        "registry", "compare", "frontier",
+        "counsel", "withhold", "pools", "coarsen", "odds", "levels", "linear_program",
+        "reconcilability", "reconcile", "thresholds", "registry", "compare", "frontier",
     ],
     "monitor": ["evidence", "watch"],
     "engines": [

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from isocost.measures.feasibility import Feasibility
-    from isocost.repairs.reconcile import Reconcilability
+    from isocost.repairs.reconcilability import Reconcilability
 
 __all__ = [
     "ConstraintWarning",

@@ -26,11 +26,11 @@ from isocost.verdict.sentences import round_down, round_up
 
 __all__ = [
     "Feasibility",
+    "can_reconcile",
     "compared_groups",
     "feasibility",
     "large_groups",
     "mixing_rates",
-    "reconcilable",
     "round_down",
     "round_up",
 ]
@@ -251,7 +251,7 @@ def compared_groups(tally: Tally, min_group: int = MIN_GROUP) -> tuple[Group, ..
     return both
 
 
-def reconcilable(tally: Tally, threshold: float) -> bool:
+def can_reconcile(tally: Tally, threshold: float) -> bool:
     """Whether calibrated scores can have equal FPR and FNR at a threshold, for all groups.
 
     A group with base rate mu can have any pair (x, y) of FPR and FNR above its own ROC curve.

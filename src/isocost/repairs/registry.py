@@ -10,7 +10,8 @@ from isocost.errors import InfeasibleError, Problem, UsageError
 from isocost.repairs.coarsen import coarsen
 from isocost.repairs.counsel import require_support
 from isocost.repairs.odds import equalize_odds
-from isocost.repairs.reconcile import KEEPS, RATES, reconcile
+from isocost.repairs.reconcilability import FLOORS, KEEPS, RATES
+from isocost.repairs.reconcile import reconcile
 from isocost.repairs.withhold import withhold
 from isocost.rules import DEFAULT_SALT, Promise, Rule
 from isocost.tallies import Tally
@@ -38,6 +39,8 @@ class Option:
         Whether several values may be given.
     shared : str
         The common setting of all repairs that this option follows, if its name is another.
+    newer : bool
+        Whether rules of older versions lack it; they were made as with the default.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Option:
     choices: tuple[str, ...] = ()
     many: bool = False
     shared: str = ""
+    newer: bool = False
 
     @property
     def setting(self) -> str:
@@ -195,7 +199,29 @@ REPAIRS: Mapping[str, Repair] = {
                 _TOLERANCE,
                 Option("cost", str, None, "What an error costs, with --equal cost."),
                 Option("keep", str, "information", "What to keep most of.", KEEPS),
-                Option("levels", int, 64, "The most levels of a group."),
+                Option("levels", str, "auto", "The most levels of a group: auto, or a number."),
+                Option(
+                    "floor",
+                    str,
+                    None,
+                    f"NAME=NUMBER, the least that may be left of {', '.join(FLOORS)}; "
+                    "repeat the option for several.",
+                    newer=True,
+                ),
+                Option(
+                    "no_worse",
+                    bool,
+                    False,
+                    "No rate of a group may get worse than it is now.",
+                    newer=True,
+                ),
+                Option(
+                    "monotone",
+                    bool,
+                    False,
+                    "A higher score never gets a lower output.",
+                    newer=True,
+                ),
                 _INFEASIBLE,
             ),
         ),
@@ -213,7 +239,8 @@ def remade(rule: Rule, tally: Tally) -> Rule:
         raise UsageError(Problem("rule", must, got, step))
     names = {option.name for option in repair.options}
     # Older rules list among their settings the tolerance they reached, which is no argument.
-    settings = {name: value for name, value in rule.settings.items() if name != "reached"}
+    settings = {option.name: option.default for option in repair.options if option.newer}
+    settings |= {name: value for name, value in rule.settings.items() if name != "reached"}
     if "cost" in names:
         settings["cost"] = rule.cost
     if settings.keys() != names:

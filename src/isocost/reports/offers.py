@@ -17,7 +17,7 @@ from isocost.measures.audit import Audit
 from isocost.measures.audit import audit as measure
 from isocost.measures.feasibility import Feasibility, round_up
 from isocost.repairs.compare import Compared, compare, named_rules
-from isocost.repairs.reconcile import Reconcilability
+from isocost.repairs.reconcilability import Reconcilability
 from isocost.repairs.registry import REPAIRS, Repair
 from isocost.reports.facts import shown_names
 from isocost.reports.payload import page_tally, rule_fields, snapped, undecided
