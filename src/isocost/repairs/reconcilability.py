@@ -443,9 +443,9 @@ def _corner(
     if selected is None:
         return None
     groups, reason = _clash(plan.choices.levels, request.threshold, selected)
-    # The criterion is about both rates; it also says which group no tolerance helps.
-    hopeless = math.isnan(least) and not plan.limits.soft.any()
-    if not hopeless and not {"fpr", "fnr"} <= set(request.equal):
+    # The criterion is about both rates alone; it also says which group no tolerance helps.
+    of_both = math.isnan(least) or {"fpr", "fnr"} <= set(request.equal)
+    if not of_both or request.floor or request.no_worse or request.monotone:
         groups, reason = [], ""
     names = group_names(tally.groups)
     reason = reason.format(*(names[index] for index in groups))
@@ -467,7 +467,9 @@ def explain(verdict: Reconcilability) -> Problem:
     if verdict.corner is not None:
         rule += f" with {SOME[verdict.corner.selected]}"
         if math.isnan(verdict.corner.tolerance):
-            steps += ["leave that group out, as no tolerance helps; or use more levels="]
+            leave = "leave that group out, as no tolerance helps; or use more levels="
+            more = "use more levels=, as no tolerance helps"
+            steps.append(leave if verdict.corner.groups else more)
         else:
             verb = "select" if verdict.corner.selected == "nobody" else "leave out"
             steps[0] += f", with which every group can {verb} half as many people as before"

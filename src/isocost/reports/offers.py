@@ -19,6 +19,7 @@ from isocost.measures.feasibility import Feasibility, round_up
 from isocost.repairs.compare import Compared, compare, named_rules
 from isocost.repairs.reconcilability import Reconcilability
 from isocost.repairs.registry import REPAIRS, Repair
+from isocost.repairs.thresholds import reconcilable
 from isocost.reports.facts import shown_names
 from isocost.reports.payload import page_tally, rule_fields, snapped, undecided
 from isocost.reports.words import WORDS
@@ -26,11 +27,21 @@ from isocost.rules import Rule
 from isocost.tallies import Tally
 from isocost.verdict.sentences import number, percent
 
-__all__ = ["Offer", "compact", "given_repairs", "options_of", "repair_rows"]
+__all__ = [
+    "Offer",
+    "compact",
+    "given_repairs",
+    "options_of",
+    "repair_rows",
+    "thresholds_table",
+]
 
 MOST_ROWS = 3200
 """With more rows than this, rules for thresholds other than the audit's are left out."""
 
+
+MOST_RECONCILED = 8
+"""With more groups than this, the table of thresholds is left out: it takes long to make."""
 
 COMPUTED = ("withhold",)
 """The repairs that the page computes by itself, for any settings."""
@@ -151,6 +162,21 @@ def _line(one: Compared, decided: bool) -> dict[str, Any]:
             percent(one.changes.decisions) if decided else "–",
         ],
     }
+
+
+def thresholds_table(audit: Audit, held: dict[str, Any]) -> dict[str, Any] | None:
+    """Where wrong decisions can be equally common, as header and rows; None with many groups.
+
+    From the bins that the page holds, so that it reveals nothing that the page hides.
+    """
+    tally = page_tally(audit.tally, held)
+    thresholds = [
+        at for at in sorted({audit.threshold, *TENTHS}) if not undecided(held, tally.grid, at)
+    ]
+    if len(tally.groups) > MOST_RECONCILED or not thresholds:
+        return None
+    header, rows = reconcilable(tally, thresholds).table()
+    return {"header": header, "rows": rows}
 
 
 def given_repairs(audit: Audit, held: dict[str, Any]) -> list[dict[str, Any]]:

@@ -19,7 +19,14 @@ from isocost.plots.style import PALETTE
 from isocost.reports.assets import embedded_json, page_file, page_script, policy, vega_script
 from isocost.reports.charts import SHAPES, charts
 from isocost.reports.facts import facts, row_titles, shown_names, spoken_names
-from isocost.reports.offers import Offer, compact, given_repairs, options_of, repair_rows
+from isocost.reports.offers import (
+    Offer,
+    compact,
+    given_repairs,
+    options_of,
+    repair_rows,
+    thresholds_table,
+)
 from isocost.reports.payload import Origin, payload, single_text, undecided
 from isocost.reports.words import COSTS, GLOSSARY, HEADS, METHODS, WORDS
 from isocost.rules import Rule
@@ -142,11 +149,12 @@ def report_html(
         "palette": PALETTE,
         "shapes": SHAPES,
     }  # fmt: skip
-    return _rendered(subject, said, repairs, data, scripts)
+    tables = {"repairs": repairs, "thresholds": thresholds_table(subject, held)}
+    return _rendered(subject, said, tables, data, scripts)
 
 
 def _rendered(
-    subject: Audit, said: dict[str, Any], repairs: list[Any], data: Any, scripts: list[str]
+    subject: Audit, said: dict[str, Any], tables: dict[str, Any], data: Any, scripts: list[str]
 ) -> str:
     environment, markup = _jinja()
     level = subject.intervals.confidence if subject.intervals else 0.95
@@ -154,7 +162,7 @@ def _rendered(
         environment.from_string(page_file("template.html")).render(
             audit=subject,
             facts=said,
-            repairs=repairs,
+            **tables,
             names=list(shown_names(subject.groups).values()),
             glossary=GLOSSARY,
             heads=HEADS,
