@@ -53,7 +53,7 @@ ORDERS = {
     ],
     "plots": [
         "style", "display", "geometry", "plane_marks", "plane", "reliability", "tradeoff", "change",
-        "thresholds",
+        "reconcilable",
     ],
     "reports": [
         "words", "facts", "payload", "offers", "charts", "assets", "report", "terminal",

@@ -152,8 +152,8 @@ SENTENCES = {
         "whether they do). Both make the changed groups’ scores worse, nobody’s better."
     ),
     "advice_reconcile": (
-        "Another way: reconcile keeps scores calibrated and makes the rates of wrong decisions at "
-        "{threshold} equal (isocost fit --method reconcile)."
+        "Another way, and the one for decisions: reconcile keeps scores calibrated and makes the "
+        "rates of wrong decisions at {threshold} equal (isocost fit --method reconcile)."
     ),
     "advice_odds": (
         "Equal odds for both kinds of error can be had only by giving up calibration (isocost fit "
