@@ -19,10 +19,10 @@ from isocost.measures.feasibility import Feasibility, round_up
 from isocost.repairs.compare import Compared, compare, named_rules
 from isocost.repairs.reconcilability import Reconcilability
 from isocost.repairs.registry import REPAIRS, Repair
-from isocost.repairs.thresholds import reconcilable
+from isocost.repairs.thresholds import ReconcilableAt, reconcilable
 from isocost.reports.facts import shown_names
 from isocost.reports.payload import page_tally, rule_fields, snapped, undecided
-from isocost.reports.words import WORDS
+from isocost.reports.words import THRESHOLD_HEADS, WORDS
 from isocost.rules import Rule
 from isocost.tallies import Tally
 from isocost.verdict.sentences import number, percent
@@ -175,8 +175,20 @@ def thresholds_table(audit: Audit, held: dict[str, Any]) -> dict[str, Any] | Non
     ]
     if len(tally.groups) > MOST_RECONCILED or not thresholds:
         return None
-    header, rows = reconcilable(tally, thresholds).table()
-    return {"header": header, "rows": rows}
+    names = shown_names(audit.groups)
+    found = reconcilable(tally, thresholds)
+    header = [*THRESHOLD_HEADS, *(f"{names[g]} selected" for g in tally.groups)]
+    return {"header": header, "rows": [_threshold_row(point) for point in found.points]}
+
+
+def _threshold_row(point: ReconcilableAt) -> list[str]:
+    """What the page shows of a threshold; dashes where no tolerance is enough."""
+    known = math.isfinite(point.tolerance)
+    possible = f"{percent(point.lowest)} to {percent(point.highest)}" if known else "–"
+    shares = [point.accuracy, point.selection_rate, *point.selection_rates.values()]
+    accuracy, everybody, *groups = (percent(x) if known else "–" for x in shares)
+    least = round_up(point.tolerance) if known else "–"
+    return [f"{point.threshold:g}", point.answer, least, accuracy, everybody, possible, *groups]
 
 
 def given_repairs(audit: Audit, held: dict[str, Any]) -> list[dict[str, Any]]:

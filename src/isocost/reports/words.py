@@ -9,7 +9,7 @@ from __future__ import annotations
 from isocost.repairs.registry import REPAIRS
 from isocost.verdict.sentences import SENTENCES
 
-__all__ = ["COSTS", "GLOSSARY", "HEADS", "METHODS", "WORDS"]
+__all__ = ["COSTS", "GLOSSARY", "HEADS", "METHODS", "THRESHOLD_HEADS", "WORDS"]
 
 WORDS = {
     **SENTENCES,
@@ -158,6 +158,16 @@ HEADS = (
     "Decisions changed",
 )
 """The columns of the table of repairs."""
+
+THRESHOLD_HEADS = (
+    "Decided at",
+    "Equal rates",
+    "Least tolerance",
+    "Right decisions",
+    "Selected",
+    "Can be selected",
+)
+"""The columns of the table of thresholds, before those of the groups."""
 
 GLOSSARY = (
     ("Score", "A number from 0 to 1 that says how likely something is for a person."),
