@@ -178,6 +178,29 @@ def test_fit_has_every_option_of_every_repair(folder):
     done = run("fit", folder / "compas.csv", "--method", "reconcile", "--levels", 8)
     made = ic.Rule.from_json(done.stdout)
     assert made.settings == ic.reconcile(compas(), levels=8).settings
+    limits = ("--floor", "selection_rate=.45", "--floor", "overall_accuracy=0.6", "--monotone")
+    done = run("fit", folder / "compas.csv", "--method", "reconcile", "--levels", "auto", *limits)
+    floor = {"selection_rate": 0.45, "overall_accuracy": 0.6}
+    wanted = ic.reconcile(compas(), floor=floor, monotone=True)
+    assert ic.Rule.from_json(done.stdout).settings == wanted.settings
+    only = ("fit", folder / "compas.csv", "--method", "reconcile", "--equal", "fnr", "--no-worse")
+    assert ic.Rule.from_json(run(*only).stdout).settings["no_worse"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "code"),
+    [
+        (("--floor", "0.3"), "--floor: must be NAME=NUMBER", 2),
+        (("--floor", "accuracy=much"), "--floor: must be NAME=NUMBER", 2),
+        (("--floor", "fpr=0.3"), "floor: must be a mapping from rates to numbers", 2),
+        (("--levels", "some"), "levels: must be a whole number from 2 to 1024", 2),
+        (("--no-worse",), "accept tolerance=0.2197 or more", 1),
+    ],
+)
+def test_requests_that_reconcile_refuses(folder, arguments, message, code):
+    done = run("fit", folder / "compas.csv", "--method", "reconcile", *arguments)
+    assert done.returncode == code
+    assert message in " ".join(done.stderr.split())
 
 
 def test_coarsen_says_what_it_may_not_do(folder):

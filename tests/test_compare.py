@@ -126,7 +126,25 @@ def test_compare_is_printed_and_json():
 def test_compare_with_many_groups_shows_the_extremes():
     tally = ic.tally(sample(4_000, groups=6))
     header = [row[0] for row in ic.compare(tally, [ic.equalize_odds(tally)]).table()[1]]
-    assert header[:2] == ["lowest cost", "highest cost"]
+    assert header[:4] == [
+        "lowest cost",
+        "highest cost",
+        "lowest selection rate",
+        "highest selection rate",
+    ]
+
+
+def test_compare_shows_who_is_selected():
+    rule = ic.reconcile(compas())
+    found = ic.compare(compas(), [rule])
+    after = measured(rule.expected(compas()))
+    rows = {row[0]: row[1:] for row in found.table()[1]}
+    for group, m in after.groups.items():
+        before = measured(compas()).groups[group].selection_rate
+        shown = rows[f"selection rate of {group}"]
+        assert shown == [f"{before:.4f}", f"{m.selection_rate:.4f}"]
+    rates = found.to_dict()["rules"]["reconcile"]["selection_rates"]
+    assert rates == [[group, m.selection_rate] for group, m in after.groups.items()]
 
 
 @pytest.mark.parametrize("rules", [["x"], {"original": RULE}])

@@ -68,6 +68,9 @@ WRONG = {
     "rates": WORDS,
     "unknown": WORDS,
     "equal": [("foo",), (), "foo", 3, None, ["fpr", "fpr"], [3], FRAME],
+    "floor": [3, "accuracy", ["accuracy"], {"foo": 0.1}, {"accuracy": 2}, {"accuracy": NAN}, FRAME],
+    "no_worse": ["yes", 1, None],
+    "monotone": ["yes", 1, None],
     "allow_decision_changes": ["yes", 1, None],
     "salt": [3, None, b"salt", "x" * 2000, "\ud800", FRAME],
     "min_count": [-1, 1.5, "a", True, None],
@@ -120,6 +123,7 @@ DOORS = {
     "generalized_fpr": (ic.generalized_fpr, {"y_true": [0, 1], "y_score": [0.2, 0.7]}),
     "intervals": (ic.intervals, TALLY_AND | {"replicates": 0}),
     "plan": (ic.plan, TALLY_AND),
+    "reconcilable": (ic.reconcilable, TALLY_AND | {"thresholds": 0.5}),
     "reconcile": (ic.reconcile, TALLY_AND),
     "report": (ic.report, {"audit": TALLY}),
     "report_html": (ic.report_html, {"audit": TALLY}),
@@ -154,6 +158,12 @@ DOORS = {
     "FrontierDisplay.from_tally": (plots.FrontierDisplay.from_tally, TALLY_AND | {"points": 2}),
     "FrontierDisplay.from_frontier": (plots.FrontierDisplay.from_frontier, {"found": FRONTIER}),
     "PlaneDisplay.from_tally": (plots.PlaneDisplay.from_tally, TALLY_AND),
+    "ReconcilableDisplay.from_tally": (
+        plots.ReconcilableDisplay.from_tally, TALLY_AND | {"thresholds": 0.5},
+    ),
+    "ReconcilableDisplay.from_reconcilable": (
+        plots.ReconcilableDisplay.from_reconcilable, {"found": ic.reconcilable(TALLY, 0.5)},
+    ),
     "ReliabilityDisplay.from_tally": (
         plots.ReliabilityDisplay.from_tally, TALLY_AND | {"replicates": 0},
     ),
@@ -164,6 +174,8 @@ FINE = {
     ("watch", "tolerance"): [None],
     ("watch", "threshold"): [None],
     ("audit", "confidence"): [None],
+    ("reconcilable", "thresholds"): [None],
+    ("ReconcilableDisplay.from_tally", "thresholds"): [None],
     ("reconcile", "tolerance"): [{}],
     ("report", "threshold"): [None],
     ("report", "tolerance"): [None],
@@ -270,7 +282,7 @@ def test_a_rule_refuses_wrong_columns(role, column):
 RESULTS = {
     "Audit", "Bounds", "Changes", "Comparison", "Disparity", "Feasibility", "Frontier", "Intervals",
     "GroupPlan", "MEASURES", "Measure", "Measures", "Plan", "Promise", "REPAIRS",
-    "Reconcilability", "Repair", "Verdict", "Watch",
+    "Reconcilability", "Reconcilable", "Repair", "Verdict", "Watch",
 }  # fmt: skip
 
 

@@ -128,7 +128,7 @@ assert found.limits == {"ppv": 0.001} and found.periods[0].running > 0.01
 """
 
 EQUAL = """
-from isocost.repairs.reconcile import RATES
+from isocost.repairs.reconcilability import RATES
 print("ppv" in RATES)
 """
 

@@ -39,7 +39,8 @@ ORDERS = {
     ],
     "repairs": [
         "counsel", "withhold", "maps", "recalibrate", "composition", "pools", "coarsen", "odds",
-        "linear_program", "reconcile", "registry", "compare", "frontier",
+        "levels", "linear_program", "reconcilability", "reconcile", "thresholds", "registry",
+        "compare", "frontier",
     ],
     "monitor": ["evidence", "watch"],
     "engines": [
@@ -50,7 +51,9 @@ ORDERS = {
     "learn": [
         "inputs", "calibrator", "base", "postprocess", "scorers", "program", "trained",
     ],
-    "plots": ["display", "geometry", "plane", "reliability", "tradeoff", "change"],
+    "plots": [
+        "display", "geometry", "plane", "reliability", "tradeoff", "change", "reconcilable",
+    ],
     "reports": ["facts", "payload", "report", "terminal"],
     "serve": ["session", "server"],
     "cli": ["options", "output", "reading", "commands", "page_commands", "app"],

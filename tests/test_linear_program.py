@@ -8,13 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import isocost as ic
+from isocost.repairs.levels import FEWEST, score_levels
 from isocost.repairs.linear_program import (
     BELOW,
-    FEWEST,
     OUTPUTS,
     EqualityProgram,
     make_choices,
-    score_levels,
     solve,
 )
 from isocost.repairs.reconcile import reconcile
@@ -84,6 +83,6 @@ def test_the_solver_says_none_where_nothing_is_possible():
     tally = from_counts({"a": [(0.2, 100, 20)], "b": [(0.1, 300, 0), (0.9, 700, 700)]})
     parts = [score_levels(tally, i, 0.5, 64) for i in range(2)]
     choices = make_choices(parts, 0.5, wide=False)
-    plan = EqualityProgram(choices, {"fnr": choices.rate("fnr")}, {"fnr": 0.5})
+    plan = EqualityProgram(choices, {"fnr": choices.rate("fnr")}, {"fnr": 0.5}, choices.unlimited)
     assert solve(plan, [choices.harm("information")]) is None
     assert solve(plan.relaxed(0.1), [choices.harm("information")]) is not None

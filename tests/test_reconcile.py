@@ -17,11 +17,10 @@ from scipy.optimize import linprog
 import isocost as ic
 from isocost.examples import compas
 from isocost.measures.feasibility import feasibility
-from isocost.repairs.linear_program import (
-    BELOW,
-    score_levels,
-)
-from isocost.repairs.reconcile import Reconcilability, reconcile
+from isocost.repairs.levels import score_levels
+from isocost.repairs.linear_program import BELOW
+from isocost.repairs.reconcilability import Reconcilability
+from isocost.repairs.reconcile import reconcile
 from tests.conftest import measured
 from tests.populations import INCOME, ROWS, drawn, from_counts, tables
 
@@ -128,6 +127,9 @@ def test_compas_rule_says_what_it_was_made_with():
         "tolerance": {"fpr": 0.01, "fnr": 0.0},
         "keep": "decisions",
         "levels": 8,
+        "floor": None,
+        "no_worse": False,
+        "monotone": False,
         "infeasible": "raise",
     }
     assert rule.made_from["n"] == 6150
@@ -151,7 +153,9 @@ def test_the_note_tells_the_truth():
         low = tally.grid.cuts[cells.bin]
         inside = (cells.group == tally.index_of(group)) & (low >= lo) & (low < hi)
         by_coin += cells.w[inside].sum() / cells.w.sum()
-    (note,) = rule.notes
+    note, levels, falls = rule.notes
+    assert levels == "Levels: 10 for African-American, 10 for Caucasian."
+    assert f"the score may fall, at {sum(rule.reversals.values())} places; " in falls
     assert note.startswith("0.42% of the information E[q^2] of the levels is lost; ")
     assert f"changes for {decisions_changed(rule, tally):.2%} of people" in note
     assert f"for {by_coin:.2%} the score is randomized." in note
@@ -495,7 +499,7 @@ def test_the_criterion_agrees_with_the_program(flip):
             before = selection(tally, threshold=at)
         except ic.DataError:
             continue
-        parts = [score_levels(tally, i, at, 64) for i in range(groups)]
+        parts = [score_levels(tally, i, at) for i in range(groups)]
         if flip:
             parts = [replace(g, p=1 - g.p, base_rate=1 - g.base_rate) for g in parts]
         if max(g.base_rate for g in parts) >= threshold or (before == flip).all():

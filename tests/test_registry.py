@@ -115,6 +115,9 @@ UNUSUAL = {
         "cost": "fnr",
         "keep": "decisions",
         "levels": 16,
+        "floor": {"selection_rate": 0.1, "overall_accuracy": 0.5},
+        "no_worse": True,
+        "monotone": True,
         "infeasible": "closest",
     },
 }
@@ -163,6 +166,14 @@ def test_rules_of_older_versions_can_be_made_again():
     assert ic.Rule.from_json(json.dumps(content)).remake(tally) == rule
     del content["promise"]
     assert ic.Rule.from_json(json.dumps(content)).remake(tally) == rule
+
+
+def test_older_rules_lack_newer_settings():
+    rule = ic.reconcile(compas(), levels=64)
+    newer = {option.name for option in ic.REPAIRS["reconcile"].options if option.newer}
+    assert newer == {"floor", "no_worse", "monotone"}
+    settings = {name: value for name, value in rule.settings.items() if name not in newer}
+    assert replace(rule, settings=settings).remake(compas()) == rule
 
 
 def test_the_settings_of_the_closest_rule_are_its_arguments():

@@ -107,10 +107,24 @@ def test_is_small_and_asks_for_nothing(html):
     assert "unsafe-eval" not in policies[0]
 
 
+def test_the_page_says_at_which_thresholds_rates_can_be_equal():
+    html = ic.report_html(ic.audit(compas(), confidence=None))
+    table = re.search(r'<table[^>]*id="thresholds".*?</table>', html, re.DOTALL).group(0)
+    rows = re.findall(r"<tr.*?</tr>", table, re.DOTALL)[1:]
+    texts = [re.findall(r">([^<>]+)</t[hd]>", row) for row in rows]
+    found = ic.reconcilable(compas())
+    assert [row[0] for row in texts] == [f"{point.threshold:g}" for point in found.points]
+    assert [row[1] for row in texts] == [point.answer for point in found.points]
+    at_half = dict(zip((point.threshold for point in found.points), texts, strict=True))[0.5]
+    assert at_half[2:5] == ["0.0000", "64.1\u00a0%", "37.3\u00a0%"]
+    assert at_half[6:] == ["38.6\u00a0%", "35.4\u00a0%"]
+    assert "Caucasian selected" in table
+
+
 def test_is_small_with_many_groups_and_bins():
     random = np.random.default_rng(0)
-    group = random.integers(0, 12, 100_000)
-    score = random.beta(1 + group / 6, 2)
+    group = random.integers(0, 24, 200_000)
+    score = random.beta(1 + group / 12, 2)
     label = (random.random(len(score)) < score).astype(int)
     tally = ic.tally({"score": score, "label": label, "group": group})
     html = ic.report_html(ic.audit(tally, "fpr", confidence=None))

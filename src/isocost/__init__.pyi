@@ -46,10 +46,12 @@ from .repairs.frontier import Frontier as Frontier
 from .repairs.frontier import frontier as frontier
 from .repairs.odds import equalize_odds as equalize_odds
 from .repairs.recalibrate import recalibrate as recalibrate
-from .repairs.reconcile import Reconcilability as Reconcilability
+from .repairs.reconcilability import Reconcilability as Reconcilability
 from .repairs.reconcile import reconcile as reconcile
 from .repairs.registry import REPAIRS as REPAIRS
 from .repairs.registry import Repair as Repair
+from .repairs.thresholds import Reconcilable as Reconcilable
+from .repairs.thresholds import reconcilable as reconcilable
 from .repairs.withhold import withhold as withhold
 from .reports.report import report as report
 from .reports.report import report_html as report_html

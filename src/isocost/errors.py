@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from isocost.measures.feasibility import Feasibility
-    from isocost.repairs.reconcile import Reconcilability
+    from isocost.repairs.reconcilability import Reconcilability
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ __all__ = [
     "moved",
     "moved_bins",
     "portions_of",
+    "reversals",
     "segments_of",
     "share_of",
 ]
@@ -124,6 +125,14 @@ class Segment:
         moved = sum(row.probability * row.after(scores) for row in self.rows)
         return moved + max(left, 0.0) * scores
 
+    def outputs(self, score: float) -> tuple[Floats, Floats]:
+        """What a score in the interval, or at its end, may become, and the share of each value."""
+        at = np.array([score])
+        values = [*(float(row.after(at)[0]) for row in self.rows), score]
+        shares = [row.probability for row in self.rows]
+        left = 1.0 - math.fsum(shares)
+        return np.array(values), np.array([*shares, left if left > SLACK else 0.0])
+
     def outcomes(self) -> Iterator[tuple[Row, int, int]]:
         """Each row, and the coins for which it is chosen: from the first up to the second."""
         lows = [0, *self.bounds[:-1]]
@@ -144,6 +153,29 @@ def segments_of(rows: Iterable[Row]) -> dict[Group, list[Segment]]:
         group: [Segment(lo, hi, tuple(own)) for (lo, hi), own in sorted(by_interval.items())]
         for group, by_interval in intervals.items()
     }
+
+
+def reversals(rows: Iterable[Row]) -> dict[Group, int]:
+    """How often, in each group with rows, a higher score may get a lower output.
+
+    Counted between neighbouring intervals, and from the lower to the upper end of an interval.
+    With one coin for both, a score gets the lower output for some coin exactly if its
+    P(output >= c) is the smaller one for some c.
+    """
+    found = {}
+    for group, segments in segments_of(rows).items():
+        ends = [segment.outputs(end) for segment in segments for end in (segment.lo, segment.hi)]
+        found[group] = sum(_may_fall(low, high) for low, high in pairwise(ends))
+    return found
+
+
+def _may_fall(low: tuple[Floats, Floats], high: tuple[Floats, Floats]) -> bool:
+    """Whether the first of two distributions, values and shares, is above the second anywhere."""
+    (values, shares), (others, other_shares) = low, high
+    return any(
+        shares[values >= value].sum() > other_shares[others >= value].sum() + SLACK
+        for value in values
+    )
 
 
 def check_rows(groups: Sequence[Group], rows: Sequence[Row]) -> None:

@@ -44,6 +44,7 @@ from isocost.rows import (
     check_rows,
     moved,
     portions_of,
+    reversals,
     segments_of,
     share_of,
 )
@@ -267,6 +268,23 @@ class Rule:
     def needs_coin(self) -> bool:
         """Whether any outcome is decided by a coin, so that ids or a seed are needed."""
         return any(s.needs_coin for segments in self._segments.values() for s in segments)
+
+    @property
+    def reversals(self) -> dict[Group, int]:
+        """How often in each group a higher score may get a lower output than its neighbour.
+
+        With the same coin for both; 0 for a rule that never turns the order of scores around.
+
+        Examples
+        --------
+        >>> import isocost as ic
+        >>> from isocost.examples import compas
+        >>> sum(ic.reconcile(compas()).reversals.values()) > 0
+        True
+        >>> ic.reconcile(compas(), monotone=True).reversals
+        {'African-American': 0, 'Caucasian': 0}
+        """
+        return {**dict.fromkeys(self.groups, 0), **reversals(self.rows)}
 
     def segments(self, group: Group) -> list[Segment]:
         """The intervals of one group, from low to high."""

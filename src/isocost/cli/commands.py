@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -106,7 +107,10 @@ def fit(
     tolerance: options.Tolerance = 0.0,
     equal: options.Equal = ["fpr", "fnr"],  # noqa: B006 - typer reads the default
     keep: options.Keep = "information",
-    levels: options.Levels = 64,
+    levels: options.Levels = "auto",
+    floor: options.Floor = None,
+    no_worse: options.NoWorse = False,
+    monotone: options.Monotone = False,
     rates: options.Rates = "generalized",
     allow_decision_changes: options.AllowDecisionChanges = False,
     minimize: options.Minimize = "largest",
@@ -131,7 +135,10 @@ def fit(
         # Plain texts: a rule keeps them as its settings.
         "equal": [str(rate) for rate in equal],
         "keep": str(keep),
-        "levels": levels,
+        "levels": int(levels) if levels.isdecimal() else levels,
+        "floor": floors_of(floor or ()),
+        "no_worse": no_worse,
+        "monotone": monotone,
         "rates": str(rates),
         "allow_decision_changes": allow_decision_changes,
         "minimize": str(minimize),
@@ -177,6 +184,19 @@ def _written(rule: Rule, output: Path | None, force: bool) -> bool:
         return False
     rule.save(output, force=force)
     return True
+
+
+def floors_of(texts: Iterable[str]) -> dict[str, float] | None:
+    """The floors written as NAME=NUMBER; None if there are none."""
+    floors = {}
+    for text in texts:
+        name, _, least = text.partition("=")
+        try:
+            floors[name] = float(least)
+        except ValueError as error:
+            step = "for example --floor selection_rate=0.1"
+            raise UsageError(Problem("--floor", "must be NAME=NUMBER", repr(text), step)) from error
+    return floors or None
 
 
 def plan(

@@ -33,6 +33,7 @@ __all__ = [
     "DataOrTallies",
     "Edges",
     "Equal",
+    "Floor",
     "Force",
     "Infeasible",
     "Json",
@@ -42,6 +43,8 @@ __all__ = [
     "MapMethod",
     "Measuring",
     "MemoryLimit",
+    "Monotone",
+    "NoWorse",
     "Output",
     "Plot",
     "Positive",
@@ -281,7 +284,10 @@ RepairMethod = Annotated[_Method, typer.Option("--method", help="How to repair."
 RepairCost = Annotated[str | None, _repair_option("cost", "  [default: fnr]")]
 Equal = Annotated[list[_Rate], _repair_option("equal")]
 Keep = Annotated[_Keep, _repair_option("keep")]
-Levels = Annotated[int, _repair_option("levels")]
+Levels = Annotated[str, _repair_option("levels")]
+Floor = Annotated[list[str] | None, _repair_option("floor")]
+NoWorse = Annotated[bool, _repair_option("no_worse")]
+Monotone = Annotated[bool, _repair_option("monotone")]
 Rates = Annotated[_Rates, _repair_option("rates")]
 AllowDecisionChanges = Annotated[bool, _repair_option("allow_decision_changes")]
 Minimize = Annotated[_Minimize, _repair_option("minimize")]

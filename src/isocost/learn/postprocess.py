@@ -30,7 +30,8 @@ from isocost.learn.inputs import GroupsFrom
 from isocost.measures.audit import Audit, audit
 from isocost.measures.feasibility import Feasibility, feasibility
 from isocost.repairs.odds import equalize_odds
-from isocost.repairs.reconcile import Reconcilability, check_request, reconcile
+from isocost.repairs.reconcilability import Reconcilability, check_request
+from isocost.repairs.reconcile import reconcile
 from isocost.repairs.registry import REPAIRS
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import Tally
@@ -213,7 +214,8 @@ class EqualizedOdds(PostProcessor):
     -----
     The other attributes are those of :class:`CalibratedEqualizedOdds`.  Scores need not be
     calibrated, so ExponentiatedGradient and ThresholdOptimizer of fairlearn may be wrapped as
-    they are.
+    they are.  For decisions at a threshold :class:`Reconciled` keeps more of them right
+    (docs/decisions.md).
 
     Examples
     --------
@@ -277,7 +279,7 @@ class Reconciled(PostProcessor):
     ----------
     estimator : classifier
         With predict_proba or decision_function; LogisticRegression() if None.
-    threshold, equal, tolerance, cost, keep, levels, infeasible
+    threshold, equal, tolerance, cost, keep, levels, floor, no_worse, monotone, infeasible
         As in :func:`isocost.reconcile`.
     recalibrate, cv, groups_from, unknown, salt, random_state, confidence
         As in :class:`CalibratedEqualizedOdds`.
@@ -313,7 +315,10 @@ class Reconciled(PostProcessor):
         tolerance: float | Mapping[str, float] = 0.0,
         cost: CostLike | None = None,
         keep: Literal["information", "decisions", "scores"] = "information",
-        levels: int = 64,
+        levels: int | Literal["auto"] = "auto",
+        floor: Mapping[str, float] | None = None,
+        no_worse: bool = False,
+        monotone: bool = False,
         infeasible: Literal["raise", "closest"] = "raise",
         recalibrate: Calibration | None = None,
         cv: Any = 5,
@@ -330,6 +335,9 @@ class Reconciled(PostProcessor):
         self.cost = cost
         self.keep = keep
         self.levels = levels
+        self.floor = floor
+        self.no_worse = no_worse
+        self.monotone = monotone
         self.infeasible = infeasible
         self.recalibrate = recalibrate
         self.cv = cv
@@ -340,7 +348,7 @@ class Reconciled(PostProcessor):
         self.confidence = confidence
 
     def _options(self) -> dict[str, Any]:
-        names = ("threshold", "equal", "tolerance", "cost", "keep", "levels")
+        names = [o.name for o in REPAIRS["reconcile"].options if o.name != "infeasible"]
         return {name: getattr(self, name) for name in names}
 
     def _check_words(self) -> None:
@@ -357,12 +365,7 @@ class Reconciled(PostProcessor):
                 raise
             return reconcile(tally, **options, infeasible="closest"), error.feasibility
         request = check_request(**self._options())
-        tolerances = dict(request.tolerances)
-        largest = max(tolerances.values())
-        verdict = Reconcilability(
-            True, largest, 0.0, tolerances, tuple(request.equal), request.threshold
-        )
-        return rule, verdict
+        return rule, Reconcilability.met(request)
 
     def _audit(self, tally: Tally) -> Audit:
         return audit(tally, self.cost or "fnr", self.threshold, self.confidence)

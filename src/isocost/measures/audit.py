@@ -21,11 +21,11 @@ from isocost.measures import rates
 from isocost.measures.calibration import levels_of
 from isocost.measures.feasibility import (
     Feasibility,
+    can_reconcile,
     coarsenable,
     compared_groups,
     feasibility,
     large_groups,
-    reconcilable,
 )
 from isocost.measures.intervals import Intervals, check_min_group, intervals
 from isocost.measures.table import Measure, chosen_measures
@@ -289,7 +289,7 @@ class Audit:
     @cached_property
     def reconcilable(self) -> bool:
         """Whether calibrated scores can have equal rates of wrong decisions at the threshold."""
-        return reconcilable(self.tally.select(list(self.compared)), self.threshold)
+        return can_reconcile(self.tally.select(list(self.compared)), self.threshold)
 
     @cached_property
     def coarsenable(self) -> bool:

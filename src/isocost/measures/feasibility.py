@@ -256,7 +256,7 @@ def coarsenable(tally: Tally, reach: Feasibility, threshold: float) -> bool:
     return bool((stays & (limit >= goal - SLACK))[changed].all())
 
 
-def reconcilable(tally: Tally, threshold: float) -> bool:
+def can_reconcile(tally: Tally, threshold: float) -> bool:
     """Whether calibrated scores can have equal FPR and FNR at a threshold, for all groups.
 
     A group with base rate mu can have any pair (x, y) of FPR and FNR above its own ROC curve.

@@ -1,4 +1,5 @@
 from .change import ChangeDisplay as ChangeDisplay
 from .plane import PlaneDisplay as PlaneDisplay
+from .reconcilable import ReconcilableDisplay as ReconcilableDisplay
 from .reliability import ReliabilityDisplay as ReliabilityDisplay
 from .tradeoff import FrontierDisplay as FrontierDisplay

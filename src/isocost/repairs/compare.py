@@ -56,10 +56,13 @@ COLUMNS: Mapping[str, Callable[[Compared], str]] = {
         "-" if math.isnan(one.largest_gini) else f"{one.largest_gini:.3f}"
     ),
 }
-"""The columns of the printed table after the costs, and how a rule fills them."""
+"""The columns of the printed table after those of each group, and how a rule fills them."""
 
-MOST_COSTS = 4
-"""With more groups than this, the table shows the lowest and the highest cost only."""
+BY_GROUP = {"cost": "cost", "selection rate": "selection_rate"}
+"""What the printed table shows of each group, and what an audit calls it."""
+
+MOST_GROUPS = 4
+"""With more groups than this, the table shows the lowest and the highest number only."""
 
 WIDEST = 6
 """With more rules than this, each rule gets a line of its own."""
@@ -191,6 +194,9 @@ class Compared:
         """Plain values for JSON."""
         return {
             "costs": [[to_json(g), m.cost] for g, m in self.audit.groups.items()],
+            "selection_rates": [
+                [to_json(g), m.selection_rate] for g, m in self.audit.groups.items()
+            ],
             "disparity": self.audit.disparity.difference,
             "calibration_gap": self.gap,
             "accuracy": self.audit.overall.accuracy,
@@ -210,16 +216,20 @@ class Comparison:
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the printed table: rules across, or down when there are many."""
-        groups = next(iter(self.rules.values())).audit.groups
-        few = len(groups) <= MOST_COSTS
-        titles = [f"cost of {name}" for name in names_of(groups).values()]
-        header = ["rule", *(titles if few else ["lowest cost", "highest cost"]), *COLUMNS]
+        names = names_of(next(iter(self.rules.values())).audit.groups).values()
+        few = len(names) <= MOST_GROUPS
+        header = ["rule"]
+        for title in BY_GROUP:
+            each = [f"{title} of {name}" for name in names]
+            header += each if few else [f"lowest {title}", f"highest {title}"]
         rows = []
         for name, one in self.rules.items():
-            costs = [m.cost for m in one.audit.groups.values()]
-            shown = costs if few else [min(costs), max(costs)]
-            cells = (fill(one) for fill in COLUMNS.values())
-            rows.append([name, *(f"{cost:.4f}" for cost in shown), *cells])
+            row = [name]
+            for measure in BY_GROUP.values():
+                numbers = [getattr(m, measure) for m in one.audit.groups.values()]
+                row += [f"{x:.4f}" for x in (numbers if few else (min(numbers), max(numbers)))]
+            rows.append([*row, *(fill(one) for fill in COLUMNS.values())])
+        header += COLUMNS
         return (header, rows) if len(self.rules) > WIDEST else transposed(header, rows)
 
     def headline(self) -> str:
@@ -265,9 +275,9 @@ def compare(
     Returns
     -------
     Comparison
-        Per rule: the cost of each group and how far they differ, how far FPR or FNR at the
-        threshold differ, the largest calibration gap, accuracy, the share of people changed, mean
-        and largest change, the share whose score is randomized, the share of decisions
+        Per rule: cost and selection rate of each group, how far costs differ, how far FPR or FNR
+        at the threshold differ, the largest calibration gap, accuracy, the share of people changed,
+        mean and largest change, the share whose score is randomized, the share of decisions
         changed, and the Gini coefficient of the change within a group, the paper's measure of who
         bears it.
 

@@ -1,9 +1,9 @@
 """The linear program of reconciling: who may get which score, and what that does to the rates.
 
-The scores of a group are pooled into *levels*, neighbouring scores with enough rows for their
-share of positives to mean something.  A *choice* is a level and an output.  Its variable is the
+A *choice* is a level and an output.  Its variable is the
 share x of the level that gets the output, so that x >= 0 adds up to 1 over the choices of a level.
-Everything else is linear in x: that an output is calibrated, every rate, and every harm.
+Everything else is linear in x: that an output is calibrated, every rate, every harm, and that
+higher scores get higher outputs.
 
 A solver meets its constraints to about 1e-9.  Its answer says which levels are split between which
 outputs; the shares themselves are then recomputed from the equations, to the last digit.
@@ -12,37 +12,31 @@ outputs; the shares themselves are then recomputed from the equations, to the la
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from isocost.errors import IsocostError, Problem
 from isocost.measures.table import MEASURES
-from isocost.tallies import Tally, add_up
+from isocost.repairs.levels import ScoreLevels, isotonic
 from isocost.typing import Bools, Floats, Ints
 
 __all__ = [
-    "FEWEST",
     "Choices",
     "EqualityProgram",
-    "ScoreLevels",
+    "Limits",
+    "extremes",
     "just_below",
     "least_excess",
+    "least_slack",
     "make_choices",
-    "score_levels",
     "solve",
     "unsolved",
 ]
-
-FEWEST = 20
-"""The least number of rows of a level, where there are as many: the share of positives of fewer is
-noise, and a level of one row would hand out its label as a score."""
-
-SNAP = 1e-12
-"""A share of positives this near the threshold is the threshold: rounding decides nothing."""
 
 BELOW = 1.0 / 1024.0
 """How far below the threshold the highest pool of negatives lies."""
@@ -53,111 +47,14 @@ OUTPUTS = 32
 EXACT = 1e-10
 """How exactly a plan must meet its equations."""
 
+NEAR = 1e-6
+"""A limit that is this near its bound may be missed when the shares are put right."""
+
 ROOM = 1e-11
 """How far a later harm may raise an earlier one, so that rounding does not rule everything out."""
 
 SOLVED, INFEASIBLE = 0, 2
 """Two states of scipy's solver."""
-
-
-@dataclass(frozen=True, eq=False)
-class ScoreLevels:
-    """The levels of one group, from low to high scores.
-
-    Attributes
-    ----------
-    lo, hi : arrays
-        The interval [lo, hi) of scores; none crosses the threshold.
-    above : array of bool
-        Whether the interval lies at or above the threshold.
-    n, w : arrays
-        Rows, and share of the group's weight.
-    p, h : arrays
-        Share of positives, and mean score.
-    share : float
-        The group's share of everybody.
-    base_rate : float
-        The group's share of positives.
-    """
-
-    lo: Floats
-    hi: Floats
-    above: Bools
-    n: Floats
-    w: Floats
-    p: Floats
-    h: Floats
-    share: float
-    base_rate: float
-
-    def __len__(self) -> int:
-        return len(self.w)
-
-
-def score_levels(tally: Tally, group: int, threshold: float, most: int) -> ScoreLevels:
-    """Pool neighbouring bins of a group into at most ``most`` levels (two or more).
-
-    From low to high, a level is closed when it has 1 / most of the group's weight and
-    :data:`FEWEST` rows; the remainder on either side of the threshold joins the last level of
-    that side.  Empty bins between two levels are shared half and half.
-
-    Examples
-    --------
-    >>> from isocost.examples import compas
-    >>> caucasian = score_levels(compas(), 1, 0.5, 64)
-    >>> caucasian.p.round(3).tolist()
-    [0.209, 0.313, 0.341, 0.396, 0.461, 0.572, 0.615, 0.719, 0.694, 0.703]
-    >>> len(score_levels(compas(), 1, 0.5, 4))
-    3
-    """
-    cells = tally.cells.take(tally.cells.of_group(group))
-    columns = (cells.n, cells.w, cells.w * cells.label, cells.wh)
-    sums = np.stack([add_up(cells.bin, column, tally.grid.size) for column in columns])
-    used = np.flatnonzero(sums[1] > 0)
-    first = tally.grid.first_bin(threshold)
-    starts = np.array(list(_starts(used >= first, sums[:2, used], most)), dtype=np.intp)
-    n, weight, positive, wh = np.add.reduceat(sums[:, used], starts, axis=1)
-    lo, hi = _intervals(tally.grid.cuts, used, starts, first)
-    p = positive / weight
-    return ScoreLevels(
-        lo=lo,
-        hi=hi,
-        above=used[starts] >= first,
-        n=n,
-        w=weight / weight.sum(),
-        p=np.where(np.abs(p - threshold) < SNAP, threshold, p),
-        h=wh / weight,
-        share=float(weight.sum() / tally.totals.w.sum()),
-        base_rate=float(positive.sum() / weight.sum()),
-    )
-
-
-def _starts(above: Bools, sums: Floats, most: int) -> Iterator[int]:
-    """The indices at which a level begins; ``sums`` are the rows and the weight of each bin."""
-    enough = sums[1].sum() / most * (1.0 - 1e-12)
-    for side in (False, True):
-        bins = np.flatnonzero(above == side)
-        rest = sums[:, bins].sum(axis=1)
-        rows = weight = 0.0
-        for k, bin_ in enumerate(bins):
-            # What is left must be able to fill a level of its own.
-            full = weight >= enough and rows >= FEWEST
-            if k == 0 or (full and rest[1] >= enough and rest[0] >= FEWEST):
-                yield int(bin_)
-                rows = weight = 0.0
-            rows, weight = rows + sums[0, bin_], weight + sums[1, bin_]
-            rest = rest - sums[:, bin_]
-
-
-def _intervals(cuts: Floats, used: Ints, starts: Ints, first: int) -> tuple[Floats, Floats]:
-    """The intervals of the levels, which fill each side of the threshold that has anybody."""
-    begin = used[starts]
-    end = np.append(used[starts[1:] - 1], used[-1]) + 1
-    above = begin >= first
-    inner = np.where(above[1:] != above[:-1], first, (end[:-1] + begin[1:]) // 2)
-    lo = np.append(first if above[0] else 0, inner)
-    hi = np.append(inner, len(cuts) - 1 if above[-1] else first)
-    return cuts[lo], cuts[hi]
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,16 +121,19 @@ class Choices:
         """Whether the output changes the decision."""
         return np.asarray(self._of_level("above") != self.positive)
 
-    def rate(self, name: str) -> Floats:
-        """What each choice adds to a rate of its group."""
+    def rate(self, name: str, overall: bool = False) -> Floats:
+        """What each choice adds to a rate of its group, or to that of everybody."""
         measure = MEASURES[name]
-        mu, q = self._of_group("base_rate"), self.value
+        mu, w, q = self._of_group("base_rate"), self.w, self.value
+        if overall:
+            each = self.levels
+            mu, w = np.array(sum(g.share * g.base_rate for g in each)), self.people
         added, total = np.zeros(len(self)), np.zeros(len(self))
         for label, share, everyone in ((0, 1.0 - self.p, 1.0 - mu), (1, self.p, mu)):
             if label in (measure.over_labels or ()):
                 # The kinds of a label stand side by side, those below the threshold first.
                 a, b, c = measure.coefficients[2 * label + self.positive].T
-                added += self.w * share * (a + b * q + c * q * q)
+                added += w * share * (a + b * q + c * q * q)
                 total += everyone
         return added / total
 
@@ -270,6 +170,40 @@ class Choices:
         right = np.append(np.ones(levels), np.zeros(pools))
         return vstack([whole, calibrated]).tocsr(), right
 
+    @property
+    def unlimited(self) -> Limits:
+        """No limits at all."""
+        return Limits.of(np.zeros((0, len(self))), np.empty(0))
+
+    @cached_property
+    def falls(self) -> Any:
+        """A matrix whose rows are at most 0 if and only if no higher score gets a lower output.
+
+        With x_i the outputs of a level and x_j those of the next higher one in its group, a row
+        is P(x_i >= c) - P(x_j >= c).  It is enough to look at the outputs c that the lower level
+        may get: between two of these only the second term changes, and it falls.
+        """
+        from scipy.sparse import csr_array
+
+        order = np.lexsort((self.value, self.row))
+        ends = np.append(np.flatnonzero(np.diff(self.row[order], prepend=-1)), len(self))
+        choices = [order[start:end] for start, end in pairwise(ends)]
+        rows: list[Ints] = []
+        signs: list[Floats] = []
+        for low, high in pairwise(choices):
+            if self.group[low[0]] != self.group[high[0]]:
+                continue
+            for place, value in enumerate(self.value[low]):
+                above = high[self.value[high] >= value]
+                if len(above) < len(high):
+                    rows.append(np.append(low[place:], above))
+                    signs.append(np.repeat([1.0, -1.0], [len(low) - place, len(above)]))
+        if not rows:
+            return csr_array((0, len(self)))
+        starts = np.cumsum([0, *map(len, rows)])
+        content = np.concatenate(signs), np.concatenate(rows), starts
+        return csr_array(content, shape=(len(rows), len(self)))
+
     def by_group(self, *columns: Floats) -> Any:
         """A matrix that adds up each column by group: a row per column and group."""
         from scipy.sparse import coo_array
@@ -286,11 +220,14 @@ def just_below(threshold: float) -> float:
     return max(threshold - BELOW, threshold / 2.0)
 
 
-def make_choices(levels: Sequence[ScoreLevels], threshold: float, wide: bool) -> Choices:
+def make_choices(
+    levels: Sequence[ScoreLevels], threshold: float, wide: bool, monotone: bool = False
+) -> Choices:
     """The outputs that each level may get, as choices.
 
     Always its own share of positives; the threshold; a point :data:`BELOW` under it; and the
-    group's base rate if it lies between the two.
+    group's base rate if it lies between the two.  If outputs are to be ``monotone``, also the
+    share of positives of levels that must be pooled because it falls from one to the next.
 
     Notes
     -----
@@ -299,7 +236,8 @@ def make_choices(levels: Sequence[ScoreLevels], threshold: float, wide: bool) ->
     the levels sent there, within [threshold, 1].  The greatest of these in the convex order pools
     the lowest of them at the threshold and leaves the others alone, and so it has the
     greatest E[q^2].  The same holds below, except that the threshold itself is not reached:
-    this shifts one pool by at most :data:`BELOW`.
+    this shifts one pool by at most :data:`BELOW`.  If the shares that levels send to the positive
+    side rise with the score, so do these outputs: being monotone needs no others either.
 
     Generalized rates, costs and distances may need coarser outputs in between.  Then (``wide``)
     the base rate and :data:`OUTPUTS` values spaced evenly over the group's levels are outputs too:
@@ -309,6 +247,9 @@ def make_choices(levels: Sequence[ScoreLevels], threshold: float, wide: bool) ->
     first_row = first_pool = 0
     for group, own in enumerate(levels):
         shared = _shared(own, threshold, wide)
+        if monotone:
+            pooled = isotonic(own.p, own.w)[0]
+            shared = np.union1d(shared, pooled[~np.isclose(pooled, own.p, rtol=0.0, atol=1e-12)])
         # Every level with its own share of positives (-1), then with each of the shared outputs.
         level, output = np.divmod(np.arange(len(own) * len(shared)), len(shared))
         other = shared[output] != own.p[level]
@@ -335,6 +276,46 @@ def _shared(levels: ScoreLevels, threshold: float, wide: bool) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
+class Limits:
+    """Inequalities: matrix @ x is at most the bound, for the shares x of the choices.
+
+    Those that are ``soft`` are raised by :func:`least_slack`, all by the same amount.
+    """
+
+    matrix: Any
+    bound: Floats
+    soft: Bools
+
+    @classmethod
+    def of(cls, matrix: Any, bound: Any, soft: bool = False) -> Limits:
+        """Rows that are all soft, or none of them."""
+        from scipy.sparse import csr_array
+
+        matrix = csr_array(matrix)
+        count = matrix.shape[0]
+        return cls(matrix, np.broadcast_to(bound, count).astype(float), np.full(count, soft))
+
+    def __add__(self, other: Limits) -> Limits:
+        from scipy.sparse import vstack
+
+        return Limits(
+            vstack([self.matrix, other.matrix]).tocsr(),
+            np.append(self.bound, other.bound),
+            np.append(self.soft, other.soft),
+        )
+
+    def relaxed(self, slack: float) -> Limits:
+        """The same with every soft bound raised."""
+        return replace(self, bound=self.bound + slack * self.soft)
+
+    def padded(self, width: int) -> tuple[Any, Floats]:
+        """Matrix and bound for more variables, those of the shares first."""
+        matrix = self.matrix.copy()
+        matrix.resize((matrix.shape[0], width))
+        return matrix, self.bound
+
+
+@dataclass(frozen=True, eq=False)
 class EqualityProgram:
     """What to make equal, how nearly, and over which choices.
 
@@ -346,24 +327,28 @@ class EqualityProgram:
         What each choice adds to each rate that is to be equal.
     tolerances : {name: float}
         How far each rate may differ between groups.
-    limits : (matrix, array) or None
-        Further constraints on the shares x: matrix @ x is at most the array.
+    limits : Limits
+        Further constraints on the shares; there may be none.
     """
 
     choices: Choices
     rates: Mapping[str, Floats]
     tolerances: Mapping[str, float]
-    limits: tuple[Any, Floats] | None = None
+    limits: Limits
 
     @cached_property
     def rates_matrix(self) -> Any:
         """One row per rate and group, the groups of a rate together."""
         return self.choices.by_group(*self.rates.values())
 
-    def relaxed(self, excess: float) -> EqualityProgram:
-        """The same with every tolerance raised."""
+    def relaxed(self, excess: float = 0.0, slack: float = 0.0) -> EqualityProgram:
+        """The same with every tolerance, or every soft limit, raised."""
         raised = {name: tolerance + excess for name, tolerance in self.tolerances.items()}
-        return replace(self, tolerances=raised)
+        return replace(self, tolerances=raised, limits=self.limits.relaxed(slack))
+
+    def limited(self, more: Limits) -> EqualityProgram:
+        """The same with more limits."""
+        return replace(self, limits=self.limits + more)
 
     def equations(self) -> tuple[Any, Floats, Floats]:
         """The equations, their right-hand sides, and the upper bounds of the variables.
@@ -382,16 +367,6 @@ class EqualityProgram:
         upper = np.append(np.full(len(self.choices) + names, np.inf), caps)
         return matrix, np.append(right, np.zeros(groups * names)), upper
 
-    def limits_on(self, width: int) -> tuple[Any, Floats]:
-        """The limits as a matrix of so many columns: those of the shares come first."""
-        from scipy.sparse import csr_array
-
-        if self.limits is None:
-            return csr_array((0, width)), np.empty(0)
-        matrix = csr_array(self.limits[0], copy=True)
-        matrix.resize((matrix.shape[0], width))
-        return matrix, self.limits[1]
-
 
 def solve(plan: EqualityProgram, harms: Sequence[Floats]) -> Floats | None:
     """The shares with the least first harm and, among these, the least second one and so on.
@@ -401,7 +376,7 @@ def solve(plan: EqualityProgram, harms: Sequence[Floats]) -> Floats | None:
     from scipy.sparse import vstack
 
     equations, right, upper = plan.equations()
-    matrix, bound = plan.limits_on(len(upper))
+    matrix, bound = plan.limits.padded(len(upper))
     best: Floats | None = None
     for harm in (np.pad(harm, (0, len(upper) - len(harm))) for harm in harms):
         x = _minimize(harm, equations, right, upper, (matrix, bound))
@@ -422,24 +397,56 @@ def least_excess(plan: EqualityProgram) -> float:
 
     NaN if the plan has limits that no tolerance meets.
     """
-    from scipy.sparse import eye_array, hstack, vstack
+    from scipy.sparse import eye_array
 
-    equations, right, upper = plan.equations()
-    width = len(upper)
+    _, _, upper = plan.equations()
     capped = np.flatnonzero(np.isfinite(upper))
-    # Each difference less the excess, the last variable, is at most the tolerance.
-    differences = hstack([eye_array(width).tocsr()[capped], np.full((len(capped), 1), -1.0)])
-    equations.resize((equations.shape[0], width + 1))
-    matrix, bound = plan.limits_on(width + 1)
-    limits = (vstack([differences, matrix]).tocsr(), np.append(upper[capped], bound))
-    objective = np.append(np.zeros(width), 1.0)
-    x = _minimize(objective, equations, right, np.full(width + 1, np.inf), limits)
-    if x is not None:
-        return max(0.0, float(x[-1]))
-    if plan.limits is None:
+    # Each difference less the excess is at most the tolerance.
+    differences = Limits.of(eye_array(len(upper)).tocsr()[capped], upper[capped], soft=True)
+    hard = replace(plan.limits, soft=np.zeros_like(plan.limits.soft))
+    matrix, bound = hard.padded(len(upper))
+    free = np.full(len(upper), np.inf)
+    least = _least_raise(plan, differences + Limits.of(matrix, bound), free)
+    if math.isnan(least) and not len(plan.limits.bound):
         # Every level may keep its own share of positives, so some tolerance is enough.
         raise unsolved("no tolerance is enough")
-    return math.nan
+    return least
+
+
+def least_slack(plan: EqualityProgram) -> float:
+    """The least amount by which all soft limits must be raised for the tolerances to be met.
+
+    NaN if no such amount is enough, or if there are no soft limits.
+    """
+    _, _, upper = plan.equations()
+    if not plan.limits.soft.any():
+        return math.nan
+    matrix, bound = plan.limits.padded(len(upper))
+    return _least_raise(plan, replace(plan.limits, matrix=matrix, bound=bound), upper)
+
+
+def _least_raise(plan: EqualityProgram, limits: Limits, upper: Floats) -> float:
+    """The least amount by which soft limits, here on all variables, must be raised to be met."""
+    from scipy.sparse import csr_array, hstack
+
+    equations, right, _ = plan.equations()
+    width = equations.shape[1]
+    equations.resize((equations.shape[0], width + 1))
+    raised = csr_array(-limits.soft[:, None].astype(float))
+    matrix = hstack([limits.matrix, raised]).tocsr()
+    objective = np.append(np.zeros(width), 1.0)
+    x = _minimize(objective, equations, right, np.append(upper, np.inf), (matrix, limits.bound))
+    return math.nan if x is None else max(0.0, float(x[-1]))
+
+
+def extremes(plan: EqualityProgram, column: Floats) -> tuple[float, float]:
+    """The lowest and the highest value of what each choice adds; NaN if nothing is feasible."""
+    equations, right, upper = plan.equations()
+    limits = plan.limits.padded(len(upper))
+    objective = np.pad(column, (0, len(upper) - len(column)))
+    found = [_minimize(sign * objective, equations, right, upper, limits) for sign in (1.0, -1.0)]
+    low, high = (math.nan if x is None else float(objective @ x) for x in found)
+    return low, high
 
 
 def _minimize(
@@ -489,8 +496,12 @@ def _adjust(plan: EqualityProgram, x: Floats) -> tuple[Floats, float]:
     level = plan.choices.row
     x = x / np.bincount(level, x)[level]
     equations, right = plan.choices.equations
-    matrix = vstack([equations, plan.rates_matrix]).tocsc()
-    goal = np.append(right, _within(plan, x).ravel())
+    at = plan.limits.matrix @ x
+    # Limits that are met with room to spare stay met; the others become equations.
+    tight = at > plan.limits.bound - NEAR
+    matrix = vstack([equations, plan.rates_matrix, plan.limits.matrix[tight]]).tocsc()
+    bounded = np.minimum(at, plan.limits.bound)[tight]
+    goal = np.concatenate([right, _within(plan, x).ravel(), bounded])
     for _ in range(4):
         open_ = np.flatnonzero((x > 0) & (x < 1))
         residual = goal - matrix @ x
@@ -500,7 +511,11 @@ def _adjust(plan: EqualityProgram, x: Floats) -> tuple[Floats, float]:
         touched = np.abs(columns).max(axis=1) > 0
         change = np.linalg.lstsq(columns[touched], residual[touched], rcond=1e-12)[0]
         x[open_] = np.clip(x[open_] + change, 0.0, 1.0)
-    return x, float(np.abs(goal - matrix @ x).max())
+    missed = np.abs(goal - matrix @ x)
+    # A limit may be missed on the side of caution.
+    over = plan.limits.matrix @ x - plan.limits.bound
+    exact = missed[: len(missed) - len(bounded)]
+    return x, float(max(exact.max(), over.max(initial=0.0)))
 
 
 def _within(plan: EqualityProgram, x: Floats) -> Floats:

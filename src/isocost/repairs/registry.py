@@ -12,7 +12,8 @@ from isocost.repairs.composition import merged, merging
 from isocost.repairs.counsel import require_support
 from isocost.repairs.odds import equalize_odds
 from isocost.repairs.recalibrate import fitted_rule
-from isocost.repairs.reconcile import KEEPS, RATES, reconcile
+from isocost.repairs.reconcilability import FLOORS, KEEPS, RATES
+from isocost.repairs.reconcile import reconcile
 from isocost.repairs.withhold import withhold
 from isocost.rules import DEFAULT_SALT, Promise, Rule
 from isocost.tallies import Tally
@@ -40,6 +41,8 @@ class Option:
         Whether several values may be given.
     shared : str
         The common setting of all repairs that this option follows, if its name is another.
+    newer : bool
+        Whether rules of older versions lack it; they were made as with the default.
     """
 
     name: str
@@ -49,6 +52,7 @@ class Option:
     choices: tuple[str, ...] = ()
     many: bool = False
     shared: str = ""
+    newer: bool = False
 
     @property
     def setting(self) -> str:
@@ -204,7 +208,29 @@ REPAIRS: Mapping[str, Repair] = {
                 _TOLERANCE,
                 Option("cost", str, None, "What an error costs, with --equal cost."),
                 Option("keep", str, "information", "What to keep most of.", KEEPS),
-                Option("levels", int, 64, "The most levels of a group."),
+                Option("levels", str, "auto", "The most levels of a group: auto, or a number."),
+                Option(
+                    "floor",
+                    str,
+                    None,
+                    f"NAME=NUMBER, the least that may be left of {', '.join(FLOORS)}; "
+                    "repeat the option for several.",
+                    newer=True,
+                ),
+                Option(
+                    "no_worse",
+                    bool,
+                    False,
+                    "No rate of a group may get worse than it is now.",
+                    newer=True,
+                ),
+                Option(
+                    "monotone",
+                    bool,
+                    False,
+                    "A higher score never gets a lower output.",
+                    newer=True,
+                ),
                 _INFEASIBLE,
             ),
         ),
@@ -244,7 +270,8 @@ def _remade_repair(rule: Rule, method: str, settings: Any, tally: Tally) -> Rule
         raise UsageError(Problem("rule", must, got, step))
     names = {option.name for option in repair.options}
     # Older rules list among their settings the tolerance they reached, which is no argument.
-    given = dict(settings) if isinstance(settings, Mapping) else {}
+    given = {option.name: option.default for option in repair.options if option.newer}
+    given |= dict(settings) if isinstance(settings, Mapping) else {}
     given.pop("reached", None)
     if "cost" in names:
         given["cost"] = rule.cost

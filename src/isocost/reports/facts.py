@@ -174,6 +174,16 @@ HEADS = (
 )
 """The columns of the table of repairs."""
 
+THRESHOLD_HEADS = (
+    "Decided at",
+    "Equal rates",
+    "Least tolerance",
+    "Right decisions",
+    "Selected",
+    "Can be selected",
+)
+"""The columns of the table of thresholds, before those of the groups."""
+
 GLOSSARY = (
     ("Score", "A number from 0 to 1 that says how likely something is for a person."),
     ("Positive, negative", "What turned out: it happened (positive) or it did not (negative)."),

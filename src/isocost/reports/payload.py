@@ -31,9 +31,10 @@ from isocost.measures.audit import audit as measure
 from isocost.measures.feasibility import Feasibility
 from isocost.measures.table import MEASURES, Measure
 from isocost.repairs.compare import Compared, compare, named_rules
-from isocost.repairs.reconcile import Reconcilability
+from isocost.repairs.reconcilability import Reconcilability
 from isocost.repairs.registry import REPAIRS, Repair
-from isocost.reports.facts import WORDS
+from isocost.repairs.thresholds import ReconcilableAt, reconcilable
+from isocost.reports.facts import THRESHOLD_HEADS, WORDS
 from isocost.rules import Rule
 from isocost.tallies import KEYS, SUMS, Cells, Tally, add_up
 from isocost.typing import Floats, Ints
@@ -401,6 +402,9 @@ MOST_ROWS = 3200
 """With more rows than this, rules for thresholds other than the audit's are left out."""
 
 
+MOST_RECONCILED = 8
+"""With more groups than this, the table of thresholds is left out: it takes long to make."""
+
 COMPUTED = ("withhold",)
 """The repairs that the page computes by itself, for any settings."""
 
@@ -520,6 +524,33 @@ def _line(one: Compared, decided: bool) -> dict[str, Any]:
             percent(one.changes.decisions) if decided else "–",
         ],
     }
+
+
+def thresholds_table(audit: Audit, held: dict[str, Any]) -> dict[str, Any] | None:
+    """Where wrong decisions can be equally common, as header and rows; None with many groups.
+
+    From the bins that the page holds, so that it reveals nothing that the page hides.
+    """
+    tally = page_tally(audit.tally, held)
+    thresholds = [
+        at for at in sorted({audit.threshold, *TENTHS}) if not undecided(held, tally.grid, at)
+    ]
+    if len(tally.groups) > MOST_RECONCILED or not thresholds:
+        return None
+    names = shown_names(audit.groups)
+    header = [*THRESHOLD_HEADS, *(f"{names[g]} selected" for g in tally.groups)]
+    points = reconcilable(tally, thresholds).points
+    return {"header": header, "rows": [_threshold_row(point) for point in points]}
+
+
+def _threshold_row(point: ReconcilableAt) -> list[str]:
+    """What the page shows of a threshold; dashes where no tolerance is enough."""
+    known = math.isfinite(point.tolerance)
+    possible = f"{percent(point.lowest)} to {percent(point.highest)}" if known else "–"
+    shares = [point.accuracy, point.selection_rate, *point.selection_rates.values()]
+    accuracy, everybody, *groups = (percent(x) if known else "–" for x in shares)
+    least = round_up(point.tolerance) if known else "–"
+    return [f"{point.threshold:g}", point.answer, least, accuracy, everybody, possible, *groups]
 
 
 def given_repairs(audit: Audit, held: dict[str, Any]) -> list[dict[str, Any]]:

@@ -46,6 +46,7 @@ from isocost.reports.payload import (
     payload,
     repair_rows,
     single_text,
+    thresholds_table,
     undecided,
 )
 from isocost.rules import Rule
@@ -456,11 +457,12 @@ def report_html(
         "palette": PALETTE,
         "shapes": SHAPES,
     }  # fmt: skip
-    return _rendered(subject, said, repairs, data, scripts)
+    tables = {"repairs": repairs, "thresholds": thresholds_table(subject, held)}
+    return _rendered(subject, said, tables, data, scripts)
 
 
 def _rendered(
-    subject: Audit, said: dict[str, Any], repairs: list[Any], data: Any, scripts: list[str]
+    subject: Audit, said: dict[str, Any], tables: dict[str, Any], data: Any, scripts: list[str]
 ) -> str:
     jinja2 = require_package("jinja2", "jinja2", "is needed to write the report", INSTALL)
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
@@ -470,7 +472,7 @@ def _rendered(
         environment.from_string(page_file("template.html")).render(
             audit=subject,
             facts=said,
-            repairs=repairs,
+            **tables,
             names=list(shown_names(subject.groups).values()),
             glossary=GLOSSARY,
             heads=HEADS,

@@ -152,8 +152,8 @@ SENTENCES = {
         "make the changed groups’ scores worse and nobody’s better."
     ),
     "advice_reconcile": (
-        "Another goal: reconcile keeps scores calibrated and makes the rates of wrong decisions at "
-        "{threshold} equal ({reconcile})."
+        "Another way, and the one for decisions: reconcile keeps scores calibrated and makes the "
+        "rates of wrong decisions at {threshold} equal ({reconcile})."
     ),
     "advice_odds": (
         "Both error rates of the scores can be made equal only by giving up calibration ({odds})."
