@@ -39,7 +39,8 @@ ORDERS = {
     ],
     "repairs": [
         "counsel", "withhold", "pools", "coarsen", "odds", "linear_program", "reconcile",
-        "registry", "compare", "frontier",
+        "registry", "compare", "frontier", "unseen",
+        "sample_size",
     ],
     "monitor": ["evidence", "watch"],
     "engines": [

@@ -26,8 +26,9 @@ __all__ = [
     "Segment",
     "bad_rule",
     "check_rows",
+    "mirrored",
     "mirrored_bins",
-    "moved",
+    "moved_to",
     "portions_of",
     "segments_of",
     "share_of",
@@ -236,13 +237,15 @@ def mirrored_bins(cells: Cells, grid: Grid) -> Ints:
     return grid.index(1.0 - np.where(mean - low < 1e-12, low, mean))
 
 
-def moved(cells: Cells, row: Row, grid: Grid) -> Cells:
-    """The cells after a row was applied to all of them."""
-    if row.value is not None:
-        bins = np.full(len(cells), grid.index(np.array([row.value]))[0])
-        wh, wh2 = cells.w * row.value, cells.w * row.value**2
-    else:
-        wh = cells.w - cells.wh
-        wh2 = cells.w - 2.0 * cells.wh + cells.wh2
-        bins = mirrored_bins(cells, grid)
+def moved_to(cells: Cells, values: Floats, grid: Grid) -> Cells:
+    """The cells after their scores became these values."""
+    wh, wh2 = cells.w * values, cells.w * values**2
+    bins = grid.index(values)
+    return Cells(cells.group, cells.label, bins, cells.n, cells.w, cells.w2, wh, wh2)
+
+
+def mirrored(cells: Cells, grid: Grid) -> Cells:
+    """The cells after their scores h became 1 - h."""
+    wh, wh2 = cells.w - cells.wh, cells.w - 2.0 * cells.wh + cells.wh2
+    bins = mirrored_bins(cells, grid)
     return Cells(cells.group, cells.label, bins, cells.n, cells.w, cells.w2, wh, wh2)

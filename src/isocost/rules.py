@@ -40,7 +40,8 @@ from isocost.rows import (
     Segment,
     bad_rule,
     check_rows,
-    moved,
+    mirrored,
+    moved_to,
     portions_of,
     segments_of,
     share_of,
@@ -300,12 +301,22 @@ class Rule:
         """The cells that each row makes, and the shares that stay."""
         cells, stay = tally.cells, np.ones(len(tally.cells))
         touched = [index for index, group in enumerate(tally.groups) if self.segments(group)]
+        sets: list[Portion] = []
         for portion in (p for index in touched for p in self.portions(tally, index)):
             if portion.row is None:
                 stay[portion.cells] = portion.share
-            else:
-                after = moved(cells.take(portion.cells), portion.row, tally.grid)
+            elif portion.row.value is None:
+                after = mirrored(cells.take(portion.cells), tally.grid)
                 yield share_of(after, portion.share)
+            else:
+                sets.append(portion)
+        if sets:
+            # All at once: a rule may have hundreds of rows.
+            index = np.concatenate([portion.cells for portion in sets])
+            sizes = [len(portion.cells) for portion in sets]
+            values = np.repeat([portion.after(np.zeros(1))[0] for portion in sets], sizes)
+            after = moved_to(cells.take(index), values, tally.grid)
+            yield share_of(after, np.concatenate([portion.share for portion in sets]))
         yield share_of(cells, stay)
 
     def portions(self, tally: Tally, group: int) -> Iterator[Portion]:

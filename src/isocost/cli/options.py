@@ -33,6 +33,7 @@ __all__ = [
     "Edges",
     "Equal",
     "Force",
+    "Holdout",
     "Infeasible",
     "Json",
     "Keep",
@@ -47,10 +48,12 @@ __all__ = [
     "RepairCost",
     "RepairMethod",
     "RepairedColumns",
+    "Split",
     "Threads",
     "Threshold",
     "Tolerance",
     "Unknown",
+    "UnseenReplicates",
     "WeightColumn",
     "expanded",
 ]
@@ -272,6 +275,21 @@ Levels = Annotated[int, _repair_option("levels")]
 Rates = Annotated[_Rates, _repair_option("rates")]
 AllowDecisionChanges = Annotated[bool, _repair_option("allow_decision_changes")]
 Infeasible = Annotated[_Infeasible, _repair_option("infeasible")]
+
+Holdout = Annotated[
+    str | None,
+    typer.Option("--holdout", help="Data or a tally of people kept apart, to measure the rule on."),
+]
+Split = Annotated[
+    float | None,
+    typer.Option("--split", help="Share of the rows to keep apart, to measure the rule on."),
+]
+UnseenReplicates = Annotated[
+    int,
+    typer.Option(
+        "--replicates", help="How often to make rules again, for what they do to new people."
+    ),
+]
 
 Anyway = Annotated[
     bool, typer.Option("--anyway", help="Make the rule even if the data do not support it.")

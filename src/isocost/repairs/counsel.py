@@ -28,7 +28,15 @@ from isocost.verdict.sentences import SENTENCES
 if TYPE_CHECKING:
     from isocost.rules import Promise, Rule
 
-__all__ = ["DOUBTS", "doubt_of", "heed", "heeding", "require_support", "verdict_on_repair"]
+__all__ = [
+    "DOUBTS",
+    "doubt_of",
+    "heed",
+    "heeding",
+    "require_support",
+    "titles_of",
+    "verdict_on_repair",
+]
 
 Make = TypeVar("Make", bound=Callable[..., Any])
 
@@ -72,8 +80,13 @@ def doubt_of(verdict: Verdict, promise: Promise) -> str:
     """Why the data do not support the repair, in a sentence; nothing if they do."""
     if verdict.reason not in DOUBTS:
         return ""
-    names = [MEASURES[name].title if name in MEASURES else name for name in promise.equal]
-    return SENTENCES[f"doubt_{verdict.reason}"].format(what=" and ".join(names))
+    return SENTENCES[f"doubt_{verdict.reason}"].format(what=titles_of(promise))
+
+
+def titles_of(promise: Promise | None) -> str:
+    """What a rule makes equal, in words."""
+    equal = () if promise is None else promise.equal
+    return " and ".join(MEASURES[name].title if name in MEASURES else name for name in equal)
 
 
 def heed(rule: Rule, tally: Tally, stacklevel: int = 2) -> Rule:

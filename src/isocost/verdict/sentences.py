@@ -170,9 +170,22 @@ SENTENCES = {
     "doubt_unestablished": (
         "It is not established that groups differ in {what}: this rule may follow chance"
     ),
+    "doubt_unseen": (
+        "For new people this repair is expected to do no better than nothing: groups would differ "
+        "in {what} by {expected} with it, and by {unrepaired} without"
+    ),
     "doubt_few_next": "gather more data, or merge small groups",
     "doubt_uncalibrated_next": "recalibrate each group on other data, then fit again",
     "doubt_unestablished_next": "gather more data, and leave the scores as they are until then",
+    "doubt_unseen_next": "gather more data (isocost plan --method tells how much)",
+    "unseen_infeasible": (
+        "In {infeasible} of {replicates} replicates the goal was out of reach, and the rule came "
+        "as close as possible."
+    ),
+    "unseen_others": (
+        "{rule} was made from other people than these: the numbers above are for people it has not "
+        "seen."
+    ),
     "note_uninformative": (
         "The scores of {groups} cost at least as much as giving everybody the base rate: they are "
         "worse than no scores. Recalibrate or replace them before anything else."
