@@ -133,7 +133,7 @@ def share_changed(tally: Tally, rule: Rule) -> float:
     >>> import isocost as ic
     >>> from isocost.examples import compas
     >>> round(share_changed(compas(), ic.withhold(compas(), "fpr", 0.07)), 4)
-    0.2073
+    0.2072
     """
     cells = tally.cells
     scores, changed = cells.wh / cells.w, 0.0

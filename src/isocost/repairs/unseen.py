@@ -77,9 +77,9 @@ NUMBERS = {
 GOAL = "goal"
 """The largest difference in what the rule makes equal."""
 
-BLOCKS, BLOCK_ROWS = 10, 20
-"""Calibration is looked at in so many parts of a group of about equal size, fewer if a part had
-fewer rows than this."""
+BLOCKS, LEAST_VARIANCE = 10, 4.0
+"""Calibration is looked at in so many parts of a group, fewer if the number of positives in a part
+had a smaller variance than this: then it would be far from normal."""
 
 CHANCE = 0.01
 """How often scores that are calibrated are taken for miscalibrated."""
@@ -164,10 +164,10 @@ def chances(score: Floats, w: Floats, wy: Floats, w2: Floats) -> Floats:
     """The chance of label 1 at each score of a group, from low scores to high.
 
     The group is cut into J parts.  If scores are calibrated, D = sum of w (y - h) over a part has
-    variance V = sum of w^2 h (1 - h), and the sum of D^2 / V is about chi-squared with J
-    degrees of freedom.  If it is no larger than that allows, the chance is the score.  Otherwise
-    it is h + (1 - J / sum of D^2 / V) D / W, with W the weight of the part: the estimate of James
-    and Stein.
+    variance V = sum of w^2 h (1 - h), about the same for each part, and the sum of D^2 / V is about
+    chi-squared with J degrees of freedom.  If it is no larger than that allows, the chance is the
+    score.  Otherwise it is h + (1 - J / sum of D^2 / V) D / W, with W the weight of the part: the
+    estimate of James and Stein.
 
     Examples
     --------
@@ -179,13 +179,12 @@ def chances(score: Floats, w: Floats, wy: Floats, w2: Floats) -> Floats:
     """
     from scipy.special import chdtri
 
-    parts = int(np.clip(w.sum() ** 2 / w2.sum() / BLOCK_ROWS, 1, BLOCKS))
-    middle = (np.cumsum(w) - w / 2.0) / w.sum()
+    noise = w2 * np.maximum(score * (1.0 - score), 1e-6)
+    positives = float((noise * (w / w2) ** 2).sum())
+    parts = int(np.clip(positives / LEAST_VARIANCE, 1, BLOCKS))
+    middle = (np.cumsum(noise) - noise / 2.0) / noise.sum()
     block = np.minimum((middle * parts).astype(np.intp), parts - 1)
-    total, off, noise = (
-        add_up(block, values, parts)
-        for values in (w, wy - w * score, w2 * np.maximum(score * (1.0 - score), 1e-6))
-    )
+    total, off, noise = (add_up(block, values, parts) for values in (w, wy - w * score, noise))
     used = total > 0
     size, known = float((off[used] ** 2 / noise[used]).sum()), int(used.sum())
     if size <= chdtri(known, CHANCE):
@@ -484,7 +483,7 @@ _MOST = np.array(
     [np.inf if name in ("cost_difference", GOAL) else 1.0 for name in (*NUMBERS, GOAL)]
 )
 
-_GAP = list(NUMBERS).index("calibration_gap")
+_GAP, _CHANGED = (list(NUMBERS).index(name) for name in ("calibration_gap", "changed"))
 
 
 class Replicates:
@@ -541,12 +540,21 @@ class Replicates:
             return np.full(len(base), np.nan), np.full(len(base), np.nan)
         true, off = np.array(self.true), np.array(self.true) - np.array(self.seen)
         expected = np.clip(base + off.mean(axis=0), 0.0, _MOST)
-        # The gap on the people seen is mostly chance; that on the population is not.
-        expected[_GAP] = true[:, _GAP].mean()
+        expected[_GAP] = self._gap(base, true.mean(axis=0))
         low, high = (np.quantile(off, q, axis=0) for q in (1.0 - confidence, confidence))
         limit = np.clip(base + np.where(_UPPER, high, low), 0.0, _MOST)
         limit[_GAP] = max(limit[_GAP], float(np.quantile(true[:, _GAP], confidence)))
         return expected, np.where(_UPPER, np.maximum(limit, expected), limit)
+
+    def _gap(self, base: Floats, true: Floats) -> float:
+        """The expected gap, by that on the population: on the people seen it is mostly chance.
+
+        What a rule adds to the gap of the scores, or takes from it, is in proportion to the share
+        of people it changes, which is known for this rule.
+        """
+        before = self.yardstick.numbers(self.population.tally, None)[_GAP]
+        ratio = base[_CHANGED] / true[_CHANGED] if true[_CHANGED] > 0 else 1.0
+        return float(np.clip(before + (true[_GAP] - before) * ratio, 0.0, 1.0))
 
     def unrepaired(self, untouched: Floats) -> Floats:
         """The numbers of the original scores for new people."""
