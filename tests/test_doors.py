@@ -35,6 +35,8 @@ WRONG = {
     "tally": TALLIES,
     "audit": [None, 3, "tally.json", {}, FRAME, [TALLY], RULE],
     "rule": RULES,
+    "holdout": TALLIES[1:],
+    "within": [*NUMBERS, -1],
     "rules": [3, "withhold", ["withhold"], {"a": None}, [TALLY], {"original": RULE}, FRAME],
     "tallies": [None, 3, "day1.json", [], {}, {"May": FRAME}, [FRAME], [TALLY, None], FRAME, RULE],
     "found": [None, 3, {}, {"a": 3}, TALLY],
@@ -120,6 +122,7 @@ DOORS = {
     "generalized_fpr": (ic.generalized_fpr, {"y_true": [0, 1], "y_score": [0.2, 0.7]}),
     "intervals": (ic.intervals, TALLY_AND | {"replicates": 0}),
     "plan": (ic.plan, TALLY_AND),
+    "plan_repair": (ic.plan_repair, TALLY_AND | {"rule": RULE, "within": 0.5, "replicates": 10}),
     "reconcile": (ic.reconcile, TALLY_AND),
     "report": (ic.report, {"audit": TALLY}),
     "report_html": (ic.report_html, {"audit": TALLY}),
@@ -127,6 +130,7 @@ DOORS = {
     "tally": (ic.tally, {"data": ROWS}),
     "tally_from_cells": (ic.tally_from_cells, {}),
     "tally_sql": (ic.tally_sql, {}),
+    "unseen": (ic.unseen, TALLY_AND | {"rule": RULE, "replicates": 10}),
     "watch": (ic.watch, {"rule": RULE, "tallies": [TALLY]}),
     "withhold": (ic.withhold, TALLY_AND | {"tolerance": 0.1}),
     "apply_file": (ic.apply_file, {"rule": RULE, "path": "scores.csv", "output": "new.csv"}),
@@ -153,6 +157,10 @@ DOORS = {
     ),
     "FrontierDisplay.from_tally": (plots.FrontierDisplay.from_tally, TALLY_AND | {"points": 2}),
     "FrontierDisplay.from_frontier": (plots.FrontierDisplay.from_frontier, {"found": FRONTIER}),
+    "RepairPlanDisplay.from_tally": (
+        plots.RepairPlanDisplay.from_tally,
+        TALLY_AND | {"method": "withhold", "cost": "weighted:1,1", "within": 0.5},
+    ),
     "PlaneDisplay.from_tally": (plots.PlaneDisplay.from_tally, TALLY_AND),
     "ReliabilityDisplay.from_tally": (
         plots.ReliabilityDisplay.from_tally, TALLY_AND | {"replicates": 0},
@@ -268,9 +276,9 @@ def test_a_rule_refuses_wrong_columns(role, column):
 
 
 RESULTS = {
-    "Audit", "Bounds", "Changes", "Comparison", "Disparity", "Feasibility", "Frontier", "Intervals",
-    "GroupPlan", "MEASURES", "Measure", "Measures", "Plan", "Promise", "REPAIRS",
-    "Reconcilability", "Repair", "Verdict", "Watch",
+    "Audit", "Bounds", "Changes", "Comparison", "Disparity", "Feasibility", "Frontier",
+    "Intervals", "GroupPlan", "MEASURES", "Measure", "Measures", "Outlook", "Plan", "Promise", "REPAIRS",
+    "Reconcilability", "Repair", "RepairPlan", "Unseen", "Verdict", "Watch",
 }  # fmt: skip
 
 

@@ -54,6 +54,7 @@ ORDERS = {
     ],
     "plots": [
         "style", "display", "geometry", "plane_marks", "plane", "reliability", "tradeoff", "change",
+        "needed",
     ],
     "reports": [
         "words", "facts", "payload", "offers", "charts", "assets", "report", "terminal",

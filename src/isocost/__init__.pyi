@@ -51,7 +51,7 @@ from .repairs.registry import REPAIRS as REPAIRS
 from .repairs.registry import Repair as Repair
 from .repairs.sample_size import RepairPlan as RepairPlan
 from .repairs.sample_size import plan_repair as plan_repair
-from .repairs.unseen import Estimate as Estimate
+from .repairs.unseen import Outlook as Outlook
 from .repairs.unseen import Unseen as Unseen
 from .repairs.unseen import unseen as unseen
 from .repairs.withhold import withhold as withhold

@@ -21,7 +21,7 @@ from isocost.checks import (
 from isocost.errors import IsocostWarning, Problem, UsageError
 from isocost.groups import Group, names_of, to_json
 from isocost.repairs.counsel import titles_of
-from isocost.repairs.unseen import LEAST, Population, Replicates, Report, Yardstick
+from isocost.repairs.unseen import LEAST, Population, Replicates, Report, Yardstick, safe_level
 from isocost.rules import Rule, check_rule
 from isocost.tables import html_table, text_table
 from isocost.tallies import Tally, check_tally
@@ -155,7 +155,7 @@ def plan_repair(
     rule.remake(tally)
     sizes = []
     for size, true in _tried(tally, rule, replicates, random, progress):
-        limit = float(np.quantile(true, confidence))
+        limit = float(np.quantile(true, safe_level(confidence, len(true))))
         sizes.append((size, float(true.mean()), limit))
         if limit <= within:
             break

@@ -9,7 +9,7 @@ With F a number of the rule on the people it was made from, T the same number on
 F_b, T_b these two in replicate b:
 
     expected = F + mean of (T_b - F_b)
-    limit    = F + quantile of (T_b - F_b)
+    limit    = F + quantile of (T_b - F_b), a little above that of the confidence
 
 Where a rule makes groups equal, F and F_b are both 0 and what is left are the T_b themselves.
 
@@ -53,7 +53,7 @@ from isocost.verdict.sentences import SENTENCES, number
 __all__ = [
     "LEAST",
     "NUMBERS",
-    "Estimate",
+    "Outlook",
     "Population",
     "Replicates",
     "Report",
@@ -62,6 +62,7 @@ __all__ = [
     "is_made_from",
     "noted",
     "require_better",
+    "safe_level",
     "unseen",
 ]
 
@@ -244,7 +245,7 @@ def threshold_of(rule: Rule) -> float:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Outlook:
     """One number of a rule.
 
     Attributes
@@ -275,15 +276,15 @@ class Unseen:
 
     Attributes
     ----------
-    cost_difference, rate_difference : Estimate
+    cost_difference, rate_difference : Outlook
         The largest difference in cost, and in FPR or FNR at the threshold, between two groups.
-    calibration_gap : Estimate
+    calibration_gap : Outlook
         The largest calibration gap of a group (ten bins).
-    accuracy : Estimate
+    accuracy : Outlook
         Its limit is a lower one.
-    changed : Estimate
+    changed : Outlook
         The share of people whose score changes.
-    goal : Estimate
+    goal : Outlook
         The largest difference in what the rule makes equal; NaN if it promises nothing.
     rule : Rule
         The rule.
@@ -297,12 +298,12 @@ class Unseen:
         Of the limits.
     """
 
-    cost_difference: Estimate
-    rate_difference: Estimate
-    calibration_gap: Estimate
-    accuracy: Estimate
-    changed: Estimate
-    goal: Estimate
+    cost_difference: Outlook
+    rate_difference: Outlook
+    calibration_gap: Outlook
+    accuracy: Outlook
+    changed: Outlook
+    goal: Outlook
     rule: Rule
     people: float
     kept_apart: float | None
@@ -340,7 +341,7 @@ class Unseen:
         """Header and rows of the printed table."""
         rows = []
         for name, title in NUMBERS.items():
-            one: Estimate = getattr(self, name)
+            one: Outlook = getattr(self, name)
             least = "at least " if name == "accuracy" else ""
             style = ".2%" if name == "changed" else ".4f"
             shown = (one.unrepaired, one.fitted, one.expected, one.limit)
@@ -457,12 +458,13 @@ def unseen(
             if progress is not None:
                 progress((index + 1) / replicates, None)
     expected, limit = steps.summary(base, confidence)
-    if holdout is not None:
-        expected = yardstick.numbers(holdout, rule, gap_debiased)
-        limit = np.where(_UPPER, np.maximum(limit, expected), np.minimum(limit, expected))
     alone = steps.unrepaired(untouched)
+    if holdout is not None:
+        # Measured, and not estimated; only the gap is known to be too high.
+        expected, alone = (yardstick.numbers(holdout, r, gap_debiased) for r in (rule, None))
+        limit = np.where(_UPPER, np.maximum(limit, expected), np.minimum(limit, expected))
     estimates = {
-        name: Estimate(*(float(values[i]) for values in (fitted, expected, limit, alone)))
+        name: Outlook(*(float(values[i]) for values in (fitted, expected, limit, alone)))
         for i, name in enumerate((*NUMBERS, GOAL))
     }
     kept = None if holdout is None else holdout.n
@@ -541,9 +543,10 @@ class Replicates:
         true, off = np.array(self.true), np.array(self.true) - np.array(self.seen)
         expected = np.clip(base + off.mean(axis=0), 0.0, _MOST)
         expected[_GAP] = self._gap(base, true.mean(axis=0))
-        low, high = (np.quantile(off, q, axis=0) for q in (1.0 - confidence, confidence))
+        level = safe_level(confidence, len(true))
+        low, high = (np.quantile(off, q, axis=0) for q in (1.0 - level, level))
         limit = np.clip(base + np.where(_UPPER, high, low), 0.0, _MOST)
-        limit[_GAP] = max(limit[_GAP], float(np.quantile(true[:, _GAP], confidence)))
+        limit[_GAP] = max(limit[_GAP], float(np.quantile(true[:, _GAP], level)))
         return expected, np.where(_UPPER, np.maximum(limit, expected), limit)
 
     def _gap(self, base: Floats, true: Floats) -> float:
@@ -564,6 +567,21 @@ class Replicates:
         numbers = np.clip(untouched + true - np.mean(self.alone, axis=0), 0.0, _MOST)
         numbers[_GAP] = true[_GAP]
         return np.asarray(numbers)
+
+
+def safe_level(confidence: float, replicates: int) -> float:
+    """The level at which a quantile of replicates is rarely below the true quantile.
+
+    Above a true quantile lie B (1 - c) of B replicates on average, give or take sqrt(B c (1 - c)).
+    The level is higher than c by 1.28 times that, so that the quantile is too low in one case of
+    ten: a tolerance limit.
+
+    Examples
+    --------
+    >>> round(safe_level(0.95, 200), 4), round(safe_level(0.95, 10_000), 4)
+    (0.9697, 0.9528)
+    """
+    return min(1.0, confidence + 1.28 * math.sqrt(confidence * (1.0 - confidence) / replicates))
 
 
 def _falls_short(rule: Rule) -> bool:

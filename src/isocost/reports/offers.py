@@ -19,6 +19,7 @@ from isocost.measures.feasibility import Feasibility, round_up
 from isocost.repairs.compare import Compared, compare, named_rules
 from isocost.repairs.reconcile import Reconcilability
 from isocost.repairs.registry import REPAIRS, Repair
+from isocost.repairs.unseen import NUMBERS, Outlook, is_made_from, unseen
 from isocost.reports.facts import shown_names
 from isocost.reports.payload import page_tally, rule_fields, snapped, undecided
 from isocost.reports.words import WORDS
@@ -26,11 +27,16 @@ from isocost.rules import Rule
 from isocost.tallies import Tally
 from isocost.verdict.sentences import number, percent
 
-__all__ = ["Offer", "compact", "given_repairs", "options_of", "repair_rows"]
+__all__ = ["Offer", "compact", "given_repairs", "options_of", "outlook_rows", "repair_rows"]
 
 MOST_ROWS = 3200
 """With more rows than this, rules for thresholds other than the audit's are left out."""
 
+
+PAGE_REPLICATES = 100
+"""How often a rule is made again for the page."""
+
+_FAST = tuple(name for name, repair in REPAIRS.items() if repair.goal == "cost")
 
 COMPUTED = ("withhold",)
 """The repairs that the page computes by itself, for any settings."""
@@ -151,6 +157,33 @@ def _line(one: Compared, decided: bool) -> dict[str, Any]:
             percent(one.changes.decisions) if decided else "–",
         ],
     }
+
+
+def outlook_rows(
+    audit: Audit, found: list[Offer], given: bool, decided: bool = True
+) -> list[dict[str, Any]]:
+    """The lines of the table of people not seen: each rule fitted, expected and at most.
+
+    Without rules ``given``, the repairs that equalize a cost: the others would take too long.
+    """
+    rows = []
+    for one in found:
+        rule = one.rule
+        if rule is None or not rule.rows or not is_made_from(rule, audit.tally):
+            continue
+        if given or rule.method in _FAST:
+            numbers = unseen(audit.tally, rule, PAGE_REPLICATES)
+            cells = [_three(getattr(numbers, name), name, decided) for name in NUMBERS]
+            rows.append({"label": one.label, "cells": cells, "notes": numbers.notes()})
+    return rows
+
+
+def _three(one: Outlook, name: str, decided: bool) -> str:
+    if not decided and name in ("rate_difference", "accuracy"):
+        return "–"
+    style = percent if name in ("accuracy", "changed") else number
+    shown = (one.fitted, one.expected, one.limit)
+    return " / ".join("–" if math.isnan(value) else style(value) for value in shown)
 
 
 def given_repairs(audit: Audit, held: dict[str, Any]) -> list[dict[str, Any]]:

@@ -16,10 +16,18 @@ from isocost.errors import DataError, MissingDependencyError, Problem, UsageErro
 from isocost.groups import group_names, names_of
 from isocost.measures.audit import Audit, audit
 from isocost.plots.style import PALETTE
+from isocost.repairs.unseen import NUMBERS
 from isocost.reports.assets import embedded_json, page_file, page_script, policy, vega_script
 from isocost.reports.charts import SHAPES, charts
 from isocost.reports.facts import facts, row_titles, shown_names, spoken_names
-from isocost.reports.offers import Offer, compact, given_repairs, options_of, repair_rows
+from isocost.reports.offers import (
+    Offer,
+    compact,
+    given_repairs,
+    options_of,
+    outlook_rows,
+    repair_rows,
+)
 from isocost.reports.payload import Origin, payload, single_text, undecided
 from isocost.reports.words import COSTS, GLOSSARY, HEADS, METHODS, WORDS
 from isocost.rules import Rule
@@ -123,6 +131,7 @@ def report_html(
     found = options_of(subject, rules)
     hidden = undecided(held, subject.tally.grid, subject.threshold)
     repairs = repair_rows(subject, found, not hidden)
+    outlooks = outlook_rows(subject, found, rules is not None, not hidden)
     scripts = [vega_script(), page_script()]
     name = title or "Do errors cost every group the same?"
     said = facts(subject, name, _suppressed(held), hidden, single_text(held))
@@ -142,11 +151,16 @@ def report_html(
         "palette": PALETTE,
         "shapes": SHAPES,
     }  # fmt: skip
-    return _rendered(subject, said, repairs, data, scripts)
+    return _rendered(subject, said, repairs, outlooks, data, scripts)
 
 
 def _rendered(
-    subject: Audit, said: dict[str, Any], repairs: list[Any], data: Any, scripts: list[str]
+    subject: Audit,
+    said: dict[str, Any],
+    repairs: list[Any],
+    outlooks: list[Any],
+    data: Any,
+    scripts: list[str],
 ) -> str:
     environment, markup = _jinja()
     level = subject.intervals.confidence if subject.intervals else 0.95
@@ -155,6 +169,8 @@ def _rendered(
             audit=subject,
             facts=said,
             repairs=repairs,
+            outlooks=outlooks,
+            outlook_heads=list(NUMBERS.values()),
             names=list(shown_names(subject.groups).values()),
             glossary=GLOSSARY,
             heads=HEADS,
