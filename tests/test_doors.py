@@ -35,6 +35,8 @@ WRONG = {
     "tally": TALLIES,
     "audit": [None, 3, "tally.json", {}, FRAME, [TALLY], RULE],
     "rule": RULES,
+    "holdout": TALLIES[1:],
+    "within": [*NUMBERS, -1],
     "rules": [3, "withhold", ["withhold"], {"a": None}, [TALLY], {"original": RULE}, FRAME],
     "tallies": [None, 3, "day1.json", [], {}, {"May": FRAME}, [FRAME], [TALLY, None], FRAME, RULE],
     "found": [None, 3, {}, {"a": 3}, TALLY],
@@ -123,6 +125,7 @@ DOORS = {
     "generalized_fpr": (ic.generalized_fpr, {"y_true": [0, 1], "y_score": [0.2, 0.7]}),
     "intervals": (ic.intervals, TALLY_AND | {"replicates": 0}),
     "plan": (ic.plan, TALLY_AND),
+    "plan_repair": (ic.plan_repair, TALLY_AND | {"rule": RULE, "within": 0.5, "replicates": 10}),
     "reconcilable": (ic.reconcilable, TALLY_AND | {"thresholds": 0.5}),
     "reconcile": (ic.reconcile, TALLY_AND),
     "report": (ic.report, {"audit": TALLY}),
@@ -131,6 +134,7 @@ DOORS = {
     "tally": (ic.tally, {"data": ROWS}),
     "tally_from_cells": (ic.tally_from_cells, {}),
     "tally_sql": (ic.tally_sql, {}),
+    "unseen": (ic.unseen, TALLY_AND | {"rule": RULE, "replicates": 10}),
     "watch": (ic.watch, {"rule": RULE, "tallies": [TALLY]}),
     "withhold": (ic.withhold, TALLY_AND | {"tolerance": 0.1}),
     "apply_file": (ic.apply_file, {"rule": RULE, "path": "scores.csv", "output": "new.csv"}),
@@ -157,6 +161,10 @@ DOORS = {
     ),
     "FrontierDisplay.from_tally": (plots.FrontierDisplay.from_tally, TALLY_AND | {"points": 2}),
     "FrontierDisplay.from_frontier": (plots.FrontierDisplay.from_frontier, {"found": FRONTIER}),
+    "RepairPlanDisplay.from_tally": (
+        plots.RepairPlanDisplay.from_tally,
+        TALLY_AND | {"method": "withhold", "cost": "weighted:1,1", "within": 0.5},
+    ),
     "PlaneDisplay.from_tally": (plots.PlaneDisplay.from_tally, TALLY_AND),
     "ReconcilableDisplay.from_tally": (
         plots.ReconcilableDisplay.from_tally, TALLY_AND | {"thresholds": 0.5},
@@ -280,9 +288,9 @@ def test_a_rule_refuses_wrong_columns(role, column):
 
 
 RESULTS = {
-    "Audit", "Bounds", "Changes", "Comparison", "Disparity", "Feasibility", "Frontier", "Intervals",
-    "GroupPlan", "MEASURES", "Measure", "Measures", "Plan", "Promise", "REPAIRS",
-    "Reconcilability", "Reconcilable", "Repair", "Verdict", "Watch",
+    "Audit", "Bounds", "Changes", "Comparison", "Disparity", "Feasibility", "Frontier", "GroupPlan",
+    "Intervals", "MEASURES", "Measure", "Measures", "Outlook", "Plan", "Promise", "REPAIRS",
+    "Reconcilability", "Reconcilable", "Repair", "RepairPlan", "Unseen", "Verdict", "Watch",
 }  # fmt: skip
 
 

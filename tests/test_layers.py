@@ -40,7 +40,7 @@ ORDERS = {
     "repairs": [
         "counsel", "withhold", "maps", "recalibrate", "composition", "pools", "coarsen", "odds",
         "levels", "linear_program", "reconcilability", "reconcile", "thresholds", "registry",
-        "compare", "frontier",
+        "compare", "frontier", "unseen", "sample_size",
     ],
     "monitor": ["evidence", "watch"],
     "engines": [
@@ -53,6 +53,7 @@ ORDERS = {
     ],
     "plots": [
         "display", "geometry", "plane", "reliability", "tradeoff", "change", "reconcilable",
+        "needed",
     ],
     "reports": ["facts", "payload", "report", "terminal"],
     "serve": ["session", "server"],

@@ -50,8 +50,13 @@ from .repairs.reconcilability import Reconcilability as Reconcilability
 from .repairs.reconcile import reconcile as reconcile
 from .repairs.registry import REPAIRS as REPAIRS
 from .repairs.registry import Repair as Repair
+from .repairs.sample_size import RepairPlan as RepairPlan
+from .repairs.sample_size import plan_repair as plan_repair
 from .repairs.thresholds import Reconcilable as Reconcilable
 from .repairs.thresholds import reconcilable as reconcilable
+from .repairs.unseen import Outlook as Outlook
+from .repairs.unseen import Unseen as Unseen
+from .repairs.unseen import unseen as unseen
 from .repairs.withhold import withhold as withhold
 from .reports.report import report as report
 from .reports.report import report_html as report_html

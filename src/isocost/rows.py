@@ -28,6 +28,7 @@ __all__ = [
     "check_rows",
     "moved",
     "moved_bins",
+    "moved_to",
     "portions_of",
     "reversals",
     "segments_of",
@@ -324,12 +325,15 @@ def moved(cells: Cells, row: Row, grid: Grid) -> Cells:
     if row.end is not None:
         return _along(cells, row, grid)
     if row.value is not None:
-        wh, wh2 = cells.w * row.value, cells.w * row.value**2
-    else:
-        wh = cells.w - cells.wh
-        wh2 = cells.w - 2.0 * cells.wh + cells.wh2
+        return moved_to(cells, np.full(len(cells), row.value), grid)
+    wh, wh2 = cells.w - cells.wh, cells.w - 2.0 * cells.wh + cells.wh2
     bins = moved_bins(cells, row, grid)
     return Cells(cells.group, cells.label, bins, cells.n, cells.w, cells.w2, wh, wh2)
+
+
+def moved_to(cells: Cells, values: Floats, grid: Grid) -> Cells:
+    """The cells after their scores became these values."""
+    return _placed(cells, grid.index(values), values)
 
 
 def _along(cells: Cells, row: Row, grid: Grid) -> Cells:

@@ -43,6 +43,7 @@ from isocost.rows import (
     bad_rule,
     check_rows,
     moved,
+    moved_to,
     portions_of,
     reversals,
     segments_of,
@@ -322,12 +323,22 @@ class Rule:
         """The cells that each row makes, and the shares that stay."""
         cells, stay = tally.cells, np.ones(len(tally.cells))
         touched = [index for index, group in enumerate(tally.groups) if self.segments(group)]
+        sets: list[Portion] = []
         for portion in (p for index in touched for p in self.portions(tally, index)):
             if portion.row is None:
                 stay[portion.cells] = portion.share
+            elif portion.row.action == "set":
+                sets.append(portion)
             elif portion.row.probability > 0.0 and len(portion.cells):
                 chosen = share_of(cells.take(portion.cells), portion.share)
                 yield moved(chosen, portion.row, tally.grid)
+        if sets:
+            # All at once: a rule may have hundreds of rows.
+            index = np.concatenate([portion.cells for portion in sets])
+            sizes = [len(portion.cells) for portion in sets]
+            values = np.repeat([portion.after(np.zeros(1))[0] for portion in sets], sizes)
+            after = moved_to(cells.take(index), values, tally.grid)
+            yield share_of(after, np.concatenate([portion.share for portion in sets]))
         yield share_of(cells, stay)
 
     def portions(self, tally: Tally, group: int) -> Iterator[Portion]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from isocost.atomic import check_target, read_text, write_text
-from isocost.checks import check_threshold, check_tolerance
+from isocost.checks import check_confidence, check_threshold, check_tolerance, check_word
 from isocost.cli import options
 from isocost.cli.output import complain, draw, progress, prose, say, show_table
 from isocost.cli.reading import (
@@ -24,15 +24,16 @@ from isocost.cli.reading import (
     read_merged,
     tally_paths,
 )
-from isocost.engines.files import apply_file
+from isocost.engines.files import Part, apply_file
 from isocost.engines.warehouse.dialects import DIALECTS
 from isocost.engines.warehouse.select import to_sql
 from isocost.engines.warehouse.tally_sql import tally_sql
 from isocost.errors import Problem, UsageError
-from isocost.groups import names_of
+from isocost.groups import Group, names_of
 from isocost.measures.audit import Audit
 from isocost.measures.audit import audit as measure
 from isocost.measures.calibration import gap_equal_width, levels_of
+from isocost.measures.planning import Plan
 from isocost.measures.planning import plan as needed
 from isocost.monitor.watch import Watch
 from isocost.monitor.watch import watch as look_after
@@ -41,12 +42,16 @@ from isocost.repairs.compare import compare as put_side_by_side
 from isocost.repairs.counsel import heed
 from isocost.repairs.recalibrate import recalibrate as make_calibrated
 from isocost.repairs.registry import REPAIRS, advised
+from isocost.repairs.sample_size import RepairPlan, plan_repair
+from isocost.repairs.unseen import NUMBERS, Unseen, is_made_from, noted, require_better
+from isocost.repairs.unseen import unseen as look_ahead
 from isocost.reports.payload import Origin
 from isocost.rules import DEFAULT_SALT, Rule
+from isocost.tables import transposed
 from isocost.tallies import FORMAT as TALLY
 from isocost.tallies import Tally
 from isocost.verdict.judgement import CALIBRATED
-from isocost.verdict.sentences import plain
+from isocost.verdict.sentences import SENTENCES, plain
 from isocost.verdict.wording import statement
 
 __all__ = [
@@ -117,6 +122,9 @@ def fit(
     infeasible: options.Infeasible = "raise",
     recalibrate: options.Recalibrate = None,
     anyway: options.Anyway = False,
+    holdout: options.Holdout = None,
+    split: options.Split = None,
+    replicates: options.UnseenReplicates = 200,
     salt: Annotated[str, typer.Option("--salt", help="Salt of the coin.")] = DEFAULT_SALT,
     output: options.Output = None,
     force: options.Force = False,
@@ -125,7 +133,7 @@ def fit(
     if output is not None:
         check_target(output, force, ".json")
     check_threshold(threshold, "--threshold")
-    tally, merged = read_merged(data, columns, (threshold, 1.0 - threshold))
+    tally, merged, apart = _kept_apart(data, columns, (threshold, 1.0 - threshold), holdout, split)
     repair = REPAIRS[method]
     settings: dict[str, Any] = {
         "salt": salt,
@@ -151,8 +159,15 @@ def fit(
     else:
         rule = advised(repair, basis, settings)
     rule = rule if first is None else first.then(rule, tally)
+    outlook = _unseen(tally, rule, replicates, apart)
+    if anyway:
+        rule = noted(rule, outlook)
+    else:
+        require_better(outlook)
     if _written(rule.unmerged(merged), output, force):
         show_rule(tally, rule, cost, threshold)
+        say()
+        show_unseen(outlook)
         say(f"\nThe rule is in {output}.")
 
 
@@ -199,6 +214,31 @@ def floors_of(texts: Iterable[str]) -> dict[str, float] | None:
     return floors or None
 
 
+def _kept_apart(
+    data: list[str],
+    columns: options.Columns,
+    edges: tuple[float, ...],
+    holdout: str | None,
+    split: float | None,
+) -> tuple[Tally, dict[Group, Group], Tally | None]:
+    """The tally to make a rule from, its merged groups, and the tally of people kept apart."""
+    if holdout is not None and split is not None:
+        step = "leave out one of them"
+        raise UsageError(Problem("--holdout", "must be given without --split", "both", step))
+    if holdout is not None:
+        return *read_merged(data, columns, edges), read(holdout, columns, edges)
+    if split is None:
+        return *read_merged(data, columns, edges), None
+    share = check_confidence(split, "--split", 0.5)
+    apart = read(data, columns, edges, Part(share, True))
+    return *read_merged(data, columns, edges, Part(share, False)), apart
+
+
+def _unseen(tally: Tally, rule: Rule, replicates: int, apart: Tally | None = None) -> Unseen:
+    with progress("asking what it does to new people") as report:
+        return look_ahead(tally, rule, replicates, holdout=apart, progress=report)
+
+
 def plan(
     data: options.DataOrTallies,
     columns: options.Columns,
@@ -214,12 +254,29 @@ def plan(
         float,
         typer.Option("--power", help="Chance to succeed if the difference is there."),
     ] = 0.8,
+    method: Annotated[
+        str | None,
+        typer.Option("--method", help=f"Plan a repair instead: {', '.join(REPAIRS)}."),
+    ] = None,
+    within: Annotated[
+        float, typer.Option("--within", help="How far groups may differ on new people.")
+    ] = 0.02,
+    threshold: options.Threshold = 0.5,
     json: options.Json = False,
 ) -> None:
-    """Say how many people of each group it takes to establish a difference, and calibration."""
-    result = needed(
-        read(data, columns, ()), cost, detect, limit=limit, confidence=confidence, power=power
-    )
+    """Say how many people it takes to establish a difference and calibration, or for a repair."""
+    result: Plan | RepairPlan
+    if method is None:
+        tally = read(data, columns, ())
+        result = needed(tally, cost, detect, limit=limit, confidence=confidence, power=power)
+    else:
+        check_word("--method", method, tuple(REPAIRS))
+        check_threshold(threshold, "--threshold")
+        tally = read(data, columns, (threshold, 1.0 - threshold))
+        settings = {"cost": cost} if REPAIRS[method].goal == "cost" else {}
+        rule = REPAIRS[method].make_with(tally, threshold=threshold, **settings)
+        with progress("asking what it does to new people") as report:
+            result = plan_repair(tally, rule, within, confidence=confidence, progress=report)
     if json:
         say(result.to_json())
     else:
@@ -237,6 +294,7 @@ def compare(
         str | None, typer.Option("--cost", help="Default: the cost of the first rule.")
     ] = None,
     threshold: options.Threshold = 0.5,
+    replicates: options.UnseenReplicates = 200,
     json: options.Json = False,
 ) -> None:
     """Put rules side by side: costs, calibration, accuracy, and what they do to people."""
@@ -246,10 +304,19 @@ def compare(
     check_threshold(threshold, "--threshold")
     tally = read([data, *more], columns, (threshold, *sorted(ends - {0.0, 1.0})))
     comparison = put_side_by_side(tally, loaded, cost, threshold)
+    found = {
+        name: _unseen(tally, rule, replicates)
+        for name, rule in loaded.items()
+        if is_made_from(rule, tally)
+    }
     if json:
-        say(json_text.dumps(comparison.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
-    else:
-        show_comparison(comparison)
+        content = comparison.to_dict()
+        content["unseen"] = {name: one.to_dict() for name, one in found.items()}
+        say(json_text.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))
+        return
+    show_comparison(comparison)
+    say()
+    show_outlooks(found, [name for name in loaded if name not in found])
 
 
 def apply(
@@ -473,6 +540,27 @@ def show_calibration(tally: Tally, rule: Rule) -> None:
     title = f"Recalibrated by {rule.settings['method']}; calibration gap in ten bins"
     show_table(title, header, rows)
     prose("\nThe gap after is that of the people the rule was fitted on, not of others.")
+
+
+def show_outlooks(found: Mapping[str, Unseen], others: list[str]) -> None:
+    """What rules do to people not seen, side by side."""
+    if found:
+        header = ["rule", *(title for title in NUMBERS.values())]
+        rows = []
+        for name, one in found.items():
+            _, own = one.table()
+            for kind, column in (("expected", 3), ("at most", 4)):
+                rows.append([f"{name}, {kind}", *(row[column] for row in own)])
+        show_table("For new people", *transposed(header, rows))
+    for name in others:
+        prose(SENTENCES["unseen_others"].format(rule=name))
+
+
+def show_unseen(found: Unseen) -> None:
+    """What a rule does to people not seen."""
+    show_table(found.headline(), *found.table())
+    for note in found.notes():
+        prose(f"note: {note}", piped=False)
 
 
 def show_rule(tally: Tally, rule: Rule, cost: str | None, threshold: float) -> None:

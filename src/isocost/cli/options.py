@@ -35,6 +35,7 @@ __all__ = [
     "Equal",
     "Floor",
     "Force",
+    "Holdout",
     "Infeasible",
     "Json",
     "Keep",
@@ -53,10 +54,12 @@ __all__ = [
     "RepairCost",
     "RepairMethod",
     "RepairedColumns",
+    "Split",
     "Threads",
     "Threshold",
     "Tolerance",
     "Unknown",
+    "UnseenReplicates",
     "WeightColumn",
     "expanded",
 ]
@@ -297,6 +300,20 @@ MapMethod = Annotated[_Map, typer.Option("--method", help="The map from scores t
 Recalibrate = Annotated[
     _Map | None,
     typer.Option("--recalibrate", help="Make each group's scores calibrated first, by this map."),
+]
+Holdout = Annotated[
+    str | None,
+    typer.Option("--holdout", help="Data or a tally of people kept apart, to measure the rule on."),
+]
+Split = Annotated[
+    float | None,
+    typer.Option("--split", help="Share of the rows to keep apart, to measure the rule on."),
+]
+UnseenReplicates = Annotated[
+    int,
+    typer.Option(
+        "--replicates", help="How often to make rules again, for what they do to new people."
+    ),
 ]
 
 Anyway = Annotated[

@@ -17,7 +17,7 @@ from typing import Any
 from isocost.atomic import read_text, status_of
 from isocost.cli.options import Columns
 from isocost.cli.output import progress
-from isocost.engines.files import tally_files
+from isocost.engines.files import Part, tally_files
 from isocost.engines.source import Settings
 from isocost.errors import DataError, FileError, Problem, UsageError
 from isocost.grid import Grid
@@ -121,34 +121,54 @@ def _made_with(tally: Tally) -> dict[str, Any]:
     return {"bins": tally.bins, "edges": tally.edges, **columns}
 
 
-def read(data: str | Sequence[str], columns: Columns, edges: tuple[float, ...]) -> Tally:
+def read(
+    data: str | Sequence[str],
+    columns: Columns,
+    edges: tuple[float, ...],
+    part: Part | None = None,
+) -> Tally:
     """The tally of all data and tallies, with merged groups and without the dropped ones."""
-    return read_merged(data, columns, edges)[0]
+    return read_merged(data, columns, edges, part)[0]
 
 
 def read_merged(
-    data: str | Sequence[str], columns: Columns, edges: tuple[float, ...]
+    data: str | Sequence[str],
+    columns: Columns,
+    edges: tuple[float, ...],
+    part: Part | None = None,
 ) -> tuple[Tally, dict[Group, Group]]:
     """The same, and what each merged group of the data is called in the tally.
 
-    Data are counted in the bins of the tallies they are added to.
+    Data are counted in the bins of the tallies they are added to.  ``part`` counts some rows only.
     """
     limits = columns.limits
     named = [data] if isinstance(data, str) else list(data)
     check_once(named)
+    if part is not None:
+        _check_rows(named)
     loaded = [(name, load_tally(name)) for name in tally_paths(named)]
     check_alike(loaded)
     if loaded:
         _check_options(columns, loaded[0][1], only=len(loaded) == len(named))
     grid = loaded[0][1].grid if loaded else Grid(columns.bins, edges)
-    counted = [_count(name, columns, grid, limits) for name in named if not is_tally_path(name)]
+    counted = [
+        _count(name, columns, grid, limits, part) for name in named if not is_tally_path(name)
+    ]
     whole = reduce(add, [tally for _, tally in loaded] + counted)
     names = _merging(whole, columns.merge_groups or [])
     tally = _without(whole.relabel(names), columns.drop_group or [])
     return tally, {group: name for group, name in names.items() if name in tally.groups}
 
 
-def _count(data: str, columns: Columns, grid: Grid, limits: Settings) -> Tally:
+def _check_rows(named: Sequence[str]) -> None:
+    """Raise if there are no rows to divide: a tally has none, and the input comes only once."""
+    other = [name for name in named if is_tally_path(name) or name == "-"]
+    if other:
+        step = "pass files of data, or keep people apart beforehand and pass --holdout"
+        raise UsageError(Problem("--split", "needs files with rows", other[0], step))
+
+
+def _count(data: str, columns: Columns, grid: Grid, limits: Settings, part: Part | None) -> Tally:
     names = {
         "score": columns.score,
         "label": columns.label,
@@ -164,6 +184,7 @@ def _count(data: str, columns: Columns, grid: Grid, limits: Settings) -> Tally:
             missing_group=columns.missing_group,
             settings=limits,
             progress=report,
+            part=part,
         )
 
 

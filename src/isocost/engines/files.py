@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from isocost.atomic import check_target, replacing
 from isocost.checks import check_path
+from isocost.coin import bound, hex_bound
 from isocost.engines.lazy import count_cells
 from isocost.engines.paths import FORMATS, check_encoding, compression_of, kind_of
 from isocost.engines.problems import (
@@ -49,6 +50,27 @@ from isocost.rules import Rule, check_rule, check_unknown, unknown_groups
 from isocost.tallies import Tally
 
 
+@dataclass(frozen=True)
+class Part:
+    """Some of the rows: those that a coin keeps apart, or all others.
+
+    The coin is that of the row's number, so that the parts are the same on every run.
+    """
+
+    share: float
+    apart: bool
+
+    def of(self, relation: Any) -> Any:
+        """These rows of a relation of DuckDB."""
+        digits = f"md5({literal('split:')} || CAST({_ROW} AS VARCHAR))"
+        side = "<" if self.apart else ">="
+        numbered = relation.project(f"*, row_number() OVER () AS {_ROW}")
+        return numbered.filter(f"left({digits}, 13) {side} {literal(hex_bound(bound(self.share)))}")
+
+
+_ROW = '"isocost row number"'
+
+
 def tally_files(
     path: str | Path,
     columns: dict[str, Any],
@@ -59,15 +81,16 @@ def tally_files(
     settings: Settings | None = None,
     progress: Progress | None = None,
     name: str | None = None,
+    part: Part | None = None,
 ) -> Tally:
     """Count the cells of files in one query; see :func:`isocost.tally`.
 
-    ``name`` gives the ending of a file whose path has none.
+    ``name`` gives the ending of a file whose path has none; ``part`` counts some rows only.
     """
     source = Source(path, settings, name, groups=columns["group"])
     source.check_divided()
     source.check_names(columns)
-    rows = _FileRows(source, columns, positive, progress)
+    rows = _FileRows(source, columns, positive, progress, part)
     return count_cells(rows, columns, grid=grid, positive=positive, missing_group=missing_group)
 
 
@@ -78,13 +101,19 @@ class _FileRows:
     believes_statistics = True
 
     def __init__(
-        self, source: Source, columns: dict[str, Any], positive: Any, progress: Progress | None
+        self,
+        source: Source,
+        columns: dict[str, Any],
+        positive: Any,
+        progress: Progress | None,
+        part: Part | None = None,
     ) -> None:
         self.source, self.columns, self.progress = source, columns, progress
         self.positive = positive
         self.origin = source.path
         picked = _picked(source, columns, positive)
-        self.relation = source.attempt(lambda: source.relation.project(picked))
+        rows = source.relation if part is None else part.of(source.relation)
+        self.relation = source.attempt(lambda: rows.project(picked))
 
     def pick(self, careful: bool) -> Any:
         """The frame to count; with care, DuckDB ignores the statistics of the files."""

@@ -41,6 +41,7 @@ from isocost.learn.inputs import Groups, coins_of_rows, read_groups, two_classes
 from isocost.measures.audit import Audit, audit
 from isocost.measures.rates import require_both_labels, require_two_groups
 from isocost.repairs.maps import METHODS
+from isocost.repairs.unseen import Unseen, unseen
 from isocost.rules import Rule, unknown_groups
 from isocost.tallies import Tally
 from isocost.typing import Floats, Ints
@@ -423,6 +424,18 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
         self.rule_, self.feasibility_ = self._make_rule(self.tally_)
         self.audit_ = self._audit(self.tally_)
         self.repaired_audit_ = self._audit(self.rule_.expected(self.tally_))
+        self._unseen: Unseen | None = None
+
+    @property
+    def unseen_(self) -> Unseen:
+        """What the rule does to people not seen; see :func:`isocost.unseen`.
+
+        Computed when it is first asked for, because the rule is made again 200 times.
+        """
+        rule, tally = self.rule_, self.tally_
+        if self._unseen is None:
+            self._unseen = unseen(tally, rule)
+        return self._unseen
 
     def _calibrator(self, report_folds: int | None = None) -> GroupCalibrator:
         unknown = "pooled" if self.unknown == "keep" else "error"

@@ -95,6 +95,9 @@ class CalibratedEqualizedOdds(PostProcessor):
         Of the held-out scores, before the repair.
     audit_, repaired_audit_ : Audit
         Of ``tally_``, before the repair and after it, on average over the coin.
+    unseen_ : Unseen
+        What the rule does to people not seen, by :func:`isocost.unseen`; computed when it is first
+        asked for.
     feasibility_ : Feasibility
         Whether costs can be made equal, and at what price.
     response_ : str
@@ -104,7 +107,8 @@ class CalibratedEqualizedOdds(PostProcessor):
 
     Notes
     -----
-    Costs are equal on average over the coin and on the held-out scores; on new data up to chance.
+    Costs are equal on average over the coin and on the held-out scores; on new data up to chance:
+    ``unseen_`` says how far they are expected to differ there.
     The final estimator was trained on more rows than those of the folds, so its
     scores are a little better than those the rule was made from.
 

@@ -1,4 +1,5 @@
 from .change import ChangeDisplay as ChangeDisplay
+from .needed import RepairPlanDisplay as RepairPlanDisplay
 from .plane import PlaneDisplay as PlaneDisplay
 from .reconcilable import ReconcilableDisplay as ReconcilableDisplay
 from .reliability import ReliabilityDisplay as ReliabilityDisplay

@@ -29,6 +29,7 @@ __all__ = [
     "cost_of_rules",
     "gini",
     "named_rules",
+    "share_changed",
 ]
 
 SAME = 1e-12
@@ -127,17 +128,42 @@ def changes(tally: Tally, rule: Rule, threshold: float = 0.5, group: int | None 
     )
 
 
+def share_changed(tally: Tally, rule: Rule) -> float:
+    """The share of people whose score changes; the same as in :func:`changes`, and faster.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> from isocost.examples import compas
+    >>> round(share_changed(compas(), ic.withhold(compas(), "fpr", 0.07)), 4)
+    0.2072
+    """
+    cells = tally.cells
+    scores, changed = cells.wh / cells.w, 0.0
+    for portion in (p for g in range(len(tally.groups)) for p in rule.portions(tally, g)):
+        if portion.row is not None:
+            old = scores[portion.cells]
+            moved = np.abs(portion.after(old) - old) > SAME
+            changed += float((cells.w[portion.cells] * portion.share)[moved].sum())
+    return changed / float(cells.w.sum())
+
+
 def _outcomes(
     tally: Tally, rule: Rule, threshold: float, group: int
 ) -> Iterator[tuple[Floats, Floats, Bools, Bools]]:
     """Weight, distance moved, whether by a coin, and whether decided otherwise, per cell."""
-    first = tally.grid.first_bin(threshold)
+    first, cells = tally.grid.first_bin(threshold), tally.cells
+    scores = cells.wh / cells.w
     for portion in rule.portions(tally, group):
-        cells = tally.cells.take(portion.cells)
-        mean, weight = cells.wh / cells.w, cells.w * portion.share
-        above = cells.bin >= first
-        bins = cells.bin if portion.row is None else moved_bins(cells, portion.row, tally.grid)
-        flipped = ((bins >= first) != above) & (weight > 0)
+        mean, weight = scores[portion.cells], cells.w[portion.cells] * portion.share
+        above = cells.bin[portion.cells] >= first
+        if portion.row is None:
+            after = above
+        elif portion.row.action == "set":
+            after = np.full(len(mean), portion.after(mean[:1]) >= threshold)
+        else:
+            after = moved_bins(cells.take(portion.cells), portion.row, tally.grid) >= first
+        flipped = (after != above) & (weight > 0)
         yield weight, np.abs(portion.after(mean) - mean), portion.by_coin, flipped
 
 

@@ -30,7 +30,15 @@ from isocost.verdict.wording import FEW
 if TYPE_CHECKING:
     from isocost.rules import Promise, Rule
 
-__all__ = ["DOUBTS", "doubt_of", "heed", "heeding", "require_support", "verdict_on_repair"]
+__all__ = [
+    "DOUBTS",
+    "doubt_of",
+    "heed",
+    "heeding",
+    "require_support",
+    "titles_of",
+    "verdict_on_repair",
+]
 
 Make = TypeVar("Make", bound=Callable[..., Any])
 
@@ -83,10 +91,15 @@ def doubt_of(tally: Tally, promise: Promise, cost: object = None) -> tuple[str, 
         reason = "small"
     if reason not in DOUBTS:
         return "", ""
-    what = [MEASURES[name].title if name in MEASURES else name for name in promise.equal]
     listed = f"{len(small)} groups" if len(small) > FEW else " and ".join(small)
-    fields = {"what": " and ".join(what), "groups": listed, "min_group": MIN_GROUP}
+    fields = {"what": titles_of(promise), "groups": listed, "min_group": MIN_GROUP}
     return reason, SENTENCES[f"doubt_{reason}"].format(**fields, min_label=MIN_LABEL)
+
+
+def titles_of(promise: Promise | None) -> str:
+    """What a rule makes equal, in words."""
+    equal = () if promise is None else promise.equal
+    return " and ".join(MEASURES[name].title if name in MEASURES else name for name in equal)
 
 
 def heed(rule: Rule, tally: Tally, stacklevel: int = 2) -> Rule:

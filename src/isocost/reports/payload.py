@@ -34,6 +34,7 @@ from isocost.repairs.compare import Compared, compare, named_rules
 from isocost.repairs.reconcilability import Reconcilability
 from isocost.repairs.registry import REPAIRS, Repair
 from isocost.repairs.thresholds import ReconcilableAt, reconcilable
+from isocost.repairs.unseen import NUMBERS, Outlook, is_made_from, unseen
 from isocost.reports.facts import THRESHOLD_HEADS, WORDS
 from isocost.rules import Rule
 from isocost.tallies import KEYS, SUMS, Cells, Tally, add_up
@@ -405,6 +406,11 @@ MOST_ROWS = 3200
 MOST_RECONCILED = 8
 """With more groups than this, the table of thresholds is left out: it takes long to make."""
 
+PAGE_REPLICATES = 100
+"""How often a rule is made again for the page."""
+
+_FAST = tuple(name for name, repair in REPAIRS.items() if repair.goal == "cost")
+
 COMPUTED = ("withhold",)
 """The repairs that the page computes by itself, for any settings."""
 
@@ -524,6 +530,33 @@ def _line(one: Compared, decided: bool) -> dict[str, Any]:
             percent(one.changes.decisions) if decided else "–",
         ],
     }
+
+
+def outlook_rows(
+    audit: Audit, offers: list[Offer], given: bool, decided: bool = True
+) -> list[dict[str, Any]]:
+    """The lines of the table of people not seen: each rule fitted, expected and at most.
+
+    Without rules ``given``, the repairs that equalize a cost: the others would take too long.
+    """
+    rows = []
+    for one in offers:
+        rule = one.rule
+        if rule is None or not rule.rows or not is_made_from(rule, audit.tally):
+            continue
+        if given or rule.method in _FAST:
+            numbers = unseen(audit.tally, rule, PAGE_REPLICATES)
+            cells = [_three(getattr(numbers, name), name, decided) for name in NUMBERS]
+            rows.append({"label": one.label, "cells": cells, "notes": numbers.notes()})
+    return rows
+
+
+def _three(one: Outlook, name: str, decided: bool) -> str:
+    if not decided and name in ("rate_difference", "accuracy"):
+        return "–"
+    style = percent if name in ("accuracy", "changed") else number
+    shown = (one.fitted, one.expected, one.limit)
+    return " / ".join("–" if math.isnan(value) else style(value) for value in shown)
 
 
 def thresholds_table(audit: Audit, held: dict[str, Any]) -> dict[str, Any] | None:

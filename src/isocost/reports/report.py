@@ -27,6 +27,7 @@ from isocost.errors import DataError, Problem, UsageError, require_package
 from isocost.groups import group_names, names_of, shown_names
 from isocost.measures.audit import Audit, audit
 from isocost.plots.display import PALETTE
+from isocost.repairs.unseen import NUMBERS
 from isocost.reports.facts import (
     COSTS,
     GLOSSARY,
@@ -43,6 +44,7 @@ from isocost.reports.payload import (
     compact,
     given_repairs,
     options_of,
+    outlook_rows,
     payload,
     repair_rows,
     single_text,
@@ -436,6 +438,7 @@ def report_html(
     offers = options_of(subject, rules)
     hidden = undecided(held, subject.tally.grid, subject.threshold)
     repairs = repair_rows(subject, offers, not hidden)
+    outlooks = outlook_rows(subject, offers, rules is not None, not hidden)
     scripts = [vega_script(), page_script()]
     name = title or "Do errors cost every group the same?"
     origin = origin or Origin()
@@ -457,7 +460,12 @@ def report_html(
         "palette": PALETTE,
         "shapes": SHAPES,
     }  # fmt: skip
-    tables = {"repairs": repairs, "thresholds": thresholds_table(subject, held)}
+    tables = {
+        "repairs": repairs,
+        "thresholds": thresholds_table(subject, held),
+        "outlooks": outlooks,
+        "outlook_heads": list(NUMBERS.values()),
+    }
     return _rendered(subject, said, tables, data, scripts)
 
 

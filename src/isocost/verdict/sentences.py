@@ -189,6 +189,19 @@ SENTENCES = {
         "gather more data (isocost plan, or ic.plan, tells how much), and leave the scores as they "
         "are until then"
     ),
+    "doubt_unseen": (
+        "For new people this repair is expected to do no better than nothing: groups would differ "
+        "in {what} by {expected} with it, and by {unrepaired} without"
+    ),
+    "doubt_unseen_next": "gather more data (isocost plan --method tells how much)",
+    "unseen_infeasible": (
+        "In {infeasible} of {replicates} replicates the goal was out of reach, and the rule came "
+        "as close as possible."
+    ),
+    "unseen_others": (
+        "{rule} was made from other people than these: the numbers above are for people it has not "
+        "seen."
+    ),
     "note_uninformative": (
         "As measured, the scores of {groups} cost at least as much as the base rate for everybody "
         "would: they tell nothing. Better scores would help more than any repair."

@@ -1,0 +1,620 @@
+"""What a repair does to people not seen: the rule is made again from samples of a population.
+
+A rule is exact for the people it was made from and for nobody else.  How far off it is for others
+is found by doing the same where the truth is known: a population is made from the tally, samples of
+the same size are drawn from it, and the rule is made from each sample and measured on that
+population.
+
+With F a number of the rule on the people it was made from, T the same number on the population, and
+F_b, T_b these two in replicate b:
+
+    expected = F + mean of (T_b - F_b)
+    limit    = F + quantile of (T_b - F_b), a little above that of the confidence
+
+Where a rule makes groups equal, F and F_b are both 0 and what is left are the T_b themselves.
+
+The population has the scores of the tally, but not its labels.  A score that occurs once has a
+share of positives of 0 or 1 in the tally: replicates would find patterns again that are there by
+chance only, and every score would look miscalibrated.  So P(y = 1 | h) is the score h itself,
+unless the data show that scores are miscalibrated; then it is h plus the mean residual y - h of
+people with similar scores, shrunk as far as it may be chance.  ``docs/unseen.md`` checks all of
+this by simulation.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from isocost.checks import check_confidence, check_seed, check_whole, finite_or_none
+from isocost.costs import Cost
+from isocost.errors import IsocostError, IsocostWarning, NotAdvisedError, Problem, UncertainWarning
+from isocost.groups import Group
+from isocost.measures.calibration import Levels, gap_debiased, gap_equal_width, levels_of
+from isocost.measures.feasibility import compared_groups
+from isocost.measures.rates import group_costs
+from isocost.measures.table import MEASURES
+from isocost.repairs.compare import cost_of_rules, share_changed
+from isocost.repairs.counsel import titles_of
+from isocost.repairs.withhold import summary_of
+from isocost.rules import Rule, check_rule
+from isocost.tables import html_table, text_table
+from isocost.tallies import Cells, Tally, add_up, check_tally
+from isocost.typing import Floats, Ints
+from isocost.verdict.sentences import SENTENCES, number
+
+__all__ = [
+    "LEAST",
+    "NUMBERS",
+    "Outlook",
+    "Population",
+    "Replicates",
+    "Report",
+    "Unseen",
+    "Yardstick",
+    "is_made_from",
+    "noted",
+    "require_better",
+    "safe_level",
+    "unseen",
+]
+
+NUMBERS = {
+    "cost_difference": "costs differ by",
+    "rate_difference": "FPR or FNR differ by",
+    "calibration_gap": "largest calibration gap",
+    "accuracy": "accuracy",
+    "changed": "people changed",
+}
+"""What is estimated, and how tables call it."""
+
+GOAL = "goal"
+"""The largest difference in what the rule makes equal."""
+
+BLOCKS, LEAST_VARIANCE = 10, 4.0
+"""Calibration is looked at in so many parts of a group, fewer if the number of positives in a part
+had a smaller variance than this: then it would be far from normal."""
+
+CHANCE = 0.01
+"""How often scores that are calibrated are taken for miscalibrated."""
+
+LEAST = 10
+"""With fewer replicates than this there are no numbers."""
+
+Report = Callable[[float, int | None], None]
+
+Gap = Callable[[Levels], float]
+
+
+class Population:
+    """What a tally says about people in general: scores, and the chance of label 1 at each."""
+
+    def __init__(self, tally: Tally) -> None:
+        self.grid, self.groups = tally.grid, tally.groups
+        self._parts = [_Part.of(tally, index) for index in range(len(tally.groups))]
+
+    @cached_property
+    def tally(self) -> Tally:
+        """The population itself: each score has both labels, by their chances."""
+        return self._tally([(part.rows, part.rows * part.chance) for part in self._parts])
+
+    def draw(self, random: np.random.Generator, times: float = 1.0) -> Tally:
+        """A sample in which each group is ``times`` as large as in the tally."""
+        counts = []
+        for part in self._parts:
+            size = max(1, round(times * part.rows.sum()))
+            rows = random.multinomial(size, part.rows / part.rows.sum())
+            counts.append((rows.astype(float), random.binomial(rows, part.chance).astype(float)))
+        return self._tally(counts)
+
+    def _tally(self, counts: list[tuple[Floats, Floats]]) -> Tally:
+        parts = zip(self._parts, counts, strict=True)
+        # In the order of cells, so that they need not be merged.
+        columns = [
+            part.columns(index, label, rows - ones if label == 0 else ones)
+            for index, (part, (rows, ones)) in enumerate(parts)
+            for label in (0, 1)
+        ]
+        cells = Cells(*map(np.concatenate, zip(*columns, strict=True)))
+        return Tally(self.grid, self.groups, cells)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One group of a population, by bins.
+
+    Rows with weights count as fewer equal ones, (sum w)^2 / sum w^2, each of weight
+    sum w^2 / sum w: then a sum of weights varies as much as it does in truth.
+    """
+
+    bin: Ints
+    rows: Floats
+    weight: Floats
+    score: Floats
+    square: Floats
+    chance: Floats
+
+    @classmethod
+    def of(cls, tally: Tally, group: int) -> _Part:
+        cells = tally.cells.take(tally.cells.of_group(group))
+        bins, index = np.unique(cells.bin, return_inverse=True)
+        w, wy, w2, wh, wh2 = (
+            add_up(index, values, len(bins))
+            for values in (cells.w, cells.w * cells.label, cells.w2, cells.wh, cells.wh2)
+        )
+        score = np.clip(wh / w, 0.0, 1.0)
+        return cls(bins, w**2 / w2, w2 / w, score, wh2 / w, chances(score, w, wy, w2))
+
+    def columns(self, group: int, label: int, rows: Floats) -> tuple[Any, ...]:
+        """The columns of the cells with so many rows in each bin, without empty ones."""
+        used = rows > 0
+        rows, weight = rows[used], self.weight[used]
+        w, ones = rows * weight, np.ones(len(rows), dtype=np.intp)
+        sums = (rows, w, w * weight, w * self.score[used], w * self.square[used])
+        return (group * ones, label * ones, self.bin[used], *sums)
+
+
+def chances(score: Floats, w: Floats, wy: Floats, w2: Floats) -> Floats:
+    """The chance of label 1 at each score of a group, from low scores to high.
+
+    The group is cut into J parts.  If scores are calibrated, D = sum of w (y - h) over a part has
+    variance V = sum of w^2 h (1 - h), about the same for each part, and the sum of D^2 / V is about
+    chi-squared with J degrees of freedom.  If it is no larger than that allows, the chance is the
+    score.  Otherwise it is h + (1 - J / sum of D^2 / V) D / W, with W the weight of the part: the
+    estimate of James and Stein.
+
+    Examples
+    --------
+    >>> score, rows = np.array([0.2, 0.6]), np.array([100.0, 100.0])
+    >>> chances(score, rows, np.array([22.0, 57.0]), rows)
+    array([0.2, 0.6])
+    >>> chances(score, rows, np.array([50.0, 85.0]), rows).round(2)
+    array([0.49, 0.84])
+    """
+    from scipy.special import chdtri
+
+    noise = w2 * np.maximum(score * (1.0 - score), 1e-6)
+    positives = float((noise * (w / w2) ** 2).sum())
+    parts = int(np.clip(positives / LEAST_VARIANCE, 1, BLOCKS))
+    middle = (np.cumsum(noise) - noise / 2.0) / noise.sum()
+    block = np.minimum((middle * parts).astype(np.intp), parts - 1)
+    total, off, noise = (add_up(block, values, parts) for values in (w, wy - w * score, noise))
+    used = total > 0
+    size, known = float((off[used] ** 2 / noise[used]).sum()), int(used.sum())
+    if size <= chdtri(known, CHANCE):
+        return score
+    mean = off[used] / total[used] * (1.0 - known / size)
+    return np.asarray(np.clip(score + mean[(np.cumsum(used) - 1)[block]], 0.0, 1.0))
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """What is measured, between which groups, by which cost and at which threshold."""
+
+    groups: tuple[Group, ...]
+    cost: Cost
+    threshold: float
+    equal: tuple[str, ...]
+
+    @classmethod
+    def of(cls, tally: Tally, rule: Rule) -> Yardstick:
+        """What is to be measured of a rule that was made from this tally."""
+        equal = () if rule.promise is None else tuple(rule.promise.equal)
+        cost = cost_of_rules(None, {"rule": rule})
+        return cls(compared_groups(tally), cost, threshold_of(rule), equal)
+
+    def numbers(self, tally: Tally, rule: Rule | None, gap: Gap | None = gap_equal_width) -> Floats:
+        """The numbers of a rule, or of the original scores.
+
+        The last is the largest difference in what the rule is to make equal.
+        """
+        after = tally if rule is None else rule.expected(tally)
+        own = [i for i, group in enumerate(after.groups) if group in self.groups]
+        kinds = after.kinds(self.threshold)
+        costs = group_costs(after.totals, after.groups, self.cost)
+
+        def difference(name: str) -> float:
+            values = costs if name == "cost" else MEASURES[name].of(kinds)
+            return float(np.ptp(values[own]))
+
+        return np.array(
+            [
+                difference("cost"),
+                max(difference("fpr"), difference("fnr")),
+                max(gap(levels_of(after, index)) for index in own) if gap else math.nan,
+                float(MEASURES["accuracy"].of(kinds.pooled())[0]),
+                0.0 if rule is None else share_changed(tally, rule),
+                max(map(difference, self.equal), default=math.nan),
+            ]
+        )
+
+
+def threshold_of(rule: Rule) -> float:
+    """The threshold that a rule was made for; 0.5 if it knows none."""
+    if rule.promise is not None and rule.promise.threshold is not None:
+        return rule.promise.threshold
+    several = rule.settings.get("thresholds") or [0.5]
+    return float(rule.settings.get("threshold") or several[0])
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """One number of a rule.
+
+    Attributes
+    ----------
+    fitted : float
+        For the people it was made from.
+    expected : float
+        For new people.
+    limit : float
+        For new people it is at most this, with the confidence asked for; accuracy at least.
+    unrepaired : float
+        For new people, if the scores are left as they are.
+    """
+
+    fitted: float
+    expected: float
+    limit: float
+    unrepaired: float
+
+    def to_dict(self) -> dict[str, float | None]:
+        """Plain values for JSON; an undefined number becomes null."""
+        return {name: finite_or_none(value) for name, value in vars(self).items()}
+
+
+@dataclass(frozen=True, repr=False)
+class Unseen:
+    """What :func:`unseen` found.
+
+    Attributes
+    ----------
+    cost_difference, rate_difference : Outlook
+        The largest difference in cost, and in FPR or FNR at the threshold, between two groups.
+    calibration_gap : Outlook
+        The largest calibration gap of a group (ten bins).
+    accuracy : Outlook
+        Its limit is a lower one.
+    changed : Outlook
+        The share of people whose score changes.
+    goal : Outlook
+        The largest difference in what the rule makes equal; NaN if it promises nothing.
+    rule : Rule
+        The rule.
+    people : float
+        How many people it was made from.
+    kept_apart : float or None
+        How many people it was measured on, if they were kept apart.
+    replicates, infeasible : int
+        How often the rule was made again, and how often it could not be as asked.
+    confidence : float
+        Of the limits.
+    """
+
+    cost_difference: Outlook
+    rate_difference: Outlook
+    calibration_gap: Outlook
+    accuracy: Outlook
+    changed: Outlook
+    goal: Outlook
+    rule: Rule
+    people: float
+    kept_apart: float | None
+    replicates: int
+    infeasible: int
+    confidence: float
+
+    @property
+    def better(self) -> bool:
+        """Whether new people are expected to be treated more equally than without the rule."""
+        known = not math.isnan(self.goal.expected + self.goal.unrepaired)
+        return not known or self.goal.expected < self.goal.unrepaired or not self.rule.rows
+
+    def headline(self) -> str:
+        """What the numbers are about, in a line."""
+        made = f"For new people, by a rule by {self.rule.method} made from {self.people:,.0f}"
+        if self.kept_apart is not None:
+            return f"{made}, measured on {self.kept_apart:,.0f} people kept apart"
+        return f"{made} (limits hold with confidence {self.confidence:.4g})"
+
+    def notes(self) -> list[str]:
+        """What a reader should know besides."""
+        notes = []
+        if self.infeasible:
+            notes.append(
+                SENTENCES["unseen_infeasible"].format(
+                    infeasible=self.infeasible, replicates=self.replicates
+                )
+            )
+        if not self.better:
+            notes.append(doubt_unseen(self) + ".")
+        return notes
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Header and rows of the printed table."""
+        rows = []
+        for name, title in NUMBERS.items():
+            one: Outlook = getattr(self, name)
+            least = "at least " if name == "accuracy" else ""
+            style = ".2%" if name == "changed" else ".4f"
+            shown = (one.unrepaired, one.fitted, one.expected, one.limit)
+            texts = ["-" if math.isnan(value) else format(value, style) for value in shown]
+            rows.append([title, *texts[:3], least + texts[3]])
+        return ["", "no repair", "fitted", "expected", "at most"], rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "format": "isocost-unseen",
+            "version": 1,
+            "method": self.rule.method,
+            "people": self.people,
+            "kept_apart": self.kept_apart,
+            "replicates": self.replicates,
+            "infeasible": self.infeasible,
+            "confidence": self.confidence,
+            "better": self.better,
+            **{name: getattr(self, name).to_dict() for name in (*NUMBERS, GOAL)},
+        }
+
+    def to_json(self) -> str:
+        """The numbers as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+    def __repr__(self) -> str:
+        return "\n".join([self.headline(), text_table(*self.table()), *self.notes()])
+
+    def _repr_html_(self) -> str:
+        return html_table(*self.table(), caption=". ".join([self.headline(), *self.notes()]))
+
+
+def unseen(
+    tally: Tally,
+    rule: Rule,
+    replicates: int = 200,
+    confidence: float = 0.95,
+    seed: int = 0,
+    *,
+    holdout: Tally | None = None,
+    progress: Report | None = None,
+) -> Unseen:
+    """Say what a rule does to people other than those it was made from.
+
+    The rule is made again from samples of a population that looks like the tally, and measured on
+    that population; see :mod:`isocost.repairs.unseen` for the formulas.
+
+    Parameters
+    ----------
+    tally : Tally
+        What the rule was made from.
+    rule : Rule
+        Made by withhold, coarsen, equalize_odds or reconcile.
+    replicates : int
+        How often the rule is made again.
+    confidence : float
+        How often the limits hold.
+    seed : int
+        Of the samples.
+    holdout : Tally, optional
+        Of people that were kept apart: the rule is measured on them, and not made again.  The
+        limits then allow for their number.
+    progress : callable, optional
+        Called from time to time with the share done.
+
+    Returns
+    -------
+    Unseen
+        ``cost_difference``, ``rate_difference``, ``calibration_gap``, ``accuracy`` and ``changed``,
+        each with ``fitted``, ``expected``, ``limit`` and ``unrepaired``.
+
+    Notes
+    -----
+    Where the rule cannot be made as asked in a replicate, because its goal is out of reach, it is
+    made as close as possible: a population may well be one in which the goal is out of reach,
+    though it was within reach for the people seen.  ``infeasible`` counts these replicates.
+    Those in which it cannot be made at all are left out.
+
+    Groups too small to be compared, with fewer than 30 people or 5 of a label, are repaired
+    but not among the differences, as in an audit.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> from isocost.examples import compas
+    >>> rule = ic.withhold(compas(), "fpr", tolerance=0.06)
+    >>> u = ic.unseen(compas(), rule)
+    >>> round(u.cost_difference.fitted, 3), round(u.cost_difference.expected, 2)
+    (0.06, 0.06)
+    >>> u.cost_difference.limit > 0.06
+    True
+    """
+    check_tally(tally)
+    check_rule(rule)
+    replicates = check_whole("replicates", replicates, LEAST, 1_000_000)
+    confidence, seed = check_confidence(confidence), check_seed(seed)
+    yardstick = Yardstick.of(tally, rule)
+    if holdout is None:
+        rule.remake(tally)
+        measured = tally
+    else:
+        check_tally(holdout, "holdout")
+        measured = holdout
+    population, random = Population(measured), np.random.default_rng(seed)
+    fitted = yardstick.numbers(tally, rule)
+    base = fitted if holdout is None else yardstick.numbers(holdout, rule)
+    untouched = yardstick.numbers(measured, None)
+    steps = Replicates(yardstick, population, rule, holdout is None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IsocostWarning)
+        for index in range(replicates):
+            steps.add(population.draw(random), base)
+            if progress is not None:
+                progress((index + 1) / replicates, None)
+    expected, limit = steps.summary(base, confidence)
+    alone = steps.unrepaired(untouched)
+    if holdout is not None:
+        # Measured, and not estimated; only the gap is known to be too high.
+        expected, alone = (yardstick.numbers(holdout, r, gap_debiased) for r in (rule, None))
+        limit = np.where(_UPPER, np.maximum(limit, expected), np.minimum(limit, expected))
+    estimates = {
+        name: Outlook(*(float(values[i]) for values in (fitted, expected, limit, alone)))
+        for i, name in enumerate((*NUMBERS, GOAL))
+    }
+    kept = None if holdout is None else holdout.n
+    return Unseen(
+        **estimates,
+        rule=rule,
+        people=tally.n,
+        kept_apart=kept,
+        replicates=replicates,
+        infeasible=steps.infeasible,
+        confidence=confidence,
+    )
+
+
+_UPPER = np.array([name != "accuracy" for name in (*NUMBERS, GOAL)])
+
+_MOST = np.array(
+    [np.inf if name in ("cost_difference", GOAL) else 1.0 for name in (*NUMBERS, GOAL)]
+)
+
+_GAP, _CHANGED = (list(NUMBERS).index(name) for name in ("calibration_gap", "changed"))
+
+
+class Replicates:
+    """The numbers of the rules made from samples, on the sample and on the population."""
+
+    def __init__(
+        self, yardstick: Yardstick, population: Population, rule: Rule, remake: bool
+    ) -> None:
+        self.yardstick, self.population = yardstick, population
+        self.rule, self.remake = rule, remake
+        self.infeasible = 0
+        self.seen: list[Floats] = []
+        self.true: list[Floats] = []
+        self.alone: list[Floats] = []
+
+    def add(self, sample: Tally, base: Floats) -> None:
+        """One more sample."""
+        rule, as_asked = self._made(sample)
+        if rule is None:
+            return
+        try:
+            seen = self.yardstick.numbers(sample, rule)
+            alone = self.yardstick.numbers(sample, None, gap=None)
+        except IsocostError:
+            return
+        # A rule that falls short is off by all that is measured, and not by more than it shows.
+        self.seen.append(seen if as_asked else base)
+        self.true.append(self.yardstick.numbers(self.population.tally, rule))
+        self.alone.append(alone)
+
+    def _made(self, sample: Tally) -> tuple[Rule | None, bool]:
+        """The rule from this sample, and whether it could be made as asked."""
+        if not self.remake:
+            return self.rule, True
+        try:
+            made = self.rule.remake(sample)
+        except IsocostError:
+            self.infeasible += 1
+        else:
+            short = _falls_short(made) and not _falls_short(self.rule)
+            self.infeasible += short
+            return made, not short
+        closest = {**self.rule.settings, "infeasible": "closest"}
+        if self.rule.settings.get("infeasible") != "raise":
+            return None, False
+        try:
+            return replace(self.rule, settings=closest).remake(sample), False
+        except IsocostError:
+            return None, False
+
+    def summary(self, base: Floats, confidence: float) -> tuple[Floats, Floats]:
+        """The expected numbers and their limits."""
+        if len(self.true) < LEAST:
+            return np.full(len(base), np.nan), np.full(len(base), np.nan)
+        true, off = np.array(self.true), np.array(self.true) - np.array(self.seen)
+        expected = np.clip(base + off.mean(axis=0), 0.0, _MOST)
+        expected[_GAP] = self._gap(base, true.mean(axis=0))
+        level = safe_level(confidence, len(true))
+        low, high = (np.quantile(off, q, axis=0) for q in (1.0 - level, level))
+        limit = np.clip(base + np.where(_UPPER, high, low), 0.0, _MOST)
+        limit[_GAP] = max(limit[_GAP], float(np.quantile(true[:, _GAP], level)))
+        return expected, np.where(_UPPER, np.maximum(limit, expected), limit)
+
+    def _gap(self, base: Floats, true: Floats) -> float:
+        """The expected gap, by that on the population: on the people seen it is mostly chance.
+
+        What a rule adds to the gap of the scores, or takes from it, is in proportion to the share
+        of people it changes, which is known for this rule.
+        """
+        before = self.yardstick.numbers(self.population.tally, None)[_GAP]
+        ratio = base[_CHANGED] / true[_CHANGED] if true[_CHANGED] > 0 else 1.0
+        return float(np.clip(before + (true[_GAP] - before) * ratio, 0.0, 1.0))
+
+    def unrepaired(self, untouched: Floats) -> Floats:
+        """The numbers of the original scores for new people."""
+        if not self.alone:
+            return np.full(len(untouched), np.nan)
+        true = self.yardstick.numbers(self.population.tally, None)
+        numbers = np.clip(untouched + true - np.mean(self.alone, axis=0), 0.0, _MOST)
+        numbers[_GAP] = true[_GAP]
+        return np.asarray(numbers)
+
+
+def safe_level(confidence: float, replicates: int) -> float:
+    """The level at which a quantile of replicates is rarely below the true quantile.
+
+    Above a true quantile lie B (1 - c) of B replicates on average, give or take sqrt(B c (1 - c)).
+    The level is higher than c by 1.28 times that, so that the quantile is too low in one case of
+    ten: a tolerance limit.
+
+    Examples
+    --------
+    >>> round(safe_level(0.95, 200), 4), round(safe_level(0.95, 10_000), 4)
+    (0.9697, 0.9528)
+    """
+    return min(1.0, confidence + 1.28 * math.sqrt(confidence * (1.0 - confidence) / replicates))
+
+
+def _falls_short(rule: Rule) -> bool:
+    """Whether the rule comes as close as possible to what was asked, and no closer."""
+    return rule.promise is not None and rule.promise.equal != rule.promise.asked
+
+
+def doubt_unseen(found: Unseen) -> str:
+    """The doubt that a repair helps new people, in a sentence."""
+    return SENTENCES["doubt_unseen"].format(
+        what=titles_of(found.rule.promise),
+        expected=number(found.goal.expected),
+        unrepaired=number(found.goal.unrepaired),
+    )
+
+
+def noted(rule: Rule, found: Unseen) -> Rule:
+    """The rule, with a note and a warning if new people are not expected to gain."""
+    if found.better:
+        return rule
+    doubt = doubt_unseen(found)
+    warnings.warn(doubt, UncertainWarning, stacklevel=2)
+    return replace(rule, notes=(*rule.notes, doubt))
+
+
+def is_made_from(rule: Rule, tally: Tally) -> bool:
+    """Whether a rule was made from this tally, as far as its summary tells."""
+    return bool(rule.made_from.get("groups") == summary_of(tally)["groups"])
+
+
+def require_better(found: Unseen) -> None:
+    """Raise :class:`isocost.NotAdvisedError` if new people are not expected to gain."""
+    if not found.better:
+        step = f"{SENTENCES['doubt_unseen_next']}; or pass --anyway"
+        got = doubt_unseen(found)
+        raise NotAdvisedError(Problem("repair", "must help people not seen", got, step))

@@ -1,0 +1,358 @@
+"""What a rule does to people not seen: against independent bootstraps, known truth, and rows."""
+
+import json
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import isocost as ic
+from isocost.examples import compas
+from isocost.repairs.unseen import NUMBERS, Population, Yardstick, chances
+from tests.populations import drawn
+
+ISOCOST = str(Path(sys.executable).with_name("isocost"))
+TWO = [(0.8, 1.2), (0.7, 1.5)]
+
+pytestmark = pytest.mark.filterwarnings("ignore::isocost.IsocostWarning")
+
+
+def rows_of(seed, sizes, shapes=TWO):
+    rng = np.random.default_rng(seed)
+    score = np.concatenate([rng.beta(*shape, n) for shape, n in zip(shapes, sizes, strict=True)])
+    label = (rng.random(len(score)) < score).astype(int)
+    return {"score": score, "label": label, "group": np.repeat(np.arange(len(sizes)), sizes)}
+
+
+def written(path, data):
+    lines = [f"{h:.17g},{y},g{g}" for h, y, g in zip(*data.values(), strict=True)]
+    path.write_text("\n".join(["score,label,group", *lines]))
+    return str(path)
+
+
+def by_rows(scores, replicates, rng):
+    """Algorithm 1 on rows, in NumPy: cost differences of its rules on the population.
+
+    Scores are drawn with replacement and labels by their probabilities.
+    """
+
+    def fnr(h, p):
+        return ((1 - h) * p).sum() / p.sum()
+
+    differences = []
+    for _ in range(replicates):
+        mu, cost = [], []
+        for h in scores:
+            sample = rng.choice(h, len(h))
+            label = rng.random(len(h)) < sample
+            mu.append(label.mean())
+            cost.append((1 - sample[label]).mean())
+        low = int(np.argmin(cost))
+        alpha = (max(cost) - cost[low]) / (1 - mu[low] - cost[low])
+        after = [fnr(h, h) for h in scores]
+        after[low] = (1 - alpha) * after[low] + alpha * (1 - mu[low])
+        differences.append(abs(after[0] - after[1]))
+    return np.array(differences)
+
+
+@pytest.mark.parametrize("n", [300, 3000])
+def test_withholding_agrees_with_a_bootstrap_of_rows(n):
+    data = rows_of(1, [n, n])
+    tally = ic.tally(data)
+    rule = ic.withhold(tally, "fnr")
+    found = ic.unseen(tally, rule, replicates=400)
+    scores = [data["score"][data["group"] == g] for g in (0, 1)]
+    reference = by_rows(scores, 2000, np.random.default_rng(2))
+    assert found.infeasible == 0
+    assert found.cost_difference.fitted == pytest.approx(0.0, abs=1e-12)
+    # Four standard errors of 400 replicates.
+    error = reference.std() / np.sqrt(400)
+    assert found.cost_difference.expected == pytest.approx(reference.mean(), abs=4 * error)
+    assert found.cost_difference.limit == pytest.approx(np.quantile(reference, 0.95), rel=0.2)
+    # The share withheld does not depend on who the new people are, but for rounding.
+    assert found.changed.expected == pytest.approx(found.changed.fitted, abs=1e-9)
+
+
+def mean_expected(make, rows, sets, replicates):
+    numbers = []
+    for seed in range(sets):
+        tally = drawn(seed, TWO, [rows, rows])
+        found = ic.unseen(tally, make(tally), replicates, seed=seed)
+        numbers.append([getattr(found, name).expected for name in NUMBERS])
+    return dict(zip(NUMBERS, np.mean(numbers, axis=0), strict=True))
+
+
+@pytest.mark.parametrize(("rows", "truth"), [(2000, 0.010), (200, 0.032)])
+def test_withholding_tells_the_known_truth(rows, truth):
+    found = mean_expected(lambda t: ic.withhold(t, "fnr", infeasible="closest"), rows, 12, 30)
+    assert found["cost_difference"] == pytest.approx(truth, rel=0.25)
+
+
+@pytest.mark.parametrize(("rows", "rate", "gap"), [(2000, 0.017, 0.027), (200, 0.069, 0.057)])
+def test_reconciling_tells_the_known_truth(rows, rate, gap):
+    found = mean_expected(lambda t: ic.reconcile(t, infeasible="closest"), rows, 6, 15)
+    # The truth was measured in 15 fits, whose mean has an error of about a tenth.
+    assert found["rate_difference"] == pytest.approx(rate, rel=0.4)
+    assert found["calibration_gap"] == pytest.approx(gap, rel=0.25)
+
+
+@given(
+    st.lists(st.floats(0.0, 1.0), min_size=1, max_size=30, unique=True),
+    st.integers(1, 50),
+    st.randoms(use_true_random=False),
+)
+@settings(max_examples=60, deadline=None)
+def test_chances_are_probabilities(scores, rows, random):
+    score, w = np.sort(scores), np.full(len(scores), float(rows))
+    wy = np.array([float(random.randint(0, rows)) for _ in scores])
+    found = chances(score, w, wy, w)
+    assert (found >= 0).all()
+    assert (found <= 1).all()
+
+
+def test_scores_count_as_calibrated_until_shown_otherwise():
+    rng = np.random.default_rng(0)
+    kept = 0
+    for _ in range(200):
+        h = np.sort(rng.beta(0.7, 1.5, 200))
+        ones = np.ones(200)
+        kept += np.array_equal(chances(h, ones, (rng.random(200) < h).astype(float), ones), h)
+    assert kept >= 193
+    h, ones = np.sort(rng.random(50_000)), np.ones(50_000)
+    truth = h + 0.3 * (0.5 - h)
+    found = chances(h, ones, (rng.random(50_000) < truth).astype(float), ones)
+    assert np.abs(found - truth).mean() < 0.02
+
+
+def test_the_population_has_the_scores_and_sizes_of_the_tally():
+    tally = drawn(3, TWO, [500, 300])
+    population = Population(tally)
+    np.testing.assert_allclose(population.tally.totals.n.sum(axis=1), [500, 300])
+    np.testing.assert_allclose(population.tally.totals.wh.sum(axis=1), tally.totals.wh.sum(axis=1))
+    sample = population.draw(np.random.default_rng(0))
+    assert sample.totals.n.sum(axis=1).tolist() == [500, 300]
+    assert population.draw(np.random.default_rng(0), 2.0).n == 1600
+
+
+def test_weights_that_are_all_alike_change_nothing():
+    data = rows_of(4, [400, 400])
+    heavy = ic.tally({**data, "w": np.full(800, 3.0)}, weight="w")
+    plain = ic.tally(data)
+    one, other = (ic.unseen(t, ic.withhold(t, "fnr"), 40) for t in (plain, heavy))
+    for name in NUMBERS:
+        assert getattr(one, name).expected == pytest.approx(getattr(other, name).expected)
+        assert getattr(one, name).limit == pytest.approx(getattr(other, name).limit)
+
+
+def test_unequal_weights_count_as_fewer_rows():
+    """The noise of a weighted mean: about that of (sum w)^2 / sum w^2 rows."""
+    data = rows_of(4, [2000, 2000])
+    data["w"] = np.random.default_rng(0).choice([0.1, 1.9], 4000)
+    tally = ic.tally(data, weight="w")
+    random = np.random.default_rng(1)
+    rates = [
+        t.totals.w[:, 1] / t.totals.weight
+        for t in (Population(tally).draw(random) for _ in range(400))
+    ]
+    own = data["group"] == 0
+    h, w = data["score"][own], data["w"][own]
+    mean = (w * h).sum() / w.sum()
+    error = np.sqrt((w**2 * (h * (1 - h) + (h - mean) ** 2)).sum()) / w.sum()
+    assert np.std([rate[0] for rate in rates]) == pytest.approx(error, rel=0.12)
+
+
+def test_a_tolerance_is_where_new_people_start_from():
+    tally = drawn(0, TWO, [2000, 2000])
+    found = ic.unseen(tally, ic.withhold(tally, "fnr", tolerance=0.03), 60).cost_difference
+    assert found.fitted == pytest.approx(0.03)
+    assert found.expected == pytest.approx(0.03, abs=0.01)
+    assert found.limit > 0.03
+
+
+def test_doing_nothing_is_measured_too():
+    tally = drawn(0, TWO, [2000, 2000])
+    rule = ic.withhold(tally, "fnr")
+    found = ic.unseen(tally, rule, 40)
+    now = Yardstick.of(tally, rule).numbers(tally, None)
+    assert found.cost_difference.unrepaired == pytest.approx(now[0], abs=0.02)
+    assert found.goal == found.cost_difference
+    assert found.better
+    assert found.calibration_gap.unrepaired == pytest.approx(0.0, abs=1e-9)
+
+
+def test_replicates_that_are_out_of_reach_are_counted_and_come_close():
+    tally = drawn(1, [(2, 2), (2, 3.2)], [150, 150])
+    # The least tolerance that is feasible is 0.0615.
+    found = ic.unseen(tally, ic.withhold(tally, "fpr", tolerance=0.07), 60)
+    assert 0 < found.infeasible < 60
+    assert f"In {found.infeasible} of 60 replicates" in repr(found)
+    assert found.cost_difference.limit > found.cost_difference.expected > 0.07
+
+
+def test_a_holdout_is_measured_as_it_is():
+    tally, other = drawn(0, TWO, [1000, 1000]), drawn(1, TWO, [600, 600])
+    rule = ic.withhold(tally, "fnr")
+    found = ic.unseen(tally, rule, 40, holdout=other)
+    after = ic.audit(rule.expected(other), "fnr", confidence=None)
+    assert found.cost_difference.expected == pytest.approx(after.disparity.difference)
+    assert found.rate_difference.expected == pytest.approx(after.equalized_odds_difference)
+    assert found.accuracy.expected == pytest.approx(after.overall.accuracy)
+    assert found.accuracy.limit < found.accuracy.expected
+    assert found.cost_difference.limit > found.cost_difference.expected
+    before = ic.audit(other, "fnr", confidence=None)
+    assert found.cost_difference.unrepaired == pytest.approx(before.disparity.difference)
+    assert found.kept_apart == 1200
+    assert "measured on 1,200 people kept apart" in found.headline()
+
+
+def test_it_prints_and_becomes_json():
+    found = ic.unseen(compas(), ic.reconcile(compas()), 10)
+    content = json.loads(found.to_json())
+    assert content["rate_difference"]["expected"] == found.rate_difference.expected
+    assert content["replicates"] == 10
+    assert "expected          at most" in repr(found)
+    assert "at least 0." in repr(found)
+    assert "<caption>For new people" in found._repr_html_()
+    assert ic.unseen(compas(), ic.reconcile(compas()), 10) == found
+
+
+def test_a_rule_made_by_hand_cannot_be_made_again():
+    rule = replace(ic.withhold(compas(), "fpr", 0.07), method="mine")
+    with pytest.raises(ic.UsageError, match="to be made again"):
+        ic.unseen(compas(), rule)
+    with pytest.raises(ic.UsageError, match="must promise"):
+        ic.plan_repair(compas(), replace(ic.withhold(compas(), "fpr", 0.07), promise=None))
+    with pytest.raises(ic.UsageError, match="must be one the rule knows"):
+        ic.unseen(drawn(0, TWO, [50, 50]), ic.withhold(compas(), "fpr", 0.07))
+
+
+SMALL = ([(0.6, 1.2), (0.7, 0.9), *[(0.65, 1.05)] * 5], [6000, 6000, 40, 40, 40, 40, 40])
+"""Two large groups that differ a little, and small ones whose noise a repair follows."""
+
+
+def test_fit_refuses_a_repair_that_does_not_help_new_people(tmp_path):
+    shapes, sizes = SMALL
+    path = written(tmp_path / "data.csv", rows_of(5, sizes, shapes))
+    rule = tmp_path / "rule.json"
+    options = ["--cost", "fnr", "--infeasible", "closest", "-o", str(rule)]
+    fit = [ISOCOST, "fit", path, *options]
+    done = subprocess.run(fit, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "expected to do no better than nothing" in done.stderr
+    assert not rule.exists()
+    done = subprocess.run([*fit, "--anyway"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "no better than nothing" in json.loads(rule.read_text())["notes"][-1]
+
+
+def test_fit_measures_on_rows_kept_apart(tmp_path):
+    path = written(tmp_path / "data.csv", rows_of(0, [3000, 3000]))
+
+    def fit(*options):
+        command = [ISOCOST, "fit", path, "-o", str(tmp_path / "r.json"), "--force", *options]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    once, again = fit("--split", "0.5"), fit("--split", "0.5", "--threads", "1")
+    assert once.returncode == 0, once.stderr
+    assert once.stdout == again.stdout
+    made = json.loads((tmp_path / "r.json").read_text())["made_from"]["n"]
+    assert f"measured on {6000 - made:,.0f} people kept apart" in once.stdout
+    assert made == pytest.approx(3000, abs=4 * np.sqrt(1500))
+    other = written(tmp_path / "other.csv", rows_of(1, [2000, 2000]))
+    assert "measured on 4,000 people kept apart" in fit("--holdout", other).stdout
+    assert "fitted  expected" in fit().stdout
+    both = fit("--holdout", other, "--split", "0.5")
+    assert both.returncode == 2
+    assert "--split" in both.stderr
+    assert fit("--split", "1.5").returncode == 2
+    counted = tmp_path / "t.json"
+    subprocess.run([ISOCOST, "tally", path, "-o", str(counted)], check=True, capture_output=True)
+    command = [ISOCOST, "fit", str(counted), "--split", "0.5"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "needs files with rows" in done.stderr
+
+
+def test_compare_tells_new_people_from_those_seen(tmp_path):
+    path = written(tmp_path / "data.csv", rows_of(0, [2000, 2000]))
+    other = written(tmp_path / "other.csv", rows_of(1, [500, 500]))
+    rule = str(tmp_path / "mine.json")
+    subprocess.run([ISOCOST, "fit", path, "-o", rule], check=True, capture_output=True)
+
+    def compare(data, *options):
+        command = [ISOCOST, "compare", data, rule, "--replicates", "20", *options]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    assert "mine, expected" in compare(path)
+    assert "mine was made from other people than these" in compare(other)
+    assert json.loads(compare(path, "--json"))["unseen"]["mine"]["replicates"] == 20
+
+
+def test_the_plan_of_a_repair():
+    tally = drawn(0, TWO, [1000, 1000])
+    rule = ic.withhold(tally, "fnr")
+    plan = ic.plan_repair(tally, rule, within=0.02, replicates=60)
+    assert (np.diff(plan.limit) < 0).all()
+    assert (plan.expected < plan.limit).all()
+    # The difference falls with the square root of the number of people.
+    now = ic.unseen(tally, rule, 200).cost_difference.limit
+    assert plan.groups["g0"] == pytest.approx(1000 * (now / 0.02) ** 2, rel=0.5)
+    assert plan.groups["g0"] == plan.groups["g1"]
+    assert json.loads(plan.to_json())["groups"][0][1]["needed"] == plan.groups["g0"]
+    never = ic.plan_repair(tally, ic.withhold(tally, "fnr", 0.05), within=0.02, replicates=10)
+    assert never.groups["g0"] == np.inf
+    assert "out of reach" in repr(never)
+
+
+def test_the_plan_is_drawn():
+    pytest.importorskip("matplotlib")
+    from isocost.plots import RepairPlanDisplay
+
+    tally = drawn(0, TWO, [1000, 1000])
+    plan = ic.plan_repair(tally, ic.withhold(tally, "fnr"), within=0.03, replicates=20)
+    display = RepairPlanDisplay.from_plan(plan).plot()
+    np.testing.assert_allclose(display.lines_["at most"].get_ydata(), plan.limit)
+    np.testing.assert_allclose(display.lines_["expected"].get_xdata(), plan.times * 1000)
+
+
+def test_the_command_plans_a_repair(tmp_path):
+    path = written(tmp_path / "data.csv", rows_of(0, [1000, 1000]))
+    command = [ISOCOST, "plan", path, "--method", "withhold", "--within", "0.05"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "People needed for withhold to hold cost within 0.05" in done.stdout
+    wrong = subprocess.run([*command[:-4], "--method", "mix"], capture_output=True, check=False)
+    assert wrong.returncode == 2
+
+
+def test_the_page_has_it():
+    pytest.importorskip("jinja2")
+    tally = drawn(0, TWO, [1000, 1000])
+    rules = {"mine": ic.equalize_odds(tally), "other": ic.withhold(compas(), "fpr", 0.07)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        own = ic.report_html(tally, cost="fnr")
+        given = ic.report_html(tally, {"mine": rules["mine"]}, cost="fnr")
+    assert 'id="unseen"' in own
+    assert "fitted / expected / at most" in own
+    table = given[given.index('id="unseen"') :]
+    assert "<bdi>mine</bdi>" in table
+
+
+def test_estimators_have_it():
+    from isocost.learn import CalibratedEqualizedOdds
+
+    rng = np.random.default_rng(0)
+    group = rng.choice(["a", "b"], 2000)
+    features = rng.normal(size=(2000, 2)) * np.where(group == "a", 2.0, 1.0)[:, None]
+    y = rng.random(2000) < 1 / (1 + np.exp(-features.sum(axis=1)))
+    model = CalibratedEqualizedOdds(cost="fnr")
+    assert not hasattr(model, "unseen_")
+    model.fit(features, y, sensitive_features=group)
+    assert model.unseen_.cost_difference.expected > model.unseen_.cost_difference.fitted
+    assert model.unseen_ is model.unseen_
