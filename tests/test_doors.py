@@ -277,8 +277,8 @@ def test_a_rule_refuses_wrong_columns(role, column):
 
 RESULTS = {
     "Audit", "Bounds", "Changes", "Comparison", "Disparity", "Feasibility", "Frontier",
-    "Intervals", "GroupPlan", "MEASURES", "Measure", "Measures", "Outlook", "Plan", "Promise", "REPAIRS",
-    "Reconcilability", "Repair", "RepairPlan", "Unseen", "Verdict", "Watch",
+    "Intervals", "GroupPlan", "MEASURES", "Measure", "Measures", "Outlook", "Plan", "Promise",
+    "REPAIRS", "Reconcilability", "Repair", "RepairPlan", "Unseen", "Verdict", "Watch",
 }  # fmt: skip
 
 
