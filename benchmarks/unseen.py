@@ -7,6 +7,7 @@ writes docs/unseen.md.
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 import warnings
@@ -108,6 +109,8 @@ Job: TypeAlias = tuple[Case, int, int]
 def run(job: Job) -> dict[str, Floats]:
     """Fitted, expected, limit and truth of each data set, arrays (data sets, numbers)."""
     case, sets, replicates = job
+    # A linear program takes much longer than a formula.
+    replicates = replicates // 4 if case.method == "reconcile" else replicates
     rng = np.random.default_rng(zlib.crc32(f"{case.name} {case.method}".encode()))
     population = case.population()
     every: dict[str, list[Any]] = {"fitted": [], "expected": [], "limit": [], "truth": []}
@@ -150,7 +153,13 @@ def main(sets: int = 40, replicates: int = 100) -> None:
         for (case, _, _), result in zip(jobs, results, strict=True)
         for row in rows_of(case, result)
     ]
-    text = TEXT.format(sets=sets, replicates=replicates, table=table(header, rows))
+    text = TEXT.format(
+        sets=sets,
+        replicates=replicates,
+        quarter=replicates // 4,
+        error=math.sqrt(0.95 * 0.05 / sets),
+        table=table(header, rows),
+    )
     TARGET.write_text(text, encoding="utf-8")
     print(text)
     print(f"{time.perf_counter() - start:.0f} s")
@@ -158,10 +167,52 @@ def main(sets: int = 40, replicates: int = 100) -> None:
 
 TEXT = """# Whether what is said about people not seen is true
 
+`ic.unseen` says what a rule, made from this many people, does to others. Here that is checked
+where the truth is known.
+
 Made by `python -m benchmarks.unseen {sets} {replicates}`: {sets} data sets a line, {replicates}
-replicates each.
+replicates each ({quarter} for `reconcile`, which takes longest). The truth is what the rule does
+to the whole population, by quadrature. Wanted are expected numbers within 25 % of the truth, both
+averaged over the data sets, and limits that hold in 90 % of them or more. With {sets} data sets a
+share near 0.95 has a standard error of {error:.3f}.
+
+Two groups have scores Beta(0.8, 1.2) and Beta(0.7, 1.5); six groups of 5,000 to 150 people have
+Beta(0.35, 0.8), (0.25, 1.8), (0.3, 1.5), (0.25, 2.2), (0.4, 0.8) and (0.3, 2). Labels come true
+as often as the scores say, except in the last lines, where P(y = 1 | h) = h + (1/2 - h) / 4. The
+cost is `fnr`; `coarsen` may change decisions; goals out of reach are approached as closely as
+possible.
 
 {table}
+
+## How it is done, and what a plain bootstrap gets wrong
+
+The plain bootstrap draws rows with replacement, makes the rule again, and measures it on the
+original rows, which play the population. Three things had to be put right.
+
+- **Labels are drawn, not copied.** Most scores occur once, so in the original rows their share of
+  positives is 0 or 1. Measured there, calibrated scores have a gap: in a first run of 40 data
+  sets with 2 x 200 people, `withhold` seemed to leave a gap of 0.066 where the truth was 0.010.
+  And a rule made from resampled rows finds their accidents again. So the population has the
+  scores of the tally, and labels that come true as often as the scores say. If a chi-squared test
+  at 1 % shows that they do not, the mean residual of people with similar scores is added, shrunk
+  by the factor of James and Stein.
+- **What is carried over is the difference.** A number T on the population follows the number F on
+  the people seen, whose own chance it shares. So what counts is T_b - F_b in replicates: expected
+  = F + mean(T_b - F_b), limit = F + quantile(T_b - F_b). Without that, limits of accuracy held in
+  58 to 90 % of the data sets, because the population that a replicate is measured on is itself a
+  sample. Where a rule makes groups equal, F and F_b are 0 and nothing changes.
+- **Limits allow for the number of replicates.** A quantile of 200 replicates is too low as often
+  as too high; the level is raised by 1.28 standard errors, from 0.95 to 0.97.
+
+For the calibration gap F is mostly chance, so its expected number is the mean of T_b, in
+proportion to the share of people that this rule changes; its limit is the larger of both kinds.
+
+A goal may be out of reach for a replicate. Then the rule comes as close as it can, and all that
+is measured counts: the people seen may have been lucky to have it within reach.
+`found.infeasible` counts these replicates, and the printed table is followed by a note. When they
+were left out, `coarsen` that had to leave decisions alone (2 x 2,000 people, out of reach in most
+replicates) was expected to leave a difference of 0.010 where it left 0.013, and limits held in
+three of four data sets.
 """
 
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 """Coarsening: calibrated pools that meet a cost exactly and leave decisions alone."""
 
 from __future__ import annotations
@@ -15,8 +17,7 @@ import isocost as ic
 from isocost.examples import compas
 from isocost.measures.calibration import gap_equal_width, levels_of
 from isocost.repairs.coarsen import _on_its_side, coarsen, decision_limit
-from isocost.rows import mirrored_bins
-from isocost.tallies import Cells
+from isocost.rows import Row, moved
 from tests.conftest import DATA, measured
 
 CLOSE = 1e-9
@@ -609,12 +610,9 @@ def test_many_fine_bins_stay_fast_and_exact():
 def income_flipped():
     """The paper's income experiment: label and score 1 - x, from the tally of the file."""
     tally = ic.Tally.load(DATA / "income.json")
-    c = tally.cells
-    turned = Cells(
-        c.group, 1 - c.label, mirrored_bins(c, tally.grid), c.n, c.w, c.w2, c.w - c.wh,
-        c.w - 2 * c.wh + c.wh2,
-    )  # fmt: skip
-    return ic.Tally.build(tally.grid, tally.groups, turned)
+    mirrored = moved(tally.cells, Row(0, 0.0, 1.0, "mirror", None, 1.0), tally.grid)
+    flipped = replace(mirrored, label=1 - mirrored.label)
+    return ic.Tally.build(tally.grid, tally.groups, flipped)
 
 
 def test_income_keeps_every_decision():

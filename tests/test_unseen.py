@@ -96,7 +96,7 @@ def test_withholding_tells_the_known_truth(rows, truth):
 
 @pytest.mark.parametrize(("rows", "rate", "gap"), [(2000, 0.017, 0.027), (200, 0.069, 0.057)])
 def test_reconciling_tells_the_known_truth(rows, rate, gap):
-    found = mean_expected(lambda t: ic.reconcile(t, infeasible="closest"), rows, 6, 15)
+    found = mean_expected(lambda t: ic.reconcile(t, levels=64, infeasible="closest"), rows, 6, 15)
     # The truth was measured in 15 fits, whose mean has an error of about a tenth.
     assert found["rate_difference"] == pytest.approx(rate, rel=0.4)
     assert found["calibration_gap"] == pytest.approx(gap, rel=0.25)

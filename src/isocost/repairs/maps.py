@@ -29,7 +29,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, logit
 
 from isocost.checks import as_number
 from isocost.errors import Problem, UsageError
@@ -106,6 +105,8 @@ class SigmoidMap(CalibrationMap):
 
     def __call__(self, scores: npt.ArrayLike) -> Floats:
         """The probability of each score."""
+        from scipy.special import expit
+
         raw = self.slope * np.asarray(scores, dtype=np.float64) + self.intercept
         return np.asarray(expit(raw))
 
@@ -130,6 +131,8 @@ class BetaMap(CalibrationMap):
 
     def __call__(self, scores: npt.ArrayLike) -> Floats:
         """The probability of each score."""
+        from scipy.special import expit
+
         left, right = _logarithms(np.asarray(scores, dtype=np.float64)).T
         return np.asarray(expit(self.a * left + self.b * right + self.c))
 
@@ -386,6 +389,8 @@ def _fit_logit(
 
 
 def _constant_logit(ones: Floats, zeros: Floats) -> float:
+    from scipy.special import logit
+
     return float(logit(ones.sum() / (ones.sum() + zeros.sum())))
 
 

@@ -26,7 +26,6 @@ from itertools import pairwise
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from isocost.typing import Bools, Floats, Ints
 
@@ -138,6 +137,8 @@ class Bins:
 
     def rising(self, edges: Ints) -> Ints:
         """The pools, joined where values fall."""
+        from scipy.optimize import isotonic_regression
+
         w, y = self.totals(edges)
         blocks: Ints = isotonic_regression(y / w, weights=w).blocks
         return edges[blocks]
