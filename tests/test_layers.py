@@ -38,8 +38,8 @@ ORDERS = {
         "intervals", "audit", "planning", "impossibility", "bounds",
     ],
     "repairs": [
-        "counsel", "withhold", "pools", "coarsen", "odds", "linear_program", "reconcile",
-        "registry", "compare", "frontier",
+        "counsel", "withhold", "pools", "least_change", "coarsen", "odds", "linear_program",
+        "reconcile", "registry", "compare", "frontier",
     ],
     "monitor": ["evidence", "watch"],
     "engines": [
