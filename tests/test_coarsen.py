@@ -1,11 +1,10 @@
-from dataclasses import replace
-
 """Coarsening: calibrated pools that meet a cost exactly and leave decisions alone."""
 
 from __future__ import annotations
 
 import re
 import warnings
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np

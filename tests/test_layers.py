@@ -38,9 +38,9 @@ ORDERS = {
         "audit", "planning", "bounds",
     ],
     "repairs": [
-        "counsel", "withhold", "maps", "recalibrate", "composition", "pools", "coarsen", "odds",
-        "levels", "linear_program", "reconcilability", "reconcile", "thresholds", "registry",
-        "compare", "frontier", "unseen", "sample_size",
+        "counsel", "withhold", "maps", "recalibrate", "composition", "pools", "least_change",
+        "coarsen", "odds", "levels", "linear_program", "reconcilability", "reconcile",
+        "thresholds", "registry", "compare", "frontier", "unseen", "sample_size",
     ],
     "monitor": ["evidence", "watch"],
     "engines": [

@@ -19,6 +19,7 @@ from isocost.measures.calibration import Levels, levels_of
 from isocost.measures.feasibility import SLACK, Feasibility, feasibility
 from isocost.measures.rates import base_rate, group_costs, require_both_labels
 from isocost.repairs.counsel import heeding
+from isocost.repairs.least_change import best_pools
 from isocost.repairs.pools import (
     EXACT,
     ROUNDING,
@@ -26,8 +27,8 @@ from isocost.repairs.pools import (
     Minimize,
     Piece,
     Pools,
-    best_pools,
     crossing,
+    nearest_pools,
     settle,
 )
 from isocost.repairs.withhold import not_feasible, summary_of
@@ -338,15 +339,15 @@ def _repaired(
         pieces, about = _uncalibrated(candidate, goal, tally)
         ways = [_rows(candidate, pieces, tally, bins.thresholds)]
     elif goal <= candidate.cost_of(bins.walls) + ROUNDING:
-        pools, nearest = best_pools(bins, target, how.minimize)
+        pools = best_pools(bins, target, how.minimize)
         if pools is None and not how.may_cross:
-            return candidate.cost_of(nearest)
+            return candidate.cost_of(nearest_pools(bins, target))
         ways = [_rows(candidate, pools.pieces(), tally, bins.thresholds)] if pools else []
     else:
         ways = [_rows(candidate, pools.pieces(), tally) for pools in crossing(bins, target)]
     if not ways:
         # Without thresholds every cost can be met.
-        pools, _ = best_pools(replace(bins, thresholds=()), target, how.minimize)
+        pools = best_pools(replace(bins, thresholds=()), target, how.minimize)
         ways = [_rows(candidate, pools.pieces(), tally)] if pools else []
     levels = levels_of(tally, candidate.index)
     rows = min(ways, key=lambda rows: _decisions_changed(levels, rows, how.thresholds))

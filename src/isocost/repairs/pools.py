@@ -1,4 +1,4 @@
-"""Pools of neighbouring scores of one group: which have a given cost and change scores least.
+"""Pools of neighbouring scores of one group: what they are worth, and how they meet a target.
 
 A pool gets its share of positives as its score, so any set of pools is calibrated on the tally.
 Its cost depends on one number alone, its information, the sum over pools of w q^2 with weight w
@@ -8,12 +8,6 @@ and value q:
 
 Telling two neighbouring pools apart is worth w1 w2 / (w1 + w2) (q2 - q1)^2 of it.  A target is met
 exactly by moving one edge between two pools, into a bin if need be, whose people a coin divides.
-
-Values must not fall.  For the least change with *at most* a given information this needs no care:
-if q1 > q2 for neighbours, then as one pool they have less information, and neither the largest
-change nor the mean change grows.  (Let u be a score between both pools and m their common value.
-If m <= u, the people above come nearer by w2 (m - q2) in all, those below move by w1 (q1 - m) at
-most, and the two are equal; likewise if m > u.)
 """
 
 from __future__ import annotations
@@ -27,9 +21,20 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from isocost.typing import Bools, Floats, Ints
+from isocost.typing import Floats, Ints
 
-__all__ = ["Bins", "Minimize", "Piece", "Pools", "best_pools", "crossing", "settle"]
+__all__ = [
+    "Bins",
+    "Meeting",
+    "Minimize",
+    "Piece",
+    "Pools",
+    "Spans",
+    "around",
+    "crossing",
+    "nearest_pools",
+    "settle",
+]
 
 Minimize = Literal["largest", "mean"]
 
@@ -39,15 +44,6 @@ Piece: TypeAlias = tuple[int, int, list[tuple[float, float]]]
 ROUNDING = 1e-12
 """How far rounding may carry a value over a limit, or the information per person over another."""
 
-LEVELS = 5
-"""How often the search looks, each time closer."""
-
-EDGES = 64
-"""How many edges the search looks at together; then it looks closer around the best ones."""
-
-STEPS = 14
-"""How often the search halves the bound of the largest change, or the price of information."""
-
 EXACT = 1e-14
 """How far the information per person may be from the target: no cost shows it."""
 
@@ -56,15 +52,6 @@ NEWTON = 8
 
 CLOSE = 1e-6
 """How far rounding may carry a share of a divided bin."""
-
-WAYS = 512
-"""How many sets of pools are remembered in all."""
-
-WORK = 20_000
-"""How many bins to divide are tried for the last edge."""
-
-NEAR = 1.01
-"""How far above a lower bound of the largest change the search is content."""
 
 
 @dataclass(frozen=True)
@@ -214,55 +201,6 @@ class Pools:
                 yield start, stop, [(value, 1.0)]
 
 
-def best_pools(
-    bins: Bins, target: float, minimize: Minimize = "largest"
-) -> tuple[Pools | None, Ints]:
-    """The pools with exactly the target's information that change scores least.
-
-    Parameters
-    ----------
-    bins : Bins
-        With thresholds that pools can respect, see :func:`settle`.
-    target : float
-        Between the information of one pool per side and that of the finest pools.
-    minimize : {"largest", "mean"}
-        Which change of the scores to make small.
-
-    Returns
-    -------
-    pools : Pools or None
-        None if no pools meet the target by dividing a single bin.
-    nearest : array
-        The edges of pools with at least the target's information that divide none.
-
-    Notes
-    -----
-    A search by dynamic programming over at most EDGES edges finds the pools with at most the
-    target's information that change scores least, and some with a little more; then again with
-    edges closer to theirs.  One edge of these is moved or added.  If that is not within NEAR of a
-    lower bound, or if there are few bins, many sets of pools from below and from above are put
-    together, with a gap between them for the last edge.
-    """
-    meeting, nearest = _Meeting(bins, target, minimize), _joined(bins, bins.finest, target)
-    extreme = len(nearest) in {len(bins.walls), len(bins.finest)}
-    if extreme and abs(bins.information(nearest) - target) <= EXACT * bins.sums[0, -1]:
-        return Pools(nearest, bins.values(nearest)), nearest
-    edges, bracket = _spread(bins), (0.0, 1.0)
-    for _ in range(LEVELS):
-        choices = _Choices.of(bins, edges, minimize)
-        bound, bracket, sets = _searched(bins, choices, target, minimize, bracket)
-        edges = _closer(bins, edges, sets)
-        if np.isin(edges, choices.edges).all():
-            break
-    for pools in sets:
-        meeting.add(_around(bins, pools, minimize))
-    if len(bins) <= EDGES or meeting.change > NEAR * bound:
-        meeting.add(_gaps(bins, choices, target, minimize, meeting.change))
-    if meeting.pools is None:
-        meeting.add(_around(bins, nearest, minimize))
-    return meeting.pools, nearest
-
-
 def crossing(bins: Bins, target: float) -> list[Pools]:
     """Give up thresholds until the information is the target; the last edge can move both ways.
 
@@ -275,18 +213,19 @@ def crossing(bins: Bins, target: float) -> list[Pools]:
         at = 1 + int(np.argmin(np.minimum(w[:-1], w[1:])))
         fewer = np.delete(edges, at)
         if target - bins.information(fewer) > EXACT * bins.sums[0, -1]:
-            spans = _around(free, fewer, "largest", only=at - 1)
-            return [pools for pools, _ in _Meeting(free, target, "largest").divided(spans)]
+            spans = around(free, fewer, "largest", only=at - 1)
+            return [pools for pools, _ in Meeting(free, target, "largest").divided(spans)]
         edges = fewer
     return [Pools(edges, bins.values(edges))]
 
 
-def _joined(bins: Bins, edges: Ints, target: float) -> Ints:
-    """Join neighbours that are worth least while that leaves at least the target's information.
+def nearest_pools(bins: Bins, target: float) -> Ints:
+    """The finest pools, joined while that leaves at least the target's information.
 
-    In pools whose values rise, the last edge can then be moved until it is worth what is missing,
-    unless bins of a side need each other for a value between two thresholds.
+    As values rise, the last edge can then be moved until it is worth what is missing, unless bins
+    of a side need each other for a value between two thresholds.
     """
+    edges = bins.finest
     while True:
         w, y = bins.totals(edges)
         worth = w[:-1] * w[1:] / (w[:-1] + w[1:]) * np.diff(y / w) ** 2
@@ -298,7 +237,7 @@ def _joined(bins: Bins, edges: Ints, target: float) -> Ints:
 
 
 @dataclass(frozen=True)
-class _Spans:
+class Spans:
     """Sets of pools that leave out the bins from start to stop, to be divided into two pools.
 
     Attributes
@@ -323,7 +262,7 @@ class _Spans:
 
 
 @dataclass
-class _Meeting:
+class Meeting:
     """The best pools so far that meet a target exactly."""
 
     bins: Bins
@@ -332,13 +271,13 @@ class _Meeting:
     change: float = math.inf
     pools: Pools | None = None
 
-    def add(self, spans: _Spans) -> None:
+    def add(self, spans: Spans) -> None:
         """Keep the best pools that the spans can become, if they are better than before."""
         for pools, change in self.divided(spans):
             self.pools, self.change = pools, change
             return
 
-    def divided(self, spans: _Spans) -> Iterator[tuple[Pools, float]]:
+    def divided(self, spans: Spans) -> Iterator[tuple[Pools, float]]:
         """Divide the bins that each span leaves out so that the information is the target.
 
         With share s of bin b in the lower of two pools, which together have weight W and positives
@@ -380,9 +319,7 @@ class _Meeting:
             if pools is not None:
                 yield pools, float(change[at])
 
-    def _changes(
-        self, spans: _Spans, row: Ints, a: Ints, b: Ints, c: Ints, share: Floats
-    ) -> Floats:
+    def _changes(self, spans: Spans, row: Ints, a: Ints, b: Ints, c: Ints, share: Floats) -> Floats:
         """How far scores change if a share of bin b belongs to the lower pool of bins a to c.
 
         Infinite where values would fall or leave their side.
@@ -452,7 +389,7 @@ def _exact(bins: Bins, edges: list[int], at: int, share: float, target: float) -
     return Pools(np.array(edges), values, share, at) if rises else None
 
 
-def _around(bins: Bins, edges: Ints, minimize: Minimize, only: int | None = None) -> _Spans:
+def around(bins: Bins, edges: Ints, minimize: Minimize, only: int | None = None) -> Spans:
     """Each pool left out, and each two neighbours; or only one pool."""
     w, y = bins.totals(edges)
     values = y / w
@@ -467,7 +404,7 @@ def _around(bins: Bins, edges: Ints, minimize: Minimize, only: int | None = None
     others = np.where(outside, changes, 0.0)
     padded = np.concatenate([[-math.inf], values, [math.inf]])
     listed = edges.tolist()
-    return _Spans(
+    return Spans(
         start=edges[first],
         stop=edges[last + 1],
         information=np.where(outside, information, 0.0).sum(axis=1),
@@ -475,216 +412,4 @@ def _around(bins: Bins, edges: Ints, minimize: Minimize, only: int | None = None
         low=padded[first],
         high=padded[last + 2],
         edges=lambda row: (listed[: first[row] + 1], listed[last[row] + 1 :]),
-    )
-
-
-@dataclass(frozen=True)
-class _Choices:
-    """All pools that begin and end at some edges.
-
-    Attributes
-    ----------
-    edges : array
-        The edges, from 0 to the number of bins.
-    legal : array
-        Whether a pool may begin at edge i and end at edge j + 1: not across a threshold, with a
-        value on its side.
-    value, information, change : array
-        Of each of these pools.
-    """
-
-    edges: Ints
-    legal: Bools
-    value: Floats
-    information: Floats
-    change: Floats
-
-    @classmethod
-    def of(cls, bins: Bins, edges: Ints, minimize: Minimize) -> _Choices:
-        """Those with some edges."""
-        start, stop = np.broadcast_arrays(edges[:-1, None], edges[None, 1:])
-        forward = stop > start
-        stop = np.maximum(stop, start + 1)
-        w, y = bins.sums[:2, stop] - bins.sums[:2, start]
-        value = y / w
-        side = bins.side[start]
-        legal = forward & (side == bins.side[stop - 1]) & (value < bins.bounds[side + 1])
-        legal &= value >= bins.bounds[side] - ROUNDING
-        change = bins.changes(start, stop, value, minimize)
-        return cls(edges, legal, value, y * value, change)
-
-    def upside_down(self) -> _Choices:
-        """The same pools, counted from above; values have the other sign, so that they rise."""
-        return _Choices(
-            edges=self.edges,
-            legal=np.flip(self.legal).T,
-            value=-np.flip(self.value).T,
-            information=np.flip(self.information).T,
-            change=np.flip(self.change).T,
-        )
-
-    def shortest(self, lengths: Floats) -> tuple[float, Ints]:
-        """The shortest way through all bins, and its edges; infinite if there is none."""
-        reached = np.zeros(len(self.edges))
-        before = np.zeros(len(self.edges), dtype=np.int64)
-        for j, column in enumerate(np.ascontiguousarray(lengths.T), start=1):
-            ways = reached[:j] + column[:j]
-            before[j] = i = ways.argmin()
-            reached[j] = ways[i]
-        way = [len(self.edges) - 1]
-        while way[-1]:
-            way.append(int(before[way[-1]]))
-        return float(reached[-1]), self.edges[way[::-1]]
-
-
-def _searched(
-    bins: Bins,
-    choices: _Choices,
-    target: float,
-    minimize: Minimize,
-    bracket: tuple[float, float],
-) -> tuple[float, tuple[float, float], list[Ints]]:
-    """A lower bound of the change, the best pools with at most the target's information, and more.
-
-    A bound of the largest change is halved until the pools with the least information that respect
-    it have the target's.  For the mean change it is the price of information that is halved.
-    """
-    largest, bound, (low, high) = minimize == "largest", 0.0, bracket
-    trial, enough, too_much = high, bins.walls, bins.walls
-    for _ in range(STEPS if bracket[1] == 1.0 else STEPS // 2):
-        if largest:
-            lengths = np.where(choices.change <= trial, choices.information, math.inf)
-        else:
-            lengths = (1.0 - trial) * choices.change + trial * choices.information
-        length, pools = choices.shortest(np.where(choices.legal, lengths, math.inf))
-        pools = bins.rising(pools) if length < math.inf else too_much
-        fits = length < math.inf and bins.information(pools) <= target + EXACT * bins.sums[0, -1]
-        low, high = (low, trial) if fits else (trial, high)
-        enough, too_much = (pools, too_much) if fits else (enough, pools)
-        if not largest and trial < 1.0:
-            bound = max(bound, (length - trial * target) / (1.0 - trial))
-        trial = (low + high) / 2.0
-    around = (0.9 * low, high) if largest else (0.5 * low, (1.0 + high) / 2.0)
-    return low if largest else bound, around, [enough, too_much]
-
-
-def _spread(bins: Bins) -> Ints:
-    """All edges; or some, equally far apart, equally many people apart, and of the finest pools."""
-    if len(bins) <= EDGES:
-        return np.arange(len(bins) + 1)
-    parts = np.linspace(0.0, 1.0, EDGES // 3)
-    score, w = bins.score, bins.sums[0]
-    even = np.searchsorted(score, score[0] + parts * (score[-1] - score[0]))
-    alike = np.searchsorted(w, parts * w[-1])
-    return np.unique([*bins.walls, *even, *alike, *_thinned(bins.finest, EDGES // 3)])
-
-
-def _closer(bins: Bins, edges: Ints, sets: list[Ints]) -> Ints:
-    """Edges next to those of some pools, up to the edges that were looked at before."""
-    best = np.unique(np.concatenate([bins.walls, *sets]))
-    at = np.searchsorted(edges, best)
-    first, last = edges[np.maximum(at - 1, 0)], edges[np.minimum(at + 1, len(edges) - 1)]
-    near = np.concatenate([np.arange(i, j + 1) for i, j in zip(first, last, strict=True)])
-    return np.unique([*best, *_thinned(np.unique(near), EDGES)])
-
-
-def _thinned(edges: Ints, most: int) -> Ints:
-    """At most so many of the edges."""
-    return edges[:: -(-len(edges) // most)]
-
-
-@dataclass(frozen=True)
-class _Ways:
-    """Sets of pools of the bins below an edge: a few for each edge, with spread information."""
-
-    to: Ints
-    information: Floats
-    change: Floats
-    value: Floats
-    before: Ints
-
-    def edges(self, way: int) -> list[int]:
-        """The edges of one of them, as positions among the choices' edges."""
-        edges = [int(self.to[way])]
-        while edges[-1]:
-            way = int(self.before[way])
-            edges.append(int(self.to[way]))
-        return edges[::-1]
-
-
-def _ways(
-    choices: _Choices, minimize: Minimize, least: Floats, most: Floats, change_below: float
-) -> _Ways:
-    """Sets of pools up to each edge, with information between ``least`` and ``most`` there.
-
-    At most WAYS in all are kept: of those with nearly the same information, the one that changes
-    scores least.
-    """
-    count = len(choices.edges) - 1
-    keep = max(2, WAYS // count)
-    ways = _Ways(np.array([0]), np.zeros(1), np.zeros(1), np.array([-math.inf]), np.array([0]))
-    for j in range(count):
-        to = ways.to
-        change = _together(minimize, ways.change, choices.change[to, j])
-        information = ways.information + choices.information[to, j]
-        legal = choices.legal[to, j] & (ways.value <= choices.value[to, j] + ROUNDING)
-        legal &= (information >= least[j + 1]) & (information <= most[j + 1])
-        new = np.flatnonzero(legal & (change < change_below))
-        if len(new) > keep:
-            own = information[new]
-            part = ((own - own.min()) * (keep / (np.ptp(own) or 1.0))).astype(int)
-            order = np.lexsort((change[new], part))
-            new = new[order[np.flatnonzero(np.diff(part[order], prepend=-1))]]
-        ways = _Ways(
-            to=np.append(to, np.full(len(new), j + 1)),
-            information=np.append(ways.information, information[new]),
-            change=np.append(ways.change, change[new]),
-            value=np.append(ways.value, choices.value[to[new], j]),
-            before=np.append(ways.before, new),
-        )
-    return ways
-
-
-def _together(minimize: Minimize, one: Floats, other: Floats) -> Floats:
-    """The change of two sets of pools together."""
-    total: Floats = np.maximum(one, other) if minimize == "largest" else one + other
-    return total
-
-
-def _gaps(
-    bins: Bins, choices: _Choices, target: float, minimize: Minimize, change_below: float
-) -> _Spans:
-    """Sets of pools from below and from above with a gap between them for two pools."""
-    edges, count = choices.edges, len(choices.edges) - 1
-    w, y, _ = bins.sums[:, edges]
-    slack = ROUNDING * w[-1]
-    # What the bins below and above each edge have at most, alone, and at least, as one pool.
-    alone = np.concatenate([[0.0], np.cumsum(bins.y**2 / bins.w)])[edges]
-    below, above = (y[1:] ** 2 / w[1:], (y[-1] - y[:-1]) ** 2 / (w[-1] - w[:-1]))
-    least, most = target - alone[-1] + alone - slack, target + slack - np.append(above, 0.0)
-    lower = _ways(choices, minimize, least, most, change_below)
-    least, most = target - alone - slack, target + slack - np.append(0.0, below)
-    upper = _ways(choices.upside_down(), minimize, least[::-1], most[::-1], change_below)
-    a, c = lower.to[:, None], count - upper.to
-    information = lower.information[:, None] + upper.information
-    change = _together(minimize, lower.change[:, None], upper.change)
-    need = target - information
-    good = (c > a) & (change < change_below) & (need <= alone[c] - alone[a] + slack)
-    good &= bins.side[edges[np.minimum(a, count - 1)]] == bins.side[edges[np.maximum(c, 1)] - 1]
-    good &= need * (w[c] - w[a]) >= (y[c] - y[a]) ** 2 - slack * w[-1]
-    i, j = np.nonzero(good)
-    order = np.argsort(change[i, j], kind="stable")
-    order = order[: np.searchsorted(np.cumsum((edges[c[j]] - edges[lower.to[i]])[order]), WORK)]
-    i, j = i[order], j[order]
-    return _Spans(
-        start=edges[lower.to[i]],
-        stop=edges[c[j]],
-        information=information[i, j],
-        change=change[i, j],
-        low=lower.value[i],
-        high=-upper.value[j],
-        edges=lambda row: (
-            edges[lower.edges(int(i[row]))].tolist(),
-            edges[count - np.array(upper.edges(int(j[row])))][::-1].tolist(),
-        ),
     )
