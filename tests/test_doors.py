@@ -67,6 +67,7 @@ WRONG = {
     "strategy": WORDS,
     "infeasible": WORDS,
     "keep": WORDS,
+    "minimize": WORDS,
     "rates": WORDS,
     "unknown": WORDS,
     "equal": [("foo",), (), "foo", 3, None, ["fpr", "fpr"], [3], FRAME],
