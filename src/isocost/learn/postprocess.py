@@ -218,8 +218,8 @@ class EqualizedOdds(PostProcessor):
     -----
     The other attributes are those of :class:`CalibratedEqualizedOdds`.  Scores need not be
     calibrated, so ExponentiatedGradient and ThresholdOptimizer of fairlearn may be wrapped as
-    they are.  For decisions at a threshold :class:`Reconciled` keeps more of them right
-    (docs/decisions.md).
+    they are.  For decisions at a threshold :class:`Reconciled` usually keeps more of them
+    right, unless people are few (docs/decisions.md).
 
     Examples
     --------
