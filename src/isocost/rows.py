@@ -19,22 +19,6 @@ from isocost.groups import Group, as_group
 from isocost.tallies import SUMS, Cells
 from isocost.typing import Bools, Floats, Ints
 
-__all__ = [
-    "Action",
-    "Portion",
-    "Row",
-    "Segment",
-    "bad_rule",
-    "check_rows",
-    "moved",
-    "moved_bins",
-    "moved_to",
-    "portions_of",
-    "reversals",
-    "segments_of",
-    "share_of",
-]
-
 Action = Literal["set", "mirror", "line"]
 
 SLACK = 1e-9

@@ -52,16 +52,6 @@ from isocost.rows import (
 from isocost.tables import html_table, text_table
 from isocost.tallies import Cells, Tally, check_tally
 
-__all__ = [
-    "DEFAULT_SALT",
-    "FORMAT",
-    "Promise",
-    "Rule",
-    "check_rule",
-    "check_unknown",
-    "unknown_groups",
-]
-
 DEFAULT_SALT = "isocost"
 
 FORMAT = "isocost-rule"

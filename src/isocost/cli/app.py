@@ -42,8 +42,6 @@ from isocost.errors import (
     Problem,
 )
 
-__all__ = ["app", "main"]
-
 app = typer.Typer(
     name="isocost",
     no_args_is_help=True,

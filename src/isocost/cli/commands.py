@@ -54,22 +54,6 @@ from isocost.verdict.judgement import CALIBRATED
 from isocost.verdict.sentences import SENTENCES, plain
 from isocost.verdict.wording import statement
 
-__all__ = [
-    "apply",
-    "audit",
-    "compare",
-    "fit",
-    "plan",
-    "recalibrate",
-    "show_audit",
-    "show_comparison",
-    "show_rule",
-    "sql",
-    "tally",
-    "watch",
-]
-
-
 MOST_ROWS = 100
 """Rules with more rows are not listed."""
 

@@ -22,48 +22,6 @@ from isocost.repairs.registry import REPAIRS, Option
 from isocost.rules import Rule
 from isocost.verdict.judgement import MIN_GROUP
 
-__all__ = [
-    "AllowDecisionChanges",
-    "Anyway",
-    "Bins",
-    "Columns",
-    "Confidence",
-    "Cost",
-    "Data",
-    "DataOrTallies",
-    "Edges",
-    "Equal",
-    "Floor",
-    "Force",
-    "Holdout",
-    "Infeasible",
-    "Json",
-    "Keep",
-    "LabelColumn",
-    "Levels",
-    "MapMethod",
-    "Measuring",
-    "MemoryLimit",
-    "Monotone",
-    "NoWorse",
-    "Output",
-    "Plot",
-    "Positive",
-    "Rates",
-    "Recalibrate",
-    "RepairCost",
-    "RepairMethod",
-    "RepairedColumns",
-    "Split",
-    "Threads",
-    "Threshold",
-    "Tolerance",
-    "Unknown",
-    "UnseenReplicates",
-    "WeightColumn",
-    "expanded",
-]
-
 _DATA = (
     "CSV, TSV, JSON lines or Parquet, a folder or a glob in quotes; - reads CSV from standard "
     "input."

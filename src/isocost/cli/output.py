@@ -29,22 +29,6 @@ from isocost.measures.audit import Audit
 from isocost.reports.terminal import CHARACTERS, bars_text, plane_text
 from isocost.tables import text_table, transposed, width
 
-__all__ = [
-    "Block",
-    "blocks_of",
-    "complain",
-    "console_of",
-    "draw",
-    "listed",
-    "progress",
-    "prose",
-    "say",
-    "show_table",
-    "standard_streams",
-    "use_color",
-    "width_of",
-]
-
 FRAME, PER_COLUMN = 1, 3
 """The width of a drawn table besides its texts: a line at the end, and for each column a line and
 two spaces."""

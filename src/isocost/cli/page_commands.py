@@ -28,8 +28,6 @@ from isocost.reports.report import report as write_report
 from isocost.rules import Rule
 from isocost.verdict.sentences import round_up
 
-__all__ = ["bytes_of", "demo", "report", "serve"]
-
 
 def report(
     data: options.DataOrTallies,

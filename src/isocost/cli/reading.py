@@ -25,18 +25,6 @@ from isocost.groups import Group, names_of
 from isocost.rules import FORMAT as RULE
 from isocost.tallies import FORMAT, Tally
 
-__all__ = [
-    "check_alike",
-    "check_once",
-    "format_of",
-    "is_tally_path",
-    "load_tally",
-    "local",
-    "read",
-    "read_merged",
-    "tally_paths",
-]
-
 _ROLES = ("score", "label", "group", "weight")
 
 

@@ -19,13 +19,6 @@ from isocost.rules import Rule, unknown_groups
 from isocost.tallies import Cells, Tally, add_up
 from isocost.typing import Bools, Floats, Ints
 
-__all__ = [
-    "apply_arrays",
-    "as_scores",
-    "same_length",
-    "tally_arrays",
-]
-
 CHUNK = 2**17
 """Rows per chunk: large enough to hide NumPy's call overhead, small enough for the cache."""
 

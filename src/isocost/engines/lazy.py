@@ -46,19 +46,6 @@ from isocost.tallies import Cells, Tally
 if TYPE_CHECKING:
     from narwhals import Expr
 
-__all__ = [
-    "Rows",
-    "apply_lazy",
-    "count_cells",
-    "equals",
-    "fits",
-    "group_column",
-    "is_null",
-    "number",
-    "score_status",
-    "tally_lazy",
-]
-
 Array = npt.NDArray[Any]
 
 _SUMS = ("w", "w2", "wh", "wh2")

@@ -36,8 +36,6 @@ from isocost.repairs.maps import (
 from isocost.tables import html_table, text_table
 from isocost.typing import Bools, Floats, Ints
 
-__all__ = ["GroupCalibrator", "GroupQuality", "Quality", "RecalibrationReport"]
-
 # The report
 
 

@@ -16,8 +16,6 @@ from isocost.tallies import Tally
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["RepairPlanDisplay"]
-
 
 @dataclass
 class RepairPlanDisplay(Display):

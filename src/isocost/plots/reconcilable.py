@@ -29,8 +29,6 @@ from isocost.typing import Floats
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ReconcilableDisplay"]
-
 MOST_GROUPS = 8
 """With more groups than this, only all people together are drawn."""
 

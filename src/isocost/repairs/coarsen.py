@@ -38,8 +38,6 @@ from isocost.tallies import Tally, add_up, check_tally
 from isocost.typing import Floats, Ints
 from isocost.verdict.sentences import round_up
 
-__all__ = ["coarsen", "decision_limit"]
-
 NARROW = 0.1
 """The greatest width of a pool that only removes miscalibration."""
 

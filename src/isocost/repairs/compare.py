@@ -20,18 +20,6 @@ from isocost.tables import html_table, text_table, transposed
 from isocost.tallies import Tally, check_tally
 from isocost.typing import Bools, Floats
 
-__all__ = [
-    "Changes",
-    "Compared",
-    "Comparison",
-    "changes",
-    "compare",
-    "cost_of_rules",
-    "gini",
-    "named_rules",
-    "share_changed",
-]
-
 SAME = 1e-12
 """A score that moves by no more than this has not moved."""
 

@@ -19,8 +19,6 @@ from isocost.rules import Rule, check_rule
 from isocost.tallies import Tally, check_tally
 from isocost.typing import Floats
 
-__all__ = ["composed", "merged", "merging", "unmerged"]
-
 MERGED = "merged"
 """What of ``made_from`` says which groups were one when the rule was made."""
 

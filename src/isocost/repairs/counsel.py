@@ -30,16 +30,6 @@ from isocost.verdict.wording import FEW
 if TYPE_CHECKING:
     from isocost.rules import Promise, Rule
 
-__all__ = [
-    "DOUBTS",
-    "doubt_of",
-    "heed",
-    "heeding",
-    "require_support",
-    "titles_of",
-    "verdict_on_repair",
-]
-
 Make = TypeVar("Make", bound=Callable[..., Any])
 
 DOUBTS: dict[str, type[IsocostWarning]] = {

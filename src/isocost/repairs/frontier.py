@@ -21,8 +21,6 @@ from isocost.rules import Rule
 from isocost.tables import html_table, text_table
 from isocost.tallies import Tally, check_tally
 
-__all__ = ["Frontier", "FrontierPoint", "frontier"]
-
 MOST_POINTS = 10_000
 
 NUMBERS = (

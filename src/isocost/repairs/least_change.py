@@ -27,8 +27,6 @@ from isocost.repairs.pools import (
 )
 from isocost.typing import Bools, Floats, Ints
 
-__all__ = ["best_pools"]
-
 LEVELS = 5
 """How often the search looks, each time closer."""
 

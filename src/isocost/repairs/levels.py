@@ -19,8 +19,6 @@ import numpy as np
 from isocost.tallies import Tally, add_up
 from isocost.typing import Bools, Floats, Ints
 
-__all__ = ["FEWEST", "MOST_LEVELS", "ScoreLevels", "isotonic", "score_levels"]
-
 FEWEST = 20
 """The least number of rows of a level, where there are as many: the share of positives of fewer is
 noise, and a level of one row would hand out its label as a score."""

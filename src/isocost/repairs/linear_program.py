@@ -25,19 +25,6 @@ from isocost.measures.table import MEASURES
 from isocost.repairs.levels import ScoreLevels, isotonic
 from isocost.typing import Bools, Floats, Ints
 
-__all__ = [
-    "Choices",
-    "EqualityProgram",
-    "Limits",
-    "extremes",
-    "just_below",
-    "least_excess",
-    "least_slack",
-    "make_choices",
-    "solve",
-    "unsolved",
-]
-
 BELOW = 1.0 / 1024.0
 """How far below the threshold the highest pool of negatives lies."""
 

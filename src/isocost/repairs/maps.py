@@ -35,26 +35,6 @@ from isocost.errors import Problem, UsageError
 from isocost.tallies import add_up
 from isocost.typing import Floats, Ints
 
-__all__ = [
-    "METHODS",
-    "PROBABILITIES",
-    "SHRINKAGE",
-    "BetaMap",
-    "CalibrationMap",
-    "GroupMaps",
-    "HistogramMap",
-    "IsotonicMap",
-    "SigmoidMap",
-    "check_shrinkage",
-    "effective_number",
-    "fit_beta",
-    "fit_histogram",
-    "fit_isotonic",
-    "fit_map",
-    "fit_sigmoid",
-    "own_share",
-]
-
 Counts = tuple[float, float] | None
 """The effective number of negatives and positives; None to compute it from the weights."""
 

@@ -24,8 +24,6 @@ from isocost.rules import DEFAULT_SALT, Promise, Rule
 from isocost.tallies import Tally, check_tally
 from isocost.typing import Floats
 
-__all__ = ["equalize_odds"]
-
 RATES = ("generalized_fpr", "generalized_fnr", "fpr", "fnr")
 
 GENERALIZED, HARD = slice(0, 2), slice(2, 4)

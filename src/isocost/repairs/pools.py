@@ -23,19 +23,6 @@ import numpy as np
 
 from isocost.typing import Floats, Ints
 
-__all__ = [
-    "Bins",
-    "Meeting",
-    "Minimize",
-    "Piece",
-    "Pools",
-    "Spans",
-    "around",
-    "crossing",
-    "nearest_pools",
-    "settle",
-]
-
 Minimize = Literal["largest", "mean"]
 
 Piece: TypeAlias = tuple[int, int, list[tuple[float, float]]]

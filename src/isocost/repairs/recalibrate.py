@@ -30,8 +30,6 @@ from isocost.rules import Promise, Rule
 from isocost.tallies import Tally, add_up, check_tally
 from isocost.typing import Bools, Floats
 
-__all__ = ["ERROR", "bin_scores", "fitted_rule", "recalibrate"]
-
 ERROR = 1e-4
 """How far the scores of a rule may lie from those of the map it stands for."""
 

@@ -41,25 +41,6 @@ from isocost.tallies import Tally
 from isocost.typing import Floats
 from isocost.verdict.sentences import round_down, round_up
 
-__all__ = [
-    "FLOORS",
-    "KEEPS",
-    "OVERALL",
-    "RATES",
-    "ROUNDING",
-    "Assessment",
-    "Corner",
-    "Reconcilability",
-    "Request",
-    "Selected",
-    "assess",
-    "check_request",
-    "closest_note",
-    "corner_of",
-    "direction_of",
-    "explain",
-]
-
 FIXED = ("base_rate", "mean_score")
 """Both are the share of positives if scores are calibrated, which no rule changes."""
 

@@ -46,8 +46,6 @@ from isocost.rules import DEFAULT_SALT, Promise, Rule
 from isocost.tallies import Tally, check_tally
 from isocost.typing import Floats
 
-__all__ = ["Solution", "program_of", "reconcile", "solution_of"]
-
 
 @heeding
 def reconcile(

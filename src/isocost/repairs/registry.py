@@ -18,8 +18,6 @@ from isocost.repairs.withhold import withhold
 from isocost.rules import DEFAULT_SALT, Promise, Rule
 from isocost.tallies import Tally
 
-__all__ = ["REPAIRS", "Option", "Repair", "advised", "remade"]
-
 
 @dataclass(frozen=True)
 class Option:
@@ -167,6 +165,7 @@ REPAIRS: Mapping[str, Repair] = {
                     "largest",
                     "Which change of the scores to make small.",
                     ("largest", "mean"),
+                    newer=True,
                 ),
             ),
         ),

@@ -27,8 +27,6 @@ from isocost.tables import html_table, text_table
 from isocost.tallies import Tally, check_tally
 from isocost.typing import Floats
 
-__all__ = ["RepairPlan", "plan_repair"]
-
 TIMES = tuple(2.0**power for power in range(-2, 9))
 """How many times as many people are tried, until they are enough."""
 

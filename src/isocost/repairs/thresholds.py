@@ -21,8 +21,6 @@ from isocost.repairs.reconcile import solution_of
 from isocost.tables import html_table, text_table
 from isocost.tallies import Tally, check_tally
 
-__all__ = ["Reconcilable", "ReconcilableAt", "reconcilable"]
-
 NOBODY = 1e-6
 """A selection rate up to here is that of nobody."""
 

@@ -50,22 +50,6 @@ from isocost.tallies import Cells, Tally, add_up, check_tally
 from isocost.typing import Floats, Ints
 from isocost.verdict.sentences import SENTENCES, number
 
-__all__ = [
-    "LEAST",
-    "NUMBERS",
-    "Outlook",
-    "Population",
-    "Replicates",
-    "Report",
-    "Unseen",
-    "Yardstick",
-    "is_made_from",
-    "noted",
-    "require_better",
-    "safe_level",
-    "unseen",
-]
-
 NUMBERS = {
     "cost_difference": "costs differ by",
     "rate_difference": "FPR or FNR differ by",

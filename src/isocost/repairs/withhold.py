@@ -17,8 +17,6 @@ from isocost.rules import DEFAULT_SALT, Promise, Rule
 from isocost.tallies import Tally, check_tally
 from isocost.verdict.sentences import round_down, round_up
 
-__all__ = ["not_feasible", "summary_of", "withhold"]
-
 
 def summary_of(tally: Tally) -> dict[str, Any]:
     """What a rule says about the tally it was made from."""

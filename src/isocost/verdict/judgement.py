@@ -22,18 +22,6 @@ from typing import Any, Literal
 
 from isocost.groups import Group, to_json
 
-__all__ = [
-    "ANSWERS",
-    "CALIBRATED",
-    "MIN_GROUP",
-    "MIN_LABEL",
-    "REASONS",
-    "UNKNOWN",
-    "Findings",
-    "Verdict",
-    "judge",
-]
-
 CALIBRATED = 0.02
 """A calibration gap up to here passes for calibrated: two points in a hundred."""
 

@@ -11,20 +11,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = [
-    "SENTENCES",
-    "Name",
-    "Sentence",
-    "fill",
-    "joined",
-    "number",
-    "percent",
-    "plain",
-    "round_down",
-    "round_up",
-    "signed",
-]
-
 SENTENCES = {
     "costlier": "Errors are more costly for {high} than for {low}",
     "costliest": "Errors are most costly for {high}",
@@ -152,8 +138,8 @@ SENTENCES = {
         "make the changed groups’ scores worse and nobody’s better."
     ),
     "advice_reconcile": (
-        "Another way, and the one for decisions: reconcile keeps scores calibrated and makes the "
-        "rates of wrong decisions at {threshold} equal ({reconcile})."
+        "For decisions there is another way: reconcile keeps scores calibrated and makes the rates "
+        "of wrong decisions at {threshold} equal ({reconcile})."
     ),
     "advice_odds": (
         "Both error rates of the scores can be made equal only by giving up calibration ({odds})."

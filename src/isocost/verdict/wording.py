@@ -32,17 +32,6 @@ if TYPE_CHECKING:
     from isocost.measures.audit import Audit
     from isocost.measures.feasibility import Feasibility
 
-__all__ = [
-    "Statement",
-    "blocked_group",
-    "changed_groups",
-    "commands",
-    "headline",
-    "more_data",
-    "statement",
-    "told",
-]
-
 FEW = 3
 """So many groups are named in a sentence; the table has all."""
 

@@ -21,19 +21,6 @@ from isocost.groups import Group, Scalar, as_group, group_names
 from isocost.rows import Row, Segment
 from isocost.rules import Rule, check_unknown
 
-__all__ = [
-    "Case",
-    "Lines",
-    "bin_of",
-    "comment",
-    "indented",
-    "named",
-    "repaired_group",
-    "select",
-    "steps_of",
-    "to_sql",
-]
-
 Lines: TypeAlias = list[str]
 
 _WIDTH = 90

@@ -108,7 +108,7 @@ function binsOf({ cuts }, { lo, hi }) {
 
 /** The mean score of a cell, inside its bins whatever the rounding.
  * @param {Cell} cell @param {number[]} cuts @returns {number} */
-function meanOf(cell, cuts) {
+function cellMean(cell, cuts) {
   const low = at(cuts, cell.first);
   const mean = positionOf(cell, cuts);
   // A sum of equal scores may round: 0.3 three times is not 0.9.
@@ -170,7 +170,7 @@ export function expected(rule, tally) {
  * Its bin is that of the moved mean, not that of the moved bin: 0.5 mirrored stays in its bin.
  * @param {Cell} cell @param {Row} row @param {number[]} cuts @returns {Cell} */
 function movedCell(cell, row, cuts) {
-  const mean = scoreAfter(row, meanOf(cell, cuts));
+  const mean = scoreAfter(row, cellMean(cell, cuts));
   const bin = binOf(cuts, mean);
   const after = { ...cell, bin, first: bin, end: bin + 1, ...movedSums(cell, row, mean) };
   const constant = row.value !== null && row.end === undefined;
@@ -201,7 +201,7 @@ function varianceAfter(cell, row, mean) {
  * @param {Cell} cell @param {Row} row @param {Tally} tally @returns {Cell[]} */
 function movedCells(cell, row, { cuts, bins }) {
   const whole = movedCell(cell, row, cuts);
-  const mean = scoreAfter(row, meanOf(cell, cuts));
+  const mean = scoreAfter(row, cellMean(cell, cuts));
   const variance = varianceAfter(cell, row, mean);
   const room = (mean - at(cuts, whole.bin)) * (at(cuts, whole.bin + 1) - mean) + 1 / bins ** 2;
   if (variance <= room || cell.end - cell.first > 1) return [whole];
