@@ -96,4 +96,6 @@ def test_the_command_refuses_unless_told_otherwise(tmp_path):
     assert not rule.exists()
     done = subprocess.run([*fit, "--anyway"], capture_output=True, text=True, check=False)
     assert done.returncode == 0
-    assert "not established" in json.loads(rule.read_text())["notes"][-1]
+    support, unseen = json.loads(rule.read_text())["notes"][-2:]
+    assert "not established" in support
+    assert "no better than nothing" in unseen
