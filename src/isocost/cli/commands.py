@@ -526,16 +526,16 @@ def show_calibration(tally: Tally, rule: Rule) -> None:
     prose("\nThe gap after is that of the people the rule was fitted on, not of others.")
 
 
-def show_outlooks(found: Mapping[str, Unseen], others: list[str]) -> None:
+def show_outlooks(outlooks: Mapping[str, Unseen], others: list[str]) -> None:
     """What rules do to people not seen, side by side."""
-    if found:
-        header = ["rule", *(title for title in NUMBERS.values())]
-        rows = []
-        for name, one in found.items():
-            _, own = one.table()
-            for kind, column in (("expected", 3), ("at most", 4)):
-                rows.append([f"{name}, {kind}", *(row[column] for row in own)])
-        show_table("For new people", *transposed(header, rows))
+    tables = {name: outlook.table()[1] for name, outlook in outlooks.items()}
+    for title, column in (("expected", 3), ("at most (accuracy: at least)", 4)):
+        rows = [
+            [name, *(row[column].removeprefix("at least ") for row in table)]
+            for name, table in tables.items()
+        ]
+        if rows:
+            show_table(f"For new people, {title}", *transposed(["rule", *NUMBERS.values()], rows))
     for name in others:
         prose(SENTENCES["unseen_others"].format(rule=name))
 

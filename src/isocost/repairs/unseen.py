@@ -67,7 +67,7 @@ BLOCKS, LEAST_VARIANCE = 10, 4.0
 had a smaller variance than this: then it would be far from normal."""
 
 CHANCE = 0.01
-"""How often scores that are calibrated are taken for miscalibrated."""
+"""How often scores of some group are taken for miscalibrated, though all are calibrated."""
 
 LEAST = 10
 """With fewer replicates than this there are no numbers."""
@@ -134,7 +134,9 @@ class _Part:
             for values in (cells.w, cells.w * cells.label, cells.w2, cells.wh, cells.wh2)
         )
         score = np.clip(wh / w, 0.0, 1.0)
-        return cls(bins, w**2 / w2, w2 / w, score, wh2 / w, chances(score, w, wy, w2))
+        # All groups together are taken for miscalibrated by chance no more often than one alone.
+        chance = chances(score, w, wy, w2, CHANCE / len(tally.groups))
+        return cls(bins, w**2 / w2, w2 / w, score, wh2 / w, chance)
 
     def columns(self, group: int, label: int, rows: Floats) -> tuple[Any, ...]:
         """The columns of the cells with so many rows in each bin, without empty ones."""
@@ -145,14 +147,15 @@ class _Part:
         return (group * ones, label * ones, self.bin[used], *sums)
 
 
-def chances(score: Floats, w: Floats, wy: Floats, w2: Floats) -> Floats:
+def chances(score: Floats, w: Floats, wy: Floats, w2: Floats, mistaken: float = CHANCE) -> Floats:
     """The chance of label 1 at each score of a group, from low scores to high.
 
     The group is cut into J parts.  If scores are calibrated, D = sum of w (y - h) over a part has
     variance V = sum of w^2 h (1 - h), about the same for each part, and the sum of D^2 / V is about
     chi-squared with J degrees of freedom.  If it is no larger than that allows, the chance is the
-    score.  Otherwise it is h + (1 - J / sum of D^2 / V) D / W, with W the weight of the part: the
-    estimate of James and Stein.
+    score; by chance it is larger in a share ``mistaken`` of all cases.  Otherwise the chance is
+    h + (1 - J / sum of D^2 / V) D / W, with W the weight of the part: the estimate of James and
+    Stein.
 
     Examples
     --------
@@ -172,7 +175,7 @@ def chances(score: Floats, w: Floats, wy: Floats, w2: Floats) -> Floats:
     total, off, noise = (add_up(block, values, parts) for values in (w, wy - w * score, noise))
     used = total > 0
     size, known = float((off[used] ** 2 / noise[used]).sum()), int(used.sum())
-    if size <= chdtri(known, CHANCE):
+    if size <= chdtri(known, mistaken):
         return score
     mean = off[used] / total[used] * (1.0 - known / size)
     return np.asarray(np.clip(score + mean[(np.cumsum(used) - 1)[block]], 0.0, 1.0))
@@ -303,10 +306,11 @@ class Unseen:
 
     def headline(self) -> str:
         """What the numbers are about, in a line."""
-        made = f"For new people, by a rule by {self.rule.method} made from {self.people:,.0f}"
         if self.kept_apart is not None:
-            return f"{made}, measured on {self.kept_apart:,.0f} people kept apart"
-        return f"{made} (limits hold with confidence {self.confidence:.4g})"
+            how = f"measured on {self.kept_apart:,.0f} people kept apart"
+        else:
+            how = f"limits hold with confidence {self.confidence:.4g}"
+        return f"For new people; fitted on {self.people:,.0f}; {how}"
 
     def notes(self) -> list[str]:
         """What a reader should know besides."""
