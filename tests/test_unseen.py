@@ -289,7 +289,7 @@ def test_compare_tells_new_people_from_those_seen(tmp_path):
         command = [ISOCOST, "compare", data, rule, "--replicates", "20", *options]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
-    assert "mine, expected" in compare(path)
+    assert "For new people, expected" in compare(path)
     assert "mine was made from other people than these" in compare(other)
     assert json.loads(compare(path, "--json"))["unseen"]["mine"]["replicates"] == 20
 
