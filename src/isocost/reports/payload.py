@@ -406,10 +406,8 @@ MOST_ROWS = 3200
 MOST_RECONCILED = 8
 """With more groups than this, the table of thresholds is left out: it takes long to make."""
 
-PAGE_REPLICATES = 100
-"""How often a rule is made again for the page."""
-
-_FAST = tuple(name for name, repair in REPAIRS.items() if repair.goal == "cost")
+PAGE_REPLICATES = {"cost": 100, "rates": 30}
+"""How often a rule is made again for the page, by what it makes equal: programs take longer."""
 
 COMPUTED = ("withhold",)
 """The repairs that the page computes by itself, for any settings."""
@@ -537,15 +535,17 @@ def outlook_rows(
 ) -> list[dict[str, Any]]:
     """The lines of the table of people not seen: each rule fitted, expected and at most.
 
-    Without rules ``given``, the repairs that equalize a cost: the others would take too long.
+    Without rules ``given``, and with many groups, only the repairs that equalize a cost: the
+    others would take too long.
     """
     rows = []
     for one in offers:
         rule = one.rule
         if rule is None or not rule.rows or not is_made_from(rule, audit.tally):
             continue
-        if given or rule.method in _FAST:
-            numbers = unseen(audit.tally, rule, PAGE_REPLICATES)
+        goal = "rates" if rule.cost is None else "cost"
+        if given or goal == "cost" or len(rule.groups) <= MOST_RECONCILED:
+            numbers = unseen(audit.tally, rule, PAGE_REPLICATES[goal])
             cells = [_three(getattr(numbers, name), name, decided) for name in NUMBERS]
             rows.append({"label": one.label, "cells": cells, "notes": numbers.notes()})
     return rows
