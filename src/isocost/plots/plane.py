@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from isocost.checks import check_confidence
 from isocost.costs import CostLike, as_cost
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, group_names, shown_names
@@ -309,7 +310,7 @@ def _headline(tally: Tally, cost: CostLike, confidence: float) -> str | None:
     if len(tally.groups) < 2:
         return None
     # An end far out in the tails could not be read from so many draws.
-    draws = 2000 if confidence <= 0.995 else 0
+    draws = 2000 if check_confidence(confidence) <= 0.995 else 0
     found = audit(tally, cost, confidence=confidence, replicates=draws, warn=False)
     return plain(statement(found).headline)
 

@@ -102,7 +102,7 @@ def fitted_rule(tally: Tally, method: str, *, shrinkage: float | str, bins: int)
     if math.isinf(number):
         step = "use a large number such as 1e9, or isotonic regression of everybody together"
         raise UsageError(Problem("shrinkage", "must be finite in a rule", repr(shrinkage), step))
-    bins = check_whole("bins", bins, 1, step="use 10")
+    bins = check_whole("bins", bins, 1, 1024, "use 10")
     maps = _fit_maps(tally, method, number, bins)
     make = _curve_rows if method in CURVES else _step_rows
     rows = tuple(row for code in range(len(tally.groups)) for row in make(tally, maps, code))
