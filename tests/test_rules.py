@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 import isocost as ic
@@ -42,6 +42,14 @@ def simulated(data, rule):
     return {key: np.array(items) for key, items in out.items()}
 
 
+FEW_ROWS = {
+    "score": np.array([0.0, 0.0, 0.0, 0.0625, 0.0, 0.0]),
+    "label": np.array([0, 1, 0, 0, 0, 1]),
+    "group": np.array(["a", "a", "a", "a", "b", "b"]),
+    "weight": np.array([1.0, 0.5, 1.0, 1.0, 1.0, 1.0]),
+}
+
+
 @given(
     data=populations(groups=(2, 2)),
     p=st.floats(0, 0.5),
@@ -49,6 +57,7 @@ def simulated(data, rule):
     value=st.floats(0, 1),
     end=st.floats(0, 1),
 )
+@example(data=FEW_ROWS, p=0.0, q=5e-324, value=0.0, end=0.0)
 def test_expected_is_the_average_over_the_coin(data, p, q, value, end):
     rule = rule_of(
         Row("a", 0.0, 0.5, "set", value, p),
@@ -70,6 +79,7 @@ def test_expected_is_the_average_over_the_coin(data, p, q, value, end):
     end=st.floats(0, 1),
     bins=st.sampled_from([1, 8, 1024]),
 )
+@example(data=FEW_ROWS, lo=0, value=1.0, end=0.0, bins=8)
 def test_a_steep_line_keeps_the_sums_and_makes_a_tally_that_can_be_saved(
     data, lo, value, end, bins
 ):

@@ -324,7 +324,8 @@ def _along(cells: Cells, row: Row, grid: Grid) -> Cells:
     """The cells after a line was applied to them.
 
     A steep line spreads the scores of a bin over several bins.  Then two scores stand for them that
-    have the same mean m and variance v: x = m - sqrt(v), at least 0, and m + v / (m - x).
+    have the same mean m and variance v: m - sqrt(v) and m + sqrt(v).  If one of them is outside
+    [0, 1], it becomes that end x, and the other m + v / (m - x).
     """
     mean = row.after(_means(cells, grid))
     variance = row.slope**2 * (cells.wh2 / cells.w - (cells.wh / cells.w) ** 2)
@@ -336,7 +337,8 @@ def _along(cells: Cells, row: Row, grid: Grid) -> Cells:
     if not wide.any():
         return _placed(cells, bins, mean, variance)
     m, v = mean[wide], variance[wide]
-    low = np.maximum(m - np.sqrt(v), 0.0)
+    deviation = np.sqrt(v)
+    low = np.where(m + deviation > 1.0, m - v / (1.0 - m), np.maximum(m - deviation, 0.0))
     high = np.minimum(m + v / (m - low), 1.0)
     share = (high - m) / (high - low)
     spread = cells.take(wide)

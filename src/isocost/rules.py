@@ -320,8 +320,8 @@ class Rule:
             elif portion.row.action == "set":
                 sets.append(portion)
             elif portion.row.probability > 0.0 and len(portion.cells):
-                chosen = share_of(cells.take(portion.cells), portion.share)
-                yield moved(chosen, portion.row, tally.grid)
+                after = moved(cells.take(portion.cells), portion.row, tally.grid)
+                yield share_of(after, portion.row.probability)
         if sets:
             # All at once: a rule may have hundreds of rows.
             index = np.concatenate([portion.cells for portion in sets])

@@ -15,6 +15,7 @@ import atexit
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import InvalidOperation
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ import numpy as np
 from isocost.coin import coins, hex_bound
 from isocost.engines.frames import Frame, Lazy
 from isocost.engines.source import quoted
-from isocost.errors import Problem, UsageError, require_package
+from isocost.errors import DataError, Problem, UsageError, require_package
 
 if TYPE_CHECKING:
     from narwhals import Expr
@@ -57,7 +58,13 @@ def collect(frame: Any) -> dict[str, Any]:
         require_package("pyarrow", "pyarrow", rule, "pip install pyarrow")
     # Without streaming Polars would hold all rows of a file at once.
     options = {"engine": "streaming"} if frame.implementation.is_polars() else {}
-    return frame.collect(**options).to_dict(as_series=True)  # type: ignore[no-any-return]
+    try:
+        return frame.collect(**options).to_dict(as_series=True)  # type: ignore[no-any-return]
+    except InvalidOperation as error:
+        # Before pandas 3, dask compares decimals to find missing ones, and a signaling NaN raises.
+        step = "replace these values, or drop their rows"
+        got = "a decimal that cannot be compared, such as sNaN"
+        raise DataError(Problem("data", "must hold numbers", got, step)) from error
 
 
 @atexit.register

@@ -159,7 +159,7 @@ class LazyRows:
         """Numbers without nulls as they are, all else as objects."""
         return {
             name: series.to_numpy()
-            if series.dtype.is_numeric() and not series.null_count()
+            if _is_plain_number(series.dtype) and not series.null_count()
             else as_objects(series.to_list())
             for name, series in collect(frame).items()
         }
@@ -401,6 +401,11 @@ def _count_bad(rows: Rows, placed: Any, cells: dict[str, Array], problems: Probl
                 bad = placed.filter(nw.col(key) == code)
                 example = _example(rows, bad, key, values)
             problems.add(role, kind, count, example)
+
+
+def _is_plain_number(dtype: Any) -> bool:
+    """Whether it is a number that every pyarrow turns into NumPy's; not so decimals."""
+    return bool(dtype.is_numeric() and not dtype.is_decimal())
 
 
 def _example(rows: Rows, bad: Any, key: str, values: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import signal
 import socket
@@ -280,6 +281,10 @@ def serve(
                 proxy_headers=False,
                 server_header=False,
                 timeout_graceful_shutdown=2,
+            )
+            # A connection that a browser leaves open is no error.
+            logging.getLogger("uvicorn.error").addFilter(
+                lambda record: "timeout graceful shutdown exceeded" not in record.getMessage()
             )
             server = uvicorn.Server(config)
             session.closing = lambda: server.should_exit

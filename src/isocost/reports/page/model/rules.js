@@ -205,7 +205,8 @@ function movedCells(cell, row, { cuts, bins }) {
   const variance = varianceAfter(cell, row, mean);
   const room = (mean - at(cuts, whole.bin)) * (at(cuts, whole.bin + 1) - mean) + 1 / bins ** 2;
   if (variance <= room || cell.end - cell.first > 1) return [whole];
-  const low = Math.max(mean - Math.sqrt(variance), 0);
+  const deviation = Math.sqrt(variance);
+  const low = mean + deviation > 1 ? mean - variance / (1 - mean) : Math.max(mean - deviation, 0);
   const high = Math.min(mean + variance / (mean - low), 1);
   const share = (high - mean) / (high - low);
   return [shareOf(atScore(cell, low, cuts), share), shareOf(atScore(cell, high, cuts), 1 - share)];
