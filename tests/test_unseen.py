@@ -267,6 +267,8 @@ def test_fit_measures_on_rows_kept_apart(tmp_path):
     other = written(tmp_path / "other.csv", rows_of(1, [2000, 2000]))
     assert "measured on 4,000 people kept apart" in fit("--holdout", other).stdout
     assert "fitted  expected" in fit().stdout
+    # People whom the rule was made from are not kept apart.
+    assert fit("--holdout", path).returncode == 2
     both = fit("--holdout", other, "--split", "0.5")
     assert both.returncode == 2
     assert "--split" in both.stderr

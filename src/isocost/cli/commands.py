@@ -16,6 +16,7 @@ from isocost.cli import options
 from isocost.cli.output import complain, draw, progress, prose, say, show_table
 from isocost.cli.reading import (
     check_alike,
+    check_once,
     format_of,
     is_tally_path,
     load_tally,
@@ -210,6 +211,7 @@ def _kept_apart(
         step = "leave out one of them"
         raise UsageError(Problem("--holdout", "must be given without --split", "both", step))
     if holdout is not None:
+        check_once([*data, holdout])
         return *read_merged(data, columns, edges), read(holdout, columns, edges)
     if split is None:
         return *read_merged(data, columns, edges), None
