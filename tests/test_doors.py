@@ -52,6 +52,7 @@ WRONG = {
     "confidence": [*NUMBERS, 0, 1, 2, -1],
     "replicates": [-1, 1, 1.5, "a", True, None, 10**12, FRAME],
     "min_group": ["x", -1, 1.5, True, [], FRAME],
+    "reference": [3, "nobody", [], {}, TALLY, FRAME],
     "detect": ["x", 0, 1, -0.1, True, [], FRAME],
     "limit": ["x", 0, 1, -0.1, True, [], FRAME],
     "power": ["x", 0, 1, -0.1, True, [], FRAME],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -19,6 +19,7 @@ from isocost.errors import UncertainWarning
 from isocost.groups import Group, group_names, shown_names, to_json
 from isocost.measures import rates
 from isocost.measures.calibration import levels_of
+from isocost.measures.derived import GroupedPeople
 from isocost.measures.feasibility import (
     Feasibility,
     can_reconcile,
@@ -27,8 +28,8 @@ from isocost.measures.feasibility import (
     feasibility,
     large_groups,
 )
-from isocost.measures.intervals import Intervals, check_min_group, intervals
-from isocost.measures.table import Measure, chosen_measures
+from isocost.measures.intervals import Intervals, check_min_group, intervals, population_of
+from isocost.measures.table import Chosen, Measure, chosen_measures
 from isocost.tables import html_table, text_table, transposed
 from isocost.tallies import Sums, Tally, check_tally
 from isocost.verdict.judgement import MIN_GROUP, Findings, Verdict, judge
@@ -84,12 +85,11 @@ class Measures:
 
 
 def group_columns(
-    tally: Tally, cost: Cost, threshold: float, measures: Mapping[str, Measure]
+    tally: Tally, cost: Cost, measures: Mapping[str, Measure], population: GroupedPeople
 ) -> Columns:
     """Every number as an array with one entry per group."""
-    sums = tally.kinds(threshold)
-    places = range(len(tally.groups))
-    columns = _columns(tally, sums, places, measures)
+    sums = tally.kinds(population.threshold)
+    columns = _columns(tally, sums, range(len(tally.groups)), measures, population)
     columns["share"] = sums.weight / sums.w.sum()
     # By label, as everywhere else: a rounding error would tell two equal costs apart.
     columns["cost"] = rates.group_costs(tally.totals, tally.groups, cost)
@@ -98,11 +98,11 @@ def group_columns(
 
 
 def overall_columns(
-    tally: Tally, cost: Cost, threshold: float, measures: Mapping[str, Measure]
+    tally: Tally, cost: Cost, measures: Mapping[str, Measure], population: GroupedPeople
 ) -> Columns:
     """The same for everybody together; a cost that differs by group has no meaning there."""
-    sums = tally.kinds(threshold).pooled()
-    columns = _columns(tally, sums, [None], measures)
+    sums = tally.kinds(population.threshold).pooled()
+    columns = _columns(tally, sums, [None], measures, population)
     columns["share"] = np.ones(1)
     if cost.is_per_group:
         columns["cost"] = columns["trivial_cost"] = np.full(1, math.nan)
@@ -114,15 +114,21 @@ def overall_columns(
 
 
 def _columns(
-    tally: Tally, sums: Sums, places: Sequence[int | None], measures: Mapping[str, Measure]
+    tally: Tally,
+    sums: Sums,
+    groups: Sequence[int | None],
+    measures: Mapping[str, Measure],
+    population: GroupedPeople,
 ) -> Columns:
-    levels = [levels_of(tally, place) for place in places]
+    levels = [levels_of(tally, group) for group in groups]
     columns: Columns = {"n": sums.n.sum(axis=-1), "share": None}
     for name, measure in measures.items():
-        if measure.of_levels is None:
+        if measure.is_plain:
             columns[name] = measure.of(sums)
-        else:
+        elif measure.of_levels is not None:
             columns[name] = np.array([measure.of_levels(one) for one in levels])
+        else:
+            columns[name] = np.array([measure.estimated(population, g).value for g in groups])
     return columns
 
 
@@ -143,8 +149,7 @@ class Disparity:
     difference : float
         Highest minus lowest; NaN if fewer than two groups have the number.
     ratio : float
-        Lowest over highest; NaN when both are 0.  For selection rates this is the
-        four-fifths ratio.
+        Lowest over highest; NaN when the highest is 0, or the lowest is negative.
     highest, lowest : group
         The groups it is between.
     """
@@ -176,9 +181,12 @@ def disparity(groups: Sequence[Group], values: npt.NDArray[np.float64]) -> Dispa
         return Disparity(math.nan, math.nan, groups[0], groups[-1])
     top, bottom = int(np.nanargmax(values)), int(np.nanargmin(values))
     high, low = float(values[top]), float(values[bottom])
-    ratio = low / high if high > 0 else math.nan
+    ratio = low / high if high > 0 and low >= 0 else math.nan
     return Disparity(high - low, ratio, groups[top], groups[bottom])
 
+
+FOUR_FIFTHS = "a rule of thumb of the EEOC's guidelines of 1978 looks closer below 0.8"
+"""Whose rule of thumb it is: it decides nothing here."""
 
 LINE = 80
 """A printed table that is wider is cut into parts."""
@@ -216,6 +224,10 @@ class Audit:
         How far the numbers may be off by chance; see :class:`isocost.Intervals`.
     measures : {name: Measure}
         What was measured.
+    shown : tuple of str
+        Which of them the printed table has.
+    reference : group or None
+        The group that impact ratios and standardized differences compare with, if one was named.
     min_group : int
         The least number of rows of a group that is compared.
     """
@@ -228,8 +240,10 @@ class Audit:
     feasibility: Feasibility
     tally: Tally
     intervals: Intervals | None = None
-    measures: Mapping[str, Measure] = field(default_factory=chosen_measures)
+    measures: Mapping[str, Measure] = field(default_factory=lambda: chosen_measures().rows)
     min_group: int = MIN_GROUP
+    shown: tuple[str, ...] = field(default_factory=lambda: chosen_measures().shown)
+    reference: Group | None = None
 
     @property
     def compared(self) -> tuple[Group, ...]:
@@ -368,7 +382,7 @@ class Audit:
 
     def _shown(self) -> dict[str, str]:
         """The rows of the printed table, with the names people read."""
-        rows = {name: one.title for name, one in self.measures.items() if one.printed}
+        rows = {name: self.measures[name].title for name in self.shown}
         return {"n": "n", **rows, "cost": "cost", "trivial_cost": "trivial cost"}
 
     def headline(self) -> str:
@@ -394,7 +408,7 @@ class Audit:
             f"at the threshold {self.equalized_odds_difference:.4f}.",
             "Selection rates: nobody is selected."
             if math.isnan(ratio)
-            else f"Selection rates: lowest over highest is {ratio:.3f} (four fifths is 0.8).",
+            else f"Selection rates: lowest over highest is {ratio:.3f}; {FOUR_FIFTHS}.",
         ]
 
     def __repr__(self) -> str:
@@ -434,7 +448,7 @@ def _cell(name: str, measures: Measures, with_interval: bool) -> str:
 
 def _short(interval: Sequence[float]) -> str:
     """An interval in few letters: [.438, .457]."""
-    low, high = (f"{end:.3f}".removeprefix("0") if not end >= 10 else "inf" for end in interval)
+    low, high = (f"{end:.3f}".removeprefix("0").replace("-0.", "-.") for end in interval)
     return f"[{low}, {high}]"
 
 
@@ -447,8 +461,9 @@ def audit(
     seed: int = 0,
     *,
     tolerance: float = 0.0,
-    measures: Iterable[Measure] | None = None,
+    measures: Chosen = None,
     min_group: int = MIN_GROUP,
+    reference: Group | None = None,
     warn: bool = True,
 ) -> Audit:
     """Measure each group's errors and calibration, and decide what can be made equal.
@@ -469,11 +484,16 @@ def audit(
         The same seed gives the same intervals.
     tolerance : float
         How far costs may differ and still count as equal.
-    measures : sequence of Measure, optional
-        Measures of your own, besides those of :data:`isocost.MEASURES`.
+    measures : str or sequence, optional
+        What to print: "decisions", "scores", "calibration", "all", or names of
+        :data:`isocost.MEASURES`; and measures of your own.  Plain measures and calibration gaps
+        are always computed, the others when they are chosen.
     min_group : int
         Groups with fewer rows, or fewer than five of a label, are measured and listed but not
         compared: nothing can be established about them.
+    reference : group, optional
+        What impact ratios and standardized differences compare with; the group with the highest
+        selection rate, or mean score, if it is not named.
     warn : bool
         Whether to warn if a difference is not established; the verdict has it in any case.
 
@@ -498,8 +518,9 @@ def audit(
     cost, threshold = as_cost(cost), check_threshold(threshold)
     groups = compared_groups(tally, check_min_group(min_group))
     reach = feasibility(tally.select(list(groups)), cost, tolerance)
-    rows = chosen_measures(measures)
-    columns = group_columns(tally, cost, threshold, rows)
+    choice = chosen_measures(measures)
+    rows, people = choice.rows, population_of(tally, threshold, groups, reference)
+    columns = group_columns(tally, cost, rows, people)
     found = None
     if confidence is not None:
         found = intervals(
@@ -512,6 +533,7 @@ def audit(
             seed=seed,
             measures=rows.values(),
             min_group=min_group,
+            reference=reference,
         )
     inside = np.isin(np.arange(len(tally.groups)), [tally.index_of(group) for group in groups])
     result = Audit(
@@ -522,7 +544,7 @@ def audit(
             for i, group in enumerate(tally.groups)
         },
         overall=measures_at(
-            overall_columns(tally, cost, threshold, rows), 0, found.overall if found else None
+            overall_columns(tally, cost, rows, people), 0, found.overall if found else None
         ),
         disparities={
             name: disparity(groups, column[inside])
@@ -534,6 +556,8 @@ def audit(
         intervals=found,
         measures=rows,
         min_group=min_group,
+        shown=choice.shown,
+        reference=reference,
     )
     if warn and found and result.differs and not result.verdict.established:
         warnings.warn(_uncertain(result, found), UncertainWarning, stacklevel=2)

@@ -29,6 +29,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from isocost.measures.derived import Estimated
 from isocost.measures.table import Measure
 from isocost.tallies import KINDS, Cells
 from isocost.typing import Floats, Ints
@@ -361,6 +362,37 @@ def mean_interval(mean: Mean, confidence: float) -> Interval:
         return mean.limits
     low, high = skewed_interval(mean.value, mean.error, mean.skew, factor)
     return around(mean.value, (max(low, mean.limits[0]), min(high, mean.limits[1])))
+
+
+def derived_interval(number: Estimated, limits: Interval, confidence: float) -> Interval:
+    """The interval of a number that is no mean, from its standard error.
+
+    Between two limits it is Wilson's, with the number of rows that gives the standard error; a
+    ratio has Student's interval of its logarithm, and one of 0 the limit that a score test of a
+    count of 0 gives; any other number has Student's interval.
+    """
+    value, error, rows = number.value, number.error, number.rows
+    if math.isnan(value):
+        return math.nan, math.nan
+    if math.isinf(rows):
+        return value, value
+    if rows < 2:
+        return limits
+    low, high = limits
+    z = normal_quantile((1.0 + confidence) / 2.0)
+    factor = student_quantile((1.0 + confidence) / 2.0, rows - 1.0)
+    if math.isfinite(low) and math.isfinite(high):
+        variance = (value - low) * (high - value)
+        effective = variance / error**2 if error > 0 and variance > 0 else rows
+        interval = score_interval(value, variance, effective * (z / factor) ** 2, limits, z)
+    elif low == 0.0:
+        if value == 0.0:
+            return 0.0, z * z / rows
+        reach = factor * error / value
+        interval = value * math.exp(-min(reach, 700.0)), value * math.exp(min(reach, 700.0))
+    else:
+        interval = max(low, value - factor * error), min(high, value + factor * error)
+    return around(value, interval)
 
 
 SLACK = 1e-9

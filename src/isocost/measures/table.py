@@ -10,21 +10,26 @@ with weight w and score h.  ``over`` names the kinds the mean is taken over, and
 the number of a group, its standard error and interval, what reconciling can make equal, what
 watching can test, the function for arrays, and the formula that the page evaluates.
 
-A measure that is not a plain mean, such as the calibration gap, has a function instead.
+A measure that is not a plain mean has a function instead: of sums (``of_sums``, such as F1), of a
+group among everybody (``of_people``, such as the area under the curve), or of the levels of its
+scores (``of_levels``, the calibration gaps).
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from isocost.checks import check_listed, short
 from isocost.errors import Problem, UsageError
+from isocost.measures import derived
 from isocost.measures.calibration import (
     Levels,
     gap_bound,
@@ -33,6 +38,7 @@ from isocost.measures.calibration import (
     gap_equal_width,
     gap_smooth,
 )
+from isocost.measures.derived import Estimated, Formula, GroupedPeople, of_sums
 from isocost.tallies import KINDS, Sums
 from isocost.typing import Floats
 
@@ -47,6 +53,11 @@ POSITIVES = ("fn", "tp")
 ONE: Coefficients = (1.0, 0.0, 0.0)
 
 SCORE: Coefficients = (0.0, 1.0, 0.0)
+
+FAMILIES = ("decisions", "scores", "calibration")
+"""What a measure is about: decisions at the threshold, scores, or whether scores come true."""
+
+Family = Literal["decisions", "scores", "calibration"]
 
 RESERVED = ("n", "share", "cost", "trivial_cost", "intervals")
 """What an audit has besides measures."""
@@ -74,10 +85,17 @@ class Measure:
         What it means, in one plain sentence.
     better : "lower", "higher" or None
         Which way is better, where there is one.
+    family : "decisions", "scores" or "calibration"
+        What it is about.
     printed : bool
-        Whether the printed table has a row for it.
-    of_levels : callable, optional
-        For a measure that is not a plain mean: from the :class:`Levels` of a group to the number.
+        Whether the printed table has a row for it when nothing is chosen.
+    of_sums, of_people, of_levels : callable, optional
+        For a measure that is not a plain mean, one of these: from sums by kind, from a group among
+        everybody (see :mod:`isocost.measures.derived`), from the :class:`Levels` of a group.
+    between : (low, high)
+        The smallest and largest value that such a measure can have.
+    compares : bool
+        Whether it compares the group with others, and so needs more than the group's own people.
 
     Examples
     --------
@@ -96,8 +114,13 @@ class Measure:
     label: str = ""
     sentence: str = ""
     better: Literal["lower", "higher"] | None = None
+    family: Family = "decisions"
     printed: bool = True
+    of_sums: Formula | None = None
+    of_people: Callable[[GroupedPeople, int | None], Estimated] | None = None
     of_levels: Callable[[Levels], float] | None = None
+    between: tuple[float, float] = (-math.inf, math.inf)
+    compares: bool = False
 
     def __post_init__(self) -> None:
         _check_measure(self)
@@ -108,6 +131,18 @@ class Measure:
     def is_plain(self) -> bool:
         """Whether it is a mean over kinds of people."""
         return bool(self.over)
+
+    @property
+    def is_derived(self) -> bool:
+        """Whether it is a function of sums, or of a group among everybody."""
+        return self.of_sums is not None or self.of_people is not None
+
+    def estimated(self, population: GroupedPeople, group: int | None) -> Estimated:
+        """The number of a group, or of everybody, with its standard error; if it is derived."""
+        if self.of_people is not None:
+            return self.of_people(population, group)
+        assert self.of_sums is not None
+        return of_sums(self.of_sums, population, group)
 
     @property
     def uses_threshold(self) -> bool:
@@ -144,13 +179,16 @@ class Measure:
 
     @property
     def formula(self) -> str:
-        """The row as a formula.
+        """The row as a formula; of a measure that is not a plain mean, what its function says.
 
         Examples
         --------
         >>> MEASURES["generalized_fnr"].formula, MEASURES["fpr"].formula
         ('the mean over fn, tp of: 1 - h', 'the mean over tn, fp of: 1 for fp')
         """
+        function = self.of_sums or self.of_people or self.of_levels
+        if function is not None:
+            return (function.__doc__ or "").split("\n\n")[0].rstrip(".")
         terms: dict[str, list[str]] = {}
         for kind, coefficients in self.adds.items():
             terms.setdefault(_polynomial(coefficients), []).append(kind)
@@ -160,7 +198,9 @@ class Measure:
 
     @cached_property
     def limits(self) -> tuple[float, float]:
-        """The smallest and largest value that the mean can have."""
+        """The smallest and largest value that the number can have."""
+        if not self.is_plain:
+            return self.between
         ends = []
         for kind in self.over:
             a, b, c = self.adds.get(kind, (0.0, 0.0, 0.0))
@@ -199,8 +239,11 @@ def _check_measure(measure: Any) -> None:
         got = f"{short(measure.over)} and {short(measure.adds)}"
     elif not all(isinstance(text, str) for text in (measure.label, measure.sentence)):
         rule, got = "label and sentence must be texts", short((measure.label, measure.sentence))
-    elif (not measure.over) == (measure.of_levels is None):
-        rule, got = "must have either over= or of_levels=", repr(measure.over)
+    elif sum(map(bool, (measure.over, *_functions(measure)))) != 1:
+        rule = "must have one of over=, of_sums=, of_people= and of_levels="
+        got = repr(measure.over)
+    elif measure.family not in FAMILIES:
+        rule, got = f"family must be one of {', '.join(FAMILIES)}", short(measure.family)
     elif not set(map(str, measure.over)) <= known or len(set(measure.over)) != len(measure.over):
         rule, got = f"over must name some of {', '.join(KINDS)}, each once", repr(measure.over)
     elif not set(measure.adds) <= set(measure.over):
@@ -210,6 +253,10 @@ def _check_measure(measure: Any) -> None:
     if rule is not None:
         step = 'for example Measure("ppv", "PPV", over=("fp", "tp"), adds={"tp": (1, 0, 0)})'
         raise UsageError(Problem("measure", rule, str(got), step))
+
+
+def _functions(measure: Measure) -> tuple[Any, ...]:
+    return measure.of_sums, measure.of_people, measure.of_levels
 
 
 def _polynomial(coefficients: Coefficients) -> str:
@@ -230,26 +277,28 @@ def _is_triple(values: Any) -> bool:
         return False
 
 
+SHARE, CORRELATION, RATIO, AT_MOST_1 = (0.0, 1.0), (-1.0, 1.0), (0.0, math.inf), (-math.inf, 1.0)
+
 MEASURES: Mapping[str, Measure] = {
     row.name: row
     for row in (
         Measure(
-            "base_rate", "base rate", EVERYBODY, {"fn": ONE, "tp": ONE},
+            "base_rate", "base rate", EVERYBODY, {"fn": ONE, "tp": ONE}, family="scores",
             label="Turned out positive", sentence="The share of people who turned out positive.",
         ),
         Measure(
-            "mean_score", "mean score", EVERYBODY, dict.fromkeys(KINDS, SCORE),
+            "mean_score", "mean score", EVERYBODY, dict.fromkeys(KINDS, SCORE), family="scores",
             label="Average score", sentence="The average score; if calibrated, the base rate.",
         ),
         Measure(
             "generalized_fpr", "generalized FPR", NEGATIVES, {"tn": SCORE, "fp": SCORE},
-            label="False-alarm rate of scores", better="lower",
+            label="False-alarm rate of scores", better="lower", family="scores",
             sentence="The average score of people who turned out negative.",
         ),
         Measure(
             "generalized_fnr", "generalized FNR", POSITIVES,
             {"fn": ONE_LESS_SCORE, "tp": ONE_LESS_SCORE},
-            label="Miss rate of scores", better="lower",
+            label="Miss rate of scores", better="lower", family="scores",
             sentence="How far scores of people who turned out positive fall short of 1.",
         ),
         Measure(
@@ -261,8 +310,42 @@ MEASURES: Mapping[str, Measure] = {
             sentence="The share passed over among people who turned out positive.",
         ),
         Measure(
+            "tpr", "TPR", POSITIVES, {"tp": ONE}, label="Rightly selected", better="higher",
+            printed=False,
+            sentence="The share selected among people who turned out positive.",
+        ),
+        Measure(
+            "tnr", "TNR", NEGATIVES, {"tn": ONE}, label="Rightly passed over", better="higher",
+            printed=False,
+            sentence="The share passed over among people who turned out negative.",
+        ),
+        Measure(
+            "ppv", "PPV", ("fp", "tp"), {"tp": ONE}, label="Positive among the selected",
+            better="higher", sentence="The share who turned out positive among people selected.",
+        ),
+        Measure(
+            "npv", "NPV", ("tn", "fn"), {"tn": ONE}, label="Negative among the passed over",
+            better="higher",
+            sentence="The share who turned out negative among people passed over.",
+        ),
+        Measure(
+            "false_discovery_rate", "FDR", ("fp", "tp"), {"fp": ONE},
+            label="Negative among the selected", better="lower", printed=False,
+            sentence="The share who turned out negative among people selected.",
+        ),
+        Measure(
+            "false_omission_rate", "FOR", ("tn", "fn"), {"fn": ONE},
+            label="Positive among the passed over", better="lower", printed=False,
+            sentence="The share who turned out positive among people passed over.",
+        ),
+        Measure(
             "selection_rate", "selection rate", EVERYBODY, {"fp": ONE, "tp": ONE},
             label="Selected", sentence="The share of people at or above the threshold.",
+        ),
+        Measure(
+            "impact_ratio", "impact ratio", of_people=derived.impact_ratio, between=RATIO,
+            compares=True, label="Selected, relative to the reference", printed=False,
+            sentence="The selection rate over that of the reference group.",
         ),
         Measure(
             "accuracy", "accuracy", EVERYBODY, {"tn": ONE, "tp": ONE},
@@ -270,33 +353,130 @@ MEASURES: Mapping[str, Measure] = {
             sentence="The share of people whose decision fits how they turned out.",
         ),
         Measure(
-            "brier", "Brier score", EVERYBODY,
-            {"tn": (0, 0, 1), "fp": (0, 0, 1), "fn": (1, -2, 1), "tp": (1, -2, 1)},
-            better="lower", sentence="The mean squared distance of score and outcome.",
+            "balanced_accuracy", "balanced accuracy", of_sums=derived.balanced_accuracy,
+            between=SHARE, better="higher", printed=False, label="Balanced accuracy",
+            sentence="The average of the shares of positives and negatives decided rightly.",
         ),
         Measure(
-            "calibration_gap", "calibration gap", of_levels=gap_equal_width,
-            label="Calibration gap", better="lower",
+            "f1", "F1", of_sums=derived.f1, between=SHARE, better="higher", printed=False,
+            sentence="The harmonic mean of PPV and TPR.",
+        ),
+        Measure(
+            "mcc", "Matthews corr.", of_sums=derived.mcc, between=CORRELATION, better="higher",
+            printed=False, label="Matthews correlation",
+            sentence="The correlation of decisions and outcomes.",
+        ),
+        Measure(
+            "net_benefit", "net benefit", of_sums=derived.net_benefit, between=AT_MOST_1,
+            better="higher", printed=False, label="Net benefit",
+            sentence="True positives per person, less false ones at the odds of the threshold.",
+        ),
+        Measure(
+            "adjusted_fpr", "adjusted FPR", of_people=derived.adjusted_fpr, between=SHARE,
+            compares=True, label="Wrongly selected, at equal risks", better="lower", printed=False,
+            sentence="FPR if the group's scores were distributed as everybody's are.",
+        ),
+        Measure(
+            "adjusted_fnr", "adjusted FNR", of_people=derived.adjusted_fnr, between=SHARE,
+            compares=True, label="Wrongly passed over, at equal risks", better="lower",
+            printed=False,
+            sentence="FNR if the group's scores were distributed as everybody's are.",
+        ),
+        Measure(
+            "adjusted_ppv", "adjusted PPV", of_people=derived.adjusted_ppv, between=SHARE,
+            compares=True, label="Positive among the selected, at equal risks", better="higher",
+            printed=False,
+            sentence="PPV if the group's scores were distributed as everybody's are.",
+        ),
+        Measure(
+            "auc", "AUC", of_people=derived.auc, between=SHARE, better="higher", family="scores",
+            printed=False, label="Ranking within the group",
+            sentence="The chance that a positive of the group scores above a negative of it.",
+        ),
+        Measure(
+            "cross_auc", "cross-AUC, positives", of_people=derived.cross_auc, between=SHARE,
+            better="higher", family="scores", printed=False, compares=True,
+            label="Ranking of its positives",
+            sentence="The chance that a positive of the group scores above a negative of the "
+            "others.",
+        ),
+        Measure(
+            "cross_auc_negatives", "cross-AUC, negatives", between=SHARE,
+            of_people=derived.cross_auc_negatives, better="higher", family="scores",
+            compares=True, printed=False, label="Ranking of its negatives",
+            sentence="The chance that a positive of the others scores above a negative of the "
+            "group.",
+        ),
+        Measure(
+            "scoring_rate", "scoring rate", of_people=derived.scoring_rate, between=SHARE,
+            compares=True, family="scores", printed=False, label="Above the median",
+            sentence="The share with a score above the median score of everybody.",
+        ),
+        Measure(
+            "standardized_difference", "SMD", of_people=derived.standardized_difference,
+            compares=True, family="scores", printed=False,
+            label="Standardized difference of scores",
+            sentence="The mean score less that of the reference group, in standard deviations.",
+        ),
+        Measure(
+            "brier", "Brier score", EVERYBODY,
+            {"tn": (0, 0, 1), "fp": (0, 0, 1), "fn": (1, -2, 1), "tp": (1, -2, 1)},
+            better="lower", family="scores",
+            sentence="The mean squared distance of score and outcome.",
+        ),
+        Measure(
+            "brier_skill", "Brier skill", of_sums=derived.brier_skill, between=AT_MOST_1,
+            better="higher", family="scores", printed=False,
+            sentence="How much lower the Brier score is than that of the base rate, as a share.",
+        ),
+        Measure(
+            "observed_to_expected", "O:E", of_sums=derived.observed_to_expected, between=RATIO,
+            family="calibration", printed=False, label="Observed to expected",
+            sentence="The number of positives over the number that scores expect.",
+        ),
+        Measure(
+            "calibration_slope", "calibration slope", of_people=derived.calibration_slope,
+            family="calibration", printed=False, label="Calibration slope",
+            sentence="How fast the odds of a positive rise with the odds of the score; below 1, "
+            "scores are too extreme.",
+        ),
+        Measure(
+            "calibration_intercept", "calibration intercept",
+            of_people=derived.calibration_intercept, family="calibration", printed=False,
+            label="Calibration intercept",
+            sentence="What is to be added to the log-odds of scores so that as many positives are "
+            "expected as seen.",
+        ),
+        Measure(
+            "recalibration_intercept", "intercept beside slope",
+            of_people=derived.recalibration_intercept, family="calibration", printed=False,
+            label="Intercept beside the slope",
+            sentence="The intercept of the logistic recalibration that has the slope too.",
+        ),
+        Measure(
+            "calibration_gap", "calibration gap", of_levels=gap_equal_width, between=SHARE,
+            label="Calibration gap", better="lower", family="calibration",
             sentence="How far scores are from the share of positives among people who have them, "
             "in ten bins of equal width.",
         ),
         Measure(
             "calibration_gap_equal_mass", "gap, equal mass", of_levels=gap_equal_mass,
-            better="lower", printed=False,
+            better="lower", family="calibration", printed=False, between=SHARE,
             sentence="The calibration gap in ten bins that hold equally many people.",
         ),
         Measure(
             "calibration_gap_debiased", "gap, debiased", of_levels=gap_debiased, better="lower",
+            family="calibration", between=SHARE,
             sentence="The calibration gap less what chance alone adds to it.",
         ),
         Measure(
             "calibration_gap_smooth", "gap, smooth", of_levels=gap_smooth,
-            better="lower", printed=False,
+            better="lower", family="calibration", printed=False, between=SHARE,
             sentence="The calibration gap with smoothed residuals in place of bins.",
         ),
         Measure(
             "calibration_gap_bound", "gap, at least", of_levels=gap_bound,
-            better="lower", printed=False,
+            better="lower", family="calibration", printed=False, between=SHARE,
             sentence="The distance of average score and base rate; the gap is never below it.",
         ),
     )
@@ -320,17 +500,76 @@ def cost_row(fp: float, fn: float) -> Measure:
     return Measure("cost", "cost", EVERYBODY, adds)
 
 
-def chosen_measures(more: Any = None) -> dict[str, Measure]:
-    """The table, and the caller's own measures after it."""
-    rule, step = "must be Measures", 'for example [ic.Measure("ppv", "PPV", over=..., adds=...)]'
-    added = [] if more is None else check_listed("measures", more, rule, step)
-    for measure in added:
-        if not isinstance(measure, Measure):
-            raise UsageError(Problem("measures", rule, short(measure), step))
-    counts = Counter(measure.name for measure in added)
-    for measure in added:
+Chosen: TypeAlias = "str | Iterable[str | Measure] | None"
+"""How a caller chooses measures; see :func:`chosen_measures`."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is computed, and what of it is printed.
+
+    Attributes
+    ----------
+    rows : {name: Measure}
+        Plain measures and calibration gaps always; of the others those that were chosen.
+    shown : tuple of str
+        The rows of the printed table, in the order of :data:`MEASURES`.
+    """
+
+    rows: Mapping[str, Measure]
+    shown: tuple[str, ...]
+
+
+def chosen_measures(chosen: Any = None) -> Choice:
+    """The measures of an audit: a family, "all", names, or measures of the caller's own.
+
+    Names say what is printed; measures of one's own are printed besides, or after the usual ones.
+
+    Examples
+    --------
+    >>> chosen_measures("calibration").shown[:3]
+    ('observed_to_expected', 'calibration_slope', 'calibration_intercept')
+    >>> chosen_measures(["auc", "ppv"]).shown
+    ('ppv', 'auc')
+    """
+    if chosen is None or isinstance(chosen, str):
+        listed: list[Any] = [] if chosen is None else chosen.split(",")
+    else:
+        listed = check_listed("measures", chosen, _CHOICES, _EXAMPLE)
+    own = [one for one in listed if isinstance(one, Measure)]
+    _check_own(own)
+    names = {name for one in listed if not isinstance(one, Measure) for name in _named(one)}
+    if not names:
+        names = {name for name, row in MEASURES.items() if row.printed}
+    added = {measure.name: measure for measure in own}
+    shown = tuple(name for name in (*MEASURES, *added) if name in names or name in added)
+    rows = {name: row for name, row in MEASURES.items() if not row.is_derived or name in shown}
+    return Choice({**rows, **added}, tuple(dict.fromkeys(shown)))
+
+
+_CHOICES = f"must be {', '.join(FAMILIES)} or all, names of measures, or Measures"
+
+_EXAMPLE = 'for example measures="all", ["ppv", "auc"] or [ic.Measure("mine", "Mine", over=...)]'
+
+
+def _named(word: Any) -> tuple[str, ...]:
+    """The measures that a word stands for."""
+    word = word.strip() if isinstance(word, str) else word
+    if word == "all":
+        return tuple(MEASURES)
+    if word in FAMILIES:
+        return tuple(name for name, row in MEASURES.items() if row.family == word)
+    if not isinstance(word, str) or word not in MEASURES:
+        close = get_close_matches(word, MEASURES, 1) if isinstance(word, str) else []
+        step = f"did you mean {close[0]!r}?" if close else _EXAMPLE
+        raise UsageError(Problem("measures", _CHOICES, short(word), step))
+    return (word,)
+
+
+def _check_own(own: Sequence[Measure]) -> None:
+    counts = Counter(measure.name for measure in own)
+    for measure in own:
         name = measure.name
         if counts[name] > 1 or name in RESERVED or MEASURES.get(name, measure) != measure:
             rule, step = "must have names of their own", "choose another name"
             raise UsageError(Problem("measures", rule, repr(name), step))
-    return {**MEASURES, **{measure.name: measure for measure in added}}
