@@ -34,8 +34,8 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 ORDERS = {
     "verdict": ["judgement", "sentences", "wording"],
     "measures": [
-        "calibration", "derived", "table", "functions", "rates", "feasibility", "margins",
-        "intervals", "audit", "planning", "bounds",
+        "calibration", "derived", "measure", "table", "functions", "rates", "feasibility",
+        "margins", "intervals", "audit", "planning", "bounds",
     ],
     "repairs": [
         "counsel", "withhold", "maps", "recalibrate", "composition", "pools", "least_change",

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import isocost as ic
 from isocost.measures import functions
-from isocost.measures.table import MEASURES, Measure
+from isocost.measures.measure import Measure
+from isocost.measures.table import MEASURES
 from isocost.reports.report import report_html
 from isocost.tallies import KINDS
 from tests.conftest import counted, measured, populations

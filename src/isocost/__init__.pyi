@@ -30,11 +30,11 @@ from .measures.functions import generalized_fnr as generalized_fnr
 from .measures.functions import generalized_fpr as generalized_fpr
 from .measures.intervals import Intervals as Intervals
 from .measures.intervals import intervals as intervals
+from .measures.measure import Measure as Measure
 from .measures.planning import GroupPlan as GroupPlan
 from .measures.planning import Plan as Plan
 from .measures.planning import plan as plan
 from .measures.table import MEASURES as MEASURES
-from .measures.table import Measure as Measure
 from .monitor.watch import Watch as Watch
 from .monitor.watch import watch as watch
 from .repairs.coarsen import coarsen as coarsen

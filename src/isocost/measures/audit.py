@@ -29,7 +29,8 @@ from isocost.measures.feasibility import (
     large_groups,
 )
 from isocost.measures.intervals import Intervals, check_min_group, intervals, population_of
-from isocost.measures.table import Chosen, Measure, chosen_measures
+from isocost.measures.measure import Measure
+from isocost.measures.table import Chosen, chosen_measures
 from isocost.tables import html_table, text_table, transposed
 from isocost.tallies import Sums, Tally, check_tally
 from isocost.verdict.judgement import MIN_GROUP, Findings, Verdict, judge

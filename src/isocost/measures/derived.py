@@ -334,7 +334,10 @@ def _joined(groups: Sequence[People], label: int) -> People:
 
 
 def auc(population: GroupedPeople, group: int | None) -> Estimated:
-    """The area under the ROC curve; see :func:`area`."""
+    """P(h of a positive > h of a negative) + P(they are equal) / 2.
+
+    The area under the ROC curve; see :func:`area` for what bins do to it.
+    """
     people = [population.people(group)]
     return area(people, people, population.levels)
 
@@ -467,10 +470,11 @@ def standardized_difference(population: GroupedPeople, group: int | None) -> Est
 
 
 def scoring_rate(population: GroupedPeople, group: int | None) -> Estimated:
-    """The share with a score above the median of everybody, which is taken as known.
+    """The share with a score above the median of everybody.
 
-    People who share a bin with the median count as far as half of everybody is above it, unless
-    they all have the same score: the rate is off by at most the group's share of that bin.
+    The median is taken as known.  People who share a bin with it count as far as half of everybody
+    is above it, unless they all have the same score: the rate is off by at most the group's share
+    of that bin.
     """
     everybody, people = population.everybody, population.people(group)
     below = np.cumsum(everybody.spread(population.levels))
@@ -534,15 +538,18 @@ def _adjusted(
 
 
 def adjusted_fpr(population: GroupedPeople, group: int | None) -> Estimated:
-    """FPR with the group's scores weighted to everybody's; see :func:`adjusting_weights`."""
+    """FPR with weights w q(h) / p(h): q is how everybody's scores are distributed, p the group's.
+
+    See :func:`adjusting_weights`.
+    """
     return _adjusted(population, group, lambda people: people.label == 0, "fp")
 
 
 def adjusted_fnr(population: GroupedPeople, group: int | None) -> Estimated:
-    """FNR with the group's scores weighted to everybody's."""
+    """FNR with weights w q(h) / p(h); see adjusted FPR."""
     return _adjusted(population, group, lambda people: people.label == 1, "fn")
 
 
 def adjusted_ppv(population: GroupedPeople, group: int | None) -> Estimated:
-    """PPV with the group's scores weighted to everybody's."""
+    """PPV with weights w q(h) / p(h); see adjusted FPR."""
     return _adjusted(population, group, lambda people: people.selected, "tp")

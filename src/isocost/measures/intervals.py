@@ -54,7 +54,8 @@ from isocost.measures.margins import (
     share_of,
     size_interval,
 )
-from isocost.measures.table import BIAS, Chosen, Measure, chosen_measures, cost_row
+from isocost.measures.measure import Measure
+from isocost.measures.table import BIAS, Chosen, chosen_measures, cost_row
 from isocost.tallies import Cells, Tally, check_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import MIN_GROUP

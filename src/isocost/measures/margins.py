@@ -30,7 +30,7 @@ from typing import TypeAlias
 import numpy as np
 
 from isocost.measures.derived import Estimated
-from isocost.measures.table import Measure
+from isocost.measures.measure import Measure
 from isocost.tallies import KINDS, Cells
 from isocost.typing import Floats, Ints
 
