@@ -28,7 +28,7 @@ from isocost.measures.feasibility import (
     feasibility,
     large_groups,
 )
-from isocost.measures.intervals import Intervals, check_min_group, intervals, population_of
+from isocost.measures.intervals import Intervals, check_min_group, intervals_of, population_of
 from isocost.measures.measure import Measure
 from isocost.measures.table import Chosen, chosen_measures
 from isocost.tables import html_table, text_table, transposed
@@ -524,18 +524,7 @@ def audit(
     columns = group_columns(tally, cost, rows, people)
     found = None
     if confidence is not None:
-        found = intervals(
-            tally,
-            cost,
-            threshold,
-            tolerance=tolerance,
-            confidence=confidence,
-            replicates=replicates,
-            seed=seed,
-            measures=rows.values(),
-            min_group=min_group,
-            reference=reference,
-        )
+        found = intervals_of(tally, cost, rows, people, reach, confidence, replicates, seed)
     inside = np.isin(np.arange(len(tally.groups)), [tally.index_of(group) for group in groups])
     result = Audit(
         cost=cost,

@@ -21,13 +21,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from isocost.tallies import KINDS, Cells, Tally, add_up
+from isocost.tallies import KINDS, SUMS, Cells, Tally, add_up
 from isocost.typing import Bools, Floats, Ints
 
 STEP = 1e-30
@@ -99,36 +99,49 @@ class People:
     @cached_property
     def score(self) -> Floats:
         """The mean score of each."""
-        return self.wh / self.w
+        return np.asarray(self.wh / self.w)
 
     @cached_property
     def kind(self) -> Ints:
         """An index into :data:`isocost.tallies.KINDS`."""
         return self.label * 2 + self.selected
 
-    @property
+    @cached_property
+    def total(self) -> float:
+        """The weight of all."""
+        return float(self.w.sum())
+
+    @cached_property
     def rows(self) -> float:
         """The effective number of rows (Kish)."""
-        squares = float(self.w2.sum())
-        return float(self.w.sum()) ** 2 / squares if squares > 0 else 0.0
+        return self.total**2 / float(self.w2.sum())
 
-    def take(self, keep: Bools) -> People:
-        """Only those to keep."""
-        return People(*(getattr(self, column.name)[keep] for column in fields(self)))
+    @cached_property
+    def selection(self) -> float:
+        """The share that is selected."""
+        return float(self.w[self.selected].sum()) / self.total
 
-    def variance(self, moves: Floats) -> float:
+    @cached_property
+    def mean_score(self) -> float:
+        """The mean score."""
+        return float(self.wh.sum()) / self.total
+
+    def variance(self, moves: Any) -> float:
         """The sum of w^2 u^2, for what a unit of weight moves the number by."""
         return float((self.w2 * moves**2).sum())
 
-    def spread(self, levels: int) -> Floats:
-        """The share of the weight at each level."""
-        return add_up(self.level, self.w, levels) / float(self.w.sum())
+    def by_label(self, values: Floats, levels: int) -> Floats:
+        """Values added up by label and level, an array (2, levels)."""
+        return add_up(self.label * levels + self.level, values, 2 * levels).reshape(2, levels)
 
     @classmethod
-    def of_cells(cls, cells: Cells, first: int) -> People:
-        """Cells as they are; ``first`` is the first bin at the threshold."""
-        sums = (cells.n, cells.w, cells.w2, cells.wh, cells.wh2)
-        return cls(cells.label, cells.bin, cells.bin >= first, *sums)
+    def of_cells(cls, cells: Cells, first: int, bins: int) -> People:
+        """Cells added up over groups; ``first`` is the first bin at the threshold."""
+        key = cells.label * bins + cells.bin
+        n, *sums = (add_up(key, getattr(cells, name), 2 * bins) for name in SUMS)
+        used = np.flatnonzero(n > 0)
+        label, level = np.divmod(used, bins)
+        return cls(label, level, level >= first, n[used], *(x[used] for x in sums))
 
 
 @dataclass(frozen=True)
@@ -149,6 +162,8 @@ class GroupedPeople:
         The groups that others may be compared with: those that are large enough.
     reference : int or None
         The group that others are compared with, if the caller named one.
+    kept : dict
+        What was computed so far; see :meth:`once`.
     """
 
     groups: tuple[People, ...]
@@ -157,6 +172,13 @@ class GroupedPeople:
     threshold: float
     candidates: tuple[int, ...]
     reference: int | None = None
+    kept: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def once(self, key: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
+        """What several measures need, computed once."""
+        if key not in self.kept:
+            self.kept[key] = compute()
+        return self.kept[key]
 
     @classmethod
     def of_tally(
@@ -167,13 +189,13 @@ class GroupedPeople:
         reference: int | None = None,
     ) -> GroupedPeople:
         """The people of a tally, a cell at a time."""
-        first, cells = tally.grid.first_bin(threshold), tally.cells
+        first, bins, cells = tally.grid.first_bin(threshold), tally.grid.size, tally.cells
         own = [cells.take(cells.of_group(index)) for index in range(len(tally.groups))]
         among = range(len(own)) if candidates is None else candidates
         return cls(
-            tuple(People.of_cells(each, first) for each in own),
-            People.of_cells(cells, first),
-            tally.grid.size,
+            tuple(People.of_cells(each, first, bins) for each in own),
+            People.of_cells(cells, first, bins),
+            bins,
             threshold,
             tuple(among),
             reference,
@@ -191,15 +213,27 @@ class GroupedPeople:
         """Those of a group, or everybody."""
         return self.everybody if group is None else self.groups[group]
 
-    def others(self, group: int) -> list[People]:
-        """Everybody else, group by group."""
-        return [people for index, people in enumerate(self.groups) if index != group]
+    def weights(self, group: int | None) -> Floats:
+        """Sums of w and of w^2 by label and level, an array (2, 2, levels)."""
+        people = self.people(group)
+        columns = (people.w, people.w2)
+        sums: Floats = self.once(
+            ("weights", group),
+            lambda: np.array([people.by_label(x, self.levels) for x in columns]),
+        )
+        return sums
 
-    def highest(self, number: Callable[[People], float]) -> int:
+    def spread(self) -> Floats:
+        """The share of everybody at each level."""
+        total: Floats = self.weights(None)[0].sum(axis=0)
+        return total / self.everybody.total
+
+    def highest(self, number: str) -> int:
         """The reference group: the one named, or the candidate for which a number is highest."""
         if self.reference is not None:
             return self.reference
-        return max(self.candidates, key=lambda index: number(self.groups[index]))
+        numbers = {index: getattr(self.groups[index], number) for index in self.candidates}
+        return max(numbers, key=lambda index: float(numbers[index]))
 
 
 @dataclass(frozen=True)
@@ -234,7 +268,7 @@ def of_sums(formula: Formula, population: GroupedPeople, group: int | None) -> E
     """A smooth formula of sums by kind, with what each sum moves it by."""
     people = population.people(group)
     columns = (people.w, people.wh, people.wh2)
-    sums = np.array([add_up(people.kind, x, len(KINDS)) for x in columns]) / people.w.sum()
+    sums = np.array([add_up(people.kind, x, len(KINDS)) for x in columns]) / people.total
     # A step in each of the twelve sums.
     steps = sums[..., None] + 1j * STEP * np.eye(sums.size).reshape(*sums.shape, -1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -247,7 +281,7 @@ def of_sums(formula: Formula, population: GroupedPeople, group: int | None) -> E
         return Estimated(value, 0.0, people.rows)
     one, line, square = slopes.reshape(sums.shape)[:, people.kind]
     moves = one + line * people.score + square * people.wh2 / people.w
-    return Estimated(value, math.sqrt(people.variance(moves / people.w.sum())), people.rows)
+    return Estimated(value, math.sqrt(people.variance(moves / people.total)), people.rows)
 
 
 def f1(sums: Totals) -> Any:
@@ -296,41 +330,34 @@ def net_benefit(sums: Totals) -> Any:
     return (sums.w[3] - sums.w[1] * sums.threshold / (1.0 - sums.threshold)) / sums.total
 
 
-def area(positives: Sequence[People], negatives: Sequence[People], levels: int) -> Estimated:
+def area(positives: Floats, negatives: Floats) -> Estimated:
     """The chance that a positive has a higher score than a negative, ties counting half.
 
-    Within a bin all pairs count as ties, so it is off by at most half the share of pairs in the
-    same bin; see :func:`area_bound`.
+    Both are sums of w and of w^2 by level, arrays (2, levels).  Within a bin all pairs count as
+    ties, so it is off by at most half the share of pairs in the same bin; see :func:`area_bound`.
     """
-    if not positives or not negatives:
+    totals = positives[0].sum(), negatives[0].sum()
+    if not min(totals) > 0.0:
         return UNDEFINED
-    one, other = (_joined(people, label) for people, label in ((positives, 1), (negatives, 0)))
-    if not len(one.w) or not len(other.w):
-        return UNDEFINED
-    above, below = one.spread(levels), other.spread(levels)
+    above, below = positives[0] / totals[0], negatives[0] / totals[1]
     lower = np.cumsum(below) - below / 2.0
     higher = 1.0 - np.cumsum(above) + above / 2.0
     value = float((above * lower).sum())
-    moves = [
-        (people, (rank[people.level] - value) / people.w.sum())
-        for people, rank in ((one, lower), (other, higher))
-    ]
-    variance = sum(people.variance(u) for people, u in moves)
-    return Estimated(value, math.sqrt(variance), min(one.rows, other.rows))
+    variance = sum(
+        float((squares * (rank - value) ** 2).sum()) / total**2
+        for squares, rank, total in (
+            (positives[1], lower, totals[0]),
+            (negatives[1], higher, totals[1]),
+        )
+    )
+    rows = min(w.sum() ** 2 / w2.sum() for w, w2 in (positives, negatives))
+    return Estimated(value, math.sqrt(variance), float(rows))
 
 
 def area_bound(population: GroupedPeople, group: int | None = None) -> float:
     """How far an area may be off because of bins: half the share of pairs that share a bin."""
-    people = population.people(group)
-    spreads = [people.take(people.label == label).spread(population.levels) for label in (0, 1)]
-    return float((spreads[0] * spreads[1]).sum()) / 2.0
-
-
-def _joined(groups: Sequence[People], label: int) -> People:
-    """The people of some groups who have a label."""
-    own = [people.take(people.label == label) for people in groups]
-    names = [column.name for column in fields(People)]
-    return People(*(np.concatenate([getattr(each, name) for each in own]) for name in names))
+    below, above = population.weights(group)[0]
+    return float((below / below.sum() * above / above.sum()).sum()) / 2.0
 
 
 def auc(population: GroupedPeople, group: int | None) -> Estimated:
@@ -338,68 +365,79 @@ def auc(population: GroupedPeople, group: int | None) -> Estimated:
 
     The area under the ROC curve; see :func:`area` for what bins do to it.
     """
-    people = [population.people(group)]
-    return area(people, people, population.levels)
+    negatives, positives = population.weights(group).swapaxes(0, 1)
+    return area(positives, negatives)
+
+
+def _others(population: GroupedPeople, group: int, label: int) -> Floats:
+    """The sums of everybody else who has a label."""
+    own, everybody = (population.weights(index)[:, label] for index in (group, None))
+    # Rounding must leave nobody where there is nobody.
+    rest = everybody - own
+    return np.where(rest > 1e-12 * everybody, rest, 0.0)
 
 
 def cross_auc(population: GroupedPeople, group: int | None) -> Estimated:
     """Positives of this group against negatives of the others (Kallus and Zhou 2019)."""
     if group is None:
         return UNDEFINED
-    return area([population.groups[group]], population.others(group), population.levels)
+    return area(population.weights(group)[:, 1], _others(population, group, 0))
 
 
 def cross_auc_negatives(population: GroupedPeople, group: int | None) -> Estimated:
     """Positives of the others against negatives of this group."""
     if group is None:
         return UNDEFINED
-    return area(population.others(group), [population.groups[group]], population.levels)
+    return area(_others(population, group, 1), population.weights(group)[:, 0])
 
 
-def _logit(people: People) -> Floats:
-    h = np.clip(people.score, CLIPPED, 1.0 - CLIPPED)
-    return np.asarray(np.log(h / (1.0 - h)))
+@dataclass(frozen=True)
+class Fit:
+    """A logistic fit: its coefficients, and how far a unit of weight at each cell moves them."""
+
+    coefficients: Floats
+    moves: Floats
 
 
-def _recalibrated(people: People, slope: bool) -> tuple[Floats, Floats, Floats] | None:
+def _recalibrated(people: People, slope: bool) -> Fit | None:
     """The fit of logit P(y = 1) = a + b logit(h); with ``slope`` false b is 1.
 
-    Gives the coefficients, the residuals, and the inverse of the information times the design;
-    None where no finite coefficients fit.
+    By Newton's method; None where no finite coefficients fit.
     """
-    if len(np.unique(people.label)) < 2:
+    y, w = people.label, people.w / people.total
+    if not 0.0 < float((w * y).sum()) < 1.0 - 1e-12:
         return None
-    x = _logit(people)
+    h = np.clip(people.score, CLIPPED, 1.0 - CLIPPED)
+    x = np.log(h / (1.0 - h))
     design = np.stack([np.ones_like(x), x] if slope else [np.ones_like(x)])
     offset = 0.0 if slope else x
-    w = people.w / people.w.sum()
     beta = np.array([0.0, 1.0] if slope else [0.0])
     for _ in range(STEPS):
         p = 1.0 / (1.0 + np.exp(-np.clip(offset + beta @ design, -700.0, 700.0)))
         information = (design * (w * p * (1.0 - p))) @ design.T
-        if not np.linalg.cond(information) < 1e14:
+        if not np.linalg.det(information) > 1e-14 * information[0, 0] * information[-1, -1]:
             return None
-        step = np.linalg.solve(information, design @ (w * (people.label - p)))
+        step = np.linalg.solve(information, design @ (w * (y - p)))
         # A long step may overshoot; shortened, the next one is better.
         beta = beta + step * min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300))
         if np.abs(step).max() < CONVERGED:
             break
     if not np.abs(beta).max() < STEEPEST or np.abs(step).max() >= 1e-6:
         return None
-    return beta, people.label - p, np.linalg.solve(information, design) / people.w.sum()
+    moves = np.linalg.solve(information, design) * (y - p) / people.total
+    return Fit(beta, moves)
 
 
 def _coefficient(
     population: GroupedPeople, group: int | None, slope: bool, index: int
 ) -> Estimated:
     people = population.people(group)
-    fit = _recalibrated(people, slope)
+    fit = population.once(("fit", group, slope), lambda: _recalibrated(people, slope))
     if fit is None:
         return UNDEFINED
-    beta, residual, weights = fit
-    error = math.sqrt(people.variance(weights[index] * residual))
-    fewest = min(people.take(people.label == label).rows for label in (0, 1))
-    return Estimated(float(beta[index]), error, fewest)
+    error = math.sqrt(people.variance(fit.moves[index]))
+    w, w2 = population.weights(group).sum(axis=-1)
+    return Estimated(float(fit.coefficients[index]), error, float((w**2 / w2).min()))
 
 
 def calibration_slope(population: GroupedPeople, group: int | None) -> Estimated:
@@ -424,26 +462,18 @@ def calibration_intercept(population: GroupedPeople, group: int | None) -> Estim
     return _coefficient(population, group, False, 0)
 
 
-def _selection(people: People) -> float:
-    return float(people.w[people.selected].sum() / people.w.sum())
-
-
-def _mean_score(people: People) -> float:
-    return float(people.wh.sum() / people.w.sum())
-
-
 def impact_ratio(population: GroupedPeople, group: int | None) -> Estimated:
     """The selection rate over that of the reference group: the highest one, or the one named."""
-    reference = population.highest(_selection)
+    reference = population.highest("selection")
     own, other = population.people(group), population.groups[reference]
-    rate, base = _selection(own), _selection(other)
+    rate, base = own.selection, other.selection
     if group is None or base == 0.0:
         return UNDEFINED
     if group == reference:
         return Estimated(1.0, 0.0, math.inf)
     value = rate / base
-    variance = own.variance((own.selected - rate) / own.w.sum() / base)
-    variance += other.variance((other.selected - base) / other.w.sum() * value / base)
+    variance = own.variance((own.selected - rate) / own.total / base)
+    variance += other.variance((other.selected - base) / other.total * value / base)
     return Estimated(value, math.sqrt(variance), own.rows * base)
 
 
@@ -453,20 +483,32 @@ def standardized_difference(population: GroupedPeople, group: int | None) -> Est
     The reference group is the one with the highest mean score, or the one named.  The standard
     deviation is taken as known.  Exact whatever the bins.
     """
-    reference, everybody = population.highest(_mean_score), population.everybody
+    reference, everybody = population.highest("mean_score"), population.everybody
     own, other = population.people(group), population.groups[reference]
-    square = float(everybody.wh2.sum() / everybody.w.sum())
-    deviation = math.sqrt(max(square - _mean_score(everybody) ** 2, 0.0))
+    square = float(everybody.wh2.sum() / everybody.total)
+    deviation = math.sqrt(max(square - everybody.mean_score**2, 0.0))
     if group is None or deviation < 1e-9:
         return UNDEFINED
     if group == reference:
         return Estimated(0.0, 0.0, math.inf)
-    value = (_mean_score(own) - _mean_score(other)) / deviation
+    value = (own.mean_score - other.mean_score) / deviation
     variance = sum(
-        people.variance((people.score - _mean_score(people)) / people.w.sum() / deviation)
+        people.variance((people.score - people.mean_score) / people.total / deviation)
         for people in (own, other)
     )
     return Estimated(value, math.sqrt(variance), min(own.rows, other.rows))
+
+
+def _median(population: GroupedPeople) -> tuple[int, float]:
+    """The level of everybody's median, and the share of people at this level who are above it."""
+    everybody, spread = population.everybody, population.spread()
+    below = np.cumsum(spread)
+    level = int(np.searchsorted(below, 0.5 - 1e-12))
+    tied = everybody.level == level
+    w, wh, wh2 = (float(x[tied].sum()) for x in (everybody.w, everybody.wh, everybody.wh2))
+    if wh2 / w - (wh / w) ** 2 <= 1e-12:
+        return level, 0.0
+    return level, float((below[level] - 0.5) / spread[level])
 
 
 def scoring_rate(population: GroupedPeople, group: int | None) -> Estimated:
@@ -476,24 +518,17 @@ def scoring_rate(population: GroupedPeople, group: int | None) -> Estimated:
     is above it, unless they all have the same score: the rate is off by at most the group's share
     of that bin.
     """
-    everybody, people = population.everybody, population.people(group)
-    below = np.cumsum(everybody.spread(population.levels))
-    level = int(np.searchsorted(below, 0.5 - 1e-12))
-    tied = everybody.take(everybody.level == level)
-    inside = 0.0
-    h = _mean_score(tied)
-    if float(tied.wh2.sum() / tied.w.sum()) - h * h > 1e-12:
-        inside = (below[level] - 0.5) / (below[level] - (below[level - 1] if level else 0.0))
+    people = population.people(group)
+    level, inside = population.once(("median",), lambda: _median(population))
     counted = np.where(people.level == level, inside, people.level > level)
-    value = float((people.w * counted).sum() / people.w.sum())
-    error = math.sqrt(people.variance((counted - value) / people.w.sum()))
+    value = float((people.w * counted).sum() / people.total)
+    error = math.sqrt(people.variance((counted - value) / people.total))
     return Estimated(value, error, people.rows)
 
 
 def _risk_parts(population: GroupedPeople) -> Ints:
     """Which part of the range of scores each level is in; no part lies on both sides."""
-    everybody = population.everybody
-    spread = everybody.spread(population.levels)
+    everybody, spread = population.everybody, population.spread()
     middle = np.cumsum(spread) - spread / 2.0
     part = np.minimum((middle * RISK_BINS).astype(np.intp), RISK_BINS - 1)
     first = everybody.level[everybody.selected].min(initial=population.levels)
@@ -507,10 +542,11 @@ def adjusting_weights(population: GroupedPeople, group: int | None) -> Floats | 
     Parts in which the group has fewer than 5 rows are left out; None if these hold more than 5 %
     of everybody.
     """
-    everybody, people = population.everybody, population.people(group)
-    part, size = _risk_parts(population), 2 * RISK_BINS
-    wanted = add_up(part[everybody.level], everybody.w, size) / everybody.w.sum()
-    own = add_up(part[people.level], people.w, size) / people.w.sum()
+    people = population.people(group)
+    part: Ints = population.once(("parts",), lambda: _risk_parts(population))
+    size = 2 * RISK_BINS
+    wanted = add_up(part, population.spread(), size)
+    own = add_up(part[people.level], people.w, size) / people.total
     thick = add_up(part[people.level], people.n, size) >= THIN
     if wanted[~thick].sum() > MOST_THIN:
         return None
@@ -523,7 +559,7 @@ def _adjusted(
 ) -> Estimated:
     """A share of some people, weighted to everybody's distribution of risk."""
     people = population.people(group)
-    factor = adjusting_weights(population, group)
+    factor = population.once(("adjusting", group), lambda: adjusting_weights(population, group))
     if factor is None:
         return UNDEFINED
     inside = over(people) * factor

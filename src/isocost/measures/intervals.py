@@ -40,12 +40,13 @@ from isocost.groups import Group, group_names, to_json
 from isocost.measures import margins
 from isocost.measures.calibration import SMOOTH_CELLS, gap_noise, levels_of
 from isocost.measures.derived import GroupedPeople
-from isocost.measures.feasibility import compared_groups, feasibility
+from isocost.measures.feasibility import Feasibility, compared_groups, feasibility
 from isocost.measures.margins import (
     CostBounds,
     Interval,
     Mean,
     around,
+    complements,
     derived_interval,
     difference,
     fold,
@@ -88,7 +89,6 @@ class Estimate:
 def estimate_groups(
     tally: Tally,
     cost: Cost,
-    threshold: float,
     confidence: float,
     measures: Mapping[str, Measure],
     gaps: list[dict[str, float]],
@@ -100,14 +100,16 @@ def estimate_groups(
     ``gaps`` are the calibration gaps of the groups, and last those of everybody; those without
     ``noise`` have no interval.
     """
-    first = tally.grid.first_bin(threshold)
+    first = tally.grid.first_bin(population.threshold)
     groups, cells = tally.groups, tally.cells
     plain = {name: measure for name, measure in measures.items() if measure.is_plain}
     derived = {name: measure for name, measure in measures.items() if measure.is_derived}
+    pairs = complements(plain)
 
     def estimate(own: Cells, index: int, amounts: Amounts) -> Estimate:
         rows = {**plain, "cost": cost_row(*amounts), "bias": BIAS}
-        means = {name: mean_of(measure, own, first) for name, measure in rows.items()}
+        means = {name: mean_of(row, own, first) for name, row in rows.items() if name not in pairs}
+        means.update((name, means[other].complement()) for name, other in pairs.items())
         means["share"] = share_of(own, cells)
         covariance = _covariance(own, means, amounts) if cost.by_base_rate else 0.0
         one = _from_means(means, cost.by_base_rate, amounts, confidence, covariance)
@@ -122,7 +124,8 @@ def estimate_groups(
         for index, group in enumerate(groups)
     ]
     amounts = (1.0, 1.0) if cost.is_per_group else cost.amounts(groups[0])
-    everybody = estimate(cells, len(groups), amounts)
+    pooled = Cells.merge([cells.recoded([0] * len(groups))])
+    everybody = estimate(pooled, len(groups), amounts)
     if cost.is_per_group:
         # A cost that differs by group has no meaning for everybody.
         for name in ("cost", "trivial_cost"):
@@ -347,11 +350,27 @@ def intervals(
     """
     check_tally(tally)
     cost, threshold = as_cost(cost), check_threshold(threshold)
-    tolerance, confidence = check_tolerance(tolerance), check_confidence(confidence)
-    replicates, seed = _check_replicates(replicates, confidence), check_seed(seed)
     groups = compared_groups(tally, check_min_group(min_group))
-    reach = feasibility(tally.select(list(groups)), cost, tolerance)
+    reach = feasibility(tally.select(list(groups)), cost, check_tolerance(tolerance))
+    people = population_of(tally, threshold, groups, reference)
     rows = chosen_measures(measures).rows
+    return intervals_of(tally, cost, rows, people, reach, confidence, replicates, seed)
+
+
+def intervals_of(
+    tally: Tally,
+    cost: Cost,
+    rows: Mapping[str, Measure],
+    people: GroupedPeople,
+    reach: Feasibility,
+    confidence: float,
+    replicates: int,
+    seed: int,
+) -> Intervals:
+    """The same for measures that were chosen, and people and costs that were looked at before."""
+    confidence = check_confidence(confidence)
+    replicates, seed = _check_replicates(replicates, confidence), check_seed(seed)
+    groups, tolerance = tuple(reach.costs), reach.tolerance
     levels = [levels_of(tally, index) for index in (*range(len(tally.groups)), None)]
     gaps = [
         {name: m.of_levels(one) for name, m in rows.items() if m.of_levels is not None}
@@ -364,10 +383,7 @@ def intervals(
             gap_noise(one, gap["calibration_gap_smooth"], draws)
             for one, gap in zip(levels, gaps, strict=True)
         ]
-    people = population_of(tally, threshold, groups, reference)
-    estimates, everybody = estimate_groups(
-        tally, cost, threshold, confidence, rows, gaps, noise, people
-    )
+    estimates, everybody = estimate_groups(tally, cost, confidence, rows, gaps, noise, people)
     everyone = dict(zip(tally.groups, estimates, strict=True))
     compared = [everyone[group] for group in groups]
     bounds = _cost_bounds(compared, tolerance, confidence, tally.n)

@@ -22,9 +22,10 @@ if the one before was answered with yes, so together they are wrong no more ofte
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import combinations
 from typing import TypeAlias
 
 import numpy as np
@@ -247,6 +248,13 @@ class Mean:
     seen: Interval = (0.0, 1.0)
     rare: bool = False
 
+    def complement(self) -> Mean:
+        """The mean of 1 less each value."""
+        flipped = tuple((1.0 - high, 1.0 - low) for low, high in (self.limits, self.seen))
+        return replace(
+            self, value=1.0 - self.value, skew=-self.skew, limits=flipped[0], seen=flipped[1]
+        )
+
     def factor(self, confidence: float) -> float:
         """How many standard errors the interval reaches, by Student's t and the jackknife."""
         if self.rows < 2:
@@ -276,6 +284,15 @@ def mean_of(measure: Measure, cells: Cells, first: int) -> Mean:
     others = _rows_off_the_mode(x, n) if not within.any() else math.inf
     rare = others < min(RARE, n.sum() / 2.0)
     return replace(mean, seen=_seen(measure, cells, kind), rare=True) if rare else mean
+
+
+def complements(measures: Mapping[str, Measure]) -> dict[str, str]:
+    """The measures that are 1 less another that stands before them, such as TPR after FNR."""
+    pairs: dict[str, str] = {}
+    for (other, first), (name, second) in combinations(measures.items(), 2):
+        if other not in pairs and first.is_complement(second):
+            pairs[name] = other
+    return pairs
 
 
 def _rows_off_the_mode(x: Floats, n: Floats) -> float:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -82,10 +82,10 @@ class Measure:
     --------
     >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> ppv = Measure("ppv", "PPV", over=("fp", "tp"), adds={"tp": (1, 0, 0)})
-    >>> a = ic.audit(compas(), "fpr", measures=[ppv])
-    >>> round(a.groups["Caucasian"]["ppv"], 4), round(a.disparities["ppv"].difference, 4)
-    (0.6427, 0.0167)
+    >>> mine = Measure("mine", "Mine", over=("fp", "tp"), adds={"fp": (0, 1, 0), "tp": (0, 1, 0)})
+    >>> a = ic.audit(compas(), "fpr", measures=[mine])
+    >>> round(a.groups["Caucasian"]["mine"], 4), round(a.disparities["mine"].difference, 4)
+    (0.6405, 0.0197)
     """
 
     name: str
@@ -122,10 +122,11 @@ class Measure:
 
     def estimated(self, population: GroupedPeople, group: int | None) -> Estimated:
         """The number of a group, or of everybody, with its standard error; if it is derived."""
-        if self.of_people is not None:
-            return self.of_people(population, group)
-        assert self.of_sums is not None
-        return of_sums(self.of_sums, population, group)
+        formula = self.of_sums
+        compute = self.of_people if formula is None else partial(of_sums, formula)
+        assert compute is not None
+        number: Estimated = population.once((self.name, group), lambda: compute(population, group))
+        return number
 
     @property
     def uses_threshold(self) -> bool:
@@ -160,12 +161,21 @@ class Measure:
         """(a, b, c) for each of the four kinds, as an array (4, 3)."""
         return np.array([self.adds.get(kind, (0.0, 0.0, 0.0)) for kind in KINDS], dtype=float)
 
+    def is_complement(self, other: Measure) -> bool:
+        """Whether both are means over the same people, and what a person adds sums up to 1."""
+        if self.over != other.over or not self.counts_decisions or not other.counts_decisions:
+            return False
+        inside = [kind in self.over for kind in KINDS]
+        sums = (self.coefficients + other.coefficients)[inside, 0]
+        return bool((sums == 1.0).all())
+
     @property
     def formula(self) -> str:
         """The row as a formula; of a measure that is not a plain mean, what its function says.
 
         Examples
         --------
+        >>> from isocost.measures.table import MEASURES
         >>> MEASURES["generalized_fnr"].formula, MEASURES["fpr"].formula
         ('the mean over fn, tp of: 1 - h', 'the mean over tn, fp of: 1 for fp')
         """
