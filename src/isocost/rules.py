@@ -307,7 +307,7 @@ class Rule:
         if unknown:
             raise unknown_groups(unknown, self.groups)
         cells = Cells.merge(list(self._moved(tally)))
-        return Tally.build(tally.grid, tally.groups, cells, tally.columns)
+        return tally.rebuilt(cells)
 
     def _moved(self, tally: Tally) -> Iterator[Cells]:
         """The cells that each row makes, and the shares that stay."""
