@@ -37,7 +37,7 @@ from isocost.measures.planning import Plan
 from isocost.measures.planning import plan as needed
 from isocost.monitor.watch import Watch
 from isocost.monitor.watch import watch as look_after
-from isocost.repairs.compare import Comparison
+from isocost.repairs.compare import Changes, Comparison
 from isocost.repairs.compare import compare as put_side_by_side
 from isocost.repairs.counsel import heed
 from isocost.repairs.recalibrate import recalibrate as make_calibrated
@@ -53,9 +53,6 @@ from isocost.tallies import Tally
 from isocost.verdict.judgement import CALIBRATED
 from isocost.verdict.sentences import SENTENCES, plain
 from isocost.verdict.wording import statement
-
-MOST_ROWS = 100
-"""Rules with more rows are not listed."""
 
 
 def audit(
@@ -545,14 +542,33 @@ def show_unseen(found: Unseen) -> None:
 
 
 def show_rule(tally: Tally, rule: Rule, cost: str | None, threshold: float) -> None:
-    """A rule, and what it is expected to do."""
+    """A rule, and what it is expected to do; of a long one what it does to each group."""
+    comparison = put_side_by_side(tally, [rule], cost, threshold)
     if not rule.rows:
         prose(f"{rule!r}\n", piped=False)
     else:
-        if len(rule.rows) > MOST_ROWS:
-            prose(f"{rule.headline()}; {len(rule.rows):,} rows, not listed here", piped=False)
+        if rule.is_long:
+            title = f"{rule.headline()}; {len(rule.rows):,} rows, not listed here"
+            show_table(title, *_by_group(comparison.rules[rule.method].by_group))
+            prose(f"promise: {rule.promise}" if rule.promise else "", piped=False)
         else:
             show_table(rule.headline(), *rule.table())
         prose("".join(f"note: {note}\n" for note in rule.notes), piped=False)
     prose("On average over the coin:\n", piped=False)
-    show_comparison(put_side_by_side(tally, [rule], cost, threshold))
+    show_comparison(comparison)
+
+
+def _by_group(changes: Mapping[Group, Changes]) -> tuple[list[str], list[list[str]]]:
+    """What a rule does to each group, as header and rows."""
+    header = ["group", "changed", "mean change", "by a coin", "decisions changed"]
+    names = names_of(changes)
+    return header, [
+        [
+            names[group],
+            f"{one.changed:.2%}",
+            f"{one.mean_change:.4f}",
+            f"{one.by_coin:.2%}",
+            f"{one.decisions:.2%}",
+        ]
+        for group, one in changes.items()
+    ]

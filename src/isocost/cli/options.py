@@ -147,7 +147,7 @@ class Printing:
         if self.json and self.format not in (None, Format.json):
             _contradiction("--json", f"--format {self.format}")
         if self.force and self.csv is None:
-            _contradiction("--force", "no --csv file to replace")
+            _contradiction("--force", "no --csv", "name a file with --csv, or leave out --force")
         chosen = Format.json if self.json else self.format or Format.table
         if plot and chosen is not Format.table:
             _contradiction("--plot", f"--format {chosen}")
@@ -156,9 +156,8 @@ class Printing:
         return chosen
 
 
-def _contradiction(option: str, other: str) -> None:
-    problem = Problem(option, "must agree with the other options", other, "leave out one of them")
-    raise UsageError(problem)
+def _contradiction(option: str, other: str, step: str = "leave out one of them") -> None:
+    raise UsageError(Problem(option, "must agree with the other options", other, step))
 
 
 class Unknown(StrEnum):

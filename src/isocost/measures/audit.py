@@ -467,16 +467,21 @@ class Audit:
         from html import escape
 
         said = statement(self)
-        first, *others = (
-            f"<p>{escape(text)}</p>"
-            for text in (
-                *(plain(one) for one in (said.headline, *said.details)),
-                *self.summary(),
-                *(plain(one) for one in said.notes),
-            )
+        verdict = "".join(
+            f"<p style='margin:.2em 0;max-width:50em'>{escape(plain(one))}</p>"
+            for one in said.details
         )
-        heading = first.replace("<p>", "<p><strong>").replace("</p>", "</strong></p>")
-        return heading + html_table(*self.table(), caption=self.headline()) + "".join(others)
+        more = "".join(
+            f"<p style='max-width:50em'>{escape(text)}</p>"
+            for text in (*self.summary(), *(plain(one) for one in said.notes))
+        )
+        return (
+            "<div style='border-left:4px solid #888;padding-left:.8em'>"
+            f"<p style='margin:.2em 0'><strong>{escape(plain(said.headline))}</strong></p>"
+            f"{verdict}</div><div style='overflow:auto;max-height:32em'>"
+            f"{html_table(*self.table(), caption=self.headline())}</div>"
+            f"<details><summary>More; to_frame() has every number</summary>{more}</details>"
+        )
 
 
 def _cell(name: str, measures: Measures, with_interval: bool) -> str:
