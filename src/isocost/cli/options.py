@@ -120,7 +120,7 @@ class Measuring:
     ] = MIN_GROUP
 
 
-class Format(StrEnum):
+class PrintedAs(StrEnum):
     """How a result is printed."""
 
     table = "table"
@@ -135,21 +135,21 @@ class Printing:
 
     json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False
     format: Annotated[
-        Format | None, typer.Option("--format", help="How to print the result; default: table.")
+        PrintedAs | None, typer.Option("--format", help="How to print the result; default: table.")
     ] = None
     csv: Annotated[
         Path | None, typer.Option("--csv", help="Also write the numbers to this CSV file.")
     ] = None
     force: Force = False
 
-    def chosen(self, plot: bool | None = None) -> Format:
+    def chosen(self, plot: bool | None = None) -> PrintedAs:
         """The format, once all options are known to agree and the file can be written."""
-        if self.json and self.format not in (None, Format.json):
+        if self.json and self.format not in (None, PrintedAs.json):
             _contradiction("--json", f"--format {self.format}")
         if self.force and self.csv is None:
             _contradiction("--force", "no --csv", "name a file with --csv, or leave out --force")
-        chosen = Format.json if self.json else self.format or Format.table
-        if plot and chosen is not Format.table:
+        chosen = PrintedAs.json if self.json else self.format or PrintedAs.table
+        if plot and chosen is not PrintedAs.table:
             _contradiction("--plot", f"--format {chosen}")
         if self.csv is not None:
             check_target(self.csv, self.force, ".csv")

@@ -26,7 +26,7 @@ from rich.table import Table
 from rich.text import Text
 
 from isocost.atomic import write_text
-from isocost.cli.options import Format, Printing
+from isocost.cli.options import PrintedAs, Printing
 from isocost.engines.source import Progress as Report
 from isocost.measures.audit import Audit
 from isocost.reports.terminal import CHARACTERS, bars_text, plane_text
@@ -274,18 +274,18 @@ def show_result(
     chosen = how.chosen()
     if how.csv is not None:
         write_text(how.csv, csv_text(result.to_frame(backend="dict")) + "\n", force=how.force)
-    if chosen is Format.json:
+    if chosen is PrintedAs.json:
         content = result.to_dict() if content is None else content
         say(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))
-    elif chosen is Format.csv:
+    elif chosen is PrintedAs.csv:
         say(csv_text(result.to_frame(backend="dict")))
     else:
-        _markdown = chosen is Format.markdown
+        _markdown = chosen is PrintedAs.markdown
         try:
             show()
         finally:
             _markdown = False
-        if how.csv is not None and chosen is Format.table:
+        if how.csv is not None and chosen is PrintedAs.table:
             say(f"\nThe numbers are in {how.csv}.")
 
 
