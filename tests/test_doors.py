@@ -109,6 +109,9 @@ WRONG = {
     "promise": [3, "x", {}, [], FRAME],
     "settings": [3, None, "a"],
     "made_from": [3, None, "a"],
+    "metric": [None, 3, "foo", [], FRAME],
+    "response_method": [None, 3, "decision_function", [], FRAME],
+    "greater_is_better": ["yes", 3, [], FRAME],
 }
 
 # Functions with arguments that work; each is then replaced by every wrong value.
@@ -134,6 +137,7 @@ DOORS = {
     "reconcile": (ic.reconcile, TALLY_AND),
     "report": (ic.report, {"audit": TALLY}),
     "report_html": (ic.report_html, {"audit": TALLY}),
+    "scorer": (ic.scorer, {"metric": "fpr"}),
     "show_report": (ic.show_report, {"audit": AUDIT}),
     "tally": (ic.tally, {"data": ROWS}),
     "tally_from_cells": (ic.tally_from_cells, {}),
@@ -210,7 +214,7 @@ FINE = {
 
 # Arguments that may be anything, or that other tests are about.
 FREE = {
-    "ax", "column", "force", "id", "keep_order", "memory_limit", "missing_group", "options",
+    "ax", "column", "force", "groups_from", "id", "keep_order", "kwargs", "memory_limit", "missing_group", "options",
     "progress", "table", "threads",
 }  # fmt: skip
 
@@ -295,6 +299,7 @@ RESULTS = {
     "Audit", "Bounds", "Changes", "Comparison", "Disparity", "Feasibility", "Frontier", "GroupPlan",
     "Intervals", "MEASURES", "Measure", "Measures", "Outlook", "Plan", "Promise", "REPAIRS",
     "Reconcilability", "Reconcilable", "Repair", "RepairPlan", "Unseen", "Verdict", "Watch",
+    "metrics",
 }  # fmt: skip
 
 

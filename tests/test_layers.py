@@ -18,6 +18,7 @@ LAYERS = [
     {"rules"},
     {"verdict"},
     {"measures"},
+    {"metrics"},
     {"repairs"},
     {"monitor"},
     {"engines"},

@@ -1,3 +1,4 @@
+from . import metrics as metrics
 from .costs import Cost as Cost
 from .engines.dispatch import tally as tally
 from .engines.files import apply_file as apply_file
@@ -16,6 +17,7 @@ from .errors import RuleError as RuleError
 from .errors import UncalibratedWarning as UncalibratedWarning
 from .errors import UncertainWarning as UncertainWarning
 from .errors import UsageError as UsageError
+from .learn.scorers import scorer as scorer
 from .measures.audit import Audit as Audit
 from .measures.audit import Disparity as Disparity
 from .measures.audit import Measures as Measures

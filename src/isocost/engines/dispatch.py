@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial, partialmethod
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from isocost import coin
 from isocost.checks import check_columns, check_numbers, check_single, short
 from isocost.engines.arrays import apply_arrays, tally_arrays
-from isocost.engines.frames import Lazy
+from isocost.engines.frames import Lazy, backend_of
 from isocost.engines.problems import check_names, check_written, missing_id
 from isocost.engines.values import column_array
 from isocost.errors import Problem, UsageError, missing_column
@@ -101,10 +102,10 @@ def tally(
     if isinstance(source, Lazy):
         from isocost.engines.lazy import tally_lazy
 
-        return tally_lazy(source, columns, **options)
+        return replace(tally_lazy(source, columns, **options), backend=backend_of(source.frame))
     names = {role: name for role, name in columns.items() if isinstance(name, str)}
     names["group"] = ", ".join(columns["group"])
-    return tally_arrays(
+    counted = tally_arrays(
         source.numbers(columns["score"], "score"),
         source.labels(columns["label"]),
         [source.groups(name) for name in columns["group"]],
@@ -113,6 +114,7 @@ def tally(
         columns=columns,
         **options,
     )
+    return replace(counted, backend=backend_of(getattr(source, "frame", None)))
 
 
 def apply_rule(

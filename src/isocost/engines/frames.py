@@ -12,6 +12,7 @@ from isocost.engines.problems import title_of
 from isocost.engines.values import Encoded, as_objects, is_uniform
 from isocost.errors import DataError, Problem, UsageError, missing_column
 from isocost.groups import as_scalar, is_null
+from isocost.tables import BACKENDS
 
 _HEAD, _FEW = 2**12, 12
 
@@ -108,6 +109,17 @@ def check_group_type(name: str, kind: Any, role: str = "group") -> None:
 def _no_scalars(name: str, kind: Any, role: str) -> DataError:
     rule, got = "values must be text, numbers or booleans", f"a column of type {kind}"
     return DataError(Problem(title_of(role, name), rule, got, "convert the column to text first"))
+
+
+def backend_of(frame: Any) -> str | None:
+    """The library of small frames that belongs to a narwhals frame; None if there is none.
+
+    What a query of dask brings back is a frame of pandas; other lazy engines have no own.
+    """
+    if frame is None or frame.implementation.is_dask():
+        return None if frame is None else "pandas"
+    name = str(frame.implementation.value)
+    return name if name in BACKENDS else None
 
 
 class Lazy:

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from isocost.checks import check_threshold, finite_or_none
+from isocost.checks import check_threshold, check_word, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import UncertainWarning
-from isocost.groups import Group, group_names, shown_names, to_json
+from isocost.groups import Group, columns_of, group_names, names_of, shown_names, to_json
 from isocost.measures import rates
 from isocost.measures.calibration import levels_of
 from isocost.measures.derived import GroupedPeople
@@ -31,7 +31,7 @@ from isocost.measures.feasibility import (
 from isocost.measures.intervals import Intervals, check_min_group, intervals_of, population_of
 from isocost.measures.measure import Measure
 from isocost.measures.table import Chosen, chosen_measures
-from isocost.tables import html_table, text_table, transposed
+from isocost.tables import frame_of, html_table, text_table, transposed
 from isocost.tallies import Sums, Tally, check_tally
 from isocost.verdict.judgement import MIN_GROUP, Findings, Verdict, judge
 from isocost.verdict.sentences import SENTENCES, plain
@@ -368,6 +368,65 @@ class Audit:
         """The audit as JSON text."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
+    def to_frame(self, what: str = "groups", *, backend: str | None = None) -> Any:
+        """The numbers as a frame, in the library of the data.
+
+        Parameters
+        ----------
+        what : {"groups", "disparities"}
+            "groups": a row for each group and a last one for everybody, whose group is missing;
+            columns ``group`` (or one for each group column, if there are several), ``n``,
+            ``share``, and for each measure its number, with ``fpr_low`` and ``fpr_high`` beside
+            ``fpr`` where there are intervals.
+            "disparities": a row for each measure, with the largest difference between two groups,
+            its interval, the ratio, and the two groups.
+        backend : str, optional
+            "pandas", "polars", "pyarrow" ..., or "dict" for a dict of arrays.  By default the
+            library of the data; for other data pandas or polars if one is installed.
+
+        Examples
+        --------
+        >>> import isocost as ic
+        >>> from isocost.examples import compas
+        >>> a = ic.audit(compas(), cost="fpr")
+        >>> frame = a.to_frame(backend="dict")
+        >>> frame["group"].tolist(), frame["fpr"].round(3).tolist()
+        (['African-American', 'Caucasian', None], [0.343, 0.147, 0.254])
+        """
+        check_word("what", what, ("groups", "disparities"))
+        if what == "disparities":
+            return frame_of(self._disparity_columns(), backend or self.tally.backend)
+        records = [*self.groups.values(), self.overall]
+        columns: Columns = {}
+        for name in self.overall.values:
+            columns[name] = np.array([one[name] for one in records])
+            spans = [one.intervals.get(name) for one in records]
+            if any(spans):
+                ends = np.array([span or (math.nan, math.nan) for span in spans])
+                columns[f"{name}_low"], columns[f"{name}_high"] = ends.T
+        return self.tally.frame_by_group([*self.groups, None], columns, backend)
+
+    def _disparity_columns(self) -> Columns:
+        spans = {} if self.intervals is None else self.intervals.disparities
+        ends = np.array([spans.get(name, (math.nan, math.nan)) for name in self.disparities])
+        found = list(self.disparities.values())
+        names = names_of(self.groups)
+        # An intersection is one value here, not one for each of its columns.
+        shown = names if any(isinstance(group, tuple) for group in names) else None
+        highest, lowest = (
+            columns_of([shown[g] if shown else g for g in (getattr(d, end) for d in found)])
+            for end in ("highest", "lowest")
+        )
+        return {
+            "measure": list(self.disparities),
+            "difference": np.array([d.difference for d in found]),
+            "low": ends[:, 0],
+            "high": ends[:, 1],
+            "ratio": np.array([d.ratio for d in found]),
+            "highest": highest["group"],
+            "lowest": lowest["group"],
+        }
+
     def table(self) -> tuple[list[str], list[list[str]]]:
         """The printed table, as header and rows; with many groups each has a row."""
         names = group_names(tuple(self.groups))
@@ -423,16 +482,21 @@ class Audit:
         from html import escape
 
         said = statement(self)
-        first, *others = (
-            f"<p>{escape(text)}</p>"
-            for text in (
-                *(plain(one) for one in (said.headline, *said.details)),
-                *self.summary(),
-                *(plain(one) for one in said.notes),
-            )
+        verdict = "".join(
+            f"<p style='margin:.2em 0;max-width:50em'>{escape(plain(one))}</p>"
+            for one in said.details
         )
-        heading = first.replace("<p>", "<p><strong>").replace("</p>", "</strong></p>")
-        return heading + html_table(*self.table(), caption=self.headline()) + "".join(others)
+        more = "".join(
+            f"<p style='max-width:50em'>{escape(text)}</p>"
+            for text in (*self.summary(), *(plain(one) for one in said.notes))
+        )
+        return (
+            "<div style='border-left:4px solid #888;padding-left:.8em'>"
+            f"<p style='margin:.2em 0'><strong>{escape(plain(said.headline))}</strong></p>"
+            f"{verdict}</div><div style='overflow:auto;max-height:32em'>"
+            f"{html_table(*self.table(), caption=self.headline())}</div>"
+            f"<details><summary>More; to_frame() has every number</summary>{more}</details>"
+        )
 
 
 def _cell(name: str, measures: Measures, with_interval: bool) -> str:
