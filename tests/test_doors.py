@@ -214,8 +214,8 @@ FINE = {
 
 # Arguments that may be anything, or that other tests are about.
 FREE = {
-    "ax", "column", "force", "groups_from", "id", "keep_order", "kwargs", "memory_limit", "missing_group", "options",
-    "progress", "table", "threads",
+    "ax", "column", "force", "groups_from", "id", "keep_order", "kwargs", "memory_limit",
+    "missing_group", "options", "progress", "table", "threads",
 }  # fmt: skip
 
 # What is wrong with these is wrong with data, a file or a rule.
