@@ -96,6 +96,8 @@ class Measure:
         The smallest and largest value that such a measure can have.
     compares : bool
         Whether it compares the group with others, and so needs more than the group's own people.
+    ideal : float, optional
+        The value that it has if nothing is wrong, where there is one inside its limits.
 
     Examples
     --------
@@ -121,6 +123,7 @@ class Measure:
     of_levels: Callable[[Levels], float] | None = None
     between: tuple[float, float] = (-math.inf, math.inf)
     compares: bool = False
+    ideal: float | None = None
 
     def __post_init__(self) -> None:
         _check_measure(self)
@@ -344,7 +347,7 @@ MEASURES: Mapping[str, Measure] = {
         ),
         Measure(
             "impact_ratio", "impact ratio", of_people=derived.impact_ratio, between=RATIO,
-            compares=True, label="Selected, relative to the reference", printed=False,
+            compares=True, label="Selected, relative to the reference", printed=False, ideal=1.0,
             sentence="The selection rate over that of the reference group.",
         ),
         Measure(
@@ -415,7 +418,7 @@ MEASURES: Mapping[str, Measure] = {
         Measure(
             "standardized_difference", "SMD", of_people=derived.standardized_difference,
             compares=True, family="scores", printed=False,
-            label="Standardized difference of scores",
+            label="Standardized difference of scores", ideal=0.0,
             sentence="The mean score less that of the reference group, in standard deviations.",
         ),
         Measure(
@@ -431,26 +434,26 @@ MEASURES: Mapping[str, Measure] = {
         ),
         Measure(
             "observed_to_expected", "O:E", of_sums=derived.observed_to_expected, between=RATIO,
-            family="calibration", printed=False, label="Observed to expected",
+            family="calibration", printed=False, label="Observed to expected", ideal=1.0,
             sentence="The number of positives over the number that scores expect.",
         ),
         Measure(
             "calibration_slope", "calibration slope", of_people=derived.calibration_slope,
-            family="calibration", printed=False, label="Calibration slope",
+            family="calibration", printed=False, label="Calibration slope", ideal=1.0,
             sentence="How fast the odds of a positive rise with the odds of the score; below 1, "
             "scores are too extreme.",
         ),
         Measure(
             "calibration_intercept", "calibration intercept",
             of_people=derived.calibration_intercept, family="calibration", printed=False,
-            label="Calibration intercept",
+            label="Calibration intercept", ideal=0.0,
             sentence="What is to be added to the log-odds of scores so that as many positives are "
             "expected as seen.",
         ),
         Measure(
             "recalibration_intercept", "intercept beside slope",
             of_people=derived.recalibration_intercept, family="calibration", printed=False,
-            label="Intercept beside the slope",
+            label="Intercept beside the slope", ideal=0.0,
             sentence="The intercept of the logistic recalibration that has the slope too.",
         ),
         Measure(
