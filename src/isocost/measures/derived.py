@@ -337,7 +337,7 @@ def net_benefit_curve(tally: Tally, thresholds: Any = None) -> NetBenefitCurve:
         Scores and labels.
     thresholds : float or several, optional
         Edges of the tally, at which the curve is exact; nothing is interpolated, so a threshold
-        inside a bin is refused.  By default the edge nearest to each hundredth.
+        inside a bin is refused.  By default about a hundred, up to the highest score.
 
     Examples
     --------
@@ -364,17 +364,19 @@ def net_benefit_curve(tally: Tally, thresholds: Any = None) -> NetBenefitCurve:
     passed = np.maximum(squares[:, None] - fp2 - tp2, 0.0)
     variance = tp2 * (1.0 - value) ** 2 + fp2 * (odds + value) ** 2 + passed * value**2
     mu = w[:, 1].sum(axis=-1) / total
-    return NetBenefitCurve(
-        tally.groups, t, value, np.sqrt(variance) / all_of, mu[:, None] - odds * (1.0 - mu[:, None]),
-        (tp + fp) / all_of, mu, total**2 / squares,
-    )  # fmt: skip
+    treat_all = mu[:, None] - odds * (1.0 - mu[:, None])
+    error = np.sqrt(variance) / all_of
+    selected = (tp + fp) / all_of
+    rows = total**2 / squares
+    return NetBenefitCurve(tally.groups, t, value, error, treat_all, selected, mu, rows)
 
 
 def _edges(tally: Tally) -> Floats:
-    """The edge nearest to each hundredth."""
+    """The edge nearest to each hundredth part of the range of scores."""
     inner = tally.grid.cuts[1:-1]
-    nearest = np.abs(inner - np.arange(1, 100)[:, None] / 100.0).argmin(axis=1)
-    return np.unique(inner[nearest])
+    highest = float(tally.grid.cuts[tally.cells.bin.max() + 1])
+    steps = highest * np.arange(1, 101)[:, None] / 100.0
+    return np.unique(inner[np.abs(inner - steps).argmin(axis=1)])
 
 
 def area(positives: Sequence[People], negatives: Sequence[People], levels: int) -> Estimated:

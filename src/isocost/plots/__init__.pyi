@@ -1,4 +1,5 @@
 from .change import ChangeDisplay as ChangeDisplay
+from .dots import MeasuresDisplay as MeasuresDisplay
 from .needed import RepairPlanDisplay as RepairPlanDisplay
 from .plane import PlaneDisplay as PlaneDisplay
 from .predictive import NetBenefitDisplay as NetBenefitDisplay

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
@@ -21,6 +22,7 @@ from isocost.typing import Floats
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
     from matplotlib.text import Annotation
 
     from isocost.tallies import Tally
@@ -111,6 +113,25 @@ def short_name(name: str, width: int = 26, lines: int = 2) -> str:
     Pacific Islander
     """
     return "\n".join(textwrap.wrap(name, width, max_lines=lines, placeholder=" ...") or [name])
+
+
+def short_names(names: Sequence[str], width: int = 26, lines: int = 2) -> list[str]:
+    """Short names that stay apart: where the ends would be cut to the same, the middle is cut.
+
+    Examples
+    --------
+    >>> short_names(["Pacific Islander, women", "Pacific Islander, men", "White, men"], 15, 1)
+    ['Pacif ... women', 'Pacif ... , men', 'White, men']
+    """
+    short = [short_name(name, width, lines) for name in names]
+    often = Counter(short)
+    half = max((width * lines - 5) // 2 - 2 * (lines - 1), 1)
+    return [
+        text
+        if often[text] == 1
+        else short_name(f"{name[:half].rstrip()} ... {name[-half:].lstrip()}", width, lines)
+        for name, text in zip(names, short, strict=True)
+    ]
 
 
 def require_matplotlib() -> Any:
@@ -408,6 +429,18 @@ def _cross(a: Floats, b: Floats, c: Floats, d: Floats) -> bool:
         return float((q[0] - p[0]) * (r[1] - p[1]) - (q[1] - p[1]) * (r[0] - p[0]))
 
     return side(a, b, c) * side(a, b, d) < 0 and side(c, d, a) * side(c, d, b) < 0
+
+
+def legend_below(ax: Axes, handles: Sequence[Any], title: str = "", inches: float = 0.5) -> Legend:
+    """What the marks are, in a line below the axes, this far from them."""
+    high = ax.get_window_extent().height / root_figure(ax).dpi
+    legend = ax.legend(
+        handles=handles, loc="upper center", bbox_to_anchor=(0.5, -inches / high),
+        ncols=len(handles), fontsize=SMALL, frameon=False, labelcolor=INK, handletextpad=0.4,
+        columnspacing=1.2, title=title, title_fontsize=SMALL,
+    )  # fmt: skip
+    legend.get_title().set(color=GREY, parse_math=False)
+    return legend
 
 
 class Display(ABC):

@@ -8,13 +8,11 @@ mu = s PPV + (1 - s) FOR for a share s selected: the line from (FOR, PPV) to (mu
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.checks import check_confidence, check_kind, check_numbers, check_threshold
 from isocost.groups import Group, group_names
@@ -32,12 +30,14 @@ from isocost.plots.display import (
     Label,
     Look,
     axes_for,
+    legend_below,
     looks,
     panels,
     percent,
     place_labels,
     plain_axes,
     short_name,
+    short_names,
 )
 from isocost.tallies import Tally, check_tally
 from isocost.typing import Floats
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 MOST_NAMED = 8
 """With more groups than this, only those with the highest and lowest values are named."""
+
+DASHED = (0, (4, 2))
 
 MANY = 9
 """With more groups than this, the diagrams of the groups are smaller."""
@@ -187,22 +189,33 @@ class PredictiveValuesDisplay(Display):
         self._frame()
         style = looks(len(self.names))
         many = len(self.shown) > MOST_NAMED
+        named = self._extremes() if many else self.shown
         for index in self.shown:
-            self._group(index, style[index], many)
-        self._write(style, many)
+            look = style[index] if index in named else replace(style[index], colour="#8a8a8a")
+            self._group(index, look, many)
+        self._write(style, named)
+        self._legend()
         return self
 
     def _limits(self) -> tuple[Floats, Floats]:
-        """The part of the plane that has the marks, and the corner of the shaded area."""
+        """The part of the plane that has the marks, and some of the shaded area."""
         points = [self.observed[self.shown], self.predicted[self.shown]]
         points += [np.repeat(self.base_rates[self.shown, None], 2, axis=1)]
-        points += [np.full((1, 2), self.threshold)]
         if self.intervals is not None:
             points += list(np.moveaxis(self.intervals[self.shown], 2, 0))
+        if not self.shown:
+            points = [np.array([[0.0, 0.0], [1.0, 1.0]])]
         both = np.concatenate(points)
         low, high = both.min(axis=0), both.max(axis=0)
-        pad = np.maximum(0.12 * (high - low), 0.02)
-        return np.maximum(low - pad, -0.02), np.minimum(high + pad, 1.02)
+        # The corner of the area, unless it is so far away that the marks would be all in one place.
+        room = 1.5 * np.maximum(high - low, 0.02)
+        if self.threshold <= high[0] + room[0]:
+            low[0], high[0] = min(low[0], self.threshold), max(high[0], self.threshold)
+        if self.threshold >= low[1] - room[1]:
+            low[1], high[1] = min(low[1], self.threshold), max(high[1], self.threshold)
+        pad = np.maximum(0.1 * (high - low), 0.002)
+        # Above, for what is written there.
+        return np.maximum(low - pad, -pad / 3), np.minimum(high + [1.0, 1.5] * pad, 1 + pad / 3)
 
     def _frame(self) -> None:
         ax, t = self.ax_, self.threshold
@@ -219,27 +232,37 @@ class PredictiveValuesDisplay(Display):
             "false omission rate: positives among the passed over", fontsize=SIZE, color=INK
         )
         ax.set_ylabel("PPV: positives among the selected", fontsize=SIZE, color=INK)
-        ax.text(
-            max(low[0], 0.0), min(high[1], 1.0),
-            f"  calibrated scores: PPV ≥ {percent(t)} ≥ FOR\n", fontsize=SMALL, color=GREY,
-            va="top", linespacing=0.6,
+        ax.annotate(
+            f"calibrated scores: PPV ≥ {percent(t)} ≥ FOR", self._corner(), (6, -5),
+            textcoords="offset points", fontsize=SMALL, color=GREY, va="top",
         )  # fmt: skip
+
+    def _corner(self) -> tuple[float, float]:
+        """The upper left corner of the shaded area, as far as it is seen."""
+        return max(self.ax_.get_xlim()[0], 0.0), min(self.ax_.get_ylim()[1], 1.0)
 
     def _group(self, index: int, look: Look, many: bool) -> None:
         ax, group = self.ax_, self.groups[index]
         (x, y), expected, mu = self.observed[index], self.predicted[index], self.base_rates[index]
-        colour = look.colour
+        colour, faint = look.colour, 0.3 if many else 0.75
         if self.intervals is not None:
             (left, right), (low, high) = self.intervals[index]
-            faint = 0.3 if many else 0.75
             for across, up in (((left, right), (y, y)), ((x, x), (low, high))):
                 ax.plot(across, up, color=colour, linewidth=1.1, alpha=faint, zorder=2)
         if not many:
             (self.lines_[group],) = ax.plot(
                 [x, mu], [y, mu], color=colour, linewidth=0.8, alpha=0.45, zorder=1.5
             )
-        ax.plot([x, expected[0]], [y, expected[1]], color=colour, linewidth=1.0, zorder=2.5)
-        style = {"marker": look.marker, "color": colour, "linestyle": "none", "clip_on": False}
+        ax.plot(
+            [x, expected[0]], [y, expected[1]], color=colour, linewidth=1.2, linestyle=(0, (1, 1)),
+            alpha=faint, zorder=2.5,
+        )  # fmt: skip
+        style: dict[str, Any] = {
+            "marker": look.marker,
+            "color": colour,
+            "linestyle": "none",
+            "clip_on": False,
+        }
         size = 5.0 if many else 7.5
         (self.observed_[group],) = ax.plot(
             x, y, **style, markersize=size, markeredgecolor="white", markeredgewidth=0.7, zorder=4
@@ -253,29 +276,41 @@ class PredictiveValuesDisplay(Display):
             linestyle="none",
         )  # fmt: skip
 
-    def _write(self, style: list[Look], many: bool) -> None:
-        """Names beside the marks, and what the marks are below the diagonal."""
-        named = self._extremes() if many else self.shown
+    def _write(self, style: list[Look], named: Sequence[int]) -> None:
+        """Names beside the marks."""
+        short = short_names(self.names)
         labels = [
             Label(
-                short_name(self.names[index]), (self.observed[index, 0], self.observed[index, 1]),
+                short[index], (self.observed[index, 0], self.observed[index, 1]),
                 style[index].ink, bold=True, prefer=90.0,
             )
             for index in named
         ]  # fmt: skip
-        points = [*self.observed[self.shown], *self.predicted[self.shown]]
-        points += [(mu, mu) for mu in self.base_rates[self.shown]]
-        weights = [4.0] * len(points)
+        marks = np.concatenate(
+            [
+                self.observed[self.shown],
+                self.predicted[self.shown],
+                np.repeat(self.base_rates[self.shown, None], 2, axis=1),
+            ]
+        )
+        lines = self._samples()
+        weights = np.repeat([4.0, 1.0], [len(marks), len(lines)])
+        self.texts_ = place_labels(self.ax_, labels, np.concatenate([marks, lines]), weights)
+
+    def _samples(self) -> Floats:
+        """Points on what is drawn besides marks: intervals, and the words in the corner."""
+        steps = np.linspace(0.0, 1.0, 16)[:, None]
+        corner, data = self._corner(), self.ax_.transData
+        # The words are about 200 pixels long, and 12 below the corner.
+        words = data.transform(corner) + [0.0, -12.0] + steps * [200.0, 0.0]
+        points = [data.inverted().transform(words)]
         if self.intervals is not None:
             for index in self.shown:
-                (left, right), (low, high) = self.intervals[index]
                 x, y = self.observed[index]
-                steps = np.linspace(0.0, 1.0, 12)
-                points += [(left + (right - left) * step, y) for step in steps]
-                points += [(x, low + (high - low) * step) for step in steps]
-        weights += [1.0] * (len(points) - len(weights))
-        self._legend(many)
-        self.texts_ = place_labels(self.ax_, labels, points, weights) if labels else []
+                (left, right), (low, high) = self.intervals[index]
+                points += [np.hstack([left + steps * (right - left), np.full_like(steps, y)])]
+                points += [np.hstack([np.full_like(steps, x), low + steps * (high - low)])]
+        return np.concatenate(points)
 
     def _extremes(self) -> list[int]:
         """The groups with the highest and the lowest of the two values."""
@@ -283,31 +318,27 @@ class PredictiveValuesDisplay(Display):
         ends = {self.shown[int(i)] for f in (np.argmax, np.argmin) for i in f(values, axis=0)}
         return sorted(ends)
 
-    def _legend(self, many: bool) -> None:
+    def _legend(self) -> None:
         from matplotlib.lines import Line2D
 
         marks: dict[str, Any] = {"color": GREY, "linestyle": "none"}
         handles = [
-            Line2D([], [], marker="o", markersize=6, **marks, label="observed"),
+            Line2D([], [], marker="o", markersize=6, label="observed", **marks),
             Line2D(
                 [], [], marker="o", markersize=5, markerfacecolor="white", **marks,
                 label="predicted by the group's own scores",
             ),
-            Line2D([], [], marker="|", markersize=7, markeredgewidth=1.6, **marks,
-                   label="base rate, on the diagonal"),
+            Line2D(
+                [], [], marker="|", markersize=7, markeredgewidth=1.6, **marks,
+                label="base rate, on the diagonal",
+            ),
         ]  # fmt: skip
-        left = [name for index, name in enumerate(self.names) if index not in self.shown]
-        title = f"threshold {self.threshold:g}, {len(self.shown)} groups" if many else None
-        if left:
-            which = short_name(", ".join(left), 40, 2)
-            title = f"{title or ''}\nnot drawn, as nobody or everybody is selected:\n{which}".strip()
-        legend = self.ax_.legend(
-            handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=3,
-            fontsize=SMALL, frameon=False, labelcolor=INK, handletextpad=0.2, columnspacing=1.2,
-            title=title, title_fontsize=SMALL,
-        )  # fmt: skip
-        legend.get_title().set_color(GREY)
-        legend.get_title().set_parse_math(False)
+        missing = [name for index, name in enumerate(self.names) if index not in self.shown]
+        title = ""
+        if missing:
+            which = short_name(", ".join(missing), 60, 2)
+            title = f"Not drawn, because nobody or everybody is selected: {which}"
+        self.legend_ = legend_below(self.ax_, handles, short_name(title, 90, 2) if title else "")
 
 
 def _intervals(tally: Tally, threshold: float, confidence: float) -> Floats:
@@ -393,7 +424,7 @@ class NetBenefitDisplay(Display):
         tally : Tally
             Scores and labels.
         thresholds : float or several, optional
-            Edges of the tally; by default the edge nearest to each hundredth.
+            Edges of the tally; by default about a hundred, up to the highest score.
         confidence : float or None
             Of the bands; None for no bands.
         ax : Axes, optional
@@ -428,16 +459,20 @@ class NetBenefitDisplay(Display):
                 panel.set_ylabel("net benefit", fontsize=SIZE, color=INK)
             if index + columns >= count:
                 panel.set_xlabel("threshold", fontsize=SIZE, color=INK)
-        self._explain()
+        self._legend()
         return self
 
     def _panel(self, ax: Axes, index: int, look: Look, many: bool) -> None:
         curve, t = self.curve, self.curve.threshold
         plain_axes(ax)
         ax.axhline(0.0, color=GREY, linewidth=0.8, zorder=1)
+        mu, end = float(curve.base_rate[index]), self._last()
+        # It is known between thresholds too.
+        every = np.linspace(0.0, min(end, 0.999), 400)
         self.treat_all_ += ax.plot(
-            t, curve.treat_all[index], color=GREY, linewidth=1.0, linestyle=(0, (4, 2)), zorder=1.5
-        )
+            every, mu - (1.0 - mu) * every / (1.0 - every), color=GREY, linewidth=1.0,
+            linestyle=DASHED, zorder=1.5,
+        )  # fmt: skip
         if self.confidence is not None:
             self.bands_.append(
                 ax.fill_between(
@@ -449,33 +484,26 @@ class NetBenefitDisplay(Display):
             t, curve.net_benefit[index], color=look.colour, linewidth=1.7, zorder=3,
             marker=look.marker if len(t) < 15 else "", markersize=4,
         )  # fmt: skip
-        top = max(float(curve.base_rate[index]), float(curve.net_benefit[index].max()), 1e-6)
-        ax.set(xlim=(0.0, self._last()), ylim=(-0.25 * top, 1.12 * top))
+        top = max(mu, float(curve.net_benefit[index].max()), 1e-6)
+        ax.set(xlim=(0.0, end), ylim=(-0.25 * top, 1.12 * top))
         ax.locator_params(nbins=4 if many else 5)
         ax.set_title(
-            short_name(self.names[index], 20 if many else 26), loc="left",
+            short_names(self.names, 20 if many else 26)[index], loc="left",
             fontsize=SMALL if many else SIZE, color=look.ink, fontweight="bold", parse_math=False,
         )  # fmt: skip
 
     def _last(self) -> float:
-        """The end of the axis: the tenth after the last threshold that anybody reaches."""
+        """The end of the axis: the last threshold that anybody reaches."""
         reached = self.curve.threshold[self.curve.selection_rate.max(axis=0) > 0]
-        return math.ceil(10.0 * float(reached.max(initial=0.05)) + 1e-9) / 10.0
+        return min(1.04 * float(reached.max(initial=self.curve.threshold[0])), 1.0)
 
-    def _explain(self) -> None:
-        """What the lines are, once, in the first diagram."""
-        ax, curve = self.axes_[0], self.curve
-        labels = [Label("treat none", (0.75 * self._last(), 0.0), GREY, SMALL, prefer=-90.0, tied=False)]
-        low, high = ax.get_ylim()
-        inside = np.flatnonzero(curve.treat_all[0] > low + 0.2 * (high - low))
-        if len(inside):
-            middle = int(inside[-1])
-            anchor = (float(curve.threshold[middle]), float(curve.treat_all[0, middle]))
-            labels.append(Label("treat all", anchor, GREY, SMALL, prefer=200.0, tied=False))
-        lines = [
-            (x, y)
-            for row in (curve.net_benefit[0], curve.treat_all[0])
-            for x, y in zip(curve.threshold, row, strict=True)
-            if low < y < high
+    def _legend(self) -> None:
+        from matplotlib.lines import Line2D
+
+        level = "" if self.confidence is None else f", with {self.confidence:.4g} interval"
+        handles = [
+            Line2D([], [], color=looks(1)[0].colour, linewidth=1.7, label=f"by the scores{level}"),
+            Line2D([], [], color=GREY, linewidth=1.0, linestyle=DASHED, label="treat all"),
+            Line2D([], [], color=GREY, linewidth=0.8, label="treat none"),
         ]
-        self.texts_ = place_labels(ax, labels, lines)
+        self.legend_ = legend_below(self.ax_, handles)
