@@ -120,17 +120,21 @@ def short_names(names: Sequence[str], width: int = 26, lines: int = 2) -> list[s
 
     Examples
     --------
-    >>> short_names(["Pacific Islander, women", "Pacific Islander, men", "White, men"], 15, 1)
-    ['Pacif ... women', 'Pacif ... , men', 'White, men']
+    >>> short_names(["Pacific Islander, women", "Pacific Islander, men", "White, men"], 20, 1)
+    ['Pacific ... women', 'Pacific ... men', 'White, men']
     """
     short = [short_name(name, width, lines) for name in names]
     often = Counter(short)
     half = max((width * lines - 5) // 2 - 2 * (lines - 1), 1)
+
+    def cut(name: str) -> str:
+        # Whole words, where there are any.
+        start = name[: half + 1].rpartition(" ")[0] or name[:half]
+        end = name[-half - 1 :].partition(" ")[2] or name[-half:]
+        return short_name(f"{start} ... {end}", width, lines)
+
     return [
-        text
-        if often[text] == 1
-        else short_name(f"{name[:half].rstrip()} ... {name[-half:].lstrip()}", width, lines)
-        for name, text in zip(names, short, strict=True)
+        text if often[text] == 1 else cut(name) for name, text in zip(names, short, strict=True)
     ]
 
 
@@ -161,6 +165,17 @@ def percent(share: float, position: float = 0.0) -> str:  # noqa: ARG001
     ('7.5%', '30%')
     """
     return f"{round(100.0 * share, 6):g}%"
+
+
+def level_of(confidence: float | None, begin: str = ", ") -> str:
+    """What a legend says of intervals; nothing without them.
+
+    Examples
+    --------
+    >>> level_of(0.95), level_of(None)
+    (', 95% interval', '')
+    """
+    return "" if confidence is None else f"{begin}{percent(confidence)} interval"
 
 
 def root_figure(ax: Axes) -> Figure:
@@ -433,11 +448,12 @@ def _cross(a: Floats, b: Floats, c: Floats, d: Floats) -> bool:
 
 def legend_below(ax: Axes, handles: Sequence[Any], title: str = "", inches: float = 0.5) -> Legend:
     """What the marks are, in a line below the axes, this far from them."""
-    high = ax.get_window_extent().height / root_figure(ax).dpi
+    extent, dpi = ax.get_window_extent(), root_figure(ax).dpi
+    wide, high = extent.width / dpi, extent.height / dpi
     legend = ax.legend(
         handles=handles, loc="upper center", bbox_to_anchor=(0.5, -inches / high),
-        ncols=len(handles), fontsize=SMALL, frameon=False, labelcolor=INK, handletextpad=0.4,
-        columnspacing=1.2, title=title, title_fontsize=SMALL,
+        ncols=max(min(len(handles), int(wide / 1.4)), 1), fontsize=SMALL, frameon=False,
+        labelcolor=INK, handletextpad=0.4, columnspacing=1.2, title=title, title_fontsize=SMALL,
     )  # fmt: skip
     legend.get_title().set(color=GREY, parse_math=False)
     return legend

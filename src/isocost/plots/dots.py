@@ -21,6 +21,7 @@ from isocost.plots.display import (
     Display,
     Look,
     legend_below,
+    level_of,
     looks,
     panels,
     plain_axes,
@@ -80,6 +81,8 @@ class MeasuresDisplay(Display):
         Values and intervals.
     ideal_, overall_ : {measure: Line2D}
         The lines, where there are any.
+    legend_ : Legend
+        What the marks are.
 
     Examples
     --------
@@ -254,9 +257,10 @@ class MeasuresDisplay(Display):
     def _legend(self) -> None:
         from matplotlib.lines import Line2D
 
-        level = "" if self.confidence is None else f", {self.confidence:.4g} interval"
         marks: dict[str, Any] = {"color": GREY, "marker": "o", "markersize": 5.5}
-        handles = [Line2D([], [], linewidth=1.6, label=f"group{level}", **marks)]
+        handles = [
+            Line2D([], [], linewidth=1.6, label=f"group{level_of(self.confidence)}", **marks)
+        ]
         if self.small:
             handles.append(
                 Line2D([], [], linewidth=1.6, markerfacecolor="white", label="small group", **marks)

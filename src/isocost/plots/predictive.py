@@ -31,6 +31,7 @@ from isocost.plots.display import (
     Look,
     axes_for,
     legend_below,
+    level_of,
     looks,
     panels,
     percent,
@@ -102,8 +103,8 @@ class PredictiveValuesDisplay(Display):
         The marks of each group that is drawn.
     lines_ : {group: Line2D}
         From what happened to the base rate; not drawn for many groups.
-    texts_ : list of Annotation
-        The names.
+    texts_, legend_ : list of Annotation, Legend
+        The names, and what the marks are.
 
     Examples
     --------
@@ -214,8 +215,7 @@ class PredictiveValuesDisplay(Display):
         if self.threshold >= low[1] - room[1]:
             low[1], high[1] = min(low[1], self.threshold), max(high[1], self.threshold)
         pad = np.maximum(0.1 * (high - low), 0.002)
-        # Above, for what is written there.
-        return np.maximum(low - pad, -pad / 3), np.minimum(high + [1.0, 1.5] * pad, 1 + pad / 3)
+        return np.maximum(low - pad, -pad / 3), np.minimum(high + pad, 1.0 + pad / 3)
 
     def _frame(self) -> None:
         ax, t = self.ax_, self.threshold
@@ -232,14 +232,10 @@ class PredictiveValuesDisplay(Display):
             "false omission rate: positives among the passed over", fontsize=SIZE, color=INK
         )
         ax.set_ylabel("PPV: positives among the selected", fontsize=SIZE, color=INK)
-        ax.annotate(
-            f"calibrated scores: PPV ≥ {percent(t)} ≥ FOR", self._corner(), (6, -5),
-            textcoords="offset points", fontsize=SMALL, color=GREY, va="top",
+        ax.set_title(
+            f"threshold {t:g}; shaded: calibrated scores, PPV ≥ {percent(t)} ≥ FOR",
+            loc="left", fontsize=SIZE, color=INK,
         )  # fmt: skip
-
-    def _corner(self) -> tuple[float, float]:
-        """The upper left corner of the shaded area, as far as it is seen."""
-        return max(self.ax_.get_xlim()[0], 0.0), min(self.ax_.get_ylim()[1], 1.0)
 
     def _group(self, index: int, look: Look, many: bool) -> None:
         ax, group = self.ax_, self.groups[index]
@@ -298,18 +294,15 @@ class PredictiveValuesDisplay(Display):
         self.texts_ = place_labels(self.ax_, labels, np.concatenate([marks, lines]), weights)
 
     def _samples(self) -> Floats:
-        """Points on what is drawn besides marks: intervals, and the words in the corner."""
-        steps = np.linspace(0.0, 1.0, 16)[:, None]
-        corner, data = self._corner(), self.ax_.transData
-        # The words are about 200 pixels long, and 12 below the corner.
-        words = data.transform(corner) + [0.0, -12.0] + steps * [200.0, 0.0]
-        points = [data.inverted().transform(words)]
-        if self.intervals is not None:
-            for index in self.shown:
-                x, y = self.observed[index]
-                (left, right), (low, high) = self.intervals[index]
-                points += [np.hstack([left + steps * (right - left), np.full_like(steps, y)])]
-                points += [np.hstack([np.full_like(steps, x), low + steps * (high - low)])]
+        """Points on the intervals."""
+        if self.intervals is None:
+            return np.empty((0, 2))
+        steps, points = np.linspace(0.0, 1.0, 16)[:, None], [np.empty((0, 2))]
+        for index in self.shown:
+            x, y = self.observed[index]
+            (left, right), (low, high) = self.intervals[index]
+            points += [np.hstack([left + steps * (right - left), np.full_like(steps, y)])]
+            points += [np.hstack([np.full_like(steps, x), low + steps * (high - low)])]
         return np.concatenate(points)
 
     def _extremes(self) -> list[int]:
@@ -377,6 +370,8 @@ class NetBenefitDisplay(Display):
         The axes that were given or made, their figure, and the small axes of each group.
     lines_, bands_, treat_all_ : lists of artists
         The curve, its band and the line of selecting everybody, of each group.
+    legend_ : Legend
+        What the lines are.
 
     Examples
     --------
@@ -500,7 +495,7 @@ class NetBenefitDisplay(Display):
     def _legend(self) -> None:
         from matplotlib.lines import Line2D
 
-        level = "" if self.confidence is None else f", with {self.confidence:.4g} interval"
+        level = level_of(self.confidence)
         handles = [
             Line2D([], [], color=looks(1)[0].colour, linewidth=1.7, label=f"by the scores{level}"),
             Line2D([], [], color=GREY, linewidth=1.0, linestyle=DASHED, label="treat all"),
