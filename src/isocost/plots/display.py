@@ -452,7 +452,7 @@ def legend_below(ax: Axes, handles: Sequence[Any], title: str = "", inches: floa
     wide, high = extent.width / dpi, extent.height / dpi
     legend = ax.legend(
         handles=handles, loc="upper center", bbox_to_anchor=(0.5, -inches / high),
-        ncols=max(min(len(handles), int(wide / 1.4)), 1), fontsize=SMALL, frameon=False,
+        ncols=max(min(len(handles), int(wide / 1.3)), 1), fontsize=SMALL, frameon=False,
         labelcolor=INK, handletextpad=0.4, columnspacing=1.2, title=title, title_fontsize=SMALL,
     )  # fmt: skip
     legend.get_title().set(color=GREY, parse_math=False)

@@ -191,6 +191,7 @@ class MeasuresDisplay(Display):
         for index, measure in enumerate(self.measures):
             self._lines(measure, float(self.overall[index]))
             self._groups(index, measure.name)
+            self._limits(index, measure)
             self._rows(measure, lines)
         self._legend()
         return self
@@ -237,6 +238,16 @@ class MeasuresDisplay(Display):
                 markerfacecolor="white" if group in self.small else look.colour,
                 linestyle="none", clip_on=False,
             )  # fmt: skip
+
+    def _limits(self, index: int, measure: Measure) -> None:
+        """All values and the intervals of the groups compared; those of small ones may go on."""
+        compared = [group not in self.small for group in self.groups]
+        ideal = [] if measure.ideal is None else [measure.ideal]
+        shown = [*self.values[index], *self.intervals[index][compared].ravel(), *ideal]
+        finite = np.array([x for x in (*shown, self.overall[index]) if math.isfinite(x)])
+        if len(finite):
+            pad = max(0.05 * float(np.ptp(finite)), 1e-3)
+            self.axes_[measure.name].set_xlim(finite.min() - pad, finite.max() + pad)
 
     def _rows(self, measure: Measure, lines: int) -> None:
         """The names, as large as the rows allow."""

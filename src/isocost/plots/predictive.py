@@ -479,7 +479,8 @@ class NetBenefitDisplay(Display):
             t, curve.net_benefit[index], color=look.colour, linewidth=1.7, zorder=3,
             marker=look.marker if len(t) < 15 else "", markersize=4,
         )  # fmt: skip
-        top = max(mu, float(curve.net_benefit[index].max()), 1e-6)
+        # A group without positives has no benefit, only harm.
+        top = max(mu, float(curve.net_benefit[index].max())) or 0.2
         ax.set(xlim=(0.0, end), ylim=(-0.25 * top, 1.12 * top))
         ax.locator_params(nbins=4 if many else 5)
         ax.set_title(
