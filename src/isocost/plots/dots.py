@@ -175,7 +175,8 @@ class MeasuresDisplay(Display):
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the given axes, or on those of a new figure; more groups make it higher."""
-        count, columns = len(self.measures), min(len(self.measures), COLUMNS)
+        count = len(self.measures)
+        columns = 2 if count == 4 else min(count, COLUMNS)
         self._short = short_names(self.names, WIDTH)
         lines = max(name.count("\n") + 1 for name in self._short)
         longest = max(len(line) for name in self._short for line in name.splitlines())
