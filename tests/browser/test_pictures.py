@@ -51,6 +51,23 @@ def test_a_place_far_away_leaves_the_picture_in_its_frame(browser, tmp_path):
     page.close()
 
 
+def test_predictive_values_follow_the_threshold(visit):
+    page = visit("compas")
+    told = page.locator("#values-text").text_content()
+    assert "African-American: positive among the selected 0.659, scores predict 0.660" in told
+    marks = page.locator("#values-chart .mark-symbol path")
+    before = [mark.bounding_box() for mark in marks.all()]
+    assert len(before) == 4, "two groups, observed and predicted"
+    settled(page, {"threshold": 0.4})
+    assert page.locator("#values-text").text_content() != told
+    after = [mark.bounding_box() for mark in marks.all()]
+    assert after != before
+    frame = page.locator("#values-chart svg").bounding_box()
+    for box in after:
+        assert frame["x"] <= box["x"] <= frame["x"] + frame["width"]
+        assert frame["y"] <= box["y"] <= frame["y"] + frame["height"]
+
+
 def test_legends_tell_of_what_is_drawn(visit):
     page = visit("compas")
     assert page.is_visible("#legend-needed")

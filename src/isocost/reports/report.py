@@ -369,7 +369,7 @@ def _values(alt: Any) -> Any:
         rules("lines", strokeWidth=1, opacity=0.5),
         rules("whiskers", strokeWidth=1.5),
         rules("links", strokeWidth=2, strokeDash=[2, 2]),
-        base.mark_tick(thickness=3, size=14, orient="vertical"),
+        base.mark_tick(thickness=3, size=14, orient="vertical", opacity=1),
         hollow.mark_point(size=110, strokeWidth=2.2, opacity=1, fillOpacity=1),
         _layer(alt, "groups", x=x, y=y, shape=shape, tooltip=tips).mark_point(
             filled=True, size=190, opacity=1
