@@ -180,6 +180,9 @@ test("predictive values stand beside what scores predict", () => {
   assert.equal(valuesFigure({ ...told, sameThreshold: false }, LOOK).data["whiskers"]?.length, 0);
   const near = valuesFigure({ ...told, m: [{ ...m[0], false_omission_rate: 0.3, base_rate: 0.45 }, m[1]] }, LOOK);
   assert.ok((near.signals["right"] ?? 0) > 0.5);
+  const many = { ...told, m: Array(9).fill(m[0]), sides: Array(9).fill(sides[0]), spoken: Array(9).fill("a"), shown: Array(9).fill(0) };
+  const drawn = valuesFigure(many, LOOK).data;
+  assert.deepEqual([drawn["groups"]?.length, drawn["lines"]?.length, drawn["whiskers"]?.length], [9, 0, 0]);
 });
 
 test("how many people there are is drawn below the rates", () => {

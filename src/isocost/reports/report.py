@@ -346,7 +346,7 @@ def _reliability(alt: Any) -> Any:
 
 def _values(alt: Any) -> Any:
     """Who turned out positive among passed over and selected, beside what scores predict."""
-    axis = alt.Axis(tickCount=6, labelSeparation=6, format="%", grid=False)
+    axis = alt.Axis(tickCount=6, labelSeparation=6, grid=False)
     ends = {
         name: alt.Scale(domain=[alt.ExprRef(low), alt.ExprRef(high)], nice=False, zero=False)
         for name, low, high in (("x", "left", "right"), ("y", "low", "high"))

@@ -127,6 +127,9 @@ export function reliabilityFigure(bins, color, look) {
 /** How far beyond the marks, as a share of their range, the corner of calibrated scores may be and still be shown. */
 const NEAR = 1.5;
 
+/** With more groups than this, lines and intervals would hide the marks. */
+const MOST_LINES = 8;
+
 /** Who turned out positive among the passed over (x) and the selected (y), and what scores predict.
  * @param {any} found @param {any} look
  * @returns {{data: Datasets, signals: Record<string, number>}} */
@@ -144,8 +147,10 @@ export function valuesFigure(found, look) {
     if (!Number.isFinite(x + y)) return;
     const base = { color: look.colors[shown[i]], shape: look.shapes[shown[i]], name: spoken[i], x, y };
     const guess = { x: sides[i].passed, y: sides[i].selected };
-    data["lines"]?.push({ ...base, x2: mu, y2: mu });
-    data["whiskers"]?.push(...whiskersOf(base, found.own.intervals[shown[i]], found.sameThreshold));
+    if (m.length <= MOST_LINES) {
+      data["lines"]?.push({ ...base, x2: mu, y2: mu });
+      data["whiskers"]?.push(...whiskersOf(base, found.own.intervals[shown[i]], found.sameThreshold));
+    }
     data["links"]?.push({ ...base, x2: guess.x, y2: guess.y });
     data["base"]?.push({ ...base, x: mu, y: mu, what: "base rate" });
     data["predicted"]?.push({ ...base, ...guess, paper: look.paper, what: "predicted by its own scores" });

@@ -154,6 +154,7 @@ async function showPictures(found) {
   if (!views["plane"]) views["plane"] = await drawn(plane, page.charts.plane, look, figure);
   else await refill(views["plane"], figure);
   const values = valuesFigure(found, look);
+  byId("values-none").hidden = values.data["groups"]?.length === count;
   if (!views["values"]) views["values"] = await drawn(byId("values-chart"), page.charts.values, look, values);
   else await refill(views["values"], values);
 }
