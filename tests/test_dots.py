@@ -53,6 +53,15 @@ def test_what_an_audit_has_not_computed_is_measured_with_its_settings():
     assert display.confidence == 0.8
 
 
+def test_it_keeps_the_least_size_of_groups():
+    data = rows(n=600, groups=3)
+    data["group"] = np.repeat([0, 1, 2], [900, 750, 150])
+    tally = ic.tally(data, weight="weight")
+    for least, small in ((20, ()), (200, (2,))):
+        audit = ic.audit(tally, min_group=least, replicates=0, warn=False)
+        assert MeasuresDisplay.from_audit(audit, ["auc"]).small == small
+
+
 def test_ideal_values_lie_within_the_limits():
     for measure in MEASURES.values():
         if measure.ideal is not None:

@@ -31,6 +31,7 @@ from isocost.plots.display import (
 from isocost.plots.predictive import check_audit, confidence_of
 from isocost.tallies import Tally
 from isocost.typing import Floats
+from isocost.verdict.judgement import MIN_GROUP
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -132,14 +133,8 @@ class MeasuresDisplay(Display):
         ax : Axes, optional
             Axes to draw on; by default nothing is drawn until :meth:`plot` is called.
         """
-        shown = chosen_measures(measures)
-        # Only calibration gaps need random draws.
-        draws = 2000 if any(shown.rows[name].of_levels for name in shown.shown) else 0
-        audited = audit(
-            tally, threshold=threshold, confidence=confidence, replicates=draws,
-            measures=measures, reference=reference, warn=False,
-        )  # fmt: skip
-        return cls._of(audited, shown.shown)._drawn_on(ax)
+        audited = _audited(tally, measures, threshold, confidence, reference)
+        return cls._of(audited, chosen_measures(measures).shown)._drawn_on(ax)
 
     @classmethod
     def from_audit(cls, audit: Audit, measures: Chosen = None, *, ax: Axes | None = None) -> Self:
@@ -149,12 +144,12 @@ class MeasuresDisplay(Display):
         """
         checked = check_audit(audit)
         names = checked.shown if measures is None else chosen_measures(measures).shown
-        if all(name in checked.measures for name in names):
-            return cls._of(checked, names)._drawn_on(ax)
-        return cls.from_tally(
-            checked.tally, measures, threshold=checked.threshold,
-            confidence=confidence_of(checked), reference=checked.reference, ax=ax,
-        )  # fmt: skip
+        if not all(name in checked.measures for name in names):
+            checked = _audited(
+                checked.tally, measures, checked.threshold, confidence_of(checked),
+                checked.reference, checked.min_group,
+            )  # fmt: skip
+        return cls._of(checked, names)._drawn_on(ax)
 
     @classmethod
     def _of(cls, audited: Audit, names: Sequence[str]) -> Self:
@@ -284,3 +279,21 @@ class MeasuresDisplay(Display):
         if self.ideal_:
             handles.append(Line2D([], [], color=INK, linewidth=1.0, label="ideal"))
         self.legend_ = legend_below(self.ax_, handles, inches=0.35)
+
+
+def _audited(
+    tally: Tally,
+    measures: Chosen,
+    threshold: float,
+    confidence: float | None,
+    reference: Group | None,
+    min_group: int = MIN_GROUP,
+) -> Audit:
+    """An audit that has these measures."""
+    chosen = chosen_measures(measures)
+    # Only calibration gaps need random draws.
+    draws = 2000 if any(chosen.rows[name].of_levels for name in chosen.shown) else 0
+    return audit(
+        tally, threshold=threshold, confidence=confidence, replicates=draws, measures=measures,
+        reference=reference, min_group=min_group, warn=False,
+    )  # fmt: skip
