@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 import isocost as ic
 from isocost.grid import Grid
-from isocost.plots import ChangeDisplay, PlaneDisplay, ReliabilityDisplay
+from isocost.plots import (
+    ChangeDisplay,
+    MeasuresDisplay,
+    NetBenefitDisplay,
+    PlaneDisplay,
+    PredictiveValuesDisplay,
+    ReliabilityDisplay,
+)
 from isocost.reports.payload import compact, payload
 
 
@@ -171,6 +178,9 @@ def use_tally(tally):
     survived(lambda: json.dumps(payload(tally, 2), allow_nan=False))
     survived(lambda: PlaneDisplay.from_tally(tally))
     survived(lambda: ReliabilityDisplay.from_tally(tally, replicates=3))
+    survived(lambda: PredictiveValuesDisplay.from_tally(tally))
+    survived(lambda: NetBenefitDisplay.from_tally(tally))
+    survived(lambda: MeasuresDisplay.from_tally(tally))
 
 
 def population(seed, rows=60):

@@ -180,6 +180,14 @@ DOORS = {
     "ReconcilableDisplay.from_reconcilable": (
         plots.ReconcilableDisplay.from_reconcilable, {"found": ic.reconcilable(TALLY, 0.5)},
     ),
+    "MeasuresDisplay.from_tally": (plots.MeasuresDisplay.from_tally, TALLY_AND),
+    "MeasuresDisplay.from_audit": (plots.MeasuresDisplay.from_audit, {"audit": AUDIT}),
+    "NetBenefitDisplay.from_tally": (plots.NetBenefitDisplay.from_tally, TALLY_AND),
+    "NetBenefitDisplay.from_audit": (plots.NetBenefitDisplay.from_audit, {"audit": AUDIT}),
+    "PredictiveValuesDisplay.from_tally": (plots.PredictiveValuesDisplay.from_tally, TALLY_AND),
+    "PredictiveValuesDisplay.from_audit": (
+        plots.PredictiveValuesDisplay.from_audit, {"audit": AUDIT},
+    ),
     "ReliabilityDisplay.from_tally": (
         plots.ReliabilityDisplay.from_tally, TALLY_AND | {"replicates": 0},
     ),
@@ -209,6 +217,12 @@ FINE = {
     ("intervals", "measures"): [None, []],
     ("PlaneDisplay.from_tally", "confidence"): [None],
     ("PlaneDisplay.from_tally", "levels"): [None],
+    ("MeasuresDisplay.from_tally", "measures"): [None, []],
+    ("MeasuresDisplay.from_tally", "confidence"): [None],
+    ("MeasuresDisplay.from_audit", "measures"): [None, []],
+    ("NetBenefitDisplay.from_tally", "thresholds"): [None],
+    ("NetBenefitDisplay.from_tally", "confidence"): [None],
+    ("PredictiveValuesDisplay.from_tally", "confidence"): [None],
     ("ReliabilityDisplay.from_tally", "replicates"): [1],
 }
 

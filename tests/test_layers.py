@@ -54,7 +54,7 @@ ORDERS = {
     ],
     "plots": [
         "display", "geometry", "plane", "reliability", "tradeoff", "change", "reconcilable",
-        "needed",
+        "needed", "predictive", "dots",
     ],
     "reports": ["facts", "payload", "report", "terminal"],
     "serve": ["session", "server"],

@@ -325,6 +325,16 @@ def same_cells(page, tally, where):
         assert np.allclose(mine, theirs, rtol=1e-9, atol=1e-9), (where, name)
 
 
+def test_mean_scores_of_decisions(cases):
+    """What PPV and FOR are if scores are calibrated."""
+    for case in cases:
+        sums = case.tally.kinds(case.threshold)
+        for place, sides in enumerate(case.answer["sides"]):
+            for name, kinds in (("passed", [0, 2]), ("selected", [1, 3])):
+                w, wh = sums.w[place, kinds].sum(), sums.wh[place, kinds].sum()
+                same(sides[name], wh / w if w else None, (case.name, place, name))
+
+
 def test_reliability(cases):
     for case in cases[::3]:
         for place, points in enumerate(case.answer["reliability"]):

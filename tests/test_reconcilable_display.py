@@ -26,6 +26,9 @@ def test_it_draws_what_was_found():
     assert len(display.hatched_) == 2
     assert all(span.get_x() < 0.8 < span.get_x() + span.get_width() for span in display.hatched_)
     assert "equal fpr and fnr" in display.axes_["selected"].get_title(loc="left")
+    display.figure_.draw_without_rendering()
+    legend, lowest = display.legend_.get_window_extent(), display.axes_["tolerance"]
+    assert legend.y1 < lowest.get_window_extent().y0, "the legend hides no bar"
 
 
 def test_from_predictions_makes_the_edges_it_needs():

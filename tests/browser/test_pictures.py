@@ -51,6 +51,26 @@ def test_a_place_far_away_leaves_the_picture_in_its_frame(browser, tmp_path):
     page.close()
 
 
+def test_predictive_values_follow_the_threshold(visit):
+    page = visit("compas")
+    told = page.locator("#values-text").text_content()
+    assert "African-American: positive among the selected 0.659, scores predict 0.660" in told
+    marks = page.locator("#values-chart .mark-symbol path")
+    before = [mark.bounding_box() for mark in marks.all()]
+    assert len(before) == 4, "two groups, observed and predicted"
+    settled(page, {"threshold": 0.4})
+    assert page.locator("#values-text").text_content() != told
+    after = [mark.bounding_box() for mark in marks.all()]
+    assert after != before
+    frame = page.locator("#values-chart svg").bounding_box()
+    for box in after:
+        assert frame["x"] <= box["x"] <= frame["x"] + frame["width"]
+        assert frame["y"] <= box["y"] <= frame["y"] + frame["height"]
+    assert page.is_hidden("#values-none")
+    settled(page, {"threshold": 0.9})
+    assert page.is_visible("#values-none")
+
+
 def test_legends_tell_of_what_is_drawn(visit):
     page = visit("compas")
     assert page.is_visible("#legend-needed")
@@ -112,7 +132,7 @@ def test_labels_of_axes_are_distinct_and_exact(browser, tmp_path, artifacts, nam
         page.wait_for_selector("html[data-done]", timeout=60_000)
         page.screenshot(path=artifacts / f"ticks-{name}-{width}.png", full_page=True)
         axes = page.evaluate(TICKS)
-        assert len(axes) == 3 + 2 * len(tally.groups)
+        assert len(axes) == 5 + 2 * len(tally.groups)
         check_ticks(axes)
         for cost in ({"kind": "fnr"}, {"kind": "weighted", "fp": 1, "fn": 1000}):
             settled(page, {"cost": cost, "tolerance": 0.001})

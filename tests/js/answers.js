@@ -40,6 +40,7 @@ function answer(question) {
     overall: model.overall(tally, { threshold, cost }),
     feasibility: found,
     reliability: tally.groups.map((_, place) => model.reliability(tally, place)),
+    sides: tally.groups.map((_, place) => model.scoresBySide(tally, threshold, place)),
     withhold: rule && told(rule, tally, question, cost),
     given: question.given.map((compact) => told(fullRule(compact, tally, places), tally, question, cost)),
   };

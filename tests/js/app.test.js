@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { feasibility } from "./model.js";
 import { counted, fill, fixed3, listed, percent1, plainText } from "../../src/isocost/reports/page/app/say.js";
 import { fromHash, ownState, thresholdsOf, toHash, weightsOf } from "../../src/isocost/reports/page/app/state.js";
-import { blockedOf, costsFigure, reliabilityFigure, short } from "../../src/isocost/reports/page/app/figures.js";
+import { blockedOf, costsFigure, reliabilityFigure, short, valuesFigure } from "../../src/isocost/reports/page/app/figures.js";
 import { planeFigure } from "../../src/isocost/reports/page/app/plane.js";
 import { sentencesOf, settingsOf, staleText } from "../../src/isocost/reports/page/app/verdicts.js";
 import { givenRule, repairsOf, spreadOf } from "../../src/isocost/reports/page/app/repairs.js";
@@ -162,6 +162,27 @@ test("the costs show where a repair takes them, and a goal only if it has one", 
     assert.deepEqual([bars["target"], bars["gaps"]], [[], []]);
     assert.doesNotMatch(alternativesOf({ ...plain, chosen }).costs, /To match/);
   }
+});
+
+test("predictive values stand beside what scores predict", () => {
+  const plain = found(twoGroups());
+  const m = [{ false_omission_rate: 0.01, ppv: 0.7, base_rate: 0.02 }, { false_omission_rate: 0.02, ppv: Number.NaN, base_rate: 0.02 }];
+  const sides = [{ passed: 0.012, selected: 0.6 }, { passed: 0.02, selected: Number.NaN }];
+  const spans = { false_omission_rate: [0.005, 0.015], ppv: [0.6, 0.8] };
+  const state = { ...plain.state, threshold: 0.5 };
+  const told = { ...plain, state, m, sides, own: { intervals: [spans, {}] }, sameThreshold: true };
+  const { data, signals } = valuesFigure(told, LOOK);
+  assert.deepEqual(data["groups"]?.map(({ x, y }) => [x, y]), [[0.01, 0.7]]);
+  assert.deepEqual(data["predicted"]?.map(({ x, y }) => [x, y]), [[0.012, 0.6]]);
+  assert.deepEqual(data["whiskers"]?.map(({ x, x2, y, y2 }) => [x, x2, y, y2]), [[0.005, 0.015, 0.7, 0.7], [0.01, 0.01, 0.6, 0.8]]);
+  assert.ok((signals["right"] ?? 1) < 0.1, "the corner at 0.5 is too far away across");
+  assert.ok((signals["low"] ?? 1) < 0.02 && (signals["high"] ?? 0) > 0.8);
+  assert.equal(valuesFigure({ ...told, sameThreshold: false }, LOOK).data["whiskers"]?.length, 0);
+  const near = valuesFigure({ ...told, m: [{ ...m[0], false_omission_rate: 0.3, base_rate: 0.45 }, m[1]] }, LOOK);
+  assert.ok((near.signals["right"] ?? 0) > 0.5);
+  const many = { ...told, m: Array(9).fill(m[0]), sides: Array(9).fill(sides[0]), spoken: Array(9).fill("a"), shown: Array(9).fill(0) };
+  const drawn = valuesFigure(many, LOOK).data;
+  assert.deepEqual([drawn["groups"]?.length, drawn["lines"]?.length, drawn["whiskers"]?.length], [9, 0, 0]);
 });
 
 test("how many people there are is drawn below the rates", () => {

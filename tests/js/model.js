@@ -8,5 +8,5 @@ export { feasibility } from "../../src/isocost/reports/page/model/feasibility.js
 export { expected } from "../../src/isocost/reports/page/model/rules.js";
 export { withhold } from "../../src/isocost/reports/page/model/withhold.js";
 export { changes } from "../../src/isocost/reports/page/model/changes.js";
-export { levelCurve, reliability } from "../../src/isocost/reports/page/model/views.js";
+export { levelCurve, reliability, scoresBySide } from "../../src/isocost/reports/page/model/views.js";
 export { commandLine, quoted } from "../../src/isocost/reports/page/model/command.js";

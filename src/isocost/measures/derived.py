@@ -27,7 +27,9 @@ from typing import Any
 
 import numpy as np
 
-from isocost.tallies import KINDS, SUMS, Cells, Tally, add_up
+from isocost.checks import check_numbers
+from isocost.groups import Group
+from isocost.tallies import KINDS, SUMS, Cells, Tally, add_up, check_tally
 from isocost.typing import Bools, Floats, Ints
 
 STEP = 1e-30
@@ -328,6 +330,87 @@ def net_benefit(sums: Totals) -> Any:
     if sums.threshold >= 1.0:
         return np.nan * sums.total
     return (sums.w[3] - sums.w[1] * sums.threshold / (1.0 - sums.threshold)) / sums.total
+
+
+@dataclass(frozen=True)
+class NetBenefitCurve:
+    """The net benefit of each group over thresholds.
+
+    Attributes
+    ----------
+    groups : tuple
+        The groups.
+    threshold : array (m,)
+        Rising; all are edges of the tally.
+    net_benefit, error : array (groups, m)
+        Of deciding by the scores, and its standard error.
+    treat_all : array (groups, m)
+        Of selecting everybody, mu - (1 - mu) t / (1 - t); selecting nobody has 0.
+    selection_rate : array (groups, m)
+        The share selected.
+    base_rate, rows : array (groups,)
+        The share of positives, and the effective number of rows.
+    """
+
+    groups: tuple[Group, ...]
+    threshold: Floats
+    net_benefit: Floats
+    error: Floats
+    treat_all: Floats
+    selection_rate: Floats
+    base_rate: Floats
+    rows: Floats
+
+
+def net_benefit_curve(tally: Tally, thresholds: Any = None) -> NetBenefitCurve:
+    """Decision curves of the groups (Vickers and Elkin 2006).
+
+    Parameters
+    ----------
+    tally : Tally
+        Scores and labels.
+    thresholds : float or several, optional
+        Edges of the tally, at which the curve is exact; nothing is interpolated, so a threshold
+        inside a bin is refused.  By default about a hundred, up to the highest score.
+
+    Examples
+    --------
+    >>> from isocost.examples import compas
+    >>> curve = net_benefit_curve(compas(), [0.3, 0.5])
+    >>> curve.net_benefit.round(4).tolist()
+    [[0.3172, 0.1561], [0.17, 0.0713]]
+    >>> curve.treat_all.round(4).tolist()
+    [[0.3062, 0.0287], [0.1338, -0.2127]]
+    """
+    check_tally(tally)
+    t = _edges(tally) if thresholds is None else np.unique(check_numbers("thresholds", thresholds))
+    first = [tally.grid.first_bin(float(edge), "thresholds") for edge in t]
+    cells, shape = tally.cells, (len(tally.groups), 2, tally.grid.size)
+    place = (cells.group * 2 + cells.label) * tally.grid.size + cells.bin
+    w, w2 = (add_up(place, x, math.prod(shape)).reshape(shape) for x in (cells.w, cells.w2))
+    total, squares = w.sum(axis=(1, 2)), w2.sum(axis=(1, 2))
+    # Of each label, what is at or above each threshold.
+    (fp, tp), (fp2, tp2) = (
+        np.moveaxis(x[..., ::-1].cumsum(axis=-1)[..., ::-1][..., first], 1, 0) for x in (w, w2)
+    )
+    odds, all_of = t / (1.0 - t), total[:, None]
+    value = (tp - odds * fp) / all_of
+    passed = np.maximum(squares[:, None] - fp2 - tp2, 0.0)
+    variance = tp2 * (1.0 - value) ** 2 + fp2 * (odds + value) ** 2 + passed * value**2
+    mu = w[:, 1].sum(axis=-1) / total
+    treat_all = mu[:, None] - odds * (1.0 - mu[:, None])
+    error = np.sqrt(variance) / all_of
+    selected = (tp + fp) / all_of
+    rows = total**2 / squares
+    return NetBenefitCurve(tally.groups, t, value, error, treat_all, selected, mu, rows)
+
+
+def _edges(tally: Tally) -> Floats:
+    """The edge nearest to each hundredth part of the range of scores."""
+    inner = tally.grid.cuts[1:-1]
+    highest = float(tally.grid.cuts[tally.cells.bin.max() + 1])
+    steps = highest * np.arange(1, 101)[:, None] / 100.0
+    return np.unique(inner[np.abs(inner - steps).argmin(axis=1)])
 
 
 def area(positives: Floats, negatives: Floats) -> Estimated:

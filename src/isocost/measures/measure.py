@@ -75,6 +75,8 @@ class Measure:
         The smallest and largest value that such a measure can have.
     compares : bool
         Whether it compares the group with others, and so needs more than the group's own people.
+    ideal : float, optional
+        The value that it has if nothing is wrong, where there is one inside its limits.
     asked_by, caution : str
         Who asks for it, and when it misleads; for the documentation.
 
@@ -102,6 +104,7 @@ class Measure:
     of_levels: Callable[[Levels], float] | None = None
     between: tuple[float, float] = (-math.inf, math.inf)
     compares: bool = False
+    ideal: float | None = None
     asked_by: str = ""
     caution: str = ""
 

@@ -134,7 +134,7 @@ MEASURES: Mapping[str, Measure] = {
         ),
         Measure(
             "impact_ratio", "impact ratio", of_people=derived.impact_ratio, between=RATIO,
-            compares=True, label="Selected, relative to the reference", printed=False,
+            compares=True, label="Selected, relative to the reference", printed=False, ideal=1.0,
             sentence="The selection rate over that of the reference group.",
             asked_by="New York City's Local Law 144; the EEOC's four-fifths rule of thumb.",
             caution="When rates are small, or the reference group is: the ratio then swings by "
@@ -235,7 +235,7 @@ MEASURES: Mapping[str, Measure] = {
         Measure(
             "standardized_difference", "SMD", of_people=derived.standardized_difference,
             compares=True, family="scores", printed=False,
-            label="Standardized difference of scores",
+            label="Standardized difference of scores", ideal=0.0,
             sentence="The mean score less that of the reference group, in standard deviations.",
             asked_by="US fair-lending reviews.",
             caution="When scores are skewed: a mean then says little about who gets a loan.",
@@ -257,14 +257,14 @@ MEASURES: Mapping[str, Measure] = {
         ),
         Measure(
             "observed_to_expected", "O:E", of_sums=derived.observed_to_expected, between=RATIO,
-            family="calibration", printed=False, label="Observed to expected",
+            family="calibration", printed=False, label="Observed to expected", ideal=1.0,
             sentence="The number of positives over the number that scores expect.",
             asked_by="TRIPOD reports; actuaries.",
             caution="When it is 1, and high and low scores are off in opposite directions.",
         ),
         Measure(
             "calibration_slope", "calibration slope", of_people=derived.calibration_slope,
-            family="calibration", printed=False, label="Calibration slope",
+            family="calibration", printed=False, label="Calibration slope", ideal=1.0,
             sentence="How fast the odds of a positive rise with the odds of the score; below 1, "
             "scores are too extreme.",
             asked_by="TRIPOD reports; clinicians who move a model to another hospital.",
@@ -274,7 +274,7 @@ MEASURES: Mapping[str, Measure] = {
         Measure(
             "calibration_intercept", "calibration intercept",
             of_people=derived.calibration_intercept, family="calibration", printed=False,
-            label="Calibration intercept",
+            label="Calibration intercept", ideal=0.0,
             sentence="What is to be added to the log-odds of scores so that as many positives are "
             "expected as seen.",
             asked_by="TRIPOD reports (calibration in the large).",
@@ -283,7 +283,7 @@ MEASURES: Mapping[str, Measure] = {
         Measure(
             "recalibration_intercept", "intercept beside slope",
             of_people=derived.recalibration_intercept, family="calibration", printed=False,
-            label="Intercept beside the slope",
+            label="Intercept beside the slope", ideal=0.0,
             sentence="The intercept of the logistic recalibration that has the slope too.",
             asked_by="Probcal, calzone (Cox 1958).",
             caution="When read without the slope that belongs to it.",

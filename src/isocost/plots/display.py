@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
@@ -21,6 +22,7 @@ from isocost.typing import Floats
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
     from matplotlib.text import Annotation
 
     from isocost.tallies import Tally
@@ -113,6 +115,29 @@ def short_name(name: str, width: int = 26, lines: int = 2) -> str:
     return "\n".join(textwrap.wrap(name, width, max_lines=lines, placeholder=" ...") or [name])
 
 
+def short_names(names: Sequence[str], width: int = 26, lines: int = 2) -> list[str]:
+    """Short names that stay apart: where the ends would be cut to the same, the middle is cut.
+
+    Examples
+    --------
+    >>> short_names(["Pacific Islander, women", "Pacific Islander, men", "White, men"], 20, 1)
+    ['Pacific ... women', 'Pacific ... men', 'White, men']
+    """
+    short = [short_name(name, width, lines) for name in names]
+    often = Counter(short)
+    half = max((width * lines - 5) // 2 - 2 * (lines - 1), 1)
+
+    def cut(name: str) -> str:
+        # Whole words, where there are any.
+        start = name[: half + 1].rpartition(" ")[0] or name[:half]
+        end = name[-half - 1 :].partition(" ")[2] or name[-half:]
+        return short_name(f"{start} ... {end}", width, lines)
+
+    return [
+        text if often[text] == 1 else cut(name) for name, text in zip(names, short, strict=True)
+    ]
+
+
 def require_matplotlib() -> Any:
     """The module matplotlib.figure; raise with the pip command if it is missing."""
     step = 'pip install "isocost[plot]"'
@@ -140,6 +165,17 @@ def percent(share: float, position: float = 0.0) -> str:  # noqa: ARG001
     ('7.5%', '30%')
     """
     return f"{round(100.0 * share, 6):g}%"
+
+
+def level_of(confidence: float | None, begin: str = ", ") -> str:
+    """What a legend says of intervals; nothing without them.
+
+    Examples
+    --------
+    >>> level_of(0.95), level_of(None)
+    (', 95% interval', '')
+    """
+    return "" if confidence is None else f"{begin}{percent(confidence)} interval"
 
 
 def root_figure(ax: Axes) -> Figure:
@@ -408,6 +444,19 @@ def _cross(a: Floats, b: Floats, c: Floats, d: Floats) -> bool:
         return float((q[0] - p[0]) * (r[1] - p[1]) - (q[1] - p[1]) * (r[0] - p[0]))
 
     return side(a, b, c) * side(a, b, d) < 0 and side(c, d, a) * side(c, d, b) < 0
+
+
+def legend_below(ax: Axes, handles: Sequence[Any], title: str = "", inches: float = 0.5) -> Legend:
+    """What the marks are, in a line below the axes, this far from them."""
+    extent, dpi = ax.get_window_extent(), root_figure(ax).dpi
+    wide, high = extent.width / dpi, extent.height / dpi
+    legend = ax.legend(
+        handles=handles, loc="upper center", bbox_to_anchor=(0.5, -inches / high),
+        ncols=max(min(len(handles), int(wide / 1.3)), 1), fontsize=SMALL, frameon=False,
+        labelcolor=INK, handletextpad=0.4, columnspacing=1.2, title=title, title_fontsize=SMALL,
+    )  # fmt: skip
+    legend.get_title().set(color=GREY, parse_math=False)
+    return legend
 
 
 class Display(ABC):

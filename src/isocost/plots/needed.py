@@ -98,7 +98,13 @@ class RepairPlanDisplay(Display):
                 fontsize=SMALL, color=look.ink,
             )  # fmt: skip
         self.ax_.axhline(plan.within, color=GREY, linewidth=1.0, zorder=1)
+        self.ax_.annotate(
+            f"asked for:\n{plan.within:g}", (1.0, plan.within), (4, 0), fontsize=SMALL, color=GREY,
+            xycoords=self.ax_.get_yaxis_transform(), textcoords="offset points", va="center",
+        )  # fmt: skip
         self.ax_.set_xscale("log")
+        self.ax_.minorticks_off()
+        self.ax_.set_xticks(self.people[:: len(self.people) // 7 + 1])
         self.ax_.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
         self.ax_.set_ylim(bottom=0.0)
         self.ax_.set_xlabel("people per group", fontsize=SIZE, color=INK)

@@ -15,8 +15,8 @@ from isocost.plots.display import (
     INK,
     PALE,
     SIZE,
-    SMALL,
     Display,
+    legend_below,
     looks,
     panels,
     percent,
@@ -150,7 +150,9 @@ class ReconcilableDisplay(Display):
         ax.yaxis.set_major_formatter(percent)
         title = f"people selected with equal {' and '.join(self.found.equal)}"
         ax.set_title(title, loc="left", fontsize=SIZE, color=INK)
-        ax.legend(fontsize=SMALL, frameon=False, labelcolor=INK)
+        # Below both diagrams: in the upper one it would lie over a bar.
+        handles = [self.bars_["possible"], *self.lines_.values()]
+        self.legend_ = legend_below(self.ax_, handles)
 
     def _tolerances(self, ax: Axes) -> None:
         self.bars_["tolerance"] = ax.bar(

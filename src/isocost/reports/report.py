@@ -179,14 +179,14 @@ SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down"
 
 @cache
 def charts() -> dict[str, dict[str, Any]]:
-    """The specifications, by name: "costs", "plane" and "reliability".
+    """The specifications, by name: "costs", "plane", "reliability" and "values".
 
     Examples
     --------
     >>> sorted(charts())
-    ['costs', 'plane', 'reliability']
+    ['costs', 'plane', 'reliability', 'values']
     """
-    makers = {"costs": _costs, "plane": _plane, "reliability": _reliability}
+    makers = {"costs": _costs, "plane": _plane, "reliability": _reliability, "values": _values}
     alt = require_package("altair", "altair", "is needed to draw the report", INSTALL)
     return {name: make(alt).to_dict() for name, make in makers.items()}
 
@@ -343,6 +343,44 @@ def _reliability(alt: Any) -> Any:
         _layer(alt, "bins", x=x, y=y, tooltip=tips).mark_point(filled=True, size=60, opacity=1),
     ).properties(width="container", height=260)
 
+
+def _values(alt: Any) -> Any:
+    """Who turned out positive among passed over and selected, beside what scores predict."""
+    axis = alt.Axis(tickCount=6, labelSeparation=6, grid=False)
+    ends = {
+        name: alt.Scale(domain=[alt.ExprRef(low), alt.ExprRef(high)], nice=False, zero=False)
+        for name, low, high in (("x", "left", "right"), ("y", "low", "high"))
+    }
+    x = alt.X("x:Q", title="Positive among the passed over →", scale=ends["x"], axis=axis)
+    y = alt.Y("y:Q", title="Positive among the selected →", scale=ends["y"], axis=axis)
+    rates = [_tip(alt, "y", "among the selected"), _tip(alt, "x", "among the passed over")]
+    tips = [_name(alt), alt.Tooltip("what:N", title="what"), *rates]
+
+    def rules(data: str, **mark: Any) -> Any:
+        return _layer(alt, data, x=x, y=y, x2="x2:Q", y2="y2:Q").mark_rule(clip=True, **mark)
+
+    shape = alt.Shape("shape:N", scale=None)
+    fill = alt.Fill("paper:N", scale=None, legend=None)
+    base = _layer(alt, "base", x=x, y=y, tooltip=[_name(alt), _tip(alt, "y", "base rate")])
+    hollow = _layer(alt, "predicted", x=x, y=y, shape=shape, fill=fill, tooltip=tips)
+    layers = alt.layer(
+        _layer(alt, "area", x=x, y=y, x2="x2:Q", y2="y2:Q").mark_rect(clip=True, opacity=0.6),
+        rules("diagonal", strokeWidth=1.5, strokeDash=[2, 3]),
+        rules("lines", strokeWidth=1, opacity=0.5),
+        rules("whiskers", strokeWidth=1.5),
+        rules("links", strokeWidth=2, strokeDash=[2, 2]),
+        base.mark_tick(thickness=3, size=14, orient="vertical", opacity=1),
+        hollow.mark_point(size=110, strokeWidth=2.2, opacity=1, fillOpacity=1),
+        _layer(alt, "groups", x=x, y=y, shape=shape, tooltip=tips).mark_point(
+            filled=True, size=190, opacity=1
+        ),
+    )
+    params = [alt.param(name=name, value=i % 2) for i, name in enumerate(_PART)]
+    return layers.add_params(*params).properties(width="container", height=400)
+
+
+_PART = ("left", "right", "low", "high")
+"""The ends of both axes of predictive values, which the script sets."""
 
 ENDINGS = (".html", ".htm")
 """How the name of a report may end."""

@@ -16,6 +16,17 @@ export function alternativesOf(found) {
   };
 }
 
+/** The text of the picture of predictive values.
+ * @param {any} found @returns {string} */
+export function valuesTold(found) {
+  const { m, sides } = found;
+  const told = toldOf(found, (i) =>
+    `positive among the selected ${fixed3(m[i].ppv)}, scores predict ${fixed3(sides[i].selected)}; ` +
+    `among the passed over ${fixed3(m[i].false_omission_rate)}, scores predict ${fixed3(sides[i].passed)}`,
+  );
+  return `${told.join(". ")}.`;
+}
+
 /** @param {any} found @param {(place: number) => string} tell @returns {string[]} */
 function toldOf({ spoken }, tell) {
   return spoken.map((/** @type {string} */ name, /** @type {number} */ i) => `${name}: ${tell(i)}`);

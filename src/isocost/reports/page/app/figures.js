@@ -123,3 +123,67 @@ export function reliabilityFigure(bins, color, look) {
     })),
   };
 }
+
+/** How far beyond the marks, as a share of their range, the corner of calibrated scores may be and still be shown. */
+const NEAR = 1.5;
+
+/** With more groups than this, lines and intervals would hide the marks. */
+const MOST_LINES = 8;
+
+/** Who turned out positive among the passed over (x) and the selected (y), and what scores predict.
+ * @param {any} found @param {any} look
+ * @returns {{data: Datasets, signals: Record<string, number>}} */
+export function valuesFigure(found, look) {
+  const { state, m, sides, spoken, shown } = found;
+  const t = state.threshold;
+  /** @type {Datasets} */
+  const data = {
+    area: [{ x: 0, x2: t, y: t, y2: 1, color: look.soft }],
+    diagonal: [{ x: 0, y: 0, x2: 1, y2: 1, color: look.line }],
+    lines: [], whiskers: [], links: [], base: [], predicted: [], groups: [],
+  };
+  m.forEach((/** @type {any} */ one, /** @type {number} */ i) => {
+    const [x, y, mu] = [one.false_omission_rate, one.ppv, one.base_rate];
+    if (!Number.isFinite(x + y)) return;
+    const base = { color: look.colors[shown[i]], shape: look.shapes[shown[i]], name: spoken[i], x, y };
+    const guess = { x: sides[i].passed, y: sides[i].selected };
+    if (m.length <= MOST_LINES) {
+      data["lines"]?.push({ ...base, x2: mu, y2: mu });
+      data["whiskers"]?.push(...whiskersOf(base, found.own.intervals[shown[i]], found.sameThreshold));
+    }
+    data["links"]?.push({ ...base, x2: guess.x, y2: guess.y });
+    data["base"]?.push({ ...base, x: mu, y: mu, what: "base rate" });
+    data["predicted"]?.push({ ...base, ...guess, paper: look.paper, what: "predicted by its own scores" });
+    data["groups"]?.push({ ...base, what: "observed" });
+  });
+  return { data, signals: partShown(data, t) };
+}
+
+/** The intervals of both rates, while they are those of the threshold.
+ * @param {any} base @param {any} spans @param {boolean} isSame */
+function whiskersOf(base, spans, isSame) {
+  const [across, up] = [spans?.["false_omission_rate"], spans?.["ppv"]];
+  if (!isSame || !across || !up) return [];
+  return [
+    { ...base, x: across[0], x2: across[1], y2: base.y },
+    { ...base, x2: base.x, y: up[0], y2: up[1] },
+  ];
+}
+
+/** The part of the plane that has the marks, and some of the area of calibrated scores.
+ * @param {Datasets} data @param {number} t the threshold */
+function partShown(data, t) {
+  const marks = ["groups", "predicted", "base", "whiskers"].flatMap((name) => data[name] ?? []);
+  /** @param {string} axis @param {boolean} isAbove whether the area begins, and does not end, at the threshold */
+  const ends = (axis, isAbove) => {
+    const values = marks.flatMap((one) => [one[axis], one[`${axis}2`] ?? one[axis]]).filter(Number.isFinite);
+    let [low, high] = values.length ? [Math.min(...values), Math.max(...values)] : [0, 1];
+    const room = NEAR * Math.max(high - low, 0.02);
+    if (isAbove ? t >= low - room : t <= high + room) [low, high] = [Math.min(low, t), Math.max(high, t)];
+    const pad = Math.max(0.08 * (high - low), 0.002);
+    return [Math.max(low - pad, 0), Math.min(high + pad, 1)];
+  };
+  const [left = 0, right = 1] = ends("x", false);
+  const [low = 0, high = 1] = ends("y", true);
+  return { left, right, low, high };
+}

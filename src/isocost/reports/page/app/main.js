@@ -7,15 +7,15 @@ import { costFor, costText } from "../model/costs.js";
 import { measures, overall } from "../model/measures.js";
 import { feasibility } from "../model/feasibility.js";
 import { makeRule } from "../model/rules.js";
-import { reliability } from "../model/views.js";
+import { reliability, scoresBySide } from "../model/views.js";
 import { byId, fill, fixed3, make, plainText, put } from "./say.js";
 import { fromHash, ownState, thresholdsOf, toHash } from "./state.js";
 import { effects, repairsOf } from "./repairs.js";
-import { costsFigure, isAimed, reliabilityFigure } from "./figures.js";
+import { costsFigure, isAimed, reliabilityFigure, valuesFigure } from "./figures.js";
 import { planeFigure } from "./plane.js";
 import { drawn, lookOf, markOf, refill } from "./drawing.js";
 import { showNumbers, showRepairs } from "./tables.js";
-import { alternativesOf } from "./alternatives.js";
+import { alternativesOf, valuesTold } from "./alternatives.js";
 import { isUncertain, sentencesOf, settingsOf, staleText } from "./verdicts.js";
 import { makeControls, showControls, showGroups } from "./controls.js";
 import { commandOf, commandText, copyText } from "./copying.js";
@@ -64,6 +64,7 @@ function computed(settings) {
     f: feasibility(tally, cost, settings.tolerance),
     m: measures(tally, exact),
     all: overall(tally, exact),
+    sides: shown.map((_, i) => scoresBySide(tally, settings.threshold, i)),
     before: effects(tally, nothing, exact),
     repairs,
     chosen: repairs.find((one) => one.key === settings.method) ?? null,
@@ -126,11 +127,13 @@ function showAlternatives(found) {
   const { costs, plane } = alternativesOf(found);
   byId("costs-text").textContent = costs;
   byId("plane-text").textContent = plane;
-  const legend = found.spoken.map((/** @type {string} */ name, /** @type {number} */ i) => {
+  byId("values-text").textContent = valuesTold(found);
+  const legend = () => found.spoken.map((/** @type {string} */ name, /** @type {number} */ i) => {
     const place = found.shown[i];
     return make("li", {}, markOf(look.shapes[place], look.colors[place]), make("bdi", {}, name));
   });
-  byId("plane-groups").replaceChildren(...legend);
+  byId("plane-groups").replaceChildren(...legend());
+  byId("values-groups").replaceChildren(...legend());
 }
 
 /** @param {any} found */
@@ -150,6 +153,10 @@ async function showPictures(found) {
   showLegends(bars.data, figure.data, found);
   if (!views["plane"]) views["plane"] = await drawn(plane, page.charts.plane, look, figure);
   else await refill(views["plane"], figure);
+  const values = valuesFigure(found, look);
+  byId("values-none").hidden = values.data["groups"]?.length === count;
+  if (!views["values"]) views["values"] = await drawn(byId("values-chart"), page.charts.values, look, values);
+  else await refill(views["values"], values);
 }
 
 /** Legends tell only of what is in their picture.

@@ -1,5 +1,7 @@
-/** @file What the charts show: reliability, and the plane of the two generalized rates. */
+/** @file What the charts show: reliability, mean scores of decisions, and the plane of the two generalized rates. */
 
+import { sum } from "./numbers.js";
+import { decides, firstBin } from "./tally.js";
 import { levelsOf, pooledLevels } from "./measures.js";
 
 /** @import {Tally} from "./tally.js" */
@@ -36,6 +38,21 @@ export function reliability(tally, groupIndex, bins = 10) {
     const [lo, hi] = [place / bins, (place + 1) / bins];
     return { lo, hi, n, weight: w, mean_score: wh / w, mean_label: wy / w, low, high };
   });
+}
+
+/** The mean scores of the people passed over and selected, which calibrated scores have as FOR and
+ * PPV; NaN where there is nobody, or merged bins hide who they are.
+ * @param {Tally} tally @param {number} threshold @param {number} group
+ * @returns {{passed: number, selected: number}} */
+export function scoresBySide(tally, threshold, group) {
+  const first = firstBin(tally.cuts, threshold);
+  const cells = decides(tally, threshold, group) ? tally.cells.filter((cell) => cell.group === group) : [];
+  /** @param {boolean} isSelected */
+  const mean = (isSelected) => {
+    const side = cells.filter((cell) => cell.bin >= first === isSelected);
+    return sum(side.map((cell) => cell.wh)) / sum(side.map((cell) => cell.w));
+  };
+  return { passed: mean(false), selected: mean(true) };
 }
 
 /** Wilson's interval for a proportion.
