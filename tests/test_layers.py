@@ -44,10 +44,9 @@ ORDERS = {
     ],
     "monitor": ["evidence", "watch"],
     "engines": [
-        "problems", "values", "arrays", "frames", "dispatch", "warehouse", "paths", "source",
-        "backends", "lazy", "files",
+        "problems", "values", "arrays", "frames", "dispatch", "dialects", "select", "tally_sql",
+        "paths", "source", "backends", "lazy", "files",
     ],
-    "engines/warehouse": ["dialects", "select", "tally_sql"],
     "learn": [
         "inputs", "calibrator", "base", "postprocess", "scorers", "program", "trained",
     ],

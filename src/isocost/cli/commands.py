@@ -25,10 +25,10 @@ from isocost.cli.reading import (
     read_merged,
     tally_paths,
 )
+from isocost.engines.dialects import DIALECTS
 from isocost.engines.files import Part, apply_file
-from isocost.engines.warehouse.dialects import DIALECTS
-from isocost.engines.warehouse.select import to_sql
-from isocost.engines.warehouse.tally_sql import tally_sql
+from isocost.engines.select import to_sql
+from isocost.engines.tally_sql import tally_sql
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, names_of
 from isocost.measures.audit import Audit

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from isocost.atomic import check_target, replacing
 from isocost.checks import check_path
 from isocost.coin import bound, hex_bound
+from isocost.engines.dialects import DUCKDB
 from isocost.engines.lazy import count_cells
 from isocost.engines.paths import FORMATS, check_encoding, compression_of, kind_of
 from isocost.engines.problems import (
@@ -22,6 +23,7 @@ from isocost.engines.problems import (
     no_rows,
     problem_of,
 )
+from isocost.engines.select import Case, repaired_group
 from isocost.engines.source import (
     DOUBT,
     WHOLE_TYPES,
@@ -41,8 +43,6 @@ from isocost.engines.values import (
     read_as,
     typed,
 )
-from isocost.engines.warehouse.dialects import DUCKDB
-from isocost.engines.warehouse.select import Case, repaired_group
 from isocost.errors import DataError, FileError, Problem, UsageError, missing_column
 from isocost.grid import Grid
 from isocost.groups import Group, Scalar, as_group, is_exact

@@ -1,6 +1,6 @@
 """The databases that queries are written for, and how each spells SQL.
 
-What they have in common is in :mod:`isocost.engines.warehouse.select`; what differs is here, as
+What they have in common is in :mod:`isocost.engines.select`; what differs is here, as
 fields of :class:`Dialect`: names, texts, numbers, the coin and an error.  A new dialect is a new
 row of :data:`DIALECTS`.
 """
@@ -85,7 +85,7 @@ class Dialect:
 
         Examples
         --------
-        >>> from isocost.engines.warehouse.dialects import DIALECTS
+        >>> from isocost.engines.dialects import DIALECTS
         >>> print(DIALECTS["postgres"].name_of('a"b'), DIALECTS["mysql"].name_of("a`b"))
         "a""b" `a``b`
         """
@@ -120,7 +120,7 @@ class Dialect:
 
         Examples
         --------
-        >>> from isocost.engines.warehouse.dialects import DIALECTS
+        >>> from isocost.engines.dialects import DIALECTS
         >>> for name in ("duckdb", "postgres", "mysql", "bigquery", "redshift"):
         ...     print(DIALECTS[name].text("it's a\\b"))
         'it''s a\b'
