@@ -10,8 +10,16 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from isocost.engines.problems import USUAL_WEIGHTS, WRONG, Problems, no_rows
-from isocost.engines.values import NUMBER, GroupEncoder, LabelReader, column_array
+from isocost.engines.values import (
+    NUMBER,
+    USUAL_WEIGHTS,
+    WRONG,
+    GroupEncoder,
+    LabelReader,
+    Problems,
+    column_array,
+    no_rows,
+)
 from isocost.errors import DataError, Problem
 from isocost.grid import Grid
 from isocost.groups import Group, is_null

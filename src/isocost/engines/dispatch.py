@@ -11,11 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from isocost import coin
-from isocost.checks import check_columns, check_numbers, check_single, short
+from isocost.checks import (
+    check_columns,
+    check_names,
+    check_numbers,
+    check_single,
+    check_written,
+    short,
+)
 from isocost.engines.arrays import apply_arrays, tally_arrays
 from isocost.engines.frames import Lazy
-from isocost.engines.problems import check_names, check_written, missing_id
-from isocost.engines.values import column_array
+from isocost.engines.values import column_array, missing_id
 from isocost.errors import Problem, UsageError, missing_column
 from isocost.grid import Grid
 from isocost.groups import Group, as_group

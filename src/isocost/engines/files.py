@@ -9,20 +9,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from isocost.atomic import check_target, replacing
-from isocost.checks import check_path
+from isocost.checks import check_names, check_path, check_written, group_names_of
 from isocost.coin import bound, hex_bound
 from isocost.engines.dialects import DUCKDB
 from isocost.engines.lazy import count_cells
 from isocost.engines.paths import FORMATS, check_encoding, compression_of, kind_of
-from isocost.engines.problems import (
-    Problems,
-    check_names,
-    check_written,
-    group_names_of,
-    missing_id,
-    no_rows,
-    problem_of,
-)
 from isocost.engines.select import Case, repaired_group
 from isocost.engines.source import (
     DOUBT,
@@ -38,8 +29,12 @@ from isocost.engines.source import (
 from isocost.engines.values import (
     WHOLE,
     GroupEncoder,
+    Problems,
     as_objects,
     json_values,
+    missing_id,
+    no_rows,
+    problem_of,
     read_as,
     typed,
 )

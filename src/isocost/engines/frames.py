@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from isocost.engines.problems import title_of
-from isocost.engines.values import Encoded, as_objects, is_uniform
+from isocost.engines.values import Encoded, as_objects, is_uniform, title_of
 from isocost.errors import DataError, Problem, UsageError, missing_column
 from isocost.groups import as_scalar, is_null
 

@@ -34,8 +34,17 @@ from isocost.engines.backends import (
     writes_decimals,
 )
 from isocost.engines.frames import Lazy, is_wide
-from isocost.engines.problems import USUAL_WEIGHTS, WRONG, Problems, no_rows, problem_of, title_of
-from isocost.engines.values import GroupEncoder, as_objects, two_valued
+from isocost.engines.values import (
+    USUAL_WEIGHTS,
+    WRONG,
+    GroupEncoder,
+    Problems,
+    as_objects,
+    no_rows,
+    problem_of,
+    title_of,
+    two_valued,
+)
 from isocost.errors import DataError, Problem, UsageError, missing_column
 from isocost.grid import Grid
 from isocost.groups import Group, Scalar, is_exact

@@ -12,9 +12,10 @@ from textwrap import wrap
 from typing import Literal, TypeAlias
 
 from isocost import __version__
+from isocost.checks import check_names, group_names_of
 from isocost.coin import BITS, hex_bound
 from isocost.engines.dialects import Dialect, dialect_named
-from isocost.engines.problems import check_names, group_names_of, missing_id
+from isocost.engines.values import missing_id
 from isocost.errors import Problem, UsageError
 from isocost.grid import Grid
 from isocost.groups import Group, Scalar, as_group, group_names

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from isocost.engines.dialects import DUCKDB
 from isocost.engines.paths import FORMATS, compression_of, damage_of, find_files, nothing_at
-from isocost.engines.problems import no_rows, title_of
+from isocost.engines.values import no_rows, title_of
 from isocost.errors import DataError, FileError, IsocostError, Problem, UsageError, missing_column
 from isocost.groups import Scalar
 

@@ -12,11 +12,17 @@ import numpy as np
 import numpy.typing as npt
 
 from isocost import __version__
-from isocost.checks import check_numbers, check_single, short
+from isocost.checks import check_names, check_numbers, check_single, group_names_of, short
 from isocost.engines.dialects import Dialect, dialect_named
-from isocost.engines.problems import USUAL_WEIGHTS, WRONG, Problems, check_names, group_names_of
 from isocost.engines.select import Case, Lines, bin_of, comment, named, select, steps_of
-from isocost.engines.values import GroupEncoder, as_objects, two_valued
+from isocost.engines.values import (
+    USUAL_WEIGHTS,
+    WRONG,
+    GroupEncoder,
+    Problems,
+    as_objects,
+    two_valued,
+)
 from isocost.errors import DataError, IsocostError, Problem, UsageError
 from isocost.grid import Grid
 from isocost.groups import Group, as_group, is_null, to_json
