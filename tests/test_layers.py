@@ -44,7 +44,7 @@ ORDERS = {
     ],
     "monitor": ["evidence", "watch"],
     "engines": [
-        "values", "arrays", "frames", "dispatch", "dialects", "select", "tally_sql",
+        "values", "arrays", "dispatch", "dialects", "select", "tally_sql",
         "paths", "source", "backends", "lazy", "files",
     ],
     "learn": [

@@ -12,7 +12,6 @@ from isocost.atomic import check_target, replacing
 from isocost.checks import check_names, check_path, check_written, group_names_of
 from isocost.coin import bound, hex_bound
 from isocost.engines.dialects import DUCKDB
-from isocost.engines.lazy import count_cells
 from isocost.engines.paths import FORMATS, check_encoding, compression_of, kind_of
 from isocost.engines.select import Case, repaired_group
 from isocost.engines.source import (
@@ -82,6 +81,8 @@ def tally_files(
 
     ``name`` gives the ending of a file whose path has none; ``part`` counts some rows only.
     """
+    from isocost.engines.lazy import count_cells
+
     source = Source(path, settings, name, groups=columns["group"])
     source.check_divided()
     source.check_names(columns)

@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from operator import and_
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
@@ -33,7 +34,7 @@ from isocost.engines.backends import (
     plainly_named,
     writes_decimals,
 )
-from isocost.engines.frames import Lazy, is_wide
+from isocost.engines.dispatch import Lazy, is_wide
 from isocost.engines.values import (
     USUAL_WEIGHTS,
     WRONG,
@@ -51,9 +52,6 @@ from isocost.groups import Group, Scalar, is_exact
 from isocost.rows import Row
 from isocost.rules import Rule, unknown_groups
 from isocost.tallies import Cells, Tally
-
-if TYPE_CHECKING:
-    from narwhals import Expr
 
 Array = npt.NDArray[Any]
 
@@ -181,8 +179,6 @@ class LazyRows:
 
     def label_value(self, value: Any) -> Any:
         """The label; booleans were cast to numbers."""
-        import narwhals as nw
-
         return bool(value) if self.source.types[self.columns["label"]] == nw.Boolean else value
 
 
@@ -201,8 +197,6 @@ def tally_lazy(
 
 def _placed(picked: Any, grid: Grid) -> Any:
     """The rows with their cells and the terms of the sums."""
-    import narwhals as nw
-
     h, w = nw.col("h"), nw.col("w")
     good = (h >= 0.0) & (h <= 1.0)
     # A float, because casting it to a whole number takes time.
@@ -217,8 +211,6 @@ def _placed(picked: Any, grid: Grid) -> Any:
 
 def _counted(placed: Any, positive: Any) -> Any:
     """The query for the cells.  Only plain columns are summed, which some engines require."""
-    import narwhals as nw
-
     names = placed.collect_schema().names()
     keys = [name for name in names if name in ("y", "b", "v") or name.startswith("g")]
     totals = {name.removeprefix("sum_"): nw.col(name).sum() for name in names if "sum_" in name}
@@ -227,7 +219,7 @@ def _counted(placed: Any, positive: Any) -> Any:
     return placed.group_by(*keys).agg(n=nw.len(), **totals, **seen)
 
 
-def _count(frame: Any, h: Expr, grid: Grid) -> Expr:
+def _count(frame: Any, h: nw.Expr, grid: Grid) -> nw.Expr:
     """The number of edges at or below a score in [0, 1], for :meth:`Grid.at_count`."""
     count = _part(frame, h, grid.bins) + _part(frame, h, 10)
     for edge in grid.edges:
@@ -235,7 +227,7 @@ def _count(frame: Any, h: Expr, grid: Grid) -> Expr:
     return count
 
 
-def _part(frame: Any, h: Expr, parts: int) -> Expr:
+def _part(frame: Any, h: nw.Expr, parts: int) -> nw.Expr:
     """The number of edges i / parts, from i = 1, at or below a score.
 
     Nothing is divided: Polars multiplies by the reciprocal of a constant, and gets 3 / 10 wrong.
@@ -252,7 +244,7 @@ def _part(frame: Any, h: Expr, parts: int) -> Expr:
     return part + flag(_is_one_of(h, too_low)) if too_low else part
 
 
-def _is_one_of(h: Expr, values: list[float]) -> Expr:
+def _is_one_of(h: nw.Expr, values: list[float]) -> nw.Expr:
     # For one value, as the tenths have, a comparison is quicker than DuckDB's lists.
     return h == values[0] if len(values) == 1 else h.is_in(values)
 
@@ -277,10 +269,8 @@ def _misplaced(parts: int) -> tuple[list[float], list[float]]:
     return scores
 
 
-def number(source: Lazy, name: str, role: str, careful: bool = True) -> Expr:
+def number(source: Lazy, name: str, role: str, careful: bool = True) -> nw.Expr:
     """A numeric column as Float64; another type is an error before any row is read."""
-    import narwhals as nw
-
     source.check_name(name, role)
     kind = source.types[name]
     if kind == nw.Boolean:
@@ -297,15 +287,13 @@ def number(source: Lazy, name: str, role: str, careful: bool = True) -> Expr:
     return column(source, name, careful).cast(nw.Float64)
 
 
-def is_null(values: Expr, kind: Any) -> Expr:
+def is_null(values: nw.Expr, kind: Any) -> nw.Expr:
     """Whether a value is null or NaN."""
     return values.is_null() | values.is_nan() if kind.is_float() else values.is_null()
 
 
-def score_status(h: Expr) -> Expr:
+def score_status(h: nw.Expr) -> nw.Expr:
     """What is wrong with a score that is not in [0, 1]: a key of :data:`WRONG`, as a float."""
-    import narwhals as nw
-
     return nw.coalesce(
         nw.when(h.is_null() | h.is_nan()).then(nw.lit(-1.0)),
         nw.when((h > _LARGEST) | (h < -_LARGEST)).then(nw.lit(-2.0)),
@@ -313,10 +301,8 @@ def score_status(h: Expr) -> Expr:
     )
 
 
-def _weight_status(w: Expr) -> Expr:
+def _weight_status(w: nw.Expr) -> nw.Expr:
     """What is wrong with a weight: a key of :data:`WRONG`, or 0."""
-    import narwhals as nw
-
     wrong = nw.coalesce(
         nw.when(w.is_null() | w.is_nan()).then(nw.lit(-1)),
         nw.when((w > _LARGEST) | (w < -_LARGEST)).then(nw.lit(-2)),
@@ -329,10 +315,8 @@ def _weight_status(w: Expr) -> Expr:
     return nw.when(usual).then(nw.lit(0)).otherwise(wrong)
 
 
-def group_column(source: Lazy, name: str) -> Expr:
+def group_column(source: Lazy, name: str) -> nw.Expr:
     """A group column; categories and numbers of 128 bits become texts."""
-    import narwhals as nw
-
     values, kind = column(source, name), source.types[name]
     as_text = kind in (nw.Categorical, nw.Enum) or is_wide(kind)
     return values.cast(nw.String) if as_text else values
@@ -340,8 +324,6 @@ def group_column(source: Lazy, name: str) -> Expr:
 
 def fits(kind: Any, value: Scalar) -> bool:
     """Whether a column of this type can have a value; as in Python, 1 is 1.0 and True."""
-    import narwhals as nw
-
     if isinstance(value, str):
         return kind in (nw.String, nw.Categorical, nw.Enum, nw.Object)
     if kind == nw.Boolean:
@@ -361,10 +343,8 @@ def _range(kind: Any) -> tuple[int, int]:
     )
 
 
-def equals(values: Expr, kind: Any, value: Scalar) -> Expr:
+def equals(values: nw.Expr, kind: Any, value: Scalar) -> nw.Expr:
     """Whether a column has a value; never, if its type does not fit."""
-    import narwhals as nw
-
     if not fits(kind, value):
         # Not a literal, which would have a single row.
         return values.is_null() & ~values.is_null()
@@ -375,10 +355,8 @@ def equals(values: Expr, kind: Any, value: Scalar) -> Expr:
     return values == (int(value) if isinstance(value, bool) or kind.is_integer() else value)
 
 
-def _label(source: Lazy, name: str, positive: Any) -> tuple[Expr, Expr]:
+def _label(source: Lazy, name: str, positive: Any) -> tuple[nw.Expr, nw.Expr]:
     """The label to show, and the label as 0 and 1 with -1 for null and -2 for anything else."""
-    import narwhals as nw
-
     kind, values = source.types[name], group_column(source, name)
     shown = values.cast(nw.Int64) if kind == nw.Boolean else values
     text = kind in (nw.String, nw.Categorical, nw.Enum, nw.Object)
@@ -398,8 +376,6 @@ def _label(source: Lazy, name: str, positive: Any) -> tuple[Expr, Expr]:
 
 def _count_bad(rows: Rows, placed: Any, cells: dict[str, Array], problems: Problems) -> None:
     """Count the rows of bad cells, with an example of each kind."""
-    import narwhals as nw
-
     for role, key, values in (("score", "b", "h"), ("label", "y", "l"), ("weight", "v", "w")):
         for code, kind in WRONG[role].items() if key in cells else ():
             count = int(cells["n"][cells[key] == code].sum())
@@ -418,8 +394,6 @@ def _is_plain_number(dtype: Any) -> bool:
 
 
 def _example(rows: Rows, bad: Any, key: str, values: str) -> Any:
-    import narwhals as nw
-
     if rows.example == "first":
         shown = f"shown_{values}"
         names = bad.collect_schema().names()
@@ -457,8 +431,6 @@ def apply_lazy(
     changed: str | None = None,
 ) -> Any:
     """The native lazy frame with the repaired scores; see :meth:`isocost.Rule.apply`."""
-    import narwhals as nw
-
     _check_seed(seed)
     source = plainly_named(source, output, *([] if changed is None else [changed]))
     id_column = _checked_id(source, id) if rule.needs_coin else None
@@ -508,8 +480,6 @@ def _check_seed(seed: int | None) -> None:
 
 def _checked_id(source: Lazy, id: Any) -> str:
     """The id column; an error if its type cannot be an id."""
-    import narwhals as nw
-
     if id not in source.types:
         raise UsageError(missing_column("id", id, source.columns))
     source.check_name(id, "id")
@@ -554,10 +524,8 @@ def _free_names(taken: Sequence[str], *roles: str) -> dict[str, str]:
 
 def _group_code(
     source: Lazy, groups: Sequence[str], known: Sequence[Group], missing: Group | None
-) -> Expr:
+) -> nw.Expr:
     """The index of a row's group among the known ones; -1 for another group."""
-    import narwhals as nw
-
     whens = []
     for code, group in enumerate(known):
         tests = []
@@ -576,10 +544,8 @@ def _fault(
     id: str | None,
     unknown: str,
     missing: Group | None,
-) -> Expr:
+) -> nw.Expr:
     """A code for what is wrong with a row; 0 if nothing is."""
-    import narwhals as nw
-
     h = nw.col(ours["score"])
     good = (h >= 0.0) & (h <= 1.0)
     faults = [nw.when(~nw.coalesce(good, nw.lit(False))).then((0 - score_status(h)).cast(nw.Int64))]
@@ -605,10 +571,8 @@ def _messages(names: dict[str, str], rule: Rule) -> dict[int, str]:
     return {code: str(problem) for code, problem in problems.items()}
 
 
-def _repaired(frame: Any, rule: Rule, known: Sequence[Group], ours: dict[str, str]) -> Expr:
+def _repaired(frame: Any, rule: Rule, known: Sequence[Group], ours: dict[str, str]) -> nw.Expr:
     """The score after the rule: the first outcome whose condition holds, else the score."""
-    import narwhals as nw
-
     h, coin, outcomes = nw.col(ours["checked"]), nw.col(ours["coin"]), []
     exactly = partial(constant, frame)
     for code, group in enumerate(known):
@@ -632,7 +596,7 @@ def _repaired(frame: Any, rule: Rule, known: Sequence[Group], ours: dict[str, st
     return nw.coalesce(*outcomes, h) if outcomes else h
 
 
-def _new(row: Row, h: Expr, exactly: Callable[[float], Expr]) -> Expr:
+def _new(row: Row, h: nw.Expr, exactly: Callable[[float], nw.Expr]) -> nw.Expr:
     """The score after a row; a line may pass the row's limit by a rounding error."""
     if row.value is None:
         return 1.0 - h
