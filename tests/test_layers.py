@@ -19,13 +19,11 @@ LAYERS = [
     {"verdict"},
     {"measures"},
     {"repairs"},
-    {"monitor"},
     {"engines"},
     {"examples"},
     {"learn"},
     {"plots"},
     {"reports"},
-    {"serve"},
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
@@ -34,28 +32,26 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 ORDERS = {
     "verdict": ["judgement", "sentences", "wording"],
     "measures": [
-        "calibration", "table", "functions", "rates", "feasibility", "margins", "intervals",
-        "audit", "planning", "bounds",
+        "calibration", "table", "functions", "rates", "feasibility", "margins", "evidence",
+        "intervals", "audit", "planning", "bounds",
     ],
     "repairs": [
         "counsel", "withhold", "maps", "recalibrate", "composition", "pools", "least_change",
         "coarsen", "odds", "levels", "linear_program", "reconcilability", "reconcile",
-        "thresholds", "registry", "compare", "frontier", "unseen", "sample_size",
+        "thresholds", "registry", "compare", "frontier", "unseen", "sample_size", "watch",
     ],
-    "monitor": ["evidence", "watch"],
     "engines": [
         "values", "arrays", "dispatch", "dialects", "select", "tally_sql",
         "paths", "source", "backends", "lazy", "files",
     ],
     "learn": [
-        "inputs", "calibrator", "base", "postprocess", "scorers", "program", "trained",
+        "inputs", "calibrator", "base", "postprocess", "program", "trained",
     ],
     "plots": [
         "display", "geometry", "plane", "reliability", "tradeoff", "change", "reconcilable",
         "needed",
     ],
-    "reports": ["facts", "payload", "report", "terminal"],
-    "serve": ["session", "server"],
+    "reports": ["facts", "payload", "report", "terminal", "session", "server"],
     "cli": ["options", "output", "reading", "commands", "page_commands", "app"],
 }  # fmt: skip
 

@@ -35,8 +35,6 @@ from .measures.planning import Plan as Plan
 from .measures.planning import plan as plan
 from .measures.table import MEASURES as MEASURES
 from .measures.table import Measure as Measure
-from .monitor.watch import Watch as Watch
-from .monitor.watch import watch as watch
 from .repairs.coarsen import coarsen as coarsen
 from .repairs.coarsen import decision_limit as decision_limit
 from .repairs.compare import Changes as Changes
@@ -57,6 +55,8 @@ from .repairs.thresholds import reconcilable as reconcilable
 from .repairs.unseen import Outlook as Outlook
 from .repairs.unseen import Unseen as Unseen
 from .repairs.unseen import unseen as unseen
+from .repairs.watch import Watch as Watch
+from .repairs.watch import watch as watch
 from .repairs.withhold import withhold as withhold
 from .reports.report import report as report
 from .reports.report import report_html as report_html

@@ -36,8 +36,6 @@ from isocost.measures.audit import audit as measure
 from isocost.measures.calibration import gap_equal_width, levels_of
 from isocost.measures.planning import Plan
 from isocost.measures.planning import plan as needed
-from isocost.monitor.watch import Watch
-from isocost.monitor.watch import watch as look_after
 from isocost.repairs.compare import Comparison
 from isocost.repairs.compare import compare as put_side_by_side
 from isocost.repairs.counsel import heed
@@ -46,6 +44,8 @@ from isocost.repairs.registry import REPAIRS, advised
 from isocost.repairs.sample_size import RepairPlan, plan_repair
 from isocost.repairs.unseen import NUMBERS, Unseen, is_made_from, noted, require_better
 from isocost.repairs.unseen import unseen as look_ahead
+from isocost.repairs.watch import Watch
+from isocost.repairs.watch import watch as look_after
 from isocost.reports.payload import Origin
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tables import transposed

@@ -248,7 +248,7 @@ def _need_arrays(**columns: Any) -> None:
             raise UsageError(Problem("data", rule, got, step))
 
 
-class Columns:
+class Arrays:
     """A dict of arrays, with the methods of a frame."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
@@ -507,12 +507,12 @@ def _guessed(series: Any, native: Any) -> Encoded | None:
     return Encoded(codes, values) if complete else None
 
 
-def as_frame(data: Any) -> Columns | Frame | Lazy:
+def as_frame(data: Any) -> Arrays | Frame | Lazy:
     """Wrap a dict of arrays or a frame, or raise an error that lists the kinds of data."""
     if isinstance(data, Mapping):
-        return Columns(data)
+        return Arrays(data)
     if isinstance(data, np.ndarray) and data.dtype.names:
-        return Columns({name: data[name] for name in data.dtype.names})
+        return Arrays({name: data[name] for name in data.dtype.names})
     import narwhals as nw
 
     try:
