@@ -117,9 +117,9 @@ def tally(
     source = as_frame(data)
     _need_columns(source, columns)
     if isinstance(source, Lazy):
-        from isocost.engines.lazy import tally_lazy
+        from isocost.engines.lazy import LazyRows, count_cells
 
-        return tally_lazy(source, columns, **options)
+        return count_cells(LazyRows(source, columns, positive), columns, **options)
     names = {role: name for role, name in columns.items() if isinstance(name, str)}
     names["group"] = ", ".join(columns["group"])
     return tally_arrays(

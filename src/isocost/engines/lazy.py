@@ -48,7 +48,7 @@ from isocost.engines.values import (
 )
 from isocost.errors import DataError, Problem, UsageError, missing_column
 from isocost.grid import Grid
-from isocost.groups import Group, Scalar, is_exact
+from isocost.groups import Group, Scalar, is_exact, parts_of
 from isocost.rows import Row
 from isocost.rules import Rule, unknown_groups
 from isocost.tallies import Cells, Tally
@@ -163,10 +163,10 @@ class LazyRows:
         return source.frame.select(**picked)
 
     def collect(self, frame: Any) -> dict[str, Array]:
-        """Numbers without nulls as they are, all else as objects."""
+        """Numbers without nulls as they are, all else, and decimals, as objects."""
         return {
             name: series.to_numpy()
-            if _is_plain_number(series.dtype) and not series.null_count()
+            if series.dtype.is_numeric() and series.dtype != nw.Decimal and not series.null_count()
             else as_objects(series.to_list())
             for name, series in collect(frame).items()
         }
@@ -182,28 +182,17 @@ class LazyRows:
         return bool(value) if self.source.types[self.columns["label"]] == nw.Boolean else value
 
 
-def tally_lazy(
-    source: Lazy,
-    columns: dict[str, Any],
-    *,
-    grid: Grid,
-    positive: Any = None,
-    missing_group: Group | None = None,
-) -> Tally:
-    """Count the cells of a lazy frame in one query; see :func:`isocost.tally`."""
-    rows = LazyRows(source, columns, positive)
-    return count_cells(rows, columns, grid=grid, positive=positive, missing_group=missing_group)
-
-
 def _placed(picked: Any, grid: Grid) -> Any:
     """The rows with their cells and the terms of the sums."""
     h, w = nw.col("h"), nw.col("w")
     good = (h >= 0.0) & (h <= 1.0)
     # A float, because casting it to a whole number takes time.
-    added = {"b": nw.when(good).then(_count(picked, h, grid)).otherwise(score_status(h))}
+    added = {"b": nw.when(good).then(_count(picked, h, grid)).otherwise(status(h))}
     sums = {"wh": h, "wh2": h * h}
     if "w" in picked.collect_schema().names():
-        added["v"] = _weight_status(w)
+        # The usual case first: engines stop at the first condition that holds.
+        usual = (w >= USUAL_WEIGHTS[0]) & (w <= USUAL_WEIGHTS[1])
+        added["v"] = nw.when(usual).then(nw.lit(0.0)).otherwise(status(w, w == 0.0, w < 0.0))
         sums = {"w": w, "w2": w * w, "wh": w * h, "wh2": w * h * h}
     added |= {f"sum_{name}": value for name, value in sums.items()}
     return picked.with_columns(**added)
@@ -292,27 +281,15 @@ def is_null(values: nw.Expr, kind: Any) -> nw.Expr:
     return values.is_null() | values.is_nan() if kind.is_float() else values.is_null()
 
 
-def score_status(h: nw.Expr) -> nw.Expr:
-    """What is wrong with a score that is not in [0, 1]: a key of :data:`WRONG`, as a float."""
-    return nw.coalesce(
-        nw.when(h.is_null() | h.is_nan()).then(nw.lit(-1.0)),
-        nw.when((h > _LARGEST) | (h < -_LARGEST)).then(nw.lit(-2.0)),
-        nw.lit(-3.0),
-    )
+def status(values: nw.Expr, *others: nw.Expr) -> nw.Expr:
+    """What is wrong with a number: a key of :data:`WRONG`, as a float.
 
-
-def _weight_status(w: nw.Expr) -> nw.Expr:
-    """What is wrong with a weight: a key of :data:`WRONG`, or 0."""
-    wrong = nw.coalesce(
-        nw.when(w.is_null() | w.is_nan()).then(nw.lit(-1)),
-        nw.when((w > _LARGEST) | (w < -_LARGEST)).then(nw.lit(-2)),
-        nw.when(w == 0.0).then(nw.lit(-3)),
-        nw.when(w < 0.0).then(nw.lit(-4)),
-        nw.lit(-5),
-    )
-    # The usual case first: engines stop at the first condition that holds.
-    usual = (w >= USUAL_WEIGHTS[0]) & (w <= USUAL_WEIGHTS[1])
-    return nw.when(usual).then(nw.lit(0)).otherwise(wrong)
+    It is the place of the first test that holds: null, infinite, ``others``, or none of these.
+    """
+    null, infinite = values.is_null() | values.is_nan(), (values > _LARGEST) | (values < -_LARGEST)
+    tests = (null, infinite, *others)
+    whens = [nw.when(test).then(nw.lit(-1.0 - place)) for place, test in enumerate(tests)]
+    return nw.coalesce(*whens, nw.lit(-1.0 - len(tests)))
 
 
 def group_column(source: Lazy, name: str) -> nw.Expr:
@@ -386,11 +363,6 @@ def _count_bad(rows: Rows, placed: Any, cells: dict[str, Array], problems: Probl
                 bad = placed.filter(nw.col(key) == code)
                 example = _example(rows, bad, key, values)
             problems.add(role, kind, count, example)
-
-
-def _is_plain_number(dtype: Any) -> bool:
-    """Whether it is a number that every pyarrow turns into NumPy's; not so decimals."""
-    return bool(dtype.is_numeric() and not dtype.is_decimal())
 
 
 def _example(rows: Rows, bad: Any, key: str, values: str) -> Any:
@@ -496,7 +468,7 @@ def _known(rule: Rule, kinds: list[Any], unknown: str, missing: Group | None) ->
     known = [
         group
         for group in rule.groups
-        if len(parts := _parts(group)) == len(kinds)
+        if len(parts := parts_of(group)) == len(kinds)
         and all(
             part == missing or fits(kind, part) for kind, part in zip(kinds, parts, strict=True)
         )
@@ -508,10 +480,6 @@ def _known(rule: Rule, kinds: list[Any], unknown: str, missing: Group | None) ->
         step = "use group columns of the names and types that the rule was made with"
         raise UsageError(replace(problem, got=got, next_step=step))
     return known
-
-
-def _parts(group: Group) -> tuple[Any, ...]:
-    return group if isinstance(group, tuple) else (group,)
 
 
 def _free_names(taken: Sequence[str], *roles: str) -> dict[str, str]:
@@ -529,7 +497,7 @@ def _group_code(
     whens = []
     for code, group in enumerate(known):
         tests = []
-        for name, part in zip(groups, _parts(group), strict=True):
+        for name, part in zip(groups, parts_of(group), strict=True):
             kind, values = source.types[name], group_column(source, name)
             test = equals(values, kind, part)
             tests.append(test | is_null(values, kind) if part == missing else test)
@@ -548,7 +516,7 @@ def _fault(
     """A code for what is wrong with a row; 0 if nothing is."""
     h = nw.col(ours["score"])
     good = (h >= 0.0) & (h <= 1.0)
-    faults = [nw.when(~nw.coalesce(good, nw.lit(False))).then((0 - score_status(h)).cast(nw.Int64))]
+    faults = [nw.when(~nw.coalesce(good, nw.lit(False))).then((0 - status(h)).cast(nw.Int64))]
     if missing is None:
         for name in groups:
             null = is_null(column(source, name), source.types[name])

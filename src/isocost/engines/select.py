@@ -18,7 +18,7 @@ from isocost.engines.dialects import Dialect, dialect_named
 from isocost.engines.values import missing_id
 from isocost.errors import Problem, UsageError
 from isocost.grid import Grid
-from isocost.groups import Group, Scalar, as_group, group_names
+from isocost.groups import Group, Scalar, as_group, group_names, parts_of
 from isocost.rows import Row, Segment
 from isocost.rules import Rule, check_unknown
 
@@ -290,7 +290,7 @@ class _Key:
 
 
 def _keys(rule: Rule, names: Sequence[str], missing: Group | None) -> list[_Key]:
-    groups = [_parts(group) for group in rule.groups]
+    groups = [parts_of(group) for group in rule.groups]
     sizes = {len(parts) for parts in groups}
     if sizes != {len(names)}:
         raise UsageError(
@@ -307,10 +307,6 @@ def _keys(rule: Rule, names: Sequence[str], missing: Group | None) -> list[_Key]
     values = [[parts[i] for parts in groups] for i in range(len(names))]
     kinds = [_kind(name, column, missing) for name, column in zip(names, values, strict=True)]
     return [_Key(*parts) for parts in zip(names, kinds, aliases, strict=True)]
-
-
-def _parts(group: Group) -> tuple[Scalar, ...]:
-    return group if isinstance(group, tuple) else (group,)
 
 
 def _kind(name: str, values: Iterable[Scalar], missing: Group | None) -> type:
@@ -370,7 +366,7 @@ class _Tests:
 
     def _is(self, group: Group) -> str:
         tests = []
-        for key, part in zip(self.keys, _parts(group), strict=True):
+        for key, part in zip(self.keys, parts_of(group), strict=True):
             fits = type(part) is key.kind or (key.kind is float and type(part) is int)
             test = self.dialect.same(key.alias, part) if fits else ""
             if self.missing is not None and part == self.missing:
