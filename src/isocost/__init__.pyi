@@ -1,8 +1,8 @@
 from .costs import Cost as Cost
+from .engines.arrays import tally_from_cells as tally_from_cells
 from .engines.dispatch import tally as tally
 from .engines.files import apply_file as apply_file
-from .engines.tally_sql import tally_from_cells as tally_from_cells
-from .engines.tally_sql import tally_sql as tally_sql
+from .engines.queries import tally_sql as tally_sql
 from .errors import ConstraintWarning as ConstraintWarning
 from .errors import DataError as DataError
 from .errors import FileError as FileError

@@ -27,8 +27,7 @@ from isocost.cli.reading import (
 )
 from isocost.engines.dialects import DIALECTS
 from isocost.engines.files import Part, apply_file
-from isocost.engines.select import to_sql
-from isocost.engines.tally_sql import tally_sql
+from isocost.engines.queries import tally_sql, to_sql
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, names_of
 from isocost.measures.audit import Audit

@@ -11,9 +11,8 @@ from typing import Any, Literal
 from isocost.atomic import check_target, replacing
 from isocost.checks import check_names, check_path, check_written, group_names_of
 from isocost.coin import bound, hex_bound
-from isocost.engines.dialects import DUCKDB
+from isocost.engines.dialects import DUCKDB, Case, repaired_group
 from isocost.engines.paths import FORMATS, check_encoding, compression_of, kind_of
-from isocost.engines.select import Case, repaired_group
 from isocost.engines.source import (
     DOUBT,
     WHOLE_TYPES,

@@ -41,10 +41,11 @@ from isocost.engines.values import (
     GroupEncoder,
     Problems,
     as_objects,
+    count_bad,
+    label_problems,
     no_rows,
     problem_of,
     title_of,
-    two_valued,
 )
 from isocost.errors import DataError, Problem, UsageError, missing_column
 from isocost.grid import Grid
@@ -112,8 +113,10 @@ def count_cells(
     raw = [rows.group_values(i, cells[f"g{i}"]) for i in range(len(columns["group"]))]
     encoder = GroupEncoder(raw, missing_group)
     codes = encoder.encode_cells(raw, n, problems)
-    _count_bad(rows, placed, cells, problems)
-    problems.check(_label_problems(rows, cells, positive, columns["label"]))
+    codes_of = {role: cells[key] for role, (key, _) in _CODES.items() if key in cells}
+    count_bad(codes_of, n, problems, partial(_example, rows, placed))
+    seen = [cells[key] for key in ("least_l", "most_l") if key in cells]
+    problems.check(label_problems(cells["y"], seen, positive, columns["label"], rows.label_value))
     sums = {name: _floats(cells[name]) if name in cells else n for name in _SUMS}
     return Tally.build(
         grid,
@@ -351,21 +354,14 @@ def _label(source: Lazy, name: str, positive: Any) -> tuple[nw.Expr, nw.Expr]:
     return shown, nw.when(is_one).then(nw.lit(1)).otherwise(otherwise)
 
 
-def _count_bad(rows: Rows, placed: Any, cells: dict[str, Array], problems: Problems) -> None:
-    """Count the rows of bad cells, with an example of each kind."""
-    for role, key, values in (("score", "b", "h"), ("label", "y", "l"), ("weight", "v", "w")):
-        for code, kind in WRONG[role].items() if key in cells else ():
-            count = int(cells["n"][cells[key] == code].sum())
-            if not count:
-                continue
-            example = None
-            if code != -1:
-                bad = placed.filter(nw.col(key) == code)
-                example = _example(rows, bad, key, values)
-            problems.add(role, kind, count, example)
+_CODES = {"score": ("b", "h"), "label": ("y", "l"), "weight": ("v", "w")}
+"""The column with the codes of bad rows, and that with their values, by role."""
 
 
-def _example(rows: Rows, bad: Any, key: str, values: str) -> Any:
+def _example(rows: Rows, placed: Any, role: str, code: int) -> Any:
+    """A bad value of a role."""
+    key, values = _CODES[role]
+    bad = placed.filter(nw.col(key) == code)
     if rows.example == "first":
         shown = f"shown_{values}"
         names = bad.collect_schema().names()
@@ -374,16 +370,7 @@ def _example(rows: Rows, bad: Any, key: str, values: str) -> Any:
         # Grouped, because dask has no minimum of texts where a partition is empty.
         result = bad.group_by(key).agg(example=nw.col(values).min())
     value = rows.collect(result)["example"][0]
-    return rows.label_value(value) if values == "l" else value
-
-
-def _label_problems(rows: Rows, cells: dict[str, Array], positive: Any, name: str) -> list[Problem]:
-    if positive is None:
-        return []
-    others = cells["y"] == 0
-    values = {value for key in ("least_l", "most_l") for value in cells[key][others].tolist()}
-    seen = [rows.label_value(value) for value in sorted(values - {None})]
-    return two_valued(positive, [positive, *seen] if (cells["y"] == 1).any() else seen, name)
+    return rows.label_value(value) if role == "label" else value
 
 
 _NO_GROUP, _OTHER_GROUP = 4, 5

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from isocost.errors import DataError, Problem, UsageError
 from isocost.groups import Group, Scalar, as_group, as_scalar, is_exact, is_null
-from isocost.typing import Ints
+from isocost.typing import Bools, Ints
 
 Array = npt.NDArray[Any]
 
@@ -295,6 +295,35 @@ def two_valued(positive: Any, seen: list[Any], name: str) -> list[Problem]:
         step = "name the positive label exactly as it stands in the column, with its type"
         return [Problem(title, rule, f"only {shown}", step)]
     return []
+
+
+def label_problems(
+    labels: Ints, seen: Sequence[Array], positive: Any, name: str, read: Callable[[Any], Any]
+) -> list[Problem]:
+    """Check the labels of cells; ``seen`` are their least and greatest values, if one is named."""
+    if not seen:
+        return []
+    values = {value for column in seen for value in column[labels == 0].tolist()} - {None}
+    others = [read(value) for value in sorted(values)]
+    return two_valued(positive, [positive, *others] if (labels == 1).any() else others, name)
+
+
+def count_bad(
+    codes: Mapping[str, Array],
+    n: Array,
+    problems: Problems,
+    example: Callable[[str, int], Any] | None = None,
+) -> Bools:
+    """Count the rows of bad cells, given the codes of each role; true where a cell is good."""
+    good = np.ones(len(n), dtype=bool)
+    for role, values in codes.items():
+        for code, kind in WRONG[role].items():
+            count = int(n[values == code].sum())
+            if count:
+                shown = example(role, code) if example is not None and code != -1 else None
+                problems.add(role, kind, count, shown)
+        good &= values >= 0
+    return good
 
 
 _ODD = object()
