@@ -41,8 +41,8 @@ ORDERS = {
         "thresholds", "registry", "compare", "frontier", "unseen", "sample_size", "watch",
     ],
     "engines": [
-        "values", "arrays", "dispatch", "dialects", "queries", "paths", "source", "backends", "lazy",
-        "files",
+        "values", "arrays", "dispatch", "dialects", "queries", "paths", "source", "backends",
+        "lazy", "files",
     ],
     "learn": [
         "inputs", "calibrator", "base", "postprocess", "program", "trained",
