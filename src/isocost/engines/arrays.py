@@ -118,11 +118,8 @@ def same_length(columns: dict[str, Any]) -> int:
     sizes = {name: len(column) for name, column in columns.items()}
     if len(set(sizes.values())) > 1:
         got = ", ".join(f"{name} has {size:,}" for name, size in sizes.items())
-        raise DataError(
-            Problem(
-                "data", "columns must have the same length", got, "pass columns of the same rows"
-            )
-        )
+        rule, step = "columns must have the same length", "pass columns of the same rows"
+        raise DataError(Problem("data", rule, got, step))
     rows = next(iter(sizes.values()))
     if rows == 0:
         raise no_rows()

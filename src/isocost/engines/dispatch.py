@@ -158,14 +158,9 @@ def apply_rule(
         thrown = partial(_coins, rule, lambda: id, seed, len(score))
         return apply_arrays(rule, score, group, thrown, **options)
     if isinstance(data, str | Path):
-        raise UsageError(
-            Problem(
-                "data",
-                "must be a dict of arrays or a frame",
-                f"the path {str(data)!r}",
-                "use isocost.apply_file(rule, path, output_path), or the command isocost apply",
-            )
-        )
+        must, got = "must be a dict of arrays or a frame", f"the path {str(data)!r}"
+        step = "use isocost.apply_file(rule, path, output_path), or the command isocost apply"
+        raise UsageError(Problem("data", must, got, step))
     source = as_frame(data)
     groups = check_columns(score, "label", group)["group"]
     _need_columns(source, {"score": score, "group": groups})
@@ -207,14 +202,8 @@ def _coins(rule: Rule, ids: Any, seed: int | None, rows: int) -> npt.NDArray[np.
         raise UsageError(Problem("id", must, short(column), step))
     column = column_array("id", column)
     if len(column) != rows:
-        raise UsageError(
-            Problem(
-                "id",
-                "must have one value per row",
-                f"{len(column)} ids for {rows} rows",
-                "pass the ids of the same rows",
-            )
-        )
+        must, step = "must have one value per row", "pass the ids of the same rows"
+        raise UsageError(Problem("id", must, f"{len(column)} ids for {rows} rows", step))
     return coin.coins(column, rule.salt)
 
 

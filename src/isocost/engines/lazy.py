@@ -390,7 +390,10 @@ def apply_lazy(
     changed: str | None = None,
 ) -> Any:
     """The native lazy frame with the repaired scores; see :meth:`isocost.Rule.apply`."""
-    _check_seed(seed)
+    if seed is not None:
+        must = "needs rows in a fixed order, which a lazy frame does not have"
+        step = "pass id= instead, or collect the frame first"
+        raise UsageError(Problem("seed", must, f"seed={seed!r}", step))
     source = plainly_named(source, output, *([] if changed is None else [changed]))
     id_column = _checked_id(source, id) if rule.needs_coin else None
     for name in groups:
@@ -423,18 +426,6 @@ def apply_lazy(
         written[source.inside(changed)] = new != checked
     dropped = [name for role, name in own.items() if role != "coin" or id_column is not None]
     return originally_named(source, frame.with_columns(**written).drop(dropped))
-
-
-def _check_seed(seed: int | None) -> None:
-    if seed is not None:
-        raise UsageError(
-            Problem(
-                "seed",
-                "needs rows in a fixed order, which a lazy frame does not have",
-                f"seed={seed!r}",
-                "pass id= instead, or collect the frame first",
-            )
-        )
 
 
 def _checked_id(source: Lazy, id: Any) -> str:

@@ -142,14 +142,10 @@ def _keys(rule: Rule, names: Sequence[str], missing: Group | None) -> list[_Key]
     groups = [parts_of(group) for group in rule.groups]
     sizes = {len(parts) for parts in groups}
     if sizes != {len(names)}:
-        raise UsageError(
-            Problem(
-                "group",
-                f"must name as many columns as the groups of the rule have parts: {max(sizes)}",
-                f"{len(names)}: {', '.join(map(repr, names))}",
-                "name the columns the rule was made with, in the same order",
-            )
-        )
+        must = f"must name as many columns as the groups of the rule have parts: {max(sizes)}"
+        got = f"{len(names)}: {', '.join(map(repr, names))}"
+        step = "name the columns the rule was made with, in the same order"
+        raise UsageError(Problem("group", must, got, step))
     aliases = [f"isocost_tmp_group_{i + 1}" for i in range(len(names))]
     if len(names) == 1:
         aliases = ["isocost_tmp_group"]
@@ -165,14 +161,10 @@ def _kind(name: str, values: Iterable[Scalar], missing: Group | None) -> type:
     if kinds == {int, float}:
         return float
     if len(kinds) > 1:
-        raise UsageError(
-            Problem(
-                f"group (column {name!r})",
-                "must have values of one type, as a column in a database has",
-                ", ".join(sorted(kind.__name__ for kind in kinds)),
-                "make the rule again with the column converted to text",
-            )
-        )
+        must = "must have values of one type, as a column in a database has"
+        got = ", ".join(sorted(kind.__name__ for kind in kinds))
+        step = "make the rule again with the column converted to text"
+        raise UsageError(Problem(f"group (column {name!r})", must, got, step))
     return kinds.pop()
 
 
@@ -260,21 +252,12 @@ class _Listed:
             rule = "must differ from each other and from the names the query uses itself"
             step = "choose another name for that column"
             raise UsageError(Problem("columns", rule, repr((own + twice)[0]), step))
-        if self.columns == "*" and self.output in self.inputs:
-            self._check_star()
-
-    def _check_star(self) -> None:
-        """Raise if a column of a star is to be replaced, and a star cannot leave one out."""
-        if self.dialect.star in ("EXCLUDE", "EXCEPT"):
-            return
-        raise UsageError(
-            Problem(
-                "columns",
-                "must be listed to replace one of them, because a star cannot leave one out here",
-                f"columns='*' and output={self.output!r} for {self.dialect.name}",
-                "list the columns, or give the output another name",
-            )
-        )
+        replaces = self.columns == "*" and self.output in self.inputs
+        if replaces and self.dialect.star not in ("EXCLUDE", "EXCEPT"):
+            rule = "must be listed to replace one of them, because a star cannot leave one out here"
+            got = f"columns='*' and output={self.output!r} for {self.dialect.name}"
+            step = "list the columns, or give the output another name"
+            raise UsageError(Problem("columns", rule, got, step))
 
     def items(self, prefix: str) -> list[str]:
         """The columns by name, with the new one at its position or at the end."""
