@@ -18,7 +18,7 @@ from typing import Any, Never
 
 import numpy as np
 
-from isocost.errors import Problem, UsageError
+from isocost.errors import Problem, UsageError, missing_column
 
 MOST_DIGITS = 300
 """The most digits of a whole number in JSON: longer ones do not fit a float."""
@@ -221,6 +221,17 @@ def check_columns(score: Any, label: Any, group: Any, weight: Any = None) -> dic
         step = "leave out the repetition"
         raise UsageError(Problem("group", "must name each column once", short(group), step))
     return {"score": score, "label": label, "weight": weight, "group": groups}
+
+
+def check_known(columns: Iterable[Any], wanted: Mapping[str, Any]) -> None:
+    """Raise one error for all names, or lists of names, that the data do not have."""
+    known = [str(name) for name in columns]
+    named = [(k, n) for k, v in wanted.items() for n in (v if isinstance(v, list) else [v])]
+    missing = [
+        missing_column(role, n, known) for role, n in named if n is not None and n not in known
+    ]
+    if missing:
+        raise UsageError(missing)
 
 
 def check_names(*, optional: Sequence[str] = (), **names: Any) -> None:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from isocost import coin
 from isocost.checks import (
     check_columns,
+    check_known,
     check_names,
     check_numbers,
     check_single,
@@ -115,7 +116,7 @@ def tally(
 
         return tally_files(data, columns, settings=Settings(memory_limit, threads), **options)
     source = as_frame(data)
-    _need_columns(source, columns)
+    check_known(source.columns, columns)
     if isinstance(source, Lazy):
         from isocost.engines.lazy import LazyRows, count_cells
 
@@ -163,7 +164,7 @@ def apply_rule(
         raise UsageError(Problem("data", must, got, step))
     source = as_frame(data)
     groups = check_columns(score, "label", group)["group"]
-    _need_columns(source, {"score": score, "group": groups})
+    check_known(source.columns, {"score": score, "group": groups})
     if rule.needs_coin and seed is None:
         check_names(id=id, optional=("id",))
     check_written(source.columns, output, changed, by_case=not isinstance(source, Lazy))
@@ -205,17 +206,6 @@ def _coins(rule: Rule, ids: Any, seed: int | None, rows: int) -> npt.NDArray[np.
         must, step = "must have one value per row", "pass the ids of the same rows"
         raise UsageError(Problem("id", must, f"{len(column)} ids for {rows} rows", step))
     return coin.coins(column, rule.salt)
-
-
-def _need_columns(source: Any, wanted: Mapping[str, Any]) -> None:
-    """Raise one error for all names that the data do not have."""
-    columns = [str(name) for name in source.columns]
-    named = [(k, n) for k, v in wanted.items() for n in (v if isinstance(v, list) else [v])]
-    missing = [
-        missing_column(role, n, columns) for role, n in named if n is not None and n not in columns
-    ]
-    if missing:
-        raise UsageError(missing)
 
 
 def _only_for_files(**settings: Any) -> None:

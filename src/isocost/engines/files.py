@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from isocost.atomic import check_target, replacing
-from isocost.checks import check_names, check_path, check_written, group_names_of
+from isocost.checks import check_known, check_names, check_path, check_written, group_names_of
 from isocost.coin import bound, hex_bound
 from isocost.engines.dialects import DUCKDB, Case, repaired_group
 from isocost.engines.paths import FORMATS, check_encoding, compression_of, kind_of
@@ -36,7 +36,7 @@ from isocost.engines.values import (
     read_as,
     typed,
 )
-from isocost.errors import DataError, FileError, Problem, UsageError, missing_column
+from isocost.errors import DataError, FileError, Problem
 from isocost.grid import Grid
 from isocost.groups import Group, Scalar, as_group, is_null, parts_of
 from isocost.rules import Rule, check_rule, check_unknown, unknown_groups
@@ -147,14 +147,9 @@ class _FileRows:
 
 def _picked(source: Source, columns: dict[str, Any], positive: Any) -> str:
     """The columns to count, each as the type it is counted in."""
-    wrong = [
-        missing_column(role, name, list(source.types))
-        for role in ("score", "label", "group", "weight")
-        for name in (columns[role] if role == "group" else [columns[role]])
-        if name is not None and name not in source.types
-    ]
-    if wrong:
-        raise UsageError(wrong)
+    check_known(
+        source.types, {role: columns[role] for role in ("score", "label", "group", "weight")}
+    )
     for role, name in (("label", columns["label"]), *(("group", n) for n in columns["group"])):
         source.check_scalar(role, name)
     label = source.column("label", columns["label"])
