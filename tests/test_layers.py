@@ -45,7 +45,7 @@ ORDERS = {
         "lazy", "files",
     ],
     "learn": [
-        "inputs", "calibrator", "base", "postprocess", "program", "trained",
+        "inputs", "calibrator", "base", "postprocess", "scorers", "program", "trained",
     ],
     "plots": [
         "display", "geometry", "plane", "reliability", "tradeoff", "change", "reconcilable",

@@ -2,5 +2,5 @@ from .calibrator import GroupCalibrator as GroupCalibrator
 from .postprocess import CalibratedEqualizedOdds as CalibratedEqualizedOdds
 from .postprocess import EqualizedOdds as EqualizedOdds
 from .postprocess import Reconciled as Reconciled
-from .postprocess import cost_disparity_scorer as cost_disparity_scorer
+from .scorers import cost_disparity_scorer as cost_disparity_scorer
 from .trained import EqualizedOddsLogisticRegression as EqualizedOddsLogisticRegression
