@@ -7,7 +7,6 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.measures.table import MEASURES
 from tests.conftest import DATA, measured, sample
 
 
@@ -82,6 +81,15 @@ def test_many_groups_get_a_line_each():
     assert table.count("[") >= 18
 
 
+def test_html_has_the_verdict_first_and_folds_the_rest():
+    result = ic.audit(compas(), "fpr")
+    html = result._repr_html_()
+    places = [html.index(text) for text in ("<strong>Errors are more costly", "<table", "<details")]
+    assert places == sorted(places)
+    assert html.index("lowest over highest") > places[2]
+    assert html.count("<div") == html.count("</div>") == 2
+
+
 def test_html_escapes_group_names():
     data = {"score": [0.1, 0.9] * 2, "label": [0, 1] * 2, "group": ["<b>x</b>"] * 2 + ["y"] * 2}
     html = measured(ic.tally(data))._repr_html_()
@@ -107,7 +115,7 @@ def test_shares_add_up():
 def test_every_number_of_the_audit_has_an_interval_that_holds_it():
     result = ic.audit(compas(), "fpr")
     for m in result.groups.values():
-        assert set(m.intervals) == {*MEASURES, "cost", "trivial_cost", "share"}
+        assert set(m.intervals) == {*result.measures, "cost", "trivial_cost", "share"}
         for name, (low, high) in m.intervals.items():
             assert low - 1e-12 <= getattr(m, name) <= high + 1e-12, name
     found = result.intervals

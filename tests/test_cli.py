@@ -1,6 +1,8 @@
 """The command line as a person or a pipeline uses it: a real process each time."""
 
+import csv
 import inspect
+import io
 import json
 import os
 import re
@@ -55,6 +57,89 @@ def test_audit_prints_a_table_and_the_verdict(folder):
     said = " ".join(done.stdout.split())
     assert "and no calibrated repair can make the costs equal." in said
     assert f"(isocost fit {folder / 'compas.csv'} --method reconcile -o reconcile.json)" in said
+
+
+def test_results_in_other_formats(folder, tmp_path):
+    options = ("audit", folder / "compas.csv", "--cost", "fpr")
+    written = tmp_path / "audit.csv"
+    done = run(*options, "--format", "csv", "--csv", written)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert written.read_text() == done.stdout
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    audit = ic.audit(compas(), cost="fpr")
+    assert [row["group"] for row in rows] == [*audit.groups, "all"]
+    for row, numbers in zip(rows, [*audit.groups.values(), audit.overall], strict=True):
+        assert float(row["fpr"]) == pytest.approx(numbers.fpr, abs=1e-12)
+        high = pytest.approx(numbers.intervals["cost"][1], abs=1e-12)
+        assert float(row["cost_high"]) == high
+    plain, same = run(*options, "--json"), run(*options, "--format", "json")
+    assert plain.stdout == same.stdout
+    assert json.loads(plain.stdout)["format"] == "isocost-audit"
+    shown = run(*options, "--format", "markdown").stdout
+    assert shown.startswith("Errors are more costly for African-American than for Caucasian")
+    assert "| FPR | 0.3432 [.322, .365] | 0.1472 [.130, .166] |" in shown
+
+
+def test_a_csv_file_beside_the_table(folder, tmp_path):
+    written = tmp_path / "plan.csv"
+    done = run("plan", folder / "compas.csv", "--csv", written)
+    assert f"The numbers are in {written}." in done.stdout
+    assert written.read_text().startswith(
+        "group,rows,difference,calibration\nAfrican-American,3696,"
+    )
+    again = run("plan", folder / "compas.csv", "--csv", written, "--json")
+    assert again.returncode == 2
+    assert "output: must not exist yet" in again.stderr
+    forced = run("plan", folder / "compas.csv", "--csv", written, "--json", "--force")
+    assert json.loads(forced.stdout)["detect"] == 0.05
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--json", "--format", "csv"), "the other options\n  got:  --format csv"),
+        (("--format", "markdown", "--plot"), "--plot: must agree with the other options"),
+        (("--force",), "--force: must agree with the other options\n  got:  no --csv"),
+        (("--csv", "numbers.xlsx"), "output: must end in .csv"),
+    ],
+)  # fmt: skip
+def test_printing_options_that_contradict_each_other(folder, options, message):
+    done = run("audit", folder / "compas.csv", *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert "\n  next: " in done.stderr
+
+
+def test_comparisons_and_watches_in_other_formats(folder, tmp_path):
+    data = folder / "compas.csv"
+    ic.withhold(compas(), "fpr", 0.06).save(tmp_path / "mine.json")
+    ic.withhold(compas(), "fpr", 0.06).expected(compas()).save(tmp_path / "may.json")
+    shown = run("compare", data, tmp_path / "mine.json", "--replicates", 20, "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(shown.stdout)))
+    assert [row["rule"] for row in rows] == ["original", "mine"]
+    assert float(rows[1]["cost_difference"]) == pytest.approx(0.06, abs=1e-9)
+    shown = run("compare", data, tmp_path / "mine.json", "--replicates", 20, "--format", "markdown")
+    assert shown.stdout.count("| :--- |") == 3
+    watched = run(
+        "watch", tmp_path / "mine.json", tmp_path / "may.json",
+        "--tolerance", 0.08, "--format", "csv",
+    )  # fmt: skip
+    (row,) = csv.DictReader(io.StringIO(watched.stdout))
+    assert (row["period"], row["rows"], row["broken"]) == ("may", "6150", "")
+    assert float(row["difference"]) == pytest.approx(0.06, abs=1e-9)
+
+
+def test_fit_says_what_a_long_rule_does(folder, tmp_path):
+    written = tmp_path / "rule.json"
+    done = run(
+        "fit", folder / "compas.csv", "--method", "reconcile", "--replicates", 20, "-o", written
+    )
+    assert "Rule by reconcile; 25 rows, not listed here" in done.stdout
+    found = ic.compare(compas(), [ic.Rule.load(written)]).rules["reconcile"].by_group["Caucasian"]
+    pattern = rf"Caucasian +100\.00% +{found.mean_change:.4f} +{found.by_coin:.2%} "
+    assert re.search(pattern, done.stdout)
+    assert "promise: equal fpr within 0 and fnr within 0 at 0.5; scores stay" in done.stdout
+    assert "0.262695" not in done.stdout
 
 
 def test_audit_as_json(folder):

@@ -52,6 +52,7 @@ WRONG = {
     "confidence": [*NUMBERS, 0, 1, 2, -1],
     "replicates": [-1, 1, 1.5, "a", True, None, 10**12, FRAME],
     "min_group": ["x", -1, 1.5, True, [], FRAME],
+    "reference": [3, "nobody", [], {}, TALLY, FRAME],
     "detect": ["x", 0, 1, -0.1, True, [], FRAME],
     "limit": ["x", 0, 1, -0.1, True, [], FRAME],
     "power": ["x", 0, 1, -0.1, True, [], FRAME],
@@ -108,6 +109,9 @@ WRONG = {
     "promise": [3, "x", {}, [], FRAME],
     "settings": [3, None, "a"],
     "made_from": [3, None, "a"],
+    "metric": [None, 3, "foo", [], FRAME],
+    "response_method": [None, 3, "decision_function", [], FRAME],
+    "greater_is_better": ["yes", 3, [], FRAME],
 }
 
 # Functions with arguments that work; each is then replaced by every wrong value.
@@ -133,6 +137,7 @@ DOORS = {
     "reconcile": (ic.reconcile, TALLY_AND),
     "report": (ic.report, {"audit": TALLY}),
     "report_html": (ic.report_html, {"audit": TALLY}),
+    "scorer": (ic.scorer, {"metric": "fpr"}),
     "show_report": (ic.show_report, {"audit": AUDIT}),
     "tally": (ic.tally, {"data": ROWS}),
     "tally_from_cells": (ic.tally_from_cells, {}),
@@ -209,8 +214,8 @@ FINE = {
 
 # Arguments that may be anything, or that other tests are about.
 FREE = {
-    "ax", "column", "force", "id", "keep_order", "memory_limit", "missing_group", "options",
-    "progress", "table", "threads",
+    "ax", "column", "force", "groups_from", "id", "keep_order", "kwargs", "memory_limit",
+    "missing_group", "options", "progress", "table", "threads",
 }  # fmt: skip
 
 # What is wrong with these is wrong with data, a file or a rule.
@@ -294,6 +299,7 @@ RESULTS = {
     "Audit", "Bounds", "Changes", "Comparison", "Disparity", "Feasibility", "Frontier", "GroupPlan",
     "Intervals", "MEASURES", "Measure", "Measures", "Outlook", "Plan", "Promise", "REPAIRS",
     "Reconcilability", "Reconcilable", "Repair", "RepairPlan", "Unseen", "Verdict", "Watch",
+    "metrics",
 }  # fmt: skip
 
 

@@ -105,31 +105,33 @@ from isocost.measures.evidence import WATCHABLE
 
 a = ic.audit(compas(), "fpr")
 white = a.groups["Caucasian"]
-assert abs(white.ppv - 394 / 613) < 1e-12
-low, high = white.intervals["ppv"]
-assert low < white.ppv < high
-assert a.overall.ppv > 0 and a.disparities["ppv"].difference > 0
-assert a.intervals.disparities["ppv"][0] <= a.disparities["ppv"].difference
-assert re.search("^PPV  ", str(a), re.M) and "PPV" in a._repr_html_()
+assert 0.5 < white.selected_score < 1.0
+low, high = white.intervals["selected_score"]
+assert low < white.selected_score < high
+assert a.overall.selected_score > 0 and a.disparities["selected_score"].difference > 0
+assert a.intervals.disparities["selected_score"][0] <= a.disparities["selected_score"].difference
+assert re.search("^score of selected  ", str(a), re.M) and "score of selected" in a._repr_html_()
 content = json.loads(a.to_json())
-assert content["groups"][1][1]["ppv"] == white.ppv and "ppv" in content["disparities"]
+assert content["groups"][1][1]["selected_score"] == white.selected_score
+assert "selected_score" in content["disparities"]
 html = report_html(a)
-assert "Rightly selected" in html
+assert "Average score of the selected" in html
 page = data_of(html)
-assert page["tally"]["measures"]["ppv"]["over"] == ["fp", "tp"]
-assert page["words"]["rows"]["ppv"] == ["Rightly selected", "PPV"]
-assert page["own"]["intervals"][1]["ppv"] == [low, high]
-assert functions.ppv([0, 1, 1, 1], [0.6, 0.7, 0.8, 0.2]) == 2 / 3
-assert "ppv" in WATCHABLE
+assert page["tally"]["measures"]["selected_score"]["over"] == ["fp", "tp"]
+titles = page["words"]["rows"]["selected_score"]
+assert titles == ["Average score of the selected", "score of selected"]
+assert page["own"]["intervals"][1]["selected_score"] == [low, high]
+assert functions.selected_score([0, 1, 1, 1], [0.6, 0.7, 0.8, 0.2]) == 2.1 / 3
+assert "selected_score" in WATCHABLE
 groups = compas().groups
-promise = ic.Promise({"ppv": 0.001}, {"ppv": 0.001}, False, False, 0.5)
+promise = ic.Promise({"selected_score": 0.001}, {"selected_score": 0.001}, False, False, 0.5)
 found = ic.watch(ic.Rule(groups, (), "mine", promise=promise), [compas()] * 2)
-assert found.limits == {"ppv": 0.001} and found.periods[0].running > 0.01
+assert found.limits == {"selected_score": 0.001} and found.periods[0].running > 0.01
 """
 
 EQUAL = """
 from isocost.repairs.reconcilability import RATES
-print("ppv" in RATES)
+print("selected_score" in RATES)
 """
 
 REPAIR = """
@@ -210,7 +212,7 @@ def rule_file(tmp_path):
 @pytest.mark.parametrize(
     ("script", "missing"),
     [
-        (MEASURE, "no number 'ppv'"),
+        (MEASURE, "no number 'selected_score'"),
         (REPAIR, "KeyError: 'erase'"),
         (DIALECT, "got:  'mydb'"),
         (FORMAT, r"got:  'people\.psv\.gz'"),
@@ -230,11 +232,11 @@ def test_a_measure(tree):
 
 def test_a_measure_over_a_label_can_be_made_equal(tree):
     block = block_of("Add a measure")
-    whole = block.replace('("fp", "tp")', "POSITIVES")
+    whole = block.replace('("fp", "tp")', "EVERYBODY")
     assert whole != block
     tree.add(whole)
     assert tree.script(EQUAL) == "True\n"
-    assert "ppv" in tree.isocost("fit", "--help")
+    assert "selected_score" in tree.isocost("fit", "--help")
 
 
 def test_a_repair(tree):

@@ -60,6 +60,27 @@ def test_a_group_without_positives_does_not_stop_a_frame():
     assert frame.by_group.loc["a", "fnr"] == pytest.approx(0.3)
 
 
+def test_every_measure_by_name_in_a_frame_with_a_group_without_positives():
+    y, group = np.array([0, 1, 0, 1, 0, 0]), [*"aabbcc"]
+    scores = np.array([0.2, 0.7, 0.6, 0.4, 0.4, 0.5])
+    names = dir(ic.metrics)
+    assert {"fpr", "fnr", "selection_rate", "accuracy", "calibration_gap"} <= set(names)
+    with pytest.warns(ic.UncertainWarning, match="FNR is not defined, and NaN"):
+        frame = metrics.MetricFrame(
+            metrics={name: getattr(ic.metrics, name) for name in names},
+            y_true=y,
+            y_pred=scores,
+            sensitive_features=group,
+        )
+    assert np.isnan(frame.by_group.loc["c", "fnr"])
+    tally = ic.tally({"score": scores, "label": y, "group": group})
+    audit = measured(tally, measures="all")
+    for name in names:
+        for each, numbers in audit.groups.items():
+            expected = pytest.approx(numbers[name], abs=1e-12, nan_ok=True)
+            assert frame.by_group.loc[each, name] == expected
+
+
 @pytest.mark.parametrize("make", [reduction, thresholder])
 def test_their_models_inside_equalized_odds(make):
     model = EqualizedOdds(make(), cv=2).fit(X, Y, sensitive_features=GROUP)

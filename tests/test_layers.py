@@ -18,6 +18,7 @@ LAYERS = [
     {"rules"},
     {"verdict"},
     {"measures"},
+    {"metrics"},
     {"repairs"},
     {"engines"},
     {"examples"},
@@ -32,8 +33,8 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 ORDERS = {
     "verdict": ["judgement", "sentences", "wording"],
     "measures": [
-        "calibration", "table", "functions", "rates", "feasibility", "margins", "evidence",
-        "intervals", "audit", "planning", "bounds",
+        "calibration", "derived", "measure", "table", "functions", "rates", "feasibility",
+        "margins", "evidence", "intervals", "audit", "planning", "bounds",
     ],
     "repairs": [
         "counsel", "withhold", "maps", "recalibrate", "composition", "pools", "least_change",

@@ -51,7 +51,7 @@ def homes(package):
     """The module that the stub of a package names for each public name."""
     stub = ast.parse(Path(package.__file__).with_suffix(".pyi").read_text())
     return {
-        alias.asname: f"{package.__name__}.{node.module}"
+        alias.asname: ".".join(filter(None, (package.__name__, node.module)))
         for node in ast.walk(stub)
         if isinstance(node, ast.ImportFrom)
         for alias in node.names

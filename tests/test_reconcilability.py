@@ -79,6 +79,8 @@ class Program:
             value = {
                 "fpr": positive * (1 - p) / (1 - mu),
                 "fnr": (not positive) * p / mu,
+                "tpr": positive * p / mu,
+                "tnr": (not positive) * (1 - p) / (1 - mu),
                 "selection_rate": float(positive),
                 "accuracy": p if positive else 1 - p,
             }[name]
@@ -412,7 +414,10 @@ def test_the_same_coin_never_gives_less_for_more():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"floor": 0.1}, "floor: must be a mapping from rates to numbers; a floor can be of sel"),
+        (
+            {"floor": 0.1},
+            "floor: must be a mapping from rates to numbers; a floor can be of tpr, tnr, sel",
+        ),
         ({"floor": {"ppv": 0.1}}, "  got:  {'ppv': 0.1}"),
         ({"floor": {"fpr": 0.1}}, "to keep error rates from rising use no_worse=True"),
         ({"floor": {"accuracy": 1.5}}, "floor of accuracy: must be a number in [0, 1]"),

@@ -4,6 +4,7 @@ import contextlib
 import json
 import pickle
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -247,6 +248,41 @@ def test_intervals_must_be_edges_of_the_tally():
 def test_alpha_belongs_to_withholding():
     with pytest.raises(ic.UsageError, match="alpha: needs a rule made by withhold"):
         _ = rule_of().alpha
+
+
+def test_a_long_rule_shows_its_head_and_what_it_does():
+    cuts = np.linspace(0.0, 0.5, 1001)
+    rows = [Row("a", lo, hi, "set", 0.25, 0.5 if lo < 0.1 else 0.75) for lo, hi in pairwise(cuts)]
+    promise = ic.Promise({"fpr": 0.1}, {"fpr": 0.1}, True, True, 0.5)
+    rule = rule_of(*rows, Row("b", 0.0, 0.2, "mirror", None, 1.0), promise=promise, notes=("<i>",))
+    text, html = repr(rule), rule._repr_html_()
+    assert len(text.splitlines()) < 20
+    assert "promise: equal fpr within 0.1 at 0.5; scores stay calibrated; a coin decides" in text
+    lines = [line.split() for line in text.splitlines()]
+    assert ["a", "1,000", "[0,", "0.5]", "0.5", "to", "0.75"] in lines
+    assert ["b", "1", "[0,", "0.2]", "1"] in lines
+    assert "The first 5 of 1,001 rows" in text
+    assert "note: <i>" in text
+    assert html.count("<tr>") == 2 + 1 + 5 + 1
+    assert "&lt;i&gt;" in html
+    assert "equal fpr within 0.1" in html
+
+
+def test_scores_between_intervals_stay():
+    rows = [Row("a", i / 40, (i + 1) / 40, "set", 0.5, 0.9) for i in range(0, 30, 2)]
+    assert rule_of(*rows).summary()[1] == [
+        ["a", "15", "[0, 0.725]", "0 to 0.9"],
+        ["b", "0", "-", "0"],
+    ]
+
+
+def test_a_rule_is_a_frame_too():
+    rule = rule_of(Row("a", 0.0, 0.5, "set", 0.4, 0.5), Row("b", 0.5, 1.0, "mirror", None, 1.0))
+    frame = rule.to_frame(backend="polars")
+    assert frame.columns == ["group", "lo", "hi", "action", "value", "probability", "end"]
+    assert frame.row(0)[:6] == ("a", 0.0, 0.5, "set", 0.4, 0.5)
+    assert frame["value"].is_nan().to_list() == [False, True]
+    assert rule_of().to_frame(backend="dict")["group"].tolist() == []
 
 
 def test_repr_pickle_and_salt():

@@ -1,4 +1,4 @@
-"""The scorer: its number, its sign, and that it gets the groups wherever scikit-learn takes it."""
+"""The scorers: their numbers and signs, and that groups get wherever scikit-learn takes them."""
 
 import pickle
 
@@ -7,14 +7,14 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import get_scorer
+from sklearn.metrics import accuracy_score, brier_score_loss, get_scorer, roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import isocost as ic
-from isocost.learn import CalibratedEqualizedOdds, cost_disparity_scorer
+from isocost.learn import CalibratedEqualizedOdds, EqualizedOdds, Reconciled, cost_disparity_scorer
 from tests.conftest import measured
 from tests.test_postprocess import FAST, GROUP, NEW_GROUP, NEW_X, NEW_Y, X, Y
 
@@ -166,3 +166,146 @@ def test_repr_and_pickle():
     scorer = cost_disparity_scorer("weighted:1,3")
     assert repr(scorer) == "cost_disparity_scorer('weighted:1,3', lower disparity is better)"
     assert repr(pickle.loads(pickle.dumps(scorer))) == repr(scorer)
+
+
+# Any metric
+
+
+def lowest_auc(y_true, y_score, *, sensitive_features, sample_weight=None):
+    """A metric of somebody else that takes groups."""
+    return min(
+        roc_auc_score(
+            y_true[sensitive_features == group],
+            y_score[sensitive_features == group],
+            sample_weight=None if sample_weight is None else sample_weight[mine],
+        )
+        for group in np.unique(sensitive_features)
+        for mine in [sensitive_features == group]
+    )
+
+
+def test_any_metric_has_its_own_number(model):
+    scores = model.predict_proba(NEW_X)[:, 1]
+    weight = np.random.default_rng(0).gamma(2.0, size=len(NEW_Y))
+    call = (model, NEW_X, NEW_Y)
+    assert ic.scorer(roc_auc_score)(*call) == roc_auc_score(NEW_Y, scores)
+    brier = ic.scorer(brier_score_loss, greater_is_better=False)
+    assert brier(*call, sample_weight=weight) == -brier_score_loss(
+        NEW_Y, scores, sample_weight=weight
+    )
+    correct = ic.scorer(accuracy_score, response_method="predict", normalize=False)
+    assert correct(*call) == (model.predict(NEW_X) == NEW_Y).sum()
+    assert ic.scorer(lowest_auc)(*call, **NEW) == lowest_auc(
+        NEW_Y, scores, sensitive_features=np.asarray(NEW_GROUP)
+    )
+
+
+@pytest.mark.parametrize("name", dir(ic.metrics))
+def test_measures_by_name_have_the_sign_of_the_table(model, name):
+    scores = model.predict_proba(NEW_X)[:, 1]
+    number = getattr(ic.metrics, name)(NEW_Y, scores)
+    sign = -1 if ic.MEASURES[name].better == "lower" else 1
+    for metric in (name, getattr(ic.metrics, name)):
+        assert ic.scorer(metric)(model, NEW_X, NEW_Y) == sign * number
+    found = ic.scorer(name, greater_is_better=True)(model, NEW_X, NEW_Y)
+    assert found == number
+
+
+def test_thresholds_are_handed_on(model):
+    scores = model.predict_proba(NEW_X)[:, 1]
+    found = ic.scorer("fpr", threshold=0.3)(model, NEW_X, NEW_Y)
+    assert found == -(scores[NEW_Y == 0] >= 0.3).mean()
+
+
+@pytest.mark.parametrize("kind", [CalibratedEqualizedOdds, EqualizedOdds, Reconciled])
+def test_cross_validation_of_repaired_models_gives_numbers(routing, kind):
+    scoring = {
+        "auc": ic.scorer(roc_auc_score),
+        "fpr": ic.scorer("fpr"),
+        "groups": ic.scorer(lowest_auc, response_method="expected_proba"),
+        "costs": cost_disparity_scorer(),
+    }
+    model = kind(FAST, cv=2)
+    given = {"sensitive_features": GROUP}
+    found = cross_validate(model, X, Y, scoring=scoring, cv=2, params=given, error_score="raise")
+    assert all(np.isfinite(found[f"test_{name}"]).all() for name in scoring)
+    assert (found["test_auc"] > 0.55).all()
+    scoring["groups"] = ic.scorer(lowest_auc)
+    pipeline = make_pipeline(StandardScaler(), model)
+    found = cross_validate(pipeline, X, Y, scoring=scoring, cv=2, params=given)
+    assert all(np.isfinite(found[f"test_{name}"]).all() for name in scoring)
+
+
+def test_the_scores_are_those_of_the_repaired_model(routing):
+    given = {"sensitive_features": GROUP}
+    halves = [(np.arange(0, 2000), np.arange(2000, 3000))]
+    found = cross_validate(
+        CalibratedEqualizedOdds(FAST, cv=2), X, Y, cv=halves, params=given,
+        scoring=ic.scorer("brier", response_method="expected_proba"),
+    )["test_score"]  # fmt: skip
+    train, test = halves[0]
+    model = CalibratedEqualizedOdds(FAST, cv=2)
+    model.fit(X[train], Y[train], sensitive_features=np.asarray(GROUP)[train])
+    scores = model.expected_proba(X[test], sensitive_features=np.asarray(GROUP)[test])[:, 1]
+    assert found[0] == pytest.approx(-np.mean((scores - Y[test]) ** 2), abs=1e-12)
+
+
+def test_searches_take_any_metric(routing):
+    grid = {"tolerance": [0.0, 0.1]}
+    search = GridSearchCV(
+        CalibratedEqualizedOdds(FAST, cv=2), grid, scoring=ic.scorer(roc_auc_score), cv=2
+    )
+    search.fit(X, Y, sensitive_features=GROUP)
+    means = search.cv_results_["mean_test_score"]
+    assert np.isfinite(means).all()
+    assert search.best_params_ == {"tolerance": 0.1}
+    assert means[1] > means[0]
+
+
+def test_metrics_of_fairlearn(routing, model):
+    metrics = pytest.importorskip("fairlearn.metrics")
+    decisions = model.predict(NEW_X)
+    for metric in (metrics.demographic_parity_difference, metrics.selection_rate_difference):
+        one = ic.scorer(metric, response_method="predict", greater_is_better=False)
+        expected = metric(NEW_Y, decisions, sensitive_features=NEW_GROUP)
+        assert one(model, NEW_X, NEW_Y, **NEW) == pytest.approx(-expected, abs=1e-12)
+        given = {"sensitive_features": GROUP}
+        repaired = EqualizedOdds(FAST, cv=2)
+        found = cross_validate(repaired, X, Y, scoring=one, cv=2, params=given)["test_score"]
+        assert np.isfinite(found).all()
+
+
+def test_groups_may_be_in_x():
+    one = ic.scorer(lowest_auc, groups_from=sides)
+    assert np.isfinite(cross_validate(clone(FAST), X, Y, scoring=one, cv=2)["test_score"]).all()
+
+
+def unweighted(y_true, y_score):
+    return float(np.mean(y_score))
+
+
+def test_scorers_of_any_metric_refuse_what_they_cannot_do(model):
+    with pytest.raises(ic.UsageError, match="metric: must be a function, or the name of a measure"):
+        ic.scorer("f42")
+    with pytest.raises(ic.UsageError, match="metric: must be a function f"):
+        ic.scorer(3)
+    with pytest.raises(ic.UsageError, match="greater_is_better: must be True or False"):
+        ic.scorer("fpr", greater_is_better="yes")
+    for wrong in ({"edge": 1}, {"sensitive_features": GROUP}):
+        with pytest.raises(ic.UsageError, match="scorer: must be arguments of the metric"):
+            ic.scorer("fpr", **wrong)
+    weights = np.ones(len(NEW_Y))
+    with pytest.raises(ic.UsageError, match="sample_weight: must be taken by the metric"):
+        ic.scorer(unweighted)(model, NEW_X, NEW_Y, sample_weight=weights)
+    with pytest.raises(ic.UsageError, match="response_method: must be one that the estimator has"):
+        ic.scorer("fpr", response_method="expected_proba")(model, NEW_X, NEW_Y)
+    with pytest.raises(ic.UsageError, match="sensitive_features: must be given"):
+        ic.scorer(lowest_auc)(model, NEW_X, NEW_Y)
+
+
+def test_scorers_of_any_metric_pickle(model):
+    for one in (ic.scorer("fpr", threshold=0.4), ic.scorer(roc_auc_score)):
+        again = pickle.loads(pickle.dumps(one))
+        assert repr(again) == repr(one)
+        assert again(model, NEW_X, NEW_Y) == one(model, NEW_X, NEW_Y)
+    assert repr(ic.scorer("fpr")) == "scorer(fpr, lower is better)"

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 import isocost as ic
 from isocost.measures import functions
-from isocost.measures.table import MEASURES, Measure
+from isocost.measures.measure import Measure
+from isocost.measures.table import MEASURES
 from isocost.reports.report import report_html
 from isocost.tallies import KINDS
 from tests.conftest import counted, measured, populations
 
-PPV = Measure("ppv", "PPV", over=("fp", "tp"), adds={"tp": (1, 0, 0)})
+PPV = Measure("precision", "Precision", over=("fp", "tp"), adds={"tp": (1, 0, 0)})
 SELECTED_SCORE = Measure(
     "selected_score", "score of the selected", ("fp", "tp"), {"fp": (0, 1, 0), "tp": (0, 1, 0)}
 )
@@ -72,7 +73,7 @@ def test_a_page_that_leaves_out_a_group_keeps_the_measures():
     assert found.compared == ("a", "b")
     page = report_html(found)
     assert "groups too small to show: c" in page
-    assert '<tr data-row="ppv">' in page
+    assert '<tr data-row="precision">' in page
 
 
 def test_one_line_is_in_everything_that_an_audit_shows():
@@ -80,14 +81,14 @@ def test_one_line_is_in_everything_that_an_audit_shows():
 
     found = ic.audit(compas(), "fpr", measures=(PPV, SELECTED_SCORE))
     white = found.groups["Caucasian"]
-    assert white["ppv"] == white.ppv == pytest.approx(394 / 613)
-    low, high = white.intervals["ppv"]
-    assert low < white.ppv < high
-    assert found.disparities["ppv"].difference > 0
-    assert found.intervals.differences["ppv"][0] < found.intervals.differences["ppv"][1]
-    assert "PPV" in str(found)
-    assert json.loads(found.to_json())["groups"][1][1]["ppv"] == white.ppv
-    assert "PPV" in report_html(found)
+    assert white["precision"] == white.precision == pytest.approx(394 / 613)
+    low, high = white.intervals["precision"]
+    assert low < white.precision < high
+    assert found.disparities["precision"].difference > 0
+    assert found.intervals.differences["precision"][0] < found.intervals.differences["precision"][1]
+    assert "Precision" in str(found)
+    assert json.loads(found.to_json())["groups"][1][1]["precision"] == white.precision
+    assert "Precision" in report_html(found)
 
 
 def test_a_group_of_which_nobody_is_selected_has_no_such_number():
@@ -99,16 +100,16 @@ def test_a_group_of_which_nobody_is_selected_has_no_such_number():
     }
     found = ic.audit(ic.tally(data), measures=[PPV])
     low = found.groups["low"]
-    assert math.isnan(low.ppv)
-    assert all(map(math.isnan, low.intervals["ppv"]))
-    assert math.isnan(found.disparities["ppv"].difference)
+    assert math.isnan(low.precision)
+    assert all(map(math.isnan, low.intervals["precision"]))
+    assert math.isnan(found.disparities["precision"].difference)
     content = json.loads(found.to_json())
-    assert content["disparities"]["ppv"]["difference"] is None
+    assert content["disparities"]["precision"]["difference"] is None
     told = dict(map(tuple, ((str(g), m) for g, m in content["groups"])))
-    assert told["low"]["ppv"] is None
-    assert told["low"]["intervals"]["ppv"] == [None, None]
-    assert content["intervals"]["disparities"]["ppv"] == [None, None]
-    (row,) = [row for row in found.table()[1] if row[0] == "PPV"]
+    assert told["low"]["precision"] is None
+    assert told["low"]["intervals"]["precision"] == [None, None]
+    assert content["intervals"]["disparities"]["precision"] == [None, None]
+    (row,) = [row for row in found.table()[1] if row[0] == "Precision"]
     assert "-" in row
 
 
@@ -132,7 +133,7 @@ def test_intervals_of_a_mean_over_the_selected_cover_it():
     [
         (("2x", "Mine", ("fp",)), "name must be a name"),
         (("mine", "", ("fp",)), "title must be a text"),
-        (("mine", "Mine"), "must have either over= or of_levels="),
+        (("mine", "Mine"), "must have one of over=, of_sums=, of_people= and of_levels="),
         (("mine", "Mine", ("fp", "fp")), "over must name some of tn, fp, fn, tp, each once"),
         (("mine", "Mine", ("xx",)), "over must name some of"),
         (("mine", "Mine", 3), "over must be a tuple of kinds"),
@@ -149,7 +150,7 @@ def test_a_row_that_makes_no_sense_is_refused(arguments, rule):
     assert rule in str(caught.value)
 
 
-@pytest.mark.parametrize("wrong", [["fpr"], [PPV, PPV], [Measure("cost", "Cost", ("fp",))], [3]])
+@pytest.mark.parametrize("wrong", [["foo"], [PPV, PPV], [Measure("cost", "Cost", ("fp",))], [3]])
 def test_measures_of_an_audit_have_names_of_their_own(wrong, scored):
     with pytest.raises(ic.UsageError, match="measures: must"):
         ic.audit(scored, measures=wrong)

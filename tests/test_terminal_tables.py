@@ -105,10 +105,19 @@ def test_other_commands_break_no_number(folder, columns):
     for number in NUMBER.findall(repr(told)):
         assert number in text
     assert all(width(line) <= columns for line in text.splitlines())
-    made = ("fit", "tally.json", "-o", "again.json", "--force", "--method", "reconcile")
-    text = without_escapes(on_terminal(*made, columns=columns, cwd=folder))
+    made = ("fit", "tally.json", "-o", "again.json", "--force", "--method")
+    text = without_escapes(on_terminal(*made, "odds", columns=columns, cwd=folder))
     for row in json.loads((folder / "again.json").read_text())["rows"]:
         assert f"{row['probability']:.4f}" in text
+    assert all(width(line) <= columns for line in text.splitlines())
+    # A long rule is not listed: what it does to each group is.
+    text = without_escapes(on_terminal(*made, "reconcile", columns=columns, cwd=folder))
+    rule = ic.Rule.load(folder / "again.json")
+    assert rule.is_long
+    found = ic.compare(ic.Tally.load(folder / "tally.json"), [rule]).rules["reconcile"]
+    for one in found.by_group.values():
+        assert f"{one.mean_change:.4f}" in text
+        assert f"{one.by_coin:.2%}" in text
     assert all(width(line) <= columns for line in text.splitlines())
     watched = ("watch", "withhold.json", "tally.json")
     text = without_escapes(on_terminal(*watched, columns=columns, cwd=folder, code=1))

@@ -1,7 +1,7 @@
 """Put the real output of commands into the Markdown pages: python tools/refresh_docs.py [--check].
 
 A comment `<!-- output: COMMAND -->` is followed by a code block that holds what the command prints
-in a folder with data.csv, the built-in COMPAS rows.
+in a folder with data.csv, the built-in COMPAS rows.  The page of measures is made from their table.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+import measures_page
 
 from isocost.examples import compas_rows
 
@@ -66,6 +68,12 @@ def main() -> int:
                 stale.append(page.name)
                 if not check:
                     page.write_text(after)
+    for path, text in measures_page.files().items():
+        if not path.exists() or path.read_text() != text:
+            stale.append(path.name)
+            if not check:
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(text)
     if stale:
         print(("stale: " if check else "refreshed: ") + ", ".join(stale))
     return int(check and bool(stale))

@@ -1,3 +1,4 @@
+from . import metrics as metrics
 from .costs import Cost as Cost
 from .engines.arrays import tally_from_cells as tally_from_cells
 from .engines.dispatch import tally as tally
@@ -16,6 +17,7 @@ from .errors import RuleError as RuleError
 from .errors import UncalibratedWarning as UncalibratedWarning
 from .errors import UncertainWarning as UncertainWarning
 from .errors import UsageError as UsageError
+from .learn.scorers import scorer as scorer
 from .measures.audit import Audit as Audit
 from .measures.audit import Disparity as Disparity
 from .measures.audit import Measures as Measures
@@ -30,11 +32,11 @@ from .measures.functions import generalized_fnr as generalized_fnr
 from .measures.functions import generalized_fpr as generalized_fpr
 from .measures.intervals import Intervals as Intervals
 from .measures.intervals import intervals as intervals
+from .measures.measure import Measure as Measure
 from .measures.planning import GroupPlan as GroupPlan
 from .measures.planning import Plan as Plan
 from .measures.planning import plan as plan
 from .measures.table import MEASURES as MEASURES
-from .measures.table import Measure as Measure
 from .repairs.coarsen import coarsen as coarsen
 from .repairs.coarsen import decision_limit as decision_limit
 from .repairs.compare import Changes as Changes

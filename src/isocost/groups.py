@@ -176,6 +176,62 @@ def _called(name: str) -> str:
     return f"group {name.removesuffix('.0')}" if bare else name
 
 
+def columns_of(groups: Sequence[Group | None], names: Any = None) -> dict[str, list[Any]]:
+    """Groups as columns of a table: one, or one for each part of intersections.
+
+    Values keep their type.  A column of a table has one type, so groups of several types, and
+    whole numbers of more than 64 bits, become the texts that tables show.
+
+    Parameters
+    ----------
+    groups : sequence
+        One per row; None for everybody.
+    names : list of str, optional
+        The names of the parts of an intersection.
+
+    Examples
+    --------
+    >>> columns_of(["a", "b", None])
+    {'group': ['a', 'b', None]}
+    >>> columns_of([("F", 30), ("M", 30)], ["sex", "age"])
+    {'sex': ['F', 'M'], 'age': [30, 30]}
+    """
+    sizes = {len(g) if isinstance(g, tuple) else 0 for g in groups if g is not None}
+    size = max(sizes, default=0)
+    if len(sizes) > 1 or not size:
+        return {"group": _of_one_type(groups, mixed=len(sizes) > 1)}
+    if not isinstance(names, list) or len(names) != size:
+        names = [f"group_{number}" for number in range(1, size + 1)]
+    parts = ([g[i] if isinstance(g, tuple) else None for g in groups] for i in range(size))
+    return dict(zip(names, map(_of_one_type, parts), strict=True))
+
+
+def beside_groups(
+    groups: Sequence[Group | None], columns: Mapping[str, Any], names: Any = None
+) -> dict[str, Any]:
+    """The columns of a table, after those of its groups; see :func:`columns_of`.
+
+    Examples
+    --------
+    >>> beside_groups([("F", 3), ("M", 4)], {"n": [10.0, 20.0]}, ["sex", "n"])
+    {'sex': ['F', 'M'], 'group_n': [3, 4], 'n': [10.0, 20.0]}
+    """
+    named = columns_of(groups, names)
+    return {
+        **{f"group_{name}" if name in columns else name: v for name, v in named.items()},
+        **columns,
+    }
+
+
+def _of_one_type(values: Sequence[Any], mixed: bool = False) -> list[Any]:
+    known = [value for value in dict.fromkeys(values) if value is not None]
+    wide = any(isinstance(value, int) and not -(2**63) <= value < 2**63 for value in known)
+    if len(set(map(type, known))) <= 1 and not wide and not mixed:
+        return list(values)
+    texts = names_of(known)
+    return [None if value is None else texts[value] for value in values]
+
+
 def to_json(group: Group) -> Any:
     """A group for JSON: a tuple becomes a list."""
     return list(group) if isinstance(group, tuple) else group

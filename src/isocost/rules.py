@@ -14,6 +14,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
+from html import escape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,7 +37,7 @@ from isocost.checks import (
 from isocost.coin import SCHEME
 from isocost.costs import Cost
 from isocost.errors import IsocostError, Problem, RuleError, UsageError, listing
-from isocost.groups import Group, from_json, names_of, to_json
+from isocost.groups import Group, beside_groups, from_json, names_of, to_json
 from isocost.rows import (
     Portion,
     Row,
@@ -49,10 +51,13 @@ from isocost.rows import (
     segments_of,
     share_of,
 )
-from isocost.tables import html_table, text_table
+from isocost.tables import frame_of, html_table, text_table
 from isocost.tallies import Cells, Tally, check_tally
 
 DEFAULT_SALT = "isocost"
+
+MOST_LISTED, HEAD = 12, 5
+"""A rule with more rows than the first number is shown by what it does, and so many of its rows."""
 
 FORMAT = "isocost-rule"
 VERSION = 1
@@ -152,6 +157,17 @@ class Promise:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return asdict(self)
+
+    def __str__(self) -> str:
+        equal = [f"{name} within {limit:.4g}" for name, limit in self.equal.items()]
+        at = "" if self.threshold is None else f" at {self.threshold:g}"
+        return "; ".join(
+            [
+                f"equal {' and '.join(equal)}{at}" if equal else "nothing becomes equal",
+                "scores stay calibrated" if self.calibrated else "scores do not stay calibrated",
+                "a coin decides for some" if self.coin else "no coin",
+            ]
+        )
 
 
 def _tolerances(name: str, tolerances: Any) -> dict[str, float]:
@@ -307,7 +323,7 @@ class Rule:
         if unknown:
             raise unknown_groups(unknown, self.groups)
         cells = Cells.merge(list(self._moved(tally)))
-        return Tally.build(tally.grid, tally.groups, cells, tally.columns)
+        return tally.rebuilt(cells)
 
     def _moved(self, tally: Tally) -> Iterator[Cells]:
         """The cells that each row makes, and the shares that stay."""
@@ -550,6 +566,37 @@ class Rule:
             rows.append([names[row.group], interval, new, f"{row.probability:.4f}"])
         return ["group", "score in", "becomes", "with probability"], rows
 
+    def summary(self) -> tuple[list[str], list[list[str]]]:
+        """What it does to each group, as header and rows: which scores change, and how often.
+
+        How many people that are depends on their scores; :func:`isocost.compare` says it for those
+        of a tally.
+        """
+        rows = []
+        for group, name in names_of(self.groups).items():
+            own = self.segments(group)
+            chances = [sum(row.probability for row in segment.rows) for segment in own]
+            if not own or any(one.hi < other.lo for one, other in pairwise(own)):
+                chances.append(0.0)
+            low, high = f"{min(chances):.4g}", f"{max(chances):.4g}"
+            between = f"[{own[0].lo:g}, {own[-1].hi:g}]" if own else "-"
+            chance = low if low == high else f"{low} to {high}"
+            rows.append([name, f"{sum(len(one.rows) for one in own):,}", between, chance])
+        return ["group", "rows", "scores in", "change with probability"], rows
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """The rows as a frame; see :meth:`isocost.Audit.to_frame`."""
+        names = (self.made_from.get("columns") or {}).get("group")
+        columns = {
+            one.name: [getattr(row, one.name) for row in self.rows]
+            for one in fields(Row)
+            if one.name != "group"
+        }
+        # A row that mirrors scores has no value, and only a line has an end.
+        for name in ("value", "end"):
+            columns[name] = [math.nan if number is None else number for number in columns[name]]
+        return frame_of(beside_groups([row.group for row in self.rows], columns, names), backend)
+
     def headline(self) -> str:
         """How the rule was made and whom it leaves alone, in a line."""
         cost = "" if self.cost is None else f", cost {self.cost}"
@@ -558,13 +605,42 @@ class Rule:
         unchanged = f"; unchanged: {', '.join(kept)}" if kept else ""
         return f"Rule by {self.method}{cost}{unchanged}"
 
+    @property
+    def is_long(self) -> bool:
+        """Whether the rule has too many rows to be listed."""
+        return len(self.rows) > MOST_LISTED
+
+    def _promised(self) -> list[str]:
+        return [] if self.promise is None else [f"promise: {self.promise}"]
+
     def __repr__(self) -> str:
-        table = text_table(*self.table()) if self.rows else "no rows: every score stays"
-        return "\n".join([self.headline(), table, *(f"note: {note}" for note in self.notes)])
+        notes = [f"note: {note}" for note in self.notes]
+        if not self.is_long:
+            table = text_table(*self.table()) if self.rows else "no rows: every score stays"
+            return "\n".join([self.headline(), table, *notes])
+        header, rows = self.table()
+        return "\n".join(
+            [
+                self.headline(),
+                *self._promised(),
+                text_table(*self.summary()),
+                *notes,
+                f"\nThe first {HEAD} of {len(rows):,} rows; to_frame() has all:",
+                text_table(header, rows[:HEAD]),
+            ]
+        )
 
     def _repr_html_(self) -> str:
-        caption = ". ".join([self.headline(), *self.notes])
-        return html_table(*self.table(), caption=caption)
+        notes = [*self._promised(), *self.notes]
+        if not self.is_long:
+            return html_table(*self.table(), caption=". ".join([self.headline(), *self.notes]))
+        header, rows = self.table()
+        head = f"The first {HEAD} of {len(rows):,} rows; to_frame() has all"
+        return (
+            html_table(*self.summary(), caption=self.headline())
+            + "".join(f"<p>{escape(note)}</p>" for note in notes)
+            + f"<details><summary>{head}</summary>{html_table(header, rows[:HEAD])}</details>"
+        )
 
 
 def check_rule(rule: Any, name: str = "rule") -> None:

@@ -1,11 +1,26 @@
-"""Plain-text and HTML tables: one summary, many renderings."""
+"""Tables: printed as text, HTML, Markdown and CSV, and as frames of any library."""
 
 from __future__ import annotations
 
+import csv
+import io
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from importlib.util import find_spec
+from typing import Any
 from unicodedata import east_asian_width
+
+import numpy as np
+
+from isocost.checks import check_word
+
+BACKENDS = ("pandas", "polars", "pyarrow", "modin", "cudf", "dict")
+"""The kinds of frames, as narwhals calls them, and a dict of arrays."""
+
+USUAL = ("pandas", "polars")
+"""What a frame is made with when the data came in none: the first that is installed."""
 
 
 def width(text: str) -> int:
@@ -79,3 +94,116 @@ def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: st
     )
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    r"""The same table in Markdown, with every text escaped.
+
+    Examples
+    --------
+    >>> print(markdown_table(["group", "n"], [["a|b", "10"]]))
+    | group | n |
+    | :--- | ---: |
+    | a\|b | 10 |
+    """
+    marks = [":---", *["---:"] * (len(header) - 1)]
+    lines = [map(escape_markdown, header), marks, *(map(escape_markdown, row) for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def escape_markdown(text: str) -> str:
+    r"""A text that Markdown shows as it is.
+
+    Examples
+    --------
+    >>> print(escape_markdown("_a_ <b> base_rate *"))
+    \_a\_ \<b> base_rate \*
+    """
+    return re.sub(r"[\\`*<|]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text).replace("\n", " ")
+
+
+def csv_text(columns: Mapping[str, Sequence[Any]]) -> str:
+    """Columns as CSV; NaN becomes an empty field, and None, in place of a group, "all".
+
+    Examples
+    --------
+    >>> print(csv_text({"group": ["a", None], "n": [10.0, math.nan]}))
+    group,n
+    a,10
+    all,
+    """
+    whole = {name: "everybody" if "all" in map(str, v) else "all" for name, v in columns.items()}
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    cells = ([_field(value, whole[name]) for value in v] for name, v in columns.items())
+    writer.writerows(zip(*cells, strict=True))
+    return text.getvalue().removesuffix("\n")
+
+
+def _field(value: Any, everybody: str) -> str:
+    if value is None:
+        return everybody
+    if not isinstance(value, float):
+        return str(value)
+    if math.isnan(value):
+        return ""
+    # The shortest text that is read back as the same number.
+    return repr(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(float(value))
+
+
+def columns_from(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Rows with the same names as columns.
+
+    Examples
+    --------
+    >>> columns_from([{"a": 1, "b": 2}, {"a": 3, "b": 4}])
+    {'a': [1, 3], 'b': [2, 4]}
+    """
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def frame_of(columns: Mapping[str, Sequence[Any]], backend: str | None = None) -> Any:
+    """Columns as a frame of a library.
+
+    Parameters
+    ----------
+    columns : {name: values}
+        Arrays, or lists of values of one type; None where a value is missing.
+    backend : str, optional
+        "pandas", "polars", "pyarrow", "modin", "cudf", or "dict" for a dict of arrays.  Without it,
+        or if it is not installed any more: pandas or polars if one is, else a dict of arrays.
+
+    Examples
+    --------
+    >>> frame_of({"group": ["a", "b"], "n": [1.0, 2.0]}, "dict")
+    {'group': array(['a', 'b'], dtype=object), 'n': array([1., 2.])}
+    """
+    if backend is not None:
+        check_word("backend", backend, BACKENDS)
+    known: list[Any] = [
+        name for name in (backend, *USUAL) if name == "dict" or (name and find_spec(name))
+    ]
+    if not known or known[0] == "dict":
+        return {name: _array(values) for name, values in columns.items()}
+    import narwhals as nw
+
+    if known[0] == "pandas":
+        columns = {name: _for_pandas(values) for name, values in columns.items()}
+    return nw.from_dict(dict(columns), backend=known[0]).to_native()
+
+
+def _array(values: Sequence[Any]) -> Any:
+    """An array of numbers or truth values, of objects where there are others."""
+    array = np.asarray(values)
+    return array if array.dtype.kind in "biuf" else np.array(values, dtype=object)
+
+
+def _for_pandas(values: Sequence[Any]) -> Any:
+    """With a missing value whole numbers would become floats, unless their type allows for it."""
+    kinds = {*map(type, values)} - {type(None)} if isinstance(values, list) else set()
+    if None not in (values if kinds else ()) or not kinds <= {int, bool}:
+        return values
+    import pandas as pd
+
+    return pd.Series(values, dtype="boolean" if bool in kinds else "Int64")

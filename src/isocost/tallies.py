@@ -26,8 +26,16 @@ from isocost.checks import (
 )
 from isocost.errors import DataError, Problem, UsageError, listing
 from isocost.grid import Grid
-from isocost.groups import Group, as_group, from_json, group_names, sort_groups, to_json
-from isocost.tables import html_table, text_table
+from isocost.groups import (
+    Group,
+    as_group,
+    beside_groups,
+    from_json,
+    group_names,
+    sort_groups,
+    to_json,
+)
+from isocost.tables import frame_of, html_table, text_table
 from isocost.typing import Bools, Floats, Ints
 
 FORMAT, VERSION = "isocost-tally", 1
@@ -319,6 +327,8 @@ class Tally:
         One row per group, label and bin that occurs.
     columns : mapping
         The names of the columns it was made from, by role.
+    backend : str or None
+        The library of the frame it was made from, which :meth:`to_frame` uses again; not saved.
 
     Notes
     -----
@@ -343,6 +353,7 @@ class Tally:
     groups: tuple[Group, ...]
     cells: Cells
     columns: Mapping[str, Any] = field(default_factory=dict)
+    backend: str | None = None
 
     @classmethod
     def build(
@@ -351,13 +362,14 @@ class Tally:
         groups: Sequence[Any],
         cells: Cells,
         columns: Mapping[str, Any] | None = None,
+        backend: str | None = None,
     ) -> Tally:
         """Make a tally whose groups are sorted and all occur."""
         named = [as_group(group) for group in groups]
         ordered = sort_groups(named[i] for i in np.unique(cells.group))
         codes = _indices(ordered)
         recoded = cells.recoded([codes.get(group, -1) for group in named])
-        return cls(grid, tuple(ordered), Cells.merge([recoded]), dict(columns or {}))
+        return cls(grid, tuple(ordered), Cells.merge([recoded]), dict(columns or {}), backend)
 
     # What it holds
 
@@ -410,6 +422,11 @@ class Tally:
 
     # New tallies from old ones
 
+    def rebuilt(self, cells: Cells, groups: Sequence[Group] | None = None) -> Tally:
+        """A tally of other cells, and of other groups if given, in which all else is the same."""
+        groups = self.groups if groups is None else groups
+        return Tally.build(self.grid, groups, cells, self.columns, self.backend)
+
     def select(self, groups: Iterable[Group]) -> Tally:
         """Only these groups."""
         chosen = np.array([self.index_of(group) for group in _listed(groups)], dtype=np.intp)
@@ -417,7 +434,7 @@ class Tally:
             step = "leave at least one group"
             raise UsageError(Problem("groups", "at least one must remain", "0", step))
         cells = self.cells.take(np.isin(self.cells.group, chosen))
-        return Tally.build(self.grid, self.groups, cells, self.columns)
+        return self.rebuilt(cells)
 
     def drop(self, groups: Iterable[Group]) -> Tally:
         """All but these groups."""
@@ -434,7 +451,7 @@ class Tally:
         renamed = [as_group(names.get(group, group)) for group in self.groups]
         codes = _indices(renamed)
         cells = self.cells.recoded([codes[group] for group in renamed])
-        return Tally.build(self.grid, list(codes), cells, self.columns)
+        return self.rebuilt(cells, list(codes))
 
     def __add__(self, other: object) -> Tally:
         if isinstance(other, int) and other == 0:
@@ -446,7 +463,7 @@ class Tally:
         codes = _indices([*self.groups, *other.groups])
         others = other.cells.recoded([codes[group] for group in other.groups])
         cells = Cells.merge([self.cells, others])
-        return Tally.build(self.grid, list(codes), cells, self.columns)
+        return self.rebuilt(cells, list(codes))
 
     __radd__ = __add__
 
@@ -515,6 +532,42 @@ class Tally:
         """Read a tally that :meth:`save` wrote."""
         check_path(path)
         return cls.from_json(read_text(path))
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """The cells as a frame: group, label, the bin with its edges, and the five sums.
+
+        Parameters
+        ----------
+        backend : str, optional
+            "pandas", "polars", "pyarrow" ..., or "dict"; by default the library of the data.
+
+        Examples
+        --------
+        >>> from isocost.examples import compas
+        >>> cells = compas().to_frame(backend="dict")
+        >>> list(cells)
+        ['group', 'label', 'bin', 'low', 'high', 'n', 'w', 'w2', 'wh', 'wh2']
+        >>> float(cells["n"].sum()), float(cells["low"][0])
+        (6150.0, 0.2158203125)
+        """
+        cells, cuts = self.cells, self.grid.cuts
+        edges = {"bin": cells.bin, "low": cuts[cells.bin], "high": cuts[cells.bin + 1]}
+        sums = {name: getattr(cells, name) for name in SUMS}
+        groups = [self.groups[index] for index in cells.group]
+        return self.frame_by_group(groups, {"label": cells.label, **edges, **sums}, backend)
+
+    def frame_by_group(
+        self,
+        groups: Sequence[Group | None],
+        columns: Mapping[str, Any],
+        backend: str | None = None,
+    ) -> Any:
+        """A frame of the library this tally was made from, with the group of each row first.
+
+        A group of several columns has their names; None stands for everybody.
+        """
+        table = beside_groups(groups, columns, self.columns.get("group"))
+        return frame_of(table, backend or self.backend)
 
     # For people
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_text
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +12,7 @@ import typer
 from isocost.atomic import check_target, read_text, write_text
 from isocost.checks import check_confidence, check_threshold, check_tolerance, check_word
 from isocost.cli import options
-from isocost.cli.output import complain, draw, progress, prose, say, show_table
+from isocost.cli.output import complain, draw, progress, prose, say, show_result, show_table
 from isocost.cli.reading import (
     check_alike,
     check_once,
@@ -35,7 +34,7 @@ from isocost.measures.audit import audit as measure
 from isocost.measures.calibration import gap_equal_width, levels_of
 from isocost.measures.planning import Plan
 from isocost.measures.planning import plan as needed
-from isocost.repairs.compare import Comparison
+from isocost.repairs.compare import Changes, Comparison
 from isocost.repairs.compare import compare as put_side_by_side
 from isocost.repairs.counsel import heed
 from isocost.repairs.recalibrate import recalibrate as make_calibrated
@@ -54,15 +53,12 @@ from isocost.verdict.judgement import CALIBRATED
 from isocost.verdict.sentences import SENTENCES, plain
 from isocost.verdict.wording import statement
 
-MOST_ROWS = 100
-"""Rules with more rows are not listed."""
-
 
 def audit(
     data: options.DataOrTallies,
     columns: options.Columns,
     measuring: options.Measuring,
-    json: options.Json = False,
+    printing: options.Printing,
     plot: options.Plot = None,
     fail_above: Annotated[
         float | None,
@@ -72,15 +68,14 @@ def audit(
     """Measure each group's errors and calibration, and say what can be made equal."""
     if fail_above is not None:
         check_tolerance(fail_above, "--fail-above")
+    printing.chosen(plot)
     check_threshold(measuring.threshold, "--threshold")
     tally = read(data, columns, (measuring.threshold,))
     result = measure(tally, **asdict(measuring), warn=False)
-    if json:
-        say(result.to_json())
-    else:
-        dropped = tuple(columns.drop_group or ())
-        origin = Origin(tuple(data), columns.positive, columns.missing_group, dropped)
-        show_audit(result, plot, origin.words(tally, with_folders=True))
+    dropped = tuple(columns.drop_group or ())
+    origin = Origin(tuple(data), columns.positive, columns.missing_group, dropped)
+    words = origin.words(tally, with_folders=True)
+    show_result(result, printing, lambda: show_audit(result, plot, words))
     difference = result.disparity.difference
     if fail_above is not None and difference > fail_above:
         complain(f"costs differ by {difference:.4f}, more than {fail_above:g} (--fail-above)", 1)
@@ -227,6 +222,7 @@ def _unseen(tally: Tally, rule: Rule, replicates: int, apart: Tally | None = Non
 def plan(
     data: options.DataOrTallies,
     columns: options.Columns,
+    printing: options.Printing,
     cost: options.Cost = "fnr",
     detect: Annotated[
         float, typer.Option("--detect", help="Difference in cost that is to be established.")
@@ -247,9 +243,9 @@ def plan(
         float, typer.Option("--within", help="How far groups may differ on new people.")
     ] = 0.02,
     threshold: options.Threshold = 0.5,
-    json: options.Json = False,
 ) -> None:
     """Say how many people it takes to establish a difference and calibration, or for a repair."""
+    printing.chosen()
     result: Plan | RepairPlan
     if method is None:
         tally = read(data, columns, ())
@@ -262,10 +258,7 @@ def plan(
         rule = REPAIRS[method].make_with(tally, threshold=threshold, **settings)
         with progress("asking what it does to new people") as report:
             result = plan_repair(tally, rule, within, confidence=confidence, progress=report)
-    if json:
-        say(result.to_json())
-    else:
-        show_table(result.headline(), *result.table())
+    show_result(result, printing, lambda: show_table(result.headline(), *result.table()))
 
 
 def compare(
@@ -275,14 +268,15 @@ def compare(
         typer.Argument(help="Rules, as isocost fit wrote them; tallies among them join the data."),
     ],
     columns: options.Columns,
+    printing: options.Printing,
     cost: Annotated[
         str | None, typer.Option("--cost", help="Default: the cost of the first rule.")
     ] = None,
     threshold: options.Threshold = 0.5,
     replicates: options.UnseenReplicates = 200,
-    json: options.Json = False,
 ) -> None:
     """Put rules side by side: costs, calibration, accuracy, and what they do to people."""
+    printing.chosen()
     more = [str(path) for path in rules if format_of(read_text(path)) == TALLY]
     loaded = {path.stem: Rule.load(path) for path in rules if str(path) not in more}
     ends = {end for rule in loaded.values() for row in rule.rows for end in (row.lo, row.hi)}
@@ -294,14 +288,14 @@ def compare(
         for name, rule in loaded.items()
         if is_made_from(rule, tally)
     }
-    if json:
-        content = comparison.to_dict()
-        content["unseen"] = {name: one.to_dict() for name, one in found.items()}
-        say(json_text.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))
-        return
-    show_comparison(comparison)
-    say()
-    show_outlooks(found, [name for name in loaded if name not in found])
+    unseen = {name: one.to_dict() for name, one in found.items()}
+
+    def show() -> None:
+        show_comparison(comparison)
+        say()
+        show_outlooks(found, [name for name in loaded if name not in found])
+
+    show_result(comparison, printing, show, {**comparison.to_dict(), "unseen": unseen})
 
 
 def apply(
@@ -428,6 +422,7 @@ def watch(
             "quotes, in the order of the names."
         ),
     ],
+    printing: options.Printing,
     cost: Annotated[
         str | None, typer.Option("--cost", help="Default: what the rule makes equal.")
     ] = None,
@@ -450,9 +445,9 @@ def watch(
         float,
         typer.Option("--confidence", help="Chance of no false alarm in all periods together."),
     ] = 0.95,
-    json: options.Json = False,
 ) -> None:
     """Watch a deployed rule: exit with 1 if its promises are shown not to hold."""
+    printing.chosen()
     report = look_after(
         Rule.load(rule),
         _named(tallies),
@@ -462,10 +457,7 @@ def watch(
         calibration_margin=None if no_calibration else calibration_margin,
         confidence=confidence,
     )
-    if json:
-        say(report.to_json())
-    else:
-        show_watch(report)
+    show_result(report, printing, lambda: show_watch(report))
     if report.alarm:
         raise typer.Exit(1)
 
@@ -549,14 +541,33 @@ def show_unseen(found: Unseen) -> None:
 
 
 def show_rule(tally: Tally, rule: Rule, cost: str | None, threshold: float) -> None:
-    """A rule, and what it is expected to do."""
+    """A rule, and what it is expected to do; of a long one what it does to each group."""
+    comparison = put_side_by_side(tally, [rule], cost, threshold)
     if not rule.rows:
         prose(f"{rule!r}\n", piped=False)
     else:
-        if len(rule.rows) > MOST_ROWS:
-            prose(f"{rule.headline()}; {len(rule.rows):,} rows, not listed here", piped=False)
+        if rule.is_long:
+            title = f"{rule.headline()}; {len(rule.rows):,} rows, not listed here"
+            show_table(title, *_by_group(comparison.rules[rule.method].by_group))
+            prose(f"promise: {rule.promise}" if rule.promise else "", piped=False)
         else:
             show_table(rule.headline(), *rule.table())
         prose("".join(f"note: {note}\n" for note in rule.notes), piped=False)
     prose("On average over the coin:\n", piped=False)
-    show_comparison(put_side_by_side(tally, [rule], cost, threshold))
+    show_comparison(comparison)
+
+
+def _by_group(changes: Mapping[Group, Changes]) -> tuple[list[str], list[list[str]]]:
+    """What a rule does to each group, as header and rows."""
+    header = ["group", "changed", "mean change", "by a coin", "decisions changed"]
+    names = names_of(changes)
+    return header, [
+        [
+            names[group],
+            f"{one.changed:.2%}",
+            f"{one.mean_change:.4f}",
+            f"{one.by_coin:.2%}",
+            f"{one.decisions:.2%}",
+        ]
+        for group, one in changes.items()
+    ]

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
+from isocost.atomic import check_target
 from isocost.engines.source import Settings
+from isocost.errors import Problem, UsageError
 from isocost.repairs.maps import METHODS
 from isocost.repairs.registry import REPAIRS, Option
 from isocost.rules import Rule
@@ -45,7 +47,6 @@ Edges = Annotated[
     list[float] | None,
     typer.Option("--edge", help="A further bin edge, such as a threshold; may be repeated."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write.")]
 Plot = Annotated[
@@ -117,6 +118,46 @@ class Measuring:
     min_group: Annotated[
         int, typer.Option("--min-group", help="Groups with fewer rows are listed, not compared.")
     ] = MIN_GROUP
+
+
+class PrintedAs(StrEnum):
+    """How a result is printed."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+    markdown = "markdown"
+
+
+@dataclass(frozen=True)
+class Printing:
+    """How a result is printed, and where else its numbers are written."""
+
+    json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False
+    format: Annotated[
+        PrintedAs | None, typer.Option("--format", help="How to print the result; default: table.")
+    ] = None
+    csv: Annotated[
+        Path | None, typer.Option("--csv", help="Also write the numbers to this CSV file.")
+    ] = None
+    force: Force = False
+
+    def chosen(self, plot: bool | None = None) -> PrintedAs:
+        """The format, once all options are known to agree and the file can be written."""
+        if self.json and self.format not in (None, PrintedAs.json):
+            _contradiction("--json", f"--format {self.format}")
+        if self.force and self.csv is None:
+            _contradiction("--force", "no --csv", "name a file with --csv, or leave out --force")
+        chosen = PrintedAs.json if self.json else self.format or PrintedAs.table
+        if plot and chosen is not PrintedAs.table:
+            _contradiction("--plot", f"--format {chosen}")
+        if self.csv is not None:
+            check_target(self.csv, self.force, ".csv")
+        return chosen
+
+
+def _contradiction(option: str, other: str, step: str = "leave out one of them") -> None:
+    raise UsageError(Problem(option, "must agree with the other options", other, step))
 
 
 class Unknown(StrEnum):

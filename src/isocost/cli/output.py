@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import os
 import re
 import sys
@@ -24,10 +25,19 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from isocost.atomic import write_text
+from isocost.cli.options import PrintedAs, Printing
 from isocost.engines.source import Progress as Report
 from isocost.measures.audit import Audit
 from isocost.reports.terminal import CHARACTERS, bars_text, plane_text
-from isocost.tables import text_table, transposed, width
+from isocost.tables import (
+    csv_text,
+    escape_markdown,
+    markdown_table,
+    text_table,
+    transposed,
+    width,
+)
 
 FRAME, PER_COLUMN = 1, 3
 """The width of a drawn table besides its texts: a line at the end, and for each column a line and
@@ -155,6 +165,8 @@ def _words(text: str, room: int) -> list[str]:
 
 _colored = True
 
+_markdown = False
+
 LINE = 80
 """The width of sentences, like that of the table above them."""
 
@@ -250,8 +262,38 @@ def complain(problem: object, code: int) -> int:
     return code
 
 
+def show_result(
+    result: Any, how: Printing, show: Callable[[], None], content: dict[str, Any] | None = None
+) -> None:
+    """Print a result in the format asked for, and write its CSV file.
+
+    ``show`` prints it for people, as tables or as Markdown; ``content`` is what JSON has if that is
+    more than the result.
+    """
+    global _markdown
+    chosen = how.chosen()
+    if how.csv is not None:
+        write_text(how.csv, csv_text(result.to_frame(backend="dict")) + "\n", force=how.force)
+    if chosen is PrintedAs.json:
+        content = result.to_dict() if content is None else content
+        say(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))
+    elif chosen is PrintedAs.csv:
+        say(csv_text(result.to_frame(backend="dict")))
+    else:
+        _markdown = chosen is PrintedAs.markdown
+        try:
+            show()
+        finally:
+            _markdown = False
+        if how.csv is not None and chosen is PrintedAs.table:
+            say(f"\nThe numbers are in {how.csv}.")
+
+
 def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Show a table: drawn on a terminal, in parts if it is too wide; aligned text elsewhere."""
+    if _markdown:
+        say(f"**{escape_markdown(title)}**\n\n{markdown_table(header, rows)}\n")
+        return
     console = console_of()
     if not console.is_terminal:
         say(f"{title}\n{text_table(header, rows, LINE)}")
@@ -286,6 +328,10 @@ def prose(text: str, *, piped: bool = True) -> None:
 
     If not ``piped``, this is only done on a terminal: elsewhere lines stay as they are.
     """
+    if _markdown:
+        for paragraph in filter(None, text.split("\n")):
+            say(f"{escape_markdown(paragraph)}\n")
+        return
     console = console_of()
     if not (piped or console.is_terminal):
         say(text)
@@ -297,6 +343,8 @@ def prose(text: str, *, piped: bool = True) -> None:
 
 def draw(audit: Audit, wanted: bool | None = None) -> None:
     """Draw an audit: on a terminal with room unless unwanted, elsewhere only if wanted."""
+    if _markdown:
+        return
     console = console_of()
     possible = console.is_terminal and console.width >= NARROWEST
     if not (possible if wanted is None else wanted):

@@ -7,6 +7,7 @@ they are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial, partialmethod
 from pathlib import Path
 from typing import Any, Literal
@@ -37,6 +38,7 @@ from isocost.errors import DataError, Problem, UsageError, missing_column
 from isocost.grid import Grid
 from isocost.groups import Group, as_group, as_scalar, is_null
 from isocost.rules import Rule, check_unknown
+from isocost.tables import BACKENDS
 from isocost.tallies import Tally
 
 _HEAD, _FEW = 2**12, 12
@@ -120,10 +122,11 @@ def tally(
     if isinstance(source, Lazy):
         from isocost.engines.lazy import LazyRows, count_cells
 
-        return count_cells(LazyRows(source, columns, positive), columns, **options)
+        rows = LazyRows(source, columns, positive)
+        return replace(count_cells(rows, columns, **options), backend=backend_of(source.frame))
     names = {role: name for role, name in columns.items() if isinstance(name, str)}
     names["group"] = ", ".join(columns["group"])
-    return tally_arrays(
+    counted = tally_arrays(
         source.numbers(columns["score"], "score"),
         source.labels(columns["label"]),
         [source.groups(name) for name in columns["group"]],
@@ -132,6 +135,7 @@ def tally(
         columns=columns,
         **options,
     )
+    return replace(counted, backend=backend_of(getattr(source, "frame", None)))
 
 
 def apply_rule(
@@ -345,6 +349,17 @@ def check_group_type(name: str, kind: Any, role: str = "group") -> None:
 def _no_scalars(name: str, kind: Any, role: str) -> DataError:
     rule, got = "values must be text, numbers or booleans", f"a column of type {kind}"
     return DataError(Problem(title_of(role, name), rule, got, "convert the column to text first"))
+
+
+def backend_of(frame: Any) -> str | None:
+    """The library of small frames that belongs to a narwhals frame; None if there is none.
+
+    What a query of dask brings back is a frame of pandas; other lazy engines have no own.
+    """
+    if frame is None or frame.implementation.is_dask():
+        return None if frame is None else "pandas"
+    name = str(frame.implementation.value)
+    return name if name in BACKENDS else None
 
 
 class Lazy:

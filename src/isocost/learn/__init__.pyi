@@ -3,4 +3,5 @@ from .postprocess import CalibratedEqualizedOdds as CalibratedEqualizedOdds
 from .postprocess import EqualizedOdds as EqualizedOdds
 from .postprocess import Reconciled as Reconciled
 from .scorers import cost_disparity_scorer as cost_disparity_scorer
+from .scorers import scorer as scorer
 from .trained import EqualizedOddsLogisticRegression as EqualizedOddsLogisticRegression

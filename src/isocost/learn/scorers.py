@@ -1,29 +1,93 @@
-"""Scorers for model selection: minus the disparity of the groups' costs.
+"""Scorers for model selection, which hand the groups on to the model and to the metric.
 
-scikit-learn selects the model with the highest score.  The lower a disparity, the better, so the
-score is minus the disparity: 0 is best, and a search that maximizes it equalizes costs.
+scikit-learn's own scorers call ``predict_proba(X)`` without the groups, and a repaired model cannot
+answer: the score becomes NaN.  These request the groups by themselves.
+
+scikit-learn selects the model with the highest score, so a number of which less is better is
+negated: minus the disparity of costs, minus the false-positive rate.  0 is best.
 """
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils import indexable
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from isocost.checks import check_word
+from isocost.checks import check_flag, check_word, short
 from isocost.costs import CostLike, as_cost
 from isocost.engines.arrays import tally_arrays
-from isocost.errors import DataError, Problem, UsageError
+from isocost.errors import DataError, Problem, UsageError, listing
 from isocost.grid import Grid
 from isocost.learn.base import wants
-from isocost.learn.inputs import GroupsFrom, read_groups
+from isocost.learn.inputs import GroupsFrom, groups_of, read_groups
+from isocost.measures import functions
 from isocost.measures.feasibility import feasibility
+from isocost.measures.table import MEASURES
 
 Response = Literal["predict_proba", "expected_proba", "predict"]
 
 METADATA = ("sensitive_features", "sample_weight", "ids")
+
+
+def scorer(
+    metric: str | Callable[..., float],
+    *,
+    response_method: Response = "predict_proba",
+    greater_is_better: bool | None = None,
+    groups_from: GroupsFrom = None,
+    **kwargs: Any,
+) -> GroupScorer:
+    """A scorer that hands the groups on, for any metric.
+
+    score = metric(y, scores, ...), or minus that if less is better
+
+    Parameters
+    ----------
+    metric : str or callable
+        A measure of :data:`isocost.MEASURES` by name, such as "fpr", or a function of labels (0
+        and 1) and scores.  It is passed ``sample_weight`` if that is requested, and
+        ``sensitive_features`` if it has a parameter of this name, as the metrics of fairlearn do.
+    response_method : {"predict_proba", "expected_proba", "predict"}
+        The method to score: the scores, which depend on the coin for repaired estimators; their
+        average over the coin, for the estimators of isocost.learn; or the decisions, as 0 and 1.
+    greater_is_better : bool, optional
+        By default as the table of measures says, and True for other metrics.
+    groups_from : str, int, list of these, or callable
+        Where the groups are in X.  Without it ``sensitive_features`` must be routed:
+        scikit-learn passes them on with ``set_config(enable_metadata_routing=True)``; the scorer
+        requests them by itself.
+    **kwargs
+        Further arguments of the metric, such as ``threshold=0.3``.
+
+    Returns
+    -------
+    GroupScorer
+        For ``scoring=`` of GridSearchCV, cross_validate and the like.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.metrics import roc_auc_score
+    >>> X, y = np.array([[0.0], [1.0], [0.0], [3.0]] * 5), [0, 1, 0, 1] * 5
+    >>> model = LogisticRegression().fit(X, y)
+    >>> scorer(roc_auc_score)(model, X, y), round(scorer("generalized_fpr")(model, X, y), 3)
+    (1.0, -0.189)
+    """
+    function, better = _resolved(metric)
+    check_word("response_method", response_method, ("predict_proba", "expected_proba", "predict"))
+    if greater_is_better is None:
+        greater_is_better = better != "lower"
+    check_flag("greater_is_better", greater_is_better)
+    _check_arguments(function, kwargs)
+    name = getattr(function, "__name__", type(function).__name__)
+    title = f"scorer({name}, {'higher' if greater_is_better else 'lower'} is better)"
+    sign = 1.0 if greater_is_better else -1.0
+    return GroupScorer(function, sign, response_method, groups_from, kwargs, title)
 
 
 def cost_disparity_scorer(
@@ -31,7 +95,7 @@ def cost_disparity_scorer(
     *,
     response_method: Response = "predict_proba",
     groups_from: GroupsFrom = None,
-) -> CostDisparityScorer:
+) -> GroupScorer:
     """A scorer that is minus the largest difference of the groups' costs.
 
     score = -(highest g - lowest g), with g = a c_fp + b c_fn the cost of a group's errors
@@ -40,18 +104,12 @@ def cost_disparity_scorer(
     ----------
     cost : Cost or str
         What an error costs.
-    response_method : {"predict_proba", "expected_proba", "predict"}
-        The method to score: the scores, which depend on the coin for repaired estimators; their
-        average over the coin, for the estimators of isocost.learn; or the decisions, for which
-        "fpr" and "fnr" are the rates of the decisions.
-    groups_from : str, int, list of these, or callable
-        Where the groups are in X.  Without it ``sensitive_features`` must be routed:
-        scikit-learn passes them on with ``set_config(enable_metadata_routing=True)``; the scorer
-        requests them by itself.
+    response_method, groups_from
+        As for :func:`scorer`.  With "predict", "fpr" and "fnr" are the rates of the decisions.
 
     Returns
     -------
-    CostDisparityScorer
+    GroupScorer
         For ``scoring=`` of GridSearchCV, cross_validate and the like.
 
     Examples
@@ -64,23 +122,93 @@ def cost_disparity_scorer(
     >>> round(scorer(model, X, y, sensitive_features=list("aabb") * 5), 3)
     -0.357
     """
-    as_cost(cost)
-    check_word("response_method", response_method, ("predict_proba", "expected_proba", "predict"))
-    return CostDisparityScorer(cost, response_method, groups_from)
+    made = scorer(
+        cost_disparity,
+        response_method=response_method,
+        greater_is_better=False,
+        groups_from=groups_from,
+        cost=cost,
+    )
+    made.title = f"cost_disparity_scorer({str(as_cost(cost))!r}, lower disparity is better)"
+    return made
 
 
-class CostDisparityScorer:
-    """The scorer that :func:`cost_disparity_scorer` returns: called with a model, X and y."""
+def cost_disparity(
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any,
+    sample_weight: Any = None,
+    cost: CostLike = "fnr",
+) -> float:
+    """The largest difference of the groups' costs.
+
+    Examples
+    --------
+    >>> cost_disparity([1, 1, 0, 0], [0.5, 0.75, 0.5, 0.25], sensitive_features=[*"abab"])
+    0.25
+    """
+    groups = groups_of(sensitive_features, len(y_score)).encoded
+    tally = tally_arrays(y_score, y_true, [groups], sample_weight, grid=Grid())
+    costs = feasibility(tally, cost).costs.values()
+    return float(max(costs) - min(costs))
+
+
+def _resolved(metric: Any) -> tuple[Callable[..., float], str | None]:
+    """The metric as a function, and which way is better, if it is one of our measures."""
+    if isinstance(metric, str):
+        known = [name for name in MEASURES if hasattr(functions, name)]
+        if metric not in known:
+            rule = f"must be a function, or the name of a measure: {listing(known, 40)}"
+            raise UsageError(Problem("metric", rule, short(metric), 'use "fpr", for example'))
+        metric = getattr(functions, metric)
+    if not callable(metric):
+        rule, step = "must be a function f(y_true, y_score), or the name of a measure", 'use "fpr"'
+        raise UsageError(Problem("metric", rule, short(metric), step))
+    name = getattr(metric, "__name__", "")
+    ours = name in MEASURES and metric is getattr(functions, name, None)
+    return metric, MEASURES[name].better if ours else None
+
+
+def _takes(function: Callable[..., float], name: str) -> bool:
+    """Whether a metric takes an argument of this name; groups only if it says so."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:
+        return name == "sample_weight"
+    anything = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    return name in parameters or (anything and name != "sensitive_features")
+
+
+def _check_arguments(function: Callable[..., float], kwargs: dict[str, Any]) -> None:
+    wrong = [name for name in kwargs if name in METADATA or not _takes(function, name)]
+    if wrong:
+        rule = "must be arguments of the metric, and not metadata"
+        step = "pass metadata such as sensitive_features to cross_validate, as params="
+        raise UsageError(Problem("scorer", rule, ", ".join(wrong), step))
+
+
+class GroupScorer:
+    """The scorer that :func:`scorer` returns: called with a model, X and y."""
 
     def __init__(
-        self, cost: CostLike, response_method: Response, groups_from: GroupsFrom = None
+        self,
+        metric: Callable[..., float],
+        sign: float,
+        response_method: Response,
+        groups_from: GroupsFrom,
+        kwargs: dict[str, Any],
+        title: str,
     ) -> None:
-        self.cost = cost
+        self.metric = metric
+        self.sign = sign
         self.response_method = response_method
         self.groups_from = groups_from
+        self.kwargs = kwargs
+        self.title = title
         self._requests: dict[str, Any] = {"sensitive_features": True}
 
-    def set_score_request(self, **requests: bool | str | None) -> CostDisparityScorer:
+    def set_score_request(self, **requests: bool | str | None) -> GroupScorer:
         """Which metadata to request: ``sensitive_features`` (the default), sample_weight, ids."""
         unknown = sorted(set(requests) - set(METADATA))
         if unknown:
@@ -107,30 +235,43 @@ class CostDisparityScorer:
         sample_weight: Any = None,
         ids: Any = None,
     ) -> float:
-        """Minus the difference of costs: 0 is best."""
+        """The metric, negated if less is better."""
         X, y = indexable(X, y)
-        groups = read_groups(X, sensitive_features, self.groups_from)
+        passed: dict[str, Any] = {}
+        if _takes(self.metric, "sensitive_features"):
+            groups = read_groups(X, sensitive_features, self.groups_from)
+            passed["sensitive_features"] = groups.features
+        if sample_weight is not None:
+            if not _takes(self.metric, "sample_weight"):
+                rule, got = "must be taken by the metric", f"{self.title}, which has no such one"
+                step = "leave the weights out: set_score_request(sample_weight=False)"
+                raise UsageError(Problem("sample_weight", rule, got, step))
+            passed["sample_weight"] = sample_weight
         metadata = {"sensitive_features": sensitive_features, "ids": ids}
         params = {
             name: value
             for name, value in metadata.items()
             if value is not None and wants(estimator, self.response_method, name)
         }
-        answer = np.asarray(getattr(estimator, self.response_method)(X, **params))
-        classes = list(estimator.classes_)
+        respond = getattr(estimator, self.response_method, None)
+        if respond is None:
+            rule, step = "must be one that the estimator has", 'use "predict_proba"'
+            got = f"{self.response_method!r}, and the estimator is a {type(estimator).__name__}"
+            raise UsageError(Problem("response_method", rule, got, step))
+        answer = np.asarray(respond(X, **params))
+        labels, scores = self._numbers(list(estimator.classes_), y, answer)
+        return self.sign * float(self.metric(labels, scores, **passed, **self.kwargs)) + 0.0
+
+    def _numbers(self, classes: list[Any], y: Any, answer: Any) -> tuple[Any, Any]:
+        """Labels as 0 and 1, and the score, or the decision, of each row."""
         if len(classes) != 2:
             got = f"{len(classes)}: {', '.join(map(repr, classes[:6]))}"
             step = "score a classifier of two classes"
             raise DataError(Problem("y", "must have two classes", got, step))
         labels = (np.asarray(y) == classes[1]).astype(np.intp)
-        scores = (
-            (answer == classes[1]).astype(float)
-            if self.response_method == "predict"
-            else answer[:, 1]
-        )
-        tally = tally_arrays(scores, labels, [groups.encoded], sample_weight, grid=Grid())
-        costs = feasibility(tally, self.cost).costs.values()
-        return float(min(costs) - max(costs))
+        if self.response_method == "predict":
+            return labels, (answer == classes[1]).astype(np.intp)
+        return labels, answer[:, 1]
 
     def __repr__(self) -> str:
-        return f"cost_disparity_scorer({str(as_cost(self.cost))!r}, lower disparity is better)"
+        return self.title

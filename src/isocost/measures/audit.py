@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from isocost.checks import check_threshold, finite_or_none
+from isocost.checks import check_threshold, check_word, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import UncertainWarning
-from isocost.groups import Group, group_names, shown_names, to_json
+from isocost.groups import Group, columns_of, group_names, names_of, shown_names, to_json
 from isocost.measures import rates
 from isocost.measures.calibration import levels_of
+from isocost.measures.derived import GroupedPeople
 from isocost.measures.feasibility import (
     Feasibility,
     can_reconcile,
@@ -27,9 +28,10 @@ from isocost.measures.feasibility import (
     feasibility,
     large_groups,
 )
-from isocost.measures.intervals import Intervals, check_min_group, intervals
-from isocost.measures.table import Measure, chosen_measures
-from isocost.tables import html_table, text_table, transposed
+from isocost.measures.intervals import Intervals, check_min_group, intervals_of, population_of
+from isocost.measures.measure import Measure
+from isocost.measures.table import Chosen, chosen_measures
+from isocost.tables import frame_of, html_table, text_table, transposed
 from isocost.tallies import Sums, Tally, check_tally
 from isocost.verdict.judgement import MIN_GROUP, Findings, Verdict, judge
 from isocost.verdict.sentences import SENTENCES, plain
@@ -84,12 +86,11 @@ class Measures:
 
 
 def group_columns(
-    tally: Tally, cost: Cost, threshold: float, measures: Mapping[str, Measure]
+    tally: Tally, cost: Cost, measures: Mapping[str, Measure], population: GroupedPeople
 ) -> Columns:
     """Every number as an array with one entry per group."""
-    sums = tally.kinds(threshold)
-    places = range(len(tally.groups))
-    columns = _columns(tally, sums, places, measures)
+    sums = tally.kinds(population.threshold)
+    columns = _columns(tally, sums, range(len(tally.groups)), measures, population)
     columns["share"] = sums.weight / sums.w.sum()
     # By label, as everywhere else: a rounding error would tell two equal costs apart.
     columns["cost"] = rates.group_costs(tally.totals, tally.groups, cost)
@@ -98,11 +99,11 @@ def group_columns(
 
 
 def overall_columns(
-    tally: Tally, cost: Cost, threshold: float, measures: Mapping[str, Measure]
+    tally: Tally, cost: Cost, measures: Mapping[str, Measure], population: GroupedPeople
 ) -> Columns:
     """The same for everybody together; a cost that differs by group has no meaning there."""
-    sums = tally.kinds(threshold).pooled()
-    columns = _columns(tally, sums, [None], measures)
+    sums = tally.kinds(population.threshold).pooled()
+    columns = _columns(tally, sums, [None], measures, population)
     columns["share"] = np.ones(1)
     if cost.is_per_group:
         columns["cost"] = columns["trivial_cost"] = np.full(1, math.nan)
@@ -114,15 +115,21 @@ def overall_columns(
 
 
 def _columns(
-    tally: Tally, sums: Sums, places: Sequence[int | None], measures: Mapping[str, Measure]
+    tally: Tally,
+    sums: Sums,
+    groups: Sequence[int | None],
+    measures: Mapping[str, Measure],
+    population: GroupedPeople,
 ) -> Columns:
-    levels = [levels_of(tally, place) for place in places]
+    levels = [levels_of(tally, group) for group in groups]
     columns: Columns = {"n": sums.n.sum(axis=-1), "share": None}
     for name, measure in measures.items():
-        if measure.of_levels is None:
+        if measure.is_plain:
             columns[name] = measure.of(sums)
-        else:
+        elif measure.of_levels is not None:
             columns[name] = np.array([measure.of_levels(one) for one in levels])
+        else:
+            columns[name] = np.array([measure.estimated(population, g).value for g in groups])
     return columns
 
 
@@ -143,8 +150,7 @@ class Disparity:
     difference : float
         Highest minus lowest; NaN if fewer than two groups have the number.
     ratio : float
-        Lowest over highest; NaN when both are 0.  For selection rates this is the
-        four-fifths ratio.
+        Lowest over highest; NaN when the highest is 0, or the lowest is negative.
     highest, lowest : group
         The groups it is between.
     """
@@ -176,9 +182,12 @@ def disparity(groups: Sequence[Group], values: npt.NDArray[np.float64]) -> Dispa
         return Disparity(math.nan, math.nan, groups[0], groups[-1])
     top, bottom = int(np.nanargmax(values)), int(np.nanargmin(values))
     high, low = float(values[top]), float(values[bottom])
-    ratio = low / high if high > 0 else math.nan
+    ratio = low / high if high > 0 and low >= 0 else math.nan
     return Disparity(high - low, ratio, groups[top], groups[bottom])
 
+
+FOUR_FIFTHS = "a rule of thumb of the EEOC's guidelines of 1978 looks closer below 0.8"
+"""Whose rule of thumb it is: it decides nothing here."""
 
 LINE = 80
 """A printed table that is wider is cut into parts."""
@@ -216,6 +225,10 @@ class Audit:
         How far the numbers may be off by chance; see :class:`isocost.Intervals`.
     measures : {name: Measure}
         What was measured.
+    shown : tuple of str
+        Which of them the printed table has.
+    reference : group or None
+        The group that impact ratios and standardized differences compare with, if one was named.
     min_group : int
         The least number of rows of a group that is compared.
     """
@@ -228,8 +241,10 @@ class Audit:
     feasibility: Feasibility
     tally: Tally
     intervals: Intervals | None = None
-    measures: Mapping[str, Measure] = field(default_factory=chosen_measures)
+    measures: Mapping[str, Measure] = field(default_factory=lambda: chosen_measures().rows)
     min_group: int = MIN_GROUP
+    shown: tuple[str, ...] = field(default_factory=lambda: chosen_measures().shown)
+    reference: Group | None = None
 
     @property
     def compared(self) -> tuple[Group, ...]:
@@ -353,6 +368,65 @@ class Audit:
         """The audit as JSON text."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
+    def to_frame(self, what: str = "groups", *, backend: str | None = None) -> Any:
+        """The numbers as a frame, in the library of the data.
+
+        Parameters
+        ----------
+        what : {"groups", "disparities"}
+            "groups": a row for each group and a last one for everybody, whose group is missing;
+            columns ``group`` (or one for each group column, if there are several), ``n``,
+            ``share``, and for each measure its number, with ``fpr_low`` and ``fpr_high`` beside
+            ``fpr`` where there are intervals.
+            "disparities": a row for each measure, with the largest difference between two groups,
+            its interval, the ratio, and the two groups.
+        backend : str, optional
+            "pandas", "polars", "pyarrow" ..., or "dict" for a dict of arrays.  By default the
+            library of the data; for other data pandas or polars if one is installed.
+
+        Examples
+        --------
+        >>> import isocost as ic
+        >>> from isocost.examples import compas
+        >>> a = ic.audit(compas(), cost="fpr")
+        >>> frame = a.to_frame(backend="dict")
+        >>> frame["group"].tolist(), frame["fpr"].round(3).tolist()
+        (['African-American', 'Caucasian', None], [0.343, 0.147, 0.254])
+        """
+        check_word("what", what, ("groups", "disparities"))
+        if what == "disparities":
+            return frame_of(self._disparity_columns(), backend or self.tally.backend)
+        records = [*self.groups.values(), self.overall]
+        columns: Columns = {}
+        for name in self.overall.values:
+            columns[name] = np.array([one[name] for one in records])
+            spans = [one.intervals.get(name) for one in records]
+            if any(spans):
+                ends = np.array([span or (math.nan, math.nan) for span in spans])
+                columns[f"{name}_low"], columns[f"{name}_high"] = ends.T
+        return self.tally.frame_by_group([*self.groups, None], columns, backend)
+
+    def _disparity_columns(self) -> Columns:
+        spans = {} if self.intervals is None else self.intervals.disparities
+        ends = np.array([spans.get(name, (math.nan, math.nan)) for name in self.disparities])
+        found = list(self.disparities.values())
+        names = names_of(self.groups)
+        # An intersection is one value here, not one for each of its columns.
+        shown = names if any(isinstance(group, tuple) for group in names) else None
+        highest, lowest = (
+            columns_of([shown[g] if shown else g for g in (getattr(d, end) for d in found)])
+            for end in ("highest", "lowest")
+        )
+        return {
+            "measure": list(self.disparities),
+            "difference": np.array([d.difference for d in found]),
+            "low": ends[:, 0],
+            "high": ends[:, 1],
+            "ratio": np.array([d.ratio for d in found]),
+            "highest": highest["group"],
+            "lowest": lowest["group"],
+        }
+
     def table(self) -> tuple[list[str], list[list[str]]]:
         """The printed table, as header and rows; with many groups each has a row."""
         names = group_names(tuple(self.groups))
@@ -368,7 +442,7 @@ class Audit:
 
     def _shown(self) -> dict[str, str]:
         """The rows of the printed table, with the names people read."""
-        rows = {name: one.title for name, one in self.measures.items() if one.printed}
+        rows = {name: self.measures[name].title for name in self.shown}
         return {"n": "n", **rows, "cost": "cost", "trivial_cost": "trivial cost"}
 
     def headline(self) -> str:
@@ -394,7 +468,7 @@ class Audit:
             f"at the threshold {self.equalized_odds_difference:.4f}.",
             "Selection rates: nobody is selected."
             if math.isnan(ratio)
-            else f"Selection rates: lowest over highest is {ratio:.3f} (four fifths is 0.8).",
+            else f"Selection rates: lowest over highest is {ratio:.3f}; {FOUR_FIFTHS}.",
         ]
 
     def __repr__(self) -> str:
@@ -408,16 +482,21 @@ class Audit:
         from html import escape
 
         said = statement(self)
-        first, *others = (
-            f"<p>{escape(text)}</p>"
-            for text in (
-                *(plain(one) for one in (said.headline, *said.details)),
-                *self.summary(),
-                *(plain(one) for one in said.notes),
-            )
+        verdict = "".join(
+            f"<p style='margin:.2em 0;max-width:50em'>{escape(plain(one))}</p>"
+            for one in said.details
         )
-        heading = first.replace("<p>", "<p><strong>").replace("</p>", "</strong></p>")
-        return heading + html_table(*self.table(), caption=self.headline()) + "".join(others)
+        more = "".join(
+            f"<p style='max-width:50em'>{escape(text)}</p>"
+            for text in (*self.summary(), *(plain(one) for one in said.notes))
+        )
+        return (
+            "<div style='border-left:4px solid #888;padding-left:.8em'>"
+            f"<p style='margin:.2em 0'><strong>{escape(plain(said.headline))}</strong></p>"
+            f"{verdict}</div><div style='overflow:auto;max-height:32em'>"
+            f"{html_table(*self.table(), caption=self.headline())}</div>"
+            f"<details><summary>More; to_frame() has every number</summary>{more}</details>"
+        )
 
 
 def _cell(name: str, measures: Measures, with_interval: bool) -> str:
@@ -434,7 +513,7 @@ def _cell(name: str, measures: Measures, with_interval: bool) -> str:
 
 def _short(interval: Sequence[float]) -> str:
     """An interval in few letters: [.438, .457]."""
-    low, high = (f"{end:.3f}".removeprefix("0") if not end >= 10 else "inf" for end in interval)
+    low, high = (f"{end:.3f}".removeprefix("0").replace("-0.", "-.") for end in interval)
     return f"[{low}, {high}]"
 
 
@@ -447,8 +526,9 @@ def audit(
     seed: int = 0,
     *,
     tolerance: float = 0.0,
-    measures: Iterable[Measure] | None = None,
+    measures: Chosen = None,
     min_group: int = MIN_GROUP,
+    reference: Group | None = None,
     warn: bool = True,
 ) -> Audit:
     """Measure each group's errors and calibration, and decide what can be made equal.
@@ -469,11 +549,16 @@ def audit(
         The same seed gives the same intervals.
     tolerance : float
         How far costs may differ and still count as equal.
-    measures : sequence of Measure, optional
-        Measures of your own, besides those of :data:`isocost.MEASURES`.
+    measures : str or sequence, optional
+        What to print: "decisions", "scores", "calibration", "all", or names of
+        :data:`isocost.MEASURES`; and measures of your own.  Plain measures and calibration gaps
+        are always computed, the others when they are chosen.
     min_group : int
         Groups with fewer rows, or fewer than five of a label, are measured and listed but not
         compared: nothing can be established about them.
+    reference : group, optional
+        What impact ratios and standardized differences compare with; the group with the highest
+        selection rate, or mean score, if it is not named.
     warn : bool
         Whether to warn if a difference is not established; the verdict has it in any case.
 
@@ -498,21 +583,12 @@ def audit(
     cost, threshold = as_cost(cost), check_threshold(threshold)
     groups = compared_groups(tally, check_min_group(min_group))
     reach = feasibility(tally.select(list(groups)), cost, tolerance)
-    rows = chosen_measures(measures)
-    columns = group_columns(tally, cost, threshold, rows)
+    choice = chosen_measures(measures)
+    rows, people = choice.rows, population_of(tally, threshold, groups, reference)
+    columns = group_columns(tally, cost, rows, people)
     found = None
     if confidence is not None:
-        found = intervals(
-            tally,
-            cost,
-            threshold,
-            tolerance=tolerance,
-            confidence=confidence,
-            replicates=replicates,
-            seed=seed,
-            measures=rows.values(),
-            min_group=min_group,
-        )
+        found = intervals_of(tally, cost, rows, people, reach, confidence, replicates, seed)
     inside = np.isin(np.arange(len(tally.groups)), [tally.index_of(group) for group in groups])
     result = Audit(
         cost=cost,
@@ -522,7 +598,7 @@ def audit(
             for i, group in enumerate(tally.groups)
         },
         overall=measures_at(
-            overall_columns(tally, cost, threshold, rows), 0, found.overall if found else None
+            overall_columns(tally, cost, rows, people), 0, found.overall if found else None
         ),
         disparities={
             name: disparity(groups, column[inside])
@@ -534,6 +610,8 @@ def audit(
         intervals=found,
         measures=rows,
         min_group=min_group,
+        shown=choice.shown,
+        reference=reference,
     )
     if warn and found and result.differs and not result.verdict.established:
         warnings.warn(_uncertain(result, found), UncertainWarning, stacklevel=2)

@@ -25,7 +25,8 @@ import numpy as np
 from isocost.costs import Cost
 from isocost.groups import Group
 from isocost.measures.margins import Interval
-from isocost.measures.table import BIAS, MEASURES, Measure, cost_row
+from isocost.measures.measure import Measure
+from isocost.measures.table import BIAS, MEASURES, cost_row
 from isocost.tallies import KINDS, SUMS, Sums, Tally
 from isocost.typing import Floats
 

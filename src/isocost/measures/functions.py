@@ -1,4 +1,4 @@
-"""Every plain measure as a function of arrays, with scikit-learn's signature.
+"""Every measure of a group's own people as a function of arrays, with scikit-learn's signature.
 
 They work inside scikit-learn's ``make_scorer`` and fairlearn's ``MetricFrame``.  Where nobody is of
 the kind that a measure is about, it is NaN, with a warning: one such group does not stop others.
@@ -25,7 +25,9 @@ import numpy.typing as npt
 from isocost.checks import check_threshold, check_word
 from isocost.errors import DataError, Problem, UncertainWarning
 from isocost.measures.calibration import GAP_METHODS, Levels
-from isocost.measures.table import MEASURES, Measure
+from isocost.measures.derived import GroupedPeople
+from isocost.measures.measure import Measure
+from isocost.measures.table import MEASURES
 from isocost.tallies import KINDS, Sums, add_up
 from isocost.typing import Floats
 
@@ -41,9 +43,13 @@ def _function_of(measure: Measure) -> Callable[..., float]:
         threshold: float = 0.5,
     ) -> float:
         y, h, w = _checked(y_true, y_score, sample_weight)
-        kind = (2 * y + (h >= check_threshold(threshold))).astype(np.intp)
-        columns = (np.ones(len(h)), w, w * w, w * h, w * h * h)
-        value = float(measure.of(Sums(*(add_up(kind, x, len(KINDS)) for x in columns))))
+        if measure.is_plain:
+            kind = (2 * y + (h >= check_threshold(threshold))).astype(np.intp)
+            columns = (np.ones(len(h)), w, w * w, w * h, w * h * h)
+            value = float(measure.of(Sums(*(add_up(kind, x, len(KINDS)) for x in columns))))
+        else:
+            people = GroupedPeople.of_rows(y, h, w, check_threshold(threshold))
+            value = measure.estimated(people, 0).value
         if math.isnan(value):
             warnings.warn(_undefined(measure, len(h)), UncertainWarning, stacklevel=2)
         return value
@@ -53,7 +59,11 @@ def _function_of(measure: Measure) -> Callable[..., float]:
     return compute
 
 
-_FUNCTIONS = {name: _function_of(one) for name, one in MEASURES.items() if one.is_plain}
+_FUNCTIONS = {
+    name: _function_of(one)
+    for name, one in MEASURES.items()
+    if one.is_plain or (one.is_derived and not one.compares)
+}
 
 generalized_fpr = _FUNCTIONS["generalized_fpr"]
 
@@ -61,7 +71,7 @@ generalized_fnr = _FUNCTIONS["generalized_fnr"]
 
 
 def __getattr__(name: str) -> Callable[..., float]:
-    """Every plain measure of the table, by name."""
+    """Every measure of the table that needs no other groups, by name."""
     if name not in _FUNCTIONS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _FUNCTIONS[name]
@@ -87,6 +97,12 @@ def calibration_gap(
 
 
 def _undefined(measure: Measure, rows: int) -> str:
+    if not measure.is_plain:
+        return (
+            f"{measure.title} is not defined, and NaN, for these {rows:,} rows: it needs both "
+            "labels, and scores that differ. Check which label is the positive one, or leave this "
+            "group out."
+        )
     labels = measure.over_labels
     kind = "people on that side" if labels is None else ("negatives", "positives")[labels[0]]
     return (

@@ -6,6 +6,7 @@ share; any rate of scores that are all 0 or 1
 generalized_fpr, generalized_fnr, mean_score,        Student, corrected for skewness; a score test
 brier, cost                                          inverted where few rows decide
 trivial_cost                                         image of the interval of the base rate
+other measures (see derived)                         by their limits: see margins
 calibration_gap and its variants                     a test of each size on replicates, inverted
 differences                                          MOVER from the two groups' intervals
 disparities, highest, excess, target_cost, alpha     for all groups at once: see margins
@@ -18,7 +19,7 @@ people who are missing, or scores that were trained on these rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,16 +35,19 @@ from isocost.checks import (
     short,
 )
 from isocost.costs import Cost, CostLike, as_cost
-from isocost.errors import Problem, UsageError
-from isocost.groups import Group, to_json
+from isocost.errors import Problem, UsageError, listing
+from isocost.groups import Group, group_names, to_json
 from isocost.measures import margins
 from isocost.measures.calibration import SMOOTH_CELLS, gap_noise, levels_of
-from isocost.measures.feasibility import compared_groups, feasibility
+from isocost.measures.derived import GroupedPeople
+from isocost.measures.feasibility import Feasibility, compared_groups, feasibility
 from isocost.measures.margins import (
     CostBounds,
     Interval,
     Mean,
     around,
+    complements,
+    derived_interval,
     difference,
     fold,
     mean_interval,
@@ -51,7 +55,8 @@ from isocost.measures.margins import (
     share_of,
     size_interval,
 )
-from isocost.measures.table import BIAS, Measure, chosen_measures, cost_row
+from isocost.measures.measure import Measure
+from isocost.measures.table import BIAS, Chosen, chosen_measures, cost_row
 from isocost.tallies import Cells, Tally, check_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import MIN_GROUP
@@ -84,27 +89,34 @@ class Estimate:
 def estimate_groups(
     tally: Tally,
     cost: Cost,
-    threshold: float,
     confidence: float,
     measures: Mapping[str, Measure],
     gaps: list[dict[str, float]],
     noise: list[Noise],
+    population: GroupedPeople,
 ) -> tuple[list[Estimate], Estimate]:
     """Each group's numbers, and those of everybody.
 
     ``gaps`` are the calibration gaps of the groups, and last those of everybody; those without
     ``noise`` have no interval.
     """
-    first = tally.grid.first_bin(threshold)
+    first = tally.grid.first_bin(population.threshold)
     groups, cells = tally.groups, tally.cells
     plain = {name: measure for name, measure in measures.items() if measure.is_plain}
+    derived = {name: measure for name, measure in measures.items() if measure.is_derived}
+    pairs = complements(plain)
 
     def estimate(own: Cells, index: int, amounts: Amounts) -> Estimate:
         rows = {**plain, "cost": cost_row(*amounts), "bias": BIAS}
-        means = {name: mean_of(measure, own, first) for name, measure in rows.items()}
+        means = {name: mean_of(row, own, first) for name, row in rows.items() if name not in pairs}
+        means.update((name, means[other].complement()) for name, other in pairs.items())
         means["share"] = share_of(own, cells)
         covariance = _covariance(own, means, amounts) if cost.by_base_rate else 0.0
         one = _from_means(means, cost.by_base_rate, amounts, confidence, covariance)
+        for name, measure in derived.items():
+            number = measure.estimated(population, index if index < len(groups) else None)
+            one.values[name] = number.value
+            one.intervals[name] = derived_interval(number, measure.limits, confidence)
         return _with_gaps(one, gaps[index], noise[index], confidence, len(groups))
 
     estimates = [
@@ -112,7 +124,8 @@ def estimate_groups(
         for index, group in enumerate(groups)
     ]
     amounts = (1.0, 1.0) if cost.is_per_group else cost.amounts(groups[0])
-    everybody = estimate(cells, len(groups), amounts)
+    pooled = Cells.merge([cells.recoded([0] * len(groups))])
+    everybody = estimate(pooled, len(groups), amounts)
     if cost.is_per_group:
         # A cost that differs by group has no meaning for everybody.
         for name in ("cost", "trivial_cost"):
@@ -291,8 +304,9 @@ def intervals(
     confidence: float = 0.95,
     replicates: int = 2000,
     seed: int = 0,
-    measures: Iterable[Measure] | None = None,
+    measures: Chosen = None,
     min_group: int = MIN_GROUP,
+    reference: Group | None = None,
 ) -> Intervals:
     """Compute confidence intervals for every number of an audit.
 
@@ -308,8 +322,8 @@ def intervals(
         Random draws for the calibration gaps; with 0 these have no intervals.
     seed : int
         The same seed gives the same intervals.
-    measures : sequence of Measure, optional
-        Measures of your own, besides those of :data:`isocost.MEASURES`.
+    measures, reference
+        As for :func:`isocost.audit`.
     min_group : int
         Groups with fewer rows have intervals of their own, but are not compared with others.
 
@@ -336,11 +350,27 @@ def intervals(
     """
     check_tally(tally)
     cost, threshold = as_cost(cost), check_threshold(threshold)
-    tolerance, confidence = check_tolerance(tolerance), check_confidence(confidence)
-    replicates, seed = _check_replicates(replicates, confidence), check_seed(seed)
     groups = compared_groups(tally, check_min_group(min_group))
-    reach = feasibility(tally.select(list(groups)), cost, tolerance)
-    rows = chosen_measures(measures)
+    reach = feasibility(tally.select(list(groups)), cost, check_tolerance(tolerance))
+    people = population_of(tally, threshold, groups, reference)
+    rows = chosen_measures(measures).rows
+    return intervals_of(tally, cost, rows, people, reach, confidence, replicates, seed)
+
+
+def intervals_of(
+    tally: Tally,
+    cost: Cost,
+    rows: Mapping[str, Measure],
+    people: GroupedPeople,
+    reach: Feasibility,
+    confidence: float,
+    replicates: int,
+    seed: int,
+) -> Intervals:
+    """The same for measures that were chosen, and people and costs that were looked at before."""
+    confidence = check_confidence(confidence)
+    replicates, seed = _check_replicates(replicates, confidence), check_seed(seed)
+    groups, tolerance = tuple(reach.costs), reach.tolerance
     levels = [levels_of(tally, index) for index in (*range(len(tally.groups)), None)]
     gaps = [
         {name: m.of_levels(one) for name, m in rows.items() if m.of_levels is not None}
@@ -353,7 +383,7 @@ def intervals(
             gap_noise(one, gap["calibration_gap_smooth"], draws)
             for one, gap in zip(levels, gaps, strict=True)
         ]
-    estimates, everybody = estimate_groups(tally, cost, threshold, confidence, rows, gaps, noise)
+    estimates, everybody = estimate_groups(tally, cost, confidence, rows, gaps, noise, people)
     everyone = dict(zip(tally.groups, estimates, strict=True))
     compared = [everyone[group] for group in groups]
     bounds = _cost_bounds(compared, tolerance, confidence, tally.n)
@@ -379,6 +409,21 @@ def intervals(
         seed=seed,
         method="replicates" if replicates else "analytic",
     )
+
+
+def population_of(
+    tally: Tally, threshold: float, compared: Sequence[Group], reference: Group | None
+) -> GroupedPeople:
+    """The people of a tally; those compared may be the reference of others, if none is named."""
+    candidates = [tally.index_of(group) for group in compared]
+    index = None
+    if reference is not None:
+        if isinstance(reference, Hashable) and reference in tally.groups:
+            index = tally.index_of(reference)
+        else:
+            got, step = short(reference), f"name one of {listing(group_names(tally.groups))}"
+            raise UsageError(Problem("reference", "must be a group of the data", got, step))
+    return GroupedPeople.of_tally(tally, threshold, candidates, index)
 
 
 def _cost_bounds(
@@ -412,13 +457,13 @@ def _disparities(
     estimates: list[Estimate], confidence: float, measures: Mapping[str, Measure]
 ) -> dict[str, Interval]:
     """The range over the groups that have the number, for each number."""
-    most = {name: float(np.ptp(one.limits)) for name, one in measures.items() if one.is_plain}
+    most = {name: one.limits[1] - one.limits[0] for name, one in measures.items()}
     result = {}
     for name in estimates[0].intervals:
         if name == "share":
             continue
         ends = _ends(estimates, name)
-        known = ~np.isnan(ends[:, 0])
+        known = np.isfinite(ends).all(axis=1)
         result[name] = (
             margins.range_interval(ends[known], confidence, most.get(name, math.inf))
             if known.sum() > 1

@@ -22,14 +22,16 @@ if the one before was answered with yes, so together they are wrong no more ofte
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import combinations
 from typing import TypeAlias
 
 import numpy as np
 
-from isocost.measures.table import Measure
+from isocost.measures.derived import Estimated
+from isocost.measures.measure import Measure
 from isocost.tallies import KINDS, Cells
 from isocost.typing import Floats, Ints
 
@@ -246,6 +248,13 @@ class Mean:
     seen: Interval = (0.0, 1.0)
     rare: bool = False
 
+    def complement(self) -> Mean:
+        """The mean of 1 less each value."""
+        flipped = tuple((1.0 - high, 1.0 - low) for low, high in (self.limits, self.seen))
+        return replace(
+            self, value=1.0 - self.value, skew=-self.skew, limits=flipped[0], seen=flipped[1]
+        )
+
     def factor(self, confidence: float) -> float:
         """How many standard errors the interval reaches, by Student's t and the jackknife."""
         if self.rows < 2:
@@ -275,6 +284,15 @@ def mean_of(measure: Measure, cells: Cells, first: int) -> Mean:
     others = _rows_off_the_mode(x, n) if not within.any() else math.inf
     rare = others < min(RARE, n.sum() / 2.0)
     return replace(mean, seen=_seen(measure, cells, kind), rare=True) if rare else mean
+
+
+def complements(measures: Mapping[str, Measure]) -> dict[str, str]:
+    """The measures that are 1 less another that stands before them, such as TPR after FNR."""
+    pairs: dict[str, str] = {}
+    for (other, first), (name, second) in combinations(measures.items(), 2):
+        if other not in pairs and first.is_complement(second):
+            pairs[name] = other
+    return pairs
 
 
 def _rows_off_the_mode(x: Floats, n: Floats) -> float:
@@ -361,6 +379,37 @@ def mean_interval(mean: Mean, confidence: float) -> Interval:
         return mean.limits
     low, high = skewed_interval(mean.value, mean.error, mean.skew, factor)
     return around(mean.value, (max(low, mean.limits[0]), min(high, mean.limits[1])))
+
+
+def derived_interval(number: Estimated, limits: Interval, confidence: float) -> Interval:
+    """The interval of a number that is no mean, from its standard error.
+
+    Between two limits it is Wilson's, with the number of rows that gives the standard error; a
+    ratio has Student's interval of its logarithm, and one of 0 the limit that a score test of a
+    count of 0 gives; any other number has Student's interval.
+    """
+    value, error, rows = number.value, number.error, number.rows
+    if math.isnan(value):
+        return math.nan, math.nan
+    if math.isinf(rows):
+        return value, value
+    if rows < 2:
+        return limits
+    low, high = limits
+    z = normal_quantile((1.0 + confidence) / 2.0)
+    factor = student_quantile((1.0 + confidence) / 2.0, rows - 1.0)
+    if math.isfinite(low) and math.isfinite(high):
+        variance = (value - low) * (high - value)
+        effective = variance / error**2 if error > 0 and variance > 0 else rows
+        interval = score_interval(value, variance, effective * (z / factor) ** 2, limits, z)
+    elif low == 0.0:
+        if value == 0.0:
+            return 0.0, z * z / rows
+        reach = factor * error / value
+        interval = value * math.exp(-min(reach, 700.0)), value * math.exp(min(reach, 700.0))
+    else:
+        interval = max(low, value - factor * error), min(high, value + factor * error)
+    return around(value, interval)
 
 
 SLACK = 1e-9

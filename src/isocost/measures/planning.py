@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from isocost.checks import check_confidence
 from isocost.costs import Cost, CostLike, as_cost
-from isocost.groups import Group, group_names, to_json
+from isocost.groups import Group, beside_groups, group_names, to_json
 from isocost.measures.calibration import SMOOTH_CELLS, gap_noise, levels_of
 from isocost.measures.feasibility import large_groups
 from isocost.measures.margins import Mean, mean_of, normal_quantile, size_interval, stretch
 from isocost.measures.table import MEASURES, cost_row
-from isocost.tables import html_table, text_table
+from isocost.tables import columns_from, frame_of, html_table, text_table
 from isocost.tallies import Cells, Tally, check_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import CALIBRATED, MIN_GROUP, MIN_LABEL
@@ -56,6 +56,8 @@ class Plan:
         The difference in cost to be established, and the calibration gap to be ruled out.
     confidence, power : float
         Of the intervals, and how often the plan is to succeed if the difference is there.
+    columns, backend
+        Those of the tally.
     """
 
     groups: Mapping[Group, GroupPlan]
@@ -64,6 +66,14 @@ class Plan:
     limit: float
     confidence: float
     power: float
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    backend: str | None = None
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """A row for each group, in the library of the data; see :meth:`isocost.Audit.to_frame`."""
+        numbers = columns_from([asdict(one) for one in self.groups.values()])
+        table = beside_groups(list(self.groups), numbers, self.columns.get("group"))
+        return frame_of(table, backend or self.backend)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; groups become [group, numbers] pairs."""
@@ -164,7 +174,7 @@ def plan(
         needed = (rows * now / variance, rows * (gap / limit) ** 2)
         least = _least(cells)
         result[group] = GroupPlan(float(own.n.sum()), *(max(least, math.ceil(n)) for n in needed))
-    return Plan(result, cost, detect, limit, confidence, power)
+    return Plan(result, cost, detect, limit, confidence, power, tally.columns, tally.backend)
 
 
 def _least(cells: Cells) -> int:

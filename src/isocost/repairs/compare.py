@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from isocost.checks import check_listed, check_threshold, finite_or_none, short
+from isocost.checks import check_listed, check_threshold, check_word, finite_or_none, short
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, names_of, to_json
 from isocost.measures.audit import Audit, audit
 from isocost.rows import moved_bins
 from isocost.rules import Rule
-from isocost.tables import html_table, text_table, transposed
+from isocost.tables import columns_from, frame_of, html_table, text_table, transposed
 from isocost.tallies import Tally, check_tally
 from isocost.typing import Bools, Floats
 
@@ -204,6 +204,17 @@ class Compared:
         known = [c.gini for c in self.by_group.values() if not math.isnan(c.gini)]
         return max(known, default=math.nan)
 
+    def numbers(self) -> dict[str, float]:
+        """How far groups differ, and what is done to people, by name."""
+        return {
+            "cost_difference": self.audit.disparity.difference,
+            "equalized_odds_difference": self.audit.equalized_odds_difference,
+            "calibration_gap": self.gap,
+            "accuracy": self.audit.overall.accuracy,
+            **asdict(self.changes),
+            "largest_gini": self.largest_gini,
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
@@ -245,6 +256,39 @@ class Comparison:
             rows.append([*row, *(fill(one) for fill in COLUMNS.values())])
         header += COLUMNS
         return (header, rows) if len(self.rules) > WIDEST else transposed(header, rows)
+
+    def to_frame(self, what: str = "rules", *, backend: str | None = None) -> Any:
+        """The numbers as a frame, in the library of the data.
+
+        Parameters
+        ----------
+        what : {"rules", "groups"}
+            "rules": a row for each rule, the original scores first, with how far the groups differ
+            then and what it does to people.  "groups": a row for each rule and group, with every
+            number of the audit, and what the rule does to this group.
+        backend : str, optional
+            As for :meth:`isocost.Audit.to_frame`.
+
+        Examples
+        --------
+        >>> import isocost as ic
+        >>> from isocost.examples import compas
+        >>> found = ic.compare(compas(), [ic.withhold(compas(), "fpr", 0.06)])
+        >>> frame = found.to_frame(backend="dict")
+        >>> frame["rule"].tolist(), frame["cost_difference"].round(4).tolist()
+        (['original', 'withhold'], [0.0875, 0.06])
+        """
+        check_word("what", what, ("rules", "groups"))
+        tally = next(iter(self.rules.values())).audit.tally
+        if what == "rules":
+            rows = [{"rule": name, **one.numbers()} for name, one in self.rules.items()]
+            return frame_of(columns_from(rows), backend or tally.backend)
+        pairs = [(name, one, group) for name, one in self.rules.items() for group in one.by_group]
+        rows = [
+            {"rule": name, **one.audit.groups[group].values, **asdict(one.by_group[group])}
+            for name, one, group in pairs
+        ]
+        return tally.frame_by_group([group for *_, group in pairs], columns_from(rows), backend)
 
     def headline(self) -> str:
         """What is compared, in a line."""

@@ -18,7 +18,7 @@ from isocost.measures.audit import audit
 from isocost.repairs.compare import changes
 from isocost.repairs.registry import REPAIRS
 from isocost.rules import Rule
-from isocost.tables import html_table, text_table
+from isocost.tables import columns_from, frame_of, html_table, text_table
 from isocost.tallies import Tally, check_tally
 
 MOST_POINTS = 10_000
@@ -72,6 +72,19 @@ class Frontier:
     cost: Cost
     threshold: float
     points: tuple[FrontierPoint, ...]
+    backend: str | None = None
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """:meth:`rows` as a frame, in the library of the data; see :meth:`isocost.Audit.to_frame`.
+
+        Examples
+        --------
+        >>> import isocost as ic
+        >>> from isocost.examples import compas
+        >>> ic.frontier(compas(), "fpr", points=3).to_frame(backend="dict")["feasible"].tolist()
+        [False, False, True]
+        """
+        return frame_of(columns_from(self.rows()), backend or self.backend)
 
     def rows(self) -> list[dict[str, Any]]:
         """A tidy table for plotting: one flat row per tolerance, costs as "cost NAME"."""
@@ -193,6 +206,7 @@ def frontier(
             _point(tally, float(t), maker, cost, now.threshold, hard)
             for t in np.linspace(0.0, widest, points)
         ),
+        backend=tally.backend,
     )
 
 

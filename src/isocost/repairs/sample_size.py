@@ -6,7 +6,7 @@ import json
 import math
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,11 @@ from isocost.checks import (
     finite_or_none,
 )
 from isocost.errors import IsocostWarning, Problem, UsageError
-from isocost.groups import Group, names_of, to_json
+from isocost.groups import Group, beside_groups, names_of, to_json
 from isocost.repairs.counsel import titles_of
 from isocost.repairs.unseen import LEAST, Population, Replicates, Report, Yardstick, safe_level
 from isocost.rules import Rule, check_rule
-from isocost.tables import html_table, text_table
+from isocost.tables import frame_of, html_table, text_table
 from isocost.tallies import Tally, check_tally
 from isocost.typing import Floats
 
@@ -48,6 +48,8 @@ class RepairPlan:
         equal, and at most.
     rule, within, confidence
         What it was made with.
+    columns, backend
+        Those of the tally.
     """
 
     groups: Mapping[Group, float]
@@ -58,6 +60,17 @@ class RepairPlan:
     rule: Rule
     within: float
     confidence: float
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    backend: str | None = None
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """A row for each group, in the library of the data; see :meth:`isocost.Audit.to_frame`."""
+        numbers = {
+            "rows": list(self.now.values()),
+            "needed": list(map(float, self.groups.values())),
+        }
+        table = beside_groups(list(self.groups), numbers, self.columns.get("group"))
+        return frame_of(table, backend or self.backend)
 
     def headline(self) -> str:
         """What the numbers are for, in a line."""
@@ -165,7 +178,9 @@ def plan_repair(
         group: math.ceil(n * enough) if math.isfinite(enough) else math.inf
         for group, n in now.items()
     }
-    return RepairPlan(needed, now, times, expected, limits, rule, within, confidence)
+    return RepairPlan(
+        needed, now, times, expected, limits, rule, within, confidence, tally.columns, tally.backend
+    )
 
 
 def _tried(

@@ -45,7 +45,7 @@ from isocost.repairs.compare import cost_of_rules, share_changed
 from isocost.repairs.counsel import titles_of
 from isocost.repairs.withhold import summary_of
 from isocost.rules import Rule, check_rule
-from isocost.tables import html_table, text_table
+from isocost.tables import columns_from, frame_of, html_table, text_table
 from isocost.tallies import Cells, Tally, add_up, check_tally
 from isocost.typing import Floats, Ints
 from isocost.verdict.sentences import SENTENCES, number
@@ -297,6 +297,7 @@ class Unseen:
     replicates: int
     infeasible: int
     confidence: float
+    backend: str | None = None
 
     @property
     def better(self) -> bool:
@@ -324,6 +325,14 @@ class Unseen:
         if not self.better:
             notes.append(doubt_unseen(self) + ".")
         return notes
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """A row for each number: unrepaired, fitted, expected and limit.
+
+        In the library of the data; see :meth:`isocost.Audit.to_frame`.
+        """
+        rows = [{"number": name, **vars(getattr(self, name))} for name in (*NUMBERS, GOAL)]
+        return frame_of(columns_from(rows), backend or self.backend)
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the printed table."""
@@ -464,6 +473,7 @@ def unseen(
         replicates=replicates,
         infeasible=steps.infeasible,
         confidence=confidence,
+        backend=tally.backend,
     )
 
 

@@ -34,7 +34,7 @@ from isocost.measures.margins import Interval
 from isocost.measures.table import MEASURES
 from isocost.repairs.composition import merged
 from isocost.rules import Promise, Rule, check_rule, unknown_groups
-from isocost.tables import html_table, text_table
+from isocost.tables import columns_from, frame_of, html_table, text_table
 from isocost.tallies import Tally
 
 FEW = 30
@@ -180,6 +180,7 @@ class Watch:
     limits: Mapping[str, float]
     calibration_margin: float | None
     confidence: float
+    backend: str | None = None
 
     @property
     def equal(self) -> tuple[str, ...]:
@@ -200,6 +201,27 @@ class Watch:
     def first_alarm(self) -> str | None:
         """The period in which the first alarm came; None without one."""
         return self.alarms[0].period if self.alarms else None
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """The periods as a frame, in the library of the data; see :meth:`isocost.Audit.to_frame`.
+
+        A row for each period: its name, rows, ``difference`` in it and ``running`` in all so far
+        with ``low`` and ``high``, ``calibration``, and the claims that are ``broken``.
+        """
+        rows = [
+            {
+                "period": one.name,
+                "rows": one.rows,
+                "difference": one.difference,
+                "running": one.running,
+                "low": one.interval[0],
+                "high": one.interval[1],
+                "calibration": one.calibration,
+                "broken": ", ".join(one.broken),
+            }
+            for one in self.periods
+        ]
+        return frame_of(columns_from(rows), backend or self.backend)
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the printed table."""
@@ -372,6 +394,7 @@ in some period; 0.06 is allowed). Shown in period 2.
         limits=limits,
         calibration_margin=margin,
         confidence=confidence,
+        backend=periods[0].backend,
     )
 
 

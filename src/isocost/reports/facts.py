@@ -389,7 +389,7 @@ def row_titles(audit: Audit) -> dict[str, tuple[str, str]]:
     rows = {
         name: (one.label, one.title)
         for name, one in audit.measures.items()
-        if one.printed and (one.is_plain or name == "calibration_gap")
+        if name in audit.shown and (one.is_plain or name == "calibration_gap")
     }
     first = {name: rows.pop(name) for name in ("base_rate", "mean_score")}
     return {

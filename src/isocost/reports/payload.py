@@ -29,7 +29,8 @@ from isocost.groups import Group, Scalar, group_names, shown_names
 from isocost.measures.audit import Audit
 from isocost.measures.audit import audit as measure
 from isocost.measures.feasibility import Feasibility
-from isocost.measures.table import MEASURES, Measure
+from isocost.measures.measure import Measure
+from isocost.measures.table import MEASURES
 from isocost.repairs.compare import Compared, compare, named_rules
 from isocost.repairs.reconcilability import Reconcilability
 from isocost.repairs.registry import REPAIRS, Repair

@@ -1,0 +1,591 @@
+"""Measures that are no plain means: formulas of sums, ranks, logistic fits, comparisons of groups.
+
+Each gives a number and its standard error by linearization: if a row of weight w and value x moves
+the number by w u(x), the variance is the sum of w^2 u(x)^2.  A cell keeps sum w^2, so no rows are
+needed.
+
+==============================  ==================================================================
+formulas of sums                f1, mcc, balanced_accuracy, observed_to_expected, brier_skill,
+                                net_benefit; u is the derivative of the formula
+ranks                           auc, cross_auc (DeLong, DeLong and Clarke-Pearson 1988)
+logistic recalibration          calibration_slope, calibration_intercept (Cox 1958)
+compared with a reference       impact_ratio, standardized_difference
+compared with everybody         scoring_rate, adjusted_fpr, adjusted_fnr, adjusted_ppv
+==============================  ==================================================================
+
+Scores are known as far as their bins tell: two people in a bin count as tied, and a logit is that
+of the bin's mean score.  Scores that take few values are exact; each function gives the bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from isocost.tallies import KINDS, SUMS, Cells, Tally, add_up
+from isocost.typing import Bools, Floats, Ints
+
+STEP = 1e-30
+"""Of the derivative along the imaginary axis, which has no rounding error."""
+
+CLIPPED = 1e-6
+"""Scores nearer to 0 or 1 have the logit of this one."""
+
+STEPS, CONVERGED = 60, 1e-11
+"""Newton steps of a logistic fit, and the last one's size."""
+
+STEEPEST = 1e3
+"""A slope beyond this means that scores separate the labels: there is no finite one."""
+
+RISK_BINS = 20
+"""Parts of the range of scores, each with about as many people, in which groups are compared."""
+
+THIN = 5
+"""A part in which a group has fewer rows is too thin to compare it there."""
+
+MOST_THIN = 0.05
+"""How much of everybody may be in parts that are too thin; with more there is no adjusted rate."""
+
+
+@dataclass(frozen=True)
+class Estimated:
+    """A number with its standard error.
+
+    Attributes
+    ----------
+    value, error : float
+        NaN where the number is not defined.
+    rows : float
+        The effective number of people it rests on; it gives an interval even where nobody in the
+        sample differs, such as an area of 1.
+    """
+
+    value: float
+    error: float
+    rows: float
+
+
+UNDEFINED = Estimated(math.nan, math.nan, 0.0)
+
+
+@dataclass(frozen=True)
+class People:
+    """Rows, or cells of rows, of one group or of everybody.
+
+    Attributes
+    ----------
+    label, level : array of int
+        The level is the rank of the score: equal for tied rows.
+    selected : array of bool
+        Whether the score is at or above the threshold.
+    n, w, w2, wh, wh2 : arrays
+        Rows, and sums of w, w^2, w h and w h^2.
+    """
+
+    label: Ints
+    level: Ints
+    selected: Bools
+    n: Floats
+    w: Floats
+    w2: Floats
+    wh: Floats
+    wh2: Floats
+
+    @cached_property
+    def score(self) -> Floats:
+        """The mean score of each."""
+        return np.asarray(self.wh / self.w)
+
+    @cached_property
+    def kind(self) -> Ints:
+        """An index into :data:`isocost.tallies.KINDS`."""
+        return self.label * 2 + self.selected
+
+    @cached_property
+    def total(self) -> float:
+        """The weight of all."""
+        return float(self.w.sum())
+
+    @cached_property
+    def rows(self) -> float:
+        """The effective number of rows (Kish)."""
+        return self.total**2 / float(self.w2.sum())
+
+    @cached_property
+    def selection(self) -> float:
+        """The share that is selected."""
+        return float(self.w[self.selected].sum()) / self.total
+
+    @cached_property
+    def mean_score(self) -> float:
+        """The mean score."""
+        return float(self.wh.sum()) / self.total
+
+    def variance(self, moves: Any) -> float:
+        """The sum of w^2 u^2, for what a unit of weight moves the number by."""
+        return float((self.w2 * moves**2).sum())
+
+    def by_label(self, values: Floats, levels: int) -> Floats:
+        """Values added up by label and level, an array (2, levels)."""
+        return add_up(self.label * levels + self.level, values, 2 * levels).reshape(2, levels)
+
+    @classmethod
+    def of_cells(cls, cells: Cells, first: int, bins: int) -> People:
+        """Cells added up over groups; ``first`` is the first bin at the threshold."""
+        key = cells.label * bins + cells.bin
+        n, *sums = (add_up(key, getattr(cells, name), 2 * bins) for name in SUMS)
+        used = np.flatnonzero(n > 0)
+        label, level = np.divmod(used, bins)
+        return cls(label, level, level >= first, n[used], *(x[used] for x in sums))
+
+
+@dataclass(frozen=True)
+class GroupedPeople:
+    """Everybody, by group: what a derived measure looks at.
+
+    Attributes
+    ----------
+    groups : tuple of People
+        The groups.
+    everybody : People
+        All of them together.
+    levels : int
+        How many levels of the score there are.
+    threshold : float
+        From which people are selected.
+    candidates : tuple of int
+        The groups that others may be compared with: those that are large enough.
+    reference : int or None
+        The group that others are compared with, if the caller named one.
+    kept : dict
+        What was computed so far; see :meth:`once`.
+    """
+
+    groups: tuple[People, ...]
+    everybody: People
+    levels: int
+    threshold: float
+    candidates: tuple[int, ...]
+    reference: int | None = None
+    kept: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def once(self, key: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
+        """What several measures need, computed once."""
+        if key not in self.kept:
+            self.kept[key] = compute()
+        return self.kept[key]
+
+    @classmethod
+    def of_tally(
+        cls,
+        tally: Tally,
+        threshold: float,
+        candidates: Sequence[int] | None = None,
+        reference: int | None = None,
+    ) -> GroupedPeople:
+        """The people of a tally, a cell at a time."""
+        first, bins, cells = tally.grid.first_bin(threshold), tally.grid.size, tally.cells
+        own = [cells.take(cells.of_group(index)) for index in range(len(tally.groups))]
+        among = range(len(own)) if candidates is None else candidates
+        return cls(
+            tuple(People.of_cells(each, first, bins) for each in own),
+            People.of_cells(cells, first, bins),
+            bins,
+            threshold,
+            tuple(among),
+            reference,
+        )
+
+    @classmethod
+    def of_rows(cls, y: Floats, h: Floats, w: Floats, threshold: float) -> GroupedPeople:
+        """One group, a row at a time: nothing is lost to bins."""
+        scores, level = np.unique(h, return_inverse=True)
+        columns = (np.ones(len(h)), w, w * w, w * h, w * h * h)
+        people = People(y.astype(np.intp), level, h >= threshold, *columns)
+        return cls((people,), people, len(scores), threshold, (0,))
+
+    def people(self, group: int | None) -> People:
+        """Those of a group, or everybody."""
+        return self.everybody if group is None else self.groups[group]
+
+    def weights(self, group: int | None) -> Floats:
+        """Sums of w and of w^2 by label and level, an array (2, 2, levels)."""
+        people = self.people(group)
+        columns = (people.w, people.w2)
+        sums: Floats = self.once(
+            ("weights", group),
+            lambda: np.array([people.by_label(x, self.levels) for x in columns]),
+        )
+        return sums
+
+    def spread(self) -> Floats:
+        """The share of everybody at each level."""
+        total: Floats = self.weights(None)[0].sum(axis=0)
+        return total / self.everybody.total
+
+    def highest(self, number: str) -> int:
+        """The reference group: the one named, or the candidate for which a number is highest."""
+        if self.reference is not None:
+            return self.reference
+        numbers = {index: getattr(self.groups[index], number) for index in self.candidates}
+        return max(numbers, key=lambda index: float(numbers[index]))
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Sums of a group by kind, for formulas.
+
+    Attributes
+    ----------
+    w, wh, wh2 : arrays (4, ...)
+        The sums of w, w h and w h^2 of true negatives, false positives, false negatives and true
+        positives.
+    threshold : float
+        From which people are selected.
+    """
+
+    w: Any
+    wh: Any
+    wh2: Any
+    threshold: float
+
+    @property
+    def total(self) -> Any:
+        """The weight of all."""
+        return self.w.sum(axis=0)
+
+
+Formula = Callable[[Totals], Any]
+"""From sums to a number; smooth, and of no unit: weights in another unit give the same."""
+
+
+def of_sums(formula: Formula, population: GroupedPeople, group: int | None) -> Estimated:
+    """A smooth formula of sums by kind, with what each sum moves it by."""
+    people = population.people(group)
+    columns = (people.w, people.wh, people.wh2)
+    sums = np.array([add_up(people.kind, x, len(KINDS)) for x in columns]) / people.total
+    # A step in each of the twelve sums.
+    steps = sums[..., None] + 1j * STEP * np.eye(sums.size).reshape(*sums.shape, -1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = float(formula(Totals(sums[0], sums[1], sums[2], population.threshold)))
+        moved = formula(Totals(steps[0], steps[1], steps[2], population.threshold))
+    slopes = np.imag(moved) / STEP
+    if not math.isfinite(value):
+        return UNDEFINED
+    if not np.isfinite(slopes).all():
+        return Estimated(value, 0.0, people.rows)
+    one, line, square = slopes.reshape(sums.shape)[:, people.kind]
+    moves = one + line * people.score + square * people.wh2 / people.w
+    return Estimated(value, math.sqrt(people.variance(moves / people.total)), people.rows)
+
+
+def f1(sums: Totals) -> Any:
+    """2 tp / (2 tp + fp + fn)."""
+    _, fp, fn, tp = sums.w
+    return 2.0 * tp / (2.0 * tp + fp + fn)
+
+
+def balanced_accuracy(sums: Totals) -> Any:
+    """(TPR + TNR) / 2."""
+    tn, fp, fn, tp = sums.w
+    return (tn / (tn + fp) + tp / (tp + fn)) / 2.0
+
+
+def mcc(sums: Totals) -> Any:
+    """(tp tn - fp fn) / sqrt((tp + fp) (tp + fn) (tn + fp) (tn + fn))."""
+    tn, fp, fn, tp = sums.w
+    return (tp * tn - fp * fn) / np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
+
+
+def observed_to_expected(sums: Totals) -> Any:
+    """Sum w y / sum w h.
+
+    Exact whatever the bins.
+    """
+    return (sums.w[2] + sums.w[3]) / sums.wh.sum(axis=0)
+
+
+def brier_skill(sums: Totals) -> Any:
+    """1 - Brier score / (mu (1 - mu)).
+
+    Exact whatever the bins.
+    """
+    squares = sums.wh2.sum(axis=0) + (sums.w - 2.0 * sums.wh)[2:].sum(axis=0)
+    mu = (sums.w[2] + sums.w[3]) / sums.total
+    return 1.0 - squares / sums.total / (mu * (1.0 - mu))
+
+
+def net_benefit(sums: Totals) -> Any:
+    """(tp - fp t / (1 - t)) / n at threshold t (Vickers and Elkin 2006).
+
+    The threshold of an audit is an edge of the bins, so this is exact.
+    """
+    if sums.threshold >= 1.0:
+        return np.nan * sums.total
+    return (sums.w[3] - sums.w[1] * sums.threshold / (1.0 - sums.threshold)) / sums.total
+
+
+def area(positives: Floats, negatives: Floats) -> Estimated:
+    """The chance that a positive has a higher score than a negative, ties counting half.
+
+    Both are sums of w and of w^2 by level, arrays (2, levels).  Within a bin all pairs count as
+    ties, so it is off by at most half the share of pairs in the same bin; see :func:`area_bound`.
+    """
+    totals = positives[0].sum(), negatives[0].sum()
+    if not min(totals) > 0.0:
+        return UNDEFINED
+    above, below = positives[0] / totals[0], negatives[0] / totals[1]
+    lower = np.cumsum(below) - below / 2.0
+    higher = 1.0 - np.cumsum(above) + above / 2.0
+    value = float((above * lower).sum())
+    variance = sum(
+        float((squares * (rank - value) ** 2).sum()) / total**2
+        for squares, rank, total in (
+            (positives[1], lower, totals[0]),
+            (negatives[1], higher, totals[1]),
+        )
+    )
+    rows = min(w.sum() ** 2 / w2.sum() for w, w2 in (positives, negatives))
+    return Estimated(value, math.sqrt(variance), float(rows))
+
+
+def area_bound(population: GroupedPeople, group: int | None = None) -> float:
+    """How far an area may be off because of bins: half the share of pairs that share a bin."""
+    below, above = population.weights(group)[0]
+    return float((below / below.sum() * above / above.sum()).sum()) / 2.0
+
+
+def auc(population: GroupedPeople, group: int | None) -> Estimated:
+    """P(h of a positive > h of a negative) + P(they are equal) / 2.
+
+    The area under the ROC curve; see :func:`area` for what bins do to it.
+    """
+    negatives, positives = population.weights(group).swapaxes(0, 1)
+    return area(positives, negatives)
+
+
+def _others(population: GroupedPeople, group: int, label: int) -> Floats:
+    """The sums of everybody else who has a label."""
+    own, everybody = (population.weights(index)[:, label] for index in (group, None))
+    # Rounding must leave nobody where there is nobody.
+    rest = everybody - own
+    return np.where(rest > 1e-12 * everybody, rest, 0.0)
+
+
+def cross_auc(population: GroupedPeople, group: int | None) -> Estimated:
+    """Positives of this group against negatives of the others (Kallus and Zhou 2019)."""
+    if group is None:
+        return UNDEFINED
+    return area(population.weights(group)[:, 1], _others(population, group, 0))
+
+
+def cross_auc_negatives(population: GroupedPeople, group: int | None) -> Estimated:
+    """Positives of the others against negatives of this group."""
+    if group is None:
+        return UNDEFINED
+    return area(_others(population, group, 1), population.weights(group)[:, 0])
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A logistic fit: its coefficients, and how far a unit of weight at each cell moves them."""
+
+    coefficients: Floats
+    moves: Floats
+
+
+def _recalibrated(people: People, slope: bool) -> Fit | None:
+    """The fit of logit P(y = 1) = a + b logit(h); with ``slope`` false b is 1.
+
+    By Newton's method; None where no finite coefficients fit.
+    """
+    y, w = people.label, people.w / people.total
+    if not 0.0 < float((w * y).sum()) < 1.0 - 1e-12:
+        return None
+    h = np.clip(people.score, CLIPPED, 1.0 - CLIPPED)
+    x = np.log(h / (1.0 - h))
+    design = np.stack([np.ones_like(x), x] if slope else [np.ones_like(x)])
+    offset = 0.0 if slope else x
+    beta = np.array([0.0, 1.0] if slope else [0.0])
+    for _ in range(STEPS):
+        p = 1.0 / (1.0 + np.exp(-np.clip(offset + beta @ design, -700.0, 700.0)))
+        information = (design * (w * p * (1.0 - p))) @ design.T
+        if not np.linalg.det(information) > 1e-14 * information[0, 0] * information[-1, -1]:
+            return None
+        step = np.linalg.solve(information, design @ (w * (y - p)))
+        # A long step may overshoot; shortened, the next one is better.
+        beta = beta + step * min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300))
+        if np.abs(step).max() < CONVERGED:
+            break
+    if not np.abs(beta).max() < STEEPEST or np.abs(step).max() >= 1e-6:
+        return None
+    moves = np.linalg.solve(information, design) * (y - p) / people.total
+    return Fit(beta, moves)
+
+
+def _coefficient(
+    population: GroupedPeople, group: int | None, slope: bool, index: int
+) -> Estimated:
+    people = population.people(group)
+    fit = population.once(("fit", group, slope), lambda: _recalibrated(people, slope))
+    if fit is None:
+        return UNDEFINED
+    error = math.sqrt(people.variance(fit.moves[index]))
+    w, w2 = population.weights(group).sum(axis=-1)
+    return Estimated(float(fit.coefficients[index]), error, float((w**2 / w2).min()))
+
+
+def calibration_slope(population: GroupedPeople, group: int | None) -> Estimated:
+    """The b of logit P(y = 1) = a + b logit(h).
+
+    With 1,024 bins a logit is off by at most 1 / (1,024 h (1 - h)): less than .01 for scores from
+    .11 to .89.  Scores that are all alike, or that separate the labels, have no slope.
+    """
+    return _coefficient(population, group, True, 1)
+
+
+def recalibration_intercept(population: GroupedPeople, group: int | None) -> Estimated:
+    """The a of logit P(y = 1) = a + b logit(h).
+
+    See :func:`calibration_slope`.
+    """
+    return _coefficient(population, group, True, 0)
+
+
+def calibration_intercept(population: GroupedPeople, group: int | None) -> Estimated:
+    """The a of logit P(y = 1) = a + logit(h): calibration in the large."""
+    return _coefficient(population, group, False, 0)
+
+
+def impact_ratio(population: GroupedPeople, group: int | None) -> Estimated:
+    """The selection rate over that of the reference group: the highest one, or the one named."""
+    reference = population.highest("selection")
+    own, other = population.people(group), population.groups[reference]
+    rate, base = own.selection, other.selection
+    if group is None or base == 0.0:
+        return UNDEFINED
+    if group == reference:
+        return Estimated(1.0, 0.0, math.inf)
+    value = rate / base
+    variance = own.variance((own.selected - rate) / own.total / base)
+    variance += other.variance((other.selected - base) / other.total * value / base)
+    return Estimated(value, math.sqrt(variance), own.rows * base)
+
+
+def standardized_difference(population: GroupedPeople, group: int | None) -> Estimated:
+    """The mean score less that of the reference group, over the standard deviation of everybody.
+
+    The reference group is the one with the highest mean score, or the one named.  The standard
+    deviation is taken as known.  Exact whatever the bins.
+    """
+    reference, everybody = population.highest("mean_score"), population.everybody
+    own, other = population.people(group), population.groups[reference]
+    square = float(everybody.wh2.sum() / everybody.total)
+    deviation = math.sqrt(max(square - everybody.mean_score**2, 0.0))
+    if group is None or deviation < 1e-9:
+        return UNDEFINED
+    if group == reference:
+        return Estimated(0.0, 0.0, math.inf)
+    value = (own.mean_score - other.mean_score) / deviation
+    variance = sum(
+        people.variance((people.score - people.mean_score) / people.total / deviation)
+        for people in (own, other)
+    )
+    return Estimated(value, math.sqrt(variance), min(own.rows, other.rows))
+
+
+def _median(population: GroupedPeople) -> tuple[int, float]:
+    """The level of everybody's median, and the share of people at this level who are above it."""
+    everybody, spread = population.everybody, population.spread()
+    below = np.cumsum(spread)
+    level = int(np.searchsorted(below, 0.5 - 1e-12))
+    tied = everybody.level == level
+    w, wh, wh2 = (float(x[tied].sum()) for x in (everybody.w, everybody.wh, everybody.wh2))
+    if wh2 / w - (wh / w) ** 2 <= 1e-12:
+        return level, 0.0
+    return level, float((below[level] - 0.5) / spread[level])
+
+
+def scoring_rate(population: GroupedPeople, group: int | None) -> Estimated:
+    """The share with a score above the median of everybody.
+
+    The median is taken as known.  People who share a bin with it count as far as half of everybody
+    is above it, unless they all have the same score: the rate is off by at most the group's share
+    of that bin.
+    """
+    people = population.people(group)
+    level, inside = population.once(("median",), lambda: _median(population))
+    counted = np.where(people.level == level, inside, people.level > level)
+    value = float((people.w * counted).sum() / people.total)
+    error = math.sqrt(people.variance((counted - value) / people.total))
+    return Estimated(value, error, people.rows)
+
+
+def _risk_parts(population: GroupedPeople) -> Ints:
+    """Which part of the range of scores each level is in; no part lies on both sides."""
+    everybody, spread = population.everybody, population.spread()
+    middle = np.cumsum(spread) - spread / 2.0
+    part = np.minimum((middle * RISK_BINS).astype(np.intp), RISK_BINS - 1)
+    first = everybody.level[everybody.selected].min(initial=population.levels)
+    return np.asarray(part + RISK_BINS * (np.arange(population.levels) >= first))
+
+
+def adjusting_weights(population: GroupedPeople, group: int | None) -> Floats | None:
+    """What to multiply a group's weights by, to give it everybody's distribution of risk.
+
+    The range of scores is cut into 20 parts that hold about as many people, and at the threshold.
+    Parts in which the group has fewer than 5 rows are left out; None if these hold more than 5 %
+    of everybody.
+    """
+    people = population.people(group)
+    part: Ints = population.once(("parts",), lambda: _risk_parts(population))
+    size = 2 * RISK_BINS
+    wanted = add_up(part, population.spread(), size)
+    own = add_up(part[people.level], people.w, size) / people.total
+    thick = add_up(part[people.level], people.n, size) >= THIN
+    if wanted[~thick].sum() > MOST_THIN:
+        return None
+    factor = np.divide(wanted, own, out=np.zeros(size), where=thick & (own > 0))
+    return np.asarray(factor[part[people.level]])
+
+
+def _adjusted(
+    population: GroupedPeople, group: int | None, over: Callable[[People], Any], of: str
+) -> Estimated:
+    """A share of some people, weighted to everybody's distribution of risk."""
+    people = population.people(group)
+    factor = population.once(("adjusting", group), lambda: adjusting_weights(population, group))
+    if factor is None:
+        return UNDEFINED
+    inside = over(people) * factor
+    total = float((people.w * inside).sum())
+    if total <= 0.0:
+        return UNDEFINED
+    hit = people.kind == KINDS.index(of)
+    value = float((people.w * inside * hit).sum()) / total
+    moves = inside * (hit - value) / total
+    rows = total**2 / float((people.w2 * inside**2).sum())
+    return Estimated(value, math.sqrt(people.variance(moves)), rows)
+
+
+def adjusted_fpr(population: GroupedPeople, group: int | None) -> Estimated:
+    """FPR with weights w q(h) / p(h): q is how everybody's scores are distributed, p the group's.
+
+    See :func:`adjusting_weights`.
+    """
+    return _adjusted(population, group, lambda people: people.label == 0, "fp")
+
+
+def adjusted_fnr(population: GroupedPeople, group: int | None) -> Estimated:
+    """FNR with weights w q(h) / p(h); see adjusted FPR."""
+    return _adjusted(population, group, lambda people: people.label == 1, "fn")
+
+
+def adjusted_ppv(population: GroupedPeople, group: int | None) -> Estimated:
+    """PPV with weights w q(h) / p(h); see adjusted FPR."""
+    return _adjusted(population, group, lambda people: people.selected, "tp")

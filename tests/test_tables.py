@@ -1,0 +1,269 @@
+"""Tables as frames of any library, as CSV and as Markdown: right values in right types."""
+
+import csv
+import io
+import math
+import pickle
+from importlib.util import find_spec
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import isocost as ic
+from isocost.examples import compas
+from isocost.tables import csv_text, escape_markdown, frame_of, markdown_table
+from tests.conftest import measured
+
+ROWS = 600
+
+
+def people(groups=("a", "b", "c"), seed=0):
+    random = np.random.default_rng(seed)
+    score = random.uniform(0.02, 0.98, ROWS)
+    return {
+        "score": score,
+        "label": (random.random(ROWS) < score).astype(int),
+        "group": np.array(groups)[random.integers(0, len(groups), ROWS)],
+        "sex": random.choice(["F", "M"], ROWS),
+    }
+
+
+KINDS = {
+    "pandas": (pd.DataFrame, pd.DataFrame),
+    "polars": (pl.DataFrame, pl.DataFrame),
+    "polars, lazy": (pl.LazyFrame, pl.DataFrame),
+    "pyarrow": (pa.table, pa.Table),
+    "duckdb": (lambda data: duckdb.from_arrow(pa.table(data)), pd.DataFrame),
+    "dict": (dict, pd.DataFrame),
+}
+
+
+def plain(frame):
+    """The columns of any frame as lists."""
+    if isinstance(frame, pa.Table):
+        return frame.to_pydict()
+    if isinstance(frame, pl.DataFrame):
+        return frame.to_dict(as_series=False)
+    return {name: list(frame[name]) for name in frame}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_audit_comes_back_in_the_frame_of_the_data(kind):
+    make, returned = KINDS[kind]
+    audit = ic.audit(ic.tally(make(people())), warn=False)
+    frame = audit.to_frame()
+    assert type(frame) is returned
+    columns = plain(frame)
+    assert columns["group"][:3] == ["a", "b", "c"]
+    assert len(columns["group"]) == 4
+    for i, numbers in enumerate([*audit.groups.values(), audit.overall]):
+        for name, value in numbers.values.items():
+            assert columns[name][i] == pytest.approx(value, abs=0, rel=0, nan_ok=True)
+        for name, (low, high) in numbers.intervals.items():
+            assert (columns[f"{name}_low"][i], columns[f"{name}_high"][i]) == (low, high)
+    order = list(columns)
+    assert order[:3] == ["group", "n", "share"]
+    place = order.index("fpr")
+    assert order[place : place + 3] == ["fpr", "fpr_low", "fpr_high"]
+
+
+def test_everybody_has_no_group():
+    for backend, missing in (("pandas", pd.isna), ("polars", lambda value: value is None)):
+        frame = measured(compas()).to_frame(backend=backend)
+        assert missing(plain(frame)["group"][-1])
+
+
+@pytest.mark.parametrize(
+    ("groups", "pandas_type", "polars_type"),
+    [
+        ((3, 7), "Int64", pl.Int64),
+        ((True, False), "boolean", pl.Boolean),
+        ((0.5, 1.5), "float64", pl.Float64),
+        (("x", "y"), "str", pl.String),
+    ],
+)
+def test_groups_keep_their_type(groups, pandas_type, polars_type):
+    audit = measured(ic.tally(people(groups)))
+    frame = audit.to_frame(backend="pandas")
+    assert str(frame["group"].dtype) in (pandas_type, "object" if pandas_type == "str" else "")
+    assert frame["group"].dropna().tolist() == sorted(groups)
+    assert (frame[frame["group"] == groups[0]]["n"] == audit.groups[groups[0]].n).all()
+    frame = audit.to_frame(backend="polars")
+    assert frame["group"].dtype == polars_type
+    numbers = [frame[name].dtype for name in audit.overall.values]
+    assert set(numbers) == {pl.Float64}
+    assert audit.to_frame(backend="pyarrow").schema.field("fpr").type == pa.float64()
+
+
+def test_groups_of_several_types_become_texts():
+    data = people()
+    data["group"] = [("1" if g == "a" else 1) for g in data["group"]]
+    audit = measured(ic.tally(data))
+    for backend in ("pandas", "polars", "pyarrow", "dict"):
+        assert plain(audit.to_frame(backend=backend))["group"][:2] == ["1", "'1'"]
+    wide = people()
+    wide["group"] = [2**70 if g == "a" else 5 for g in wide["group"]]
+    assert plain(ic.tally(wide).to_frame(backend="polars"))["group"][0] == "5"
+
+
+def test_each_group_column_is_a_column():
+    audit = measured(ic.tally(pl.DataFrame(people((1, 2))), group=["sex", "group"]))
+    frame = audit.to_frame()
+    assert frame.columns[:3] == ["sex", "group", "n"]
+    assert frame["sex"].to_list() == ["F", "F", "M", "M", None]
+    assert frame["group"].to_list() == [1, 2, 1, 2, None]
+    highest = audit.to_frame("disparities").row(by_predicate=pl.col("measure") == "fpr", named=True)
+    assert highest["highest"] in ("F, 1", "F, 2", "M, 1", "M, 2")
+
+
+def test_a_group_column_never_hides_a_number():
+    data = people()
+    data["n"] = data.pop("group")
+    frame = measured(ic.tally(pl.DataFrame(data), group=["sex", "n"])).to_frame()
+    assert frame.columns[:3] == ["sex", "group_n", "n"]
+    assert frame["n"][-1] == ROWS
+
+
+def test_merged_intersections_are_texts():
+    tally = ic.tally(pl.DataFrame(people()), group=["sex", "group"])
+    merged = tally.relabel({("F", "a"): "few", ("M", "a"): "few"})
+    frame = measured(merged).to_frame()
+    assert frame["group"].to_list() == ["F, b", "F, c", "M, b", "M, c", "few", None]
+    assert isinstance(frame, pl.DataFrame)
+
+
+def test_what_is_undefined_is_nan():
+    data = people()
+    data["label"] = np.where(data["group"] == "c", 0, data["label"])
+    columns = plain(measured(ic.tally(pl.DataFrame(data))).to_frame())
+    assert math.isnan(columns["fnr"][2])
+    assert not math.isnan(columns["fpr"][2])
+
+
+def test_disparities():
+    audit = ic.audit(ic.tally(pl.DataFrame(people((1, 2, 3)))), warn=False)
+    frame = audit.to_frame("disparities")
+    assert frame.columns == ["measure", "difference", "low", "high", "ratio", "highest", "lowest"]
+    assert frame["highest"].dtype == pl.Int64
+    for row in frame.iter_rows(named=True):
+        found = audit.disparities[row["measure"]]
+        assert row["difference"] == found.difference
+        assert (row["highest"], row["lowest"]) == (found.highest, found.lowest)
+        assert math.isnan(row["low"]) or row["low"] <= row["difference"] <= row["high"]
+    cost = audit.intervals.disparities["cost"]
+    assert frame.filter(pl.col("measure") == "cost")[["low", "high"]].row(0) == cost
+    with pytest.raises(ic.UsageError, match='what: must be "groups" or "disparities"'):
+        audit.to_frame("cells")
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow", "dict"])
+def test_a_tally_is_its_cells(backend):
+    tally = ic.tally(people(), edges=(0.37,))
+    cells = plain(tally.to_frame(backend=backend))
+    assert sum(cells["n"]) == ROWS
+    means = np.array(cells["wh"]) / np.array(cells["w"])
+    assert (means >= np.array(cells["low"]) - 1e-12).all()
+    assert (means <= np.array(cells["high"]) + 1e-12).all()
+    assert 0.37 in tally.grid.cuts
+    assert [tally.grid.cuts[b] for b in cells["bin"]] == cells["low"]
+    positives = sum(n for n, y in zip(cells["n"], cells["label"], strict=True) if y == 1)
+    assert positives == people()["label"].sum()
+
+
+def test_a_tally_remembers_its_library_and_saves_it_not():
+    tally = ic.tally(pl.DataFrame(people()))
+    other = ic.tally(pl.DataFrame(people(seed=1)))
+    kept = [tally.select(["a", "b"]), tally.drop(["a"]), tally.relabel({"a": "z"}), tally + other]
+    kept += [pickle.loads(pickle.dumps(tally)), ic.withhold(tally, tolerance=1).expected(tally)]
+    assert {one.backend for one in kept} == {"polars"}
+    again = ic.Tally.from_json(tally.to_json())
+    assert again == tally
+    assert again.backend is None
+    assert "polars" not in tally.to_json()
+    older = dict(vars(tally))
+    del older["backend"]
+    unpickled = object.__new__(ic.Tally)
+    unpickled.__dict__.update(older)
+    assert unpickled.backend is None
+
+
+def test_comparisons():
+    tally = ic.tally(pl.DataFrame(people()))
+    found = ic.compare(tally, {"mine": ic.withhold(tally, infeasible="closest")})
+    frame = found.to_frame()
+    assert frame["rule"].to_list() == ["original", "mine"]
+    mine = found.rules["mine"]
+    row = frame.row(1, named=True)
+    assert row["cost_difference"] == mine.audit.disparity.difference
+    assert row["changed"] == mine.changes.changed
+    assert math.isnan(frame["gini"][0])
+    by_group = found.to_frame("groups")
+    assert by_group.height == 6
+    assert by_group.columns[:3] == ["group", "rule", "n"]
+    last = by_group.row(5, named=True)
+    assert (last["group"], last["rule"]) == ("c", "mine")
+    assert last["cost"] == mine.audit.groups["c"].cost
+    assert last["by_coin"] == mine.by_group["c"].by_coin
+
+
+def test_frontiers_watches_plans_and_what_is_unseen():
+    tally = ic.tally(pl.DataFrame(people()))
+    rule = ic.withhold(tally, infeasible="closest")
+    frontier = ic.frontier(tally, points=3).to_frame()
+    assert frontier["feasible"].dtype == pl.Boolean
+    assert frontier["tolerance"][0] == 0.0
+    watch = ic.watch(rule, {"May": rule.expected(tally)}, tolerance=0.2)
+    frame = watch.to_frame()
+    assert frame.row(0, named=True)["period"] == "May"
+    assert (frame["low"][0], frame["high"][0]) == watch.periods[0].interval
+    unseen = ic.unseen(tally, rule, replicates=20)
+    frame = unseen.to_frame()
+    assert frame["number"].to_list()[:2] == ["cost_difference", "rate_difference"]
+    assert frame["limit"][0] == unseen.cost_difference.limit
+    plan = ic.plan(tally)
+    assert plan.to_frame()["difference"].to_list() == [g.difference for g in plan.groups.values()]
+    repair = ic.plan_repair(tally, rule, within=0.5, replicates=10)
+    assert repair.to_frame()["needed"].dtype == pl.Float64
+    for one in (frontier, frame, plan.to_frame(), repair.to_frame()):
+        assert isinstance(one, pl.DataFrame)
+
+
+def without(monkeypatch, *missing):
+    there = find_spec
+    monkeypatch.setattr(
+        "isocost.tables.find_spec", lambda name: None if name in missing else there(name)
+    )
+
+
+def test_the_library_that_is_installed(monkeypatch):
+    columns = {"group": ["a", None], "n": np.array([1.0, 2.0])}
+    without(monkeypatch, "pandas")
+    assert isinstance(frame_of(columns), pl.DataFrame)
+    # A tally may come from a machine that has another library.
+    assert isinstance(frame_of(columns, "pandas"), pl.DataFrame)
+    without(monkeypatch, "pandas", "polars")
+    found = frame_of(columns)
+    assert found["group"].tolist() == ["a", None]
+    assert found["n"].dtype == np.float64
+    with pytest.raises(ic.UsageError, match='backend: must be "pandas"'):
+        frame_of(columns, "excel")
+
+
+def test_csv_reads_back_the_same_numbers():
+    audit = ic.audit(ic.tally(people(("a", 'x,"y"', "z"))), warn=False)
+    columns = audit.to_frame(backend="dict")
+    rows = list(csv.DictReader(io.StringIO(csv_text(columns))))
+    assert [row["group"] for row in rows] == ["a", 'x,"y"', "z", "all"]
+    for row, numbers in zip(rows, [*audit.groups.values(), audit.overall], strict=True):
+        assert {name: float(row[name]) for name in numbers.values} == dict(numbers.values)
+    taken = csv_text({"group": ["all", None], "n": [1.0, math.inf]})
+    assert taken.splitlines() == ["group,n", "all,1", "everybody,inf"]
+
+
+def test_markdown_shows_texts_as_they_are():
+    assert markdown_table(["a"], [["<b>|*"]]).splitlines()[2] == r"| \<b>\|\* |"
+    assert escape_markdown("base_rate\nof _x_") == r"base_rate of \_x\_"
