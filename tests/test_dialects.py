@@ -9,7 +9,7 @@ import sqlglot
 from sqlglot import exp
 
 import isocost as ic
-from isocost.engines.warehouse.dialects import DIALECTS, dialect_named
+from isocost.engines.dialects import DIALECTS, dialect_named
 from isocost.rows import Row
 from tests import warehouse
 

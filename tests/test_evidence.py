@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import isocost as ic
-from isocost.monitor.evidence import (
+from isocost.measures.evidence import (
     BANDS,
     EFFECTS,
     WATCHABLE,

@@ -101,7 +101,7 @@ def refusal(function, argument):
 MEASURE = """
 import warnings
 from isocost.measures import functions
-from isocost.monitor.evidence import WATCHABLE
+from isocost.measures.evidence import WATCHABLE
 
 a = ic.audit(compas(), "fpr")
 white = a.groups["Caucasian"]

@@ -20,13 +20,11 @@ LAYERS = [
     {"measures"},
     {"metrics"},
     {"repairs"},
-    {"monitor"},
     {"engines"},
     {"examples"},
     {"learn"},
     {"plots"},
     {"reports"},
-    {"serve"},
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
@@ -36,19 +34,17 @@ ORDERS = {
     "verdict": ["judgement", "sentences", "wording"],
     "measures": [
         "calibration", "derived", "measure", "table", "functions", "rates", "feasibility",
-        "margins", "intervals", "audit", "planning", "bounds",
+        "margins", "evidence", "intervals", "audit", "planning", "bounds",
     ],
     "repairs": [
         "counsel", "withhold", "maps", "recalibrate", "composition", "pools", "least_change",
         "coarsen", "odds", "levels", "linear_program", "reconcilability", "reconcile",
-        "thresholds", "registry", "compare", "frontier", "unseen", "sample_size",
+        "thresholds", "registry", "compare", "frontier", "unseen", "sample_size", "watch",
     ],
-    "monitor": ["evidence", "watch"],
     "engines": [
-        "problems", "values", "arrays", "frames", "dispatch", "warehouse", "paths", "source",
-        "backends", "lazy", "files",
+        "values", "arrays", "dispatch", "dialects", "queries", "paths", "source", "backends",
+        "lazy", "files",
     ],
-    "engines/warehouse": ["dialects", "select", "tally_sql"],
     "learn": [
         "inputs", "calibrator", "base", "postprocess", "scorers", "program", "trained",
     ],
@@ -56,8 +52,7 @@ ORDERS = {
         "display", "geometry", "plane", "reliability", "tradeoff", "change", "reconcilable",
         "needed", "predictive", "dots",
     ],
-    "reports": ["facts", "payload", "report", "terminal"],
-    "serve": ["session", "server"],
+    "reports": ["facts", "payload", "report", "terminal", "session", "server"],
     "cli": ["options", "output", "reading", "commands", "page_commands", "app"],
 }  # fmt: skip
 

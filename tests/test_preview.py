@@ -5,7 +5,7 @@ import pytest
 
 from isocost.errors import FileError
 from isocost.examples import compas_rows
-from isocost.serve.session import SAMPLE, SHOWN, preview
+from isocost.reports.session import SAMPLE, SHOWN, preview
 from tests.conftest import sample
 
 

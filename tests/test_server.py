@@ -17,8 +17,8 @@ import pytest
 from isocost.cli.page_commands import bytes_of
 from isocost.errors import FileError, MissingDependencyError, UsageError
 from isocost.examples import compas_rows
-from isocost.serve import server
-from isocost.serve.session import ReportRequest, Session
+from isocost.reports import server
+from isocost.reports.session import ReportRequest, Session
 from tests.serving import ISOCOST, compas_csv, served
 
 pytest.importorskip("uvicorn", reason="isocost serve needs the extra serve")
@@ -398,7 +398,7 @@ def test_wishes_are_checked(field, value):
 
 
 def test_few_reports_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr("isocost.serve.session.MAX_REPORTS", 2)
+    monkeypatch.setattr("isocost.reports.session.MAX_REPORTS", 2)
     path = tmp_path / "data.csv"
     path.write_text(compas_csv())
     session = Session()
@@ -483,7 +483,7 @@ def test_an_upload_does_not_outlive_a_killed_server(tmp_path, name):
 NO_DESCRIPTORS = """
 from pathlib import Path
 from isocost.cli import main
-from isocost.serve import session
+from isocost.reports import session
 session.DESCRIPTORS = Path("/nowhere")
 main()
 """

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import isocost as ic
-from isocost.engines.problems import check_written
+from isocost.checks import check_written
 from isocost.rows import Row
 from tests.conftest import sample
 

@@ -1,9 +1,9 @@
 from . import metrics as metrics
 from .costs import Cost as Cost
+from .engines.arrays import tally_from_cells as tally_from_cells
 from .engines.dispatch import tally as tally
 from .engines.files import apply_file as apply_file
-from .engines.warehouse.tally_sql import tally_from_cells as tally_from_cells
-from .engines.warehouse.tally_sql import tally_sql as tally_sql
+from .engines.queries import tally_sql as tally_sql
 from .errors import ConstraintWarning as ConstraintWarning
 from .errors import DataError as DataError
 from .errors import FileError as FileError
@@ -37,8 +37,6 @@ from .measures.planning import GroupPlan as GroupPlan
 from .measures.planning import Plan as Plan
 from .measures.planning import plan as plan
 from .measures.table import MEASURES as MEASURES
-from .monitor.watch import Watch as Watch
-from .monitor.watch import watch as watch
 from .repairs.coarsen import coarsen as coarsen
 from .repairs.coarsen import decision_limit as decision_limit
 from .repairs.compare import Changes as Changes
@@ -59,6 +57,8 @@ from .repairs.thresholds import reconcilable as reconcilable
 from .repairs.unseen import Outlook as Outlook
 from .repairs.unseen import Unseen as Unseen
 from .repairs.unseen import unseen as unseen
+from .repairs.watch import Watch as Watch
+from .repairs.watch import watch as watch
 from .repairs.withhold import withhold as withhold
 from .reports.report import report as report
 from .reports.report import report_html as report_html

@@ -18,7 +18,7 @@ from typing import Any, Never
 
 import numpy as np
 
-from isocost.errors import Problem, UsageError
+from isocost.errors import Problem, UsageError, missing_column
 
 MOST_DIGITS = 300
 """The most digits of a whole number in JSON: longer ones do not fit a float."""
@@ -221,6 +221,84 @@ def check_columns(score: Any, label: Any, group: Any, weight: Any = None) -> dic
         step = "leave out the repetition"
         raise UsageError(Problem("group", "must name each column once", short(group), step))
     return {"score": score, "label": label, "weight": weight, "group": groups}
+
+
+def check_known(columns: Iterable[Any], wanted: Mapping[str, Any]) -> None:
+    """Raise one error for all names, or lists of names, that the data do not have."""
+    known = [str(name) for name in columns]
+    named = [(k, n) for k, v in wanted.items() for n in (v if isinstance(v, list) else [v])]
+    missing = [
+        missing_column(role, n, known) for role, n in named if n is not None and n not in known
+    ]
+    if missing:
+        raise UsageError(missing)
+
+
+def check_names(*, optional: Sequence[str] = (), **names: Any) -> None:
+    """Raise if names of columns are not texts; those in ``optional`` may be None.
+
+    Examples
+    --------
+    >>> check_names(output=["x"])
+    Traceback (most recent call last):
+    isocost.errors.UsageError: output: must be the name of a column
+      got:  ['x']
+      next: pass one text, for example output='new'
+    """
+    for role, name in names.items():
+        if not isinstance(name, str) and not (name is None and role in optional):
+            rule, step = "must be the name of a column", f"pass one text, for example {role}='new'"
+            raise UsageError(Problem(role, rule, repr(name)[:80], step))
+
+
+def group_names_of(group: Any) -> list[str]:
+    """The names of the group columns, one or several."""
+    if isinstance(group, list | tuple) and not group:
+        step = "name the group column"
+        raise UsageError(Problem("group", "must name at least one column", "none", step))
+    names = list(group) if isinstance(group, list | tuple) else [group]
+    for name in names:
+        check_names(group=name)
+    if len(set(names)) != len(names):
+        step = "leave out the repetition"
+        raise UsageError(Problem("group", "must name each column once", repr(group)[:80], step))
+    return names
+
+
+def check_written(
+    columns: Iterable[Any], output: str, changed: str | None, *, by_case: bool = False
+) -> None:
+    """Raise if the names to write would lose the repair, or overwrite another column.
+
+    Parameters
+    ----------
+    columns : names
+        The columns of the data.
+    output : str
+        The repaired score; it may replace a column of exactly this name.
+    changed : str or None
+        The flag, which must be a new column.
+    by_case : bool
+        Whether names that differ only in case are different.
+    """
+    check_names(output=output, changed=changed, optional=("changed",))
+    existing = [str(name) for name in columns]
+    step = "choose another name"
+    if changed is not None and _same(changed, output, by_case):
+        rule = "must differ from output, or it would replace the scores"
+        raise UsageError(Problem("changed", rule, repr(changed), step))
+    if changed is not None and (taken := [n for n in existing if _same(n, changed, by_case)]):
+        rule = "must be a new column, because the others stay as they are"
+        raise UsageError(Problem("changed", rule, f"{changed!r}, and there is {taken[0]!r}", step))
+    similar = [name for name in existing if name != output and _same(name, output, by_case)]
+    if similar and output not in existing:
+        rule = "must be spelled like the existing column, or be new: case is ignored here"
+        got = f"{output!r}, and there is {similar[0]!r}"
+        raise UsageError(Problem("output", rule, got, f"use {similar[0]!r}, or another name"))
+
+
+def _same(one: str, other: str, by_case: bool) -> bool:
+    return one == other if by_case else one.lower() == other.lower()
 
 
 def check_listed(name: str, values: Any, rule: str, step: str) -> list[Any]:

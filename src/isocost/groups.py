@@ -60,6 +60,11 @@ def as_scalar(value: Any) -> Scalar:
     return value  # type: ignore[no-any-return]
 
 
+def parts_of(group: Group) -> tuple[Scalar, ...]:
+    """A group as a tuple of the values of its columns."""
+    return group if isinstance(group, tuple) else (group,)
+
+
 def is_null(value: Any) -> bool:
     """Whether a value is None, NaN, NaT or pandas.NA; arrays and other objects are not."""
     if value is None or isinstance(value, bool):
@@ -97,8 +102,7 @@ def _bad_group(value: Any) -> DataError:
 
 
 def _sort_key(group: Group) -> tuple[Any, ...]:
-    parts = group if isinstance(group, tuple) else (group,)
-    return tuple((_RANK[type(part)], part) for part in parts)
+    return tuple((_RANK[type(part)], part) for part in parts_of(group))
 
 
 def sort_groups(groups: Iterable[Group]) -> list[Group]:
@@ -129,7 +133,7 @@ def group_names(groups: Sequence[Group]) -> list[str]:
     >>> group_names([1, "1"])
     ['1', "'1'"]
     """
-    parts = [g if isinstance(g, tuple) else (g,) for g in groups]
+    parts = list(map(parts_of, groups))
     plain = [", ".join(_visible(str(part)) for part in group) for group in parts]
     if len(set(plain)) == len(plain):
         return plain

@@ -426,7 +426,7 @@ class Rule:
         """A query that does in a warehouse what :meth:`apply` does here, row by row.
 
         ``options`` are output, changed, unknown, missing_group and columns, which
-        :func:`isocost.engines.warehouse.select.to_sql` describes.
+        :func:`isocost.engines.queries.to_sql` describes.
 
         Examples
         --------
@@ -436,7 +436,7 @@ class Rule:
         >>> print(rule.to_sql("bigquery", "lake.scores", unknown="keep").splitlines()[0])
         -- Scores after a rule made by withhold, cost fpr; isocost 0.1.0.
         """
-        from isocost.engines.warehouse.select import to_sql
+        from isocost.engines.queries import to_sql
 
         return to_sql(self, dialect, table, score=score, group=group, id=id, **options)
 

@@ -24,10 +24,9 @@ from isocost.cli.reading import (
     read_merged,
     tally_paths,
 )
+from isocost.engines.dialects import DIALECTS
 from isocost.engines.files import Part, apply_file
-from isocost.engines.warehouse.dialects import DIALECTS
-from isocost.engines.warehouse.select import to_sql
-from isocost.engines.warehouse.tally_sql import tally_sql
+from isocost.engines.queries import tally_sql, to_sql
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, names_of
 from isocost.measures.audit import Audit
@@ -35,8 +34,6 @@ from isocost.measures.audit import audit as measure
 from isocost.measures.calibration import gap_equal_width, levels_of
 from isocost.measures.planning import Plan
 from isocost.measures.planning import plan as needed
-from isocost.monitor.watch import Watch
-from isocost.monitor.watch import watch as look_after
 from isocost.repairs.compare import Changes, Comparison
 from isocost.repairs.compare import compare as put_side_by_side
 from isocost.repairs.counsel import heed
@@ -45,6 +42,8 @@ from isocost.repairs.registry import REPAIRS, advised
 from isocost.repairs.sample_size import RepairPlan, plan_repair
 from isocost.repairs.unseen import NUMBERS, Unseen, is_made_from, noted, require_better
 from isocost.repairs.unseen import unseen as look_ahead
+from isocost.repairs.watch import Watch
+from isocost.repairs.watch import watch as look_after
 from isocost.reports.payload import Origin
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tables import transposed

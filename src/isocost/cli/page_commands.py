@@ -93,7 +93,7 @@ def serve(
     ] = 30.0,
 ) -> None:
     """Open a page on this machine that makes a report of a file; nothing leaves the machine."""
-    from isocost.serve.server import serve as run
+    from isocost.reports.server import serve as run
 
     try:
         size, browser = bytes_of(max_size), not no_browser

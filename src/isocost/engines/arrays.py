@@ -1,8 +1,12 @@
-"""Arrays: the kernel that counts cells in chunks, and applies a rule to scores."""
+"""Arrays: the kernel that counts cells in chunks, and applies a rule to scores.
+
+And cells that a warehouse has counted, which become a tally here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from numbers import Real
 from typing import Any, Literal
@@ -10,13 +14,25 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from isocost.engines.problems import USUAL_WEIGHTS, WRONG, Problems, no_rows
-from isocost.engines.values import NUMBER, GroupEncoder, LabelReader, column_array
-from isocost.errors import DataError, Problem
+from isocost.checks import short
+from isocost.engines.values import (
+    NUMBER,
+    USUAL_WEIGHTS,
+    WRONG,
+    GroupEncoder,
+    LabelReader,
+    Problems,
+    as_objects,
+    column_array,
+    count_bad,
+    label_problems,
+    no_rows,
+)
+from isocost.errors import DataError, IsocostError, Problem
 from isocost.grid import Grid
-from isocost.groups import Group, is_null
+from isocost.groups import Group, as_group, is_null, to_json
 from isocost.rules import Rule, unknown_groups
-from isocost.tallies import Cells, Tally, add_up
+from isocost.tallies import FORMAT, SUMS, VERSION, Cells, Tally, add_up, read_fields
 from isocost.typing import Bools, Floats, Ints
 
 CHUNK = 2**17
@@ -102,11 +118,8 @@ def same_length(columns: dict[str, Any]) -> int:
     sizes = {name: len(column) for name, column in columns.items()}
     if len(set(sizes.values())) > 1:
         got = ", ".join(f"{name} has {size:,}" for name, size in sizes.items())
-        raise DataError(
-            Problem(
-                "data", "columns must have the same length", got, "pass columns of the same rows"
-            )
-        )
+        rule, step = "columns must have the same length", "pass columns of the same rows"
+        raise DataError(Problem("data", rule, got, step))
     rows = next(iter(sizes.values()))
     if rows == 0:
         raise no_rows()
@@ -260,3 +273,174 @@ def _repair(rule: Rule, group: Group, h: Floats, thrown: npt.NDArray[np.uint64])
             chosen = inside & (thrown >= np.uint64(low)) & (thrown < np.uint64(high))
             out[chosen] = row.after(h[chosen])
     return out
+
+
+def cell_columns(made_with: Mapping[str, Any]) -> list[str]:
+    """The columns that the query returns, in order."""
+    names = made_with["columns"]
+    weighted, named = names["weight"] is not None, has_named_label(made_with["positive"])
+    keys = [f"group_{i + 1}" for i in range(len(names["group"]))]
+    sums = ["w", "w2", "wh", "wh2"] if weighted else ["wh", "wh2"]
+    seen = ["least_label", "most_label"] if named else []
+    status = ["weight_problem"] if weighted else []
+    return ["made_with", *keys, "label", "bin", *status, "n", *sums, *seen]
+
+
+def has_named_label(positive: Any) -> bool:
+    """Whether the labels must be looked at; one that is true or false has no third value."""
+    return positive is not None and not isinstance(positive, bool)
+
+
+_CODES = {"score": "bin", "label": "label", "weight": "weight_problem"}
+"""The column with the codes of bad rows, by the role of the bad value."""
+
+
+def tally_from_cells(cells: Any, *, missing_group: Group | None = None) -> Tally:
+    """The tally of the cells that :func:`isocost.tally_sql` had a warehouse count.
+
+    Parameters
+    ----------
+    cells : list of rows, dict of columns, or any eager frame that narwhals knows
+        What the query returned; a row is a tuple or a mapping.  The rows of several runs of the
+        same query may be put together.
+    missing_group : optional
+        The group of rows whose group is null; without it they are an error.
+
+    Returns
+    -------
+    Tally
+
+    Notes
+    -----
+    The errors are those of :func:`isocost.tally`.  Bins, edges and the names of the columns come
+    back with the rows, so they need not be passed again.
+    """
+    columns = _columns_of(cells)
+    made_with = _made_with(columns)
+    names: dict[str, Any] = made_with["columns"]
+    weighted, positive = names["weight"] is not None, made_with["positive"]
+    needed = cell_columns(made_with)
+    missing = [name for name in needed if name not in columns]
+    if missing:
+        raise _foreign(f"no column {missing[0]!r}")
+    whole = ["label", "bin", "n", *(["weight_problem"] if weighted else [])]
+    counts = {name: _whole(columns[name], name) for name in whole}
+    problems = Problems({k: v for k, v in names.items() if isinstance(v, str)})
+    problems.names["group"] = ", ".join(names["group"])
+    problems.rows = int(counts["n"].sum())
+    raw = [as_objects(columns[f"group_{i + 1}"]) for i in range(len(names["group"]))]
+    encoder = GroupEncoder(raw, None if missing_group is None else as_group(missing_group))
+    codes = encoder.encode_cells(raw, counts["n"], problems)
+    codes_of = {role: counts[key] for role, key in _CODES.items() if key in counts}
+    good = count_bad(codes_of, counts["n"], problems)
+    seen = [as_objects(columns[key]) for key in needed if key in ("least_label", "most_label")]
+    problems.check(label_problems(counts["label"], seen, positive, names["label"], str))
+    sums = {
+        name: _floats(columns[name], good, name) for name in needed if name in SUMS and name != "n"
+    }
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "bins": made_with["bins"],
+        "edges": made_with["edges"],
+        "columns": names,
+        "groups": [to_json(group) for group in encoder.groups],
+        "cells": {"group": codes, "label": counts["label"], "bin": counts["bin"], "n": counts["n"]},
+    }
+    content["cells"].update(sums)
+    try:
+        return Tally.build(**read_fields(content, repeated=True))
+    except IsocostError as error:
+        raise _foreign(error.problems[0].got) from error
+
+
+def _foreign(got: str) -> DataError:
+    rule = "must be what the query of tally_sql returns"
+    step = "run the query as it is, and pass all its rows and columns"
+    return DataError(Problem("cells", rule, got, step))
+
+
+def _columns_of(cells: Any) -> dict[str, list[Any]]:
+    """The columns of rows, of a dict or of a frame, by their names in lower case."""
+    if isinstance(cells, Mapping):
+        columns = {str(name): list(values) for name, values in cells.items()}
+    elif isinstance(cells, list | tuple):
+        columns = _from_rows(list(cells))
+    else:
+        import narwhals as nw
+
+        try:
+            frame = nw.from_native(cells, eager_only=True)
+        except TypeError as error:
+            kind = f"an object of type {type(cells).__name__}"
+            raise _foreign(f"{kind}, which is neither rows nor an eager frame") from error
+        columns = {name: frame[name].to_list() for name in frame.columns}
+    if not columns or not all(columns.values()):
+        raise DataError(
+            Problem("cells", "must have at least one row", "0 rows", "check the table of the query")
+        )
+    return {name.lower(): [_value(v) for v in values] for name, values in columns.items()}
+
+
+def _from_rows(rows: list[Any]) -> dict[str, list[Any]]:
+    if not rows:
+        return {}
+    # A row of BigQuery or Spark has keys, and is not a mapping.
+    if isinstance(rows[0], Mapping) or (
+        hasattr(rows[0], "keys") and not isinstance(rows[0], tuple)
+    ):
+        return {str(name): [row[name] for row in rows] for name in rows[0].keys()}  # noqa: SIM118
+    wrong = [row for row in rows if not hasattr(row, "__getitem__") or not hasattr(row, "__len__")]
+    if wrong or not len(rows[0]):
+        raise _foreign(f"{short(wrong[0]) if wrong else 'nothing'} as a row")
+    order = cell_columns(_made_with({"made_with": [row[0] for row in rows if len(row)]}))
+    if any(len(row) != len(order) for row in rows):
+        raise _foreign(f"rows that have not {len(order)} values: {', '.join(order)}")
+    return {name: [row[i] for row in rows] for i, name in enumerate(order)}
+
+
+def _value(value: Any) -> Any:
+    """A value of any driver as a plain Python value."""
+    if is_null(value):
+        return None
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, bytes | bytearray):
+        return bytes(value).decode()
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _made_with(columns: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """What the query was made with, according to the rows; it is checked, not trusted."""
+    texts = set(columns.get("made_with", ()))
+    if len(texts) != 1:
+        got = "no column 'made_with'" if not texts else "rows of queries that differ"
+        raise _foreign(got)
+    try:
+        content = json.loads(texts.pop())
+        names = content["columns"]
+        plain = [names["score"], names["label"], *names["group"], names["weight"] or ""]
+        good = names["group"] and all(isinstance(name, str) for name in plain)
+        good = good and isinstance(content["bins"], int) and isinstance(content["edges"], list)
+    except (TypeError, ValueError, KeyError) as error:
+        raise _foreign("a column 'made_with' that is not ours") from error
+    if not good or "positive" not in content:
+        raise _foreign("a column 'made_with' that is not ours")
+    return dict(content)
+
+
+def _whole(values: list[Any], name: str) -> npt.NDArray[np.int64]:
+    try:
+        array = np.array([int(value) for value in values], dtype=np.int64)
+        if [float(value) for value in values] == array.tolist():
+            return array
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise _foreign(f"a value of {name} that is not a whole number")
+
+
+def _floats(values: list[Any], good: npt.NDArray[np.bool_], name: str) -> npt.NDArray[np.float64]:
+    try:
+        return np.array(values, dtype=object)[good].astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise _foreign(f"a value of {name} that is not a number") from error

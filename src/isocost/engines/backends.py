@@ -18,17 +18,15 @@ from dataclasses import dataclass
 from decimal import InvalidOperation
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import narwhals as nw
 import numpy as np
 
 from isocost.coin import coins, hex_bound
-from isocost.engines.frames import Frame, Lazy
+from isocost.engines.dispatch import Frame, Lazy
 from isocost.engines.source import quoted
 from isocost.errors import DataError, Problem, UsageError, require_package
-
-if TYPE_CHECKING:
-    from narwhals import Expr
 
 NO_ID = 6
 """The fault of a row without an id."""
@@ -82,8 +80,6 @@ def plainly_named(source: Lazy, *added: str) -> Lazy:
     ``added`` are the names of columns to be added.  Before 2.0 DuckDB parses column names in
     expressions: a dot splits them, and a quote starts a quoted name.
     """
-    import narwhals as nw
-
     names = list(dict.fromkeys([*source.types, *added]))
     plain = not any("." in name or '"' in name for name in names)
     if plain or not source.frame.implementation.is_duckdb():
@@ -96,8 +92,6 @@ def plainly_named(source: Lazy, *added: str) -> Lazy:
 
 def originally_named(source: Lazy, frame: Any) -> Any:
     """The native frame, with the names that :func:`plainly_named` replaced."""
-    import narwhals as nw
-
     native = nw.to_native(frame)
     if not source.renamed:
         return native
@@ -105,13 +99,11 @@ def originally_named(source: Lazy, frame: Any) -> Any:
     return native.project(", ".join(f"{c} AS {quoted(names[c])}" for c in native.columns))
 
 
-def column(source: Lazy, name: str, careful: bool = True) -> Expr:
+def column(source: Lazy, name: str, careful: bool = True) -> nw.Expr:
     """A column of the data, by its name.
 
     Unless ``careful``, NaN may pass as any number: quicker, where NaN shows in the result.
     """
-    import narwhals as nw
-
     engine, values = source.frame.implementation, nw.col(source.inside(name))
     if engine.is_pyspark() or engine.is_pyspark_connect():
         return nw.col(_in_backticks(name))
@@ -140,17 +132,13 @@ def writes_decimals(frame: Any) -> bool:
     return bool(frame.implementation.is_ibis())
 
 
-def constant(frame: Any, value: float) -> Expr:
+def constant(frame: Any, value: float) -> nw.Expr:
     """A float that the engine reads exactly."""
-    import narwhals as nw
-
     return nw.lit(repr(value)).cast(nw.Float64) if writes_decimals(frame) else nw.lit(value)
 
 
-def as_number(frame: Any, condition: Expr) -> Expr:
+def as_number(frame: Any, condition: nw.Expr) -> nw.Expr:
     """1.0 where a condition holds, else 0.0."""
-    import narwhals as nw
-
     if frame.implementation.is_duckdb():
         return condition.cast(nw.Float64)
     # Spark cannot cast a boolean to a float.
@@ -170,8 +158,6 @@ def limit(frame: Any, bound: int) -> str | int:
 
 def guarded(frame: Any, guard: Guard) -> Any:
     """The narwhals frame with the two columns added; nothing is computed yet."""
-    import narwhals as nw
-
     kind = frame.implementation.value
     if kind not in _NATIVE:
         rule = f"must be of an engine that has the coin: {', '.join(_NATIVE)}"
@@ -188,8 +174,6 @@ def _polars(native: Any, guard: Guard) -> Any:
         return rows.struct.field(guard.score)
 
     def throw(ids: Any) -> Any:
-        import narwhals as nw
-
         if ids.null_count():
             raise ValueError(guard.messages[NO_ID])
         batch = Frame(nw.from_native(ids.alias("id").to_frame()))
@@ -211,8 +195,6 @@ def _dask(native: Any, guard: Guard) -> Any:
 
 
 def _dask_part(part: Any, guard: Guard) -> Any:
-    import narwhals as nw
-
     _stop_at(part[guard.fault].to_numpy(), guard)
     added = {guard.checked: part[guard.score].to_numpy(np.float64)}
     if guard.id is not None:

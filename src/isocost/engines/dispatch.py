@@ -1,8 +1,12 @@
-"""The two entry points: from any data to a tally, and from a rule and any data to repaired data."""
+"""The two entry points: from any data to a tally, and from a rule and any data to repaired data.
+
+Dicts and eager frames become columns for the array kernel; lazy frames and files are counted where
+they are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, partialmethod
 from pathlib import Path
@@ -12,16 +16,32 @@ import numpy as np
 import numpy.typing as npt
 
 from isocost import coin
-from isocost.checks import check_columns, check_numbers, check_single, short
+from isocost.checks import (
+    check_columns,
+    check_known,
+    check_names,
+    check_numbers,
+    check_single,
+    check_written,
+    short,
+)
 from isocost.engines.arrays import apply_arrays, tally_arrays
-from isocost.engines.frames import Lazy, backend_of
-from isocost.engines.problems import check_names, check_written, missing_id
-from isocost.engines.values import column_array
-from isocost.errors import Problem, UsageError, missing_column
+from isocost.engines.values import (
+    Encoded,
+    as_objects,
+    column_array,
+    is_uniform,
+    missing_id,
+    title_of,
+)
+from isocost.errors import DataError, Problem, UsageError, missing_column
 from isocost.grid import Grid
-from isocost.groups import Group, as_group
+from isocost.groups import Group, as_group, as_scalar, is_null
 from isocost.rules import Rule, check_unknown
+from isocost.tables import BACKENDS
 from isocost.tallies import Tally
+
+_HEAD, _FEW = 2**12, 12
 
 
 def tally(
@@ -97,12 +117,13 @@ def tally(
         from isocost.engines.source import Settings
 
         return tally_files(data, columns, settings=Settings(memory_limit, threads), **options)
-    source = _source(data)
-    _need_columns(source, columns)
+    source = as_frame(data)
+    check_known(source.columns, columns)
     if isinstance(source, Lazy):
-        from isocost.engines.lazy import tally_lazy
+        from isocost.engines.lazy import LazyRows, count_cells
 
-        return replace(tally_lazy(source, columns, **options), backend=backend_of(source.frame))
+        rows = LazyRows(source, columns, positive)
+        return replace(count_cells(rows, columns, **options), backend=backend_of(source.frame))
     names = {role: name for role, name in columns.items() if isinstance(name, str)}
     names["group"] = ", ".join(columns["group"])
     counted = tally_arrays(
@@ -142,17 +163,12 @@ def apply_rule(
         thrown = partial(_coins, rule, lambda: id, seed, len(score))
         return apply_arrays(rule, score, group, thrown, **options)
     if isinstance(data, str | Path):
-        raise UsageError(
-            Problem(
-                "data",
-                "must be a dict of arrays or a frame",
-                f"the path {str(data)!r}",
-                "use isocost.apply_file(rule, path, output_path), or the command isocost apply",
-            )
-        )
-    source = _source(data)
+        must, got = "must be a dict of arrays or a frame", f"the path {str(data)!r}"
+        step = "use isocost.apply_file(rule, path, output_path), or the command isocost apply"
+        raise UsageError(Problem("data", must, got, step))
+    source = as_frame(data)
     groups = check_columns(score, "label", group)["group"]
-    _need_columns(source, {"score": score, "group": groups})
+    check_known(source.columns, {"score": score, "group": groups})
     if rule.needs_coin and seed is None:
         check_names(id=id, optional=("id",))
     check_written(source.columns, output, changed, by_case=not isinstance(source, Lazy))
@@ -191,59 +207,9 @@ def _coins(rule: Rule, ids: Any, seed: int | None, rows: int) -> npt.NDArray[np.
         raise UsageError(Problem("id", must, short(column), step))
     column = column_array("id", column)
     if len(column) != rows:
-        raise UsageError(
-            Problem(
-                "id",
-                "must have one value per row",
-                f"{len(column)} ids for {rows} rows",
-                "pass the ids of the same rows",
-            )
-        )
+        must, step = "must have one value per row", "pass the ids of the same rows"
+        raise UsageError(Problem("id", must, f"{len(column)} ids for {rows} rows", step))
     return coin.coins(column, rule.salt)
-
-
-class _Columns:
-    """A dict of arrays, with the methods of a frame."""
-
-    def __init__(self, data: Mapping[str, Any]) -> None:
-        self.data = data
-
-    @property
-    def columns(self) -> list[str]:
-        return [str(name) for name in self.data]
-
-    def numbers(self, name: str, role: str) -> Any:
-        if name not in self.data:
-            raise UsageError(missing_column(role, name, self.columns))
-        return self.data[name]
-
-    labels = partialmethod(numbers, role="label")
-    groups = partialmethod(numbers, role="group")
-    ids = partialmethod(numbers, role="id")
-
-    def with_columns(self, columns: dict[str, npt.NDArray[Any]]) -> dict[str, Any]:
-        return {**self.data, **columns}
-
-
-def _source(data: Any) -> Any:
-    if isinstance(data, Mapping):
-        return _Columns(data)
-    if isinstance(data, np.ndarray) and data.dtype.names:
-        return _Columns({name: data[name] for name in data.dtype.names})
-    from isocost.engines.frames import as_frame
-
-    return as_frame(data)
-
-
-def _need_columns(source: Any, wanted: Mapping[str, Any]) -> None:
-    """Raise one error for all names that the data do not have."""
-    columns = [str(name) for name in source.columns]
-    named = [(k, n) for k, v in wanted.items() for n in (v if isinstance(v, list) else [v])]
-    missing = [
-        missing_column(role, n, columns) for role, n in named if n is not None and n not in columns
-    ]
-    if missing:
-        raise UsageError(missing)
 
 
 def _only_for_files(**settings: Any) -> None:
@@ -263,3 +229,309 @@ def _need_arrays(**columns: Any) -> None:
             rule, got = "must be given when the columns are named", f"no data, and {name}={value!r}"
             step = "pass the data first, or arrays as score=, label=, group="
             raise UsageError(Problem("data", rule, got, step))
+
+
+class Arrays:
+    """A dict of arrays, with the methods of a frame."""
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self.data = data
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return [str(name) for name in self.data]
+
+    def numbers(self, name: str, role: str) -> Any:
+        """A column, as it is."""
+        if name not in self.data:
+            raise UsageError(missing_column(role, name, self.columns))
+        return self.data[name]
+
+    labels = partialmethod(numbers, role="label")
+    groups = partialmethod(numbers, role="group")
+    ids = partialmethod(numbers, role="id")
+
+    def with_columns(self, columns: dict[str, npt.NDArray[Any]]) -> dict[str, Any]:
+        """The arrays with columns added or replaced."""
+        return {**self.data, **columns}
+
+
+class Frame:
+    """A thin wrapper: the columns of a frame as the array kernel needs them."""
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.frame.columns)
+
+    def _series(self, name: str, role: str) -> Any:
+        if name not in self.columns:
+            raise UsageError(missing_column(role, name, [str(name) for name in self.columns]))
+        return self.frame.get_column(name)
+
+    def numbers(self, name: str, role: str) -> npt.NDArray[Any]:
+        """A numeric column; nulls become NaN."""
+        import narwhals as nw
+
+        series = self._series(name, role)
+        if not (series.dtype.is_numeric() or series.dtype == nw.Boolean):
+            return as_objects(series.to_list())
+        if series.dtype == nw.Decimal:
+            # Through text, because pyarrow turns 0.7 into 0.7000000000000001.
+            series = series.cast(nw.String)
+        try:
+            return np.asarray(series.cast(nw.Float64).to_numpy())
+        except ValueError:
+            # pyarrow does not round a whole number beyond 2^53.
+            return as_objects(series.to_list())
+
+    def labels(self, name: str) -> npt.NDArray[Any]:
+        """A label column as an array; nulls stay visible as None or NaN."""
+        import narwhals as nw
+
+        series = self._series(name, "label")
+        plain = series.dtype.is_numeric() and not is_wide(series.dtype)
+        if (plain or series.dtype in (nw.Boolean, nw.String)) and not series.null_count():
+            return np.asarray(series.to_numpy())
+        return as_objects(series.to_list())
+
+    def groups(self, name: str) -> Any:
+        """A group column, through the frame's own dictionary encoding where that is quicker."""
+        import narwhals as nw
+
+        series = self._series(name, "group")
+        check_group_type(name, series.dtype)
+        if series.dtype in (nw.Object, nw.Unknown) or is_wide(series.dtype):
+            return as_objects(series.to_list())
+        if series.dtype.is_numeric() and not series.null_count():
+            return np.asarray(series.to_numpy())
+        return _encoded(series)
+
+    def ids(self, name: str) -> npt.NDArray[Any]:
+        """An id column; nulls stay visible."""
+        series = self._series(name, "id")
+        if series.dtype.is_integer() and not is_wide(series.dtype) and not series.null_count():
+            return np.asarray(series.to_numpy())
+        return as_objects(series.to_list())
+
+    def with_columns(self, columns: dict[str, npt.NDArray[Any]]) -> Any:
+        """The native frame with columns added or replaced; the original is untouched."""
+        import narwhals as nw
+
+        if self.frame.implementation.is_pandas_like():
+            # By position, whatever the index; aligning a new series to it takes seconds.
+            return nw.to_native(self.frame).assign(**columns)
+        backend = nw.get_native_namespace(self.frame)
+        new = [nw.new_series(name, values, backend=backend) for name, values in columns.items()]
+        return nw.to_native(self.frame.with_columns(*new))
+
+
+def is_wide(kind: Any) -> bool:
+    """Whether a type has integers of 128 bits, which NumPy does not have."""
+    import narwhals as nw
+
+    return kind in (nw.Int128, nw.UInt128)
+
+
+def check_group_type(name: str, kind: Any, role: str = "group") -> None:
+    """Raise if a column of this type cannot contain groups or labels."""
+    import narwhals as nw
+
+    refused = (nw.Binary, nw.Decimal) if role == "group" else (nw.Binary,)
+    if kind.is_nested() or kind.is_temporal() or kind in refused:
+        raise _no_scalars(name, kind, role)
+
+
+def _no_scalars(name: str, kind: Any, role: str) -> DataError:
+    rule, got = "values must be text, numbers or booleans", f"a column of type {kind}"
+    return DataError(Problem(title_of(role, name), rule, got, "convert the column to text first"))
+
+
+def backend_of(frame: Any) -> str | None:
+    """The library of small frames that belongs to a narwhals frame; None if there is none.
+
+    What a query of dask brings back is a frame of pandas; other lazy engines have no own.
+    """
+    if frame is None or frame.implementation.is_dask():
+        return None if frame is None else "pandas"
+    name = str(frame.implementation.value)
+    return name if name in BACKENDS else None
+
+
+class Lazy:
+    """A frame whose rows stay where they are; only the results of queries come back."""
+
+    def __init__(
+        self, frame: Any, types: dict[str, Any] | None = None, renamed: dict[str, str] | None = None
+    ) -> None:
+        self.frame = frame
+        self.types: dict[str, Any] = _types(frame) if types is None else types
+        self.renamed = renamed or {}
+
+    def inside(self, name: str) -> str:
+        """The name that a column has in ``frame``."""
+        return self.renamed.get(name, name)
+
+    def check(self, name: str, role: str) -> None:
+        """Raise if the values of a column are not texts, numbers or booleans.
+
+        A column of a type that narwhals does not know may only contain nulls, which a query shows.
+        """
+        import narwhals as nw
+
+        self.check_name(name, role)
+        kind = self.types[name]
+        check_group_type(name, kind, role)
+        if kind == nw.Object and not self.frame.implementation.is_dask():
+            raise _no_scalars(name, kind, role)
+        if (
+            kind == nw.Unknown
+            and self.frame.select(nw.col(self.inside(name)).count()).collect().item()
+        ):
+            raise _no_scalars(name, "that isocost does not know", role)
+
+    def check_name(self, name: str, role: str) -> None:
+        """Raise if a name also stands for another column in an engine that ignores case."""
+        engine = self.frame.implementation
+        alike = [other for other in self.types if other.lower() == name.lower()]
+        if len(alike) > 1 and not (engine.is_polars() or engine.is_dask()):
+            rule = f"must name one column, and upper and lower case are the same in {engine.value}"
+            got = " and ".join(map(repr, alike))
+            step = "rename or drop all but one of them"
+            raise DataError(Problem(title_of(role, name), rule, got, step))
+
+    def only_texts(self, names: Iterable[str]) -> Lazy:
+        """The same frame; in dask, columns of objects raise at a value that is not a text."""
+        import narwhals as nw
+
+        odd = [name for name in names if self.types[name] == nw.Object]
+        if not odd or not self.frame.implementation.is_dask():
+            return self
+        native = nw.to_native(self.frame)
+        checked = native.map_partitions(_need_texts, odd, meta=native._meta)
+        return Lazy(nw.from_native(checked), self.types, self.renamed)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.types)
+
+
+def _types(frame: Any) -> dict[str, Any]:
+    """The types of a lazy frame, corrected where narwhals takes other values for texts."""
+    import narwhals as nw
+
+    types, native = dict(frame.collect_schema()), nw.to_native(frame)
+    if frame.implementation.is_dask():
+        objects = [name for name in types if str(native.dtypes[name]) == "object"]
+        return types | dict.fromkeys(objects, nw.Object())
+    if frame.implementation.is_duckdb():
+        kinds = zip(native.columns, native.types, strict=True)
+        return types | {name: nw.Unknown() for name, kind in kinds if str(kind) == "JSON"}
+    return types
+
+
+def _need_texts(part: Any, names: Sequence[str]) -> Any:
+    for name in names:
+        odd = [v for v in part[name] if not (isinstance(v, str) or is_null(v))]
+        if odd:
+            step = "give the column a type of its own, for example with astype"
+            rule = "must contain only texts, because its type is object"
+            got = f"{len(odd):,} other values, for example {odd[0]!r}"
+            raise DataError(Problem(f"column {name!r}", rule, got, step))
+    return part
+
+
+def _encoded(series: Any) -> Any:
+    """The dictionary encoding of a series by its own library; mixed objects as they are."""
+    import narwhals as nw
+
+    if series.null_count() == len(series):
+        return Encoded(np.full(len(series), -1), [])
+    native, kind = nw.to_native(series), series.implementation
+    if kind.is_pyarrow() and str(native.type) == "string_view":
+        # pyarrow can neither search nor encode these.
+        native = native.cast("string")
+        series = nw.from_native(native, series_only=True)
+    if series.dtype == nw.String and not kind.is_pandas_like():
+        guessed = _guessed(series, native)
+        if guessed is not None:
+            return guessed
+    if kind.is_pandas_like():
+        if str(native.dtype) == "object" and not is_uniform(listed := series.to_list()):
+            return as_objects(listed)
+        codes, values = native.factorize()
+        return Encoded(np.asarray(codes), list(values), as_scalar)
+    if kind.is_pyarrow():
+        encoded = native.combine_chunks().dictionary_encode()
+        codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        return Encoded(codes, encoded.dictionary.to_pylist(), as_scalar)
+    unique = sorted(series.unique().to_list(), key=is_null)
+    values = [value for value in unique if not is_null(value)]
+    codes = [code if code < len(values) else -1 for code in range(len(unique))]
+    encoded = series.replace_strict(unique, codes, return_dtype=nw.Int64)
+    return Encoded(encoded.to_numpy(), values, as_scalar)
+
+
+def _guessed(series: Any, native: Any) -> Encoded | None:
+    """Codes of texts if the first rows have all values, and few: a search beats hashing."""
+    import narwhals as nw
+
+    first = series.head(_HEAD).unique().to_list()
+    values = [value for value in first if value is not None]
+    if not 0 < len(values) <= _FEW:
+        return None
+    if series.implementation.is_pyarrow():
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        index = pc.index_in(native, value_set=pa.array(values, native.type)).fill_null(-1)
+        codes = index.to_numpy()
+    else:
+        code = nw.lit(-1, nw.Int8)
+        for index, value in enumerate(values):
+            is_value = nw.col(series.name) == value
+            code = nw.when(is_value).then(nw.lit(index, nw.Int8)).otherwise(code)
+        codes = series.to_frame().select(code.alias("code")).get_column("code").to_numpy()
+    complete = np.count_nonzero(codes < 0) == series.null_count()
+    return Encoded(codes, values) if complete else None
+
+
+def as_frame(data: Any) -> Arrays | Frame | Lazy:
+    """Wrap a dict of arrays or a frame, or raise an error that lists the kinds of data."""
+    if isinstance(data, Mapping):
+        return Arrays(data)
+    if isinstance(data, np.ndarray) and data.dtype.names:
+        return Arrays({name: data[name] for name in data.dtype.names})
+    import narwhals as nw
+
+    try:
+        frame = nw.from_native(data)
+    except nw.exceptions.DuplicateError as error:
+        raise _not_unique(str(error)) from error
+    except TypeError as error:
+        rule = (
+            "must be a dict of arrays, a frame (pandas, polars, pyarrow, duckdb, ibis, dask, "
+            "pyspark), or the path of a CSV or Parquet file"
+        )
+        got = f"an object of type {type(data).__module__}.{type(data).__name__}"
+        step = "convert it to one of these; for arrays pass score=, label=, group="
+        raise UsageError(Problem("data", rule, got, step)) from error
+    if not isinstance(frame, nw.LazyFrame):
+        return Frame(frame)
+    if not frame.implementation.is_polars():
+        # A dictionary of types would keep only one of them.
+        names = [str(name) for name in nw.to_native(frame).columns]
+        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        if twice:
+            raise _not_unique(f"{', '.join(map(repr, twice))} more than once")
+    return Lazy(frame)
+
+
+def _not_unique(got: str) -> UsageError:
+    step = "rename or drop the columns that have the same name"
+    return UsageError(Problem("data", "must have columns with different names", got, step))

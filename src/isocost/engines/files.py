@@ -9,19 +9,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from isocost.atomic import check_target, replacing
-from isocost.checks import check_path
+from isocost.checks import check_known, check_names, check_path, check_written, group_names_of
 from isocost.coin import bound, hex_bound
-from isocost.engines.lazy import count_cells
+from isocost.engines.dialects import DUCKDB, Case, repaired_group
 from isocost.engines.paths import FORMATS, check_encoding, compression_of, kind_of
-from isocost.engines.problems import (
-    Problems,
-    check_names,
-    check_written,
-    group_names_of,
-    missing_id,
-    no_rows,
-    problem_of,
-)
 from isocost.engines.source import (
     DOUBT,
     WHOLE_TYPES,
@@ -36,16 +27,18 @@ from isocost.engines.source import (
 from isocost.engines.values import (
     WHOLE,
     GroupEncoder,
+    Problems,
     as_objects,
     json_values,
+    missing_id,
+    no_rows,
+    problem_of,
     read_as,
     typed,
 )
-from isocost.engines.warehouse.dialects import DUCKDB
-from isocost.engines.warehouse.select import Case, repaired_group
-from isocost.errors import DataError, FileError, Problem, UsageError, missing_column
+from isocost.errors import DataError, FileError, Problem
 from isocost.grid import Grid
-from isocost.groups import Group, Scalar, as_group, is_exact
+from isocost.groups import Group, Scalar, as_group, is_null, parts_of
 from isocost.rules import Rule, check_rule, check_unknown, unknown_groups
 from isocost.tallies import Tally
 
@@ -87,6 +80,8 @@ def tally_files(
 
     ``name`` gives the ending of a file whose path has none; ``part`` counts some rows only.
     """
+    from isocost.engines.lazy import count_cells
+
     source = Source(path, settings, name, groups=columns["group"])
     source.check_divided()
     source.check_names(columns)
@@ -152,14 +147,9 @@ class _FileRows:
 
 def _picked(source: Source, columns: dict[str, Any], positive: Any) -> str:
     """The columns to count, each as the type it is counted in."""
-    wrong = [
-        missing_column(role, name, list(source.types))
-        for role in ("score", "label", "group", "weight")
-        for name in (columns[role] if role == "group" else [columns[role]])
-        if name is not None and name not in source.types
-    ]
-    if wrong:
-        raise UsageError(wrong)
+    check_known(
+        source.types, {role: columns[role] for role in ("score", "label", "group", "weight")}
+    )
     for role, name in (("label", columns["label"]), *(("group", n) for n in columns["group"])):
         source.check_scalar(role, name)
     label = source.column("label", columns["label"])
@@ -318,23 +308,18 @@ def apply_file(
 
 def _copy(source: Source, query: str, output: Path, force: bool, progress: Progress | None) -> None:
     """Write the result of a query to a file, through a temporary one."""
+    form = FORMATS[kind_of(str(output))]
+    zipped = f"COMPRESSION {compression_of(str(output))}, " if form.is_compressible else ""
+    # The temporary file is ours: one of DuckDB's own would stay behind after Ctrl-C.
+    options = f"USE_TMP_FILE false, {zipped}{form.writer}"
     with replacing(output, force=force) as temporary:
-        target = literal(str(temporary))
         try:
-            source.run(f"COPY ({query}) TO {target} ({_options(str(output))})", progress)
+            source.run(f"COPY ({query}) TO {literal(str(temporary))} ({options})", progress)
         except FileError as error:
             got = error.problems[0].got.replace(str(temporary), str(output))
             step = "check the input, the space on the disk and the permissions of the folder"
             rule = "must be written whole, and could not be"
             raise FileError(Problem("output", rule, got, step)) from error
-
-
-def _options(output: str) -> str:
-    """The options of COPY."""
-    form = FORMATS[kind_of(output)]
-    zipped = f"COMPRESSION {compression_of(output)}, " if form.is_compressible else ""
-    # The temporary file is ours: one of DuckDB's own would stay behind after Ctrl-C.
-    return f"USE_TMP_FILE false, {zipped}{form.writer}"
 
 
 def _step_of(
@@ -358,8 +343,7 @@ def _casts(source: Source, kind: str, groups: dict[str, _Column]) -> dict[str, s
     # Parquet has no whole numbers of 128 bits: DuckDB would write doubles.
     casts = {n: "DECIMAL(38,0)" for n, type in source.found_types.items() if type == "HUGEINT"}
     for name, column in groups.items():
-        values = (column.meaning or {}).values()
-        if source.found_types[name] == "DOUBLE" and all(type(value) is float for value in values):
+        if source.found_types[name] == "DOUBLE" and all(type(v) is float for v in column.literals):
             casts[name] = "DOUBLE"
     return casts
 
@@ -402,28 +386,16 @@ def _no_id(id: str, got: str) -> DataError:
 
 @dataclass(frozen=True)
 class _Column:
-    """A column as SQL, with its type or, in a CSV, with the value of each of its texts."""
+    """A group column as SQL, its type, and the literals of its values by what they stand for."""
 
     text: str
     kind: str
-    meaning: Mapping[str, Scalar] | None = None
+    literals: Mapping[Scalar, Sequence[str]]
 
     def test(self, value: Scalar) -> str:
         """The condition that it has a value; as in Python, 1 is 1.0 and True."""
-        if self.meaning is not None:
-            same = [text for text, v in self.meaning.items() if v == value]
-            return f"{self.text} IN ({', '.join(map(literal, same))})" if same else "FALSE"
-        if isinstance(value, str):
-            fits = self.kind == "VARCHAR" or self.kind.startswith("ENUM")
-        elif self.kind == "BOOLEAN":
-            fits, value = value in (0, 1), bool(value)
-        elif self.kind in WHOLE_TYPES:
-            # As a whole number, because DuckDB compares with a double by rounding the column.
-            fits, value = value == int(value), int(value)
-        else:
-            fits = is_number(self.kind) and is_exact(value)
-            value = float(value) if fits else value
-        return f"{self.text} = {literal(value)}" if fits else "FALSE"
+        same = self.literals.get(value)
+        return f"{self.text} IN ({', '.join(same)})" if same else "FALSE"
 
     def is_missing(self) -> str:
         """The condition that it is null or NaN."""
@@ -500,26 +472,30 @@ def _group_columns(
     """The values of the group columns, and the columns; texts are read as the rule's groups are."""
     raw, columns = [], []
     for i, name in enumerate(names):
-        values, meaning = cells[f"g{i}"], None
+        values, listed = cells[f"g{i}"], cells[f"g{i}"].tolist()
         if source.is_text:
-            parts = (group if isinstance(group, tuple) else (group,) for group in rule.groups)
-            kinds = {type(part[i]) for part in parts if len(part) == len(names)}
-            texts = values.tolist()
-            meaning = {text: read_as(text, kinds) for text in texts if text is not None}
+            kinds = {
+                type(part[i]) for part in map(parts_of, rule.groups) if len(part) == len(names)
+            }
+            meaning = {text: read_as(text, kinds) for text in listed if text is not None}
         elif source.types[name] == "JSON":
-            meaning = json_values(values.tolist())
-        if meaning is not None:
-            values = as_objects([meaning.get(text) for text in values.tolist()])
+            meaning = json_values(listed)
+        else:
+            meaning = {value: value for value in listed if not is_null(value)}
+        if source.is_text or source.types[name] == "JSON":
+            values = as_objects([meaning.get(text) for text in listed])
+        literals: dict[Scalar, list[str]] = {}
+        for value, meant in meaning.items():
+            literals.setdefault(meant, []).append(literal(value))
         raw.append(values)
-        columns.append(_Column(quoted(name), source.types[name], meaning))
+        columns.append(_Column(quoted(name), source.types[name], literals))
     return raw, columns
 
 
 def _is_group(columns: Sequence[_Column], group: Group, missing: Group | None) -> str:
     """The condition that a row is in a group; nulls are in the group ``missing``."""
-    parts = group if isinstance(group, tuple) else (group,)
     tests = []
-    for column, part in zip(columns, parts, strict=True):
+    for column, part in zip(columns, parts_of(group), strict=True):
         test = column.test(part)
         tests.append(f"({test} OR {column.is_missing()})" if part == missing else test)
     return " AND ".join(tests)

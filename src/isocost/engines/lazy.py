@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from operator import and_
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
@@ -33,18 +34,25 @@ from isocost.engines.backends import (
     plainly_named,
     writes_decimals,
 )
-from isocost.engines.frames import Lazy, is_wide
-from isocost.engines.problems import USUAL_WEIGHTS, WRONG, Problems, no_rows, problem_of, title_of
-from isocost.engines.values import GroupEncoder, as_objects, two_valued
+from isocost.engines.dispatch import Lazy, is_wide
+from isocost.engines.values import (
+    USUAL_WEIGHTS,
+    WRONG,
+    GroupEncoder,
+    Problems,
+    as_objects,
+    count_bad,
+    label_problems,
+    no_rows,
+    problem_of,
+    title_of,
+)
 from isocost.errors import DataError, Problem, UsageError, missing_column
 from isocost.grid import Grid
-from isocost.groups import Group, Scalar, is_exact
+from isocost.groups import Group, Scalar, is_exact, parts_of
 from isocost.rows import Row
 from isocost.rules import Rule, unknown_groups
 from isocost.tallies import Cells, Tally
-
-if TYPE_CHECKING:
-    from narwhals import Expr
 
 Array = npt.NDArray[Any]
 
@@ -105,8 +113,10 @@ def count_cells(
     raw = [rows.group_values(i, cells[f"g{i}"]) for i in range(len(columns["group"]))]
     encoder = GroupEncoder(raw, missing_group)
     codes = encoder.encode_cells(raw, n, problems)
-    _count_bad(rows, placed, cells, problems)
-    problems.check(_label_problems(rows, cells, positive, columns["label"]))
+    codes_of = {role: cells[key] for role, (key, _) in _CODES.items() if key in cells}
+    count_bad(codes_of, n, problems, partial(_example, rows, placed))
+    seen = [cells[key] for key in ("least_l", "most_l") if key in cells]
+    problems.check(label_problems(cells["y"], seen, positive, columns["label"], rows.label_value))
     sums = {name: _floats(cells[name]) if name in cells else n for name in _SUMS}
     return Tally.build(
         grid,
@@ -156,10 +166,10 @@ class LazyRows:
         return source.frame.select(**picked)
 
     def collect(self, frame: Any) -> dict[str, Array]:
-        """Numbers without nulls as they are, all else as objects."""
+        """Numbers without nulls as they are, all else, and decimals, as objects."""
         return {
             name: series.to_numpy()
-            if _is_plain_number(series.dtype) and not series.null_count()
+            if series.dtype.is_numeric() and series.dtype != nw.Decimal and not series.null_count()
             else as_objects(series.to_list())
             for name, series in collect(frame).items()
         }
@@ -172,35 +182,20 @@ class LazyRows:
 
     def label_value(self, value: Any) -> Any:
         """The label; booleans were cast to numbers."""
-        import narwhals as nw
-
         return bool(value) if self.source.types[self.columns["label"]] == nw.Boolean else value
-
-
-def tally_lazy(
-    source: Lazy,
-    columns: dict[str, Any],
-    *,
-    grid: Grid,
-    positive: Any = None,
-    missing_group: Group | None = None,
-) -> Tally:
-    """Count the cells of a lazy frame in one query; see :func:`isocost.tally`."""
-    rows = LazyRows(source, columns, positive)
-    return count_cells(rows, columns, grid=grid, positive=positive, missing_group=missing_group)
 
 
 def _placed(picked: Any, grid: Grid) -> Any:
     """The rows with their cells and the terms of the sums."""
-    import narwhals as nw
-
     h, w = nw.col("h"), nw.col("w")
     good = (h >= 0.0) & (h <= 1.0)
     # A float, because casting it to a whole number takes time.
-    added = {"b": nw.when(good).then(_count(picked, h, grid)).otherwise(score_status(h))}
+    added = {"b": nw.when(good).then(_count(picked, h, grid)).otherwise(status(h))}
     sums = {"wh": h, "wh2": h * h}
     if "w" in picked.collect_schema().names():
-        added["v"] = _weight_status(w)
+        # The usual case first: engines stop at the first condition that holds.
+        usual = (w >= USUAL_WEIGHTS[0]) & (w <= USUAL_WEIGHTS[1])
+        added["v"] = nw.when(usual).then(nw.lit(0.0)).otherwise(status(w, w == 0.0, w < 0.0))
         sums = {"w": w, "w2": w * w, "wh": w * h, "wh2": w * h * h}
     added |= {f"sum_{name}": value for name, value in sums.items()}
     return picked.with_columns(**added)
@@ -208,8 +203,6 @@ def _placed(picked: Any, grid: Grid) -> Any:
 
 def _counted(placed: Any, positive: Any) -> Any:
     """The query for the cells.  Only plain columns are summed, which some engines require."""
-    import narwhals as nw
-
     names = placed.collect_schema().names()
     keys = [name for name in names if name in ("y", "b", "v") or name.startswith("g")]
     totals = {name.removeprefix("sum_"): nw.col(name).sum() for name in names if "sum_" in name}
@@ -218,7 +211,7 @@ def _counted(placed: Any, positive: Any) -> Any:
     return placed.group_by(*keys).agg(n=nw.len(), **totals, **seen)
 
 
-def _count(frame: Any, h: Expr, grid: Grid) -> Expr:
+def _count(frame: Any, h: nw.Expr, grid: Grid) -> nw.Expr:
     """The number of edges at or below a score in [0, 1], for :meth:`Grid.at_count`."""
     count = _part(frame, h, grid.bins) + _part(frame, h, 10)
     for edge in grid.edges:
@@ -226,7 +219,7 @@ def _count(frame: Any, h: Expr, grid: Grid) -> Expr:
     return count
 
 
-def _part(frame: Any, h: Expr, parts: int) -> Expr:
+def _part(frame: Any, h: nw.Expr, parts: int) -> nw.Expr:
     """The number of edges i / parts, from i = 1, at or below a score.
 
     Nothing is divided: Polars multiplies by the reciprocal of a constant, and gets 3 / 10 wrong.
@@ -243,7 +236,7 @@ def _part(frame: Any, h: Expr, parts: int) -> Expr:
     return part + flag(_is_one_of(h, too_low)) if too_low else part
 
 
-def _is_one_of(h: Expr, values: list[float]) -> Expr:
+def _is_one_of(h: nw.Expr, values: list[float]) -> nw.Expr:
     # For one value, as the tenths have, a comparison is quicker than DuckDB's lists.
     return h == values[0] if len(values) == 1 else h.is_in(values)
 
@@ -268,10 +261,8 @@ def _misplaced(parts: int) -> tuple[list[float], list[float]]:
     return scores
 
 
-def number(source: Lazy, name: str, role: str, careful: bool = True) -> Expr:
+def number(source: Lazy, name: str, role: str, careful: bool = True) -> nw.Expr:
     """A numeric column as Float64; another type is an error before any row is read."""
-    import narwhals as nw
-
     source.check_name(name, role)
     kind = source.types[name]
     if kind == nw.Boolean:
@@ -288,42 +279,24 @@ def number(source: Lazy, name: str, role: str, careful: bool = True) -> Expr:
     return column(source, name, careful).cast(nw.Float64)
 
 
-def is_null(values: Expr, kind: Any) -> Expr:
+def is_null(values: nw.Expr, kind: Any) -> nw.Expr:
     """Whether a value is null or NaN."""
     return values.is_null() | values.is_nan() if kind.is_float() else values.is_null()
 
 
-def score_status(h: Expr) -> Expr:
-    """What is wrong with a score that is not in [0, 1]: a key of :data:`WRONG`, as a float."""
-    import narwhals as nw
+def status(values: nw.Expr, *others: nw.Expr) -> nw.Expr:
+    """What is wrong with a number: a key of :data:`WRONG`, as a float.
 
-    return nw.coalesce(
-        nw.when(h.is_null() | h.is_nan()).then(nw.lit(-1.0)),
-        nw.when((h > _LARGEST) | (h < -_LARGEST)).then(nw.lit(-2.0)),
-        nw.lit(-3.0),
-    )
-
-
-def _weight_status(w: Expr) -> Expr:
-    """What is wrong with a weight: a key of :data:`WRONG`, or 0."""
-    import narwhals as nw
-
-    wrong = nw.coalesce(
-        nw.when(w.is_null() | w.is_nan()).then(nw.lit(-1)),
-        nw.when((w > _LARGEST) | (w < -_LARGEST)).then(nw.lit(-2)),
-        nw.when(w == 0.0).then(nw.lit(-3)),
-        nw.when(w < 0.0).then(nw.lit(-4)),
-        nw.lit(-5),
-    )
-    # The usual case first: engines stop at the first condition that holds.
-    usual = (w >= USUAL_WEIGHTS[0]) & (w <= USUAL_WEIGHTS[1])
-    return nw.when(usual).then(nw.lit(0)).otherwise(wrong)
+    It is the place of the first test that holds: null, infinite, ``others``, or none of these.
+    """
+    null, infinite = values.is_null() | values.is_nan(), (values > _LARGEST) | (values < -_LARGEST)
+    tests = (null, infinite, *others)
+    whens = [nw.when(test).then(nw.lit(-1.0 - place)) for place, test in enumerate(tests)]
+    return nw.coalesce(*whens, nw.lit(-1.0 - len(tests)))
 
 
-def group_column(source: Lazy, name: str) -> Expr:
+def group_column(source: Lazy, name: str) -> nw.Expr:
     """A group column; categories and numbers of 128 bits become texts."""
-    import narwhals as nw
-
     values, kind = column(source, name), source.types[name]
     as_text = kind in (nw.Categorical, nw.Enum) or is_wide(kind)
     return values.cast(nw.String) if as_text else values
@@ -331,8 +304,6 @@ def group_column(source: Lazy, name: str) -> Expr:
 
 def fits(kind: Any, value: Scalar) -> bool:
     """Whether a column of this type can have a value; as in Python, 1 is 1.0 and True."""
-    import narwhals as nw
-
     if isinstance(value, str):
         return kind in (nw.String, nw.Categorical, nw.Enum, nw.Object)
     if kind == nw.Boolean:
@@ -352,10 +323,8 @@ def _range(kind: Any) -> tuple[int, int]:
     )
 
 
-def equals(values: Expr, kind: Any, value: Scalar) -> Expr:
+def equals(values: nw.Expr, kind: Any, value: Scalar) -> nw.Expr:
     """Whether a column has a value; never, if its type does not fit."""
-    import narwhals as nw
-
     if not fits(kind, value):
         # Not a literal, which would have a single row.
         return values.is_null() & ~values.is_null()
@@ -366,10 +335,8 @@ def equals(values: Expr, kind: Any, value: Scalar) -> Expr:
     return values == (int(value) if isinstance(value, bool) or kind.is_integer() else value)
 
 
-def _label(source: Lazy, name: str, positive: Any) -> tuple[Expr, Expr]:
+def _label(source: Lazy, name: str, positive: Any) -> tuple[nw.Expr, nw.Expr]:
     """The label to show, and the label as 0 and 1 with -1 for null and -2 for anything else."""
-    import narwhals as nw
-
     kind, values = source.types[name], group_column(source, name)
     shown = values.cast(nw.Int64) if kind == nw.Boolean else values
     text = kind in (nw.String, nw.Categorical, nw.Enum, nw.Object)
@@ -387,30 +354,14 @@ def _label(source: Lazy, name: str, positive: Any) -> tuple[Expr, Expr]:
     return shown, nw.when(is_one).then(nw.lit(1)).otherwise(otherwise)
 
 
-def _count_bad(rows: Rows, placed: Any, cells: dict[str, Array], problems: Problems) -> None:
-    """Count the rows of bad cells, with an example of each kind."""
-    import narwhals as nw
-
-    for role, key, values in (("score", "b", "h"), ("label", "y", "l"), ("weight", "v", "w")):
-        for code, kind in WRONG[role].items() if key in cells else ():
-            count = int(cells["n"][cells[key] == code].sum())
-            if not count:
-                continue
-            example = None
-            if code != -1:
-                bad = placed.filter(nw.col(key) == code)
-                example = _example(rows, bad, key, values)
-            problems.add(role, kind, count, example)
+_CODES = {"score": ("b", "h"), "label": ("y", "l"), "weight": ("v", "w")}
+"""The column with the codes of bad rows, and that with their values, by role."""
 
 
-def _is_plain_number(dtype: Any) -> bool:
-    """Whether it is a number that every pyarrow turns into NumPy's; not so decimals."""
-    return bool(dtype.is_numeric() and not dtype.is_decimal())
-
-
-def _example(rows: Rows, bad: Any, key: str, values: str) -> Any:
-    import narwhals as nw
-
+def _example(rows: Rows, placed: Any, role: str, code: int) -> Any:
+    """A bad value of a role."""
+    key, values = _CODES[role]
+    bad = placed.filter(nw.col(key) == code)
     if rows.example == "first":
         shown = f"shown_{values}"
         names = bad.collect_schema().names()
@@ -419,16 +370,7 @@ def _example(rows: Rows, bad: Any, key: str, values: str) -> Any:
         # Grouped, because dask has no minimum of texts where a partition is empty.
         result = bad.group_by(key).agg(example=nw.col(values).min())
     value = rows.collect(result)["example"][0]
-    return rows.label_value(value) if values == "l" else value
-
-
-def _label_problems(rows: Rows, cells: dict[str, Array], positive: Any, name: str) -> list[Problem]:
-    if positive is None:
-        return []
-    others = cells["y"] == 0
-    values = {value for key in ("least_l", "most_l") for value in cells[key][others].tolist()}
-    seen = [rows.label_value(value) for value in sorted(values - {None})]
-    return two_valued(positive, [positive, *seen] if (cells["y"] == 1).any() else seen, name)
+    return rows.label_value(value) if role == "label" else value
 
 
 _NO_GROUP, _OTHER_GROUP = 4, 5
@@ -448,9 +390,10 @@ def apply_lazy(
     changed: str | None = None,
 ) -> Any:
     """The native lazy frame with the repaired scores; see :meth:`isocost.Rule.apply`."""
-    import narwhals as nw
-
-    _check_seed(seed)
+    if seed is not None:
+        must = "needs rows in a fixed order, which a lazy frame does not have"
+        step = "pass id= instead, or collect the frame first"
+        raise UsageError(Problem("seed", must, f"seed={seed!r}", step))
     source = plainly_named(source, output, *([] if changed is None else [changed]))
     id_column = _checked_id(source, id) if rule.needs_coin else None
     for name in groups:
@@ -485,22 +428,8 @@ def apply_lazy(
     return originally_named(source, frame.with_columns(**written).drop(dropped))
 
 
-def _check_seed(seed: int | None) -> None:
-    if seed is not None:
-        raise UsageError(
-            Problem(
-                "seed",
-                "needs rows in a fixed order, which a lazy frame does not have",
-                f"seed={seed!r}",
-                "pass id= instead, or collect the frame first",
-            )
-        )
-
-
 def _checked_id(source: Lazy, id: Any) -> str:
     """The id column; an error if its type cannot be an id."""
-    import narwhals as nw
-
     if id not in source.types:
         raise UsageError(missing_column("id", id, source.columns))
     source.check_name(id, "id")
@@ -517,7 +446,7 @@ def _known(rule: Rule, kinds: list[Any], unknown: str, missing: Group | None) ->
     known = [
         group
         for group in rule.groups
-        if len(parts := _parts(group)) == len(kinds)
+        if len(parts := parts_of(group)) == len(kinds)
         and all(
             part == missing or fits(kind, part) for kind, part in zip(kinds, parts, strict=True)
         )
@@ -531,10 +460,6 @@ def _known(rule: Rule, kinds: list[Any], unknown: str, missing: Group | None) ->
     return known
 
 
-def _parts(group: Group) -> tuple[Any, ...]:
-    return group if isinstance(group, tuple) else (group,)
-
-
 def _free_names(taken: Sequence[str], *roles: str) -> dict[str, str]:
     """Names for our own columns that the data do not have, whatever the case."""
     lower, prefix = {name.lower() for name in taken}, "isocost_"
@@ -545,14 +470,12 @@ def _free_names(taken: Sequence[str], *roles: str) -> dict[str, str]:
 
 def _group_code(
     source: Lazy, groups: Sequence[str], known: Sequence[Group], missing: Group | None
-) -> Expr:
+) -> nw.Expr:
     """The index of a row's group among the known ones; -1 for another group."""
-    import narwhals as nw
-
     whens = []
     for code, group in enumerate(known):
         tests = []
-        for name, part in zip(groups, _parts(group), strict=True):
+        for name, part in zip(groups, parts_of(group), strict=True):
             kind, values = source.types[name], group_column(source, name)
             test = equals(values, kind, part)
             tests.append(test | is_null(values, kind) if part == missing else test)
@@ -567,13 +490,11 @@ def _fault(
     id: str | None,
     unknown: str,
     missing: Group | None,
-) -> Expr:
+) -> nw.Expr:
     """A code for what is wrong with a row; 0 if nothing is."""
-    import narwhals as nw
-
     h = nw.col(ours["score"])
     good = (h >= 0.0) & (h <= 1.0)
-    faults = [nw.when(~nw.coalesce(good, nw.lit(False))).then((0 - score_status(h)).cast(nw.Int64))]
+    faults = [nw.when(~nw.coalesce(good, nw.lit(False))).then((0 - status(h)).cast(nw.Int64))]
     if missing is None:
         for name in groups:
             null = is_null(column(source, name), source.types[name])
@@ -596,10 +517,8 @@ def _messages(names: dict[str, str], rule: Rule) -> dict[int, str]:
     return {code: str(problem) for code, problem in problems.items()}
 
 
-def _repaired(frame: Any, rule: Rule, known: Sequence[Group], ours: dict[str, str]) -> Expr:
+def _repaired(frame: Any, rule: Rule, known: Sequence[Group], ours: dict[str, str]) -> nw.Expr:
     """The score after the rule: the first outcome whose condition holds, else the score."""
-    import narwhals as nw
-
     h, coin, outcomes = nw.col(ours["checked"]), nw.col(ours["coin"]), []
     exactly = partial(constant, frame)
     for code, group in enumerate(known):
@@ -623,7 +542,7 @@ def _repaired(frame: Any, rule: Rule, known: Sequence[Group], ours: dict[str, st
     return nw.coalesce(*outcomes, h) if outcomes else h
 
 
-def _new(row: Row, h: Expr, exactly: Callable[[float], Expr]) -> Expr:
+def _new(row: Row, h: nw.Expr, exactly: Callable[[float], nw.Expr]) -> nw.Expr:
     """The score after a row; a line may pass the row's limit by a rounding error."""
     if row.value is None:
         return 1.0 - h

@@ -125,11 +125,6 @@ class FileSet:
     files: tuple[str, ...] = ()
     compression: str | None = None
 
-    @property
-    def is_text(self) -> bool:
-        """Whether every value is read as text."""
-        return FORMATS[self.kind].is_text
-
 
 def find_files(path: str | Path, name: str | None = None) -> FileSet:
     """The files of a path, a glob or a directory.

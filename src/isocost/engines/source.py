@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from isocost.engines.dialects import DUCKDB
 from isocost.engines.paths import FORMATS, compression_of, damage_of, find_files, nothing_at
-from isocost.engines.problems import no_rows, title_of
-from isocost.engines.warehouse.dialects import DUCKDB
+from isocost.engines.values import no_rows, title_of, unmasked
 from isocost.errors import DataError, FileError, IsocostError, Problem, UsageError, missing_column
 from isocost.groups import Scalar
 
@@ -228,7 +228,7 @@ class Source:
         for file in self.file_set.files:
             if damage := damage_of(file, self.file_set.compression):
                 raise self._unreadable(f"{file}: {damage}")
-        self.is_text = self.file_set.is_text
+        self.is_text = self.format.is_text
         self.settings = settings or Settings()
         self.connection = self.settings.connect()
         self._hive = ", hive_partitioning = " + ("true" if self.file_set.partitions else "false")
@@ -475,7 +475,10 @@ class Source:
     ) -> dict[str, Array]:
         """A result as arrays; nulls are None.  The query runs again if it gets more memory."""
         columns = self.attempt(lambda: query().fetchnumpy(), progress)
-        return {name: _plain(values) for name, values in columns.items()}
+        return {
+            name: unmasked(values) if isinstance(values, np.ma.MaskedArray) else values
+            for name, values in columns.items()
+        }
 
     def column(self, role: str, wanted: str) -> str:
         """A column as SQL, or an error that lists the columns."""
@@ -571,11 +574,3 @@ def _is_name(text: str) -> str:
     rounded = f"({whole} IS NULL OR abs({whole}) > {2**53})"
     too_long = f"(regexp_full_match({text}, '[-+]?[0-9]{{16,}}') AND {rounded})"
     return f"contains({text}, '_') OR {too_long}"
-
-
-def _plain(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    if isinstance(values, np.ma.MaskedArray):
-        plain: Array = np.asarray(values.data).astype(object)
-        plain[np.ma.getmaskarray(values)] = None
-        return plain
-    return values

@@ -1,21 +1,26 @@
-"""What values mean: groups as small codes, labels as 0 and 1, texts as numbers."""
+"""What values mean, and what is wrong with them.
+
+Groups become small codes, labels 0 and 1, and texts numbers; everything wrong is reported together.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from isocost.engines.problems import Problems
-from isocost.errors import DataError, Problem
+from isocost.errors import DataError, Problem, UsageError
 from isocost.groups import Group, Scalar, as_group, as_scalar, is_exact, is_null
 from isocost.typing import Bools, Ints
+
+Array = npt.NDArray[Any]
 
 WHOLE = "-?[0-9]+"
 """What a whole number looks like, for Python and for DuckDB."""
@@ -103,7 +108,125 @@ def read_as(text: str, kinds: Collection[type]) -> Scalar:
     return text
 
 
-Array = npt.NDArray[Any]
+USUAL_WEIGHTS = (1e-100, 1e100)
+"""Beyond these the square of a weight is not a finite, positive number."""
+
+_EXTREME = "below 1e-100 or above 1e100"
+
+WRONG = {
+    "score": {-1: "null or NaN", -2: "infinite", -3: "outside [0, 1]"},
+    "label": {-1: "null or NaN", -2: "other than 0 and 1"},
+    "weight": {-1: "null or NaN", -2: "infinite", -3: "zero", -4: "negative", -5: _EXTREME},
+}
+"""What is wrong with a value, by its role and the code that replaces its cell in a query."""
+
+_RULES = {
+    "score": (
+        "must be a number in [0, 1] in every row",
+        "drop or fill rows without a score; divide percentages by 100; convert decision values to "
+        "probabilities",
+    ),
+    "label": (
+        "must be 0/1 or boolean in every row",
+        "drop rows without a label; name the positive label with positive= (--positive) if the "
+        "column has two other values",
+    ),
+    "group": (
+        "must be known in every row",
+        'drop those rows, or count them as a group of their own with missing_group="unknown" '
+        "(--missing-group)",
+    ),
+    "weight": (
+        "must be a positive, finite number in every row",
+        "drop rows with weight 0, and check the column for missing values",
+    ),
+    "id": (
+        "must be a whole number or a text in every row",
+        "give every row an id, or use seed= instead of id=",
+    ),
+}
+
+
+@dataclass
+class Problems:
+    """Counts of what is wrong, by role and kind, each with one example.
+
+    ``example`` is which one: the first, or the least where rows have no order.
+    """
+
+    names: dict[str, str] = field(default_factory=dict)
+    counts: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
+    rows: int = 0
+    example: str = "first"
+
+    def add(self, role: str, kind: str, count: int, example: Any = None, row: Any = None) -> None:
+        """Add ``count`` of this kind; the first example is kept."""
+        if count <= 0:
+            return
+        before, shown = self.counts.get((role, kind), (0, ""))
+        if not shown:
+            value = "" if example is None else f" {_show(example)}"
+            where = "" if row is None else f" in row {row}"
+            shown = f" ({self.example}:{value}{where})" if value or where else ""
+        self.counts[role, kind] = (before + int(count), shown)
+
+    def check(self, more: Sequence[Problem] = ()) -> None:
+        """Raise one error that reports everything, and ``more``, if there is anything."""
+        problems = []
+        for role in (role for role in _RULES if any(role == other for other, _ in self.counts)):
+            got = ", ".join(
+                f"{count:,} {kind}{example}"
+                for (other, kind), (count, example) in self.counts.items()
+                if other == role
+            )
+            counted = ", counted from 0" if " in row " in got else ""
+            of = f", of {self.rows:,} rows{counted}" if self.rows else ""
+            problems.append(problem_of(role, self.names.get(role, role), got + of))
+        if problems or more:
+            raise DataError([*problems, *more])
+
+
+def no_rows(path: object = "") -> DataError:
+    """The error for data without rows."""
+    got, step = f"0 rows in {path}" if path else "0 rows", "check the source of the data"
+    return DataError(Problem("data", "must have at least one row", got, step))
+
+
+def missing_id(
+    got: str = "none", step: str = "name the column that says who a row is about (id=, --id)"
+) -> UsageError:
+    """The error for a rule with a coin that is applied without ids."""
+    return UsageError(Problem("id", "must be given, because this rule throws a coin", got, step))
+
+
+def problem_of(role: str, name: str, got: str, step: str | None = None) -> Problem:
+    """What is wrong with the column that has a role, in four parts.
+
+    Examples
+    --------
+    >>> print(problem_of("id", "person", "1 null"))
+    id (column 'person'): must be a whole number or a text in every row
+      got:  1 null
+      next: give every row an id, or use seed= instead of id=
+    """
+    rule, usual_step = _RULES[role]
+    return Problem(title_of(role, name), rule, got, step or usual_step)
+
+
+def title_of(role: str, name: str) -> str:
+    """A column in messages: its role, and its name if that is different.
+
+    Examples
+    --------
+    >>> title_of("score", "score"), title_of("score", "risk")
+    ('score', "score (column 'risk')")
+    """
+    return role if name == role else f"{role} (column {name!r})"
+
+
+def _show(value: Any) -> str:
+    text = repr(value.item() if getattr(value, "ndim", None) == 0 else value)
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 class LabelReader:
@@ -115,63 +238,54 @@ class LabelReader:
 
     def read(self, chunk: Array, problems: Problems, start: int) -> Ints:
         """The chunk as 0 and 1; other values become 0 and are counted."""
-        if self.positive is not None:
-            return self._named(chunk, problems, start)
-        if chunk.dtype.kind == "b":
-            return chunk.astype(np.intp)
-        if chunk.dtype.kind in "iuf":
-            return self._numbers(chunk, problems, start)
-        return self._objects(chunk, problems, start)
-
-    def _numbers(self, chunk: Array, problems: Problems, start: int) -> Ints:
-        if chunk.dtype.kind == "f":
-            good = (chunk == 0) | (chunk == 1)
-            if not good.all():
-                null = np.isnan(chunk)
-                _count(problems, "null or NaN", null, chunk, start, example=False)
-                _count(problems, "other than 0 and 1", ~good & ~null, chunk, start)
-                return _as_ints(chunk == 1)
-        elif chunk.size and _as_unsigned(chunk).max() > 1:
-            _count(problems, "other than 0 and 1", (chunk != 0) & (chunk != 1), chunk, start)
-            return _as_ints(chunk == 1)
-        return chunk.astype(np.intp, copy=False)
-
-    def _objects(self, chunk: Array, problems: Problems, start: int) -> Ints:
+        if self.positive is None and _holds_labels(chunk):
+            return chunk.astype(np.intp, copy=False)
+        if self.positive is not None and chunk.dtype.kind in "biu":
+            listed = np.unique(chunk).tolist()
+            self.seen.update(dict.fromkeys(listed[:20]))
+            same = [value for value in listed if value == self.positive]
+            return np.asarray(chunk == same[0] if same else np.zeros(len(chunk)), dtype=np.intp)
         values = _scalars(chunk)
-        null = np.array([value is None for value in values], dtype=bool)
-        known: dict[Any, int] = {0: 0, 1: 1, "0": 0, "1": 1}
-        labels = np.array([known.get(value, -1) for value in values], dtype=np.intp)
-        _count(problems, "null or NaN", null, chunk, start, example=False)
-        _count(problems, "other than 0 and 1", (labels < 0) & ~null, chunk, start)
-        return np.maximum(labels, 0)
+        distinct = dict.fromkeys(values)
 
-    def _named(self, chunk: Array, problems: Problems, start: int) -> Ints:
-        if chunk.dtype.kind in "biuf":
-            null = np.isnan(chunk) if chunk.dtype.kind == "f" else np.zeros(len(chunk), dtype=bool)
-            distinct = np.unique(chunk[~null]).tolist()
+        def count(kind: str, bad: Iterable[bool], example: bool = True) -> None:
+            rows = np.flatnonzero(np.fromiter(bad, dtype=bool, count=len(chunk)))
+            if len(rows):
+                value = chunk[rows[0]] if example else None
+                problems.add("label", kind, len(rows), value, start + int(rows[0]))
+
+        if None in distinct:
+            count("null or NaN", (value is None for value in values), example=False)
+        if self.positive is None:
+            known: dict[Any, int] = {None: 0, 0: 0, 1: 1, "0": 0, "1": 1}
+            code = {value: known.get(value, -1) for value in distinct}
         else:
-            values = _scalars(chunk)
-            null = np.array([value is None for value in values], dtype=bool)
-            odd = np.array([value is _ODD for value in values], dtype=bool)
-            _count(problems, "neither text, number nor boolean", odd, chunk, start)
-            distinct = list(dict.fromkeys(v for v in values if v is not None and v is not _ODD))
-        _count(problems, "null or NaN", null, chunk, start, example=False)
-        for value in distinct[:20]:
-            self.seen[value] = None
-        if chunk.dtype.kind in "biuf":
-            return _as_ints([value == self.positive for value in chunk.tolist()])
-        return _as_ints([value == self.positive for value in values])
+            if _ODD in distinct:
+                count("neither text, number nor boolean", (value is _ODD for value in values))
+            named = [value for value in distinct if value is not None and value is not _ODD]
+            self.seen.update(dict.fromkeys(named[:20]))
+            code = {value: int(value == self.positive) for value in distinct}
+        labels = np.fromiter(map(code.__getitem__, values), dtype=np.intp, count=len(values))
+        count("other than 0 and 1", labels < 0)
+        return np.maximum(labels, 0)
 
     def finish(self, name: str = "label") -> list[Problem]:
         """What is wrong with the set of labels, once all chunks were read."""
-        if self.positive is None:
-            return []
-        return two_valued(self.positive, list(self.seen), name)
+        return [] if self.positive is None else two_valued(self.positive, list(self.seen), name)
+
+
+def _holds_labels(chunk: Array) -> bool:
+    """Whether an array of numbers or booleans has only zeros and ones."""
+    if chunk.dtype.kind == "f":
+        return bool(((chunk == 0) | (chunk == 1)).all())
+    if chunk.dtype.kind in "iu" and chunk.size:
+        return bool(chunk.min() >= 0 and chunk.max() <= 1)
+    return chunk.dtype.kind in "biu"
 
 
 def two_valued(positive: Any, seen: list[Any], name: str) -> list[Problem]:
     """Check that a column named by positive= has at most two values, that one among them."""
-    title = "label" if name == "label" else f"label (column {name!r})"
+    title = title_of("label", name)
     shown = ", ".join(map(repr, seen[:6])) + (" ..." if len(seen) > 6 else "")
     if len(seen) > 2:
         step = "make it two-valued first, for example with label == 'x'"
@@ -181,6 +295,35 @@ def two_valued(positive: Any, seen: list[Any], name: str) -> list[Problem]:
         step = "name the positive label exactly as it stands in the column, with its type"
         return [Problem(title, rule, f"only {shown}", step)]
     return []
+
+
+def label_problems(
+    labels: Ints, seen: Sequence[Array], positive: Any, name: str, read: Callable[[Any], Any]
+) -> list[Problem]:
+    """Check the labels of cells; ``seen`` are their least and greatest values, if one is named."""
+    if not seen:
+        return []
+    values = {value for column in seen for value in column[labels == 0].tolist()} - {None}
+    others = [read(value) for value in sorted(values)]
+    return two_valued(positive, [positive, *others] if (labels == 1).any() else others, name)
+
+
+def count_bad(
+    codes: Mapping[str, Array],
+    n: Array,
+    problems: Problems,
+    example: Callable[[str, int], Any] | None = None,
+) -> Bools:
+    """Count the rows of bad cells, given the codes of each role; true where a cell is good."""
+    good = np.ones(len(n), dtype=bool)
+    for role, values in codes.items():
+        for code, kind in WRONG[role].items():
+            count = int(n[values == code].sum())
+            if count:
+                shown = example(role, code) if example is not None and code != -1 else None
+                problems.add(role, kind, count, shown)
+        good &= values >= 0
+    return good
 
 
 _ODD = object()
@@ -203,29 +346,6 @@ def _scalar(value: Any) -> Any:
     if isinstance(value, np.generic) and value.dtype.kind in "biufU":
         return value.item()
     return value if isinstance(value, str | int | float | Decimal) else _ODD
-
-
-def _as_unsigned(chunk: Array) -> Array:
-    """The same bytes unsigned: negative numbers become large, so one maximum finds them."""
-    return chunk.view(f"u{chunk.dtype.itemsize}")
-
-
-def _as_ints(good: Any) -> Ints:
-    return np.asarray(good, dtype=np.intp)
-
-
-def _count(
-    problems: Problems,
-    kind: str,
-    bad: Bools,
-    chunk: Array,
-    start: int,
-    example: bool = True,
-) -> None:
-    rows = np.flatnonzero(bad)
-    if len(rows):
-        first = int(rows[0])
-        problems.add("label", kind, len(rows), chunk[first] if example else None, start + first)
 
 
 _TABLE = 2**16
@@ -261,162 +381,90 @@ class Encoded:
         return self.codes[part]
 
 
-class Reader(Protocol):
+class _Reader:
     """Turns chunks of one group column into codes; ``values`` are those seen so far."""
 
-    values: list[Any]
-
-    def encode(self, chunk: Array) -> Ints:
-        """Codes into ``values``; -1 where the group is null."""
-        ...
+    def __init__(self, column: Any) -> None:
+        self.values: list[Any] = []
+        self.codes: dict[tuple[type, Any], int] = {}
+        self.is_encoded = isinstance(column, Encoded)
+        for value in column.values if self.is_encoded else ():
+            self.code_of(value)
+        self.low = 0
+        self.table: Ints = np.empty(0, dtype=np.intp)
+        self.is_identity = False
 
     def code_of(self, value: Group) -> int:
         """The code of a value, which may be new."""
-        ...
-
-
-class _EncodedReader:
-    def __init__(self, column: Encoded) -> None:
-        self.values: list[Any] = list(column.values)
-
-    def encode(self, chunk: Array) -> Ints:
-        return chunk.astype(np.intp, copy=False)
-
-    def code_of(self, value: Group) -> int:
-        for code, known in enumerate(self.values):
-            if known == value and type(known) is type(value):
-                return code
-        self.values.append(value)
-        return len(self.values) - 1
-
-
-class _NumberReader:
-    """Integers and booleans through a table; other floats by sorting."""
-
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-        self.values: list[Any] = []
-        self.codes: dict[Any, int] = {}
-        self.low = 0
-        self.table: Ints = np.empty(0, dtype=np.intp)
-        self.has_holes = self.is_identity = False
+        key = (type(value), value)
+        if key not in self.codes:
+            self.codes[key] = len(self.values)
+            self.values.append(value)
+        return self.codes[key]
 
     def encode(self, chunk: Array) -> Ints:
-        if self.kind == "b":
-            chunk = chunk.view(np.uint8)
-        elif self.kind == "f":
-            null = np.isnan(chunk)
-            if null.any():
-                codes = np.full(len(chunk), -1, dtype=np.intp)
-                codes[~null] = self.encode(chunk[~null])
-                return codes
-            small = len(chunk) == 0 or np.abs(chunk).max() < _TABLE
-            whole = chunk.astype(np.int64) if small else None
-            if whole is None or not np.array_equal(whole, chunk):
-                return self._by_sorting(chunk)
-            chunk = whole
-        return self._by_table(chunk)
+        """Codes into ``values``; -1 where the group is null."""
+        if self.is_encoded or not len(chunk):
+            return chunk.astype(np.intp, copy=False)
+        if chunk.dtype.kind not in "biuf":
+            return self._by_hashing(chunk)
+        null = np.isnan(chunk) if chunk.dtype.kind == "f" else np.zeros(1, dtype=bool)
+        if null.any():
+            codes = np.full(len(chunk), -1, dtype=np.intp)
+            codes[~null] = self.encode(chunk[~null])
+            return codes
+        small = self._by_table(chunk)
+        return self._by_sorting(chunk) if small is None else small
 
-    def code_of(self, value: Group) -> int:
-        kind = {"b": bool, "f": float}.get(self.kind, int)
-        if type(value) is kind:
-            return self._code(value)
-        self.values.append(value)
-        return self.codes.setdefault(("other", value), len(self.values) - 1)
-
-    def _by_table(self, chunk: Array) -> Ints:
-        if not len(chunk):
-            return np.empty(0, dtype=np.intp)
-        if self.kind == "u" and chunk.max() > np.iinfo(np.intp).max:
-            return self._by_sorting(chunk)
-        index = chunk.astype(np.intp, copy=False)
-        index = index - self.low if self.low else index
+    def _by_table(self, chunk: Array) -> Ints | None:
+        """The codes of small whole numbers and booleans; None if these are others."""
+        is_float = chunk.dtype.kind == "f"
+        if is_float and np.abs(chunk).max() >= _TABLE:
+            return None
+        whole: Ints = chunk.astype(np.intp, copy=False)
+        if is_float and not np.array_equal(whole, chunk):
+            return None
+        index = whole - self.low if self.low else whole
         # Unsigned, numbers below the table are large: one maximum checks both ends.
         if index.view(np.uintp).max() >= len(self.table):
-            if not self._widen(int(chunk.min()), int(chunk.max())):
-                return self._by_sorting(chunk)
-            index = chunk.astype(np.intp, copy=False) - self.low
-        if self.has_holes:
-            fresh = np.bincount(index, minlength=len(self.table)).astype(bool) & (self.table < 0)
-            for value in np.flatnonzero(fresh):
-                self.table[value] = self._code(int(value) + self.low)
-            self._look()
+            low, high = int(chunk.min()), int(chunk.max())
+            if not -(2**62) < low <= high < 2**62 or high - low >= _TABLE:
+                return None
+            self.low, self.table = low, np.full(high - low + 1, -1, dtype=np.intp)
+            index = whole - low
+        if self.table.min() < 0:
+            present = np.bincount(index, minlength=len(self.table)) > 0
+            new = np.flatnonzero(present & (self.table < 0))
+            values = (new + self.low).astype(chunk.dtype).tolist()
+            self.table[new] = [self.code_of(as_scalar(value)) for value in values]
+            self.is_identity = np.array_equal(self.table, np.arange(len(self.table)))
+        # Looking codes up takes longer than the rest.
         return index if self.is_identity else self.table[index]
-
-    def _widen(self, low: int, high: int) -> bool:
-        """Extend the table to the numbers from low to high; false if it would be too large."""
-        if len(self.table):
-            low, high = min(low, self.low), max(high, self.low + len(self.table) - 1)
-        if high - low >= _TABLE:
-            return False
-        self.low = low
-        self.table = np.full(high - low + 1, -1, dtype=np.intp)
-        for value, code in self.codes.items():
-            if not isinstance(value, tuple) and low <= value <= high and value == int(value):
-                self.table[int(value) - low] = code
-        self._look()
-        return True
-
-    def _look(self) -> None:
-        self.has_holes = bool(self.table.min() < 0)
-        self.is_identity = np.array_equal(self.table, np.arange(len(self.table)))
 
     def _by_sorting(self, chunk: Array) -> Ints:
         unique, inverse = np.unique(chunk, return_inverse=True)
-        return np.array([self._code(v) for v in unique.tolist()], dtype=np.intp)[inverse]
+        codes = [self.code_of(as_scalar(value)) for value in unique.tolist()]
+        return np.array(codes, dtype=np.intp)[inverse]
 
-    def _code(self, value: Any) -> int:
-        if value not in self.codes:
-            self.codes[value] = len(self.values)
-            kind = {"b": bool, "f": float}.get(self.kind, int)
-            self.values.append(as_group(kind(value)))
-        return self.codes[value]
-
-
-class _ObjectReader:
-    """Anything else, through a dictionary."""
-
-    def __init__(self) -> None:
-        self.values: list[Any] = []
-        self.codes: dict[tuple[type, Any], int] = {}
-
-    def encode(self, chunk: Array) -> Ints:
+    def _by_hashing(self, chunk: Array) -> Ints:
         # tolist would turn dates into nanoseconds.
         values = list(chunk) if chunk.dtype.kind in "mM" else chunk.tolist()
+
+        def code(value: Any) -> int:
+            return -1 if is_null(value) else self.code_of(as_scalar(value))
+
         # Each value once, unless two may be equal in Python, such as 1 and True.
         if is_uniform(values):
-            codes = {value: self._code(value) for value in dict.fromkeys(values)}
+            codes = {value: code(value) for value in dict.fromkeys(values)}
             return np.fromiter(map(codes.__getitem__, values), dtype=np.intp, count=len(values))
-        return np.array([self._code(value) for value in values], dtype=np.intp)
-
-    def code_of(self, value: Group) -> int:
-        return self._code(value)
-
-    def _code(self, value: Any) -> int:
-        if is_null(value):
-            return -1
-        group = as_scalar(value)
-        key = (type(group), group)
-        if key not in self.codes:
-            self.codes[key] = len(self.values)
-            self.values.append(group)
-        return self.codes[key]
-
-
-def encoder_for(column: Any) -> Reader:
-    """The reader for a column."""
-    if isinstance(column, Encoded):
-        return _EncodedReader(column)
-    if column.dtype.kind in "biuf":
-        return _NumberReader(column.dtype.kind)
-    return _ObjectReader()
+        return np.array([code(value) for value in values], dtype=np.intp)
 
 
 class GroupEncoder:
     """The groups that one or several columns form, collected chunk by chunk."""
 
     def __init__(self, columns: Sequence[Any], missing_group: Group | None) -> None:
-        self.readers = [encoder_for(column) for column in columns]
+        self.readers = [_Reader(column) for column in columns]
         self.missing = missing_group
         self.groups: list[Group] = []
         self._places: dict[tuple[int, ...], int] = {}
@@ -446,7 +494,7 @@ class GroupEncoder:
             problems.add("group", "null", int(n[null].sum()))
         return codes
 
-    def _fill(self, reader: Reader, codes: Ints, problems: Problems, start: int) -> Ints:
+    def _fill(self, reader: _Reader, codes: Ints, problems: Problems, start: int) -> Ints:
         null = codes < 0
         if self.missing is None:
             rows = np.flatnonzero(null)

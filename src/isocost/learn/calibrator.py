@@ -237,15 +237,11 @@ def _deal(rows: _Rows, folds: int, random_state: Any) -> Ints:
 def _training_part(rows: _Rows, fold_of_row: Ints, fold: int, count: int) -> _Rows:
     part = rows.take(fold_of_row != fold)
     if count < 2 or part.y.min() == part.y.max():
-        raise DataError(
-            Problem(
-                "y",
-                "must have both labels in every training part of the held-out report",
-                f"{len(rows.y):,} rows, {int(rows.y.sum()):,} of them positive, and outside of "
-                f"fold {fold + 1} of {count} only one label",
-                "pass more rows, fewer or more folds with cv=, or cv=None for no report",
-            )
-        )
+        rule = "must have both labels in every training part of the held-out report"
+        got = f"{len(rows.y):,} rows, {int(rows.y.sum()):,} of them positive, and outside of "
+        got += f"fold {fold + 1} of {count} only one label"
+        step = "pass more rows, fewer or more folds with cv=, or cv=None for no report"
+        raise DataError(Problem("y", rule, got, step))
     return part
 
 

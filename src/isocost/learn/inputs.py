@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Never, TypeAlias
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
@@ -21,9 +22,8 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples, column_or_1d
 
 from isocost import coin
-from isocost.engines.frames import Frame
-from isocost.engines.problems import Problems
-from isocost.engines.values import Encoded, GroupEncoder, column_array
+from isocost.engines.dispatch import Frame
+from isocost.engines.values import Encoded, GroupEncoder, Problems, as_objects, column_array
 from isocost.errors import DataError, IsocostError, Problem, UsageError, missing_column
 from isocost.groups import Group, is_null, sort_groups
 from isocost.typing import Bools, Floats, Ints
@@ -72,9 +72,7 @@ class Groups:
     @property
     def values(self) -> npt.NDArray[Any]:
         """The name of each row's group; an array of objects, tuples where columns meet."""
-        named = np.empty(len(self.names), dtype=object)
-        named[:] = self.names
-        return named[self.codes]
+        return as_objects(self.names)[self.codes]
 
     @property
     def features(self) -> npt.NDArray[Any]:
@@ -165,8 +163,6 @@ def _names_columns(X: Any, features: Any, rows: int) -> bool:
 
 def as_eager_frame(data: Any) -> Frame | None:
     """Data as a frame, or None when they are something else."""
-    import narwhals as nw
-
     frame = nw.from_native(data, eager_only=True, pass_through=True)
     return Frame(frame) if isinstance(frame, nw.DataFrame) else None
 
@@ -200,8 +196,6 @@ def _check_position(position: int, columns: int, role: str) -> None:
 
 def _columns_in(features: Any) -> list[Any]:
     """The columns of an array, a series or a frame."""
-    import narwhals as nw
-
     native = nw.from_native(features, eager_only=True, allow_series=True, pass_through=True)
     if isinstance(native, nw.Series):
         native = native.alias("group").to_frame()
@@ -524,13 +518,9 @@ def _sum_over(columns: list[Words], rows: int) -> Words:
 
 def _frame_column(series: Any) -> Words:
     """Numbers as numbers, whatever their type in the frame; the rest as text."""
-    if series.dtype.is_numeric() or str(series.dtype) == "Boolean":
-        import narwhals as nw
-
+    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
         return _number_words(np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64))
-    values = np.empty(len(series), dtype=object)
-    values[:] = series.to_list()
-    return _words(values)
+    return _words(as_objects(series.to_list()))
 
 
 def _words(values: npt.NDArray[Any]) -> Words:

@@ -386,14 +386,10 @@ def _check_groups(groups: Groups, label: Ints, kinds: tuple[str, ...]) -> None:
     for kind, value in [(k, v) for k in kinds for v in _NEEDED[k]]:
         lacking = [name for name, count in zip(names, counts[:, value], strict=True) if not count]
         if lacking:
-            problems.append(
-                Problem(
-                    f'constraint "{kind}"',
-                    f"needs {('negative', 'positive')[value]} rows in every group",
-                    f"none in {', '.join(lacking)}",
-                    "merge small groups, get more data, or choose another constraint",
-                )
-            )
+            rule = f"needs {('negative', 'positive')[value]} rows in every group"
+            step = "merge small groups, get more data, or choose another constraint"
+            got = f"none in {', '.join(lacking)}"
+            problems.append(Problem(f'constraint "{kind}"', rule, got, step))
     if problems:
         raise DataError(problems)
 

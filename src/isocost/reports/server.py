@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isocost.errors import FileError, IsocostError, Problem, UsageError, require_package
-from isocost.serve.session import (
+from isocost.reports.session import (
     GONE,
     MAX_SIZE,
     ReportRequest,

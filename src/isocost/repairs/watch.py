@@ -22,9 +22,7 @@ from isocost.checks import (
 from isocost.costs import CostLike, as_cost
 from isocost.errors import DataError, Problem, UsageError, listing
 from isocost.groups import Group, as_group, names_of, to_json
-from isocost.measures.margins import Interval
-from isocost.measures.table import MEASURES
-from isocost.monitor.evidence import (
+from isocost.measures.evidence import (
     WATCHABLE,
     Claim,
     Evidence,
@@ -32,6 +30,8 @@ from isocost.monitor.evidence import (
     claims_of,
     evidence,
 )
+from isocost.measures.margins import Interval
+from isocost.measures.table import MEASURES
 from isocost.repairs.composition import merged
 from isocost.rules import Promise, Rule, check_rule, unknown_groups
 from isocost.tables import columns_from, frame_of, html_table, text_table
@@ -336,7 +336,7 @@ def watch(
     Notes
     -----
     Claims are tested by evidence that may be checked after every period, for any number of
-    periods; see :mod:`isocost.monitor.evidence`.  Rows must be independent: somebody who comes
+    periods; see :mod:`isocost.measures.evidence`.  Rows must be independent: somebody who comes
     back in many periods counts too often.  Labels that are known only for some, such as loans that
     were granted, say nothing about the others.  With weights the evidence is approximate.
 

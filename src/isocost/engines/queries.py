@@ -1,184 +1,34 @@
-"""A rule as one CASE expression in any dialect, and as a SELECT that a warehouse can run.
-
-The layout of a query is a list of lines, with one item per line.  A quoted name may contain a line
-break, and what follows it must not be indented, so the text of a query is never split.
-"""
+"""The two queries that a warehouse runs: a rule applied to a table, and the cells of a tally."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from textwrap import wrap
-from typing import Literal, TypeAlias
+from typing import Any, Literal
 
 from isocost import __version__
-from isocost.coin import BITS, hex_bound
-from isocost.engines.problems import check_names, group_names_of, missing_id
-from isocost.engines.warehouse.dialects import Dialect, dialect_named
+from isocost.checks import check_names, check_numbers, check_single, group_names_of, short
+from isocost.engines.arrays import has_named_label
+from isocost.engines.dialects import (
+    Case,
+    Dialect,
+    Lines,
+    bin_of,
+    comment,
+    dialect_named,
+    indented,
+    named,
+    repaired_group,
+    select,
+    steps_of,
+)
+from isocost.engines.values import USUAL_WEIGHTS, missing_id
 from isocost.errors import Problem, UsageError
 from isocost.grid import Grid
-from isocost.groups import Group, Scalar, as_group, group_names
-from isocost.rows import Row, Segment
+from isocost.groups import Group, Scalar, as_group, group_names, parts_of
 from isocost.rules import Rule, check_unknown
-
-Lines: TypeAlias = list[str]
-
-_WIDTH = 90
-
-
-def indented(lines: Sequence[str]) -> Lines:
-    """The lines indented by two spaces."""
-    return [f"  {line}" for line in lines]
-
-
-def named(lines: Sequence[str], alias: str) -> Lines:
-    """An expression AS its name."""
-    return [*lines[:-1], f"{lines[-1]} AS {alias}"]
-
-
-def select(items: Sequence[str | Lines]) -> Lines:
-    """SELECT and its items, each on one or several lines."""
-    query = ["SELECT"]
-    for number, item in enumerate(items, 1):
-        lines = indented([item] if isinstance(item, str) else item)
-        query += [*lines[:-1], lines[-1] + ("," if number < len(items) else "")]
-    return query
-
-
-def steps_of(steps: Mapping[str, Lines]) -> Lines:
-    """WITH and the named steps of a query."""
-    query, start = [], "WITH "
-    for name, lines in steps.items():
-        query += [f"{start}{name} AS (", *indented(lines), "),"]
-        start = ""
-    return [*query[:-1], ")"]
-
-
-def comment(text: str) -> str:
-    r"""A comment that no text can break out of: characters that cannot be printed are escaped.
-
-    Examples
-    --------
-    >>> print(comment("group x\nDROP TABLE y"))
-    -- group x\nDROP TABLE y
-    """
-    visible = "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
-        for letter in text
-    )
-    # Where ${name} is replaced, it is so even here.
-    visible = visible.replace("${", "$ {")
-    lines = wrap(visible, _WIDTH, break_long_words=False, break_on_hyphens=False)
-    return "\n".join(f"-- {line}" for line in lines)
-
-
-_LONG = 90
-
-
-@dataclass(frozen=True)
-class Case:
-    """CASE WHEN ... THEN ... ELSE ... END, whose outcomes may be further cases.
-
-    Examples
-    --------
-    >>> print(Case((("x < 1", "0"), ("x < 2", Case((("y", "1"),), "2"))), "3"))
-    CASE
-      WHEN x < 1 THEN 0
-      WHEN x < 2 THEN
-        CASE
-          WHEN y THEN 1
-          ELSE 2
-        END
-      ELSE 3
-    END
-    """
-
-    whens: tuple[tuple[str, str | Case], ...]
-    otherwise: str | Case | Lines
-
-    def __str__(self) -> str:
-        return "\n".join(self.lines())
-
-    def lines(self) -> Lines:
-        """The lines of the expression, indented by two."""
-        lines = ["CASE"]
-        for condition, outcome in self.whens:
-            lines += _branch(f"WHEN {condition} THEN", outcome)
-        return [*lines, *_branch("ELSE", self.otherwise), "END"]
-
-
-def _branch(word: str, outcome: str | Case | Lines) -> Lines:
-    if isinstance(outcome, str):
-        if len(word) + len(outcome) < _LONG:
-            return indented([f"{word} {outcome}"])
-        outcome = [outcome]
-    lines = outcome.lines() if isinstance(outcome, Case) else outcome
-    return indented([word, *indented(lines)])
-
-
-def repaired_group(rule: Rule, group: Group, score: str, coin: str, dialect: Dialect) -> str | Case:
-    """The score of one group after the rule; ``score`` is known to lie in [0, 1].
-
-    Parameters
-    ----------
-    score, coin : str
-        SQL for the score, a double, and for the coin, 13 hexadecimal digits.
-    """
-    segments = rule.segments(group)
-    if len(segments) == 1 and (segments[0].lo, segments[0].hi) == (0.0, 1.0):
-        return _outcome(segments[0], score, coin, dialect)
-    whens = []
-    for segment in segments:
-        inside = f"{score} >= {dialect.number(segment.lo)}"
-        # The last interval includes 1.
-        inside += "" if segment.hi == 1.0 else f" AND {score} < {dialect.number(segment.hi)}"
-        whens.append((inside, _outcome(segment, score, coin, dialect)))
-    return Case(tuple(whens), score) if whens else score
-
-
-def _outcome(segment: Segment, score: str, coin: str, dialect: Dialect) -> str | Case:
-    """The score in an interval after the rule."""
-    whens = []
-    for row, low, high in segment.outcomes():
-        if high > low:
-            if low == 0 and high == 2**BITS:
-                return _new(row, score, dialect)
-            whens.append((f"{coin} < '{hex_bound(high)}'", _new(row, score, dialect)))
-    return Case(tuple(whens), score) if whens else score
-
-
-def _new(row: Row, score: str, dialect: Dialect) -> str:
-    if row.value is None:
-        return f"1 - {score}"
-    if row.end is None:
-        return dialect.number(row.value)
-    # Only what Row.after adds and multiplies, in the same order, so that every digit is the same.
-    way = score if row.lo == 0.0 else f"({score} - {dialect.number(row.lo)})"
-    new = f"{dialect.number(row.value)} + {dialect.number(row.slope)} * {way}"
-    if row.limit is None:
-        return new
-    return f"{'LEAST' if row.limit else 'GREATEST'}({new}, {dialect.number(row.limit)})"
-
-
-def bin_of(score: str, grid: Grid, dialect: Dialect) -> list[str]:
-    """The bin of a score in [0, 1] as terms to add: its equal part, and the edges below it.
-
-    Floor, never a cast: some databases round when they cast.
-    """
-    last = grid.bins - 1
-    part = f"LEAST(FLOOR({score} * {grid.bins}), {last})"
-    if not grid.is_dyadic:
-        # The product may round across an edge: compare with the edge itself.
-        below = _flag(f"{score} < {part} / {grid.bins}", dialect)
-        above = _flag(f"{score} >= ({part} + 1) / {grid.bins}", dialect)
-        part = f"LEAST({part} - {below} + {above}, {last})"
-    beyond = [_flag(f"{score} >= {dialect.number(edge)}", dialect) for edge in grid.extra]
-    return [f"CAST({part} AS {dialect.whole})", *beyond]
-
-
-def _flag(condition: str, dialect: Dialect) -> str:
-    return f"CAST({condition} AS {dialect.whole})"
-
 
 SCORE, COIN, NEW = "isocost_tmp_score", "isocost_tmp_coin", "isocost_tmp_new"
 """The query's own columns; the table must not have columns of these names."""
@@ -289,27 +139,19 @@ class _Key:
 
 
 def _keys(rule: Rule, names: Sequence[str], missing: Group | None) -> list[_Key]:
-    groups = [_parts(group) for group in rule.groups]
+    groups = [parts_of(group) for group in rule.groups]
     sizes = {len(parts) for parts in groups}
     if sizes != {len(names)}:
-        raise UsageError(
-            Problem(
-                "group",
-                f"must name as many columns as the groups of the rule have parts: {max(sizes)}",
-                f"{len(names)}: {', '.join(map(repr, names))}",
-                "name the columns the rule was made with, in the same order",
-            )
-        )
+        must = f"must name as many columns as the groups of the rule have parts: {max(sizes)}"
+        got = f"{len(names)}: {', '.join(map(repr, names))}"
+        step = "name the columns the rule was made with, in the same order"
+        raise UsageError(Problem("group", must, got, step))
     aliases = [f"isocost_tmp_group_{i + 1}" for i in range(len(names))]
     if len(names) == 1:
         aliases = ["isocost_tmp_group"]
     values = [[parts[i] for parts in groups] for i in range(len(names))]
     kinds = [_kind(name, column, missing) for name, column in zip(names, values, strict=True)]
     return [_Key(*parts) for parts in zip(names, kinds, aliases, strict=True)]
-
-
-def _parts(group: Group) -> tuple[Scalar, ...]:
-    return group if isinstance(group, tuple) else (group,)
 
 
 def _kind(name: str, values: Iterable[Scalar], missing: Group | None) -> type:
@@ -319,14 +161,10 @@ def _kind(name: str, values: Iterable[Scalar], missing: Group | None) -> type:
     if kinds == {int, float}:
         return float
     if len(kinds) > 1:
-        raise UsageError(
-            Problem(
-                f"group (column {name!r})",
-                "must have values of one type, as a column in a database has",
-                ", ".join(sorted(kind.__name__ for kind in kinds)),
-                "make the rule again with the column converted to text",
-            )
-        )
+        must = "must have values of one type, as a column in a database has"
+        got = ", ".join(sorted(kind.__name__ for kind in kinds))
+        step = "make the rule again with the column converted to text"
+        raise UsageError(Problem(f"group (column {name!r})", must, got, step))
     return kinds.pop()
 
 
@@ -369,7 +207,7 @@ class _Tests:
 
     def _is(self, group: Group) -> str:
         tests = []
-        for key, part in zip(self.keys, _parts(group), strict=True):
+        for key, part in zip(self.keys, parts_of(group), strict=True):
             fits = type(part) is key.kind or (key.kind is float and type(part) is int)
             test = self.dialect.same(key.alias, part) if fits else ""
             if self.missing is not None and part == self.missing:
@@ -414,21 +252,12 @@ class _Listed:
             rule = "must differ from each other and from the names the query uses itself"
             step = "choose another name for that column"
             raise UsageError(Problem("columns", rule, repr((own + twice)[0]), step))
-        if self.columns == "*" and self.output in self.inputs:
-            self._check_star()
-
-    def _check_star(self) -> None:
-        """Raise if a column of a star is to be replaced, and a star cannot leave one out."""
-        if self.dialect.star in ("EXCLUDE", "EXCEPT"):
-            return
-        raise UsageError(
-            Problem(
-                "columns",
-                "must be listed to replace one of them, because a star cannot leave one out here",
-                f"columns='*' and output={self.output!r} for {self.dialect.name}",
-                "list the columns, or give the output another name",
-            )
-        )
+        replaces = self.columns == "*" and self.output in self.inputs
+        if replaces and self.dialect.star not in ("EXCLUDE", "EXCEPT"):
+            rule = "must be listed to replace one of them, because a star cannot leave one out here"
+            got = f"columns='*' and output={self.output!r} for {self.dialect.name}"
+            step = "list the columns, or give the output another name"
+            raise UsageError(Problem("columns", rule, got, step))
 
     def items(self, prefix: str) -> list[str]:
         """The columns by name, with the new one at its position or at the end."""
@@ -500,3 +329,216 @@ def _head(rule: Rule, coin: bool, unknown: str) -> str:
     ending = " and an unknown group end" if unknown == "error" else " end"
     lines.append(f"A bad score, a null id or group{ending} the query.")
     return "\n".join(comment(line) for line in lines)
+
+
+_ZEROS = ("0", "false", "0.0", "0.0E0")
+
+_ONES = ("1", "true", "1.0", "1.0E0")
+
+_NANS = ("NaN", "nan")
+
+
+def tally_sql(
+    dialect: str = "duckdb",
+    table: str | Sequence[str] = "scores",
+    *,
+    score: str = "score",
+    label: str = "label",
+    group: str | Sequence[str] = "group",
+    weight: str | None = None,
+    bins: int = 1024,
+    edges: Sequence[float] = (),
+    positive: Any = None,
+) -> str:
+    """The query that counts the cells of a tally where the data are.
+
+    Run it, and pass the result to :func:`isocost.tally_from_cells`: a few thousand rows, however
+    many the table has.
+
+    Parameters
+    ----------
+    dialect, table
+        As in :meth:`isocost.Rule.to_sql`.
+    score, label, group, weight, bins, edges, positive
+        As in :func:`isocost.tally`.
+
+    Notes
+    -----
+    Rows whose score, label or weight is invalid become cells of their own with a negative
+    ``bin``, ``label`` or ``weight_problem``, so one pass also counts them.  A label is read by its
+    text: 0, 1, true and false, or the value of ``positive``.  In PostgreSQL and Redshift products
+    that are too small are an error, so there scores below 1e-200 add nothing to weighted sums.
+
+    Examples
+    --------
+    >>> import duckdb
+    >>> import isocost as ic
+    >>> database = duckdb.connect()
+    >>> rows = "(0.2, 0, 'a'), (0.7, 1, 'a'), (0.4, 1, 'b')"
+    >>> names = 'scores (score, label, "group")'
+    >>> _ = database.execute(f"CREATE VIEW {names} AS SELECT * FROM (VALUES {rows})")
+    >>> ic.tally_from_cells(database.execute(ic.tally_sql()).fetchall())
+    Tally of 3 rows in 2 groups; 1024 bins
+    group  n  positives  base rate  mean score
+    -----  -  ---------  ---------  ----------
+    a      2          1     0.5000      0.4500
+    b      1          1     1.0000      0.4000
+    """
+    d = dialect_named(dialect)
+    grid = Grid(bins, check_numbers("edges", edges))
+    check_names(score=score, label=label, weight=weight, optional=("weight",))
+    groups = group_names_of(group)
+    made_with = {
+        "bins": grid.bins,
+        "edges": list(grid.edges),
+        "columns": {"score": score, "label": label, "weight": weight, "group": groups},
+        "positive": _plain(positive),
+    }
+    query = _Query(d, grid, groups, weight is not None, positive)
+    steps = {
+        "isocost_picked": query.picked(d.table_of(table), score, label, weight),
+        "isocost_placed": query.placed(),
+    }
+    head = [
+        f"Cells of a tally: rows per group, label and score bin; isocost {__version__}.",
+        "Give the rows to isocost.tally_from_cells. Negative labels, bins and weight problems "
+        "count rows that cannot be used.",
+    ]
+    written = d.text(json.dumps(made_with, ensure_ascii=False, allow_nan=False))
+    body = [*steps_of(steps), *query.counted(written)]
+    return "\n".join([*(comment(line) for line in head), *body, ""])
+
+
+def _plain(positive: Any) -> Any:
+    """The positive label as a value for JSON."""
+    check_single("positive", positive)
+    value = positive.item() if getattr(positive, "ndim", None) == 0 else positive
+    good = not isinstance(value, float) or math.isfinite(value)
+    if value is None or (isinstance(value, str | int | float) and good):
+        return value
+    step = "use a text, a number or a boolean"
+    raise UsageError(Problem("positive", "must be a single value", short(positive), step))
+
+
+class _Query:
+    """The three steps: pick the columns, place each row in its cell, count."""
+
+    def __init__(
+        self, d: Dialect, grid: Grid, groups: Sequence[str], weighted: bool, positive: Any
+    ) -> None:
+        self.d = d
+        self.grid = grid
+        self.names = list(groups)
+        self.keys = [f"group_{i + 1}" for i in range(len(groups))]
+        self.weighted = weighted
+        self.positive = _plain(positive)
+        self.named = has_named_label(self.positive)
+
+    def picked(self, table: str, score: str, label: str, weight: str | None) -> Lines:
+        """The columns as the types they are counted in."""
+        d = self.d
+        columns = [f"t.{d.name_of(name)}" for name in self.names]
+        items: list[str | Lines] = [
+            f"{column} AS {key}" for column, key in zip(columns, self.keys, strict=True)
+        ]
+        if d.group_key is not None:
+            items += [
+                f"{d.group_key.format(column)} AS {key}_bytes"
+                for column, key in zip(columns, self.keys, strict=True)
+            ]
+        y = f"t.{d.name_of(label)}"
+        items.append(f"{d.as_double(f't.{d.name_of(score)}')} AS h")
+        items.append(named(self._label(y).lines(), "label"))
+        if weight is not None:
+            items.append(f"{d.as_double(f't.{d.name_of(weight)}')} AS weight")
+        if self.named:
+            items.append(f"{d.as_text.format(y)} AS label_text")
+        return [*select(items), f"FROM {table} AS t"]
+
+    def _label(self, y: str) -> Case:
+        d = self.d
+        text, nan = d.as_text.format(y), ", ".join(map(d.text, _NANS))
+        if self.positive is not None:
+            same = d.same(d.comparable(y, type(self.positive)), self.positive)
+            # A text may be "nan"; a number that is NaN has no label.
+            number = not isinstance(self.positive, str | bool)
+            null = f"{y} IS NULL" + (f" OR {text} IN ({nan})" if number else "")
+            return Case(((null, "-1"), (same, "1")), "0")
+        zero, one = (", ".join(map(d.text, texts)) for texts in (_ZEROS, _ONES))
+        return Case(
+            (
+                (f"{y} IS NULL OR {text} IN ({nan})", "-1"),
+                (f"{text} IN ({zero})", "0"),
+                (f"{text} IN ({one})", "1"),
+            ),
+            "-2",
+        )
+
+    def placed(self) -> Lines:
+        """The cell of each row, and the numbers to add where they are valid."""
+        nan, infinite = self._is_nan("h"), self._is_infinite("h")
+        first, *others = bin_of("h", self.grid, self.d)
+        terms = [first, *(f"    + {term}" for term in others)] if others else first
+        bin_case = Case(((nan, "-1"), (infinite, "-2"), ("h < 0 OR h > 1", "-3")), terms)
+        keys = list(self.keys)
+        if self.d.group_key is not None:
+            keys += [f"{key}_bytes" for key in self.keys]
+        items: list[str | Lines] = [
+            *keys,
+            "label",
+            named(bin_case.lines(), "bin"),
+            "CASE WHEN h BETWEEN 0 AND 1 THEN h END AS score",
+        ]
+        if self.weighted:
+            low, high = (self.d.number(end) for end in USUAL_WEIGHTS)
+            usual = f"weight BETWEEN {low} AND {high}"
+            status = Case(
+                (
+                    (self._is_nan("weight"), "-1"),
+                    (self._is_infinite("weight"), "-2"),
+                    ("weight = 0", "-3"),
+                    ("weight < 0", "-4"),
+                    (f"NOT ({usual})", "-5"),
+                ),
+                "0",
+            )
+            items += [
+                named(status.lines(), "weight_problem"),
+                f"CASE WHEN {usual} THEN weight END AS good_weight",
+            ]
+        if self.named:
+            items.append("label_text")
+        return [*select(items), "FROM isocost_picked"]
+
+    def _is_nan(self, column: str) -> str:
+        test = f"{column} IS NULL"
+        return test if self.d.is_nan is None else f"{test} OR {self.d.is_nan.format(column)}"
+
+    def _is_infinite(self, column: str) -> str:
+        return f"ABS({column}) > {self.d.number(1.7976931348623157e308)}"
+
+    def counted(self, made_with: str) -> Lines:
+        """The sums of each cell."""
+        by = [*self.keys, "label", "bin"]
+        by += ["weight_problem"] if self.weighted else []
+        items = [f"{made_with} AS made_with", *by, "COUNT(*) AS n"]
+        if self.weighted:
+            w = "good_weight"
+            items += [f"SUM({w}) AS w", f"SUM({w} * {w}) AS w2"]
+            items += [self._sum(f"{w} * score", 1e-200, "wh")]
+            items += [self._sum(f"{w} * score * score", 1e-100, "wh2")]
+        else:
+            items += ["SUM(score) AS wh", self._sum("score * score", 1e-160, "wh2")]
+        if self.named:
+            items += ["MIN(label_text) AS least_label", "MAX(label_text) AS most_label"]
+        if self.d.group_key is not None:
+            # The keys are bytes here: letters that are equal under a collation stay apart.
+            items = [f"ANY_VALUE({i}) AS {i}" if i in self.keys else i for i in items]
+            by = [f"{key}_bytes" if key in self.keys else key for key in by]
+        return [*select(items), "FROM isocost_placed", f"GROUP BY {', '.join(by)}"]
+
+    def _sum(self, product: str, least: float, name: str) -> str:
+        """The sum of a product; 0 for scores so small that multiplying them is an error."""
+        if self.d.underflow_fails:
+            product = f"CASE WHEN score > {self.d.number(least)} THEN {product} ELSE 0 END"
+        return f"SUM({product}) AS {name}"

@@ -1,1 +1,0 @@
-"""Rules and tallies as queries for data warehouses."""

@@ -1,1 +1,0 @@
-"""Whether what a rule promises still holds after deployment."""

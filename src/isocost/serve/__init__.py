@@ -1,1 +1,0 @@
-"""A local page that makes the report of a file."""
