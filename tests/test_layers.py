@@ -49,8 +49,7 @@ ORDERS = {
         "inputs", "calibrator", "base", "postprocess", "scorers", "program", "trained",
     ],
     "plots": [
-        "display", "geometry", "plane", "reliability", "tradeoff", "change", "reconcilable",
-        "needed", "predictive", "dots",
+        "display", "geometry", "plane", "reliability", "change", "curves", "predictive", "dots",
     ],
     "reports": ["facts", "payload", "report", "terminal", "session", "server"],
     "cli": ["options", "output", "reading", "commands", "page_commands", "app"],

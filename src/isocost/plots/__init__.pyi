@@ -1,9 +1,9 @@
 from .change import ChangeDisplay as ChangeDisplay
+from .curves import FrontierDisplay as FrontierDisplay
+from .curves import ReconcilableDisplay as ReconcilableDisplay
+from .curves import RepairPlanDisplay as RepairPlanDisplay
 from .dots import MeasuresDisplay as MeasuresDisplay
-from .needed import RepairPlanDisplay as RepairPlanDisplay
 from .plane import PlaneDisplay as PlaneDisplay
 from .predictive import NetBenefitDisplay as NetBenefitDisplay
 from .predictive import PredictiveValuesDisplay as PredictiveValuesDisplay
-from .reconcilable import ReconcilableDisplay as ReconcilableDisplay
 from .reliability import ReliabilityDisplay as ReliabilityDisplay
-from .tradeoff import FrontierDisplay as FrontierDisplay

@@ -1,36 +1,44 @@
-"""FrontierDisplay: what equality takes, against how unequal costs may stay."""
+"""What equality takes, what a threshold allows, how many people a repair needs: all as lines."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from isocost.checks import check_kind, check_listed
+from isocost.checks import check_kind, check_listed, check_numbers, check_threshold, check_word
 from isocost.costs import CostLike
 from isocost.errors import Problem, UsageError
+from isocost.groups import Group, names_of
 from isocost.plots.display import (
     GREY,
     INK,
+    PALE,
     SIZE,
     SMALL,
     Display,
     Label,
+    axes_for,
+    legend_below,
     looks,
     panels,
     percent,
     place_labels,
     plain_axes,
 )
+from isocost.repairs.counsel import titles_of
 from isocost.repairs.frontier import NUMBERS, Frontier, frontier
 from isocost.repairs.registry import REPAIRS
+from isocost.repairs.sample_size import RepairPlan, plan_repair
+from isocost.repairs.thresholds import Reconcilable, reconcilable
 from isocost.tallies import Tally
 from isocost.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
 
 TITLES = {
     "disparity": "costs differ by",
@@ -256,3 +264,235 @@ def _scale(ax: Axes, measure: str, values: list[Floats]) -> None:
         ax.yaxis.set_major_formatter(percent)
     ax.locator_params(axis="y", nbins=5)
     ax.locator_params(axis="x", nbins=6)
+
+
+MOST_GROUPS = 8
+"""With more groups than this, only all people together are drawn."""
+
+
+@dataclass
+class ReconcilableDisplay(Display):
+    """Whether rates can be equal, threshold by threshold, and how many people are selected then.
+
+    The upper diagram has the selection rate of each group, and as a grey bar the rates that are
+    possible for all people together.  The lower one has the least tolerance.  Thresholds at which
+    no tolerance helps are hatched.
+
+    Parameters
+    ----------
+    found : Reconcilable
+        What :func:`isocost.reconcilable` returned.
+
+    Attributes
+    ----------
+    threshold, tolerance : array
+        The thresholds, and the least tolerance at each; NaN where there is none.
+    selection_rates : {group: array}
+        The share of each group that is selected.
+    ax_, figure_, axes_
+        The axes given or made, their figure, and {"selected": Axes, "tolerance": Axes}.
+    lines_ : {group: Line2D}
+        The selection rates.
+    bars_ : {"possible", "tolerance"}
+        What is possible for all people, and the tolerances.
+    hatched_ : list
+        The thresholds at which no tolerance helps.
+
+    Examples
+    --------
+    >>> from isocost.examples import compas
+    >>> display = ReconcilableDisplay.from_tally(compas(), [0.3, 0.5, 0.8])
+    >>> display.tolerance.round(4).tolist()
+    [0.0004, 0.0, nan]
+    >>> display.selection_rates["Caucasian"].round(3).tolist()
+    [0.861, 0.354, nan]
+    """
+
+    found: Reconcilable
+
+    def __post_init__(self) -> None:
+        rule, step = "must be a Reconcilable", "pass what isocost.reconcilable returned"
+        points = check_kind("found", self.found, Reconcilable, rule, step).points
+        self.threshold: Floats = np.array([point.threshold for point in points])
+        self.tolerance: Floats = np.array([point.tolerance for point in points])
+        self.selection_rates: dict[Group, Floats] = {
+            group: np.array([point.selection_rates[group] for point in points])
+            for group in points[0].selection_rates
+        }
+
+    @classmethod
+    def from_tally(
+        cls,
+        tally: Tally,
+        thresholds: float | Iterable[float] | None = None,
+        equal: str | Sequence[str] = ("fpr", "fnr"),
+        *,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Self:
+        """From a tally; the arguments are those of :func:`isocost.reconcilable`."""
+        return cls(reconcilable(tally, thresholds, equal, **options))._drawn_on(ax)
+
+    @classmethod
+    def from_reconcilable(cls, found: Reconcilable, *, ax: Axes | None = None) -> Self:
+        """From what :func:`isocost.reconcilable` returned."""
+        return cls(found)._drawn_on(ax)
+
+    @classmethod
+    def _edges(cls, thresholds: Any = None, *args: Any, **options: Any) -> tuple[float, ...]:  # noqa: ARG003
+        return () if thresholds is None else check_numbers("thresholds", thresholds)
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw on the given axes, or on those of a new figure."""
+        size, margin, gap = (5.2, 2.3), (0.7, 0.5), (0.0, 0.55)
+        self.ax_, self.figure_, small = panels(ax, 2, 1, size, margin, gap)
+        self.axes_ = dict(zip(("selected", "tolerance"), small, strict=True))
+        self.bars_: dict[str, Any] = {}
+        self.hatched_: list[Any] = []
+        steps = np.diff(self.threshold)
+        self._width = 0.7 * float(steps.min(initial=0.1))
+        for panel in self.axes_.values():
+            plain_axes(panel)
+            panel.set_xlim(0.0, 1.0)
+            for at in self.threshold[np.isnan(self.tolerance)]:
+                self.hatched_.append(
+                    panel.axvspan(
+                        at - self._width / 2, at + self._width / 2, facecolor="#f4f4f4",
+                        edgecolor="#c9c9c9", hatch="///", linewidth=0, zorder=0.5,
+                    )
+                )  # fmt: skip
+        self._selected(self.axes_["selected"])
+        self._tolerances(self.axes_["tolerance"])
+        return self
+
+    def _selected(self, ax: Axes) -> None:
+        points = self.found.points
+        lowest = np.array([point.lowest for point in points])
+        height = np.array([point.highest for point in points]) - lowest
+        self.bars_["possible"] = ax.bar(
+            self.threshold, height, self._width, lowest, color=PALE, zorder=1,
+            label="possible for all people",
+        )  # fmt: skip
+        lines = self.selection_rates
+        if len(lines) > MOST_GROUPS:
+            lines = {"all people": np.array([point.selection_rate for point in points])}
+        self.lines_: dict[Group, Any] = {}
+        names = names_of(lines)
+        for (group, rates), look in zip(lines.items(), looks(len(lines)), strict=True):
+            (self.lines_[group],) = ax.plot(
+                self.threshold, rates, color=look.colour, linestyle=look.dashes, linewidth=1.6,
+                marker=look.marker, markersize=4.5, zorder=3, label=names[group],
+            )  # fmt: skip
+        ax.set_ylim(0.0, 1.0)
+        ax.yaxis.set_major_formatter(percent)
+        title = f"people selected with equal {' and '.join(self.found.equal)}"
+        ax.set_title(title, loc="left", fontsize=SIZE, color=INK)
+        # Below both diagrams: in the upper one it would lie over a bar.
+        handles = [self.bars_["possible"], *self.lines_.values()]
+        self.legend_ = legend_below(self.ax_, handles)
+
+    def _tolerances(self, ax: Axes) -> None:
+        self.bars_["tolerance"] = ax.bar(
+            self.threshold, self.tolerance, self._width, color=GREY, zorder=2
+        )
+        top = float(np.nanmax(self.tolerance, initial=0.0))
+        ax.set_ylim(0.0, 1.2 * top if top > 0.001 else 0.01)
+        title = "least tolerance (hatched: nobody or everybody would be selected)"
+        ax.set_title(title, loc="left", fontsize=SIZE, color=INK)
+        ax.set_xlabel("threshold", fontsize=SIZE, color=INK)
+
+
+@dataclass
+class RepairPlanDisplay(Display):
+    """How far groups are expected to differ on new people, and at most, by the number of people.
+
+    Parameters
+    ----------
+    plan : RepairPlan
+        What :func:`isocost.plan_repair` returned.
+
+    Attributes
+    ----------
+    people : array
+        The mean number of people per group at each size tried.
+    ax_, figure_
+        The axes given or made, and their figure.
+    lines_ : {"expected", "at most": Line2D}
+        The lines.
+
+    Examples
+    --------
+    >>> from isocost.examples import compas
+    >>> display = RepairPlanDisplay.from_tally(compas(), "reconcile", within=0.05, replicates=20)
+    >>> display.people[:2].tolist()
+    [768.75, 1537.5]
+    """
+
+    plan: RepairPlan
+
+    def __post_init__(self) -> None:
+        step = "pass what isocost.plan_repair returned"
+        check_kind("plan", self.plan, RepairPlan, "must be a RepairPlan", step)
+        now = list(self.plan.now.values())
+        self.people = self.plan.times * (sum(now) / len(now))
+
+    @classmethod
+    def from_plan(cls, plan: RepairPlan, *, ax: Axes | None = None) -> Self:
+        """From what :func:`isocost.plan_repair` returned."""
+        return cls(plan)._drawn_on(ax)
+
+    @classmethod
+    def from_tally(
+        cls,
+        tally: Tally,
+        method: str = "withhold",
+        cost: CostLike = "fnr",
+        *,
+        threshold: float = 0.5,
+        within: float = 0.02,
+        replicates: int = 100,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Plan a repair by one of the methods in ``isocost.REPAIRS``."""
+        check_word("method", method, tuple(REPAIRS))
+        repair, threshold = REPAIRS[method], check_threshold(threshold)
+        of_cost: dict[str, Any] = {"cost": cost} if repair.goal == "cost" else {}
+        rule = repair.make_with(tally, threshold=threshold, **of_cost)
+        return cls(plan_repair(tally, rule, within, replicates=replicates))._drawn_on(ax)
+
+    @classmethod
+    def _edges(cls, *args: Any, threshold: float = 0.5, **options: Any) -> tuple[float, ...]:  # noqa: ARG003
+        return (threshold,)
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw on the given axes, or on those of a new figure."""
+        self.ax_, self.figure_ = axes_for(ax, (5.2, 3.4))
+        plain_axes(self.ax_)
+        plan, (look, _) = self.plan, looks(2)
+        self.lines_ = {}
+        for name, values, dashes in (
+            ("expected", plan.expected, "-"),
+            ("at most", plan.limit, "--"),
+        ):
+            (self.lines_[name],) = self.ax_.plot(
+                self.people, values, color=look.colour, linestyle=dashes, linewidth=1.8,
+                marker=look.marker, markersize=4, zorder=3,
+            )  # fmt: skip
+            self.ax_.annotate(
+                name, (self.people[0], values[0]), (6, 3), textcoords="offset points",
+                fontsize=SMALL, color=look.ink,
+            )  # fmt: skip
+        self.ax_.axhline(plan.within, color=GREY, linewidth=1.0, zorder=1)
+        self.ax_.annotate(
+            f"asked for:\n{plan.within:g}", (1.0, plan.within), (4, 0), fontsize=SMALL, color=GREY,
+            xycoords=self.ax_.get_yaxis_transform(), textcoords="offset points", va="center",
+        )  # fmt: skip
+        self.ax_.set_xscale("log")
+        self.ax_.minorticks_off()
+        self.ax_.set_xticks(self.people[:: len(self.people) // 7 + 1])
+        self.ax_.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
+        self.ax_.set_ylim(bottom=0.0)
+        self.ax_.set_xlabel("people per group", fontsize=SIZE, color=INK)
+        title = f"{plan.rule.method}: difference in {titles_of(plan.rule.promise)} on new people"
+        self.ax_.set_title(title, loc="left", fontsize=SIZE, color=INK)
+        return self
