@@ -124,8 +124,10 @@ def run(job: Job) -> dict[str, Floats]:
             every[name].append([getattr(getattr(found, number), name) for number in NUMBERS])
         truth = Yardstick.of(tally, rule).numbers(population, rule)
         every["truth"].append(truth[: len(NUMBERS)])
-    print(case.name, case.method, flush=True)
-    return {name: np.array(values) for name, values in every.items()}
+    result = {name: np.array(values) for name, values in every.items()}
+    # As cases finish, so that a run that is interrupted leaves something.
+    print("\n".join(map(" | ".join, rows_of(case, result))), flush=True)
+    return result
 
 
 def rows_of(case: Case, result: dict[str, Floats]) -> list[list[str]]:
@@ -146,7 +148,8 @@ def main(sets: int = 40, replicates: int = 100) -> None:
     start = time.perf_counter()
     jobs = [(case, sets, replicates) for case in cases()]
     with ProcessPoolExecutor(2) as pool:
-        results = list(pool.map(run, jobs))
+        # The longest first, so that no process is left alone with one.
+        results = list(pool.map(run, jobs[::-1]))[::-1]
     header = ["method", "people", "", "truth", "fitted", "expected", "limit", "off by", "holds"]
     rows = [
         row

@@ -306,8 +306,9 @@ class Rule:
         unknown = [group for group in tally.groups if group not in known]
         if unknown:
             raise unknown_groups(unknown, self.groups)
+        # No cell leaves its group, so the groups stay as they are.
         cells = Cells.merge(list(self._moved(tally)))
-        return Tally.build(tally.grid, tally.groups, cells, tally.columns)
+        return Tally(tally.grid, tally.groups, cells, dict(tally.columns))
 
     def _moved(self, tally: Tally) -> Iterator[Cells]:
         """The cells that each row makes, and the shares that stay."""
