@@ -39,8 +39,8 @@ ORDERS = {
     ],
     "repairs": [
         "counsel", "withhold", "maps", "recalibrate", "composition", "pools", "least_change",
-        "coarsen", "odds", "levels", "linear_program", "reconcilability", "reconcile",
-        "thresholds", "registry", "compare", "frontier", "unseen", "sample_size",
+        "coarsen", "odds", "population", "levels", "linear_program", "reconcilability",
+        "reconcile", "thresholds", "registry", "compare", "frontier", "unseen", "sample_size",
     ],
     "monitor": ["evidence", "watch"],
     "engines": [

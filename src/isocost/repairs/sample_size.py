@@ -21,7 +21,8 @@ from isocost.checks import (
 from isocost.errors import IsocostWarning, Problem, UsageError
 from isocost.groups import Group, names_of, to_json
 from isocost.repairs.counsel import titles_of
-from isocost.repairs.unseen import LEAST, Population, Replicates, Report, Yardstick, safe_level
+from isocost.repairs.population import Population
+from isocost.repairs.unseen import LEAST, Replicates, Report, Yardstick, safe_level
 from isocost.rules import Rule, check_rule
 from isocost.tables import html_table, text_table
 from isocost.tallies import Tally, check_tally
