@@ -30,7 +30,7 @@ from isocost.learn.inputs import GroupsFrom
 from isocost.measures.audit import Audit, audit
 from isocost.measures.feasibility import Feasibility, feasibility
 from isocost.repairs.odds import equalize_odds
-from isocost.repairs.reconcilability import Reconcilability, check_request
+from isocost.repairs.reconcilability import Levels, Reconcilability, check_request
 from isocost.repairs.reconcile import reconcile
 from isocost.repairs.registry import REPAIRS
 from isocost.rules import DEFAULT_SALT, Rule
@@ -319,7 +319,7 @@ class Reconciled(PostProcessor):
         tolerance: float | Mapping[str, float] = 0.0,
         cost: CostLike | None = None,
         keep: Literal["information", "decisions", "scores"] = "information",
-        levels: int | Literal["auto"] = "auto",
+        levels: Levels = "auto",
         floor: Mapping[str, float] | None = None,
         no_worse: bool = False,
         monotone: bool = False,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import numpy as np
 
@@ -80,6 +80,11 @@ SOME = {"nobody": "somebody selected", "everybody": "somebody not selected"}
 
 Selected = Literal["nobody", "everybody"]
 
+CHOSEN = Literal["auto", "unseen"]
+"""How a number of levels may be chosen: by the number of people, or by what is expected of it."""
+
+Levels: TypeAlias = int | CHOSEN
+
 
 @dataclass(frozen=True)
 class Request:
@@ -92,7 +97,7 @@ class Request:
     tolerances: dict[str, float]
     cost: Cost | None
     keep: str
-    levels: int | Literal["auto"]
+    levels: Levels
     floor: dict[str, float]
     no_worse: bool
     monotone: bool
@@ -151,10 +156,10 @@ def check_request(
     )
 
 
-def _check_levels(levels: Any) -> int | Literal["auto"]:
-    if isinstance(levels, str) and levels == "auto":
-        return "auto"
-    step = 'use levels="auto", the default'
+def _check_levels(levels: Any) -> Levels:
+    if isinstance(levels, str) and levels in get_args(CHOSEN):
+        return cast("Levels", levels)
+    step = 'use levels="auto", the default, or "unseen"'
     return check_whole("levels", levels, FEWEST_LEVELS, MOST_LEVELS, step)
 
 
