@@ -12,7 +12,7 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.repairs.unseen import NUMBERS, Yardstick
+from isocost.repairs.unseen import NUMBERS, Yardstick, foreseen
 from tests.populations import TWO, drawn, drawn_rows
 
 ISOCOST = str(Path(sys.executable).with_name("isocost"))
@@ -293,3 +293,45 @@ def test_estimators_have_it():
     model.fit(features, y, sensitive_features=group)
     assert model.unseen_.cost_difference.expected > model.unseen_.cost_difference.fitted
     assert model.unseen_ is model.unseen_
+
+
+def test_the_verdict_says_whether_new_people_gain():
+    tally = drawn(0, [(0.6, 1.2), (0.7, 0.9)], [3000, 3000])
+    audit = ic.audit(tally, "fpr")
+    found = ic.unseen(tally, ic.withhold(tally, "fpr"), 50)
+    assert audit.verdict.helps == "unknown"
+    assert 'ic.unseen(tally, ic.withhold(tally, "fpr")) tells' in audit.advice
+    judged = found.judged(audit)
+    assert (judged.verdict.helps, judged.verdict.act) == ("yes", True)
+    assert f"expected to differ by {found.goal.expected:.3f} with withholding" in judged.advice
+    assert foreseen(audit, 50).verdict == judged.verdict
+    useless = replace(found, goal=replace(found.goal, expected=found.goal.unrepaired + 0.01))
+    judged = useless.judged(audit)
+    assert (judged.verdict.helps, judged.verdict.act) == ("no", False)
+    assert judged.verdict.reason == "unhelpful"
+    assert judged.advice.startswith("Errors are more costly for g1 than for g0. For new people a")
+    assert "do no better than nothing." in judged.advice
+    assert "Withholding does that by a coin" not in judged.advice
+    assert ic.audit(tally, "fpr").verdict_on("fpr", "fnr").helps == "unknown"
+
+
+@pytest.mark.parametrize("make", [ic.reconcile, ic.withhold])
+def test_only_a_repair_of_the_same_cost_answers_the_verdict(make):
+    found = ic.unseen(compas(), make(compas(), tolerance=0.06), 20)
+    with pytest.raises(ic.UsageError, match="must make the cost of the audit, fpr, equal"):
+        found.judged(ic.audit(compas(), "fpr"))
+
+
+def test_where_nothing_is_advised_nobody_asks():
+    audit = ic.audit(compas(), "fpr")
+    assert foreseen(audit) is audit
+
+
+def test_the_command_asks_for_its_verdict(tmp_path):
+    data = written(tmp_path / "data.csv", drawn_rows(1, [3000, 3000], [(0.6, 1.2), (0.7, 0.9)]))
+    done = subprocess.run(
+        [ISOCOST, "audit", data, "--cost", "fpr", "--json"], capture_output=True, text=True
+    )
+    verdict = json.loads(done.stdout)["verdict"]
+    assert (verdict["helps"], verdict["reason"]) == ("yes", "repair")
+    assert 0 < verdict["findings"]["expected"] < verdict["findings"]["unrepaired"]

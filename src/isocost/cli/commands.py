@@ -44,7 +44,14 @@ from isocost.repairs.counsel import heed
 from isocost.repairs.recalibrate import recalibrate as make_calibrated
 from isocost.repairs.registry import REPAIRS, advised
 from isocost.repairs.sample_size import RepairPlan, plan_repair
-from isocost.repairs.unseen import NUMBERS, Unseen, is_made_from, noted, require_better
+from isocost.repairs.unseen import (
+    NUMBERS,
+    Unseen,
+    foreseen,
+    is_made_from,
+    noted,
+    require_better,
+)
 from isocost.repairs.unseen import unseen as look_ahead
 from isocost.reports.payload import Origin
 from isocost.rules import DEFAULT_SALT, Rule
@@ -76,6 +83,8 @@ def audit(
     check_threshold(measuring.threshold, "--threshold")
     tally = read(data, columns, (measuring.threshold,))
     result = measure(tally, **asdict(measuring), warn=False)
+    with progress("asking what a repair does to new people") as report:
+        result = foreseen(result, progress=report)
     if json:
         say(result.to_json())
     else:

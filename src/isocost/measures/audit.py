@@ -218,6 +218,9 @@ class Audit:
         What was measured.
     min_group : int
         The least number of rows of a group that is compared.
+    outlook : (float, float)
+        How far costs are expected to differ among new people, with a repair and without; NaN until
+        :meth:`isocost.Unseen.judged` fills it in.
     """
 
     cost: Cost
@@ -230,6 +233,7 @@ class Audit:
     intervals: Intervals | None = None
     measures: Mapping[str, Measure] = field(default_factory=chosen_measures)
     min_group: int = MIN_GROUP
+    outlook: tuple[float, float] = (math.nan, math.nan)
 
     @property
     def compared(self) -> tuple[Group, ...]:
@@ -260,6 +264,7 @@ class Audit:
             lows = [self.intervals.disparities[name][0] for name in names]
             if names == ("cost",):
                 excess = (self.feasibility.excess, *self.intervals.excess)
+        expected, unrepaired = self.outlook if names == ("cost",) else (math.nan, math.nan)
         known = [self.gap_floor(group) for group in self.compared]
         gaps = [self.groups[g].intervals.get("calibration_gap") for g in self.compared]
         findings = Findings(
@@ -273,6 +278,8 @@ class Audit:
             excess_low=excess[1],
             excess_high=excess[2],
             intervals=self.intervals is not None,
+            expected=expected,
+            unrepaired=unrepaired,
         )
         top = (self.disparity.highest,) if self.intervals is None else self.intervals.highest
         return judge(findings, top)

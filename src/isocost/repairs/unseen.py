@@ -30,8 +30,16 @@ import numpy as np
 
 from isocost.checks import check_confidence, check_seed, check_whole, finite_or_none
 from isocost.costs import Cost
-from isocost.errors import IsocostError, IsocostWarning, NotAdvisedError, Problem, UncertainWarning
+from isocost.errors import (
+    IsocostError,
+    IsocostWarning,
+    NotAdvisedError,
+    Problem,
+    UncertainWarning,
+    UsageError,
+)
 from isocost.groups import Group
+from isocost.measures.audit import Audit
 from isocost.measures.calibration import Levels, gap_debiased, gap_equal_width, levels_of
 from isocost.measures.feasibility import compared_groups
 from isocost.measures.rates import group_costs
@@ -39,6 +47,7 @@ from isocost.measures.table import MEASURES
 from isocost.repairs.compare import cost_of_rules, share_changed
 from isocost.repairs.counsel import titles_of
 from isocost.repairs.population import Population
+from isocost.repairs.registry import REPAIRS
 from isocost.repairs.withhold import summary_of
 from isocost.rules import Rule, check_rule
 from isocost.tables import html_table, text_table
@@ -192,6 +201,28 @@ class Unseen:
         """Whether new people are expected to be treated more equally than without the rule."""
         known = not math.isnan(self.goal.expected + self.goal.unrepaired)
         return not known or self.goal.expected < self.goal.unrepaired or not self.rule.rows
+
+    def judged(self, audit: Audit) -> Audit:
+        """The audit, whose verdict now says whether this repair is expected to help new people.
+
+        The rule must make the cost of the audit equal.
+
+        Examples
+        --------
+        >>> import isocost as ic
+        >>> from isocost.examples import compas
+        >>> audit = ic.audit(compas(), "fnr", tolerance=0.06)
+        >>> found = ic.unseen(compas(), ic.withhold(compas(), "fnr", tolerance=0.06))
+        >>> audit.verdict.helps, found.judged(audit).verdict.helps
+        ('unknown', 'yes')
+        """
+        promise = self.rule.promise
+        if promise is None or set(promise.equal) != {"cost"} or self.rule.cost != audit.cost:
+            got = f"a rule by {self.rule.method}, cost {self.rule.cost}"
+            step = "ask about a rule by withhold or coarsen with this cost"
+            must = f"must make the cost of the audit, {audit.cost}, equal"
+            raise UsageError(Problem("rule", must, got, step))
+        return replace(audit, outlook=(self.goal.expected, self.goal.unrepaired))
 
     def headline(self) -> str:
         """What the numbers are about, in a line."""
@@ -444,6 +475,18 @@ class Replicates:
         numbers = np.clip(untouched + true - np.mean(self.alone, axis=0), 0.0, _MOST)
         numbers[_GAP] = true[_GAP]
         return np.asarray(numbers)
+
+
+def foreseen(audit: Audit, replicates: int = 200, progress: Report | None = None) -> Audit:
+    """The audit, whose verdict says whether withholding is expected to help new people.
+
+    Where no repair is advised anyway there is nothing to ask.
+    """
+    if not audit.verdict.act:
+        return audit
+    tally, tolerance = audit.tally.select(audit.compared), audit.feasibility.tolerance
+    rule = REPAIRS["withhold"].make_with(tally, cost=audit.cost, tolerance=tolerance)
+    return unseen(tally, rule, replicates, progress=progress).judged(audit)
 
 
 def safe_level(confidence: float, replicates: int) -> float:
