@@ -265,6 +265,11 @@ def test_the_command_plans_a_repair(tmp_path):
     assert "People needed for withhold to hold cost within 0.05" in done.stdout
     wrong = subprocess.run([*command[:-4], "--method", "mix"], capture_output=True, check=False)
     assert wrong.returncode == 2
+    exact = subprocess.run([*command[:-1], "0"], capture_output=True, text=True, check=False)
+    assert exact.returncode == 2
+    assert "--within: must be greater than 0" in exact.stderr
+    with pytest.raises(ic.UsageError, match="within: must be greater than 0: new people differ"):
+        ic.plan_repair(compas(), ic.reconcile(compas()), within=0.0)
 
 
 def test_the_page_has_it():

@@ -43,7 +43,7 @@ from isocost.repairs.compare import compare as put_side_by_side
 from isocost.repairs.counsel import heed
 from isocost.repairs.recalibrate import recalibrate as make_calibrated
 from isocost.repairs.registry import REPAIRS, advised
-from isocost.repairs.sample_size import RepairPlan, plan_repair
+from isocost.repairs.sample_size import RepairPlan, check_within, plan_repair
 from isocost.repairs.unseen import (
     NUMBERS,
     Unseen,
@@ -266,6 +266,7 @@ def plan(
         result = needed(tally, cost, detect, limit=limit, confidence=confidence, power=power)
     else:
         check_word("--method", method, tuple(REPAIRS))
+        check_within(within, "--within")
         check_threshold(threshold, "--threshold")
         tally = read(data, columns, (threshold, 1.0 - threshold))
         settings = {"cost": cost} if REPAIRS[method].goal == "cost" else {}

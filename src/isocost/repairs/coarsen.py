@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -137,7 +137,7 @@ def coarsen(
     check_salt(salt)
     check_flag("allow_decision_changes", allow_decision_changes)
     check_word("infeasible", infeasible, ("raise", "closest"))
-    check_word("minimize", minimize, ("largest", "mean"))
+    check_word("minimize", minimize, get_args(Minimize))
     cost, tolerance = as_cost(cost), check_tolerance(tolerance)
     edges = _check_thresholds(tally, thresholds)
     verdict = feasibility(tally, cost, tolerance)
