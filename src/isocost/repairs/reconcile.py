@@ -181,12 +181,13 @@ def reconcile(
     require_both_labels(tally)
     request = with_levels(tally, request)
     program, shares, nearest = solution_of(tally, request)
-    notes, reached = [], {}
+    notes, reached, lowered = [], {}, 0.0
     if nearest is not None and not nearest.verdict.feasible:
         if infeasible == "raise":
             raise InfeasibleError(explain(nearest.verdict), nearest.verdict)
         notes.append(closest_note(nearest))
         warnings.warn(notes[0], InfeasibleWarning, stacklevel=3)
+        lowered = nearest.slack
         if nearest.excess > 0.0:
             reached = {name: t + nearest.excess for name, t in request.tolerances.items()}
     rows = tuple(_rows(tally, program.choices, shares))
@@ -199,7 +200,13 @@ def reconcile(
         notes=(*notes, *_notes(tally, request, program.choices, shares), *_reversed_note(rows)),
         made_from=summary_of(tally),
         salt=salt,
-        promise=Promise.of(rows, request.tolerances, reached, threshold=request.threshold),
+        promise=Promise.of(
+            rows,
+            request.tolerances,
+            reached,
+            threshold=request.threshold,
+            floor={name: max(least - lowered, 0.0) for name, least in request.floor.items()},
+        ),
     )
 
 
