@@ -25,7 +25,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 TARGET = Path(__file__).parents[1] / "docs" / "decisions.md"
 HALVES = 40
-LEVELS: tuple[int | str, ...] = ("auto", "unseen", 4, 8, 16, 32, 64)
+LEVELS: tuple[int | str, ...] = ("auto", 4, 8, 16, 32, 64)
 ROWS_OF_TRUTH = 200_000
 
 TWO = ((0.8, 1.2), (0.7, 1.5))
@@ -65,8 +65,7 @@ differences in FPR and in FNR.
 ## How many levels
 
 `reconcile` pools the scores of a group into levels. `levels="auto"` makes (2 n)^(1/3) of them, for
-n people; `levels="unseen"` takes the one of 8, 16, 32 and 64 that is expected to do best on people
-not seen. Odds difference, and below it accuracy: means of {halves} halves of income, and of {fits}
+n people. Odds difference, and below it accuracy: means of {halves} halves of income, and of {fits}
 fits to people drawn from known distributions, measured on {truth:,} new people per group.
 
 {levels}

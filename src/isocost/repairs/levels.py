@@ -4,9 +4,8 @@ The number of levels is a compromise for people who are not seen yet.  Few level
 the scores say; many have shares of positives that are mostly noise, which a program that looks for
 the best rule takes for a difference.  With n people the best number grows like n^(1/3), as that
 of the bins of a histogram does; ``"auto"`` means (2 n)^(1/3), the rule of Terrell and Scott
-(JASA 1985) for these.  ``python -m benchmarks.decisions`` compares it with fixed numbers, and with
-the number that :func:`isocost.repairs.reconcile.with_levels` chooses, on people that rules have not
-seen.
+(JASA 1985) for these.  ``python -m benchmarks.decisions`` compares it with fixed numbers on people
+that rules have not seen; :func:`isocost.repairs.reconcile.with_levels` chooses by what is expected.
 """
 
 from __future__ import annotations

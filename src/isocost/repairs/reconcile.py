@@ -143,8 +143,9 @@ def reconcile(
     With ``levels="unseen"`` each number is tried on 16 samples of a population that looks like the
     tally.  What counts is the share of wrong decisions plus the largest difference in what is to
     be equal, on that population; of numbers within a standard error of the best the smallest is
-    taken.  On the populations of docs/decisions.md that is no better than "auto", on average, and
-    it takes 0.5 to 1.5 s instead of 0.02; so it is not the default.
+    taken.  On the eight populations of docs/decisions.md, with ten fits each, the loss of "unseen"
+    was 0.229 on average, that of "auto" 0.227 and that of 64 levels 0.230, which chance explains;
+    and it takes 0.5 to 1.5 s instead of 0.02.  So it is not the default.
 
     If every base rate lies below the threshold, scores just below it for everybody are calibrated
     and have FPR 0 and FNR 1 in every group.  Where nothing else is possible though somebody is

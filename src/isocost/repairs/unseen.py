@@ -480,9 +480,9 @@ class Replicates:
 def foreseen(audit: Audit, replicates: int = 200, progress: Report | None = None) -> Audit:
     """The audit, whose verdict says whether withholding is expected to help new people.
 
-    Where no repair is advised anyway there is nothing to ask.
+    Where no repair is advised anyway, and where somebody has asked, there is nothing to ask.
     """
-    if not audit.verdict.act:
+    if not audit.verdict.act or audit.verdict.helps != "unknown":
         return audit
     tally, tolerance = audit.tally.select(audit.compared), audit.feasibility.tolerance
     rule = REPAIRS["withhold"].make_with(tally, cost=audit.cost, tolerance=tolerance)
