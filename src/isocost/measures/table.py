@@ -177,10 +177,10 @@ class Measure:
         kinds = KINDS if sums.w.shape[-1] == len(KINDS) else ("tn", "fn")
         added = total = np.zeros(())
         for index, kind in enumerate(kinds):
-            columns = (sums.w, sums.wh, sums.wh2)
-            for number, column in zip(self.adds.get(kind, ()), columns, strict=False):
-                if number:
-                    added = added + number * column[..., index]
+            a, b, c = self.adds.get(kind, (0.0, 0.0, 0.0))
+            if a or b or c:
+                w, wh, wh2 = (getattr(sums, name)[..., index] for name in ("w", "wh", "wh2"))
+                added = added + a * w + b * wh + c * wh2
             if kind in self.over:
                 total = total + sums.w[..., index]
         with np.errstate(divide="ignore", invalid="ignore"):
