@@ -146,6 +146,18 @@ def drawn(seed, shapes, rows, flip=False):
     return ic.tally({"score": score, "label": label, "group": group})
 
 
+TWO = [(0.8, 1.2), (0.7, 1.5)]
+"""Shapes of scores of two groups with unlike base rates."""
+
+
+def drawn_rows(seed, sizes, shapes=TWO):
+    """Rows with calibrated Beta scores and numbers for groups."""
+    rng = np.random.default_rng(seed)
+    score = np.concatenate([rng.beta(*shape, n) for shape, n in zip(shapes, sizes, strict=True)])
+    label = (rng.random(len(score)) < score).astype(int)
+    return {"score": score, "label": label, "group": np.repeat(np.arange(len(sizes)), sizes)}
+
+
 INCOME = [(0.35, 0.8), (0.25, 1.8), (0.3, 1.5), (0.25, 2.2), (0.4, 0.8), (0.3, 2)]
 """Shapes of income scores in six groups, two of them sharp and with many positives."""
 

@@ -71,3 +71,14 @@ def test_bad_arguments():
         ic.frontier(compas(), points=1)
     with pytest.raises(ic.UsageError, match='method: must be "withhold", "coarsen"'):
         ic.frontier(compas(), method="odds")
+
+
+def test_coarsening_may_change_scores_little_on_average():
+    tally = drawn(0, [(0.6, 1.2), (0.7, 0.9)], [1500, 1500])
+    largest, mean = (
+        ic.frontier(tally, "fpr", "coarsen", points=3, minimize=minimize).points[1]
+        for minimize in ("largest", "mean")
+    )
+    assert mean.mean_change < largest.mean_change
+    with pytest.raises(ic.UsageError, match="minimize: must be"):
+        ic.frontier(tally, "fpr", "coarsen", minimize="median")

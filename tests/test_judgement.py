@@ -19,6 +19,7 @@ from isocost.verdict.judgement import REASONS, Findings, judge
 from isocost.verdict.sentences import SENTENCES, plain
 from isocost.verdict.wording import statement
 
+ANSWERED = ("enough", "calibrated", "differs", "established", "feasible", "helps", "act", "reason")
 CLEAR = Findings(2, 0.0, 0.03, 0.1, 0.05, 0.0, -0.2, -0.3, -0.1)
 
 
@@ -38,6 +39,10 @@ def changed(**numbers):
         ({"excess": 0.2, "excess_low": 0.1, "excess_high": 0.3}, "infeasible", False),
         ({"excess": 0.2, "excess_low": -0.1, "excess_high": 0.3}, "unreachable", False),
         ({"excess": -0.2, "excess_low": -0.3, "excess_high": 0.3}, "uncertain", True),
+        ({"expected": 0.03, "unrepaired": 0.1}, "repair", True),
+        ({"expected": 0.11, "unrepaired": 0.1}, "unhelpful", False),
+        ({"expected": 0.1, "unrepaired": 0.1, "excess_high": 0.3}, "unhelpful", False),
+        ({"expected": 0.2, "unrepaired": 0.1, "excess_low": 0.1}, "infeasible", False),
         ({"gap_high": float("nan")}, "repair", True),
         ({"difference_low": 1e-10}, "unestablished", False),
     ],
@@ -79,7 +84,8 @@ def test_the_page_judges_as_python_does():
         values = rng.choice([-0.05, 0.0, 1e-10, 0.02, 0.021, 0.05, 0.06, 0.3], 8).tolist()
         if rng.random() < 0.1:
             values[1] = float("nan")
-        states.append(Findings(int(rng.integers(1, 4)), *values, bool(rng.random() < 0.5)))
+        asked = rng.choice([0.05, 0.06, float("nan")], 2).tolist()
+        states.append(Findings(int(rng.integers(1, 4)), *values, bool(rng.random() < 0.5), *asked))
     plain_states = [
         {k: None if v != v else v for k, v in asdict(state).items()} for state in states
     ]
@@ -100,7 +106,7 @@ def test_the_page_judges_as_python_does():
     for state, there in zip(states, json.loads(done.stdout), strict=True):
         here = judge(state)
         seen.add(here.reason)
-        for name in ("enough", "calibrated", "differs", "established", "feasible", "act", "reason"):
+        for name in ANSWERED:
             assert getattr(here, name) == there[name], state
     assert seen == {reason for reason, _, _ in REASONS}
 

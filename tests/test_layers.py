@@ -38,8 +38,9 @@ ORDERS = {
     ],
     "repairs": [
         "counsel", "withhold", "maps", "recalibrate", "composition", "pools", "least_change",
-        "coarsen", "odds", "levels", "linear_program", "reconcilability", "reconcile",
-        "thresholds", "registry", "compare", "frontier", "unseen", "sample_size", "watch",
+        "coarsen", "odds", "population", "levels", "linear_program", "reconcilability",
+        "reconcile", "thresholds", "registry", "compare", "frontier", "unseen", "sample_size",
+        "watch",
     ],
     "engines": [
         "values", "arrays", "dispatch", "dialects", "queries", "paths", "source", "backends",

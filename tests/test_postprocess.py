@@ -104,6 +104,8 @@ def test_each_repair_does_what_its_function_does():
     pools.fit(X, Y, sensitive_features=GROUP)
     assert pools.rule_ == ic.coarsen(pools.tally_, "fnr", tolerance=0.08)
     assert pools.repaired_audit_.disparity.difference == pytest.approx(0.08, abs=1e-9)
+    pools.set_params(minimize="mean").fit(X, Y, sensitive_features=GROUP)
+    assert pools.rule_ == ic.coarsen(pools.tally_, "fnr", tolerance=0.08, minimize="mean")
     pools.set_params(tolerance=0.0)
     with pytest.raises(ic.UsageError, match="allow_decision_changes=True"):
         pools.fit(X, Y, sensitive_features=GROUP)

@@ -19,6 +19,7 @@ from isocost.examples import compas
 from isocost.measures.feasibility import feasibility
 from isocost.repairs.levels import score_levels
 from isocost.repairs.linear_program import BELOW
+from isocost.repairs.population import Population
 from isocost.repairs.reconcilability import Reconcilability
 from isocost.repairs.reconcile import reconcile
 from tests.conftest import measured
@@ -703,3 +704,39 @@ def test_bad_tallies():
         reconcile(compas().select(["Caucasian"]))
     with pytest.raises(ic.DataError, match="must have positives"):
         reconcile(from_counts({"a": [(0.2, 10, 0)], "b": [(0.2, 10, 5)]}))
+
+
+@pytest.mark.parametrize(("rows", "wanted"), [(200, {8}), (20_000, {16, 32, 64})])
+def test_levels_are_chosen_by_what_new_people_can_expect(rows, wanted):
+    tally = drawn(0, [(0.8, 1.2), (0.7, 1.5)], [rows, rows])
+    rule = ic.reconcile(tally, levels="unseen", infeasible="closest")
+    assert rule.settings["levels"] in wanted
+    assert rule == ic.reconcile(tally, levels=rule.settings["levels"], infeasible="closest")
+    # It is made again with the number, and does not choose again.
+    other = drawn(1, [(0.8, 1.2), (0.7, 1.5)], [rows, rows])
+    assert rule.remake(other).settings == rule.settings
+
+
+def test_the_number_chosen_has_the_least_loss_of_rules_made_again():
+    """The same by public functions: rules from the same samples, audited on the population."""
+    tally = drawn(5, [(3, 4), (3, 5)], [1500, 1500])
+    population, random = Population(tally), np.random.default_rng(0)
+    samples = [population.draw(random) for _ in range(16)]
+    losses = []
+    for levels in (8, 16, 32, 64):
+        rules = [ic.reconcile(s, levels=levels, infeasible="closest") for s in samples]
+        audits = [ic.audit(rule.expected(population.tally), confidence=None) for rule in rules]
+        losses.append([1 - a.overall.accuracy + a.equalized_odds_difference for a in audits])
+    best = np.argmin(np.mean(losses, axis=1))
+    above = np.array(losses) - losses[best]
+    near = above.mean(axis=1) <= above.std(axis=1) / 4
+    wanted = (8, 16, 32, 64)[int(np.flatnonzero(near)[0])]
+    assert ic.reconcile(tally, levels="unseen", infeasible="closest").settings["levels"] == wanted
+
+
+@pytest.mark.filterwarnings("ignore::isocost.IsocostWarning")
+def test_levels_of_a_group_that_samples_may_lack():
+    """With two positives, many samples have none and tell nothing."""
+    table = {"a": [(0.1, 60, 1), (0.7, 60, 41)], "b": [(0.02, 90, 1), (0.9, 2, 1)]}
+    rule = ic.reconcile(from_counts(table), levels="unseen", infeasible="closest")
+    assert rule.settings["levels"] in (8, "auto")

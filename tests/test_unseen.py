@@ -9,25 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.repairs.unseen import NUMBERS, Population, Yardstick, chances
-from tests.populations import drawn
+from isocost.repairs.unseen import NUMBERS, Yardstick, foreseen
+from tests.populations import TWO, drawn, drawn_rows
 
 ISOCOST = str(Path(sys.executable).with_name("isocost"))
-TWO = [(0.8, 1.2), (0.7, 1.5)]
 
 pytestmark = pytest.mark.filterwarnings("ignore::isocost.IsocostWarning")
-
-
-def rows_of(seed, sizes, shapes=TWO):
-    rng = np.random.default_rng(seed)
-    score = np.concatenate([rng.beta(*shape, n) for shape, n in zip(shapes, sizes, strict=True)])
-    label = (rng.random(len(score)) < score).astype(int)
-    return {"score": score, "label": label, "group": np.repeat(np.arange(len(sizes)), sizes)}
 
 
 def written(path, data):
@@ -63,7 +53,7 @@ def by_rows(scores, replicates, rng):
 
 @pytest.mark.parametrize("n", [300, 3000])
 def test_withholding_agrees_with_a_bootstrap_of_rows(n):
-    data = rows_of(1, [n, n])
+    data = drawn_rows(1, [n, n])
     tally = ic.tally(data)
     rule = ic.withhold(tally, "fnr")
     found = ic.unseen(tally, rule, replicates=400)
@@ -102,69 +92,14 @@ def test_reconciling_tells_the_known_truth(rows, rate, gap):
     assert found["calibration_gap"] == pytest.approx(gap, rel=0.25)
 
 
-@given(
-    st.lists(st.floats(0.0, 1.0), min_size=1, max_size=30, unique=True),
-    st.integers(1, 50),
-    st.randoms(use_true_random=False),
-)
-@settings(max_examples=60, deadline=None)
-def test_chances_are_probabilities(scores, rows, random):
-    score, w = np.sort(scores), np.full(len(scores), float(rows))
-    wy = np.array([float(random.randint(0, rows)) for _ in scores])
-    found = chances(score, w, wy, w)
-    assert (found >= 0).all()
-    assert (found <= 1).all()
-
-
-def test_scores_count_as_calibrated_until_shown_otherwise():
-    rng = np.random.default_rng(0)
-    kept = 0
-    for _ in range(200):
-        h = np.sort(rng.beta(0.7, 1.5, 200))
-        ones = np.ones(200)
-        kept += np.array_equal(chances(h, ones, (rng.random(200) < h).astype(float), ones), h)
-    assert kept >= 193
-    h, ones = np.sort(rng.random(50_000)), np.ones(50_000)
-    truth = h + 0.3 * (0.5 - h)
-    found = chances(h, ones, (rng.random(50_000) < truth).astype(float), ones)
-    assert np.abs(found - truth).mean() < 0.02
-
-
-def test_the_population_has_the_scores_and_sizes_of_the_tally():
-    tally = drawn(3, TWO, [500, 300])
-    population = Population(tally)
-    np.testing.assert_allclose(population.tally.totals.n.sum(axis=1), [500, 300])
-    np.testing.assert_allclose(population.tally.totals.wh.sum(axis=1), tally.totals.wh.sum(axis=1))
-    sample = population.draw(np.random.default_rng(0))
-    assert sample.totals.n.sum(axis=1).tolist() == [500, 300]
-    assert population.draw(np.random.default_rng(0), 2.0).n == 1600
-
-
 def test_weights_that_are_all_alike_change_nothing():
-    data = rows_of(4, [400, 400])
+    data = drawn_rows(4, [400, 400])
     heavy = ic.tally({**data, "w": np.full(800, 3.0)}, weight="w")
     plain = ic.tally(data)
     one, other = (ic.unseen(t, ic.withhold(t, "fnr"), 40) for t in (plain, heavy))
     for name in NUMBERS:
         assert getattr(one, name).expected == pytest.approx(getattr(other, name).expected)
         assert getattr(one, name).limit == pytest.approx(getattr(other, name).limit)
-
-
-def test_unequal_weights_count_as_fewer_rows():
-    """The noise of a weighted mean: about that of (sum w)^2 / sum w^2 rows."""
-    data = rows_of(4, [2000, 2000])
-    data["w"] = np.random.default_rng(0).choice([0.1, 1.9], 4000)
-    tally = ic.tally(data, weight="w")
-    random = np.random.default_rng(1)
-    rates = [
-        t.totals.w[:, 1] / t.totals.weight
-        for t in (Population(tally).draw(random) for _ in range(400))
-    ]
-    own = data["group"] == 0
-    h, w = data["score"][own], data["w"][own]
-    mean = (w * h).sum() / w.sum()
-    error = np.sqrt((w**2 * (h * (1 - h) + (h - mean) ** 2)).sum()) / w.sum()
-    assert np.std([rate[0] for rate in rates]) == pytest.approx(error, rel=0.12)
 
 
 def test_a_tolerance_is_where_new_people_start_from():
@@ -238,7 +173,7 @@ SMALL = ([(0.6, 1.2), (0.7, 0.9), *[(0.65, 1.05)] * 5], [6000, 6000, 40, 40, 40,
 
 def test_fit_refuses_a_repair_that_does_not_help_new_people(tmp_path):
     shapes, sizes = SMALL
-    path = written(tmp_path / "data.csv", rows_of(5, sizes, shapes))
+    path = written(tmp_path / "data.csv", drawn_rows(5, sizes, shapes))
     rule = tmp_path / "rule.json"
     options = ["--cost", "fnr", "--infeasible", "closest", "-o", str(rule)]
     fit = [ISOCOST, "fit", path, *options]
@@ -252,7 +187,7 @@ def test_fit_refuses_a_repair_that_does_not_help_new_people(tmp_path):
 
 
 def test_fit_measures_on_rows_kept_apart(tmp_path):
-    path = written(tmp_path / "data.csv", rows_of(0, [3000, 3000]))
+    path = written(tmp_path / "data.csv", drawn_rows(0, [3000, 3000]))
 
     def fit(*options):
         command = [ISOCOST, "fit", path, "-o", str(tmp_path / "r.json"), "--force", *options]
@@ -264,7 +199,7 @@ def test_fit_measures_on_rows_kept_apart(tmp_path):
     made = json.loads((tmp_path / "r.json").read_text())["made_from"]["n"]
     assert f"measured on {6000 - made:,.0f} people kept apart" in once.stdout
     assert made == pytest.approx(3000, abs=4 * np.sqrt(1500))
-    other = written(tmp_path / "other.csv", rows_of(1, [2000, 2000]))
+    other = written(tmp_path / "other.csv", drawn_rows(1, [2000, 2000]))
     assert "measured on 4,000 people kept apart" in fit("--holdout", other).stdout
     assert "fitted  expected" in fit().stdout
     # People whom the rule was made from are not kept apart.
@@ -282,8 +217,8 @@ def test_fit_measures_on_rows_kept_apart(tmp_path):
 
 
 def test_compare_tells_new_people_from_those_seen(tmp_path):
-    path = written(tmp_path / "data.csv", rows_of(0, [2000, 2000]))
-    other = written(tmp_path / "other.csv", rows_of(1, [500, 500]))
+    path = written(tmp_path / "data.csv", drawn_rows(0, [2000, 2000]))
+    other = written(tmp_path / "other.csv", drawn_rows(1, [500, 500]))
     rule = str(tmp_path / "mine.json")
     subprocess.run([ISOCOST, "fit", path, "-o", rule], check=True, capture_output=True)
 
@@ -325,12 +260,17 @@ def test_the_plan_is_drawn():
 
 
 def test_the_command_plans_a_repair(tmp_path):
-    path = written(tmp_path / "data.csv", rows_of(0, [1000, 1000]))
+    path = written(tmp_path / "data.csv", drawn_rows(0, [1000, 1000]))
     command = [ISOCOST, "plan", path, "--method", "withhold", "--within", "0.05"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "People needed for withhold to hold cost within 0.05" in done.stdout
     wrong = subprocess.run([*command[:-4], "--method", "mix"], capture_output=True, check=False)
     assert wrong.returncode == 2
+    exact = subprocess.run([*command[:-1], "0"], capture_output=True, text=True, check=False)
+    assert exact.returncode == 2
+    assert "--within: must be greater than 0" in exact.stderr
+    with pytest.raises(ic.UsageError, match="within: must be greater than 0: new people differ"):
+        ic.plan_repair(compas(), ic.reconcile(compas()), within=0.0)
 
 
 def test_the_page_has_it():
@@ -359,3 +299,45 @@ def test_estimators_have_it():
     model.fit(features, y, sensitive_features=group)
     assert model.unseen_.cost_difference.expected > model.unseen_.cost_difference.fitted
     assert model.unseen_ is model.unseen_
+
+
+def test_the_verdict_says_whether_new_people_gain():
+    tally = drawn(0, [(0.6, 1.2), (0.7, 0.9)], [3000, 3000])
+    audit = ic.audit(tally, "fpr")
+    found = ic.unseen(tally, ic.withhold(tally, "fpr"), 50)
+    assert audit.verdict.helps == "unknown"
+    assert 'ic.unseen(tally, ic.withhold(tally, "fpr")) tells' in audit.advice
+    judged = found.judged(audit)
+    assert (judged.verdict.helps, judged.verdict.act) == ("yes", True)
+    assert f"expected to differ by {found.goal.expected:.3f} with withholding" in judged.advice
+    assert foreseen(audit, 50).verdict == judged.verdict
+    useless = replace(found, goal=replace(found.goal, expected=found.goal.unrepaired + 0.01))
+    judged = useless.judged(audit)
+    assert (judged.verdict.helps, judged.verdict.act) == ("no", False)
+    assert judged.verdict.reason == "unhelpful"
+    assert judged.advice.startswith("Errors are more costly for g1 than for g0. For new people a")
+    assert "do no better than nothing." in judged.advice
+    assert "Withholding does that by a coin" not in judged.advice
+    assert ic.audit(tally, "fpr").verdict_on("fpr", "fnr").helps == "unknown"
+
+
+@pytest.mark.parametrize("make", [ic.reconcile, ic.withhold])
+def test_only_a_repair_of_the_same_cost_answers_the_verdict(make):
+    found = ic.unseen(compas(), make(compas(), tolerance=0.06), 20)
+    with pytest.raises(ic.UsageError, match="must make the cost of the audit, fpr, equal"):
+        found.judged(ic.audit(compas(), "fpr"))
+
+
+def test_where_nothing_is_advised_nobody_asks():
+    audit = ic.audit(compas(), "fpr")
+    assert foreseen(audit) is audit
+
+
+def test_the_command_asks_for_its_verdict(tmp_path):
+    data = written(tmp_path / "data.csv", drawn_rows(1, [3000, 3000], [(0.6, 1.2), (0.7, 0.9)]))
+    done = subprocess.run(
+        [ISOCOST, "audit", data, "--cost", "fpr", "--json"], capture_output=True, text=True
+    )
+    verdict = json.loads(done.stdout)["verdict"]
+    assert (verdict["helps"], verdict["reason"]) == ("yes", "repair")
+    assert 0 < verdict["findings"]["expected"] < verdict["findings"]["unrepaired"]

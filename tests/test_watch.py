@@ -12,6 +12,8 @@ import pytest
 import isocost as ic
 from isocost.examples import compas
 from isocost.measures import rates
+from isocost.measures.evidence import Claim, History, evidence
+from isocost.rows import Row
 from tests.populations import SHAPES, period
 
 ISOCOST = str(Path(sys.executable).with_name("isocost"))
@@ -344,3 +346,72 @@ def test_the_command(tmp_path):
         done = run("watch", *arguments, cwd=tmp_path)
         assert done.returncode == 2, done.stderr
         assert message in done.stderr
+
+
+FLOOR = {"selection_rate": 0.35, "overall_accuracy": 0.6}
+
+
+def test_floors_are_promised_and_kept_in_files():
+    rule = ic.reconcile(compas(), tolerance=0.05, floor=FLOOR)
+    assert rule.promise.floor == FLOOR
+    assert ic.Rule.from_json(rule.to_json()) == rule
+    without = ic.reconcile(compas())
+    assert "floor" not in json.loads(without.to_json())["promise"]
+    assert without.promise.floor == {}
+    with pytest.warns(ic.InfeasibleWarning):
+        lowered = ic.reconcile(compas(), floor={"accuracy": 0.9}, infeasible="closest")
+    after = ic.audit(lowered.expected(compas()), confidence=None)
+    least = min(group.accuracy for group in after.groups.values())
+    assert lowered.promise.floor["accuracy"] == pytest.approx(least, abs=1e-6)
+    broken = json.loads(rule.to_json())
+    broken["promise"]["floor"] = {"accuracy": -1}
+    with pytest.raises(ic.RuleError, match="rule promise floor: must be a finite number"):
+        ic.Rule.from_json(json.dumps(broken))
+
+
+def test_floors_are_watched():
+    rule = ic.reconcile(compas(), tolerance=0.05, floor=FLOOR)
+    after = rule.expected(compas())
+    kept = ic.watch(rule, [after] * 6)
+    assert not [alarm for alarm in kept.alarms if alarm.claim.is_floor]
+    assert "selection_rate be no less than 0.35, overall_accuracy be no less" in kept.headline()
+    # Half of those selected in one group are not selected any more.
+    fewer = ic.Rule(
+        compas().groups, (Row("Caucasian", 0.5, 1.0, "set", 0.4, 0.5),), "mine"
+    ).expected(after)
+    found = ic.watch(rule, [after, fewer, fewer, fewer], calibration_margin=None)
+    alarm = next(alarm for alarm in found.alarms if alarm.claim.is_floor)
+    rate = ic.audit(fewer, confidence=None).groups["Caucasian"].selection_rate
+    assert (alarm.claim.groups, alarm.since) == (("Caucasian",), "period 2")
+    assert alarm.estimate == pytest.approx(rate)
+    assert rate < alarm.at_least < 0.35
+    assert str(alarm).startswith("The selection rate of Caucasian is too low since period 2: 0.")
+    assert alarm.to_dict()["limit"] == 0.35
+    assert found.periods[-1].broken.count("selection_rate") == 1
+    assert json.loads(found.to_json())["floors"] == FLOOR
+    # What is asked of groups may be relaxed, and floors with it.
+    lenient = ic.watch(rule, [fewer] * 3, tolerance=0.35, calibration_margin=None)
+    assert not lenient.alarm
+    wrong = ic.Rule(
+        compas().groups,
+        tuple(Row(group, 0.0, 1.0, "mirror", None, 0.7) for group in compas().groups),
+        "mine",
+    ).expected(after)
+    everybody = ic.watch(rule, [wrong] * 4, tolerance=0.1, calibration_margin=None)
+    assert any(str(alarm).startswith("The accuracy of everybody") for alarm in everybody.alarms)
+
+
+def test_a_floor_that_holds_exactly_raises_few_alarms():
+    rng = np.random.default_rng(0)
+    claim = Claim("selection_rate", ("a",), None, 0.3, 0.05, is_floor=True)
+    alarms = 0
+    for _ in range(300):
+        periods = []
+        for _ in range(8):
+            selected = rng.random(400) < 0.3
+            data = {"score": np.where(selected, 0.8, 0.2), "label": rng.random(400) < 0.5}
+            periods.append(ic.tally({**data, "group": np.repeat(["a"], 400)}))
+        history = History(periods, ["a"], 0.5, None)
+        track = evidence(*history.streams(claim))
+        alarms += bool((track.against(claim.allowed) >= -np.log(0.05)).any())
+    assert alarms <= 15

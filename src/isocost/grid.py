@@ -153,8 +153,11 @@ class Grid:
 
     def has_cut(self, value: float) -> bool:
         """Whether ``value`` is one of the cut points."""
-        index = int(np.searchsorted(self.cuts, value))
-        return index < len(self.cuts) and bool(self.cuts[index] == value)
+        return value in self._index_of_cut
+
+    @cached_property
+    def _index_of_cut(self) -> dict[float, int]:
+        return {cut: index for index, cut in enumerate(self.cuts.tolist())}
 
     def first_bin(self, value: float, name: str = "threshold") -> int:
         """The first bin at or above ``value``, which must be a cut point."""
@@ -166,4 +169,4 @@ class Grid:
                 f"1/{self.bins}"
             )
             raise UsageError(Problem(name, rule, got, step))
-        return int(np.searchsorted(self.cuts, value))
+        return self._index_of_cut[value]

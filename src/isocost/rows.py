@@ -272,9 +272,18 @@ def portions_of(
     mine = cells.of_group(group)
     bins = cells.bin[mine]
     stay = np.ones(len(bins))
-    for segment in segments:
-        first, last = (grid.first_bin(end, "rule interval") for end in (segment.lo, segment.hi))
-        inside = np.flatnonzero((bins >= first) & (bins < last))
+    segments = list(segments)
+    ends = [
+        grid.first_bin(end, "rule interval")
+        for segment in segments
+        for end in (segment.lo, segment.hi)
+    ]
+    # All at once: even positions are inside an interval, odd ones behind it.
+    position = np.searchsorted(ends, bins, side="right") - 1
+    order = np.argsort(position, kind="stable")
+    starts = np.searchsorted(position, np.arange(len(ends) + 1), sorter=order)
+    for index, segment in enumerate(segments):
+        inside = order[starts[2 * index] : starts[2 * index + 1]]
         for row in segment.rows:
             stay[inside] -= row.probability
             yield Portion(mine.start + inside, row, np.full(len(inside), row.probability))

@@ -100,13 +100,19 @@ class Promise:
         Whether a coin decides for anybody.
     threshold : float or None
         The threshold of rates that need one.
+    floor : {name: float}
+        What measures of every group are at least, or with "overall_" before the name, of everybody
+        together.
 
     Examples
     --------
     >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> ic.withhold(compas(), "fpr", tolerance=0.06).promise
-    Promise(equal={'cost': 0.06}, asked={'cost': 0.06}, calibrated=True, coin=True, threshold=None)
+    >>> promise = ic.withhold(compas(), "fpr", tolerance=0.06).promise
+    >>> promise.equal, promise.calibrated, promise.coin
+    ({'cost': 0.06}, True, True)
+    >>> ic.reconcile(compas(), floor={"selection_rate": 0.3}).promise.floor
+    {'selection_rate': 0.3}
     """
 
     equal: Mapping[str, float]
@@ -114,9 +120,10 @@ class Promise:
     calibrated: bool
     coin: bool
     threshold: float | None = None
+    floor: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("equal", "asked"):
+        for name in ("equal", "asked", "floor"):
             object.__setattr__(self, name, _tolerances(name, getattr(self, name)))
         if self.equal.keys() != self.asked.keys():
             got = f"{short(sorted(self.equal))} and {short(sorted(self.asked))}"
@@ -145,6 +152,7 @@ class Promise:
         *,
         calibrated: bool = True,
         threshold: float | None = None,
+        floor: Mapping[str, float] | None = None,
     ) -> Promise:
         """The promise of a rule with these rows; by default ``reached`` is what was requested."""
         coin = any(0.0 < row.probability < 1.0 for row in rows)
@@ -152,11 +160,11 @@ class Promise:
         equal = {
             name: max(limit, (reached or {}).get(name, limit)) for name, limit in asked.items()
         }
-        return cls(equal, asked, calibrated, coin, threshold)
+        return cls(equal, asked, calibrated, coin, threshold, floor or {})
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
+        """Plain values for JSON; without floors none are listed, as in rules of older versions."""
+        return {name: value for name, value in asdict(self).items() if name != "floor" or value}
 
     def __str__(self) -> str:
         equal = [f"{name} within {limit:.4g}" for name, limit in self.equal.items()]
@@ -322,8 +330,9 @@ class Rule:
         unknown = [group for group in tally.groups if group not in known]
         if unknown:
             raise unknown_groups(unknown, self.groups)
+        # No cell leaves its group, so the groups stay as they are.
         cells = Cells.merge(list(self._moved(tally)))
-        return tally.rebuilt(cells)
+        return replace(tally, cells=cells)
 
     def _moved(self, tally: Tally) -> Iterator[Cells]:
         """The cells that each row makes, and the shares that stay."""
@@ -735,7 +744,7 @@ def _parse_row(row: Any) -> Row:
 
 def _read_promise(content: Any) -> Promise:
     """The promise in a rule file; raise a :class:`RuleError` if it is invalid."""
-    names = [field.name for field in fields(Promise)]
-    if not isinstance(content, dict) or content.keys() != set(names):
+    names = [field.name for field in fields(Promise) if field.name != "floor"]
+    if not isinstance(content, dict) or content.keys() - {"floor"} != set(names):
         raise bad_rule("rule promise", f"must have the fields {', '.join(names)}", short(content))
     return Promise(**content)

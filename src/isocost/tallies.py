@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,8 @@ KEYS = ("group", "label", "bin")
 
 SUMS = ("n", "w", "w2", "wh", "wh2")
 """What is summed in a cell: 1, w, w^2, w h and w h^2, for weight w and score h."""
+
+_COLUMNS = {name: np.dtype(np.float64 if name in SUMS else np.intp) for name in (*KEYS, *SUMS)}
 
 KINDS = ("tn", "fp", "fn", "tp")
 """The kinds of people at a threshold, by label and then side."""
@@ -122,11 +124,13 @@ class Cells:
     wh2: Floats
 
     def __post_init__(self) -> None:
-        for column in fields(self):
-            kind = np.float64 if column.name in SUMS else np.intp
-            array = np.array(getattr(self, column.name), dtype=kind)
-            array.flags.writeable = False
-            object.__setattr__(self, column.name, array)
+        for name, kind in _COLUMNS.items():
+            array = getattr(self, name)
+            # What nobody can write to needs no copy.
+            if type(array) is not np.ndarray or array.flags.writeable or array.dtype != kind:
+                array = np.array(array, dtype=kind)
+                array.flags.writeable = False
+                object.__setattr__(self, name, array)
 
     def __len__(self) -> int:
         return len(self.n)
@@ -137,13 +141,13 @@ class Cells:
         group, label, bin_ = (np.concatenate([getattr(p, name) for p in parts]) for name in KEYS)
         bins = int(bin_.max()) + 1
         # One number per cell sorts many times as fast as three.
-        unique, index = np.unique((group * 2 + label) * bins + bin_, return_inverse=True)
+        unique, index = _distinct((group * 2 + label) * bins + bin_)
         joined = (np.concatenate([getattr(p, name) for p in parts]) for name in SUMS)
         sums = [add_up(index, values, len(unique)) for values in joined]
         rest, bin_ = np.divmod(unique, bins)
         group, label = np.divmod(rest, 2)
         merged = cls(group, label, bin_, *sums)
-        return merged.take(merged.w > 0)
+        return merged if merged.w.all() else merged.take(merged.w > 0)
 
     def recoded(self, codes: Sequence[int]) -> Cells:
         """The same cells with group i called codes[i]."""
@@ -156,7 +160,7 @@ class Cells:
 
     def take(self, keep: Bools | Ints | slice) -> Cells:
         """Only the cells to keep."""
-        return Cells(*(getattr(self, column.name)[keep] for column in fields(self)))
+        return Cells(*(getattr(self, name)[keep] for name in _COLUMNS))
 
     def kind(self, first: int) -> Ints:
         """The kind of people in each cell, as an index into :data:`KINDS`.
@@ -177,6 +181,18 @@ class Cells:
         index, shape = self.group * columns + column, (groups, columns)
         sums = (add_up(index, getattr(self, name), groups * columns) for name in SUMS)
         return Sums(*(values.reshape(shape) for values in sums))
+
+
+def _distinct(keys: Ints) -> tuple[Ints, Ints]:
+    """The distinct keys in order, and where each key is among them.
+
+    Where there are nearly as many keys as there could be, counting is quicker than sorting.
+    """
+    if keys.max() > 4 * len(keys):
+        unique, index = np.unique(keys, return_inverse=True)
+        return unique, index
+    occurs = np.bincount(keys) > 0
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[keys]
 
 
 def parse_text(text: str) -> Any:

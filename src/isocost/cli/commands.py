@@ -39,8 +39,15 @@ from isocost.repairs.compare import compare as put_side_by_side
 from isocost.repairs.counsel import heed
 from isocost.repairs.recalibrate import recalibrate as make_calibrated
 from isocost.repairs.registry import REPAIRS, advised
-from isocost.repairs.sample_size import RepairPlan, plan_repair
-from isocost.repairs.unseen import NUMBERS, Unseen, is_made_from, noted, require_better
+from isocost.repairs.sample_size import RepairPlan, check_within, plan_repair
+from isocost.repairs.unseen import (
+    NUMBERS,
+    Unseen,
+    foreseen,
+    is_made_from,
+    noted,
+    require_better,
+)
 from isocost.repairs.unseen import unseen as look_ahead
 from isocost.repairs.watch import Watch
 from isocost.repairs.watch import watch as look_after
@@ -72,6 +79,8 @@ def audit(
     check_threshold(measuring.threshold, "--threshold")
     tally = read(data, columns, (measuring.threshold,))
     result = measure(tally, **asdict(measuring), warn=False)
+    with progress("asking what a repair does to new people") as report:
+        result = foreseen(result, progress=report)
     dropped = tuple(columns.drop_group or ())
     origin = Origin(tuple(data), columns.positive, columns.missing_group, dropped)
     words = origin.words(tally, with_folders=True)
@@ -252,6 +261,7 @@ def plan(
         result = needed(tally, cost, detect, limit=limit, confidence=confidence, power=power)
     else:
         check_word("--method", method, tuple(REPAIRS))
+        check_within(within, "--within")
         check_threshold(threshold, "--threshold")
         tally = read(data, columns, (threshold, 1.0 - threshold))
         settings = {"cost": cost} if REPAIRS[method].goal == "cost" else {}

@@ -18,7 +18,7 @@ All of them fit in the same way.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -30,7 +30,8 @@ from isocost.learn.inputs import GroupsFrom
 from isocost.measures.audit import Audit, audit
 from isocost.measures.feasibility import Feasibility, feasibility
 from isocost.repairs.odds import equalize_odds
-from isocost.repairs.reconcilability import Reconcilability, check_request
+from isocost.repairs.pools import Minimize
+from isocost.repairs.reconcilability import Levels, Reconcilability, check_request
 from isocost.repairs.reconcile import reconcile
 from isocost.repairs.registry import REPAIRS
 from isocost.rules import DEFAULT_SALT, Rule
@@ -60,6 +61,8 @@ class CalibratedEqualizedOdds(PostProcessor):
         decisions there.
     allow_decision_changes : bool
         Whether "coarsen" may change decisions where costs cannot be made equal otherwise.
+    minimize : {"largest", "mean"}
+        Which change of the scores "coarsen" makes as small as possible.
     infeasible : {"raise", "closest"}
         What to do when costs cannot be made equal: raise :class:`isocost.InfeasibleError`, or
         come as close as possible, with a warning.
@@ -145,6 +148,7 @@ class CalibratedEqualizedOdds(PostProcessor):
         tolerance: float = 0.0,
         threshold: float = 0.5,
         allow_decision_changes: bool = False,
+        minimize: Minimize = "largest",
         infeasible: Literal["raise", "closest"] = "raise",
         recalibrate: Calibration | None = None,
         cv: Any = 5,
@@ -160,6 +164,7 @@ class CalibratedEqualizedOdds(PostProcessor):
         self.tolerance = tolerance
         self.threshold = threshold
         self.allow_decision_changes = allow_decision_changes
+        self.minimize = minimize
         self.infeasible = infeasible
         self.recalibrate = recalibrate
         self.cv = cv
@@ -173,6 +178,7 @@ class CalibratedEqualizedOdds(PostProcessor):
         super()._check_words()
         known = [name for name, repair in REPAIRS.items() if repair.goal == "cost"]
         check_word("method", self.method, known)
+        check_word("minimize", self.minimize, get_args(Minimize))
         check_word("infeasible", self.infeasible, ("raise", "closest"))
 
     def _make_rule(self, tally: Tally) -> tuple[Rule, Feasibility]:
@@ -184,6 +190,7 @@ class CalibratedEqualizedOdds(PostProcessor):
             threshold=self.threshold,
             infeasible=self.infeasible,
             allow_decision_changes=self.allow_decision_changes,
+            minimize=self.minimize,
             salt=self.salt,
         )
         return rule, verdict
@@ -319,7 +326,7 @@ class Reconciled(PostProcessor):
         tolerance: float | Mapping[str, float] = 0.0,
         cost: CostLike | None = None,
         keep: Literal["information", "decisions", "scores"] = "information",
-        levels: int | Literal["auto"] = "auto",
+        levels: Levels = "auto",
         floor: Mapping[str, float] | None = None,
         no_worse: bool = False,
         monotone: bool = False,

@@ -231,6 +231,9 @@ class Audit:
         The group that impact ratios and standardized differences compare with, if one was named.
     min_group : int
         The least number of rows of a group that is compared.
+    outlook : (float, float)
+        How far costs are expected to differ among new people, with a repair and without; NaN until
+        :meth:`isocost.Unseen.judged` fills it in.
     """
 
     cost: Cost
@@ -245,6 +248,7 @@ class Audit:
     min_group: int = MIN_GROUP
     shown: tuple[str, ...] = field(default_factory=lambda: chosen_measures().shown)
     reference: Group | None = None
+    outlook: tuple[float, float] = (math.nan, math.nan)
 
     @property
     def compared(self) -> tuple[Group, ...]:
@@ -275,6 +279,7 @@ class Audit:
             lows = [self.intervals.disparities[name][0] for name in names]
             if names == ("cost",):
                 excess = (self.feasibility.excess, *self.intervals.excess)
+        expected, unrepaired = self.outlook if names == ("cost",) else (math.nan, math.nan)
         known = [self.gap_floor(group) for group in self.compared]
         gaps = [self.groups[g].intervals.get("calibration_gap") for g in self.compared]
         findings = Findings(
@@ -288,6 +293,8 @@ class Audit:
             excess_low=excess[1],
             excess_high=excess[2],
             intervals=self.intervals is not None,
+            expected=expected,
+            unrepaired=unrepaired,
         )
         top = (self.disparity.highest,) if self.intervals is None else self.intervals.highest
         return judge(findings, top)

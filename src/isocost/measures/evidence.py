@@ -26,7 +26,7 @@ from isocost.costs import Cost
 from isocost.groups import Group
 from isocost.measures.margins import Interval
 from isocost.measures.measure import Measure
-from isocost.measures.table import BIAS, MEASURES, cost_row
+from isocost.measures.table import BIAS, MEASURES, OVERALL, cost_row
 from isocost.tallies import KINDS, SUMS, Sums, Tally
 from isocost.typing import Floats
 
@@ -204,13 +204,16 @@ class Claim:
         "cost", the name of a rate, or "calibration".
     groups : tuple
         Two groups whose numbers must not differ by more than the limit, or, for calibration, one
-        whose scores must not lie further from the share of positives.
+        whose scores must not lie further from the share of positives.  For a floor the group whose
+        rate it is; none for that of everybody.
     band : (low, high) or None
         The scores that calibration is about; None for all.
     limit : float
-        The largest difference that is allowed.
+        The largest difference that is allowed, or the floor.
     error : float
         The probability of a false alarm that this claim may use.
+    is_floor : bool
+        Whether the rate must be at least the limit.
     """
 
     kind: str
@@ -218,6 +221,17 @@ class Claim:
     band: tuple[float, float] | None
     limit: float
     error: float
+    is_floor: bool = False
+
+    @property
+    def allowed(self) -> float:
+        """What the evidence is against: how far rates may differ, or fall below a floor."""
+        return 0.0 if self.is_floor else self.limit
+
+    @property
+    def signs(self) -> tuple[float, ...]:
+        """In which directions it may be violated; each has an equal part of the error."""
+        return (1.0,) if self.is_floor else (1.0, -1.0)
 
 
 class History:
@@ -250,6 +264,11 @@ class History:
             sums = self.all if claim.band is None else self.bands[claim.band]
             group = self.groups.index(claim.groups[0])
             return [_stream(BIAS, sums.at(group))], BIAS.limits[0]
+        if claim.is_floor:
+            index = None if not claim.groups else self.groups.index(claim.groups[0])
+            sums = self.all.pooled().at(0) if index is None else self.all.at(index)
+            # How far the rate lies below its floor.
+            return [_stream(MEASURES[claim.kind], sums, -1.0)], claim.limit
         one, other = (self._number(claim.kind, group) for group in claim.groups)
         return [*one, *(Stream(-s.k, s.n, s.total, s.square) for s in other)], 0.0
 
@@ -292,15 +311,23 @@ def claims_of(
     limits: Mapping[str, float],
     calibration_margin: float | None,
     error: float,
+    floors: Mapping[str, float] | None = None,
 ) -> list[Claim]:
-    """All claims about what must be equal within limits, and about calibration.
+    """All claims about what must be equal within limits, about floors, and about calibration.
 
     The chance of a false alarm is divided among them (Bonferroni): half goes to what must be
-    equal, a quarter each to calibration of all scores and by band.
+    equal and to floors, a quarter each to calibration of all scores and by band.
     """
     pairs = [(kind, pair) for kind in limits for pair in combinations(groups, 2)]
-    share = error * (1.0 if calibration_margin is None else 0.5) / max(len(pairs), 1)
+    least = [
+        (name.removeprefix(OVERALL), whose, limit)
+        for name, limit in (floors or {}).items()
+        for whose in ([()] if name.startswith(OVERALL) else [(group,) for group in groups])
+    ]
+    count = max(len(pairs) + len(least), 1)
+    share = error * (1.0 if calibration_margin is None else 0.5) / count
     claims = [Claim(kind, pair, None, limits[kind], share) for kind, pair in pairs]
+    claims += [Claim(kind, whose, None, limit, share, True) for kind, whose, limit in least]
     if calibration_margin is None:
         return claims
     share = error * (0.25 if claims else 0.5) / len(groups)

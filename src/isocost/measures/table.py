@@ -30,6 +30,9 @@ SCORE: Coefficients = (0.0, 1.0, 0.0)
 
 ONE_LESS_SCORE: Coefficients = (1.0, -1.0, 0.0)
 
+OVERALL = "overall_"
+"""What stands before the name of a measure that is that of everybody, not of each group."""
+
 RESERVED = ("n", "share", "cost", "trivial_cost", "intervals")
 """What an audit has besides measures."""
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import warnings
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -136,7 +137,7 @@ def coarsen(
     check_salt(salt)
     check_flag("allow_decision_changes", allow_decision_changes)
     check_word("infeasible", infeasible, ("raise", "closest"))
-    check_word("minimize", minimize, ("largest", "mean"))
+    check_word("minimize", minimize, get_args(Minimize))
     cost, tolerance = as_cost(cost), check_tolerance(tolerance)
     edges = _check_thresholds(tally, thresholds)
     verdict = feasibility(tally, cost, tolerance)
@@ -349,14 +350,16 @@ def _repaired(
         pools = best_pools(replace(bins, thresholds=()), target, how.minimize)
         ways = [_rows(candidate, pools.pieces(), tally)] if pools else []
     levels = levels_of(tally, candidate.index)
-    rows = min(ways, key=lambda rows: _decisions_changed(levels, rows, how.thresholds))
+    shares = [_decisions_changed(levels, rows, how.thresholds) for rows in ways]
+    share = min(shares)
+    rows = ways[shares.index(share)]
     name, count = group_names(tally.groups)[candidate.index], len({row.value for row in rows})
     text = (
         f"{name} has {count} pools, and no score changes by more than "
         f"{_largest_change(levels, rows):.4f}. {about}"
     )
     if how.thresholds:
-        text += _about_decisions(candidate, _decisions_changed(levels, rows, how.thresholds))
+        text += _about_decisions(candidate, share)
     return rows, text.strip()
 
 
@@ -454,24 +457,32 @@ def _on_its_side(value: float, lo: float, hi: float, thresholds: Sequence[float]
 
 def _largest_change(levels: Levels, rows: Sequence[Row]) -> float:
     """How far a score moves at most; a bin's scores are taken at their mean."""
-    score = levels.position
-    return max(
-        float(np.abs(row.after(score) - score)[row.holds(score)].max(initial=0.0)) for row in rows
-    )
+    own = [(levels.position[slice(*_held(levels, row))], _value(row)) for row in rows]
+    return max(float(np.abs(value - score).max(initial=0.0)) for score, value in own)
 
 
 def _decisions_changed(levels: Levels, rows: Sequence[Row], thresholds: tuple[float, ...]) -> float:
     """The share of people who end up on another side of a threshold."""
-
-    def side(scores: Floats) -> Ints:
-        return np.searchsorted(thresholds, scores, side="right")
-
-    score = levels.position
+    side = np.searchsorted(thresholds, levels.position, side="right")
     moved = 0.0
     for row in rows:
-        other = row.holds(score) & (side(row.after(score)) != side(score))
-        moved += row.probability * float(levels.w[other].sum())
+        first, last = _held(levels, row)
+        other = side[first:last] != bisect_right(thresholds, _value(row))
+        moved += row.probability * float(levels.w[first:last][other].sum())
     return moved / levels.total
+
+
+def _held(levels: Levels, row: Row) -> tuple[int, int]:
+    """The levels in the interval of a row, from the first up to the second."""
+    first, last = levels.position.searchsorted([row.lo, row.hi]).tolist()
+    return first, len(levels.position) if row.hi == 1.0 else last
+
+
+def _value(row: Row) -> float:
+    """What a row sets scores to."""
+    if row.value is None:
+        raise AssertionError("rows of pools have values")
+    return row.value
 
 
 def _refused(

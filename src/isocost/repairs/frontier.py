@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from isocost.errors import InfeasibleError
 from isocost.groups import Group, names_of, to_json
 from isocost.measures.audit import audit
 from isocost.repairs.compare import changes
+from isocost.repairs.pools import Minimize
 from isocost.repairs.registry import REPAIRS
 from isocost.rules import Rule
 from isocost.tables import columns_from, frame_of, html_table, text_table
@@ -150,6 +151,7 @@ def frontier(
     points: int = 21,
     threshold: float = 0.5,
     allow_decision_changes: bool = True,
+    minimize: Minimize = "largest",
 ) -> Frontier:
     """Follow the trade-off as the tolerance goes from 0 to the present disparity.
 
@@ -168,6 +170,8 @@ def frontier(
         For accuracy, decisions and reconciling.
     allow_decision_changes : bool
         For "coarsen": whether pools may cross the threshold where the goal needs it.
+    minimize : {"largest", "mean"}
+        For "coarsen": which change of the scores to make as small as possible.
 
     Returns
     -------
@@ -187,6 +191,7 @@ def frontier(
     known = tuple(name for name, repair in REPAIRS.items() if repair.has("tolerance"))
     check_word("method", method, known)
     check_flag("allow_decision_changes", allow_decision_changes)
+    check_word("minimize", minimize, get_args(Minimize))
     points = check_whole("points", points, 2, MOST_POINTS, "use points=21, the default")
     now = audit(tally, cost, threshold, confidence=None)
     hard = REPAIRS[method].goal == "rates"
@@ -196,6 +201,7 @@ def frontier(
         cost=None if hard else cost,
         threshold=threshold,
         allow_decision_changes=allow_decision_changes,
+        minimize=minimize,
     )
     widest = now.equalized_odds_difference if hard else now.disparity.difference
     return Frontier(

@@ -5,7 +5,7 @@ the scores say; many have shares of positives that are mostly noise, which a pro
 the best rule takes for a difference.  With n people the best number grows like n^(1/3), as that
 of the bins of a histogram does; ``"auto"`` means (2 n)^(1/3), the rule of Terrell and Scott
 (JASA 1985) for these.  ``python -m benchmarks.decisions`` compares it with fixed numbers on people
-that rules have not seen.
+that rules have not seen; :func:`isocost.repairs.reconcile.with_levels` chooses by what is expected.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def score_levels(
     tally: Tally,
     group: int,
     threshold: float,
-    most: int | Literal["auto"] = "auto",
+    most: int | Literal["auto", "unseen"] = "auto",
     monotone: bool = False,
 ) -> ScoreLevels:
     """Pool neighbouring bins of a group into at most ``most`` levels (two or more).
@@ -100,7 +100,7 @@ def score_levels(
     used = np.flatnonzero(sums[1] > 0)
     first = tally.grid.first_bin(threshold)
     above = used >= first
-    if most == "auto":
+    if not isinstance(most, int):
         most = _number_of_levels(len(used), sums[1].sum() ** 2 / sums[4].sum())
     starts = np.array(list(_starts(above, sums[:2, used], most)), dtype=np.intp)
     if monotone:

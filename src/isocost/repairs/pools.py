@@ -294,8 +294,14 @@ class Meeting:
             far = -(one + np.copysign(root, one))
             share = np.concatenate([far / two, zero / far])
         real = (share > -CLOSE) & (share < 1.0 + CLOSE)
-        share = np.clip(share[real], 0.0, 1.0)
-        row, a, b, c = (np.concatenate([one, one])[real] for one in (row, a, b, c))
+        share = np.clip(share, 0.0, 1.0)
+        # An edge is worth no more than the lighter pool weighs.  This rules out empty pools, which
+        # solve the equation too.
+        lower = np.tile(w0, 2) + share * np.tile(wb, 2)
+        lighter = np.minimum(lower, np.tile(whole, 2) - lower)
+        real &= lighter >= np.tile(k - NEWTON * CLOSE * wb, 2)
+        share = share[real]
+        row, a, b, c = (np.tile(one, 2)[real] for one in (row, a, b, c))
         change = self._changes(spans, row, a, b, c, share)
         for at in np.argsort(change, kind="stable").tolist():
             if not change[at] < self.change:

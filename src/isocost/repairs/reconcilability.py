@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from isocost.checks import (
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, group_names, to_json
-from isocost.measures.table import MEASURES
+from isocost.measures.table import MEASURES, OVERALL
 from isocost.repairs.levels import MOST_LEVELS, ScoreLevels
 from isocost.repairs.linear_program import (
     Choices,
@@ -49,9 +49,6 @@ RATES: tuple[str, ...] = (
     "cost",
 )
 """What can be made equal: measures that are linear in who gets which score, and costs."""
-
-OVERALL = "overall_"
-"""What stands before the name of a rate that is that of everybody, not of each group."""
 
 FLOORS: tuple[str, ...] = tuple(
     prefix + name
@@ -80,6 +77,11 @@ SOME = {"nobody": "somebody selected", "everybody": "somebody not selected"}
 
 Selected = Literal["nobody", "everybody"]
 
+CHOSEN = Literal["auto", "unseen"]
+"""How a number of levels may be chosen: by the number of people, or by what is expected of it."""
+
+Levels: TypeAlias = int | CHOSEN
+
 
 @dataclass(frozen=True)
 class Request:
@@ -92,7 +94,7 @@ class Request:
     tolerances: dict[str, float]
     cost: Cost | None
     keep: str
-    levels: int | Literal["auto"]
+    levels: Levels
     floor: dict[str, float]
     no_worse: bool
     monotone: bool
@@ -151,10 +153,10 @@ def check_request(
     )
 
 
-def _check_levels(levels: Any) -> int | Literal["auto"]:
-    if isinstance(levels, str) and levels == "auto":
-        return "auto"
-    step = 'use levels="auto", the default'
+def _check_levels(levels: Any) -> Levels:
+    if isinstance(levels, str) and levels in get_args(CHOSEN):
+        return cast("Levels", levels)
+    step = 'use levels="auto", the default, or "unseen"'
     return check_whole("levels", levels, FEWEST_LEVELS, MOST_LEVELS, step)
 
 

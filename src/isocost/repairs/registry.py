@@ -207,7 +207,9 @@ REPAIRS: Mapping[str, Repair] = {
                 _TOLERANCE,
                 Option("cost", str, None, "What an error costs, with --equal cost."),
                 Option("keep", str, "information", "What to keep most of.", KEEPS),
-                Option("levels", str, "auto", "The most levels of a group: auto, or a number."),
+                Option(
+                    "levels", str, "auto", "The most levels of a group: auto, unseen, or a number."
+                ),
                 Option(
                     "floor",
                     str,

@@ -21,7 +21,8 @@ from isocost.checks import (
 from isocost.errors import IsocostWarning, Problem, UsageError
 from isocost.groups import Group, beside_groups, names_of, to_json
 from isocost.repairs.counsel import titles_of
-from isocost.repairs.unseen import LEAST, Population, Replicates, Report, Yardstick, safe_level
+from isocost.repairs.population import Population
+from isocost.repairs.unseen import LEAST, Replicates, Report, Yardstick, safe_level
 from isocost.rules import Rule, check_rule
 from isocost.tables import frame_of, html_table, text_table
 from isocost.tallies import Tally, check_tally
@@ -157,7 +158,7 @@ def plan_repair(
     """
     check_tally(tally)
     check_rule(rule)
-    within = check_amount("within", within, "use within=0.02, the difference you accept")
+    within = check_within(within)
     replicates = check_whole("replicates", replicates, LEAST, 1_000_000)
     confidence, random = check_confidence(confidence), np.random.default_rng(check_seed(seed))
     if rule.promise is None or not rule.promise.equal:
@@ -181,6 +182,16 @@ def plan_repair(
     return RepairPlan(
         needed, now, times, expected, limits, rule, within, confidence, tally.columns, tally.backend
     )
+
+
+def check_within(within: Any, name: str = "within") -> float:
+    """How far groups may differ among new people, which is never nothing."""
+    step = "use 0.02, for example, or the difference you accept"
+    checked = check_amount(name, within, step)
+    if checked == 0.0:
+        must = "must be greater than 0: new people differ by chance, however many there are"
+        raise UsageError(Problem(name, must, f"{within!r}", step))
+    return checked
 
 
 def _tried(
@@ -209,7 +220,7 @@ def _crossing(times: Floats, limits: Floats, within: float) -> float:
     """Where the limit comes down to the tolerance, on a line through logarithms."""
     if limits[-1] > within:
         return math.inf
-    if len(limits) == 1 or within <= 0.0:
+    if len(limits) == 1:
         return float(times[-1])
     x, y = np.log2(times[-2:]), np.log(np.maximum(limits[-2:], 1e-300))
     share = (y[0] - math.log(within)) / (y[0] - y[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +16,8 @@ from isocost.grid import TENTHS
 from isocost.groups import Group, names_of, to_json
 from isocost.measures.rates import require_both_labels, require_two_groups
 from isocost.repairs.linear_program import extremes
-from isocost.repairs.reconcilability import Request, Selected, check_request
-from isocost.repairs.reconcile import solution_of
+from isocost.repairs.reconcilability import Levels, Request, Selected, check_request
+from isocost.repairs.reconcile import solution_of, with_levels
 from isocost.tables import html_table, text_table
 from isocost.tallies import Tally, check_tally
 
@@ -157,7 +157,7 @@ def reconcilable(
     equal: str | Sequence[str] = ("fpr", "fnr"),
     *,
     cost: CostLike | None = None,
-    levels: int | Literal["auto"] = "auto",
+    levels: Levels = "auto",
     floor: Mapping[str, float] | None = None,
     no_worse: bool = False,
     monotone: bool = False,
@@ -211,7 +211,7 @@ def reconcilable(
 
 def _at(tally: Tally, request: Request) -> ReconcilableAt:
     """What can be had at the threshold of a request."""
-    program, shares, nearest = solution_of(tally, request)
+    program, shares, nearest = solution_of(tally, with_levels(tally, request))
     verdict = None if nearest is None else nearest.verdict
     choices = program.choices
     selection = choices.rate("selection_rate", overall=True)

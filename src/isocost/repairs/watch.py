@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ from isocost.measures.evidence import (
     evidence,
 )
 from isocost.measures.margins import Interval
-from isocost.measures.table import MEASURES
+from isocost.measures.table import MEASURES, OVERALL
 from isocost.repairs.composition import merged
 from isocost.rules import Promise, Rule, check_rule, unknown_groups
 from isocost.tables import columns_from, frame_of, html_table, text_table
@@ -111,7 +111,8 @@ class Alarm:
         By how much groups differed, or scores were off, from then to the last period; for
         calibration above 0 where labels are more often positive than scores say.
     at_least : float
-        A bound that it was above in some period; it lies above the limit.
+        A bound that it was above in some period; it lies above the limit.  For a floor ``estimate``
+        is the rate, and this a bound that it was below.
     """
 
     claim: Claim
@@ -131,6 +132,13 @@ class Alarm:
             return (
                 f"The scores{where} of {names[0]} are {way} since {self.since}: by "
                 f"{abs(self.estimate):.4f} ({bound}; {allowed}). Shown in {self.period}."
+            )
+        if self.claim.is_floor:
+            whose = f" of {names[0]}" if names else " of everybody"
+            return (
+                f"The {MEASURES[self.claim.kind].title}{whose} is too low since {self.since}: "
+                f"{self.estimate:.4f} ({self.at_least:.4f} or less in some period; at least "
+                f"{self.claim.limit:.4g} is promised). Shown in {self.period}."
             )
         what = "The costs" if self.claim.kind == "cost" else MEASURES[self.claim.kind].title
         return (
@@ -172,6 +180,8 @@ class Watch:
         How far scores may lie from labels; None if calibration is not watched.
     confidence : float
         The probability that there is never an alarm while everything holds.
+    floors : {name: float}
+        What rates must at least be.
     """
 
     periods: tuple[Period, ...]
@@ -181,6 +191,7 @@ class Watch:
     calibration_margin: float | None
     confidence: float
     backend: str | None = None
+    floors: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def equal(self) -> tuple[str, ...]:
@@ -251,6 +262,8 @@ class Watch:
         if len(set(self.limits.values())) > 1:
             each = [f"{name} by {limit:.4g}" for name, limit in self.limits.items()]
             allowed = f"groups may differ in {' and in '.join(each)}"
+        for name, least in self.floors.items():
+            more += f", {name} be no less than {least:.4g}"
         return f"Watch over {periods} at {self.confidence:.4g}: {allowed}{more}"
 
     def summary(self) -> list[str]:
@@ -271,6 +284,7 @@ class Watch:
             "equal": list(self.equal),
             "limit": self.limit if self.limits else None,
             "limits": dict(self.limits),
+            "floors": dict(self.floors),
             "calibration_margin": self.calibration_margin,
             "confidence": self.confidence,
             "periods": [one.to_dict() for one in self.periods],
@@ -320,7 +334,7 @@ def watch(
     tolerance : float, optional
         How far groups may differ; by default that of the rule, or what it reached with
         ``infeasible="closest"``.  New data are never exactly like those the rule was made from:
-        allow more than the rule aimed at.
+        allow more than the rule aimed at.  Rates may fall as far below the floors of the rule.
     threshold : float, optional
         For rates at a threshold; by default that of the rule.
     calibration_margin : float or None
@@ -376,7 +390,8 @@ in some period; 0.06 is allowed). Shown in period 2.
         threshold = (promise and promise.threshold) or 0.5
     history = History(periods, groups, check_threshold(threshold), chosen)
     watched = math.inf if promise is None else margin
-    claims = claims_of(groups, measured, watched, 1.0 - confidence)
+    floors = _floors(promise, tolerance)
+    claims = claims_of(groups, measured, watched, 1.0 - confidence, floors)
     tracks = [(claim, evidence(*history.streams(claim))) for claim in claims]
     alarms = sorted(
         (
@@ -395,7 +410,15 @@ in some period; 0.06 is allowed). Shown in period 2.
         calibration_margin=margin,
         confidence=confidence,
         backend=periods[0].backend,
+        floors=floors,
     )
+
+
+def _floors(promise: Promise | None, tolerance: float | None) -> dict[str, float]:
+    """What rates must at least be."""
+    promised = {} if promise is None else promise.floor
+    watched = (name for name in promised if name.removeprefix(OVERALL) in WATCHABLE)
+    return {name: max(promised[name] - (tolerance or 0.0), 0.0) for name in watched}
 
 
 def _limits(
@@ -422,6 +445,8 @@ def _about_promise(rule: Rule, limits: Mapping[str, float]) -> list[str]:
         ]
     unknown = [name for name in promise.equal if name not in WATCHABLE]
     notes = [f"The rule promises equal {', '.join(unknown)}: not watched."] if unknown else []
+    unknown = [name for name in promise.floor if name.removeprefix(OVERALL) not in WATCHABLE]
+    notes += [f"The rule promises a floor of {', '.join(unknown)}: not watched."] if unknown else []
     return notes + [
         f"The requested tolerance of {name} was {requested:g}, and the rule reached "
         f"{limits[name]:.4g} on the data it was made from; it is held to that."
@@ -457,16 +482,21 @@ def _check_groups(rule: Rule, tallies: Sequence[Tally]) -> None:
 
 
 def _alarms(claim: Claim, track: Evidence, names: list[str]) -> list[tuple[int, Alarm]]:
-    """When a claim breaks, in either direction; each has half of the claim's error."""
+    """When a claim breaks, in each direction in which it can."""
     alarms = []
-    for sign in (1.0, -1.0):
-        loud = track.against(claim.limit, sign) >= math.log(2.0 / claim.error)
+    error = claim.error / len(claim.signs)
+    for sign in claim.signs:
+        loud = track.against(claim.allowed, sign) >= -math.log(error)
         if not loud.any():
             continue
         when = int(np.argmax(loud))
-        since = track.beginning(claim.limit, sign, when)
-        bound = track.at_least(claim.error / 2.0, sign, when)
+        since = track.beginning(claim.allowed, sign, when)
+        bound = track.at_least(error, sign, when)
         estimate = track.mean_since(since)
+        if claim.is_floor:
+            rates = (claim.limit - estimate, claim.limit - bound)
+            alarms.append((when, Alarm(claim, names[when], names[since], *rates)))
+            continue
         shown = replace(claim, groups=claim.groups if sign > 0 else claim.groups[::-1])
         # The difference of two groups is stated as positive, the bias of scores with its sign.
         factor = 1.0 if claim.kind == "calibration" else sign
@@ -481,7 +511,7 @@ def _reported(
     tracks: list[tuple[Claim, Evidence]],
     alarms: Sequence[tuple[int, Alarm]],
 ) -> tuple[Period, ...]:
-    pairs = [(c, e) for c, e in tracks if c.kind != "calibration"]
+    pairs = [(c, e) for c, e in tracks if c.kind != "calibration" and not c.is_floor]
     means = [e for c, e in tracks if c.kind == "calibration" and c.band is None]
     periods = []
     for now, (name, tally) in enumerate(zip(names, tallies, strict=True)):

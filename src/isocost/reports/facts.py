@@ -76,6 +76,7 @@ WORDS = {
     "key_few": "there is too little data",
     "key_uncalibrated": "scores are to be recalibrated first",
     "key_unestablished": "the difference may be chance",
+    "key_unhelpful": "none is expected to help new people",
     "none_advised": "None of them is advised here: {why}.",
     "key_gap": "largest calibration gap",
     "key_gap_note": "{group}; 0 means a score of 30\u00a0% comes true for 30\u00a0%",

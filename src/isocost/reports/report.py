@@ -27,7 +27,7 @@ from isocost.errors import DataError, Problem, UsageError, require_package
 from isocost.groups import group_names, names_of, shown_names
 from isocost.measures.audit import Audit, audit
 from isocost.plots.display import PALETTE
-from isocost.repairs.unseen import NUMBERS
+from isocost.repairs.unseen import NUMBERS, foreseen
 from isocost.reports.facts import (
     COSTS,
     GLOSSARY,
@@ -39,6 +39,7 @@ from isocost.reports.facts import (
     spoken_names,
 )
 from isocost.reports.payload import (
+    PAGE_REPLICATES,
     Offer,
     Origin,
     compact,
@@ -472,7 +473,7 @@ def report_html(
     compared = subject.tally.select(list(subject.compared))
     held = payload(compared, min_count, (subject.threshold,), subject.measures)
     held["left_out"] += _not_compared(subject)
-    subject = _without_small_groups(subject, held)
+    subject = foreseen(_without_small_groups(subject, held), PAGE_REPLICATES["cost"])
     offers = options_of(subject, rules)
     hidden = undecided(held, subject.tally.grid, subject.threshold)
     repairs = repair_rows(subject, offers, not hidden)

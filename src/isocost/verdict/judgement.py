@@ -4,6 +4,8 @@
 2. Does a score mean the same for each group: is each group calibrated?
 3. Do the costs differ, and beyond chance?
 4. Can they be made equal?
+5. Is a repair expected to help people not seen?  It takes a second to find out, so the answer is
+   "unknown" until somebody asks: see :meth:`isocost.Unseen.judged`.
 
 The first "no" is the reason of the verdict.  What follows it decides nothing, so all questions
 together are wrong no more often than one alone.  With too little data the others are not answered.
@@ -65,6 +67,11 @@ ANSWERS: tuple[tuple[str, tuple[Comparison, ...], Any], ...] = (
         ),
         "unknown",
     ),
+    (
+        "helps",
+        (("no", "unrepaired", "<=", "expected"), ("yes", "unrepaired", ">", "expected")),
+        "unknown",
+    ),
 )
 """For each question the answers with their comparisons, of which the first that holds counts, and
 the answer if none does."""
@@ -76,6 +83,7 @@ REASONS: tuple[tuple[str, Mapping[str, Any], bool], ...] = (
     ("unestablished", {"established": False}, False),
     ("infeasible", {"feasible": "no"}, False),
     ("unreachable", {"feasible": "unknown", "reachable": False}, False),
+    ("unhelpful", {"helps": "no"}, False),
     ("uncertain", {"feasible": "unknown"}, True),
     ("repair", {}, True),
 )
@@ -100,6 +108,9 @@ class Findings:
         How far the highest cost is above what another group can reach, less the tolerance.
     intervals : bool
         Whether there are intervals.
+    expected, unrepaired : float
+        How far groups are expected to differ among new people, with a repair and without; NaN if
+        nobody has asked.
     """
 
     groups: int
@@ -112,6 +123,8 @@ class Findings:
     excess_low: float
     excess_high: float
     intervals: bool = True
+    expected: float = math.nan
+    unrepaired: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -132,12 +145,15 @@ class Verdict:
         The groups that may be the one whose errors cost most.
     feasible : {"yes", "no", "unknown"}
         Whether calibrated scores can cost every group the same.
+    helps : {"yes", "no", "unknown"}
+        Whether new people are expected to differ less with a repair; "unknown" if nobody has asked.
     act : bool
         Whether a repair is advised.
     reason : str
         The code of the first answer that settles it: "few", "uncalibrated", "equal",
         "unestablished", "infeasible", "unreachable" (infeasible as measured, but that is not
-        established), "uncertain" (feasible as measured, but not established) or "repair".
+        established), "unhelpful", "uncertain" (feasible as measured, but not established) or
+        "repair".
     findings : Findings
         The numbers that were compared.
     """
@@ -147,6 +163,7 @@ class Verdict:
     differs: bool
     established: bool
     feasible: YesNo
+    helps: YesNo
     act: bool
     reason: str
     highest: tuple[Group, ...] = ()
@@ -158,9 +175,9 @@ class Verdict:
             name: None if isinstance(value, float) and not math.isfinite(value) else value
             for name, value in asdict(self.findings).items()
         }
-        codes = ("enough", "calibrated", "differs", "established", "feasible", "act", "reason")
+        codes = ("enough", "calibrated", "differs", "established", "feasible", "helps")
         return {
-            **{name: getattr(self, name) for name in codes},
+            **{name: getattr(self, name) for name in (*codes, "act", "reason")},
             "highest": [to_json(group) for group in self.highest],
             "findings": findings,
         }

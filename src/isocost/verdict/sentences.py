@@ -26,6 +26,9 @@ SENTENCES = {
         "It is not established that errors are more costly for any group than for another."
     ),
     "headline_infeasible": "{costlier}, and no calibrated repair can make the costs equal.",
+    "headline_unhelpful": (
+        "{costlier}. For new people a repair is expected to do no better than nothing."
+    ),
     "headline_uncertain": ("{costlier}. Whether the costs can be made equal is not established."),
     "headline_repair": (
         "{costlier}. The costs can be made equal, but only by making scores worse for {changed}."
@@ -112,6 +115,18 @@ SENTENCES = {
     "lede_repair_exact": (
         "The cost is {high_cost} for {high} and {low_cost} for {low}. On these data the costs "
         "become equal if a coin replaces the score of {shares} by the group’s average."
+    ),
+    "lede_unhelpful": (
+        "Among new people the costs are expected to differ by {expected} with a repair, and by "
+        "{unrepaired} without one. Gather more data first; isocost plan --method withhold, or "
+        "ic.plan_repair, tells how much."
+    ),
+    "helps_yes": (
+        "Among new people the costs are expected to differ by {expected} with withholding, and by "
+        "{unrepaired} without."
+    ),
+    "helps_unknown": (
+        "What a repair does to new people takes a moment to find out: {unseen} tells."
     ),
     "nobody": "nobody",
     "share_of": "{share} of {group}",

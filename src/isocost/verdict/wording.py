@@ -111,7 +111,7 @@ def commands(audit: Audit, data: str | None = None) -> dict[str, str]:
     }
     across = fits["coarsen"].replace(" -o coarsen", " --allow-decision-changes -o coarsen")
     plan = f"isocost plan {data}{cost} --detect {detect}"
-    return {"plan": plan, "coarsen_decisions": across, **fits}
+    return {"plan": plan, "coarsen_decisions": across, "unseen": fits["withhold"], **fits}
 
 
 def _python_calls(audit: Audit, detect: str) -> dict[str, str]:
@@ -128,6 +128,7 @@ def _python_calls(audit: Audit, detect: str) -> dict[str, str]:
         "coarsen_decisions": f"ic.coarsen({goal}, allow_decision_changes=True)",
         "reconcile": f"ic.reconcile({large}{at})",
         "odds": f"ic.equalize_odds({large}{at})",
+        "unseen": f"ic.unseen({large}, ic.withhold({goal}))",
     }
 
 
@@ -251,6 +252,8 @@ def _costs(
             tolerance=f"{reach.tolerance:g}",
             shares=_shares(reach, names),
         )
+    if reason == "unhelpful":
+        yield fill(SENTENCES["lede_unhelpful"], **_outlook(audit))
     if reason in ("infeasible", "unreachable", "uncertain"):
         yield from _out_of_reach(audit, names, reason)
 
@@ -286,6 +289,12 @@ def _out_of_reach(audit: Audit, names: Mapping[Group, Name], reason: str) -> Ite
             required=round_down(required),
             smallest=round_up(reach.smallest_tolerance),
         )
+
+
+def _outlook(audit: Audit) -> dict[str, str]:
+    """How far costs are expected to differ among new people."""
+    findings = audit.verdict.findings
+    return {"expected": number(findings.expected), "unrepaired": number(findings.unrepaired)}
 
 
 def _span(audit: Audit) -> dict[str, str]:
@@ -356,6 +365,7 @@ def _notes(
         yield from _withheld(audit, names)
         kind = "advice_repair" if audit.coarsenable else "advice_repair_decisions"
         yield fill(SENTENCES[kind], threshold=f"{audit.threshold:g}", **calls)
+        yield fill(SENTENCES[f"helps_{verdict.helps}"], **calls, **_outlook(audit))
     if verdict.reason in ("infeasible", "unreachable", "uncertain", "repair"):
         if audit.reconcilable:
             yield fill(SENTENCES["advice_reconcile"], threshold=f"{audit.threshold:g}", **calls)

@@ -53,6 +53,8 @@ export function verdictOf({ f, shown, own, judgement, sameCost, sameGroups }) {
     excess_low: isOwn ? findings.excess_low - off : excess,
     excess_high: isOwn ? findings.excess_high - off : excess,
     intervals: isOwn,
+    expected: isOwn && !off ? findings.expected : null,
+    unrepaired: isOwn && !off ? findings.unrepaired : null,
   };
   const highest = isOwn ? own.verdict.highest : [f.target];
   return { ...judge(judgement, numbers), findings: numbers, highest };
@@ -181,6 +183,10 @@ function costsOf(found) {
     const many = spoken.length > 2 ? "_many" : "";
     const [span_low, span_high] = (many ? own.disparity : own.difference).map(fixed3);
     return [fill(words[`lede_unestablished${many}`], { ...ends, span_low, span_high, more_data: own.more_data })];
+  }
+  if (verdict.reason === "unhelpful") {
+    const { expected, unrepaired } = verdict.findings;
+    return [fill(words.lede_unhelpful, { expected: fixed3(expected), unrepaired: fixed3(unrepaired) })];
   }
   const repair = words[f.tolerance ? "lede_repair" : "lede_repair_exact"];
   const values = { ...ends, shares: listed(sharesOf(found)), tolerance: general(f.tolerance) };
