@@ -679,7 +679,7 @@ def test_no_output_lies_a_hair_below_the_threshold():
         ({"threshold": 1.0}, "threshold: must be a number strictly between 0 and 1"),
         ({"equal": ()}, "equal: must name rates to be equal, each once, from generalized_fpr"),
         ({"equal": ("fpr", "fpr")}, "equal: must name rates to be equal, each once"),
-        ({"equal": ("tpr",)}, "  got:  ('tpr',)"),
+        ({"equal": ("auc",)}, "  got:  ('auc',)"),
         ({"equal": 3}, "  got:  3"),
         ({"tolerance": -0.1}, "tolerance: must be a number that is at least 0"),
         ({"tolerance": {"fpr": math.nan}}, "tolerance: must be a number that is at least 0"),
