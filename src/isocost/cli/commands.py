@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as json_text
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +14,7 @@ from isocost.checks import check_confidence, check_threshold, check_tolerance, c
 from isocost.cli import options
 from isocost.cli.output import complain, draw, progress, prose, say, show_table
 from isocost.cli.reading import (
+    audit_settings,
     check_alike,
     check_once,
     format_of,
@@ -75,7 +75,7 @@ def audit(
         check_tolerance(fail_above, "--fail-above")
     check_threshold(measuring.threshold, "--threshold")
     tally = read(data, columns, (measuring.threshold,))
-    result = measure(tally, **asdict(measuring), warn=False)
+    result = measure(tally, **audit_settings(measuring, tally), warn=False)
     if json:
         say(result.to_json())
     else:

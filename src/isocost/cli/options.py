@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 import typer
 
 from isocost.engines.source import Settings
+from isocost.measures.table import FAMILIES
 from isocost.repairs.maps import METHODS
 from isocost.repairs.registry import REPAIRS, Option
 from isocost.rules import Rule
@@ -117,6 +118,22 @@ class Measuring:
     min_group: Annotated[
         int, typer.Option("--min-group", help="Groups with fewer rows are listed, not compared.")
     ] = MIN_GROUP
+    measures: Annotated[
+        str | None,
+        typer.Option(
+            "--measures",
+            help=f"What to show: {', '.join(FAMILIES)} or all, or names of measures with commas "
+            "between, such as ppv,npv,auc; default: what most people look for.",
+        ),
+    ] = None
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            "--reference",
+            help="Group that impact ratios and standardized differences compare with; default: "
+            "the one with the highest selection rate, or mean score.",
+        ),
+    ] = None
 
 
 class Unknown(StrEnum):

@@ -534,6 +534,7 @@ def _without_small_groups(subject: Audit, held: dict[str, Any]) -> Audit:
         tolerance=subject.feasibility.tolerance,
         measures=subject.measures.values(),
         min_group=subject.min_group,
+        reference=subject.reference if subject.reference in kept else None,
         warn=False,
     )
 
