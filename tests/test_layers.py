@@ -55,7 +55,7 @@ ORDERS = {
         "display", "geometry", "plane", "reliability", "tradeoff", "change", "reconcilable",
         "needed",
     ],
-    "reports": ["facts", "payload", "report", "terminal"],
+    "reports": ["facts", "payload", "layouts", "report", "terminal"],
     "serve": ["session", "server"],
     "cli": ["options", "output", "reading", "commands", "page_commands", "app"],
 }  # fmt: skip

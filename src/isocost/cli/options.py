@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 import typer
 
 from isocost.engines.source import Settings
+from isocost.errors import Problem, UsageError
 from isocost.measures.table import FAMILIES
 from isocost.repairs.maps import METHODS
 from isocost.repairs.registry import REPAIRS, Option
+from isocost.reports.layouts import LAYOUTS, SIDES
 from isocost.rules import Rule
 from isocost.verdict.judgement import MIN_GROUP
 
@@ -134,6 +136,59 @@ class Measuring:
             "the one with the highest selection rate, or mean score.",
         ),
     ] = None
+
+
+if TYPE_CHECKING:
+    _Side: TypeAlias = str
+else:
+    _Side = StrEnum("selected", {side: side for side in SIDES})
+
+
+@dataclass(frozen=True)
+class LayoutOptions:
+    """A layout instead of the audit; the fields are arguments of :func:`isocost.layout`."""
+
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            "--layout",
+            help="Print the tables that a law or a guideline asks for instead: "
+            f"{', '.join(LAYOUTS)}.",
+        ),
+    ] = None
+    thresholds: Annotated[
+        str | None,
+        typer.Option(
+            "--thresholds",
+            help="lending: cut-offs with commas between, such as 0.3,0.5; default: quantiles.",
+        ),
+    ] = None
+    unknown: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--unknown",
+            help="ll144: value of a group column that stands for an unknown category; may be "
+            "repeated.  The value of --missing-group is one.",
+        ),
+    ] = None
+    selected: Annotated[
+        _Side,
+        typer.Option(
+            "--selected", help="ll144, lending: who is selected, by the side of the threshold."
+        ),
+    ] = "above"
+
+    @property
+    def cutoffs(self) -> tuple[float, ...] | None:
+        """The thresholds as numbers."""
+        if self.thresholds is None:
+            return None
+        try:
+            return tuple(float(text) for text in self.thresholds.split(","))
+        except ValueError as error:
+            rule, step = "must be numbers with commas between", "for example --thresholds 0.3,0.5"
+            problem = Problem("--thresholds", rule, repr(self.thresholds), step)
+            raise UsageError(problem) from error
 
 
 class Unknown(StrEnum):
