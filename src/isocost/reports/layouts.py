@@ -35,7 +35,7 @@ from isocost.measures.intervals import population_of
 from isocost.measures.margins import derived_interval
 from isocost.measures.table import MEASURES
 from isocost.repairs.compare import ORIGINAL
-from isocost.reports.payload import Offer, options_of
+from isocost.reports.payload import Offer, options_of, page_tally, undecided
 from isocost.tables import html_table, text_table, transposed
 from isocost.tallies import Tally, add_up
 from isocost.typing import Floats
@@ -189,7 +189,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Subject:
     """What a layout is filled with.
 
     Attributes
@@ -205,7 +205,7 @@ class Asked:
     below : bool
         Whether people below the threshold are selected.
     offers : list of Offer or None
-        The repairs to show, if they are made already.
+        The repairs to show, if they are made already; none if it is empty.
     """
 
     tally: Tally
@@ -258,7 +258,7 @@ def _rates(tally: Tally, threshold: float, below: bool) -> Floats:
 # New York City's Local Law 144
 
 
-def _ll144(asked: Asked) -> Filled:
+def _ll144(asked: Subject) -> Filled:
     """Each column of groups by itself, and then their intersections."""
     tally = asked.tally
     widths = {len(group) if isinstance(group, tuple) else 1 for group in tally.groups}
@@ -271,10 +271,10 @@ def _ll144(asked: Asked) -> Filled:
             parts: dict[Group, Group] = {
                 group: group[place] for group in tally.groups if isinstance(group, tuple)
             }
-            tables.append(_categories(tally.relabel(parts), title, asked))
+            tables.append(_categories(tally.relabel(parts), f"By {title}", asked))
         tables.append(_categories(tally, f"Intersections of {' and '.join(names)}", asked))
     else:
-        tables.append(_categories(tally, names[0], asked))
+        tables.append(_categories(tally, f"By {names[0]}", asked))
     notes = [
         f"Selected means {asked.rule}. The scoring rate is the share with a score "
         f"{'below' if asked.below else 'above'} the median of those whose category is known: use "
@@ -290,35 +290,38 @@ def _ll144(asked: Asked) -> Filled:
     return tables, notes
 
 
-def _categories(tally: Tally, title: str, asked: Asked) -> LayoutTable:
+def _categories(tally: Tally, title: str, asked: Subject) -> LayoutTable:
     unknown = [group for group in tally.groups if _is_unknown(group, asked.unknown)]
-    if len(unknown) == len(tally.groups):
-        step = "name only values that stand for an unknown category"
-        got = f"none in {title}"
-        raise UsageError(Problem("unknown", "must leave at least one category", got, step))
+    rows = [] if len(unknown) == len(tally.groups) else _known(tally, unknown, asked)
+    count = tally.n - sum(row["n"] for row in rows)
+    nothing = {**dict.fromkeys(RATIOS, math.nan), **dict.fromkeys(RATIOS.values(), None)}
+    unknowns: Row = {"group": None, "name": "(unknown)", "n": count, "share": count / tally.n}
+    rows.append({**unknowns, "left_out": True, **nothing})
+    return LayoutTable(title, LL144_COLUMNS, tuple(rows))
+
+
+def _known(tally: Tally, unknown: Sequence[Group], asked: Subject) -> list[Row]:
+    """The rows of the categories that are known."""
     known = tally.drop(unknown) if unknown else tally
     people = known.totals.n.sum(axis=1)
     large = people >= LEAST_SHARE * tally.n
     population = asked.population(known, asked.threshold)
-    scoring = [
-        MEASURES["scoring_rate"].estimated(population, index).value
-        for index in range(len(known.groups))
-    ]
-    selection = _rates(known, asked.threshold, asked.below)
-    rates = {"selection_rate": selection, "scoring_rate": np.array(scoring)}
+    scoring = MEASURES["scoring_rate"]
+    rates = {
+        "selection_rate": _rates(known, asked.threshold, asked.below),
+        "scoring_rate": np.array(
+            [scoring.estimated(population, index).value for index in range(len(known.groups))]
+        ),
+    }
     rows: list[Row] = []
     for index, (group, name) in enumerate(names_of(known.groups).items()):
         row: Row = {"group": group, "name": name, "n": float(people[index])}
         row |= {"share": row["n"] / tally.n, "left_out": not large[index]}
-        for (rate, values), ratio in zip(rates.items(), RATIOS, strict=True):
-            row[rate] = float(values[index])
-            row[ratio] = _ratio(values, large, index)
+        for rate, ratio in RATIOS.items():
+            row[rate] = float(rates[rate][index])
+            row[ratio] = _ratio(rates[rate], large, index)
         rows.append(row)
-    count = tally.n - float(people.sum())
-    nothing = {**dict.fromkeys(rates, math.nan), **dict.fromkeys(RATIOS, None)}
-    unknowns: Row = {"group": None, "name": "(unknown)", "n": count, "share": count / tally.n}
-    rows.append({**unknowns, "left_out": True, **nothing})
-    return LayoutTable(title, LL144_COLUMNS, tuple(rows))
+    return rows
 
 
 def _ratio(rates: Floats, large: Any, index: int) -> float | None:
@@ -333,7 +336,8 @@ def _is_unknown(group: Group, unknown: Sequence[Any]) -> bool:
     return any(part in unknown for part in (group if isinstance(group, tuple) else (group,)))
 
 
-RATIOS = ("impact_ratio", "scoring_impact_ratio")
+RATIOS = {"selection_rate": "impact_ratio", "scoring_rate": "scoring_impact_ratio"}
+"""The rates of a category, and what each is called over the highest one."""
 
 LL144_COLUMNS = {
     "name": "category",
@@ -349,7 +353,7 @@ LL144_COLUMNS = {
 # TRIPOD+AI
 
 
-def _tripod(asked: Asked) -> Filled:
+def _tripod(asked: Subject) -> Filled:
     """Calibration, discrimination and clinical utility of each group, with intervals."""
     names = LAYOUTS["tripod"].measures
     audit = _with_measures(_audit_of(asked), names)
@@ -391,7 +395,7 @@ def _with_measures(audit: Audit, names: Sequence[str]) -> Audit:
 # Lending
 
 
-def _lending(asked: Asked) -> Filled:
+def _lending(asked: Subject) -> Filled:
     """Differences of scores, ratios at each cut-off, and both after each repair."""
     audit = _audit_of(asked)
     names = names_of(audit.groups)
@@ -409,7 +413,7 @@ def _lending(asked: Asked) -> Filled:
             row = {"name": name, "group": group, "threshold": threshold}
             row["selection_rate"] = float(rates[index])
             cutoffs.append(row | _estimate("impact_ratio", people, index, audit))
-    repairs, why = _repaired(asked, audit)
+    repairs, why = _repaired(asked, audit) if asked.offers != [] else ([], [])
     smd = {"standardized_difference": MEASURES["standardized_difference"].title}
     air = {"selection_rate": "selected", "impact_ratio": "impact ratio"}
     tables = [
@@ -420,10 +424,10 @@ def _lending(asked: Asked) -> Filled:
         LayoutTable(f"What each repair would do, at {asked.threshold:g}",
                     {"repair": "repair", "name": "group", **air, **smd}, tuple(repairs)),
     ]  # fmt: skip
-    return tables, [*_lending_notes(asked, audit), *why]
+    return [one for one in tables if one.rows], [*_lending_notes(asked, audit), *why]
 
 
-def _lending_notes(asked: Asked, audit: Audit) -> list[str]:
+def _lending_notes(asked: Subject, audit: Audit) -> list[str]:
     side, other = ("below", "above") if asked.below else ("at or above", "below")
     compared = "the group with the highest number"
     if audit.reference is not None:
@@ -450,7 +454,7 @@ def _estimate(name: str, population: GroupedPeople, index: int, audit: Audit) ->
     return {name: number.value, f"{name}_low": low, f"{name}_high": high}
 
 
-def _cutoffs(asked: Asked) -> list[float]:
+def _cutoffs(asked: Subject) -> list[float]:
     """The cut-offs that were asked for, or quantiles of the scores; and the threshold."""
     if asked.thresholds is not None:
         return sorted({*asked.thresholds, asked.threshold})
@@ -462,7 +466,7 @@ def _cutoffs(asked: Asked) -> list[float]:
     return sorted({*grid.cuts[inside].tolist(), asked.threshold})
 
 
-def _repaired(asked: Asked, audit: Audit) -> tuple[list[Row], list[str]]:
+def _repaired(asked: Subject, audit: Audit) -> tuple[list[Row], list[str]]:
     """What is selected after each repair; and why some cannot be had."""
     tally = asked.tally.select(list(audit.compared))
     offers = asked.offers
@@ -484,7 +488,7 @@ def _repaired(asked: Asked, audit: Audit) -> tuple[list[Row], list[str]]:
     return rows, [f"{one.label}: {one.why}" for one in offers if not one.rule]
 
 
-def _audit_of(asked: Asked) -> Audit:
+def _audit_of(asked: Subject) -> Audit:
     assert asked.audit is not None
     return asked.audit
 
@@ -514,7 +518,7 @@ class LayoutKind:
     covers_not: tuple[str, ...]
     measures: tuple[str, ...]
     options: tuple[str, ...]
-    fill: Callable[[Asked], Filled]
+    fill: Callable[[Subject], Filled]
     needs_labels: bool = True
 
 
@@ -523,7 +527,7 @@ LAYOUTS: Mapping[str, LayoutKind] = {
     for row in (
         LayoutKind(
             "ll144",
-            "Selection and scoring rates by category",
+            "Local Law 144 of New York City: selection and scoring rates by category",
             "the numbers of a bias audit in New York City's rules on automated employment "
             "decision tools, 6 RCNY 5-301, which implement Local Law 144 of 2021",
             "enforced since 5 July 2023",
@@ -540,7 +544,7 @@ LAYOUTS: Mapping[str, LayoutKind] = {
         ),
         LayoutKind(
             "tripod",
-            "Performance of a prediction model by group",
+            "TRIPOD+AI: performance of a prediction model by group",
             "the part of TRIPOD+AI (BMJ 2024;385:e078378) that asks for estimates of performance "
             "with intervals, also for subgroups",
             "published 16 April 2024",
@@ -558,7 +562,7 @@ LAYOUTS: Mapping[str, LayoutKind] = {
         ),
         LayoutKind(
             "lending",
-            "Adverse impact and standardized differences",
+            "Fair lending: adverse impact ratios and standardized differences",
             "practice, not a text: no rule prescribes this table. Adverse impact ratios and "
             "standardized mean differences are what reviews of credit models in the United States "
             "usually report, under the Equal Credit Opportunity Act and the Fair Housing Act",
@@ -649,12 +653,48 @@ def check_layout(name: Any) -> LayoutKind:
     return LAYOUTS[name]
 
 
-def filled(kind: LayoutKind, asked: Asked) -> Layout:
+def filled(kind: LayoutKind, asked: Subject) -> Layout:
     """A layout from what was asked; everything is checked already."""
     tables, notes = kind.fill(asked)
     settings = {"threshold": asked.threshold, "selected": SIDES[asked.below]}
     texts = (kind.title, kind.follows, kind.since, kind.covers_not)
     return Layout(kind.name, *texts, settings, tuple(tables), tuple(notes))
+
+
+def page_layouts(
+    audit: Audit, held: dict[str, Any], offers: list[Offer], unknown: Any = None
+) -> list[Layout]:
+    """Every layout for the page, from the bins that it holds: they reveal nothing that it hides.
+
+    None if a bin of the page lies across the threshold; where bins are merged, the only cut-off is
+    the threshold, and repairs are left out.  ``unknown`` is the group of rows without one.
+    """
+    tally = page_tally(audit.tally, held)
+    if undecided(held, tally.grid, audit.threshold):
+        return []
+    merged = tally is not audit.tally
+    asked = Subject(
+        tally,
+        audit.threshold,
+        replace(audit, tally=tally),
+        thresholds=() if merged else None,
+        unknown=() if unknown is None else (unknown,),
+        offers=[] if merged else offers,
+    )
+    made = {
+        name: filled(kind, asked if kind.needs_labels else replace(asked, audit=None))
+        for name, kind in LAYOUTS.items()
+    }
+    if merged:
+        notes = (*made["lending"].notes, MERGED)
+        made["lending"] = replace(made["lending"], notes=notes)
+    return list(made.values())
+
+
+MERGED = (
+    "This page holds merged bins of scores, so other cut-offs and repairs are left out; isocost "
+    "audit --layout lending shows them."
+)
 
 
 def _check_options(kind: LayoutKind, given: Mapping[str, Any]) -> None:
@@ -666,7 +706,7 @@ def _check_options(kind: LayoutKind, given: Mapping[str, Any]) -> None:
             raise UsageError(Problem(option, rule, short(value), step))
 
 
-def _subject(subject: object, kind: LayoutKind, settings: Mapping[str, Any]) -> Asked:
+def _subject(subject: object, kind: LayoutKind, settings: Mapping[str, Any]) -> Subject:
     """The tally and the threshold, with an audit if there is one or it takes one."""
     given = {name: value for name, value in settings.items() if value is not None}
     step = "make a tally: isocost.tally(data, score=..., label=..., group=...)"
@@ -675,15 +715,15 @@ def _subject(subject: object, kind: LayoutKind, settings: Mapping[str, Any]) -> 
         if not kind.needs_labels:
             threshold = check_threshold(given.get("threshold", 0.5))
             subject.grid.first_bin(threshold)
-            return Asked(subject, threshold)
+            return Subject(subject, threshold)
         audited = measure(subject, **given, replicates=0, measures=kind.measures, warn=False)
-        return Asked(subject, audited.threshold, audited)
+        return Subject(subject, audited.threshold, audited)
     assert isinstance(subject, Audit)
     if given:
         got, step = ", ".join(given), "leave them out, or pass the tally instead of the audit"
         raise UsageError(Problem("settings", "belong to the audit already", got, step))
     audit = subject if kind.needs_labels else None
-    return Asked(subject.tally, subject.threshold, audit)
+    return Subject(subject.tally, subject.threshold, audit)
 
 
 def _unknown_values(tally: Tally, unknown: Any) -> tuple[Any, ...]:
