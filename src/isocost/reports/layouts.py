@@ -27,7 +27,7 @@ from isocost.checks import (
     short,
 )
 from isocost.errors import Problem, UsageError, listing
-from isocost.groups import Group, names_of, to_json
+from isocost.groups import Group, names_of, shown_names, to_json
 from isocost.measures.audit import FOUR_FIFTHS, Audit
 from isocost.measures.audit import audit as measure
 from isocost.measures.derived import Estimated, GroupedPeople, People
@@ -51,6 +51,9 @@ LEAST_SHARE = 0.02
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 """Of everybody's scores, for the cut-offs if none are given."""
+
+MOST_ON_PAGE = 20
+"""With more groups than this the page has no layouts: its tables would be too long."""
 
 COUNTS = ("n", "events")
 """Columns that count people."""
@@ -108,7 +111,7 @@ def _shown(row: Row, name: str) -> str:
     if name == "threshold":
         return f"{value:.4g}"
     if name == "share":
-        return f"{value:.1%}"
+        return f"{100.0 * value:.1f} %"
     low, high = row.get(f"{name}_low", math.nan), row.get(f"{name}_high", math.nan)
     # The reference has no width: it is what others are compared with.
     interval = f" [{low:.3f}, {high:.3f}]" if low < high else ""
@@ -204,6 +207,8 @@ class Subject:
         Values of the group column that stand for an unknown category.
     below : bool
         Whether people below the threshold are selected.
+    names : callable
+        What to call groups.
     offers : list of Offer or None
         The repairs to show, if they are made already; none if it is empty.
     """
@@ -215,6 +220,7 @@ class Subject:
     unknown: tuple[Any, ...] = ()
     below: bool = False
     offers: list[Offer] | None = None
+    names: Callable[[Iterable[Group]], dict[Group, str]] = names_of
 
     @property
     def rule(self) -> str:
@@ -280,9 +286,9 @@ def _ll144(asked: Subject) -> Filled:
         f"{'below' if asked.below else 'above'} the median of those whose category is known: use "
         "it if the tool gives scores, and the selection rate if it selects or classifies. The "
         "impact ratio is a rate over the highest one of a category.",
-        f"Categories with less than {LEAST_SHARE:.0%} of the data are left out of the ratios, "
-        "which the rules let the auditor do; n and rates are shown. Unknown categories are left "
-        "out of all calculations.",
+        f"Categories with less than {100 * LEAST_SHARE:g} % of the data are left out of the "
+        "ratios, which the rules let the auditor do; n and rates are shown. Unknown categories "
+        "are left out of all calculations.",
         "Scores are counted in bins: a scoring rate is off by at most the share of the category "
         "that is in the bin of the median, by nothing if scores there are all the same.",
         "The law names no threshold for the ratio.",
@@ -314,7 +320,7 @@ def _known(tally: Tally, unknown: Sequence[Group], asked: Subject) -> list[Row]:
         ),
     }
     rows: list[Row] = []
-    for index, (group, name) in enumerate(names_of(known.groups).items()):
+    for index, (group, name) in enumerate(asked.names(known.groups).items()):
         row: Row = {"group": group, "name": name, "n": float(people[index])}
         row |= {"share": row["n"] / tally.n, "left_out": not large[index]}
         for rate, ratio in RATIOS.items():
@@ -359,7 +365,7 @@ def _tripod(asked: Subject) -> Filled:
     audit = _with_measures(_audit_of(asked), names)
     events = audit.tally.totals.n[:, 1]
     numbers = [*audit.groups.values(), audit.overall]
-    labels = [*names_of(audit.groups).items(), (None, "all")]
+    labels = [*asked.names(audit.groups).items(), (None, "all")]
     rows = []
     for (group, name), one, positives in zip(labels, numbers, [*events, events.sum()], strict=True):
         row: Row = {"group": group, "name": name, "n": one.n, "events": float(positives)}
@@ -398,7 +404,7 @@ def _with_measures(audit: Audit, names: Sequence[str]) -> Audit:
 def _lending(asked: Subject) -> Filled:
     """Differences of scores, ratios at each cut-off, and both after each repair."""
     audit = _audit_of(asked)
-    names = names_of(audit.groups)
+    names = asked.names(audit.groups)
     population = asked.population(asked.tally, asked.threshold)
     scores = []
     for index, (group, name) in enumerate(names.items()):
@@ -431,7 +437,7 @@ def _lending_notes(asked: Subject, audit: Audit) -> list[str]:
     side, other = ("below", "above") if asked.below else ("at or above", "below")
     compared = "the group with the highest number"
     if audit.reference is not None:
-        compared = names_of(audit.groups)[audit.reference]
+        compared = asked.names(audit.groups)[audit.reference]
     return [
         f"Selected means a score {side} the cut-off. If approval goes to scores {other} it, as "
         f"it does for {'scores of repayment' if asked.below else 'scores of default'}, use "
@@ -473,7 +479,7 @@ def _repaired(asked: Subject, audit: Audit) -> tuple[list[Row], list[str]]:
     if offers is None:
         large = replace(audit, tally=tally)
         offers = options_of(large, None)
-    names = names_of(tally.groups)
+    names = asked.names(tally.groups)
     after = {ORIGINAL: tally, **{one.label: one.rule.expected(tally) for one in offers if one.rule}}
     rows: list[Row] = []
     for repair, scores in after.items():
@@ -666,11 +672,11 @@ def page_layouts(
 ) -> list[Layout]:
     """Every layout for the page, from the bins that it holds: they reveal nothing that it hides.
 
-    None if a bin of the page lies across the threshold; where bins are merged, the only cut-off is
+    None with many groups, or if a bin of the page lies across the threshold; where bins are merged, the only cut-off is
     the threshold, and repairs are left out.  ``unknown`` is the group of rows without one.
     """
     tally = page_tally(audit.tally, held)
-    if undecided(held, tally.grid, audit.threshold):
+    if len(tally.groups) > MOST_ON_PAGE or undecided(held, tally.grid, audit.threshold):
         return []
     merged = tally is not audit.tally
     asked = Subject(
@@ -680,6 +686,7 @@ def page_layouts(
         thresholds=() if merged else None,
         unknown=() if unknown is None else (unknown,),
         offers=[] if merged else offers,
+        names=shown_names,
     )
     made = {
         name: filled(kind, asked if kind.needs_labels else replace(asked, audit=None))
