@@ -192,6 +192,14 @@ def test_lending_shows_what_repairs_do():
     assert any(note.startswith("Withhold: Not possible") for note in infeasible.notes)
 
 
+def test_a_reference_may_be_too_small_to_be_repaired():
+    rows = {name: np.concatenate([ROWS[name], ROWS[name][:6]]) for name in ("score", "label")}
+    group = [*ROWS["race"], *["few"] * 6]
+    found = ic.layout(ic.tally({**rows, "group": group}), "lending", reference="few")
+    assert by_name(found.tables[1])["few"]["impact_ratio"] == 1.0
+    assert "few" not in by_name(found.tables[2])
+
+
 @pytest.mark.parametrize("base", [0.01, 0.97])
 def test_default_cutoffs_select_some_and_not_all(base):
     rng = np.random.default_rng(5)

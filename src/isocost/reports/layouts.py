@@ -232,7 +232,10 @@ class Subject:
         if self.audit is None:
             people = GroupedPeople.of_tally(tally, threshold)
         else:
-            people = population_of(tally, threshold, self.audit.compared, self.audit.reference)
+            # A reference that is too small to be compared has no part in repairs.
+            named = self.audit.reference
+            reference = named if named in tally.groups else None
+            people = population_of(tally, threshold, self.audit.compared, reference)
         return _mirrored(people) if self.below else people
 
 
@@ -477,8 +480,7 @@ def _repaired(asked: Subject, audit: Audit) -> tuple[list[Row], list[str]]:
     tally = asked.tally.select(list(audit.compared))
     offers = asked.offers
     if offers is None:
-        large = replace(audit, tally=tally)
-        offers = options_of(large, None)
+        offers = options_of(replace(audit, tally=tally), None)
     names = asked.names(tally.groups)
     after = {ORIGINAL: tally, **{one.label: one.rule.expected(tally) for one in offers if one.rule}}
     rows: list[Row] = []
@@ -672,8 +674,9 @@ def page_layouts(
 ) -> list[Layout]:
     """Every layout for the page, from the bins that it holds: they reveal nothing that it hides.
 
-    None with many groups, or if a bin of the page lies across the threshold; where bins are merged, the only cut-off is
-    the threshold, and repairs are left out.  ``unknown`` is the group of rows without one.
+    None with many groups, or if a bin of the page lies across the threshold.  Where bins are
+    merged, the only cut-off is the threshold, and repairs are left out.  ``unknown`` is the group
+    of rows without one.
     """
     tally = page_tally(audit.tally, held)
     if len(tally.groups) > MOST_ON_PAGE or undecided(held, tally.grid, audit.threshold):
