@@ -90,6 +90,8 @@ WRONG = {
     "output": [3, None, [], FRAME],
     "changed": [3, [], "score", FRAME],
     "groups": [3, None, "a", ["nobody"], [[]], FRAME],
+    "name": WORDS,
+    "selected": WORDS,
     "names": [3, None, "a", {"nobody": "x"}, {"Caucasian": None}],
     "text": [None, 3, "", "{", "[]", [], FRAME],
     "content": [None, 3, "", [], {}, FRAME],
@@ -130,6 +132,7 @@ DOORS = {
     "generalized_fnr": (ic.generalized_fnr, {"y_true": [0, 1], "y_score": [0.2, 0.7]}),
     "generalized_fpr": (ic.generalized_fpr, {"y_true": [0, 1], "y_score": [0.2, 0.7]}),
     "intervals": (ic.intervals, TALLY_AND | {"replicates": 0}),
+    "layout": (ic.layout, {"audit": TALLY, "name": "lending"}),
     "plan": (ic.plan, TALLY_AND),
     "plan_repair": (ic.plan_repair, TALLY_AND | {"rule": RULE, "within": 0.5, "replicates": 10}),
     "recalibrate": (ic.recalibrate, TALLY_AND),
@@ -200,6 +203,9 @@ FINE = {
     ("audit", "confidence"): [None],
     ("reconcilable", "thresholds"): [None],
     ("ReconcilableDisplay.from_tally", "thresholds"): [None],
+    ("layout", "threshold"): [None],
+    ("layout", "thresholds"): [None],
+    ("layout", "unknown"): [None],
     ("reconcile", "tolerance"): [{}],
     ("report", "threshold"): [None],
     ("report", "tolerance"): [None],
@@ -311,9 +317,9 @@ def test_a_rule_refuses_wrong_columns(role, column):
 
 RESULTS = {
     "Audit", "Bounds", "Changes", "Comparison", "Disparity", "Feasibility", "Frontier", "GroupPlan",
-    "Intervals", "MEASURES", "Measure", "Measures", "Outlook", "Plan", "Promise", "REPAIRS",
-    "Reconcilability", "Reconcilable", "Repair", "RepairPlan", "Unseen", "Verdict", "Watch",
-    "metrics",
+    "Intervals", "LAYOUTS", "Layout", "MEASURES", "Measure", "Measures", "Outlook", "Plan",
+    "Promise", "REPAIRS", "Reconcilability", "Reconcilable", "Repair", "RepairPlan", "Unseen",
+    "Verdict", "Watch", "metrics",
 }  # fmt: skip
 
 

@@ -111,7 +111,10 @@ def test_the_page_says_at_which_thresholds_rates_can_be_equal():
     html = ic.report_html(ic.audit(compas(), confidence=None))
     table = re.search(r'<table[^>]*id="thresholds".*?</table>', html, re.DOTALL).group(0)
     rows = re.findall(r"<tr.*?</tr>", table, re.DOTALL)[1:]
-    texts = [re.findall(r">([^<>]+)</t[hd]>", row) for row in rows]
+    texts = [
+        [re.sub("<[^>]+>", "", cell) for cell in re.findall(r"<t[hd] .*?</t[hd]>", row, re.DOTALL)]
+        for row in rows
+    ]
     found = ic.reconcilable(compas())
     assert [row[0] for row in texts] == [f"{point.threshold:g}" for point in found.points]
     assert [row[1] for row in texts] == [point.answer for point in found.points]

@@ -26,6 +26,13 @@ def text(page, selector):
     return page.inner_text(selector).replace("\n", " ").strip()
 
 
+OPENED = """() => {
+  const layouts = [...document.querySelectorAll("details")];
+  for (const one of layouts) one.open = true;
+  return layouts.length;
+}"""
+
+
 def test_opens_with_the_verdict_and_the_pictures(visit, audits):
     page = visit("compas")
     assert text(page, "#verdict") == (
@@ -321,6 +328,7 @@ def test_theme_switch(visit):
 @pytest.mark.parametrize("name", ["compas", "hostile"])
 def test_no_sideways_scrolling_on_a_phone(visit, name):
     page = visit(name, width=390)
+    page.evaluate(OPENED)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.set_viewport_size({"width": 320, "height": 700})
     page.wait_for_timeout(200)
@@ -351,6 +359,7 @@ def test_axe_finds_nothing(visit, name, scheme):
     if not AXE.exists():
         pytest.skip("npm install puts axe-core into node_modules")
     page = visit(name, scheme=scheme)
+    assert page.evaluate(OPENED) == 3
     page.evaluate(AXE.read_text())
     found = page.evaluate("axe.run()")["violations"]
     assert [(v["id"], [n["html"][:200] for n in v["nodes"][:3]]) for v in found] == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +13,7 @@ from isocost.checks import check_confidence, check_threshold, check_tolerance, c
 from isocost.cli import options
 from isocost.cli.output import complain, draw, progress, prose, say, show_result, show_table
 from isocost.cli.reading import (
+    audit_settings,
     check_alike,
     check_once,
     format_of,
@@ -51,6 +51,8 @@ from isocost.repairs.unseen import (
 from isocost.repairs.unseen import unseen as look_ahead
 from isocost.repairs.watch import Watch
 from isocost.repairs.watch import watch as look_after
+from isocost.reports.layouts import LAYOUTS, Layout, check_layout
+from isocost.reports.layouts import layout as arrange
 from isocost.reports.payload import Origin
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tables import transposed
@@ -66,6 +68,7 @@ def audit(
     columns: options.Columns,
     measuring: options.Measuring,
     printing: options.Printing,
+    layout: options.LayoutOptions,
     plot: options.Plot = None,
     fail_above: Annotated[
         float | None,
@@ -77,8 +80,13 @@ def audit(
         check_tolerance(fail_above, "--fail-above")
     printing.chosen(plot)
     check_threshold(measuring.threshold, "--threshold")
-    tally = read(data, columns, (measuring.threshold,))
-    result = measure(tally, **asdict(measuring), warn=False)
+    _check_together(layout, measures=measuring.measures, fail_above=fail_above)
+    tally = read(data, columns, (measuring.threshold, *(layout.cutoffs or ())))
+    if layout.layout is not None:
+        arranged = _arranged(tally, columns, measuring, layout)
+        show_result(arranged, printing, lambda: show_layout(arranged))
+        return
+    result = measure(tally, **audit_settings(measuring, tally), warn=False)
     with progress("asking what a repair does to new people") as report:
         result = foreseen(result, progress=report)
     dropped = tuple(columns.drop_group or ())
@@ -89,6 +97,43 @@ def audit(
     if fail_above is not None and difference > fail_above:
         complain(f"costs differ by {difference:.4f}, more than {fail_above:g} (--fail-above)", 1)
         raise typer.Exit(1)
+
+
+def _check_together(asked: options.LayoutOptions, **others: Any) -> None:
+    """Raise for a wrong layout, and for options that have no effect with it or without one."""
+    if asked.layout is None:
+        others = {"thresholds": asked.thresholds, "unknown": asked.unknown}
+        others["selected"] = None if asked.selected == "above" else str(asked.selected)
+    else:
+        check_layout(asked.layout)
+    for name, value in others.items():
+        if value is not None:
+            how = "with" if asked.layout is None else "without"
+            rule = f"must be given {how} --layout"
+            step = f"name a layout: {', '.join(LAYOUTS)}" if how == "with" else "leave out one"
+            raise UsageError(Problem(f"--{name.replace('_', '-')}", rule, repr(value), step))
+
+
+def _arranged(
+    tally: Tally,
+    columns: options.Columns,
+    measuring: options.Measuring,
+    asked: options.LayoutOptions,
+) -> Layout:
+    """The layout; unknown categories are matched as they are written."""
+    groups = (group if isinstance(group, tuple) else (group,) for group in tally.groups)
+    parts = {str(part): part for group in groups for part in group}
+    unknown = [parts.get(text, text) for text in asked.unknown or ()]
+    if asked.layout == "ll144" and columns.missing_group in parts:
+        unknown.append(parts[columns.missing_group])
+    given: dict[str, Any] = {"thresholds": asked.cutoffs, "selected": str(asked.selected)}
+    given["unknown"] = unknown or None
+    kind = check_layout(asked.layout)
+    if not kind.needs_labels:
+        given |= {"threshold": measuring.threshold, "reference": measuring.reference}
+        return arrange(tally, kind.name, **given)
+    settings = audit_settings(measuring, tally) | {"replicates": 0}
+    return arrange(measure(tally, **settings, warn=False), kind.name, **given)
 
 
 def fit(
@@ -505,6 +550,16 @@ def show_audit(result: Audit, plot: bool | None = None, data: str | None = None)
     draw(result, plot)
     prose("\n" + "\n".join(result.summary()), piped=False)
     prose("\n".join(plain(one) for one in said.notes))
+
+
+def show_layout(found: Layout) -> None:
+    """The tables of a layout, and what they follow."""
+    prose(f"{found.title}\n", piped=False)
+    for one in found.tables:
+        show_table(one.title, *one.table())
+        say()
+    for line in found.lines():
+        prose(line)
 
 
 def show_comparison(found: Comparison) -> None:

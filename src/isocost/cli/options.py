@@ -19,8 +19,10 @@ import typer
 from isocost.atomic import check_target
 from isocost.engines.source import Settings
 from isocost.errors import Problem, UsageError
+from isocost.measures.measure import FAMILIES
 from isocost.repairs.maps import METHODS
 from isocost.repairs.registry import REPAIRS, Option
+from isocost.reports.layouts import LAYOUTS, SIDES
 from isocost.rules import Rule
 from isocost.verdict.judgement import MIN_GROUP
 
@@ -118,6 +120,75 @@ class Measuring:
     min_group: Annotated[
         int, typer.Option("--min-group", help="Groups with fewer rows are listed, not compared.")
     ] = MIN_GROUP
+    measures: Annotated[
+        str | None,
+        typer.Option(
+            "--measures",
+            help=f"What to show: {', '.join(FAMILIES)} or all, or names of measures with commas "
+            "between, such as ppv,npv,auc; default: what most people look for.",
+        ),
+    ] = None
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            "--reference",
+            help="Group that impact ratios and standardized differences compare with; default: "
+            "the one with the highest selection rate, or mean score.",
+        ),
+    ] = None
+
+
+if TYPE_CHECKING:
+    _Side: TypeAlias = str
+else:
+    _Side = StrEnum("selected", {side: side for side in SIDES})
+
+
+@dataclass(frozen=True)
+class LayoutOptions:
+    """A layout instead of the audit; the fields are arguments of :func:`isocost.layout`."""
+
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            "--layout",
+            help="Print the tables that a law or a guideline asks for instead: "
+            f"{', '.join(LAYOUTS)}.",
+        ),
+    ] = None
+    thresholds: Annotated[
+        str | None,
+        typer.Option(
+            "--thresholds",
+            help="lending: cut-offs with commas between, such as 0.3,0.5; default: quantiles.",
+        ),
+    ] = None
+    unknown: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--unknown",
+            help="ll144: value of a group column that stands for an unknown category; may be "
+            "repeated.  The value of --missing-group is one.",
+        ),
+    ] = None
+    selected: Annotated[
+        _Side,
+        typer.Option(
+            "--selected", help="ll144, lending: who is selected, by the side of the threshold."
+        ),
+    ] = "above"
+
+    @property
+    def cutoffs(self) -> tuple[float, ...] | None:
+        """The thresholds as numbers."""
+        if self.thresholds is None:
+            return None
+        try:
+            return tuple(float(text) for text in self.thresholds.split(","))
+        except ValueError as error:
+            rule, step = "must be numbers with commas between", "for example --thresholds 0.3,0.5"
+            problem = Problem("--thresholds", rule, repr(self.thresholds), step)
+            raise UsageError(problem) from error
 
 
 class PrintedAs(StrEnum):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +13,7 @@ from isocost.checks import check_threshold
 from isocost.cli import options
 from isocost.cli.commands import show_audit, show_comparison, show_rule
 from isocost.cli.output import prose, say
-from isocost.cli.reading import read
+from isocost.cli.reading import audit_settings, read
 from isocost.errors import FileError, InfeasibleError, MissingDependencyError, Problem, UsageError
 from isocost.examples import compas
 from isocost.measures.audit import Audit, audit
@@ -52,7 +51,7 @@ def report(
     ends = {end for one in loaded.values() for row in one.rows for end in (row.lo, row.hi)}
     threshold = check_threshold(measuring.threshold, "--threshold")
     tally = read(data, columns, (threshold, 1.0 - threshold, *sorted(ends - {0.0, 1.0})))
-    result = audit(tally, **asdict(measuring), warn=False)
+    result = audit(tally, **audit_settings(measuring, tally), warn=False)
     dropped = tuple(columns.drop_group or ())
     merged = tuple(columns.merge_groups or ())
     origin = Origin(tuple(data), columns.positive, columns.missing_group, dropped, merged)

@@ -9,13 +9,14 @@ import sys
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import reduce
 from operator import add
 from pathlib import Path
 from typing import Any
 
 from isocost.atomic import read_text, status_of
-from isocost.cli.options import Columns
+from isocost.cli.options import Columns, Measuring
 from isocost.cli.output import progress
 from isocost.engines.files import Part, tally_files
 from isocost.engines.source import Settings
@@ -146,6 +147,17 @@ def read_merged(
     names = _merging(whole, columns.merge_groups or [])
     tally = _without(whole.relabel(names), columns.drop_group or [])
     return tally, {group: name for group, name in names.items() if name in tally.groups}
+
+
+def audit_settings(measuring: Measuring, tally: Tally) -> dict[str, Any]:
+    """The arguments of :func:`isocost.audit`, with the reference as a group of the tally."""
+    settings = asdict(measuring)
+    if measuring.reference is not None:
+        groups = {name: group for group, name in names_of(tally.groups).items()}
+        if measuring.reference not in groups:
+            raise _no_such_group("--reference", measuring.reference, groups)
+        settings["reference"] = groups[measuring.reference]
+    return settings
 
 
 def _check_rows(named: Sequence[str]) -> None:

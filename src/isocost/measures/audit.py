@@ -186,9 +186,6 @@ def disparity(groups: Sequence[Group], values: npt.NDArray[np.float64]) -> Dispa
     return Disparity(high - low, ratio, groups[top], groups[bottom])
 
 
-FOUR_FIFTHS = "a rule of thumb of the EEOC's guidelines of 1978 looks closer below 0.8"
-"""Whose rule of thumb it is: it decides nothing here."""
-
 LINE = 80
 """A printed table that is wider is cut into parts."""
 
@@ -475,7 +472,7 @@ class Audit:
             f"at the threshold {self.equalized_odds_difference:.4f}.",
             "Selection rates: nobody is selected."
             if math.isnan(ratio)
-            else f"Selection rates: lowest over highest is {ratio:.3f}; {FOUR_FIFTHS}.",
+            else f"Selection rates: lowest over highest is {ratio:.3f} (EEOC 1978, a rule of thumb: 0.8).",
         ]
 
     def __repr__(self) -> str:

@@ -174,7 +174,7 @@ class GroupedPeople:
     threshold: float
     candidates: tuple[int, ...]
     reference: int | None = None
-    kept: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def once(self, key: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
         """What several measures need, computed once."""

@@ -392,7 +392,8 @@ def row_titles(audit: Audit) -> dict[str, tuple[str, str]]:
         for name, one in audit.measures.items()
         if name in audit.shown and (one.is_plain or name == "calibration_gap")
     }
-    first = {name: rows.pop(name) for name in ("base_rate", "mean_score")}
+    names: tuple[str, ...] = ("base_rate", "mean_score")
+    first = {name: rows.pop(name) for name in names if name in rows}
     return {
         "n": ("People", "rows of data in the group"),
         **first,

@@ -38,6 +38,7 @@ from isocost.reports.facts import (
     row_titles,
     spoken_names,
 )
+from isocost.reports.layouts import page_layouts
 from isocost.reports.payload import (
     PAGE_REPLICATES,
     Offer,
@@ -502,8 +503,12 @@ def report_html(
     tables = {
         "repairs": repairs,
         "thresholds": thresholds_table(subject, held),
-        "outlooks": outlooks,
-        "outlook_heads": list(NUMBERS.values()),
+        "outlooks": {
+            "header": ["Repair", *NUMBERS.values()],
+            "rows": [[one["label"], *one["cells"]] for one in outlooks],
+            "notes": [one["notes"] for one in outlooks],
+        },
+        "layouts": page_layouts(subject, held, offers, origin.missing_group),
     }
     return _rendered(subject, said, tables, data, scripts)
 
@@ -573,6 +578,7 @@ def _without_small_groups(subject: Audit, held: dict[str, Any]) -> Audit:
         tolerance=subject.feasibility.tolerance,
         measures=subject.measures.values(),
         min_group=subject.min_group,
+        reference=subject.reference if subject.reference in kept else None,
         warn=False,
     )
 
