@@ -472,7 +472,8 @@ class Audit:
             f"at the threshold {self.equalized_odds_difference:.4f}.",
             "Selection rates: nobody is selected."
             if math.isnan(ratio)
-            else f"Selection rates: lowest over highest is {ratio:.3f} (EEOC 1978, a rule of thumb: 0.8).",
+            else f"Selection rates: lowest over highest is {ratio:.3f} "
+            "(EEOC 1978, a rule of thumb: 0.8).",
         ]
 
     def __repr__(self) -> str:
