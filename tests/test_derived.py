@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import isocost as ic
+from isocost import metrics
 from isocost.examples import compas
-from isocost.measures import derived, functions
+from isocost.measures import derived
 from isocost.measures.derived import GroupedPeople
 from isocost.measures.margins import derived_interval
 from isocost.measures.table import MEASURES, chosen_measures
@@ -57,19 +58,19 @@ def logistic(y, h, w, slope=True):
 def by_rows(name, y, h, w, threshold=0.5):
     """What scikit-learn, statsmodels or a formula on rows gives."""
     decided = (h >= threshold).astype(int)
-    metrics = sklearn.metrics
-    tn, fp, fn, tp = metrics.confusion_matrix(y, decided, sample_weight=w).ravel()
+    theirs = sklearn.metrics
+    tn, fp, fn, tp = theirs.confusion_matrix(y, decided, sample_weight=w).ravel()
     mu = np.average(y, weights=w)
     return {
-        "f1": lambda: metrics.f1_score(y, decided, sample_weight=w),
-        "mcc": lambda: metrics.matthews_corrcoef(y, decided, sample_weight=w),
-        "balanced_accuracy": lambda: metrics.balanced_accuracy_score(y, decided, sample_weight=w),
+        "f1": lambda: theirs.f1_score(y, decided, sample_weight=w),
+        "mcc": lambda: theirs.matthews_corrcoef(y, decided, sample_weight=w),
+        "balanced_accuracy": lambda: theirs.balanced_accuracy_score(y, decided, sample_weight=w),
         "net_benefit": lambda: (tp - fp * threshold / (1 - threshold)) / (tn + fp + fn + tp),
-        "auc": lambda: metrics.roc_auc_score(y, h, sample_weight=w),
+        "auc": lambda: theirs.roc_auc_score(y, h, sample_weight=w),
         "observed_to_expected": lambda: (w * y).sum() / (w * h).sum(),
         "brier_skill": lambda: (
-            metrics.d2_brier_score(y, h, sample_weight=w)
-            if hasattr(metrics, "d2_brier_score")
+            theirs.d2_brier_score(y, h, sample_weight=w)
+            if hasattr(theirs, "d2_brier_score")
             else 1 - np.average((y - h) ** 2, weights=w) / (mu * (1 - mu))
         ),
         "calibration_slope": lambda: logistic(y, h, w)[1],
@@ -89,7 +90,7 @@ def test_scores_of_few_values_agree_with_other_libraries(name, weighted, thresho
         y, h, w = of_group(data, group)
         wanted = by_rows(name, y, h, w, threshold)
         assert found.groups[group][name] == pytest.approx(wanted, abs=1e-9)
-        function = getattr(functions, name)
+        function = getattr(metrics, name)
         assert function(y, h, sample_weight=w, threshold=threshold) == pytest.approx(
             wanted, abs=1e-9
         )
@@ -101,7 +102,7 @@ def test_functions_of_continuous_scores_are_exact_and_tallies_within_their_bound
     found = audited(data, [name], confidence=None)
     y, h, w = of_group(data, 1)
     wanted = by_rows(name, y, h, w)
-    assert getattr(functions, name)(y, h) == pytest.approx(wanted, abs=1e-8)
+    assert getattr(metrics, name)(y, h) == pytest.approx(wanted, abs=1e-8)
     tally = ic.tally(data)
     bound = 1e-9
     if name == "auc":
@@ -306,7 +307,7 @@ def test_nobody_is_a_positive():
         assert math.isnan(number.value) != known
         if not known:
             with pytest.warns(ic.UncertainWarning, match="is not defined, and NaN, for these 50"):
-                assert math.isnan(getattr(functions, name)(y, h))
+                assert math.isnan(getattr(metrics, name)(y, h))
 
 
 @pytest.mark.parametrize("separated", [True, False])

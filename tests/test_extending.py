@@ -100,7 +100,7 @@ def refusal(function, argument):
 
 MEASURE = """
 import warnings
-from isocost.measures import functions
+from isocost import metrics
 from isocost.measures.evidence import WATCHABLE
 
 a = ic.audit(compas(), "fpr")
@@ -121,7 +121,7 @@ assert page["tally"]["measures"]["selected_score"]["over"] == ["fp", "tp"]
 titles = page["words"]["rows"]["selected_score"]
 assert titles == ["Average score of the selected", "score of selected"]
 assert page["own"]["intervals"][1]["selected_score"] == [low, high]
-assert functions.selected_score([0, 1, 1, 1], [0.6, 0.7, 0.8, 0.2]) == 2.1 / 3
+assert metrics.selected_score([0, 1, 1, 1], [0.6, 0.7, 0.8, 0.2]) == 2.1 / 3
 assert "selected_score" in WATCHABLE
 groups = compas().groups
 promise = ic.Promise({"selected_score": 0.001}, {"selected_score": 0.001}, False, False, 0.5)

@@ -33,14 +33,13 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 ORDERS = {
     "verdict": ["judgement", "sentences", "wording"],
     "measures": [
-        "calibration", "derived", "measure", "table", "functions", "rates", "feasibility",
-        "margins", "evidence", "intervals", "audit", "planning", "bounds",
+        "calibration", "derived", "measure", "table", "rates", "feasibility",
+        "margins", "evidence", "intervals", "audit", "bounds",
     ],
     "repairs": [
         "counsel", "withhold", "maps", "recalibrate", "composition", "pools", "least_change",
         "coarsen", "odds", "population", "levels", "linear_program", "reconcilability",
-        "reconcile", "thresholds", "registry", "compare", "frontier", "unseen", "sample_size",
-        "watch",
+        "reconcile", "registry", "compare", "unseen", "planning", "watch",
     ],
     "engines": [
         "values", "arrays", "dispatch", "dialects", "queries", "paths", "source", "backends",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import isocost as ic
-from isocost.measures import functions
+from isocost import metrics
 from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
 from isocost.reports.report import report_html
@@ -54,7 +54,7 @@ def test_any_row_is_the_mean_it_says(data, measure):
 
 @given(data=populations(groups=(2, 2)), measure=measures)
 def test_the_function_for_arrays_agrees_with_the_audit(data, measure):
-    compute = functions._function_of(measure)
+    compute = metrics._function_of(measure)
     mine = data["group"] == data["group"][0]
     h, y, w = (data[name][mine] for name in ("score", "label", "weight"))
     wanted = by_rows(measure, data, data["group"][0])

@@ -103,7 +103,7 @@ def test_perfect_scores_can_be_reconciled_everywhere():
         ({"thresholds": []}, "thresholds: must be at least one number"),
         ({"thresholds": [0.0]}, "thresholds: must be a number strictly between 0 and 1"),
         ({"thresholds": [0.123]}, "must be an edge of the tally"),
-        ({"equal": "tpr"}, "equal: must name rates"),
+        ({"equal": "auc"}, "equal: must name rates"),
     ],
 )
 def test_bad_arguments(arguments, message):

@@ -32,14 +32,13 @@ from isocost.groups import Group, names_of
 from isocost.measures.audit import Audit
 from isocost.measures.audit import audit as measure
 from isocost.measures.calibration import gap_equal_width, levels_of
-from isocost.measures.planning import Plan
-from isocost.measures.planning import plan as needed
 from isocost.repairs.compare import Changes, Comparison
 from isocost.repairs.compare import compare as put_side_by_side
 from isocost.repairs.counsel import heed
+from isocost.repairs.planning import Plan, RepairPlan, check_within, plan_repair
+from isocost.repairs.planning import plan as needed
 from isocost.repairs.recalibrate import recalibrate as make_calibrated
 from isocost.repairs.registry import REPAIRS, advised
-from isocost.repairs.sample_size import RepairPlan, check_within, plan_repair
 from isocost.repairs.unseen import (
     NUMBERS,
     Unseen,

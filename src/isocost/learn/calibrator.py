@@ -22,7 +22,7 @@ from isocost.checks import check_kind, check_whole, check_word
 from isocost.errors import DataError, IsocostWarning, Problem, UsageError
 from isocost.groups import Group, group_names, to_json
 from isocost.learn.inputs import groups_of, read_all, real_scores, two_labels, weights_of
-from isocost.measures.functions import calibration_gap
+from isocost.metrics import calibration_gap
 from isocost.repairs.maps import (
     METHODS,
     PROBABILITIES,

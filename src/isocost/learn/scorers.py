@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.utils import indexable
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from isocost import metrics
 from isocost.checks import check_flag, check_word, short
 from isocost.costs import CostLike, as_cost
 from isocost.engines.arrays import tally_arrays
@@ -24,7 +25,6 @@ from isocost.errors import DataError, Problem, UsageError, listing
 from isocost.grid import Grid
 from isocost.learn.base import wants
 from isocost.learn.inputs import GroupsFrom, groups_of, read_groups
-from isocost.measures import functions
 from isocost.measures.feasibility import feasibility
 from isocost.measures.table import MEASURES
 
@@ -157,16 +157,16 @@ def cost_disparity(
 def _resolved(metric: Any) -> tuple[Callable[..., float], str | None]:
     """The metric as a function, and which way is better, if it is one of our measures."""
     if isinstance(metric, str):
-        known = [name for name in MEASURES if hasattr(functions, name)]
+        known = [name for name in MEASURES if hasattr(metrics, name)]
         if metric not in known:
             rule = f"must be a function, or the name of a measure: {listing(known, 40)}"
             raise UsageError(Problem("metric", rule, short(metric), 'use "fpr", for example'))
-        metric = getattr(functions, metric)
+        metric = getattr(metrics, metric)
     if not callable(metric):
         rule, step = "must be a function f(y_true, y_score), or the name of a measure", 'use "fpr"'
         raise UsageError(Problem("metric", rule, short(metric), step))
     name = getattr(metric, "__name__", "")
-    ours = name in MEASURES and metric is getattr(functions, name, None)
+    ours = name in MEASURES and metric is getattr(metrics, name, None)
     return metric, MEASURES[name].better if ours else None
 
 

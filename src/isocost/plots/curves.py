@@ -28,11 +28,11 @@ from isocost.plots.display import (
     place_labels,
     plain_axes,
 )
+from isocost.repairs.compare import NUMBERS, Frontier, frontier
 from isocost.repairs.counsel import titles_of
-from isocost.repairs.frontier import NUMBERS, Frontier, frontier
+from isocost.repairs.planning import RepairPlan, plan_repair
+from isocost.repairs.reconcile import Reconcilable, reconcilable
 from isocost.repairs.registry import REPAIRS
-from isocost.repairs.sample_size import RepairPlan, plan_repair
-from isocost.repairs.thresholds import Reconcilable, reconcilable
 from isocost.tallies import Tally
 from isocost.typing import Floats
 
@@ -67,7 +67,7 @@ class FrontierDisplay(Display):
     frontiers : {name: Frontier}
         What :func:`isocost.frontier` returned.
     measures : sequence of str
-        Which numbers of :class:`isocost.repairs.frontier.FrontierPoint` to show.
+        Which numbers of :class:`isocost.repairs.compare.FrontierPoint` to show.
 
     Attributes
     ----------

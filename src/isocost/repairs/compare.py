@@ -1,19 +1,33 @@
-"""What rules do: whose scores change, how far and by what chance; and rules side by side."""
+"""What rules do: whose scores change, how far, by what chance; rules side by side; the trade-off.
+
+The trade-off is what equality costs as the tolerance goes from 0 to the present disparity.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from functools import partial
+from typing import Any, get_args
 
 import numpy as np
 
-from isocost.checks import check_listed, check_threshold, check_word, finite_or_none, short
+from isocost.checks import (
+    check_flag,
+    check_listed,
+    check_threshold,
+    check_whole,
+    check_word,
+    finite_or_none,
+    short,
+)
 from isocost.costs import Cost, CostLike, as_cost
-from isocost.errors import Problem, UsageError
+from isocost.errors import InfeasibleError, Problem, UsageError
 from isocost.groups import Group, names_of, to_json
 from isocost.measures.audit import Audit, audit
+from isocost.repairs.pools import Minimize
+from isocost.repairs.registry import REPAIRS
 from isocost.rows import moved_bins
 from isocost.rules import Rule
 from isocost.tables import columns_from, frame_of, html_table, text_table, transposed
@@ -399,4 +413,227 @@ def _compared(tally: Tally, rule: Rule, cost: Cost, threshold: float) -> Compare
             group: changes(tally, rule, threshold, index)
             for index, group in enumerate(tally.groups)
         },
+    )
+
+
+MOST_POINTS = 10_000
+
+NUMBERS = (
+    "disparity",
+    "accuracy",
+    "calibration_gap",
+    "changed",
+    "mean_change",
+    "by_coin",
+    "decisions",
+)
+
+
+@dataclass(frozen=True)
+class FrontierPoint:
+    """One tolerance, and what it takes; NaN where it is not feasible.
+
+    Attributes
+    ----------
+    tolerance, feasible
+        The request, and whether it is feasible.
+    disparity : float
+        How far the costs differ then (for "reconcile": the equalized odds difference).
+    costs : {group: float}
+        The cost of each group.
+    accuracy, calibration_gap : float
+        Of everybody, and the largest of a group.
+    changed, mean_change, by_coin, decisions : float
+        Share of people changed, mean change, share decided by a coin, share of decisions changed.
+    """
+
+    tolerance: float
+    feasible: bool
+    disparity: float
+    costs: dict[Group, float]
+    accuracy: float
+    calibration_gap: float
+    changed: float
+    mean_change: float
+    by_coin: float
+    decisions: float
+
+
+@dataclass(frozen=True, repr=False)
+class Frontier:
+    """What :func:`frontier` found, a point per tolerance, from 0 up."""
+
+    method: str
+    cost: Cost
+    threshold: float
+    points: tuple[FrontierPoint, ...]
+    backend: str | None = None
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """:meth:`rows` as a frame, in the library of the data; see :meth:`isocost.Audit.to_frame`.
+
+        Examples
+        --------
+        >>> import isocost as ic
+        >>> from isocost.examples import compas
+        >>> ic.frontier(compas(), "fpr", points=3).to_frame(backend="dict")["feasible"].tolist()
+        [False, False, True]
+        """
+        return frame_of(columns_from(self.rows()), backend or self.backend)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A tidy table for plotting: one flat row per tolerance, costs as "cost NAME"."""
+        return [
+            {
+                "tolerance": p.tolerance,
+                "feasible": p.feasible,
+                **{name: getattr(p, name) for name in NUMBERS},
+                **{f"cost {name}": p.costs[g] for g, name in names_of(p.costs).items()},
+            }
+            for p in self.points
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; what is not feasible becomes null."""
+        return {
+            "format": "isocost-frontier",
+            "version": 1,
+            "method": self.method,
+            "cost": self.cost.to_dict(),
+            "threshold": self.threshold,
+            "points": [
+                {
+                    "tolerance": p.tolerance,
+                    "feasible": p.feasible,
+                    **{name: finite_or_none(getattr(p, name)) for name in NUMBERS},
+                    "costs": [
+                        [to_json(group), finite_or_none(cost)] for group, cost in p.costs.items()
+                    ],
+                }
+                for p in self.points
+            ],
+        }
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Header and rows of the printed table."""
+        header = ["tolerance", *(name.replace("_", " ") for name in NUMBERS)]
+        rows = [
+            [
+                f"{p.tolerance:.4f}",
+                *(f"{getattr(p, name):.4f}" if p.feasible else "-" for name in NUMBERS),
+            ]
+            for p in self.points
+        ]
+        return header, rows
+
+    def headline(self) -> str:
+        """What it is about, in a line."""
+        return f"Trade-off of {self.method}; cost {self.cost}, threshold {self.threshold:g}"
+
+    def __repr__(self) -> str:
+        return f"{self.headline()}\n{text_table(*self.table())}"
+
+    def _repr_html_(self) -> str:
+        return html_table(*self.table(), caption=self.headline())
+
+
+def frontier(
+    tally: Tally,
+    cost: CostLike = "fnr",
+    method: str = "withhold",
+    *,
+    points: int = 21,
+    threshold: float = 0.5,
+    allow_decision_changes: bool = True,
+    minimize: Minimize = "largest",
+) -> Frontier:
+    """Follow the trade-off as the tolerance goes from 0 to the present disparity.
+
+    Parameters
+    ----------
+    tally : Tally
+        At least two groups, each with positives and negatives.
+    cost : Cost or str
+        What an error costs.
+    method : str
+        How to repair: "withhold", "coarsen", "reconcile" or any other of ``isocost.REPAIRS`` that
+        has a tolerance.  For "reconcile" the tolerance is that of FPR and FNR at the threshold.
+    points : int
+        How many tolerances, evenly spaced; at least 2.
+    threshold : float
+        For accuracy, decisions and reconciling.
+    allow_decision_changes : bool
+        For "coarsen": whether pools may cross the threshold where the goal needs it.
+    minimize : {"largest", "mean"}
+        For "coarsen": which change of the scores to make as small as possible.
+
+    Returns
+    -------
+    Frontier
+        ``.rows()`` is a tidy table.  Tolerances that are not feasible are there, with NaN.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> from isocost.examples import compas
+    >>> found = ic.frontier(compas(), "fpr", points=3)
+    >>> [(round(p.tolerance, 4), p.feasible, round(p.changed, 4)) for p in found.points]
+    [(0.0, False, nan), (0.0437, False, nan), (0.0875, True, 0.0)]
+    """
+    check_tally(tally)
+    cost = as_cost(cost)
+    known = tuple(name for name, repair in REPAIRS.items() if repair.has("tolerance"))
+    check_word("method", method, known)
+    check_flag("allow_decision_changes", allow_decision_changes)
+    check_word("minimize", minimize, get_args(Minimize))
+    points = check_whole("points", points, 2, MOST_POINTS, "use points=21, the default")
+    now = audit(tally, cost, threshold, confidence=None)
+    hard = REPAIRS[method].goal == "rates"
+    maker = partial(
+        REPAIRS[method].make_with,
+        tally,
+        cost=None if hard else cost,
+        threshold=threshold,
+        allow_decision_changes=allow_decision_changes,
+        minimize=minimize,
+    )
+    widest = now.equalized_odds_difference if hard else now.disparity.difference
+    return Frontier(
+        method=method,
+        cost=cost,
+        threshold=now.threshold,
+        points=tuple(
+            _point(tally, float(t), maker, cost, now.threshold, hard)
+            for t in np.linspace(0.0, widest, points)
+        ),
+        backend=tally.backend,
+    )
+
+
+def _point(
+    tally: Tally,
+    tolerance: float,
+    maker: Callable[..., Rule],
+    cost: Cost,
+    threshold: float,
+    hard: bool,
+) -> FrontierPoint:
+    try:
+        rule = maker(tolerance=tolerance)
+    except InfeasibleError:
+        costs = dict.fromkeys(tally.groups, math.nan)
+        return FrontierPoint(tolerance, False, costs=costs, **dict.fromkeys(NUMBERS, math.nan))
+    after = audit(rule.expected(tally), cost, threshold, confidence=None)
+    done = changes(tally, rule, threshold)
+    return FrontierPoint(
+        tolerance=tolerance,
+        feasible=True,
+        disparity=after.equalized_odds_difference if hard else after.disparity.difference,
+        costs={group: m.cost for group, m in after.groups.items()},
+        accuracy=after.overall.accuracy,
+        calibration_gap=max(m.calibration_gap for m in after.groups.values()),
+        changed=done.changed,
+        mean_change=done.mean_change,
+        by_coin=done.by_coin,
+        decisions=done.decisions,
     )

@@ -33,8 +33,8 @@ from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
 from isocost.repairs.compare import Compared, compare, named_rules
 from isocost.repairs.reconcilability import Reconcilability
+from isocost.repairs.reconcile import ReconcilableAt, reconcilable
 from isocost.repairs.registry import REPAIRS, Repair
-from isocost.repairs.thresholds import ReconcilableAt, reconcilable
 from isocost.repairs.unseen import NUMBERS, Outlook, is_made_from, unseen
 from isocost.reports.facts import THRESHOLD_HEADS, WORDS
 from isocost.rules import Rule

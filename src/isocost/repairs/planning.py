@@ -1,0 +1,415 @@
+"""How many people it takes: to establish a difference, or calibration; for a repair to hold."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from isocost.checks import check_amount, check_confidence, check_seed, check_whole, finite_or_none
+from isocost.costs import Cost, CostLike, as_cost
+from isocost.errors import IsocostWarning, Problem, UsageError
+from isocost.groups import Group, beside_groups, group_names, names_of, to_json
+from isocost.measures.calibration import SMOOTH_CELLS, gap_noise, levels_of
+from isocost.measures.feasibility import large_groups
+from isocost.measures.margins import Mean, mean_of, normal_quantile, size_interval, stretch
+from isocost.measures.table import MEASURES, cost_row
+from isocost.repairs.counsel import titles_of
+from isocost.repairs.population import Population
+from isocost.repairs.unseen import LEAST, Replicates, Report, Yardstick, safe_level
+from isocost.rules import Rule, check_rule
+from isocost.tables import columns_from, frame_of, html_table, text_table
+from isocost.tallies import Cells, Tally, check_tally
+from isocost.typing import Floats
+from isocost.verdict.judgement import CALIBRATED, MIN_GROUP, MIN_LABEL
+
+
+@dataclass(frozen=True)
+class GroupPlan:
+    """What one group takes.
+
+    Attributes
+    ----------
+    rows : float
+        How many there are.
+    difference : float
+        How many are needed to establish a difference of the size asked for.
+    calibration : float
+        How many are needed to rule out a calibration gap above the limit, if there is none.
+    """
+
+    rows: float
+    difference: float
+    calibration: float
+
+
+@dataclass(frozen=True, repr=False)
+class Plan:
+    """How many people of each group it takes.
+
+    Attributes
+    ----------
+    groups : {group: GroupPlan}
+        What each group takes.
+    cost : Cost
+        What an error costs.
+    detect, limit : float
+        The difference in cost to be established, and the calibration gap to be ruled out.
+    confidence, power : float
+        Of the intervals, and how often the plan is to succeed if the difference is there.
+    columns, backend
+        Those of the tally.
+    """
+
+    groups: Mapping[Group, GroupPlan]
+    cost: Cost
+    detect: float
+    limit: float
+    confidence: float
+    power: float
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    backend: str | None = None
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """A row for each group, in the library of the data; see :meth:`isocost.Audit.to_frame`."""
+        numbers = columns_from([asdict(one) for one in self.groups.values()])
+        table = beside_groups(list(self.groups), numbers, self.columns.get("group"))
+        return frame_of(table, backend or self.backend)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; groups become [group, numbers] pairs."""
+        numbers = {name: getattr(self, name) for name in ("detect", "limit", "confidence", "power")}
+        groups = [[to_json(group), asdict(one)] for group, one in self.groups.items()]
+        return {"cost": self.cost.to_dict(), **numbers, "groups": groups}
+
+    def to_json(self) -> str:
+        """The plan as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+    def headline(self) -> str:
+        """What the numbers are for, in a line."""
+        return (
+            f"People needed; cost {self.cost}; {self.confidence:.4g} intervals, power "
+            f"{self.power:.4g}"
+        )
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """The printed table, as header and rows."""
+        header = ["group", "now", f"difference of {self.detect:g}", f"gap within {self.limit:g}"]
+        names = group_names(tuple(self.groups))
+        return header, [
+            [name, *(f"{number:,.0f}" for number in asdict(one).values())]
+            for name, one in zip(names, self.groups.values(), strict=True)
+        ]
+
+    def __repr__(self) -> str:
+        return f"{self.headline()}\n{text_table(*self.table())}"
+
+    def _repr_html_(self) -> str:
+        return html_table(*self.table(), caption=self.headline())
+
+
+def plan(
+    tally: Tally,
+    cost: CostLike = "fnr",
+    detect: float = 0.05,
+    *,
+    limit: float = CALIBRATED,
+    confidence: float = 0.95,
+    power: float = 0.8,
+) -> Plan:
+    """Compute how many people of each group are needed to establish a difference, or calibration.
+
+    The tally shows how much scores vary; the standard error of a cost falls with the square root of
+    the rows.  A difference d between two of k groups is established with the given power if
+
+        (c + z) sqrt(v_s / n_s + v_t / n_t) = d,
+
+    with v the variance of the cost per row, z the normal quantile of the power, and c the factor
+    that bounds all pairs of k groups at once.  Each group gets the rows that make its share
+    of the variance the same.  For calibration it is the number of rows at which the interval of
+    the gap of calibrated scores ends below the limit, with the given power.  No group gets fewer
+    rows than it takes to be compared at all.
+
+    Parameters
+    ----------
+    tally : Tally
+        A first sample.  A group that is too small to be compared is taken to vary as everybody
+        does.
+    cost : Cost or str
+        What an error costs.
+    detect : float
+        The difference in cost to be established.
+    limit : float
+        The calibration gap to be ruled out.
+    confidence, power : float
+        Of the intervals, and how often the plan is to succeed if the difference is there.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> from isocost.examples import compas
+    >>> ic.plan(compas(), "fpr", detect=0.02)
+    People needed; cost fpr; 0.95 intervals, power 0.8
+    group               now  difference of 0.02  gap within 0.02
+    ----------------  -----  ------------------  ---------------
+    African-American  3,696               2,225           10,731
+    Caucasian         2,454               1,374           10,135
+    """
+    check_tally(tally)
+    cost, detect = as_cost(cost), check_confidence(detect, "detect", 0.05)
+    limit, confidence = check_confidence(limit, "limit", CALIBRATED), check_confidence(confidence)
+    power = check_confidence(power, "power", 0.8)
+    large = large_groups(tally, MIN_GROUP)
+    z = normal_quantile((1.0 + confidence) / 2.0)
+    factor = z * stretch(confidence, max(2, len(tally.groups))) + normal_quantile(power)
+    variance = (detect / factor) ** 2 / 2.0
+    draws = np.random.default_rng(0).standard_normal((2000, SMOOTH_CELLS))
+    result = {}
+    for index, group in enumerate(tally.groups):
+        own = tally.cells.take(tally.cells.of_group(index))
+        like, cells = (index, own) if group in large else (None, tally.cells)
+        rows = float(cells.n.sum())
+        now = _cost_variance(cells, cost, group)
+        gap = _gap_limit(tally, like, confidence, power, draws)
+        needed = (rows * now / variance, rows * (gap / limit) ** 2)
+        least = _least(cells)
+        result[group] = GroupPlan(float(own.n.sum()), *(max(least, math.ceil(n)) for n in needed))
+    return Plan(result, cost, detect, limit, confidence, power, tally.columns, tally.backend)
+
+
+def _least(cells: Cells) -> int:
+    """So many rows that a group can be compared, with its share of the rarer label."""
+    rarer = min(float((cells.n * (cells.label == y)).sum()) for y in (0, 1)) / float(cells.n.sum())
+    return max(MIN_GROUP, math.ceil(MIN_LABEL / rarer) if rarer else MIN_GROUP)
+
+
+def _cost_variance(cells: Cells, cost: Cost, group: Group) -> float:
+    """The squared standard error of the group's cost."""
+    amounts = cost.amounts(group)
+
+    def error(mean: Mean) -> float:
+        return mean.error * mean.inflation
+
+    if cost.by_base_rate:
+        return error(mean_of(cost_row(*amounts), cells, 0)) ** 2
+    rates = (MEASURES["generalized_fpr"], MEASURES["generalized_fnr"])
+    return sum(
+        (amount * error(mean_of(rate, cells, 0))) ** 2
+        for amount, rate in zip(amounts, rates, strict=True)
+        if amount
+    )
+
+
+def _gap_limit(
+    tally: Tally, index: int | None, confidence: float, power: float, draws: Floats
+) -> float:
+    """Where the interval of the gap would end, with this power, if the group were calibrated."""
+    _, noise = gap_noise(levels_of(tally, index), 0.05, draws)["calibration_gap"]
+    error = noise.std(axis=0)
+    size = float(np.quantile(np.abs(noise).sum(axis=1), power))
+    return size_interval(error * (size / error.sum()), noise, (1.0 - confidence) / 2.0)[1]
+
+
+TIMES = tuple(2.0**power for power in range(-2, 9))
+"""How many times as many people are tried, until they are enough."""
+
+
+@dataclass(frozen=True, repr=False)
+class RepairPlan:
+    """How many people a repair needs to hold on new ones.
+
+    Attributes
+    ----------
+    groups : {group: float}
+        How many people of each group are needed; infinity if 256 times as many are not enough.
+    now : {group: float}
+        How many there are.
+    times : array
+        The sizes that were tried, as multiples of what there is.
+    expected, limit : arrays
+        At each size, how far groups are expected to differ on new people in what the rule makes
+        equal, and at most.
+    rule, within, confidence
+        What it was made with.
+    columns, backend
+        Those of the tally.
+    """
+
+    groups: Mapping[Group, float]
+    now: Mapping[Group, float]
+    times: Floats
+    expected: Floats
+    limit: Floats
+    rule: Rule
+    within: float
+    confidence: float
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    backend: str | None = None
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """A row for each group, in the library of the data; see :meth:`isocost.Audit.to_frame`."""
+        numbers = {
+            "rows": list(self.now.values()),
+            "needed": list(map(float, self.groups.values())),
+        }
+        table = beside_groups(list(self.groups), numbers, self.columns.get("group"))
+        return frame_of(table, backend or self.backend)
+
+    def headline(self) -> str:
+        """What the numbers are for, in a line."""
+        return (
+            f"People needed for {self.rule.method} to hold {titles_of(self.rule.promise)} within "
+            f"{self.within:g} on new people, confidence {self.confidence:.4g}"
+        )
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """The printed table, as header and rows."""
+        names = names_of(self.groups)
+
+        def shown(rows: float) -> str:
+            return f"{rows:,.0f}" if math.isfinite(rows) else "out of reach"
+
+        return ["group", "now", "needed"], [
+            [names[group], f"{self.now[group]:,.0f}", shown(rows)]
+            for group, rows in self.groups.items()
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; what is out of reach becomes null."""
+        return {
+            "method": self.rule.method,
+            "within": self.within,
+            "confidence": self.confidence,
+            "groups": [
+                [to_json(group), {"rows": self.now[group], "needed": finite_or_none(rows)}]
+                for group, rows in self.groups.items()
+            ],
+            "sizes": [
+                {"times": times, "expected": expected, "limit": limit}
+                for times, expected, limit in zip(
+                    self.times.tolist(), self.expected.tolist(), self.limit.tolist(), strict=True
+                )
+            ],
+        }
+
+    def to_json(self) -> str:
+        """The plan as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+    def __repr__(self) -> str:
+        return f"{self.headline()}\n{text_table(*self.table())}"
+
+    def _repr_html_(self) -> str:
+        return html_table(*self.table(), caption=self.headline())
+
+
+def plan_repair(
+    tally: Tally,
+    rule: Rule,
+    within: float = 0.02,
+    *,
+    replicates: int = 100,
+    confidence: float = 0.95,
+    seed: int = 0,
+    progress: Report | None = None,
+) -> RepairPlan:
+    """Say how many people a repair needs to hold within a tolerance on new people.
+
+    As in :func:`isocost.unseen`, with samples of other sizes than that of the tally: a quarter of
+    it, half of it and so on, until the limit is within the tolerance.  Between two sizes the
+    limit is taken to be a power of the size.
+
+    Parameters
+    ----------
+    tally : Tally
+        A first sample.
+    rule : Rule
+        Made from it by the method and with the settings that are planned.
+    within : float
+        How far groups may differ, on new people, in what the rule makes equal.
+    replicates, confidence, seed, progress
+        As in :func:`isocost.unseen`.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> from isocost.examples import compas
+    >>> plan = ic.plan_repair(compas(), ic.reconcile(compas()), within=0.05, replicates=20)
+    >>> plan.times[:2], bool(plan.limit[0] > plan.limit[-1])
+    (array([0.25, 0.5 ]), True)
+    """
+    check_tally(tally)
+    check_rule(rule)
+    within = check_within(within)
+    replicates = check_whole("replicates", replicates, LEAST, 1_000_000)
+    confidence, random = check_confidence(confidence), np.random.default_rng(check_seed(seed))
+    if rule.promise is None or not rule.promise.equal:
+        step = "make the rule again with withhold, coarsen, equalize_odds or reconcile"
+        raise UsageError(Problem("rule", "must promise what it makes equal", "none", step))
+    rule.remake(tally)
+    sizes = []
+    for size, true in _tried(tally, rule, replicates, random, progress):
+        limit = float(np.quantile(true, safe_level(confidence, len(true))))
+        sizes.append((size, float(true.mean()), limit))
+        if limit <= within:
+            break
+    times, expected, limits = np.array(sizes).T
+    enough = _crossing(times, limits, within)
+    rows = tally.totals.n.sum(axis=1)
+    now = {group: float(n) for group, n in zip(tally.groups, rows, strict=True)}
+    needed = {
+        group: math.ceil(n * enough) if math.isfinite(enough) else math.inf
+        for group, n in now.items()
+    }
+    return RepairPlan(
+        needed, now, times, expected, limits, rule, within, confidence, tally.columns, tally.backend
+    )
+
+
+def check_within(within: Any, name: str = "within") -> float:
+    """How far groups may differ among new people, which is never nothing."""
+    step = "use 0.02, for example, or the difference you accept"
+    checked = check_amount(name, within, step)
+    if checked == 0.0:
+        must = "must be greater than 0: new people differ by chance, however many there are"
+        raise UsageError(Problem(name, must, f"{within!r}", step))
+    return checked
+
+
+def _tried(
+    tally: Tally,
+    rule: Rule,
+    replicates: int,
+    random: np.random.Generator,
+    progress: Report | None,
+) -> Iterator[tuple[float, Floats]]:
+    """How far groups differ on the population after the rules of samples, by size."""
+    yardstick, population = Yardstick.of(tally, rule), Population(tally)
+    base = yardstick.numbers(tally, rule)
+    for step, times in enumerate(TIMES):
+        made = Replicates(yardstick, population, rule, remake=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", IsocostWarning)
+            for index in range(replicates):
+                made.add(population.draw(random, times), base)
+                if progress is not None:
+                    progress((step + (index + 1) / replicates) / len(TIMES), None)
+        if len(made.true) >= LEAST:
+            yield times, np.array(made.true)[:, -1]
+
+
+def _crossing(times: Floats, limits: Floats, within: float) -> float:
+    """Where the limit comes down to the tolerance, on a line through logarithms."""
+    if limits[-1] > within:
+        return math.inf
+    if len(limits) == 1:
+        return float(times[-1])
+    x, y = np.log2(times[-2:]), np.log(np.maximum(limits[-2:], 1e-300))
+    share = (y[0] - math.log(within)) / (y[0] - y[1])
+    return float(2.0 ** (x[0] + share * (x[1] - x[0])))
