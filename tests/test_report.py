@@ -550,3 +550,14 @@ def test_a_reconciliation_that_selects_nobody_is_told_as_infeasible(tally, why):
     ]
     assert at["rule"] is None
     assert at["why"].startswith(why)
+
+
+def test_measures_that_the_page_cannot_compute_are_given_for_the_settings_of_the_audit():
+    found = ic.audit(compas(), "fpr", measures=["fpr", "auc", "impact_ratio"])
+    html = ic.report_html(found)
+    assert '<tr data-row="auc">' in html
+    page = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
+    assert page["words"]["rows"]["auc"] == ["Ranking within the group", "AUC"]
+    values = [one["auc"] for one in page["own"]["given"]]
+    assert values == [*(m.auc for m in found.groups.values()), found.overall.auc]
+    assert page["own"]["given"][-1]["impact_ratio"] is None

@@ -134,6 +134,8 @@ class Measure:
     @property
     def uses_threshold(self) -> bool:
         """Whether the two sides of the threshold count differently."""
+        if self.is_derived:
+            return self.family == "decisions"
         return any(
             (low in self.over) != (high in self.over)
             or tuple(self.adds.get(low, (0, 0, 0))) != tuple(self.adds.get(high, (0, 0, 0)))

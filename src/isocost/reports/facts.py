@@ -385,12 +385,13 @@ def geometry(audit: Audit) -> Iterator[Sentence]:
 def row_titles(audit: Audit) -> dict[str, tuple[str, str]]:
     """The rows of the table of numbers: what each is called, and its name among statisticians.
 
-    The page can compute plain measures and the ten-bin gap for any settings; other gaps it cannot.
+    The page can compute plain measures and the ten-bin gap for any settings; it is given others for
+    the audit's own settings, except for other gaps.
     """
     rows = {
         name: (one.label, one.title)
         for name, one in audit.measures.items()
-        if name in audit.shown and (one.is_plain or name == "calibration_gap")
+        if name in audit.shown and (one.of_levels is None or name == "calibration_gap")
     }
     names: tuple[str, ...] = ("base_rate", "mean_score")
     first = {name: rows.pop(name) for name in names if name in rows}

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 from isocost import __version__
 from isocost.atomic import check_ending, write_text
-from isocost.checks import check_kind, check_path, check_text, check_whole
+from isocost.checks import check_kind, check_path, check_text, check_whole, finite_or_none
 from isocost.costs import CostLike
 from isocost.errors import DataError, Problem, UsageError, require_package
 from isocost.groups import group_names, names_of, shown_names
@@ -614,6 +614,14 @@ def _own(subject: Audit, hidden: Collection[int], words: str) -> dict[str, Any]:
         {k: list(v) for k, v in m.intervals.items() if place not in untold or k not in hides}
         for place, m in enumerate(columns)
     ]
+    given = [
+        {
+            name: finite_or_none(m[name])
+            for name in subject.shown
+            if subject.measures[name].is_derived and (place not in untold or name not in hides)
+        }
+        for place, m in enumerate(columns)
+    ]
     groups = list(subject.groups)
     highest = [groups.index(group) for group in subject.verdict.highest]
     plan = commands(subject, words)["plan"]
@@ -622,6 +630,7 @@ def _own(subject: Audit, hidden: Collection[int], words: str) -> dict[str, Any]:
         "threshold": subject.threshold,
         "tolerance": subject.feasibility.tolerance,
         "intervals": spans,
+        "given": given,
         "confidence": None if found is None else found.confidence,
         "verdict": {**subject.verdict.to_dict(), "highest": highest},
         "floors": [subject.gap_floor(group) for group in subject.groups],

@@ -7,6 +7,7 @@ const OF_COST = ["cost", "trivial_cost"];
 /** Whether the interval that the audit computed for a number still holds.
  * @param {string} key @param {any} found @param {boolean} isOverall */
 export function holds(key, found, isOverall) {
+  if (key in (found.own.given?.[0] ?? {})) return found.sameThreshold && found.sameGroups;
   if (isOverall && !found.sameGroups) return false;
   if (found.tally.measures[key]?.uses_threshold) return found.sameThreshold;
   return OF_COST.includes(key) ? found.sameCost : true;
@@ -27,7 +28,9 @@ export function showNumbers(table, found, look, mark) {
       const isOverall = i === m.length;
       const place = isOverall ? own.intervals.length - 1 : shown[i];
       const span = holds(key, found, isOverall) ? own.intervals[place]?.[key] : null;
-      const value = key === "n" ? counted(one.n) : fixed3(one[key]);
+      const given = own.given?.[place]?.[key];
+      const number = given === undefined ? one[key] : holds(key, found, isOverall) ? given : null;
+      const value = key === "n" ? counted(one.n) : fixed3(number ?? Number.NaN);
       return make("td", {}, value, ...(span ? [" ", make("small", {}, `${fixed3(span[0])} to ${fixed3(span[1])}`)] : []));
     });
     const kind = OF_COST.includes(key) ? "main" : "";
