@@ -534,7 +534,7 @@ def test_bad_ids(ids, fitted):
         (CalibratedEqualizedOdds, {"threshold": 1.5}),
         (CalibratedEqualizedOdds, {"unknown": "drop"}),
         (EqualizedOdds, {"rates": "soft"}),
-        (Reconciled, {"equal": "tpr"}),
+        (Reconciled, {"equal": "auc"}),
         (Reconciled, {"keep": "all"}),
     ],
 )

@@ -19,6 +19,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from isocost import __version__
 from isocost.atomic import check_ending, write_text
 from isocost.checks import check_kind, check_path, check_text, check_whole, finite_or_none
@@ -611,7 +613,11 @@ def _own(subject: Audit, hidden: Collection[int], words: str) -> dict[str, Any]:
     untold = {*hidden, len(columns) - 1} if hidden else set()
     hides = {name for name, one in subject.measures.items() if one.uses_threshold}
     spans = [
-        {k: list(v) for k, v in m.intervals.items() if place not in untold or k not in hides}
+        {
+            name: list(ends)
+            for name, ends in m.intervals.items()
+            if np.isfinite(ends).all() and (place not in untold or name not in hides)
+        }
         for place, m in enumerate(columns)
     ]
     given = [
