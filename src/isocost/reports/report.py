@@ -637,6 +637,7 @@ def _own(subject: Audit, hidden: Collection[int], words: str) -> dict[str, Any]:
         "tolerance": subject.feasibility.tolerance,
         "intervals": spans,
         "given": given,
+        "decided": sorted(hides),
         "confidence": None if found is None else found.confidence,
         "verdict": {**subject.verdict.to_dict(), "highest": highest},
         "floors": [subject.gap_floor(group) for group in subject.groups],

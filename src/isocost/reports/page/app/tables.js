@@ -7,7 +7,7 @@ const OF_COST = ["cost", "trivial_cost"];
 /** Whether the interval that the audit computed for a number still holds.
  * @param {string} key @param {any} found @param {boolean} isOverall */
 export function holds(key, found, isOverall) {
-  if (key in (found.own.given?.[0] ?? {})) return found.sameThreshold && found.sameGroups;
+  if (key in (found.own.given?.[0] ?? {})) return found.sameGroups && (found.sameThreshold || !found.own.decided.includes(key));
   if (isOverall && !found.sameGroups) return false;
   if (found.tally.measures[key]?.uses_threshold) return found.sameThreshold;
   return OF_COST.includes(key) ? found.sameCost : true;
