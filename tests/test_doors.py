@@ -221,6 +221,7 @@ FINE = {
     ("Tally.kinds", "threshold"): [0, 1],
     ("audit", "measures"): [None, []],
     ("intervals", "measures"): [None, []],
+    ("watch", "measures"): [None, []],
     ("PlaneDisplay.from_tally", "confidence"): [None],
     ("PlaneDisplay.from_tally", "levels"): [None],
     ("MeasuresDisplay.from_tally", "measures"): [None, []],

@@ -415,3 +415,17 @@ def test_a_floor_that_holds_exactly_raises_few_alarms():
         track = evidence(*history.streams(claim))
         alarms += bool((track.against(claim.allowed) >= -np.log(0.05)).any())
     assert alarms <= 15
+
+
+def test_other_measures_are_shown_for_each_period():
+    rule = ic.withhold(compas(), "fpr", tolerance=0.06)
+    found = ic.watch(rule, [compas(), rule.expected(compas())], measures=["ppv", "auc"])
+    audit = ic.audit(compas(), "fpr", measures=["ppv", "auc"], confidence=None)
+    for name in ("ppv", "auc"):
+        wanted = audit.disparities[name].difference
+        assert found.periods[0].measures[name] == pytest.approx(wanted, abs=1e-12)
+    assert found.to_dict()["periods"][1]["measures"].keys() == {"ppv", "auc"}
+    assert "AUC differs by" in str(found)
+    assert ic.watch(rule, [compas()]).periods[0].measures == {}
+    with pytest.raises(ic.UsageError, match="measures: must"):
+        ic.watch(rule, [compas()], measures="nothing")

@@ -499,6 +499,13 @@ def watch(
         float,
         typer.Option("--confidence", help="Chance of no false alarm in all periods together."),
     ] = 0.95,
+    measures: Annotated[
+        str | None,
+        typer.Option(
+            "--measures",
+            help="Also show how far groups differ in these, such as ppv,auc; not tested.",
+        ),
+    ] = None,
 ) -> None:
     """Watch a deployed rule: exit with 1 if its promises are shown not to hold."""
     printing.chosen()
@@ -510,6 +517,7 @@ def watch(
         threshold=threshold,
         calibration_margin=None if no_calibration else calibration_margin,
         confidence=confidence,
+        measures=measures,
     )
     show_result(report, printing, lambda: show_watch(report))
     if report.alarm:

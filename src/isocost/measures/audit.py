@@ -90,7 +90,7 @@ def group_columns(
 ) -> Columns:
     """Every number as an array with one entry per group."""
     sums = tally.kinds(population.threshold)
-    columns = _columns(tally, sums, range(len(tally.groups)), measures, population)
+    columns = measure_columns(tally, sums, range(len(tally.groups)), measures, population)
     columns["share"] = sums.weight / sums.w.sum()
     # By label, as everywhere else: a rounding error would tell two equal costs apart.
     columns["cost"] = rates.group_costs(tally.totals, tally.groups, cost)
@@ -103,7 +103,7 @@ def overall_columns(
 ) -> Columns:
     """The same for everybody together; a cost that differs by group has no meaning there."""
     sums = tally.kinds(population.threshold).pooled()
-    columns = _columns(tally, sums, [None], measures, population)
+    columns = measure_columns(tally, sums, [None], measures, population)
     columns["share"] = np.ones(1)
     if cost.is_per_group:
         columns["cost"] = columns["trivial_cost"] = np.full(1, math.nan)
@@ -114,13 +114,14 @@ def overall_columns(
     return columns
 
 
-def _columns(
+def measure_columns(
     tally: Tally,
     sums: Sums,
     groups: Sequence[int | None],
     measures: Mapping[str, Measure],
     population: GroupedPeople,
 ) -> Columns:
+    """Every measure of some groups, or of everybody (None), as an array."""
     levels = [levels_of(tally, group) for group in groups]
     columns: Columns = {"n": sums.n.sum(axis=-1), "share": None}
     for name, measure in measures.items():

@@ -22,6 +22,8 @@ from isocost.checks import (
 from isocost.costs import CostLike, as_cost
 from isocost.errors import DataError, Problem, UsageError, listing
 from isocost.groups import Group, as_group, names_of, to_json
+from isocost.measures.audit import disparity, measure_columns
+from isocost.measures.derived import GroupedPeople
 from isocost.measures.evidence import (
     WATCHABLE,
     Claim,
@@ -31,7 +33,8 @@ from isocost.measures.evidence import (
     evidence,
 )
 from isocost.measures.margins import Interval
-from isocost.measures.table import MEASURES, OVERALL
+from isocost.measures.measure import Measure
+from isocost.measures.table import MEASURES, OVERALL, chosen_measures
 from isocost.repairs.composition import merged
 from isocost.rules import Promise, Rule, check_rule, unknown_groups
 from isocost.tables import columns_from, frame_of, html_table, text_table
@@ -73,6 +76,9 @@ class Period:
         The largest distance of a group's mean score from its share of positives in this period.
     broken : tuple of str
         What was shown to be violated, in this period or before: "cost", "calibration" ...
+    measures : {name: float}
+        The largest difference between two groups in each measure that was chosen, in this period;
+        for information, never tested.
     """
 
     name: str
@@ -82,6 +88,7 @@ class Period:
     interval: Interval
     calibration: float
     broken: tuple[str, ...]
+    measures: Mapping[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; unknown numbers become null."""
@@ -92,6 +99,7 @@ class Period:
             **{name: finite_or_none(getattr(self, name)) for name in numbers},
             "interval": list(self.interval),
             "broken": list(self.broken),
+            "measures": {name: finite_or_none(value) for name, value in self.measures.items()},
         }
 
 
@@ -217,7 +225,8 @@ class Watch:
         """The periods as a frame, in the library of the data; see :meth:`isocost.Audit.to_frame`.
 
         A row for each period: its name, rows, ``difference`` in it and ``running`` in all so far
-        with ``low`` and ``high``, ``calibration``, and the claims that are ``broken``.
+        with ``low`` and ``high``, ``calibration``, the claims that are ``broken``, and how far
+        groups differ in each measure that was chosen.
         """
         rows = [
             {
@@ -229,6 +238,7 @@ class Watch:
                 "high": one.interval[1],
                 "calibration": one.calibration,
                 "broken": ", ".join(one.broken),
+                **one.measures,
             }
             for one in self.periods
         ]
@@ -237,6 +247,7 @@ class Watch:
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the printed table."""
         header = ["period", "rows", "differ by", "so far", "interval", "mean score off", "alarm"]
+        header += [f"{MEASURES[name].title} differs by" for name in self.periods[0].measures]
         rows = [
             [
                 one.name,
@@ -246,6 +257,7 @@ class Watch:
                 f"[{one.interval[0]:.3f}, {one.interval[1]:.3f}]",
                 _number(one.calibration),
                 ", ".join(one.broken),
+                *map(_number, one.measures.values()),
             ]
             for one in self.periods
         ]
@@ -319,6 +331,7 @@ def watch(
     threshold: float | None = None,
     calibration_margin: float | None = 0.02,
     confidence: float = 0.95,
+    measures: str | Iterable[str] | None = None,
 ) -> Watch:
     """Test whether what a rule made equal is still equal, and scores still calibrated.
 
@@ -342,6 +355,9 @@ def watch(
         fifth of [0, 1]; None to leave calibration out.  Not tested for rules that give it up.
     confidence : float
         The probability that there is no alarm in any period while everything holds.
+    measures : str or names, optional
+        Measures whose largest difference between groups is shown for each period, as for
+        :func:`isocost.audit`; for information, not tested.
 
     Returns
     -------
@@ -388,6 +404,7 @@ in some period; 0.06 is allowed). Shown in period 2.
     groups = [group for group in rule.groups if any(group in t.groups for t in periods)]
     if threshold is None:
         threshold = (promise and promise.threshold) or 0.5
+    shown = _shown(measures)
     history = History(periods, groups, check_threshold(threshold), chosen)
     watched = math.inf if promise is None else margin
     floors = _floors(promise, tolerance)
@@ -403,7 +420,10 @@ in some period; 0.06 is allowed). Shown in period 2.
         key=lambda pair: pair[0],
     )
     return Watch(
-        periods=_reported(names, periods, tracks, alarms),
+        periods=tuple(
+            replace(one, measures=_differences(tally, threshold, shown))
+            for one, tally in zip(_reported(names, periods, tracks, alarms), periods, strict=True)
+        ),
         alarms=tuple(alarm for _, alarm in alarms),
         notes=(*_about_promise(rule, limits), *_notes_on_data(rule, names, history)),
         limits=limits,
@@ -412,6 +432,29 @@ in some period; 0.06 is allowed). Shown in period 2.
         backend=periods[0].backend,
         floors=floors,
     )
+
+
+def _shown(measures: Any) -> dict[str, Measure]:
+    """The measures that were chosen; rows of the table only, which have titles."""
+    if measures is None:
+        return {}
+    choice = chosen_measures(measures)
+    if not choice.shown or not MEASURES.keys() >= set(choice.shown):
+        rule, step = "must be names of measures", 'for example ["ppv", "auc"]'
+        raise UsageError(Problem("measures", rule, short(measures), step))
+    return {name: choice.rows[name] for name in choice.shown}
+
+
+def _differences(
+    tally: Tally, threshold: float, measures: Mapping[str, Measure]
+) -> dict[str, float]:
+    """The largest difference between two groups of each measure."""
+    if not measures:
+        return {}
+    people = GroupedPeople.of_tally(tally, threshold)
+    places = range(len(tally.groups))
+    columns = measure_columns(tally, tally.kinds(threshold), places, measures, people)
+    return {name: disparity(tally.groups, columns[name]).difference for name in measures}
 
 
 def _floors(promise: Promise | None, tolerance: float | None) -> dict[str, float]:
