@@ -48,7 +48,7 @@ ORDERS = {
         "problems", "values", "arrays", "frames", "dispatch", "warehouse", "paths", "source",
         "backends", "lazy", "files",
     ],
-    "engines/warehouse": ["dialects", "select", "tally_sql"],
+    "engines/warehouse": ["dialects", "select", "tally_sql", "dbt"],
     "learn": [
         "inputs", "calibrator", "base", "postprocess", "scorers", "program", "trained",
     ],

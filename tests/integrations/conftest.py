@@ -21,7 +21,7 @@ def _has_digest() -> bool:
 
 NEEDED = {
     "test_mlflow": (lambda: find_spec("mlflow"), "mlflow-skinny is not installed"),
-    "test_dbt": (lambda: find_spec("dbt.adapters.duckdb"), "dbt-duckdb is not installed"),
+    "test_dbt_project": (lambda: find_spec("dbt.adapters.duckdb"), "dbt-duckdb is not installed"),
     "test_r": (_has_digest, "R and its package digest are not installed"),
     "test_gate": (lambda: shutil.which("bash"), "there is no bash"),
 }
