@@ -26,6 +26,7 @@ LAYERS = [
     {"learn"},
     {"plots"},
     {"reports"},
+    {"mlflow"},
     {"serve"},
     {"cli"},
 ]
