@@ -59,7 +59,7 @@ ORDERS = {
     ],
     "reports": ["facts", "payload", "report", "terminal"],
     "serve": ["session", "server"],
-    "cli": ["options", "output", "reading", "commands", "page_commands", "app"],
+    "cli": ["options", "output", "reading", "commands", "page_commands", "doctor", "app"],
 }  # fmt: skip
 
 # Where a method must reach down, it does so inside a function, and is named here.

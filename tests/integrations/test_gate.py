@@ -7,8 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from isocost.examples import compas_rows
 
+from isocost.examples import compas_rows
 from tests.integrations.conftest import ROOT
 
 yaml = pytest.importorskip("yaml")
