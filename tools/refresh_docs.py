@@ -3,10 +3,10 @@
 A comment `<!-- output: COMMAND -->` is followed by a code block that holds what the command prints
 in a folder with data.csv, the built-in COMPAS rows.  The page of measures is made from their table.
 
-A comment `<!-- printed -->` after a block of Python is followed by what that block prints; the blocks
-of a page share their names.  Blocks marked ```py and `<!-- printed by NAME -->` need the library NAME,
-which is not in the environment of development: they are left as they are, unless --peer is the Python
-of an environment that has it.
+A comment `<!-- printed -->` after a block of Python is followed by what that block prints; the
+blocks of a page share their names.  Blocks marked ```py and `<!-- printed by NAME -->` need the
+library NAME, which the environment of development lacks.  They are left as they are; with --peer,
+the Python of an environment that has it, they are made again and nothing else is.
 """
 
 from __future__ import annotations
@@ -128,9 +128,11 @@ def main() -> int:
         write_data(Path(name))
         for page in pages():
             before = page.read_text()
-            after = with_printed(refreshed(before, Path(name)), Path(name), "python", sys.executable)
             if peer is not None:
-                after = with_printed(after, Path(name), "py", peer)
+                after = with_printed(before, Path(name), "py", peer)
+            else:
+                after = refreshed(before, Path(name))
+                after = with_printed(after, Path(name), "python", sys.executable)
             if after != before:
                 stale.append(page.name)
                 if not check:
