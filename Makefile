@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 WORKERS ?= auto
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
-.PHONY: demo test test-minimum test-floors lint bench docs reproduce reproduce-full format clean
+.PHONY: demo test test-minimum test-floors test-integrations lint bench docs reproduce reproduce-full format clean
 
 demo: .venv/.base
 	$(BIN)/isocost demo
@@ -25,6 +25,13 @@ test-floors:
 	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-minimum.txt \
 	    --editable ".[plot,report,dask]" "ibis-framework[duckdb]" hypothesis polars pyarrow pytest pytest-xdist
 	SCIPY_ARRAY_API=1 .venv-floors/bin/python $(PYTEST) $(FLOORS:%=tests/test_%.py)
+
+# What stands outside the package: MLflow, the GitHub action, pre-commit, dbt and R.  Where R is missing, its tests are skipped.
+test-integrations: .venv-integrations/.installed
+	@if ! command -v Rscript > /dev/null && command -v apt-get > /dev/null && [ "$$(id -u)" = 0 ]; then \
+	    apt-get update --quiet=2 && \
+	    apt-get install --quiet=2 --yes --no-install-recommends r-base-core r-cran-digest > /dev/null; fi
+	.venv-integrations/bin/python -m pytest tests/integrations
 
 lint: .venv/.dev node_modules/.installed
 	$(BIN)/ruff check .
@@ -53,7 +60,7 @@ reproduce-full: .venv/.reproduction
 	$(BIN)/python -m reproduction --full --repeats 3 -o docs/reproduction --page docs/reproduction.md
 
 clean:
-	rm -rf node_modules .venv .venv-floors .venv-minimum .venv-peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf node_modules .venv .venv-floors .venv-integrations .venv-minimum .venv-peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:
@@ -85,6 +92,13 @@ node_modules/.installed: package.json
 .venv-peers/.installed: benchmarks/peers.txt
 	$(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+# From 1.11 on, dbt-core downloads a part of itself while it is installed.
+.venv-integrations/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv-integrations
+	.venv-integrations/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[mlflow]" \
+	    alembic "dbt-core>=1.9,<1.11" "dbt-duckdb>=1.9" hypothesis pre-commit pytest pyyaml sqlalchemy
 	@touch $@
 
 .venv-minimum/.installed: pyproject.toml constraints-minimum.txt

@@ -1,7 +1,5 @@
 """The same ids throw the same coins on every engine, to the last of their 52 bits."""
 
-import hashlib
-
 import numpy as np
 import pytest
 
@@ -10,39 +8,14 @@ from isocost.coin import coins
 from isocost.engines.backends import Guard, guarded
 from isocost.engines.dispatch import as_frame
 from isocost.rows import Row
+from tests.coin_vectors import NUMBERS, SALT, TEXTS, by_hashlib
 from tests.lazy_frames import KINDS, SPARK_AND_PANDAS, as_lazy, columns_of, session_of
 
 pa = pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.filterwarnings(SPARK_AND_PANDAS)
 
 EAGER = ("numpy", "pandas", "pandas-pyarrow", "polars-eager", "pyarrow")
-SALT = "isocost's sält"
-
-NUMBERS = [
-    0,
-    1,
-    -1,
-    9,
-    10,
-    -10,
-    999_999_999,
-    10**9,
-    10**18,
-    -(10**18),
-    2**53 + 1,
-    2**63 - 1,
-    -(2**63),
-]
-TEXTS = [
-    "", " ", "a", "007", "1.0", "it's", 'say "so"', "back\\slash", "semi;--", "a\tb\nc", "%_",
-    "é", "e\u0301", "שלום", "مرحبا", "日本語", "🙂", "👩‍👩‍👧‍👦", "\u200b", "ﬁ", "İ",
-    "x" * 55, "ü" * 64,
-]  # fmt: skip
 VECTORS = {"numbers": NUMBERS, "texts": TEXTS}
-
-
-def by_hashlib(value, salt=SALT):
-    return int(hashlib.md5(f"{salt}:{value}".encode()).hexdigest()[:13], 16)
 
 
 def eager_coins(kind, ids):

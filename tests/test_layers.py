@@ -25,6 +25,7 @@ LAYERS = [
     {"learn"},
     {"plots"},
     {"reports"},
+    {"mlflow"},
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
@@ -52,7 +53,7 @@ ORDERS = {
         "display", "geometry", "plane", "reliability", "change", "curves", "predictive", "dots",
     ],
     "reports": ["facts", "payload", "layouts", "report", "terminal", "session", "server"],
-    "cli": ["options", "output", "reading", "commands", "page_commands", "app"],
+    "cli": ["options", "output", "reading", "commands", "page_commands", "doctor", "app"],
 }  # fmt: skip
 
 # Where a method must reach down, it does so inside a function, and is named here.

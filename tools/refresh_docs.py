@@ -1,11 +1,17 @@
-"""Put the real output of commands into the Markdown pages: python tools/refresh_docs.py [--check].
+"""Put real output into the Markdown pages: python tools/refresh_docs.py [--check] [--peer PYTHON].
 
 A comment `<!-- output: COMMAND -->` is followed by a code block that holds what the command prints
 in a folder with data.csv, the built-in COMPAS rows.  The page of measures is made from their table.
+
+A comment `<!-- printed -->` after a block of Python is followed by what that block prints; the
+blocks of a page share their names.  Blocks marked ```py and `<!-- printed by NAME -->` need the
+library NAME, which the environment of development lacks.  They are left as they are; with --peer,
+the Python of an environment that has it, they are made again and nothing else is.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -18,6 +24,23 @@ from isocost.examples import compas_rows
 
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"<!-- output: (?P<command>[^\n]+?) -->\n(\n```text\n.*?\n```\n)?", re.DOTALL)
+
+PRINTED = re.compile(
+    r"(?P<block>```(?P<kind>python|py)\n(?P<code>.*?)```\n)"
+    r"(?P<mark>\n<!-- printed(?: by (?P<maker>[\w-]+)[^\n]*)? -->\n(\n```text\n.*?\n```\n)?)?",
+    re.DOTALL,
+)
+RUN = """
+import contextlib, io, json, sys, warnings
+warnings.simplefilter("ignore")
+names, printed = {}, []
+for code in json.load(sys.stdin):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        exec(code, names)
+    printed.append(out.getvalue())
+json.dump(printed, sys.__stdout__)
+"""
+HAS = "import importlib.metadata as m, sys; print(m.version(sys.argv[1]))"
 
 
 def pages() -> list[Path]:
@@ -56,14 +79,60 @@ def refreshed(text: str, folder: Path) -> str:
     return BLOCK.sub(block, text)
 
 
+def with_printed(text: str, folder: Path, kind: str, python: str) -> str:
+    """The page with what its blocks of one kind print."""
+    codes = [match["code"] for match in PRINTED.finditer(text) if match["kind"] == kind]
+    makers = {match["maker"] for match in PRINTED.finditer(text) if match["kind"] == kind}
+    if not any(match["mark"] for match in PRINTED.finditer(text) if match["kind"] == kind):
+        return text
+    said = {None: "printed"}
+    for maker in makers - {None}:
+        found = _run(python, HAS, maker, folder=folder)
+        if found is None:
+            return text
+        said[maker] = f"printed by {maker} {found.strip()}"
+    answer = _run(python, RUN, folder=folder, given=json.dumps(codes))
+    if answer is None:
+        raise SystemExit(f"an example fails: {codes[0][:60]!r} ...")
+    printed = iter(json.loads(answer))
+
+    def block(match: re.Match[str]) -> str:
+        if match["kind"] != kind:
+            return match[0]
+        shown = next(printed)
+        if not match["mark"]:
+            return match[0]
+        lines = "\n".join(line.rstrip() for line in shown.rstrip().splitlines())
+        mark = f"<!-- {said[match['maker']]} -->"
+        return f"{match['block']}\n{mark}\n\n```text\n{lines}\n```\n"
+
+    return PRINTED.sub(block, text)
+
+
+def _run(python: str, code: str, *arguments: str, folder: Path, given: str = "") -> str | None:
+    """What Python code prints in the folder; None if it fails."""
+    command = [python, "-c", code, *arguments]
+    done = subprocess.run(
+        command, input=given, capture_output=True, text=True, cwd=folder, check=False
+    )
+    if done.returncode and given:
+        print(done.stderr, file=sys.stderr)
+    return done.stdout if done.returncode == 0 else None
+
+
 def main() -> int:
     check = "--check" in sys.argv
+    peer = sys.argv[sys.argv.index("--peer") + 1] if "--peer" in sys.argv else None
     stale = []
     with tempfile.TemporaryDirectory() as name:
         write_data(Path(name))
         for page in pages():
             before = page.read_text()
-            after = refreshed(before, Path(name))
+            if peer is not None:
+                after = with_printed(before, Path(name), "py", peer)
+            else:
+                after = refreshed(before, Path(name))
+                after = with_printed(after, Path(name), "python", sys.executable)
             if after != before:
                 stale.append(page.name)
                 if not check:

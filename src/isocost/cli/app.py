@@ -31,6 +31,7 @@ from isocost.cli.commands import (
     tally,
     watch,
 )
+from isocost.cli.doctor import doctor
 from isocost.cli.options import expanded
 from isocost.cli.output import complain, standard_streams, use_color
 from isocost.cli.page_commands import demo, report, serve
@@ -80,6 +81,7 @@ def _command(function: Callable[..., Any]) -> None:
 
 _COMMANDS = (
     audit, plan, recalibrate, fit, compare, apply, sql, tally, watch, report, serve, demo,
+    doctor,
 )  # fmt: skip
 for _function in _COMMANDS:
     _command(_function)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,7 +27,7 @@ from isocost.cli.reading import (
 )
 from isocost.engines.dialects import DIALECTS
 from isocost.engines.files import Part, apply_file
-from isocost.engines.queries import tally_sql, to_sql
+from isocost.engines.queries import dbt_macro, tally_sql, to_sql
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, names_of
 from isocost.measures.audit import Audit
@@ -433,6 +434,10 @@ def sql(
     positive: options.Positive = None,
     bins: options.Bins = 1024,
     edge: options.Edges = None,
+    dbt: Annotated[
+        str | None,
+        typer.Option("--dbt", help="Write a dbt macro of this name; it is given the relation."),
+    ] = None,
     output: options.Output = None,
     force: options.Force = False,
 ) -> None:
@@ -444,9 +449,9 @@ def sql(
     if output is not None:
         check_target(output, force, ".sql", ".txt")
     if rule is None:
-        query = tally_sql(
+        query_of = partial(
+            tally_sql,
             dialect,
-            table,
             score=columns.score or "score",
             label=label,
             group=columns.group or ["group"],
@@ -457,14 +462,15 @@ def sql(
         )
     else:
         loaded = Rule.load(rule)
-        query = to_sql(
-            loaded, dialect, table, **columns.of(loaded), output=column, columns=keep or "*"
+        query_of = partial(
+            to_sql, loaded, dialect, **columns.of(loaded), output=column, columns=keep or "*"
         )
+    query = query_of(table) if dbt is None else dbt_macro(dbt, dialect, query_of)
     if output is None:
         say(query.rstrip("\n"))
         return
     write_text(output, query, force=force)
-    say(f"The query is in {output}.")
+    say(f"The {'query' if dbt is None else 'macro'} is in {output}.")
 
 
 def watch(

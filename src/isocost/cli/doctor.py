@@ -1,0 +1,261 @@
+"""isocost doctor: what is installed, what that gives, and what is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import webbrowser
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires, version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from isocost import __version__
+from isocost.cli.output import prose, say, show_table
+
+GIVES = {
+    "plot": "pictures with matplotlib: isocost.plots",
+    "report": "the page: ic.report, isocost report",
+    "serve": "the local page: isocost serve",
+    "train": "training with constraints: EqualizedOddsLogisticRegression",
+    "spark": "frames of Spark; needs Java",
+    "dask": "frames of dask",
+    "mlflow": "audits in MLflow: isocost.mlflow",
+}
+"""What each extra is for; which packages it brings is read from the metadata."""
+
+FRAMES = ("pandas", "polars", "pyarrow", "dask", "ibis-framework", "pyspark")
+"""Libraries whose frames are read; any of them does."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package that isocost needs, by the name that pip knows.
+
+    Attributes
+    ----------
+    version : str or None
+        What is installed.
+    needs : str
+        Which versions isocost works with.
+    problem : str or None
+        Why it cannot be used: missing, too old, or the error when it is imported.
+    """
+
+    name: str
+    version: str | None
+    needs: str
+    problem: str | None
+
+
+@dataclass(frozen=True)
+class Extra:
+    """A part of isocost that is installed by itself: ``pip install "isocost[name]"``."""
+
+    name: str
+    gives: str
+    packages: tuple[Package, ...]
+
+    @property
+    def missing(self) -> list[Package]:
+        """The packages that cannot be used."""
+        return [package for package in self.packages if package.problem]
+
+
+def requirements() -> dict[str | None, list[str]]:
+    """What the metadata of isocost asks for: by extra, and None for what is always needed."""
+    found: dict[str | None, list[str]] = {None: []}
+    for line in requires("isocost") or ():
+        requirement, _, marker = line.partition(";")
+        extra = re.search(r"""extra\s*==\s*['"]([^'"]+)['"]""", marker)
+        found.setdefault(extra[1] if extra else None, []).append(requirement.strip())
+    return found
+
+
+def examined(requirement: str, *, load: bool = False) -> Package:
+    """The state of a package that a requirement names; with ``load`` it is imported too.
+
+    Examples
+    --------
+    >>> examined("numpy>=2.0").problem, examined("numpy>=1000").problem
+    (None, 'too old')
+    >>> examined("no-such-package[extra]>=1")
+    Package(name='no-such-package', version=None, needs='>=1', problem='missing')
+    """
+    match = re.match(r"([A-Za-z0-9._-]+)\s*(?:\[[^\]]*\])?\s*(.*)", requirement)
+    if match is None:
+        raise AssertionError(f"not a requirement: {requirement}")
+    name, needs = match[1], match[2].strip()
+    try:
+        installed = version(name)
+    except PackageNotFoundError:
+        return Package(name, None, needs, "missing")
+    problem = None if _is_allowed(installed, needs) else "too old"
+    if problem is None and load:
+        problem = _import_problem(name)
+    return Package(name, installed, needs, problem)
+
+
+def _is_allowed(installed: str, needs: str) -> bool:
+    """Whether a version is at least the one that is needed; isocost sets no other bounds."""
+    bound = re.search(r">=\s*([\d.]+)", needs)
+    return bound is None or _release(installed) >= _release(bound[1])
+
+
+def _release(text: str) -> tuple[int, ...]:
+    """The numbers of a version, without zeros at the end: 1.3.0 is 1.3."""
+    match = re.match(r"\d+(?:\.\d+)*", text)
+    numbers = [int(part) for part in match[0].split(".")] if match else []
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)
+
+
+@cache
+def _modules() -> dict[str, list[str]]:
+    """The modules of each distribution that people import."""
+    found: dict[str, list[str]] = {}
+    for module, names in packages_distributions().items():
+        if module.isidentifier() and not module.startswith("_"):
+            for name in names:
+                found.setdefault(_normal(name), []).append(module)
+    return found
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "_", name).lower()
+
+
+def _import_problem(name: str) -> str | None:
+    own = _normal(name)
+    modules = _modules().get(own, [own])
+    try:
+        import_module(own if own in modules else min(modules))
+    except Exception as error:
+        # A broken library may raise anything.
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def extras(asked: dict[str | None, list[str]]) -> list[Extra]:
+    """The extras that people install, with the packages of those they include."""
+    return [
+        Extra(name, GIVES[name], tuple(map(examined, _flat(name, asked))))
+        for name in GIVES
+        if name in asked
+    ]
+
+
+def _flat(name: str, asked: dict[str | None, list[str]]) -> Iterator[str]:
+    """The requirements of an extra; ``isocost[report]`` stands for those of report."""
+    for requirement in asked.get(name, ()):
+        own = re.fullmatch(r"isocost\[([^\]]*)\]", requirement)
+        if own is None:
+            yield requirement
+        else:
+            for other in own[1].split(","):
+                yield from _flat(other.strip(), asked)
+
+
+def java() -> dict[str, str | None]:
+    """Where Java is and its version, which Spark needs."""
+    home = os.environ.get("JAVA_HOME")
+    path = shutil.which("java", path=str(Path(home) / "bin")) if home else None
+    path = path or shutil.which("java")
+    if path is None:
+        return {"path": None, "version": None}
+    try:
+        done = subprocess.run(
+            [path, "-version"], capture_output=True, text=True, timeout=20, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return {"path": path, "version": None}
+    number = re.search(r'version "([^"]+)"', done.stderr + done.stdout)
+    return {"path": path, "version": number[1] if number else None}
+
+
+def browser() -> str | None:
+    """The browser that isocost serve would open."""
+    try:
+        found = webbrowser.get()
+    except webbrowser.Error:
+        return None
+    return str(getattr(found, "name", "") or type(found).__name__)
+
+
+def findings() -> dict[str, Any]:
+    """All of it, as plain values for JSON."""
+    asked = requirements()
+    needed = [examined(requirement, load=True) for requirement in asked[None]]
+    parts = extras(asked)
+    frames = {name: examined(name).version for name in FRAMES}
+    return {
+        "isocost": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "required": [asdict(package) for package in needed],
+        "extras": [
+            {
+                "name": one.name,
+                "gives": one.gives,
+                "installed": not one.missing,
+                "missing": [package.name for package in one.missing],
+                "install": f'pip install "isocost[{one.name}]"',
+            }
+            for one in parts
+        ],
+        "frames": frames,
+        "java": java(),
+        "browser": browser(),
+        "broken": [package.name for package in needed if package.problem],
+    }
+
+
+def doctor(
+    json_: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+) -> None:
+    """Say what is installed, what that gives, and the line that installs what is missing."""
+    found = findings()
+    if json_:
+        say(json.dumps(found, indent=2, ensure_ascii=False))
+    else:
+        _show(found)
+    if found["broken"]:
+        raise typer.Exit(2)
+
+
+def _show(found: dict[str, Any]) -> None:
+    say(f"isocost {found['isocost']}, Python {found['python']}, {found['platform']}\n")
+    rows = [
+        [one["name"], one["version"] or "-", one["needs"], one["problem"] or "ok"]
+        for one in found["required"]
+    ]
+    show_table("What isocost needs", ["package", "version", "needs", ""], rows)
+    say()
+    rows = [
+        [one["name"], "yes" if one["installed"] else "no", one["gives"]] for one in found["extras"]
+    ]
+    show_table("Extras", ["extra", "installed", "gives"], rows)
+    frames = found["frames"]
+    there = [f"{name} {number}" for name, number in frames.items() if number]
+    prose(f"\nFrames: {', '.join(there) or 'none; dicts of arrays and files are read'}.")
+    at = found["java"]
+    where = f"{at['version'] or 'of unknown version'} ({at['path']})" if at["path"] else "not found"
+    prose(f"Java: {where}; Spark needs it.")
+    prose(f"Browser: {found['browser'] or 'not found; isocost serve prints the address to open'}.")
+    absent = [one["name"] for one in found["extras"] if not one["installed"]]
+    if absent:
+        say(f'\nTo add what is missing: pip install "isocost[{",".join(absent)}]"')
+    if found["broken"]:
+        say(f"\nBroken: {', '.join(found['broken'])}. Mend it: pip install --upgrade isocost")
+    else:
+        say("\nEverything isocost needs is there.")
