@@ -31,8 +31,9 @@ PRINTED = re.compile(
     re.DOTALL,
 )
 RUN = """
-import contextlib, io, json, sys, warnings
+import contextlib, io, json, logging, sys, warnings
 warnings.simplefilter("ignore")
+logging.disable()
 names, printed = {}, []
 for code in json.load(sys.stdin):
     with contextlib.redirect_stdout(io.StringIO()) as out:
