@@ -358,3 +358,75 @@ def test_choosing():
     printed = str(ic.audit(compas(), "fpr", measures="calibration"))
     assert "O:E" in printed
     assert "FPR  " not in printed
+
+
+def test_a_rate_of_one_among_few_is_not_certain():
+    y = np.repeat([1.0, 0.0], [5, 1000])
+    chosen = np.r_[np.ones(5), np.ones(100), np.zeros(900)]
+    people = GroupedPeople.of_rows(y, np.where(chosen == 1, 0.7, 0.3), np.ones(1005), 0.5)
+    row = MEASURES["balanced_accuracy"]
+    low, high = derived_interval(row.estimated(people, 0), row.limits, 0.95)
+    assert low < 0.85 < 0.97 < high
+    people = GroupedPeople.of_rows(y, np.full(1005, 0.3), np.ones(1005), 0.5)
+    low, high = derived_interval(
+        MEASURES["net_benefit"].estimated(people, 0), MEASURES["net_benefit"].limits, 0.95
+    )
+    assert low < 0.0 < high
+
+
+def test_intervals_hold_for_few_positives():
+    rng = np.random.default_rng(0)
+    row, held = MEASURES["balanced_accuracy"], []
+    y = np.repeat([1.0, 0.0], [5, 1000])
+    for _ in range(300):
+        chosen = rng.random(1005) < np.where(y == 1, 0.9, 0.1)
+        people = GroupedPeople.of_rows(y, np.where(chosen, 0.7, 0.3), np.ones(1005), 0.5)
+        low, high = derived_interval(row.estimated(people, 0), row.limits, 0.95)
+        held.append(low <= 0.9 <= high)
+    assert np.mean(held) > 0.9
+
+
+def test_selecting_everybody_leaves_the_ratio_uncertain():
+    score = np.r_[np.full(40, 0.7), np.full(985, 0.7), np.full(15, 0.3)]
+    label = np.arange(1040) % 2
+    data = {"score": score, "label": label, "group": np.repeat(["a", "b"], [40, 1000])}
+    found = ic.audit(ic.tally(data), measures=["impact_ratio"], reference="b", warn=False)
+    low, high = found.groups["a"].intervals["impact_ratio"]
+    assert low < 1.0 < high
+
+
+def test_no_side_of_the_threshold_is_left_out_of_adjusted_rates():
+    rng = np.random.default_rng(3)
+    score = np.where(rng.random(11_000) < 0.003, 0.7, rng.uniform(0, 0.2, 11_000))
+    label = (rng.random(11_000) < score).astype(int)
+    data = {"score": score, "label": label, "group": np.repeat([0, 1], [1000, 10_000])}
+    found = audited({**data, "weight": np.ones(11_000)}, ["adjusted_fnr"], confidence=None)
+    few = (score[:1000] >= 0.5).sum()
+    assert 0 < few < 5
+    assert math.isnan(found.groups[0].adjusted_fnr)
+    assert not math.isnan(found.groups[1].adjusted_fnr)
+
+
+def test_scores_of_0_and_1_have_no_slope():
+    y = np.tile([0.0, 1.0, 1.0, 0.0], 50)
+    h = np.tile([0.0, 1.0, 0.0, 1.0], 50)
+    people = GroupedPeople.of_rows(y, h, np.ones(200), 0.5)
+    assert math.isnan(derived.calibration_slope(people, 0).value)
+    assert math.isnan(derived.calibration_intercept(people, 0).value)
+
+
+def test_measures_that_make_no_sense():
+    with pytest.raises(ic.UsageError, match="must be functions"):
+        ic.Measure("mine", "Mine", of_sums=3)
+    with pytest.raises(ic.UsageError, match="better must be"):
+        ic.Measure("mine", "Mine", over=("fp",), better="up")
+
+
+def test_a_number_that_was_not_measured_says_how_to_ask():
+    found = ic.audit(compas(), "fpr", confidence=None)
+    with pytest.raises(KeyError, match="pass measures='auc'"):
+        found.groups["Caucasian"]["auc"]
+    chosen = ic.audit(compas(), "fpr", measures=["ppv", "auc"], confidence=None)
+    columns = chosen.to_frame(backend="dict")
+    assert {"ppv", "auc", "cost", "n"} <= columns.keys()
+    assert "fpr" not in columns

@@ -205,7 +205,7 @@ def test_measures_by_name_have_the_sign_of_the_table(model, name):
     scores = model.predict_proba(NEW_X)[:, 1]
     number = getattr(ic.metrics, name)(NEW_Y, scores)
     sign = -1 if ic.MEASURES[name].better == "lower" else 1
-    for metric in (name, getattr(ic.metrics, name)):
+    for metric in (name, getattr(ic.metrics, name)) if ic.MEASURES[name].better else ():
         assert ic.scorer(metric)(model, NEW_X, NEW_Y) == sign * number
     found = ic.scorer(name, greater_is_better=True)(model, NEW_X, NEW_Y)
     assert found == number
@@ -309,3 +309,9 @@ def test_scorers_of_any_metric_pickle(model):
         assert repr(again) == repr(one)
         assert again(model, NEW_X, NEW_Y) == one(model, NEW_X, NEW_Y)
     assert repr(ic.scorer("fpr")) == "scorer(fpr, lower is better)"
+
+
+def test_a_measure_without_a_direction_needs_one():
+    with pytest.raises(ic.UsageError, match="must be given for calibration_slope"):
+        ic.scorer("calibration_slope")
+    assert ic.scorer("calibration_slope", greater_is_better=True)

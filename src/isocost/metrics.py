@@ -105,14 +105,15 @@ def _undefined(measure: Measure, rows: int) -> str:
     if not measure.is_plain:
         return (
             f"{measure.title} is not defined, and NaN, for these {rows:,} rows: it needs both "
-            "labels, and scores that differ. Check which label is the positive one, or leave this "
-            "group out."
+            "labels, and scores or decisions that differ. Check which label is the positive one "
+            "and the threshold, or leave this group out."
         )
     labels = measure.over_labels
     kind = "people on that side" if labels is None else ("negatives", "positives")[labels[0]]
+    check = "the threshold" if labels is None else "which label is the positive one"
     return (
         f"{measure.title} is not defined, and NaN: there are no {kind} among {rows:,} rows. Check "
-        "which label is the positive one, or leave this group out."
+        f"{check}, or leave this group out."
     )
 
 

@@ -105,7 +105,7 @@ def _check_together(asked: options.LayoutOptions, **others: Any) -> None:
         others = {"thresholds": asked.thresholds, "unknown": asked.unknown}
         others["selected"] = None if asked.selected == "above" else str(asked.selected)
     else:
-        check_layout(asked.layout)
+        check_layout(asked.layout, "--layout")
     for name, value in others.items():
         if value is not None:
             how = "with" if asked.layout is None else "without"
@@ -129,6 +129,9 @@ def _arranged(
     given: dict[str, Any] = {"thresholds": asked.cutoffs, "selected": str(asked.selected)}
     given["unknown"] = unknown or None
     kind = check_layout(asked.layout)
+    if measuring.reference is not None and "reference" not in kind.options:
+        rule = f"must be left out of the layout {kind.name!r}"
+        raise UsageError(Problem("--reference", rule, repr(measuring.reference), "leave it out"))
     if not kind.needs_labels:
         given |= {"threshold": measuring.threshold, "reference": measuring.reference}
         return arrange(tally, kind.name, **given)

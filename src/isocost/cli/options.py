@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 import typer
 
 from isocost.atomic import check_target
+from isocost.checks import check_threshold
 from isocost.engines.source import Settings
 from isocost.errors import Problem, UsageError
 from isocost.measures.measure import FAMILIES
@@ -184,11 +185,12 @@ class LayoutOptions:
         if self.thresholds is None:
             return None
         try:
-            return tuple(float(text) for text in self.thresholds.split(","))
+            cutoffs = [float(text) for text in self.thresholds.split(",")]
         except ValueError as error:
             rule, step = "must be numbers with commas between", "for example --thresholds 0.3,0.5"
             problem = Problem("--thresholds", rule, repr(self.thresholds), step)
             raise UsageError(problem) from error
+        return tuple(check_threshold(cutoff, "--thresholds") for cutoff in cutoffs)
 
 
 class PrintedAs(StrEnum):

@@ -23,6 +23,7 @@ from isocost.engines.source import Settings
 from isocost.errors import DataError, FileError, Problem, UsageError
 from isocost.grid import Grid
 from isocost.groups import Group, names_of
+from isocost.measures.table import chosen_measures
 from isocost.rules import FORMAT as RULE
 from isocost.tallies import FORMAT, Tally
 
@@ -152,6 +153,7 @@ def read_merged(
 def audit_settings(measuring: Measuring, tally: Tally) -> dict[str, Any]:
     """The arguments of :func:`isocost.audit`, with the reference as a group of the tally."""
     settings = asdict(measuring)
+    chosen_measures(measuring.measures, "--measures")
     if measuring.reference is not None:
         groups = {name: group for group, name in names_of(tally.groups).items()}
         if measuring.reference not in groups:

@@ -26,6 +26,7 @@ from isocost.grid import Grid
 from isocost.learn.base import wants
 from isocost.learn.inputs import GroupsFrom, groups_of, read_groups
 from isocost.measures.feasibility import feasibility
+from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
 
 Response = Literal["predict_proba", "expected_proba", "predict"]
@@ -78,10 +79,10 @@ def scorer(
     >>> scorer(roc_auc_score)(model, X, y), round(scorer("generalized_fpr")(model, X, y), 3)
     (1.0, -0.189)
     """
-    function, better = _resolved(metric)
+    function, measure = _resolved(metric)
     check_word("response_method", response_method, ("predict_proba", "expected_proba", "predict"))
     if greater_is_better is None:
-        greater_is_better = better != "lower"
+        greater_is_better = _direction(measure)
     check_flag("greater_is_better", greater_is_better)
     _check_arguments(function, kwargs)
     name = getattr(function, "__name__", type(function).__name__)
@@ -154,8 +155,18 @@ def cost_disparity(
     return float(max(costs) - min(costs))
 
 
-def _resolved(metric: Any) -> tuple[Callable[..., float], str | None]:
-    """The metric as a function, and which way is better, if it is one of our measures."""
+def _direction(measure: Measure | None) -> bool:
+    """Whether more is better, if nobody says so."""
+    if measure is not None and measure.better is None:
+        ideal = "" if measure.ideal is None else f": {measure.ideal:g} is"
+        rule = f"must be given for {measure.name}, of which neither more nor less is better{ideal}"
+        step = "pass greater_is_better, or a function of your own, such as minus the distance to it"
+        raise UsageError(Problem("greater_is_better", rule, "None", step))
+    return measure is None or measure.better == "higher"
+
+
+def _resolved(metric: Any) -> tuple[Callable[..., float], Measure | None]:
+    """The metric as a function, and its row if it is one of our measures."""
     if isinstance(metric, str):
         known = [name for name in MEASURES if hasattr(metrics, name)]
         if metric not in known:
@@ -167,7 +178,7 @@ def _resolved(metric: Any) -> tuple[Callable[..., float], str | None]:
         raise UsageError(Problem("metric", rule, short(metric), step))
     name = getattr(metric, "__name__", "")
     ours = name in MEASURES and metric is getattr(metrics, name, None)
-    return metric, MEASURES[name].better if ours else None
+    return metric, MEASURES[name] if ours else None
 
 
 def _takes(function: Callable[..., float], name: str) -> bool:

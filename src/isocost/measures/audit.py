@@ -66,6 +66,8 @@ class Measures:
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> float:
+        if name not in self.values:
+            raise KeyError(f"{name}: not measured; pass measures={name!r} to isocost.audit")
         return self.values[name]
 
     def __getattr__(self, name: str) -> float:
@@ -192,6 +194,9 @@ LINE = 80
 
 WIDEST = 3
 """With more groups than this, each group gets a line of its own."""
+
+FEW = 3
+"""So few measures have their intervals beside them even with many groups."""
 
 DECISIVE = ("cost", "calibration_gap")
 """What the verdict rests on: these numbers have their interval beside them in any table."""
@@ -382,7 +387,7 @@ class Audit:
             "groups": a row for each group and a last one for everybody, whose group is missing;
             columns ``group`` (or one for each group column, if there are several), ``n``,
             ``share``, and for each measure its number, with ``fpr_low`` and ``fpr_high`` beside
-            ``fpr`` where there are intervals.
+            ``fpr`` where there are intervals.  If measures were chosen by name, only those.
             "disparities": a row for each measure, with the largest difference between two groups,
             its interval, the ratio, and the two groups.
         backend : str, optional
@@ -403,7 +408,11 @@ class Audit:
             return frame_of(self._disparity_columns(), backend or self.tally.backend)
         records = [*self.groups.values(), self.overall]
         columns: Columns = {}
+        usual = set(chosen_measures().shown)
+        left_out = self.measures.keys() - set(self.shown)
         for name in self.overall.values:
+            if name in left_out and not usual <= set(self.shown):
+                continue
             columns[name] = np.array([one[name] for one in records])
             spans = [one.intervals.get(name) for one in records]
             if any(spans):
@@ -438,8 +447,9 @@ class Audit:
         names.append("all" if "all" not in names else "everybody")
         columns = [*self.groups.values(), self.overall]
         many = len(self.groups) > WIDEST
+        wide = {*DECISIVE, *(self.shown if len(self.shown) <= FEW else ())}
         rows = [
-            [title, *(_cell(name, m, not many or name in DECISIVE).rstrip() for m in columns)]
+            [title, *(_cell(name, m, not many or name in wide).rstrip() for m in columns)]
             for name, title in self._shown().items()
         ]
         header = ["", *names]
@@ -468,7 +478,9 @@ class Audit:
         interval = self.intervals and self.verdict.enough and self.intervals.disparities["cost"]
         return [
             f"Cost differs by {d.difference:.4f}{f' {_short(interval)}' if interval else ''}: "
-            f"{names[d.highest]} highest, {names[d.lowest]} lowest.",
+            f"{names[d.highest]} highest, {names[d.lowest]} lowest."
+            if d.highest != d.lowest
+            else "Cost is the same for every group.",
             f"Equalized odds difference: generalized {generalized:.4f}, "
             f"at the threshold {self.equalized_odds_difference:.4f}.",
             "Selection rates: nobody is selected."

@@ -35,8 +35,9 @@ from isocost.typing import Bools, Floats, Ints
 STEP = 1e-30
 """Of the derivative along the imaginary axis, which has no rounding error."""
 
-CLIPPED = 1e-6
-"""Scores nearer to 0 or 1 have the logit of this one."""
+CLIPPED, MOST_CLIPPED = 1e-6, 0.01
+"""Scores nearer to 0 or 1 have the logit of this one; with a larger share of such people than this
+there is no fit: it would depend on where logits are cut."""
 
 STEPS, CONVERGED = 60, 1e-11
 """Newton steps of a logistic fit, and the last one's size."""
@@ -51,7 +52,8 @@ THIN = 5
 """A part in which a group has fewer rows is too thin to compare it there."""
 
 MOST_THIN = 0.05
-"""How much of everybody may be in parts that are too thin; with more there is no adjusted rate."""
+"""How much of everybody on a side of the threshold may be in parts that are too thin; with more
+there is no adjusted rate."""
 
 
 @dataclass(frozen=True)
@@ -266,8 +268,13 @@ Formula = Callable[[Totals], Any]
 """From sums to a number; smooth, and of no unit: weights in another unit give the same."""
 
 
-def of_sums(formula: Formula, population: GroupedPeople, group: int | None) -> Estimated:
-    """A smooth formula of sums by kind, with what each sum moves it by."""
+def of_sums(
+    formula: Formula, counts: bool, population: GroupedPeople, group: int | None
+) -> Estimated:
+    """A smooth formula of sums by kind, with what each sum moves it by.
+
+    ``counts`` says whether it depends on decisions alone, not on scores.
+    """
     people = population.people(group)
     columns = (people.w, people.wh, people.wh2)
     sums = np.array([add_up(people.kind, x, len(KINDS)) for x in columns]) / people.total
@@ -279,11 +286,30 @@ def of_sums(formula: Formula, population: GroupedPeople, group: int | None) -> E
     slopes = np.imag(moved) / STEP
     if not math.isfinite(value):
         return UNDEFINED
+    if counts:
+        return Estimated(value, _error_of_counts(formula, population, sums[0], people), people.rows)
     if not np.isfinite(slopes).all():
         return Estimated(value, 0.0, people.rows)
     one, line, square = slopes.reshape(sums.shape)[:, people.kind]
     moves = one + line * people.score + square * people.wh2 / people.w
     return Estimated(value, math.sqrt(people.variance(moves / people.total)), people.rows)
+
+
+def _error_of_counts(
+    formula: Formula, population: GroupedPeople, shares: Floats, people: People
+) -> float:
+    """The standard error of a formula of decisions, with a row more of each kind.
+
+    Without these (Agresti and Coull 1998), a rate of 0 or 1 of a few people would be taken for
+    certain.
+    """
+    rows = people.rows
+    more = (shares * rows + 1.0) / (rows + len(KINDS))
+    steps = more[:, None] + 1j * STEP * np.eye(len(KINDS))
+    none = np.zeros_like(steps)
+    slopes = np.imag(formula(Totals(steps, none, none, population.threshold))) / STEP
+    # What a row adds to the formula has mean 0 over the rows.
+    return math.sqrt(float((more * slopes**2).sum()) / (rows + len(KINDS)))
 
 
 def f1(sums: Totals) -> Any:
@@ -388,20 +414,20 @@ def net_benefit_curve(tally: Tally, thresholds: Any = None) -> NetBenefitCurve:
     cells, shape = tally.cells, (len(tally.groups), 2, tally.grid.size)
     place = (cells.group * 2 + cells.label) * tally.grid.size + cells.bin
     w, w2 = (add_up(place, x, math.prod(shape)).reshape(shape) for x in (cells.w, cells.w2))
-    total, squares = w.sum(axis=(1, 2)), w2.sum(axis=(1, 2))
+    total, rows = w.sum(axis=(1, 2)), w.sum(axis=(1, 2)) ** 2 / w2.sum(axis=(1, 2))
     # Of each label, what is at or above each threshold.
-    (fp, tp), (fp2, tp2) = (
-        np.moveaxis(x[..., ::-1].cumsum(axis=-1)[..., ::-1][..., first], 1, 0) for x in (w, w2)
-    )
+    fp, tp = np.moveaxis(w[..., ::-1].cumsum(axis=-1)[..., ::-1][..., first], 1, 0)
     odds, all_of = t / (1.0 - t), total[:, None]
     value = (tp - odds * fp) / all_of
-    passed = np.maximum(squares[:, None] - fp2 - tp2, 0.0)
-    variance = tp2 * (1.0 - value) ** 2 + fp2 * (odds + value) ** 2 + passed * value**2
     mu = w[:, 1].sum(axis=-1) / total
     treat_all = mu[:, None] - odds * (1.0 - mu[:, None])
-    error = np.sqrt(variance) / all_of
     selected = (tp + fp) / all_of
-    rows = total**2 / squares
+    # With a row more of each kind, as for the single number.
+    size = rows[:, None] + len(KINDS)
+    more_fp, more_tp = ((x / all_of * rows[:, None] + 1.0) / size for x in (fp, tp))
+    more = more_tp - odds * more_fp
+    squares = more_tp * (1.0 - more) ** 2 + more_fp * (odds + more) ** 2
+    error = np.sqrt((squares + (1.0 - more_tp - more_fp) * more**2) / size)
     return NetBenefitCurve(tally.groups, t, value, error, treat_all, selected, mu, rows)
 
 
@@ -491,6 +517,8 @@ def _recalibrated(people: People, slope: bool) -> Fit | None:
     if not 0.0 < float((w * y).sum()) < 1.0 - 1e-12:
         return None
     h = np.clip(people.score, CLIPPED, 1.0 - CLIPPED)
+    if float(w[h != people.score].sum()) > MOST_CLIPPED:
+        return None
     x = np.log(h / (1.0 - h))
     design = np.stack([np.ones_like(x), x] if slope else [np.ones_like(x)])
     offset = 0.0 if slope else x
@@ -527,7 +555,8 @@ def calibration_slope(population: GroupedPeople, group: int | None) -> Estimated
     """The b of logit P(y = 1) = a + b logit(h).
 
     With 1,024 bins a logit is off by at most 1 / (1,024 h (1 - h)): less than .01 for scores from
-    .11 to .89.  Scores that are all alike, or that separate the labels, have no slope.
+    .11 to .89.  Scores that are all alike, or that separate the labels, have no slope; nor have
+    scores of which more than 1 % are 0 or 1, whose logits are infinite.
     """
     return _coefficient(population, group, True, 1)
 
@@ -555,9 +584,10 @@ def impact_ratio(population: GroupedPeople, group: int | None) -> Estimated:
     if group == reference:
         return Estimated(1.0, 0.0, math.inf)
     value = rate / base
-    variance = own.variance((own.selected - rate) / own.total / base)
-    variance += other.variance((other.selected - base) / other.total * value / base)
-    return Estimated(value, math.sqrt(variance), own.rows * base)
+    # A row more on each side, so that a rate of 1 is not taken for certain.
+    more = [(people.rows, (people.selection * people.rows + 1.0)) for people in (own, other)]
+    variance = sum(1.0 / selected - 1.0 / (rows + 2.0) for rows, selected in more)
+    return Estimated(value, value * math.sqrt(variance), own.rows * base)
 
 
 def standardized_difference(population: GroupedPeople, group: int | None) -> Estimated:
@@ -623,7 +653,7 @@ def adjusting_weights(population: GroupedPeople, group: int | None) -> Floats | 
 
     The range of scores is cut into 20 parts that hold about as many people, and at the threshold.
     Parts in which the group has fewer than 5 rows are left out; None if these hold more than 5 %
-    of everybody.
+    of everybody on either side of the threshold.
     """
     people = population.people(group)
     part: Ints = population.once(("parts",), lambda: _risk_parts(population))
@@ -631,8 +661,9 @@ def adjusting_weights(population: GroupedPeople, group: int | None) -> Floats | 
     wanted = add_up(part, population.spread(), size)
     own = add_up(part[people.level], people.w, size) / people.total
     thick = add_up(part[people.level], people.n, size) >= THIN
-    if wanted[~thick].sum() > MOST_THIN:
-        return None
+    for side in (slice(RISK_BINS), slice(RISK_BINS, None)):
+        if wanted[side][~thick[side]].sum() > MOST_THIN * wanted[side].sum():
+            return None
     factor = np.divide(wanted, own, out=np.zeros(size), where=thick & (own > 0))
     return np.asarray(factor[part[people.level]])
 

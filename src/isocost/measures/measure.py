@@ -69,8 +69,9 @@ class Measure:
     printed : bool
         Whether the printed table has a row for it when nothing is chosen.
     of_sums, of_people, of_levels : callable, optional
-        For a measure that is not a plain mean, one of these: from sums by kind, from a group among
-        everybody (see :mod:`isocost.measures.derived`), from the :class:`Levels` of a group.
+        For a measure that is not a plain mean, one of these: from sums by kind (only those of
+        weights, if it is about decisions), from a group among everybody (see
+        :mod:`isocost.measures.derived`), from the :class:`Levels` of a group.
     between : (low, high)
         The smallest and largest value that such a measure can have.
     compares : bool
@@ -126,7 +127,11 @@ class Measure:
     def estimated(self, population: GroupedPeople, group: int | None) -> Estimated:
         """The number of a group, or of everybody, with its standard error; if it is derived."""
         formula = self.of_sums
-        compute = self.of_people if formula is None else partial(of_sums, formula)
+        compute = (
+            self.of_people
+            if formula is None
+            else partial(of_sums, formula, self.family == "decisions")
+        )
         assert compute is not None
         number: Estimated = population.once((self.name, group), lambda: compute(population, group))
         return number
@@ -240,6 +245,10 @@ def _check_measure(measure: Any) -> None:
     elif sum(map(bool, (measure.over, *_functions(measure)))) != 1:
         rule = "must have one of over=, of_sums=, of_people= and of_levels="
         got = repr(measure.over)
+    elif not all(one is None or callable(one) for one in _functions(measure)):
+        rule, got = "of_sums, of_people and of_levels must be functions", short(_functions(measure))
+    elif measure.better not in (None, "lower", "higher"):
+        rule, got = 'better must be "lower", "higher" or None', short(measure.better)
     elif measure.family not in FAMILIES:
         rule, got = f"family must be one of {', '.join(FAMILIES)}", short(measure.family)
     elif not set(map(str, measure.over)) <= known or len(set(measure.over)) != len(measure.over):

@@ -370,7 +370,7 @@ class Choice:
     shown: tuple[str, ...]
 
 
-def chosen_measures(chosen: Any = None) -> Choice:
+def chosen_measures(chosen: Any = None, argument: str = "measures") -> Choice:
     """The measures of an audit: a family, "all", names, or measures of the caller's own.
 
     Names say what is printed; measures of one's own are printed besides, or after the usual ones.
@@ -385,10 +385,12 @@ def chosen_measures(chosen: Any = None) -> Choice:
     if chosen is None or isinstance(chosen, str):
         listed: list[Any] = [] if chosen is None else chosen.split(",")
     else:
-        listed = check_listed("measures", chosen, _CHOICES, _EXAMPLE)
+        listed = check_listed(argument, chosen, _CHOICES, _EXAMPLE)
     own = [one for one in listed if isinstance(one, Measure)]
     _check_own(own)
-    names = {name for one in listed if not isinstance(one, Measure) for name in _named(one)}
+    names = {
+        name for one in listed if not isinstance(one, Measure) for name in _named(one, argument)
+    }
     if not names:
         names = {name for name, row in MEASURES.items() if row.printed}
     added = {measure.name: measure for measure in own}
@@ -402,9 +404,9 @@ _CHOICES = f"must be {', '.join(FAMILIES)} or all, names of measures, or Measure
 _EXAMPLE = 'for example measures="all", ["ppv", "auc"] or [ic.Measure("mine", "Mine", over=...)]'
 
 
-def _named(word: Any) -> tuple[str, ...]:
+def _named(word: Any, argument: str) -> tuple[str, ...]:
     """The measures that a word stands for."""
-    word = word.strip() if isinstance(word, str) else word
+    word = word.strip().lower() if isinstance(word, str) else word
     if word == "all":
         return tuple(MEASURES)
     if word in FAMILIES:
@@ -412,7 +414,7 @@ def _named(word: Any) -> tuple[str, ...]:
     if not isinstance(word, str) or word not in MEASURES:
         close = get_close_matches(word, MEASURES, 1) if isinstance(word, str) else []
         step = f"did you mean {close[0]!r}?" if close else _EXAMPLE
-        raise UsageError(Problem("measures", _CHOICES, short(word), step))
+        raise UsageError(Problem(argument, _CHOICES, short(word), step))
     return (word,)
 
 

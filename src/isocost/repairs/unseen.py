@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from isocost.checks import check_confidence, check_seed, check_whole, finite_or_none
+from isocost.checks import check_confidence, check_kind, check_seed, check_whole, finite_or_none
 from isocost.costs import Cost
 from isocost.errors import (
     IsocostError,
@@ -217,7 +217,11 @@ class Unseen:
         >>> audit.verdict.helps, found.judged(audit).verdict.helps
         ('unknown', 'yes')
         """
-        promise = self.rule.promise
+        check_kind("audit", audit, Audit, "must be an Audit", "pass what isocost.audit returned")
+        promise, tally = self.rule.promise, self.rule.made_from
+        if tally and not is_made_from(self.rule, audit.tally):
+            got, step = f"one of {audit.tally.n:,.15g} rows", "audit the data the rule is made from"
+            raise UsageError(Problem("audit", "must be of the same data as the rule", got, step))
         if promise is None or set(promise.equal) != {"cost"} or self.rule.cost != audit.cost:
             got = f"a rule by {self.rule.method}, cost {self.rule.cost}"
             step = "ask about a rule by withhold or coarsen with this cost"

@@ -152,6 +152,7 @@ class Layout:
     settings: Mapping[str, Any]
     tables: tuple[LayoutTable, ...]
     notes: tuple[str, ...]
+    backend: str | None = None
 
     def lines(self) -> list[str]:
         """What is said below the tables, a sentence or two each."""
@@ -190,12 +191,12 @@ class Layout:
         texts = {name for row in rows for name, value in row.items() if isinstance(value, str)}
         columns = {
             name: [
-                math.nan if value is None and name not in texts else value
+                (("" if name in texts else math.nan) if value is None else value)
                 for value in (row.get(name) for row in rows)
             ]
             for name in names
         }
-        return frame_of(columns, backend)
+        return frame_of(columns, backend or self.backend)
 
     def __repr__(self) -> str:
         tables = [f"{one.title}\n{text_table(*one.table(), room=LINE)}" for one in self.tables]
@@ -511,7 +512,13 @@ def _repaired(asked: Subject, audit: Audit) -> tuple[list[Row], list[str]]:
             for each in LAYOUTS["lending"].measures:
                 row[each] = MEASURES[each].estimated(population, index).value
             rows.append(row)
-    return rows, [f"{one.label}: {one.why}" for one in offers if not one.rule]
+    why = [f"{one.label}: {one.why}" for one in offers if not one.rule]
+    small = [name for group, name in asked.names(audit.groups).items() if group not in names]
+    if small:
+        why.append(f"Too small, or without both labels, to be repaired: {listing(small)}.")
+    if audit.reference is not None and audit.reference not in names:
+        why.append("So in the table of repairs others compare with the highest number.")
+    return rows, why
 
 
 def _audit_of(asked: Subject) -> Audit:
@@ -672,10 +679,10 @@ def layout(
     )
 
 
-def check_layout(name: Any) -> LayoutKind:
+def check_layout(name: Any, argument: str = "layout") -> LayoutKind:
     """The row of a layout."""
     near = get_close_matches(name, LAYOUTS, 1) if isinstance(name, str) else []
-    check_word("layout", name, tuple(LAYOUTS), f"did you mean {near[0]!r}?" if near else None)
+    check_word(argument, name, tuple(LAYOUTS), f"did you mean {near[0]!r}?" if near else None)
     return LAYOUTS[name]
 
 
@@ -684,7 +691,8 @@ def filled(kind: LayoutKind, asked: Subject) -> Layout:
     tables, notes = kind.fill(asked)
     settings = {"threshold": asked.threshold, "selected": SIDES[asked.below]}
     texts = (kind.title, kind.follows, kind.since, kind.covers_not)
-    return Layout(kind.name, *texts, settings, tuple(tables), tuple(notes))
+    backend = asked.tally.backend
+    return Layout(kind.name, *texts, settings, tuple(tables), tuple(notes), backend)
 
 
 def page_layouts(
