@@ -282,6 +282,12 @@ def test_counts_say_how_many_rows_weights_stand_for(method):
     assert np.ptp(many([0.2, 0.9])) > np.ptp(few([0.2, 0.9])) + 0.1
 
 
+def test_scores_too_small_for_a_slope_are_all_the_same():
+    score, label = np.array([0.0, 2e-313, 0.0, 2e-313] * 10), np.array([0, 1, 1, 0] * 10)
+    found = fit_rows("sigmoid", score, label, np.ones(40))
+    assert found([0.0, 2e-313]) == pytest.approx([0.5, 0.5])
+
+
 # What holds always
 
 

@@ -234,7 +234,7 @@ def test_where_a_group_is_too_thin_there_is_no_adjusted_rate():
     assert math.isnan(found.groups[1].adjusted_fpr)
     assert found.groups[1].intervals["adjusted_fpr"] == pytest.approx((math.nan,) * 2, nan_ok=True)
     assert not math.isnan(found.groups[0].adjusted_fpr)
-    assert "adjusted FPR" in str(found)
+    assert "No adjusted rates for" in str(found)
 
 
 def bootstrapped(data, name, replicates=200):

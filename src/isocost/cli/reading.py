@@ -20,7 +20,7 @@ from isocost.cli.options import Columns, Measuring
 from isocost.cli.output import progress
 from isocost.engines.files import Part, tally_files
 from isocost.engines.source import Settings
-from isocost.errors import DataError, FileError, Problem, UsageError
+from isocost.errors import DataError, FileError, Problem, UsageError, listing
 from isocost.grid import Grid
 from isocost.groups import Group, names_of
 from isocost.measures.table import chosen_measures
@@ -226,7 +226,7 @@ def _names_in(text: str, known: Collection[str]) -> Iterator[str]:
 
 
 def _no_such_group(option: str, name: str, known: Iterable[str]) -> UsageError:
-    got = f"{name!r}, and the groups are {', '.join(known)}"
+    got = f"{name!r}, and the groups are {listing(map(repr, known), 20)}"
     step = "write the group as in the table of the audit"
     return UsageError(Problem(option, "must name a group of the data", got, step))
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from isocost.checks import check_threshold, check_word, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
-from isocost.errors import UncertainWarning
+from isocost.errors import UncertainWarning, listing
 from isocost.groups import Group, columns_of, group_names, names_of, shown_names, to_json
 from isocost.measures import rates
 from isocost.measures.calibration import levels_of
@@ -487,7 +487,19 @@ class Audit:
             if math.isnan(ratio)
             else f"Selection rates: lowest over highest is {ratio:.3f} "
             "(EEOC 1978, a rule of thumb: 0.8).",
+            *self._thin(),
         ]
+
+    def _thin(self) -> list[str]:
+        """Whose adjusted rates are not defined, if they are shown."""
+        adjusted = [name for name in self.shown if name.startswith("adjusted_")]
+        thin = [
+            name
+            for group, name in shown_names(self.groups).items()
+            if any(math.isnan(self.groups[group][each]) for each in adjusted)
+        ]
+        why = "too few of them where the others' scores are, or of the kind a rate is about"
+        return [f"No adjusted rates for {listing(thin)}: {why}."] if thin else []
 
     def __repr__(self) -> str:
         said = statement(self)
