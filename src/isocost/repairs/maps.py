@@ -395,7 +395,7 @@ def _fit_freely(features: Floats, ones: Floats, zeros: Floats) -> tuple[Floats, 
     w = ones + zeros
     size = np.abs(features).max(axis=0)
     # A slope over smaller scores would not be finite: they are all the same.
-    size = np.where(size > 1e-100, size, 1.0)
+    size = np.where(size > 1e-290, size, 1.0)
     scaled = features / size
     center = np.average(scaled, axis=0, weights=w)
     variance, directions = np.linalg.eigh(((scaled - center) * w[:, None]).T @ (scaled - center))
