@@ -101,7 +101,7 @@ class Promise:
     threshold : float or None
         The threshold of rates that need one.
     floor : {name: float}
-        What measures of every group are at least, or with ``overall_`` before the name, of everybody
+        What measures of every group are at least; with ``overall_`` before the name, of everybody
         together.
 
     Examples
