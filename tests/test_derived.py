@@ -430,3 +430,14 @@ def test_a_number_that_was_not_measured_says_how_to_ask():
     columns = chosen.to_frame(backend="dict")
     assert {"ppv", "auc", "cost", "n"} <= columns.keys()
     assert "fpr" not in columns
+
+
+def test_a_formula_of_ones_own_may_use_scores_whatever_its_family():
+    mine = ic.Measure(
+        "mine", "Mine", of_sums=lambda sums: (sums.w[2] + sums.w[3]) / sums.wh.sum(axis=0)
+    )
+    found = ic.audit(compas(), "fpr", measures=["observed_to_expected", mine])
+    for numbers in found.groups.values():
+        assert numbers.mine == pytest.approx(numbers.observed_to_expected)
+        low, high = numbers.intervals["mine"]
+        assert low < numbers.mine < high

@@ -286,7 +286,7 @@ def of_sums(
     slopes = np.imag(moved) / STEP
     if not math.isfinite(value):
         return UNDEFINED
-    if counts:
+    if counts and not slopes[len(KINDS) :].any():
         return Estimated(value, _error_of_counts(formula, population, sums[0], people), people.rows)
     if not np.isfinite(slopes).all():
         return Estimated(value, 0.0, people.rows)
