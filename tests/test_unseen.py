@@ -341,3 +341,12 @@ def test_the_command_asks_for_its_verdict(tmp_path):
     verdict = json.loads(done.stdout)["verdict"]
     assert (verdict["helps"], verdict["reason"]) == ("yes", "repair")
     assert 0 < verdict["findings"]["expected"] < verdict["findings"]["unrepaired"]
+
+
+def test_an_audit_of_other_data_is_not_judged():
+    found = ic.unseen(compas(), ic.withhold(compas(), "fnr", tolerance=0.06), 20)
+    other = ic.audit(compas() + compas(), "fnr", tolerance=0.06, warn=False)
+    with pytest.raises(ic.UsageError, match="audit: must be of the same data as the rule"):
+        found.judged(other)
+    with pytest.raises(ic.UsageError, match="audit: must be an Audit"):
+        found.judged(5)

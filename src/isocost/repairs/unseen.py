@@ -218,8 +218,10 @@ class Unseen:
         ('unknown', 'yes')
         """
         check_kind("audit", audit, Audit, "must be an Audit", "pass what isocost.audit returned")
-        promise, tally = self.rule.promise, self.rule.made_from
-        if tally and not is_made_from(self.rule, audit.tally):
+        promise, compared = self.rule.promise, audit.tally.select(list(audit.compared))
+        # Small groups may have been left out of the rule.
+        same = any(is_made_from(self.rule, tally) for tally in (audit.tally, compared))
+        if self.rule.made_from and not same:
             got, step = f"one of {audit.tally.n:,.15g} rows", "audit the data the rule is made from"
             raise UsageError(Problem("audit", "must be of the same data as the rule", got, step))
         if promise is None or set(promise.equal) != {"cost"} or self.rule.cost != audit.cost:
