@@ -19,7 +19,7 @@ test-minimum: .venv-minimum/.installed
 	SCIPY_ARRAY_API=1 .venv-minimum/bin/python $(PYTEST) -W "ignore:unclosed <socket:ResourceWarning"
 
 # The part of it that depends most on versions, without what is slow to install; new each time.
-FLOORS := arrays backends cli files frames lazy nan package plane postprocess report scorers
+FLOORS := arrays backends cli dispatch files lazy nan package plane postprocess report scorers
 test-floors:
 	$(PYTHON) -m venv --clear .venv-floors
 	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-minimum.txt \
