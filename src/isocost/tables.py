@@ -23,6 +23,10 @@ USUAL = ("pandas", "polars")
 """What a frame is made with when the data came in none: the first that is installed."""
 
 
+LINE = 80
+"""The width of printed tables and sentences."""
+
+
 def width(text: str) -> int:
     """The width of a text in columns of a terminal."""
     return sum(2 if east_asian_width(c) in "WF" else 1 for c in text)

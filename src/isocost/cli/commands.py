@@ -110,7 +110,8 @@ def _check_together(asked: options.LayoutOptions, **others: Any) -> None:
         if value is not None:
             how = "with" if asked.layout is None else "without"
             rule = f"must be given {how} --layout"
-            step = f"name a layout: {', '.join(LAYOUTS)}" if how == "with" else "leave out one"
+            homes = [one.name for one in LAYOUTS.values() if name in one.options]
+            step = f"name a layout: {', '.join(homes)}" if how == "with" else "leave out one"
             raise UsageError(Problem(f"--{name.replace('_', '-')}", rule, repr(value), step))
 
 

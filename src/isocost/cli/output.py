@@ -31,6 +31,7 @@ from isocost.engines.source import Progress as Report
 from isocost.measures.audit import Audit
 from isocost.reports.terminal import CHARACTERS, bars_text, plane_text
 from isocost.tables import (
+    LINE,
     csv_text,
     escape_markdown,
     markdown_table,
@@ -167,8 +168,6 @@ _colored = True
 
 _markdown = False
 
-LINE = 80
-"""The width of sentences, like that of the table above them."""
 
 NARROWEST, WIDEST, WIDEST_PLANE = 40, 100, 72
 """The width of a drawing in characters."""

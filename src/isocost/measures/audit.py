@@ -31,7 +31,7 @@ from isocost.measures.feasibility import (
 from isocost.measures.intervals import Intervals, check_min_group, intervals_of, population_of
 from isocost.measures.measure import Measure
 from isocost.measures.table import Chosen, chosen_measures
-from isocost.tables import frame_of, html_table, text_table, transposed
+from isocost.tables import LINE, frame_of, html_table, text_table, transposed
 from isocost.tallies import Sums, Tally, check_tally
 from isocost.verdict.judgement import MIN_GROUP, Findings, Verdict, judge
 from isocost.verdict.sentences import SENTENCES, plain
@@ -188,9 +188,6 @@ def disparity(groups: Sequence[Group], values: npt.NDArray[np.float64]) -> Dispa
     ratio = low / high if high > 0 and low >= 0 else math.nan
     return Disparity(high - low, ratio, groups[top], groups[bottom])
 
-
-LINE = 80
-"""A printed table that is wider is cut into parts."""
 
 WIDEST = 3
 """With more groups than this, each group gets a line of its own."""

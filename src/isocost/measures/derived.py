@@ -1,4 +1,4 @@
-"""Measures that are no plain means: formulas of sums, ranks, logistic fits, comparisons of groups.
+"""Measures that are not plain means: formulas of sums, ranks, logistic fits, comparisons of groups.
 
 Each gives a number and its standard error by linearization: if a row of weight w and value x moves
 the number by w u(x), the variance is the sum of w^2 u(x)^2.  A cell keeps sum w^2, so no rows are
@@ -298,7 +298,7 @@ def of_sums(
 def _error_of_counts(
     formula: Formula, population: GroupedPeople, shares: Floats, people: People
 ) -> float:
-    """The standard error of a formula of decisions, with a row more of each kind.
+    """The standard error of a formula of decisions, with one more row of each kind.
 
     Without these (Agresti and Coull 1998), a rate of 0 or 1 of a few people would be taken for
     certain.
@@ -422,7 +422,7 @@ def net_benefit_curve(tally: Tally, thresholds: Any = None) -> NetBenefitCurve:
     mu = w[:, 1].sum(axis=-1) / total
     treat_all = mu[:, None] - odds * (1.0 - mu[:, None])
     selected = (tp + fp) / all_of
-    # With a row more of each kind, as for the single number.
+    # With one more row of each kind, as for the single number.
     size = rows[:, None] + len(KINDS)
     more_fp, more_tp = ((x / all_of * rows[:, None] + 1.0) / size for x in (fp, tp))
     more = more_tp - odds * more_fp
@@ -584,7 +584,7 @@ def impact_ratio(population: GroupedPeople, group: int | None) -> Estimated:
     if group == reference:
         return Estimated(1.0, 0.0, math.inf)
     value = rate / base
-    # A row more on each side, so that a rate of 1 is not taken for certain.
+    # One more row on each side, so that a rate of 1 is not taken for certain.
     more = [(people.rows, (people.selection * people.rows + 1.0)) for people in (own, other)]
     variance = sum(1.0 / selected - 1.0 / (rows + 2.0) for rows, selected in more)
     return Estimated(value, value * math.sqrt(variance), own.rows * base)

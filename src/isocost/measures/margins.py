@@ -382,7 +382,7 @@ def mean_interval(mean: Mean, confidence: float) -> Interval:
 
 
 def derived_interval(number: Estimated, limits: Interval, confidence: float) -> Interval:
-    """The interval of a number that is no mean, from its standard error.
+    """The interval of a number that is not a mean, from its standard error.
 
     Between two limits it is Wilson's, with the number of rows that gives the standard error; a
     ratio has Student's interval of its logarithm, and one of 0 the limit that a score test of a

@@ -36,12 +36,9 @@ from isocost.measures.margins import derived_interval
 from isocost.measures.table import MEASURES
 from isocost.repairs.compare import ORIGINAL
 from isocost.reports.payload import Offer, options_of, page_tally, undecided
-from isocost.tables import frame_of, html_table, text_table, transposed
+from isocost.tables import LINE, frame_of, html_table, text_table, transposed
 from isocost.tallies import Tally, add_up
 from isocost.typing import Floats
-
-LINE = 80
-"""The width of printed tables and sentences."""
 
 FEW = 4
 """A table of no more rows than this is printed with its columns down."""
