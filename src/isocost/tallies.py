@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from isocost.atomic import check_ending, read_text, write_text
 from isocost.checks import (
     check_kind,
     check_listed,
+    check_numbers,
     check_path,
     check_unit,
     is_writable,
@@ -630,6 +631,91 @@ def _listed(groups: Any) -> list[Any]:
 
 def check_tally(tally: Any, name: str = "tally") -> None:
     """Raise unless the value is a tally."""
-    rule = "must be a tally made by isocost.tally, or read with isocost.Tally.load"
+    audit = "an audit, " if name == "audit" else ""
+    rule = (
+        f"must be {audit}a tally made by isocost.tally or read with isocost.Tally.load, or data "
+        "that isocost.tally takes: a frame, a dict of arrays, or a path"
+    )
     step = "make one: isocost.tally(data, score=..., label=..., group=...)"
     check_kind(name, tally, Tally, rule, step)
+
+
+# Data in place of a tally
+
+
+class ColumnOptions(TypedDict, total=False):
+    """The keywords of :func:`isocost.tally` but for the bins."""
+
+    score: Any
+    label: Any
+    group: Any
+    weight: Any
+    edges: tuple[float, ...]
+    positive: Any
+    missing_group: Group | None
+    memory_limit: str | None
+    threads: int | None
+
+
+class Reading(ColumnOptions, total=False):
+    """The keywords of :func:`isocost.tally`: functions of a tally take them together with data."""
+
+    bins: int
+
+
+TallyLike: TypeAlias = Tally | Any
+"""A tally, or data that :func:`isocost.tally` takes."""
+
+
+def as_tally(
+    data: TallyLike, reading: Mapping[str, Any], *edges: float, name: str = "tally"
+) -> Tally:
+    """The tally itself, or the tally of data.
+
+    Parameters
+    ----------
+    data : Tally, or data that :func:`isocost.tally` takes
+        A tally is returned as it is.
+    reading : mapping
+        The keywords of :func:`isocost.tally`, for data only.
+    *edges : float
+        Thresholds at which data are to have a bin edge, besides the ``edges`` of the keywords.
+    name : str
+        What the argument is called.
+
+    Examples
+    --------
+    >>> data = {"risk": [0.2, 0.7, 0.4, 0.9], "label": [0, 1, 0, 1], "group": list("aabb")}
+    >>> as_tally(data, {"score": "risk"}, 0.37).edges
+    (0.37,)
+    """
+    if isinstance(data, Tally):
+        check_no_keywords(reading, "tally")
+        return data
+    from isocost.engines.dispatch import is_data, tally
+
+    if not is_data(data) and not (data is None and reading):
+        check_tally(data, name)
+    given = check_numbers("edges", reading.get("edges", ()))
+    return tally(data, **{**reading, "edges": (*given, *edges)})
+
+
+def check_no_keywords(reading: Mapping[str, Any], instead: str) -> None:
+    """Raise if there are keywords of :func:`isocost.tally`, and something else than data."""
+    if reading:
+        rule = f"must be left out with this {instead}, for which the columns were read already"
+        step = f"leave it out, or pass the data instead of the {instead}"
+        got = ", ".join(f"{key}={short(value)}" for key, value in reading.items())
+        raise UsageError(Problem(next(iter(reading)), rule, got, step))
+
+
+def as_tallies(
+    several: Iterable[tuple[str, TallyLike]], reading: Mapping[str, Any], *edges: float
+) -> list[Tally]:
+    """Tallies and data with the names of their arguments; the keywords are for those of data."""
+    named = list(several)
+    only = all(isinstance(data, Tally) for _, data in named)
+    return [
+        as_tally(data, {} if isinstance(data, Tally) and not only else reading, *edges, name=name)
+        for name, data in named
+    ]

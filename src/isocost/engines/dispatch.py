@@ -501,6 +501,17 @@ def _guessed(series: Any, native: Any) -> Encoded | None:
     return Encoded(codes, values) if complete else None
 
 
+def is_data(data: Any) -> bool:
+    """Whether it is of a kind that :func:`tally` takes."""
+    import narwhals as nw
+
+    if isinstance(data, str | Path | Mapping):
+        return True
+    if isinstance(data, np.ndarray):
+        return data.dtype.names is not None
+    return nw.from_native(data, pass_through=True) is not data
+
+
 def as_frame(data: Any) -> Arrays | Frame | Lazy:
     """Wrap a dict of arrays or a frame, or raise an error that lists the kinds of data."""
     if isinstance(data, Mapping):

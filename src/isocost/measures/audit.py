@@ -8,14 +8,14 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from isocost.checks import check_threshold, check_word, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
-from isocost.errors import UncertainWarning, listing
+from isocost.errors import Problem, UncertainWarning, UsageError, listing
 from isocost.groups import Group, columns_of, group_names, names_of, shown_names, to_json
 from isocost.measures import rates
 from isocost.measures.calibration import levels_of
@@ -32,7 +32,7 @@ from isocost.measures.intervals import Intervals, check_min_group, intervals_of,
 from isocost.measures.measure import Measure
 from isocost.measures.table import Chosen, chosen_measures
 from isocost.tables import LINE, frame_of, html_table, text_table, transposed
-from isocost.tallies import Sums, Tally, check_tally
+from isocost.tallies import Reading, Sums, Tally, TallyLike, as_tally, check_no_keywords
 from isocost.verdict.judgement import MIN_GROUP, Findings, Verdict, judge
 from isocost.verdict.sentences import SENTENCES, plain
 from isocost.verdict.wording import statement, told
@@ -403,7 +403,33 @@ class Audit:
         check_word("what", what, ("groups", "disparities"))
         if what == "disparities":
             return frame_of(self._disparity_columns(), backend or self.tally.backend)
-        records = [*self.groups.values(), self.overall]
+        columns = self._columns([*self.groups.values(), self.overall])
+        return self.tally.frame_by_group([*self.groups, None], columns, backend)
+
+    @property
+    def by_group(self) -> Any:
+        """The numbers of the groups as a frame, as fairlearn's ``MetricFrame.by_group``.
+
+        :meth:`to_frame` without the last row; in pandas, the groups are the index.  The numbers
+        of everybody are in ``overall``.
+
+        Examples
+        --------
+        >>> import isocost as ic
+        >>> from isocost.examples import compas_rows
+        >>> a = ic.audit(compas_rows(), cost="fpr", confidence=None)
+        >>> a.by_group["fpr"].round(3).tolist(), round(a.overall["fpr"], 3)
+        ([0.343, 0.147], 0.254)
+        """
+        columns = self._columns(list(self.groups.values()))
+        frame = self.tally.frame_by_group(list(self.groups), columns)
+        if not hasattr(frame, "set_index"):
+            return frame
+        names = [name for name in frame.columns if name not in columns]
+        return frame.set_index(names if len(names) > 1 else names[0])
+
+    def _columns(self, records: Sequence[Measures]) -> Columns:
+        """What is printed, and more unless measures were chosen by name, with intervals."""
         columns: Columns = {}
         usual = set(chosen_measures().shown)
         left_out = self.measures.keys() - set(self.shown)
@@ -415,7 +441,7 @@ class Audit:
             if any(spans):
                 ends = np.array([span or (math.nan, math.nan) for span in spans])
                 columns[f"{name}_low"], columns[f"{name}_high"] = ends.T
-        return self.tally.frame_by_group([*self.groups, None], columns, backend)
+        return columns
 
     def _disparity_columns(self) -> Columns:
         spans = {} if self.intervals is None else self.intervals.disparities
@@ -545,7 +571,7 @@ def _short(interval: Sequence[float]) -> str:
 
 
 def audit(
-    tally: Tally,
+    tally: TallyLike,
     cost: CostLike = "fnr",
     threshold: float = 0.5,
     confidence: float | None = 0.95,
@@ -557,12 +583,13 @@ def audit(
     min_group: int = MIN_GROUP,
     reference: Group | None = None,
     warn: bool = True,
+    **reading: Unpack[Reading],
 ) -> Audit:
     """Measure each group's errors and calibration, and decide what can be made equal.
 
     Parameters
     ----------
-    tally : Tally
+    tally : Tally, or data
         At least two groups with positives and negatives.
     cost : Cost or str
         What an error costs: "fpr", "fnr", "weighted:1,3" or a :class:`Cost`.
@@ -588,6 +615,8 @@ def audit(
         selection rate, or mean score, if it is not named.
     warn : bool
         Whether to warn if a difference is not established; the verdict has it in any case.
+    **reading
+        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
     Warns
     -----
@@ -606,8 +635,8 @@ def audit(
     >>> a.verdict.established, a.verdict.feasible, a.verdict.act
     (True, 'no', False)
     """
-    check_tally(tally)
     cost, threshold = as_cost(cost), check_threshold(threshold)
+    tally = as_tally(tally, reading, threshold)
     groups = compared_groups(tally, check_min_group(min_group))
     reach = feasibility(tally.select(list(groups)), cost, tolerance)
     choice = chosen_measures(measures)
@@ -643,6 +672,32 @@ def audit(
     if warn and found and result.differs and not result.verdict.established:
         warnings.warn(_uncertain(result, found), UncertainWarning, stacklevel=2)
     return result
+
+
+def audit_or_tally(
+    subject: Audit | TallyLike, reading: Mapping[str, Any], *edges: float
+) -> Audit | Tally:
+    """An audit or a tally itself, or the tally of data; see :func:`isocost.tallies.as_tally`."""
+    if isinstance(subject, Audit):
+        check_no_keywords(reading, "audit")
+        return subject
+    return as_tally(subject, reading, *edges, name="audit")
+
+
+def as_audit(
+    subject: Audit | TallyLike, settings: Mapping[str, Any], reading: Mapping[str, Any]
+) -> Audit:
+    """An audit itself, or that of a tally or of data, with the settings that are not None."""
+    given = {name: value for name, value in settings.items() if value is not None}
+    # Repairs that flip scores need both.
+    threshold = check_threshold(given.get("threshold", 0.5))
+    measured = audit_or_tally(subject, reading, threshold, 1.0 - threshold)
+    if isinstance(measured, Tally):
+        return audit(measured, **given)
+    if given:
+        got, step = ", ".join(given), "leave them out, or pass the tally instead of the audit"
+        raise UsageError(Problem("settings", "belong to the audit already", got, step))
+    return measured
 
 
 def _uncertain(result: Audit, found: Intervals) -> str:

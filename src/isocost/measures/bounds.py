@@ -31,7 +31,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from itertools import combinations
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -43,7 +43,7 @@ from isocost.measures import rates
 from isocost.measures.calibration import gap_equal_width, levels_of
 from isocost.measures.rates import by_group
 from isocost.tables import html_table, text_table
-from isocost.tallies import Tally, check_tally
+from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.sentences import round_up
 
@@ -673,18 +673,19 @@ class Bounds:
 
 
 def bounds(
-    tally: Tally,
+    tally: TallyLike,
     cost: CostLike = "fnr",
     other: CostLike | None = None,
     *,
     cost_difference: float = 0.0,
     gap: float | None = None,
+    **reading: Unpack[Reading],
 ) -> Bounds:
     """What the paper's theorems prove about a tally, with the best constants.
 
     Parameters
     ----------
-    tally : Tally
+    tally : Tally, or data
         At least two groups, each with positives and negatives.
     cost : Cost or str
         What an error costs.
@@ -694,6 +695,8 @@ def bounds(
         How far the two costs may then differ between groups.
     gap : float, optional
         How large the calibration gaps may then be; by default the largest there is now.
+    **reading
+        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
     Notes
     -----
@@ -709,7 +712,7 @@ def bounds(
     >>> found.impossibility.excluded
     ('African-American', 'Caucasian')
     """
-    check_tally(tally)
+    tally = as_tally(tally, reading)
     cost = as_cost(cost)
     rates.require_two_groups(tally)
     rates.require_both_labels(tally)

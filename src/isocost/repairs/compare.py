@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, get_args
+from typing import Any, Unpack, get_args
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from isocost.repairs.registry import REPAIRS
 from isocost.rows import moved_bins
 from isocost.rules import Rule
 from isocost.tables import columns_from, frame_of, html_table, text_table, transposed
-from isocost.tallies import Tally, check_tally
+from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Bools, Floats
 
 SAME = 1e-12
@@ -326,16 +326,17 @@ class Comparison:
 
 
 def compare(
-    tally: Tally,
+    tally: TallyLike,
     rules: Mapping[str, Rule] | Iterable[Rule],
     cost: CostLike | None = None,
     threshold: float = 0.5,
+    **reading: Unpack[Reading],
 ) -> Comparison:
     """Put rules side by side, with the original scores first.
 
     Parameters
     ----------
-    tally : Tally
+    tally : Tally, or data
         What the rules would be applied to; data they were not made from say more.
     rules : {name: Rule} or several rules
         Rules without names are called by their method.
@@ -343,6 +344,8 @@ def compare(
         What an error costs; by default the cost of the first rule that has one, else "fnr".
     threshold : float
         The score from which people are treated as positive.
+    **reading
+        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
     Returns
     -------
@@ -364,10 +367,10 @@ def compare(
     >>> round(found.rules["withhold"].audit.disparity.difference, 4)
     0.06
     """
-    check_tally(tally)
     named = named_rules(rules)
     chosen = cost_of_rules(cost, named)
     threshold = check_threshold(threshold)
+    tally = as_tally(tally, reading, *edges_of(named.values(), threshold))
     nothing = Rule(groups=tally.groups, rows=(), method="none")
     return Comparison(
         cost=chosen,
@@ -403,6 +406,12 @@ def named_rules(rules: Mapping[str, Rule] | Iterable[Rule]) -> dict[str, Rule]:
         must, step = _RULES
         raise UsageError(Problem("rules", must, got, step))
     return named
+
+
+def edges_of(rules: Iterable[Rule], *thresholds: float) -> tuple[float, ...]:
+    """The ends of the intervals of rules, and thresholds, so that no bin is divided."""
+    ends = {end for rule in rules for row in rule.rows for end in (row.lo, row.hi)}
+    return tuple(sorted({*ends, *thresholds} - {0.0, 1.0}))
 
 
 def _compared(tally: Tally, rule: Rule, cost: Cost, threshold: float) -> Compared:
@@ -538,7 +547,7 @@ class Frontier:
 
 
 def frontier(
-    tally: Tally,
+    tally: TallyLike,
     cost: CostLike = "fnr",
     method: str = "withhold",
     *,
@@ -546,12 +555,13 @@ def frontier(
     threshold: float = 0.5,
     allow_decision_changes: bool = True,
     minimize: Minimize = "largest",
+    **reading: Unpack[Reading],
 ) -> Frontier:
     """Follow the trade-off as the tolerance goes from 0 to the present disparity.
 
     Parameters
     ----------
-    tally : Tally
+    tally : Tally, or data
         At least two groups, each with positives and negatives.
     cost : Cost or str
         What an error costs.
@@ -566,6 +576,8 @@ def frontier(
         For "coarsen": whether pools may cross the threshold where the goal needs it.
     minimize : {"largest", "mean"}
         For "coarsen": which change of the scores to make as small as possible.
+    **reading
+        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
     Returns
     -------
@@ -580,8 +592,8 @@ def frontier(
     >>> [(round(p.tolerance, 4), p.feasible, round(p.changed, 4)) for p in found.points]
     [(0.0, False, nan), (0.0437, False, nan), (0.0875, True, 0.0)]
     """
-    check_tally(tally)
-    cost = as_cost(cost)
+    cost, threshold = as_cost(cost), check_threshold(threshold)
+    tally = as_tally(tally, reading, threshold)
     known = tuple(name for name, repair in REPAIRS.items() if repair.has("tolerance"))
     check_word("method", method, known)
     check_flag("allow_decision_changes", allow_decision_changes)

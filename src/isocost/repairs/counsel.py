@@ -6,11 +6,13 @@ Functions that make rules warn and write the doubt into the rule; ``isocost fit`
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import wraps
+from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from isocost.checks import check_numbers
 from isocost.errors import (
     IsocostWarning,
     NotAdvisedError,
@@ -22,7 +24,7 @@ from isocost.groups import shown_names
 from isocost.measures.audit import audit
 from isocost.measures.feasibility import large_groups
 from isocost.measures.table import MEASURES
-from isocost.tallies import Tally
+from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.verdict.judgement import CALIBRATED, MIN_GROUP, MIN_LABEL, Verdict
 from isocost.verdict.sentences import SENTENCES
 from isocost.verdict.wording import FEW
@@ -113,14 +115,27 @@ def require_support(tally: Tally, promise: Promise, cost: object = None) -> None
         )
 
 
+def _thresholds_in(arguments: Mapping[str, Any]) -> list[float]:
+    """The thresholds among the arguments of a repair, and what they are for flipped scores."""
+    names = [name for name in ("threshold", "thresholds") if name in arguments]
+    asked = [one for name in names for one in check_numbers(name, arguments[name])]
+    return [*asked, *(1.0 - one for one in asked)]
+
+
 def heeding(make: Make) -> Make:
     """A function that makes a rule, and warns if the data do not support it.
 
-    The function without the warning is its ``__wrapped__``.
+    It takes a tally, or data with the keywords of :func:`isocost.tally`.  The function without
+    the warning is its ``__wrapped__``.
     """
+    own = signature(make)
 
     @wraps(make)
-    def checked(tally: Tally, *args: Any, **options: Any) -> Rule:
+    def checked(tally: TallyLike, *args: Any, **options: Any) -> Rule:
+        names = Reading.__annotations__.keys() & options.keys() - own.parameters.keys()
+        reading = {name: options.pop(name) for name in names}
+        given = own.bind_partial(tally, *args, **options).arguments
+        tally = as_tally(tally, reading, *_thresholds_in(given))
         return heed(make(tally, *args, **options), tally, stacklevel=2)
 
     return cast("Make", checked)

@@ -24,7 +24,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -44,14 +44,14 @@ from isocost.measures.calibration import Levels, gap_debiased, gap_equal_width, 
 from isocost.measures.feasibility import compared_groups
 from isocost.measures.rates import group_costs
 from isocost.measures.table import MEASURES
-from isocost.repairs.compare import cost_of_rules, share_changed
+from isocost.repairs.compare import cost_of_rules, edges_of, share_changed
 from isocost.repairs.counsel import titles_of
 from isocost.repairs.population import Population
 from isocost.repairs.registry import REPAIRS
 from isocost.repairs.withhold import summary_of
 from isocost.rules import Rule, check_rule
 from isocost.tables import columns_from, frame_of, html_table, text_table
-from isocost.tallies import Sums, Tally, check_tally
+from isocost.tallies import Reading, Sums, Tally, TallyLike, as_tallies
 from isocost.typing import Floats
 from isocost.verdict.sentences import SENTENCES, number
 
@@ -299,14 +299,15 @@ class Unseen:
 
 
 def unseen(
-    tally: Tally,
+    tally: TallyLike,
     rule: Rule,
     replicates: int = 200,
     confidence: float = 0.95,
     seed: int = 0,
     *,
-    holdout: Tally | None = None,
+    holdout: TallyLike | None = None,
     progress: Report | None = None,
+    **reading: Unpack[Reading],
 ) -> Unseen:
     """Say what a rule does to people other than those it was made from.
 
@@ -315,7 +316,7 @@ def unseen(
 
     Parameters
     ----------
-    tally : Tally
+    tally : Tally, or data
         What the rule was made from.
     rule : Rule
         Made by withhold, coarsen, equalize_odds or reconcile.
@@ -325,11 +326,13 @@ def unseen(
         How often the limits hold.
     seed : int
         Of the samples.
-    holdout : Tally, optional
+    holdout : Tally or data, optional
         Of people that were kept apart: the rule is measured on them, and not made again.  The
         limits then allow for their number.
     progress : callable, optional
         Called from time to time with the share done.
+    **reading
+        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
     Returns
     -------
@@ -358,8 +361,10 @@ def unseen(
     >>> u.cost_difference.limit > 0.06
     True
     """
-    check_tally(tally)
     check_rule(rule)
+    given = [("tally", tally)] + ([] if holdout is None else [("holdout", holdout)])
+    tally, *kept_apart = as_tallies(given, reading, *edges_of([rule]))
+    holdout = next(iter(kept_apart), None)
     replicates = check_whole("replicates", replicates, LEAST, 1_000_000)
     confidence, seed = check_confidence(confidence), check_seed(seed)
     yardstick = Yardstick.of(tally, rule)
@@ -367,7 +372,6 @@ def unseen(
         rule.remake(tally)
         measured = tally
     else:
-        check_tally(holdout, "holdout")
         measured = holdout
     population, random = Population(measured), np.random.default_rng(seed)
     fitted = yardstick.numbers(tally, rule)

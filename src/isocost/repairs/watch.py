@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from isocost.measures.table import MEASURES, OVERALL, chosen_measures
 from isocost.repairs.composition import merged
 from isocost.rules import Promise, Rule, check_rule, unknown_groups
 from isocost.tables import columns_from, frame_of, html_table, text_table
-from isocost.tallies import Tally
+from isocost.tallies import Reading, Tally, TallyLike, as_tallies
 
 FEW = 30
 """Fewer rows of a label than this say little about a period."""
@@ -324,7 +324,7 @@ def _number(value: float) -> str:
 
 def watch(
     rule: Rule,
-    tallies: Iterable[Tally] | Mapping[str, Tally],
+    tallies: Iterable[TallyLike] | Mapping[str, TallyLike],
     *,
     cost: CostLike | None = None,
     tolerance: float | None = None,
@@ -332,6 +332,7 @@ def watch(
     calibration_margin: float | None = 0.02,
     confidence: float = 0.95,
     measures: str | Iterable[str] | None = None,
+    **reading: Unpack[Reading],
 ) -> Watch:
     """Test whether what a rule made equal is still equal, and scores still calibrated.
 
@@ -341,7 +342,7 @@ def watch(
         What was deployed.  Its promise says what must be equal, and how nearly.  For a rule without
         a promise nothing is tested unless a tolerance is given.
     tallies : several tallies, or {name: tally}
-        One per period, in order, of the repaired scores and the true labels.
+        One per period, in order, of the repaired scores and the true labels; or data of each.
     cost : Cost or str, optional
         What an error costs; by default that of the rule.
     tolerance : float, optional
@@ -386,7 +387,7 @@ def watch(
 in some period; 0.06 is allowed). Shown in period 2.
     """
     check_rule(rule)
-    names, periods = _periods(tallies)
+    names, periods = _periods(tallies, reading, threshold)
     # The promise is about the groups as they were merged.
     rule, periods = merged(rule, *periods)
     _check_groups(rule, periods)
@@ -498,19 +499,21 @@ def _about_promise(rule: Rule, limits: Mapping[str, float]) -> list[str]:
     ]
 
 
-def _periods(tallies: Iterable[Tally] | Mapping[str, Tally]) -> tuple[list[str], list[Tally]]:
-    if isinstance(tallies, Tally):
-        tallies = [tallies]
+def _periods(
+    tallies: Any, reading: Mapping[str, Any], threshold: float | None
+) -> tuple[list[str], list[Tally]]:
+    """The names of the periods, and their tallies."""
+    rule, step = _TALLIES
     if isinstance(tallies, Mapping):
         names, periods = [str(name) for name in tallies], list(tallies.values())
     else:
-        periods = check_listed("tallies", tallies, *_TALLIES)
+        one = isinstance(tallies, Tally) or hasattr(tallies, "columns")
+        periods = [tallies] if one else check_listed("tallies", tallies, rule, step)
         names = [f"period {number}" for number in range(1, len(periods) + 1)]
-    wrong = [one for one in periods if not isinstance(one, Tally)]
-    if wrong or not periods:
-        rule, step = _TALLIES
-        raise UsageError(Problem("tallies", rule, short(wrong[0]) if wrong else "none", step))
-    return names, periods
+    if not periods:
+        raise UsageError(Problem("tallies", rule, "none", step))
+    edges = () if threshold is None else (check_threshold(threshold),)
+    return names, as_tallies([("tallies", one) for one in periods], reading, *edges)
 
 
 def _check_groups(rule: Rule, tallies: Sequence[Tally]) -> None:

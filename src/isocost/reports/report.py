@@ -17,7 +17,7 @@ from html import escape
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
@@ -25,9 +25,9 @@ from isocost import __version__
 from isocost.atomic import check_ending, write_text
 from isocost.checks import check_kind, check_path, check_text, check_whole, finite_or_none
 from isocost.costs import CostLike
-from isocost.errors import DataError, Problem, UsageError, require_package
+from isocost.errors import DataError, Problem, require_package
 from isocost.groups import group_names, names_of, shown_names
-from isocost.measures.audit import Audit, audit
+from isocost.measures.audit import Audit, as_audit, audit
 from isocost.plots.display import PALETTE
 from isocost.repairs.unseen import NUMBERS, foreseen
 from isocost.reports.facts import (
@@ -56,7 +56,7 @@ from isocost.reports.payload import (
     undecided,
 )
 from isocost.rules import Rule
-from isocost.tallies import Tally
+from isocost.tallies import Reading, Tally, TallyLike
 from isocost.verdict.judgement import ANSWERS, CALIBRATED, MIN_LABEL, REASONS, SLACK
 from isocost.verdict.wording import commands, more_data
 
@@ -393,7 +393,7 @@ Rules: TypeAlias = Mapping[str, Rule] | Iterable[Rule] | None
 
 
 def report(
-    audit: Audit | Tally,
+    audit: Audit | TallyLike,
     rules: Rules = None,
     path: str | Path = "report.html",
     *,
@@ -404,13 +404,14 @@ def report(
     tolerance: float | None = None,
     origin: Origin | None = None,
     force: bool = True,
+    **reading: Unpack[Reading],
 ) -> Path:
     """Write the report: one HTML file that works offline, by e-mail and in print.
 
     Parameters
     ----------
-    audit : Audit or Tally
-        What it is about.  A tally is audited first.
+    audit : Audit, Tally, or data
+        What it is about.  A tally is audited first, and data are counted before that.
     rules : {name: Rule} or several rules, optional
         Repairs to compare; by default every method, as far as it is feasible.
     path : str or Path
@@ -421,11 +422,13 @@ def report(
         Bins of scores are merged until no cell of the page has fewer rows; groups with fewer
         rows of a label are left out.
     cost, threshold, tolerance
-        As for :func:`isocost.audit`; for a tally only, an audit has its own.
+        As for :func:`isocost.audit`; not with an audit, which has its own.
     origin : isocost.reports.payload.Origin, optional
         How the data were read, for the command lines that the page offers.
     force : bool
         Whether an existing file may be replaced.
+    **reading
+        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
     Returns
     -------
@@ -450,14 +453,15 @@ def report(
     """
     check_path(path)
     check_ending(path, *ENDINGS)
-    options: dict[str, Any] = {"cost": cost, "threshold": threshold, "tolerance": tolerance}
-    text = report_html(audit, rules, title=title, min_count=min_count, origin=origin, **options)
+    settings: dict[str, Any] = {"cost": cost, "threshold": threshold, "tolerance": tolerance}
+    shown: dict[str, Any] = {"title": title, "min_count": min_count, "origin": origin}
+    text = report_html(audit, rules, **shown, **settings, **reading)
     write_text(path, text, force=force)
     return Path(path)
 
 
 def report_html(
-    audit: Audit | Tally,
+    audit: Audit | TallyLike,
     rules: Rules = None,
     *,
     title: str | None = None,
@@ -466,13 +470,15 @@ def report_html(
     threshold: float | None = None,
     tolerance: float | None = None,
     origin: Origin | None = None,
+    **reading: Unpack[Reading],
 ) -> str:
     """The page of :func:`report` as text."""
     if title is not None:
         check_text("title", title)
     step = "leave it out, or make one with isocost.reports.payload.Origin"
     check_kind("origin", origin, (Origin, type(None)), "must be an Origin", step)
-    subject = _audited(audit, {"cost": cost, "threshold": threshold, "tolerance": tolerance})
+    settings = {"cost": cost, "threshold": threshold, "tolerance": tolerance}
+    subject = as_audit(audit, settings, reading)
     compared = subject.tally.select(list(subject.compared))
     held = payload(compared, min_count, (subject.threshold,), subject.measures)
     held["left_out"] += _not_compared(subject)
@@ -539,18 +545,6 @@ def _rendered(
             data=markup(embedded_json(data)),
         )
     )
-
-
-def _audited(subject: object, options: dict[str, Any]) -> Audit:
-    given = {name: value for name, value in options.items() if value is not None}
-    if isinstance(subject, Tally):
-        return audit(subject, **given)
-    step = "make a tally: isocost.tally(data, score=..., label=..., group=...)"
-    audited: Audit = check_kind("audit", subject, Audit, "must be an Audit or a Tally", step)
-    if given:
-        got, step = ", ".join(given), "leave them out, or pass the tally instead of the audit"
-        raise UsageError(Problem("settings", "belong to the audit already", got, step))
-    return audited
 
 
 def _not_compared(subject: Audit) -> list[str]:
@@ -696,7 +690,7 @@ def _ascii(html: str) -> str:
 
 
 def show_report(
-    audit: Audit | Tally, rules: Rules = None, *, height: int = 900, **options: Any
+    audit: Audit | TallyLike, rules: Rules = None, *, height: int = 900, **options: Any
 ) -> ShownReport:
     """The report as the last line of a notebook's cell; options are those of :func:`report`.
 
