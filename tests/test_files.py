@@ -165,7 +165,7 @@ def test_unreadable_files(tmp_path):
     with pytest.raises(ic.FileError, match="file: must exist\n  got:  nothing at"):
         ic.tally(tmp_path / "no.csv")
     with pytest.raises(ic.FileError, match="must end in"):
-        ic.tally(tmp_path / "data.xlsx")
+        ic.tally(tmp_path / "data.doc")
     (tmp_path / "bad.parquet").write_text("not parquet")
     with pytest.raises(ic.FileError, match="must be readable as Parquet"):
         ic.tally(tmp_path / "bad.parquet")

@@ -373,6 +373,7 @@ class Rule:
         unknown: Literal["error", "keep"] = "error",
         missing_group: Group | None = None,
         changed: str | None = None,
+        scale: str | None = None,
     ) -> Any:
         """Repair the scores of data; the same kind of data comes back.
 
@@ -396,6 +397,9 @@ class Rule:
             The group of rows whose group is null; without it they are an error.
         changed : str, optional
             A boolean column to add that says whether the score was changed.
+        scale : str, optional
+            What the scores are, as for :func:`isocost.tally`; by default as the rule was made.
+            What is written are always probabilities, so ``output`` must then be another column.
 
         Examples
         --------
@@ -420,6 +424,7 @@ class Rule:
             unknown=unknown,
             missing_group=missing_group,
             changed=changed,
+            scale=scale,
         )
 
     def to_sql(

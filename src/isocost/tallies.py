@@ -66,6 +66,9 @@ ROUNDING = 1e-9
 
 _FIELDS = {"format", "version", "bins", "edges", "columns", "groups", "cells"}
 
+READING = ("scale", "decimal", "encoding", "sheet")
+"""What a tally says about how its data were read, where that is not the usual way."""
+
 
 def add_up(index: Ints, values: Floats, size: int) -> Floats:
     """Add up the values that have the same index, as floats."""
@@ -213,8 +216,9 @@ def read_fields(content: Any, *, repeated: bool = False) -> dict[str, Any]:
         raise _corrupt("something else")
     if content.get("version") != VERSION or isinstance(content["version"], bool):
         raise _corrupt(f"version {short(content.get('version'))}")
-    if content.keys() != _FIELDS:
-        raise _corrupt(_other_names(content, _FIELDS, "field"))
+    fields = content.keys() - {"reading"}
+    if fields != _FIELDS:
+        raise _corrupt(_other_names(fields, _FIELDS, "field"))
     edges, groups = content["edges"], content["groups"]
     if not isinstance(edges, list) or not isinstance(groups, list):
         raise _corrupt("edges or groups that are not a list")
@@ -230,7 +234,9 @@ def read_fields(content: Any, *, repeated: bool = False) -> dict[str, Any]:
         _check_sums(arrays, grid)
         _check_totals(arrays, len(named))
     columns = _check_columns(content["columns"])
-    return {"grid": grid, "groups": named, "cells": Cells(**arrays), "columns": columns}
+    reading = _check_reading(content.get("reading", {}))
+    cells = Cells(**arrays)
+    return {"grid": grid, "groups": named, "cells": cells, "columns": columns, "reading": reading}
 
 
 def _corrupt(got: str) -> DataError:
@@ -328,6 +334,15 @@ def _check_columns(columns: Any) -> dict[str, Any]:
     return dict(columns)
 
 
+def _check_reading(reading: Any) -> dict[str, str]:
+    if not isinstance(reading, dict) or not reading.keys() <= set(READING):
+        raise _corrupt(f"a reading that is not texts by name ({', '.join(READING)})")
+    for name, text in reading.items():
+        if not isinstance(text, str) or not is_writable(text) or len(text) > 200:
+            raise _corrupt(f"a {name} of the reading that is not a short text: {short(text)}")
+    return dict(reading)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Tally:
     """Counts and sums of scores per group, label and score bin.
@@ -346,6 +361,8 @@ class Tally:
         The names of the columns it was made from, by role.
     backend : str or None
         The library of the frame it was made from, which :meth:`to_frame` uses again; not saved.
+    reading : mapping
+        How the data were read, where that is not the usual way: scale, decimal, encoding, sheet.
 
     Notes
     -----
@@ -371,6 +388,7 @@ class Tally:
     cells: Cells
     columns: Mapping[str, Any] = field(default_factory=dict)
     backend: str | None = None
+    reading: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def build(
@@ -380,13 +398,15 @@ class Tally:
         cells: Cells,
         columns: Mapping[str, Any] | None = None,
         backend: str | None = None,
+        reading: Mapping[str, str] | None = None,
     ) -> Tally:
         """Make a tally whose groups are sorted and all occur."""
         named = [as_group(group) for group in groups]
         ordered = sort_groups(named[i] for i in np.unique(cells.group))
         codes = _indices(ordered)
         recoded = cells.recoded([codes.get(group, -1) for group in named])
-        return cls(grid, tuple(ordered), Cells.merge([recoded]), dict(columns or {}), backend)
+        merged, named_by = Cells.merge([recoded]), dict(columns or {})
+        return cls(grid, tuple(ordered), merged, named_by, backend, dict(reading or {}))
 
     # What it holds
 
@@ -442,7 +462,7 @@ class Tally:
     def rebuilt(self, cells: Cells, groups: Sequence[Group] | None = None) -> Tally:
         """A tally of other cells, and of other groups if given, in which all else is the same."""
         groups = self.groups if groups is None else groups
-        return Tally.build(self.grid, groups, cells, self.columns, self.backend)
+        return Tally.build(self.grid, groups, cells, self.columns, self.backend, self.reading)
 
     def select(self, groups: Iterable[Group]) -> Tally:
         """Only these groups."""
@@ -480,7 +500,7 @@ class Tally:
         codes = _indices([*self.groups, *other.groups])
         others = other.cells.recoded([codes[group] for group in other.groups])
         cells = Cells.merge([self.cells, others])
-        return self.rebuilt(cells, list(codes))
+        return replace(self.rebuilt(cells, list(codes)), reading=_both(self, other))
 
     __radd__ = __add__
 
@@ -520,6 +540,7 @@ class Tally:
             "bins": self.bins,
             "edges": list(self.edges),
             "columns": dict(self.columns),
+            **({"reading": dict(self.reading)} if self.reading else {}),
             "groups": [to_json(group) for group in self.groups],
             "cells": {**keys, **sums},
         }
@@ -602,13 +623,25 @@ class Tally:
         weighted = ", weighted" if self.is_weighted else ""
         edges = f", edges {', '.join(map(str, self.edges))}" if self.edges else ""
         groups = f"{len(self.groups)} group{'s' if len(self.groups) != 1 else ''}"
-        return f"Tally of {self.n:,.15g} rows in {groups}{weighted}; {self.bins} bins{edges}"
+        scale = f"; scores from {self.reading['scale']}" if "scale" in self.reading else ""
+        return f"Tally of {self.n:,.15g} rows in {groups}{weighted}; {self.bins} bins{edges}{scale}"
 
     def __repr__(self) -> str:
         return f"{self._headline()}\n{text_table(*self._table())}"
 
     def _repr_html_(self) -> str:
         return html_table(*self._table(), caption=self._headline())
+
+
+def _both(one: Tally, other: Tally) -> dict[str, str]:
+    """How the data of two tallies were read; where they differ, both ways are named."""
+    usual = {"scale": "probability", "decimal": ".", "encoding": "utf-8"}
+    pairs = {
+        name: [tally.reading.get(name, usual.get(name, "none")) for tally in (one, other)]
+        for name in READING
+        if name in one.reading or name in other.reading
+    }
+    return {name: " and ".join(dict.fromkeys(ways)) for name, ways in pairs.items()}
 
 
 def _shown(count: float) -> str:

@@ -29,13 +29,15 @@ from isocost.engines.arrays import apply_arrays, tally_arrays
 from isocost.engines.values import (
     Encoded,
     as_objects,
+    check_decimal,
     column_array,
     is_uniform,
     missing_id,
+    scale_of,
     title_of,
 )
 from isocost.errors import DataError, Problem, UsageError, missing_column
-from isocost.grid import Grid
+from isocost.grid import Grid, scale_named
 from isocost.groups import Group, as_group, as_scalar, is_null
 from isocost.rules import Rule, check_unknown
 from isocost.tables import BACKENDS
@@ -55,6 +57,10 @@ def tally(
     *,
     positive: Any = None,
     missing_group: Group | None = None,
+    scale: str = "probability",
+    decimal: str | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
     memory_limit: str | None = None,
     threads: int | None = None,
 ) -> Tally:
@@ -66,11 +72,12 @@ def tally(
         Eager frames: pandas, polars, pyarrow.  Lazy frames (polars LazyFrame, duckdb relations,
         ibis, dask, pyspark) run one query, and only cells come back.
         A path, glob or directory of CSV, TSV, JSON lines or Parquet files is read by DuckDB, out
-        of core; folders such as ``sex=F`` become a column.
+        of core; folders such as ``sex=F`` become a column.  An Excel workbook (.xlsx) needs the
+        extra ``excel``.
         Leave it out to pass the columns themselves as arrays.
     score, label, weight : str
-        The columns.  Scores lie in [0, 1]; labels are 0/1 or boolean, unless ``positive`` names the
-        positive label; weights are positive.
+        The columns.  Scores lie in [0, 1], unless ``scale`` says what they are; labels are 0/1 or
+        boolean, unless ``positive`` names the positive label; weights are positive.
     group : str or list of str
         The group column; with several, each combination that occurs is a group.
     bins : int
@@ -81,6 +88,19 @@ def tally(
         The positive label of a column with two values other than 0 and 1.
     missing_group : optional
         The group of rows whose group is null; without it they are an error.
+    scale : {"probability", "percent", "logit", "rank"}
+        What the scores are.  Percentages are divided by 100; log-odds x become
+        1 / (1 + exp(-x)).  Ranks, such as deciles, are whole numbers r from low to high, the least
+        and the greatest of the data unless named as in "rank:1-10", and become
+        (r - low + 1/2) / (high - low + 1), which keeps their order and is no probability.
+    decimal : {".", ","}, optional
+        The decimal sign of scores and weights that are texts; by default a comma if every one of
+        them has one, which ``reading`` of the tally then says.
+    encoding : str, optional
+        For text files: their encoding.  By default UTF-8, UTF-16 if a byte order mark says so, or
+        Windows-1252 if every byte fits, which ``reading`` of the tally then says.
+    sheet : str, optional
+        For workbooks: the sheet; by default the only one that has rows.
     memory_limit : str, optional
         For files: the memory to use, such as "512MB".  By default 1 GiB, or 256 MiB per thread, and
         more only if needed.
@@ -105,18 +125,21 @@ def tally(
     missing_group = None if missing_group is None else as_group(missing_group)
     check_single("positive", positive)
     options = {"grid": grid, "positive": positive, "missing_group": missing_group}
+    options["scale"] = scale_named(scale)
+    check_decimal(decimal)
     if not isinstance(data, str | Path):
-        _only_for_files(memory_limit=memory_limit, threads=threads)
+        _only_for_files(memory_limit=memory_limit, threads=threads, encoding=encoding, sheet=sheet)
     if data is None:
         group = group if isinstance(group, list | tuple) and _holds_arrays(group) else [group]
         _need_arrays(score=score, label=label, group=group[0])
-        return tally_arrays(score, label, group, weight, **options)
+        return tally_arrays(score, label, group, weight, decimal=decimal, **options)
     columns = check_columns(score, label, group, weight)
     if isinstance(data, str | Path):
         from isocost.engines.files import tally_files
-        from isocost.engines.source import Settings
+        from isocost.engines.source import Reading, Settings
 
-        return tally_files(data, columns, settings=Settings(memory_limit, threads), **options)
+        limits, reading = Settings(memory_limit, threads), Reading(decimal, encoding, sheet)
+        return tally_files(data, columns, settings=limits, reading=reading, **options)
     source = as_frame(data)
     check_known(source.columns, columns)
     if isinstance(source, Lazy):
@@ -133,6 +156,7 @@ def tally(
         None if weight is None else column_array("weight", source.numbers(weight, "weight")),
         names=names,
         columns=columns,
+        decimal=decimal,
         **options,
     )
     return replace(counted, backend=backend_of(getattr(source, "frame", None)))
@@ -150,18 +174,20 @@ def apply_rule(
     unknown: Literal["error", "keep"],
     missing_group: Group | None,
     changed: str | None,
+    scale: str | None = None,
 ) -> Any:
     """See :meth:`isocost.Rule.apply`."""
     check_unknown(unknown)
     check_names(output=output, changed=changed, optional=("changed",))
     missing_group = None if missing_group is None else as_group(missing_group)
     options: dict[str, Any] = {"unknown": unknown, "missing_group": missing_group}
+    options["scale"] = scale_of(rule, scale)
     if data is None:
         group = group if isinstance(group, list | tuple) and _holds_arrays(group) else [group]
         _need_arrays(score=score, group=group[0])
         score = column_array("score", score)
         thrown = partial(_coins, rule, lambda: id, seed, len(score))
-        return apply_arrays(rule, score, group, thrown, **options)
+        return apply_arrays(rule, score, group, thrown, **options)[1]
     if isinstance(data, str | Path):
         must, got = "must be a dict of arrays or a frame", f"the path {str(data)!r}"
         step = "use isocost.apply_file(rule, path, output_path), or the command isocost apply"
@@ -172,6 +198,10 @@ def apply_rule(
     if rule.needs_coin and seed is None:
         check_names(id=id, optional=("id",))
     check_written(source.columns, output, changed, by_case=not isinstance(source, Lazy))
+    if output == score and not options["scale"].is_plain:
+        must = "must be another column than the score: repaired scores are probabilities"
+        got = f"{output!r}, and scores from {options['scale'].name}"
+        raise UsageError(Problem("output", must, got, f"pass output={f'repaired_{score}'!r}"))
     if isinstance(source, Lazy):
         from isocost.engines.lazy import apply_lazy
 
@@ -181,7 +211,7 @@ def apply_rule(
         )
     before = column_array("score", source.numbers(score, "score"))
     thrown = partial(_coins, rule, lambda: source.ids(id), seed, len(before))
-    after = apply_arrays(
+    before, after = apply_arrays(
         rule,
         before,
         [source.groups(name) for name in groups],
@@ -191,7 +221,7 @@ def apply_rule(
     )
     new: dict[str, npt.NDArray[Any]] = {output: after}
     if changed is not None:
-        new[changed] = after != np.asarray(before, dtype=np.float64)
+        new[changed] = after != before
     return source.with_columns(new)
 
 

@@ -25,7 +25,7 @@ from isocost.engines.dialects import (
     select,
     steps_of,
 )
-from isocost.engines.values import USUAL_WEIGHTS, missing_id
+from isocost.engines.values import USUAL_WEIGHTS, missing_id, scale_of
 from isocost.errors import Problem, UsageError
 from isocost.grid import Grid
 from isocost.groups import Group, Scalar, as_group, group_names, parts_of
@@ -102,7 +102,8 @@ def to_sql(
     if rule.needs_coin and id is None:
         raise missing_id()
     id_column = f"t.{d.name_of(id)}" if rule.needs_coin and id is not None else None
-    helpers = [(SCORE, d.as_double(f"t.{d.name_of(score)}"))]
+    number = d.as_double(f"t.{d.name_of(score)}")
+    helpers = [(SCORE, scale_of(rule, None).sql(number, d.literal))]
     helpers += [(key.alias, d.comparable(f"t.{d.name_of(key.name)}", key.kind)) for key in keys]
     if id_column is not None:
         helpers.append((COIN, d.coin(rule.salt, id_column)))

@@ -357,6 +357,7 @@ class Audit:
             "version": 1,
             "cost": self.cost.to_dict(),
             "threshold": self.threshold,
+            "reading": dict(self.tally.reading),
             "groups": [[to_json(g), m.to_dict()] for g, m in self.groups.items()],
             "overall": self.overall.to_dict(),
             "disparity": self.disparity.to_dict(),

@@ -23,6 +23,7 @@ def summary_of(tally: Tally) -> dict[str, Any]:
     mu = base_rate(tally.totals)
     return {
         "columns": dict(tally.columns),
+        **({"reading": dict(tally.reading)} if tally.reading else {}),
         "n": tally.n,
         "groups": [
             {

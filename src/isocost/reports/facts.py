@@ -17,8 +17,8 @@ from isocost.groups import Group, shown_names
 from isocost.measures.audit import Audit
 from isocost.measures.feasibility import Feasibility
 from isocost.repairs.registry import REPAIRS
-from isocost.verdict.sentences import SENTENCES, Name, Sentence, fill, number, percent
-from isocost.verdict.wording import blocked_group, changed_groups, statement
+from isocost.verdict.sentences import SENTENCES, Name, Sentence, fill, number, percent, plain
+from isocost.verdict.wording import blocked_group, changed_groups, reading_notes, statement
 
 WORDS = {
     **SENTENCES,
@@ -434,6 +434,7 @@ def computed(audit: Audit, suppressed: str, single: str = "") -> list[tuple[str,
         ("Made on", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"),
         ("Rows", f"{tally.n:,.15g}{', weighted' if tally.is_weighted else ''}"),
         ("Columns", "; ".join(named) or "not recorded"),
+        *(("Read as", plain(one)) for one in reading_notes(tally.reading)),
         ("Groups", str(len(tally.groups))),
         ("Bins of scores", f"{tally.bins} of equal width, and the tenths"),
         (

@@ -207,6 +207,16 @@ SENTENCES = {
         "As measured, the scores of {groups} cost at least as much as the base rate for everybody "
         "would: they tell nothing. Better scores would help more than any repair."
     ),
+    "read_percent": "Scores were read as percentages and divided by 100.",
+    "read_logit": "Scores were read as log-odds x and became 1 / (1 + exp(-x)).",
+    "read_rank": (
+        "Scores were read as ranks: rank r of {low} to {high} became (r - {low} + 1/2) / {size}. A "
+        "rank is not a probability: recalibrate before you compare costs."
+    ),
+    "read_scale": "Scores of several scales were added: {value}.",
+    "read_decimal": "Numbers were read with a decimal comma.",
+    "read_encoding": "Text was read as {value}.",
+    "read_sheet": "Rows were read from sheet {value}.",
     "note_small": (
         "Too small to be compared, and listed only: {groups} (fewer than {min_group} people, or "
         "{min_label} of an outcome)."

@@ -7,6 +7,7 @@ what else a reader should know.  Nothing after the headline contradicts it.
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -350,10 +351,25 @@ def _shares(reach: Feasibility, names: Mapping[Group, Name]) -> Sentence:
     return joined(shares)
 
 
+def reading_notes(reading: Mapping[str, str]) -> Iterator[Sentence]:
+    """How the data were read, where that is not the usual way; see :class:`isocost.Tally`."""
+    for name, value in reading.items():
+        if name != "scale":
+            yield fill(SENTENCES[f"read_{name}"], value=repr(value) if name == "sheet" else value)
+            continue
+        rank = re.fullmatch(r"rank:(-?\d+)-(-?\d+)", value)
+        if rank:
+            size = str(int(rank[2]) - int(rank[1]) + 1)
+            yield fill(SENTENCES["read_rank"], low=rank[1], high=rank[2], size=size)
+        else:
+            yield fill(SENTENCES.get(f"read_{value}", SENTENCES["read_scale"]), value=value)
+
+
 def _notes(
     audit: Audit, names: Mapping[Group, Name], calls: Mapping[str, str]
 ) -> Iterator[Sentence]:
     verdict, reach, cost = audit.verdict, audit.feasibility, audit.cost
+    yield from reading_notes(audit.tally.reading)
     if verdict.reason not in ("few", "uncalibrated"):
         yield _calibrated(audit, names)
     if verdict.established and verdict.enough and audit.intervals is not None:
