@@ -25,12 +25,25 @@ from reproduction.models import (
     zafar_features,
 )
 from reproduction.people import Column, People, Split
-from reproduction.study import HEALTH, INCOME, RECIDIVISM, Experiment, Study
+from reproduction.study import (
+    ELSEWHERE,
+    GERMAN,
+    HEALTH,
+    INCOME,
+    LAW,
+    RECIDIVISM,
+    TAIWAN,
+    Experiment,
+    Study,
+)
 
 AGE_CUT = 48
 """Age at which seniors begin; the paper does not give it, this is nearest to its shares."""
 
-SPLITS = {"income": (1, 12), "health": (20, 60), "recidivism": (1, 3)}
+SPLITS = {
+    "income": (1, 12), "health": (20, 60), "recidivism": (1, 3),
+    "german": (20, 60), "law": (2, 12), "taiwan": (1, 12),
+}  # fmt: skip
 """Number of random splits of a quick and of a full run.
 
 A tenth of Heart is 92 people, so a few splits say nothing; Adult has 4,884 in a tenth."""
@@ -117,7 +130,9 @@ def prepare(experiment: Experiment, options: RunOptions) -> PreparedStudies:
     """
     if experiment is RECIDIVISM:
         return _recidivism(options)
-    retrained = {INCOME.name: _retrained_income, HEALTH.name: _retrained_health}[experiment.name]
+    retrained = RETRAINED[experiment.name]
+    if experiment in ELSEWHERE:
+        return PreparedStudies((retrained(options),), ())
     studies, reasons = [], []
     for make in (retrained, lambda options: published_study(experiment, options.data)):
         try:
@@ -146,6 +161,31 @@ def _retrained_health(options: RunOptions) -> Study:
     study = _retrained(HEALTH, data, group, {"age": age}, options)
     places = float(data.table["site"].nunique())
     return replace(study, facts=study.facts | {"places": places})
+
+
+def _retrained_german(options: RunOptions) -> Study:
+    data = datasets.german(options.data)
+    return _retrained(GERMAN, data, np.where(data.table["sex"] == 0, *GERMAN.groups), {}, options)
+
+
+def _retrained_law(options: RunOptions) -> Study:
+    data = datasets.law(options.data)
+    group = np.where(data.table["Race_Black"] == 1, *LAW.groups)
+    return _retrained(LAW, data, group, {}, options)
+
+
+def _retrained_taiwan(options: RunOptions) -> Study:
+    data = datasets.taiwan(options.data)
+    return _retrained(TAIWAN, data, np.where(data.table["SEX"] == 1, *TAIWAN.groups), {}, options)
+
+
+RETRAINED = {
+    INCOME.name: _retrained_income,
+    HEALTH.name: _retrained_health,
+    GERMAN.name: _retrained_german,
+    LAW.name: _retrained_law,
+    TAIWAN.name: _retrained_taiwan,
+}
 
 
 def _retrained(
