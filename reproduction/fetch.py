@@ -174,7 +174,7 @@ SCORED = DataSource(
     licence="MIT",
     citation="Pleiss, Raghavan, Wu, Kleinberg and Weinberger (2017), On Fairness and Calibration",
     page="https://github.com/gpleiss/equalized_odds_and_calibration",
-    url="https://raw.githubusercontent.com/gpleiss/equalized_odds_and_calibration/master/data",
+    url="https://raw.githubusercontent.com/gpleiss/equalized_odds_and_calibration/6a52fa1ec58e35470d2c3210351410da2825331b/data",
     folders=("scored", "data"),
 )
 
@@ -223,9 +223,7 @@ TAIWAN = DataSource(
     folders=("taiwan",),
 )
 
-SOURCES = {
-    source.name: source for source in (ADULT, HEART, COMPAS, SCORED, GERMAN, LAW, TAIWAN)
-}
+SOURCES = {source.name: source for source in (ADULT, HEART, COMPAS, SCORED, GERMAN, LAW, TAIWAN)}
 """Every data set, by name."""
 
 

@@ -286,7 +286,11 @@ def _made(done: Sequence[Reproduction], options: RunOptions) -> str:
     splits = ", ".join(
         f"{len(options.seeds(one.experiment))} ({one.experiment.name})" for one in done
     )
-    how = "full grids, all rows (20,000 for the RBF SVM)" if options.full else "small grids, fewer rows (`--quick`)"
+    how = (
+        "full grids, all rows (20,000 for the RBF SVM)"
+        if options.full
+        else "small grids, fewer rows (`--quick`)"
+    )
     return (
         "## How it was made\n\n"
         f"{how}; random splits: {splits}; seed {options.seed}. "

@@ -1,4 +1,4 @@
-"""The paper's three experiments and three more, and a study: one experiment with one kind of scores, measured.
+"""The paper's three experiments and three more; a study is one with one kind of scores, measured.
 
 A measured value is named by its stage, quantity and group, such as "withhold generalized_fnr 2".
 Stages are "original" and the repairs; groups are numbered as in the paper.
