@@ -114,7 +114,7 @@ def page(done: Sequence[Reproduction], options: RunOptions, command: str, figure
     """The whole page; ``figures`` is the folder of the pictures, as seen from the page."""
     sections = [INTRODUCTION.format(command=command), READING, _geometry(figures)]
     sections += [_experiment(one, figures) for one in done]
-    sections += [_differences([one.experiment.name for one in done]), _made(options)]
+    sections += [_differences([one.experiment.name for one in done]), _made(done, options)]
     return "\n".join(sections)
 
 
@@ -282,11 +282,18 @@ def _flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def _made(options: RunOptions) -> str:
-    how = "full grids, all rows" if options.full else "small grids, fewer rows (`--quick`)"
+def _made(done: Sequence[Reproduction], options: RunOptions) -> str:
+    splits = ", ".join(
+        f"{len(options.seeds(one.experiment))} ({one.experiment.name})" for one in done
+    )
+    how = (
+        "full grids, all rows (20,000 for the RBF SVM)"
+        if options.full
+        else "small grids, fewer rows (`--quick`)"
+    )
     return (
         "## How it was made\n\n"
-        f"{how}; {options.repeats} random split(s), seed {options.seed}. "
+        f"{how}; random splits: {splits}; seed {options.seed}. "
         "All values are in `results.json` beside the figures.\n"
     )
 

@@ -181,7 +181,7 @@ def save(done: Sequence[Reproduction], options: RunOptions, folder: Path) -> lis
         "isocost": __version__,
         "mode": "full" if options.full else "quick",
         "seed": options.seed,
-        "repeats": options.repeats,
+        "repeats": {one.experiment.name: len(options.seeds(one.experiment)) for one in done},
         "replicates": REPLICATES[options.full],
         "experiments": {one.experiment.name: one.to_dict() for one in done},
     }

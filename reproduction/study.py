@@ -1,4 +1,4 @@
-"""The paper's three experiments, and a study: one experiment with one kind of scores, measured.
+"""The paper's three experiments and three more; a study is one with one kind of scores, measured.
 
 A measured value is named by its stage, quantity and group, such as "withhold generalized_fnr 2".
 Stages are "original" and the repairs; groups are numbered as in the paper.
@@ -31,14 +31,14 @@ RATES = ("generalized_fpr", "generalized_fnr")
 
 @dataclass(frozen=True)
 class Experiment:
-    """One experiment of Section 5.
+    """One experiment of Section 5, or the same procedure on other data.
 
     Attributes
     ----------
     name, title : str
         On the command line, and in print.
     figure : str
-        The number of its figure in the paper.
+        The number of its figure in the paper, or after the paper's last.
     cost : str
         The cost that is made equal.
     groups : (str, str)
@@ -83,7 +83,39 @@ RECIDIVISM = Experiment(
     positive="charged again within two years",
     data="COMPAS (ProPublica), 6,150 people",
 )
-EXPERIMENTS = {experiment.name: experiment for experiment in (INCOME, HEALTH, RECIDIVISM)}
+GERMAN = Experiment(
+    name="german",
+    title="German credit",
+    figure="4a",
+    cost="fpr",
+    groups=("women", "men"),
+    positive="did not repay",
+    data="German credit (UCI), 1,000 people",
+)
+LAW = Experiment(
+    name="law",
+    title="Law school",
+    figure="4b",
+    cost="fnr",
+    groups=("Black", "White"),
+    positive="passed the bar exam at the first attempt",
+    data="Law school (LSAC), 19,567 black and white people",
+)
+TAIWAN = Experiment(
+    name="taiwan",
+    title="Taiwan credit",
+    figure="4c",
+    cost="fpr",
+    groups=("women", "men"),
+    positive="did not pay in the next month",
+    data="Taiwan credit (UCI), 30,000 people",
+)
+ELSEWHERE = (GERMAN, LAW, TAIWAN)
+"""Data that the paper did not have, so that one can ask whether its picture holds elsewhere."""
+
+EXPERIMENTS = {
+    experiment.name: experiment for experiment in (INCOME, HEALTH, RECIDIVISM, *ELSEWHERE)
+}
 
 REPAIRS: Mapping[str, Mapping[str, Any]] = {
     "withhold": {"infeasible": "closest"},

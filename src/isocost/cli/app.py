@@ -23,6 +23,7 @@ from isocost import __version__
 from isocost.cli.commands import (
     apply,
     audit,
+    bounds,
     compare,
     fit,
     plan,
@@ -80,7 +81,7 @@ def _command(function: Callable[..., Any]) -> None:
 
 
 _COMMANDS = (
-    audit, plan, recalibrate, fit, compare, apply, sql, tally, watch, report, serve, demo,
+    audit, plan, bounds, recalibrate, fit, compare, apply, sql, tally, watch, report, serve, demo,
     doctor,
 )  # fmt: skip
 for _function in _COMMANDS:

@@ -32,6 +32,8 @@ from isocost.errors import Problem, UsageError
 from isocost.groups import Group, names_of
 from isocost.measures.audit import Audit
 from isocost.measures.audit import audit as measure
+from isocost.measures.bounds import PAIRS
+from isocost.measures.bounds import bounds as proved
 from isocost.measures.calibration import gap_equal_width, levels_of
 from isocost.repairs.compare import Changes, Comparison
 from isocost.repairs.compare import compare as put_side_by_side
@@ -318,6 +320,37 @@ def plan(
         with progress("asking what it does to new people") as report:
             result = plan_repair(tally, rule, within, confidence=confidence, progress=report)
     show_result(result, printing, lambda: show_table(result.headline(), *result.table()))
+
+
+def bounds(
+    data: options.DataOrTallies,
+    columns: options.Columns,
+    printing: options.Printing,
+    cost: options.Cost = "fnr",
+    other: Annotated[
+        str | None, typer.Option("--other", help="A second cost: what would both equal take?")
+    ] = None,
+    cost_difference: Annotated[
+        float, typer.Option("--cost-difference", help="How far the two costs may differ then.")
+    ] = 0.0,
+    gap: Annotated[
+        float | None, typer.Option("--gap", help="Calibration gap allowed then; default: present.")
+    ] = None,
+) -> None:
+    """Say which costs cannot both be equal here, whatever the method, and by how much at least."""
+    printing.chosen()
+    tally = read(data, columns, ())
+    found = proved(tally, cost, other, cost_difference=cost_difference, gap=gap)
+
+    def show() -> None:
+        show_table(f"What the theorems prove, cost {found.cost}", *found.table())
+        say()
+        show_table(PAIRS, *found.pair_table())
+        for line in found.summary():
+            say()
+            prose(line)
+
+    show_result(found, printing, show)
 
 
 def compare(

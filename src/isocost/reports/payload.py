@@ -28,6 +28,7 @@ from isocost.grid import TENTHS, Grid
 from isocost.groups import Group, Scalar, group_names, shown_names
 from isocost.measures.audit import Audit
 from isocost.measures.audit import audit as measure
+from isocost.measures.bounds import bounds
 from isocost.measures.feasibility import Feasibility
 from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
@@ -36,7 +37,7 @@ from isocost.repairs.reconcilability import Reconcilability
 from isocost.repairs.reconcile import ReconcilableAt, reconcilable
 from isocost.repairs.registry import REPAIRS, Repair
 from isocost.repairs.unseen import NUMBERS, Outlook, is_made_from, unseen
-from isocost.reports.facts import THRESHOLD_HEADS, WORDS
+from isocost.reports.facts import COSTS, THRESHOLD_HEADS, WORDS
 from isocost.rules import Rule
 from isocost.tallies import KEYS, SUMS, Cells, Tally, add_up
 from isocost.typing import Floats, Ints
@@ -575,6 +576,32 @@ def thresholds_table(audit: Audit, held: dict[str, Any]) -> dict[str, Any] | Non
     header = [*THRESHOLD_HEADS, *(f"{names[g]} selected" for g in tally.groups)]
     points = reconcilable(tally, thresholds).points
     return {"header": header, "rows": [_threshold_row(point) for point in points]}
+
+
+def bounds_table(audit: Audit) -> dict[str, Any]:
+    """Which costs cannot both be equal, as header and rows, and what keeps error rates apart.
+
+    Without rows if fewer than two groups have both outcomes.
+    """
+    fewest = audit.tally.totals.n.min(axis=1)
+    groups = [g for g in audit.compared if fewest[audit.tally.index_of(g)] > 0]
+    if len(groups) < 2:
+        return {"rows": []}
+    found = bounds(audit.tally.select(groups), audit.cost)
+    header, rows = found.pair_table()
+    costs = [(pair.comparison.cost, pair.comparison.other) for pair in found.pairs]
+    for row, (one, other) in zip(rows, costs, strict=True):
+        row[0] = f"{_called(one)}; {_called(other).lower()}"
+    header[0] = "Costs"
+    return {"header": header, "rows": rows, "ratio": str(found.ratio)}
+
+
+def _called(cost: Cost) -> str:
+    """A cost as the page calls it."""
+    kind, _, weights = str(cost).partition(":")
+    if kind not in COSTS:
+        return str(cost)
+    return COSTS[kind]["label"] + (f" {weights.replace(',', ' : ')}" if weights else "")
 
 
 def _threshold_row(point: ReconcilableAt) -> list[str]:

@@ -45,6 +45,7 @@ from isocost.reports.payload import (
     PAGE_REPLICATES,
     Offer,
     Origin,
+    bounds_table,
     compact,
     given_repairs,
     options_of,
@@ -511,6 +512,7 @@ def report_html(
     tables = {
         "repairs": repairs,
         "thresholds": thresholds_table(subject, held),
+        "bounds": bounds_table(subject),
         "outlooks": {
             "header": ["Repair", *NUMBERS.values()],
             "rows": [[one["label"], *one["cells"]] for one in outlooks],
