@@ -686,6 +686,10 @@ class ColumnOptions(TypedDict, total=False):
     edges: tuple[float, ...]
     positive: Any
     missing_group: Group | None
+    scale: str
+    decimal: str | None
+    encoding: str | None
+    sheet: str | None
     memory_limit: str | None
     threads: int | None
 

@@ -136,9 +136,9 @@ def tally(
     columns = check_columns(score, label, group, weight)
     if isinstance(data, str | Path):
         from isocost.engines.files import tally_files
-        from isocost.engines.source import Reading, Settings
+        from isocost.engines.source import FileReading, Settings
 
-        limits, reading = Settings(memory_limit, threads), Reading(decimal, encoding, sheet)
+        limits, reading = Settings(memory_limit, threads), FileReading(decimal, encoding, sheet)
         return tally_files(data, columns, settings=limits, reading=reading, **options)
     source = as_frame(data)
     check_known(source.columns, columns)

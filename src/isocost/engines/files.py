@@ -22,8 +22,8 @@ from isocost.engines.paths import (
 from isocost.engines.source import (
     DOUBT,
     WHOLE_TYPES,
+    FileReading,
     Progress,
-    Reading,
     Settings,
     Source,
     as_number,
@@ -88,7 +88,7 @@ def tally_files(
     name: str | None = None,
     part: Part | None = None,
     scale: Scale = PROBABILITY,
-    reading: Reading | None = None,
+    reading: FileReading | None = None,
     guess: Guess | None = None,
 ) -> Tally:
     """Count the cells of files in one query; see :func:`isocost.tally`.
@@ -98,7 +98,7 @@ def tally_files(
     """
     from isocost.engines.lazy import count_cells
 
-    def count(reading: Reading) -> Tally:
+    def count(reading: FileReading) -> Tally:
         used, named = columns, positive
         with Source(path, settings, name, columns["group"], reading) as source:
             source.check_divided()
@@ -317,14 +317,14 @@ def apply_file(
     target = column or (score if used.is_plain else f"repaired_{score}")
     settings = Settings(memory_limit, threads, keep_order)
 
-    def repair(reading: Reading) -> int:
+    def repair(reading: FileReading) -> int:
         with Source(path, settings, groups=groups, reading=reading) as source:
             return _repair_file(
                 source, rule, Path(output), score, groups, id if rule.needs_coin else None, target,
                 changed, unknown, missing_group, force, used, progress,
             )  # fmt: skip
 
-    return read_files(repair, Reading(decimal, encoding, sheet))
+    return read_files(repair, FileReading(decimal, encoding, sheet))
 
 
 def _repair_file(

@@ -193,7 +193,7 @@ def as_number(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Reading:
+class FileReading:
     """How files are read, where it is not found by itself.
 
     Parameters
@@ -224,9 +224,11 @@ class _ReadAgainError(Exception):
         self.ways = ways
 
 
-def read_files(work: Callable[[Reading], _Result], reading: Reading | None = None) -> _Result:
+def read_files(
+    work: Callable[[FileReading], _Result], reading: FileReading | None = None
+) -> _Result:
     """Do some work with files, and again if their encoding or decimal sign is found on the way."""
-    reading = reading or Reading()
+    reading = reading or FileReading()
     while True:
         try:
             return work(reading)
@@ -281,10 +283,10 @@ class Source:
         settings: Settings | None = None,
         name: str | None = None,
         groups: Sequence[str] = (),
-        reading: Reading | None = None,
+        reading: FileReading | None = None,
     ) -> None:
         self.path = str(path)
-        self.reading = reading or Reading()
+        self.reading = reading or FileReading()
         self.file_set = find_files(path, name)
         self.inputs = self.file_set.files
         if Path(self.path).is_file() and Path(self.path).stat().st_size == 0:
