@@ -196,7 +196,7 @@ def fit(
     else:
         rule = advised(repair, basis, settings)
     rule = rule if first is None else first.then(rule, tally)
-    outlook = _unseen(tally, rule, replicates, apart)
+    outlook = _unseen(tally, rule, replicates, holdout=apart)
     if anyway:
         rule = noted(rule, outlook)
     else:
@@ -272,9 +272,9 @@ def _kept_apart(
     return *read_merged(data, columns, edges, Part(share, False)), apart
 
 
-def _unseen(tally: Tally, rule: Rule, replicates: int, apart: Tally | None = None) -> Unseen:
+def _unseen(tally: Tally, rule: Rule, replicates: int, **options: Any) -> Unseen:
     with progress("asking what it does to new people") as report:
-        return look_ahead(tally, rule, replicates, holdout=apart, progress=report)
+        return look_ahead(tally, rule, replicates, progress=report, **options)
 
 
 def plan(
@@ -368,8 +368,9 @@ def compare(
         show_result(found, printing, lambda: show_comparison(found))
         return
     comparison = put_side_by_side(tally, loaded, cost, threshold)
+    asked: dict[str, Any] = {"cost": comparison.cost, "threshold": threshold}
     outlooks = {
-        name: _unseen(tally, rule, 200 if replicates is None else replicates)
+        name: _unseen(tally, rule, 200 if replicates is None else replicates, **asked)
         for name, rule in loaded.items()
         if is_made_from(rule, tally)
     }
