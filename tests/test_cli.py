@@ -316,6 +316,13 @@ def test_compare(folder, tmp_path):
     assert content["rules"]["r"]["equalized_odds_difference"] < 1e-9
 
 
+def test_compare_without_rules_makes_every_repair(folder):
+    done = run("compare", folder / "compas.csv", "--cost", "fpr", "--replicates", 10)
+    assert done.returncode == 0, done.stderr
+    assert "withhold is not feasible. Next: accept tolerance=0.0539 or more" in done.stdout
+    assert "\nTake reconcile: among new people" in done.stdout
+
+
 def test_options_of_the_intervals(folder):
     data = folder / "compas.csv"
     content = json.loads(run("audit", data, "--confidence", 0.8, "--seed", 3, "--json").stdout)

@@ -199,6 +199,8 @@ DOORS = {
 
 # Values that are wrong elsewhere and right here.
 FINE = {
+    ("compare", "replicates"): [None, 1],
+    ("unseen", "threshold"): [None],
     ("watch", "tolerance"): [None],
     ("watch", "threshold"): [None],
     ("audit", "confidence"): [None],

@@ -40,7 +40,7 @@ ORDERS = {
     "repairs": [
         "counsel", "withhold", "maps", "recalibrate", "composition", "pools", "least_change",
         "coarsen", "odds", "population", "levels", "linear_program", "reconcilability",
-        "reconcile", "registry", "compare", "unseen", "planning", "watch",
+        "reconcile", "registry", "unseen", "compare", "planning", "watch",
     ],
     "engines": [
         "values", "arrays", "dispatch", "dialects", "queries", "paths", "source", "backends",

@@ -128,7 +128,7 @@ def test_the_groups_alone_are_a_frame_with_the_groups_as_index_in_pandas():
     assert both.by_group.index.names == ["sex", "group"]
     assert both.by_group.loc[("M", 2), "n"] == both.groups["M", 2].n
     polars = ic.audit(pl.DataFrame(people()), measures=["fpr"], confidence=None).by_group
-    assert polars.columns == ["group", "n", "share", "fpr"]
+    assert polars.columns[:4] == ["group", "n", "share", "fpr"]
     assert polars.height == 3
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -37,13 +38,13 @@ from isocost.measures.bounds import bounds as proved
 from isocost.measures.calibration import gap_equal_width, levels_of
 from isocost.repairs.compare import Changes, Comparison
 from isocost.repairs.compare import compare as put_side_by_side
+from isocost.repairs.composition import edges_of
 from isocost.repairs.counsel import heed
 from isocost.repairs.planning import Plan, RepairPlan, check_within, plan_repair
 from isocost.repairs.planning import plan as needed
 from isocost.repairs.recalibrate import recalibrate as make_calibrated
 from isocost.repairs.registry import REPAIRS, advised
 from isocost.repairs.unseen import (
-    NUMBERS,
     Unseen,
     foreseen,
     is_made_from,
@@ -57,7 +58,6 @@ from isocost.reports.layouts import LAYOUTS, Layout, check_layout
 from isocost.reports.layouts import layout as arrange
 from isocost.reports.payload import Origin
 from isocost.rules import DEFAULT_SALT, Rule
-from isocost.tables import transposed
 from isocost.tallies import FORMAT as TALLY
 from isocost.tallies import Tally
 from isocost.verdict.judgement import CALIBRATED
@@ -198,7 +198,7 @@ def fit(
     else:
         rule = advised(repair, basis, settings)
     rule = rule if first is None else first.then(rule, tally)
-    outlook = _unseen(tally, rule, replicates, apart)
+    outlook = _unseen(tally, rule, replicates, holdout=apart)
     if anyway:
         rule = noted(rule, outlook)
     else:
@@ -274,9 +274,9 @@ def _kept_apart(
     return *read_merged(data, columns, edges, Part(share, False)), apart
 
 
-def _unseen(tally: Tally, rule: Rule, replicates: int, apart: Tally | None = None) -> Unseen:
+def _unseen(tally: Tally, rule: Rule, replicates: int, **options: Any) -> Unseen:
     with progress("asking what it does to new people") as report:
-        return look_ahead(tally, rule, replicates, holdout=apart, progress=report)
+        return look_ahead(tally, rule, replicates, progress=report, **options)
 
 
 def plan(
@@ -355,37 +355,64 @@ def bounds(
 
 def compare(
     data: options.Data,
-    rules: Annotated[
-        list[Path],
-        typer.Argument(help="Rules, as isocost fit wrote them; tallies among them join the data."),
-    ],
     columns: options.Columns,
     printing: options.Printing,
+    rules: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Rules, as isocost fit wrote them; without any, every repair. Tallies among them "
+            "join the data."
+        ),
+    ] = None,
     cost: Annotated[
-        str | None, typer.Option("--cost", help="Default: the cost of the first rule.")
+        str | None, typer.Option("--cost", help="Default: the cost of the first rule, or fnr.")
     ] = None,
     threshold: options.Threshold = 0.5,
-    replicates: options.UnseenReplicates = 200,
+    tolerance: options.Tolerance = 0.0,
+    replicates: Annotated[
+        int | None,
+        typer.Option(
+            "--replicates",
+            help="How often to make rules again, for what they do to new people (default: 200, or "
+            "30 for every repair).",
+        ),
+    ] = None,
 ) -> None:
-    """Put rules side by side: costs, calibration, accuracy, and what they do to people."""
+    """Put rules side by side, or without rules every repair, and say which one to take."""
     printing.chosen()
-    more = [str(path) for path in rules if format_of(read_text(path)) == TALLY]
-    loaded = {path.stem: Rule.load(path) for path in rules if str(path) not in more}
-    ends = {end for rule in loaded.values() for row in rule.rows for end in (row.lo, row.hi)}
+    named = rules or []
+    more = [str(path) for path in named if format_of(read_text(path)) == TALLY]
+    loaded = {path.stem: Rule.load(path) for path in named if str(path) not in more}
     check_threshold(threshold, "--threshold")
-    tally = read([data, *more], columns, (threshold, *sorted(ends - {0.0, 1.0})))
+    check_tolerance(tolerance, "--tolerance")
+    edges = edges_of(loaded.values(), threshold, 1.0 - threshold)
+    tally = read([data, *more], columns, edges)
+    if not loaded:
+        with progress("making every repair") as report:
+            found = put_side_by_side(
+                tally,
+                None,
+                cost,
+                threshold,
+                tolerance=tolerance,
+                replicates=replicates,
+                progress=report,
+            )
+        show_result(found, printing, lambda: show_comparison(found))
+        return
     comparison = put_side_by_side(tally, loaded, cost, threshold)
-    found = {
-        name: _unseen(tally, rule, replicates)
+    asked: dict[str, Any] = {"cost": comparison.cost, "threshold": threshold}
+    outlooks = {
+        name: _unseen(tally, rule, 200 if replicates is None else replicates, **asked)
         for name, rule in loaded.items()
         if is_made_from(rule, tally)
     }
-    unseen = {name: one.to_dict() for name, one in found.items()}
+    unseen = {name: one.to_dict() for name, one in outlooks.items()}
 
     def show() -> None:
-        show_comparison(comparison)
-        say()
-        show_outlooks(found, [name for name in loaded if name not in found])
+        show_comparison(replace(comparison, outlooks=outlooks))
+        for name in loaded.keys() - outlooks.keys():
+            prose(SENTENCES["unseen_others"].format(rule=name))
 
     show_result(comparison, printing, show, {**comparison.to_dict(), "unseen": unseen})
 
@@ -613,8 +640,13 @@ def show_layout(found: Layout) -> None:
 
 
 def show_comparison(found: Comparison) -> None:
-    """Rules side by side."""
-    show_table(found.headline(), *found.table())
+    """Rules side by side, and which of them to take, if any."""
+    for place, (title, header, rows) in enumerate(found.tables()):
+        if place:
+            say()
+        show_table(title, header, rows)
+    for line in found.lines():
+        prose(f"\n{line}")
 
 
 def show_calibration(tally: Tally, rule: Rule) -> None:
@@ -632,20 +664,6 @@ def show_calibration(tally: Tally, rule: Rule) -> None:
     title = f"Recalibrated by {rule.settings['method']}; calibration gap in ten bins"
     show_table(title, header, rows)
     prose("\nThe gap after is that of the people the rule was fitted on, not of others.")
-
-
-def show_outlooks(outlooks: Mapping[str, Unseen], others: list[str]) -> None:
-    """What rules do to people not seen, side by side."""
-    tables = {name: outlook.table()[1] for name, outlook in outlooks.items()}
-    for title, column in (("expected", 3), ("at most (accuracy: at least)", 4)):
-        rows = [
-            [name, *(row[column].removeprefix("at least ") for row in table)]
-            for name, table in tables.items()
-        ]
-        if rows:
-            show_table(f"For new people, {title}", *transposed(["rule", *NUMBERS.values()], rows))
-    for name in others:
-        prose(SENTENCES["unseen_others"].format(rule=name))
 
 
 def show_unseen(found: Unseen) -> None:

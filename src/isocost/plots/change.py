@@ -23,7 +23,8 @@ from isocost.plots.display import (
     short_name,
 )
 from isocost.plots.plane import Rules
-from isocost.repairs.compare import Changes, changes, edges_of, named_rules
+from isocost.repairs.compare import Changes, changes
+from isocost.repairs.composition import edges_of, named_rules
 from isocost.rules import Rule
 from isocost.tallies import Reading, Tally, TallyLike, add_up, as_tally
 from isocost.typing import Bools, Floats

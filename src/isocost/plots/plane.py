@@ -35,7 +35,7 @@ from isocost.plots.display import (
     short_name,
 )
 from isocost.plots.geometry import Level, level_lines
-from isocost.repairs.compare import cost_of_rules, edges_of, named_rules
+from isocost.repairs.composition import cost_of_rules, edges_of, named_rules
 from isocost.rules import Rule
 from isocost.tallies import Tally, TallyLike, as_tally
 from isocost.typing import Floats

@@ -7,43 +7,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from html import escape
 from typing import Any, Unpack, get_args
 
 import numpy as np
 
 from isocost.checks import (
     check_flag,
-    check_listed,
     check_threshold,
+    check_tolerance,
     check_whole,
     check_word,
     finite_or_none,
-    short,
 )
 from isocost.costs import Cost, CostLike, as_cost
-from isocost.errors import InfeasibleError, Problem, UsageError
+from isocost.errors import InfeasibleError, IsocostError, UsageError
 from isocost.groups import Group, names_of, to_json
 from isocost.measures.audit import Audit, audit
+from isocost.repairs.composition import ORIGINAL, cost_of_rules, edges_of, named_rules
+from isocost.repairs.counsel import doubt_of, titles_of
 from isocost.repairs.pools import Minimize
 from isocost.repairs.registry import REPAIRS
+from isocost.repairs.unseen import LEAST, SAME, Report, Unseen, unseen
+from isocost.repairs.unseen import NUMBERS as OUTLOOKS
 from isocost.rows import moved_bins
 from isocost.rules import Rule
 from isocost.tables import columns_from, frame_of, html_table, text_table, transposed
 from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Bools, Floats
-
-SAME = 1e-12
-"""A score that moves by no more than this has not moved."""
-
-ORIGINAL = "original"
-
-_RULES = (
-    f"must be rules, by other names than {ORIGINAL!r}",
-    "pass one rule, a list of rules or {name: rule}, as withhold, coarsen ... return them",
-)
-"""What rules must be, and the next step."""
+from isocost.verdict.judgement import Candidate, RepairChoice, choose
+from isocost.verdict.sentences import SENTENCES
+from isocost.verdict.wording import chosen
 
 COLUMNS: Mapping[str, Callable[[Compared], str]] = {
     "costs differ by": lambda one: f"{one.audit.disparity.difference:.4f}",
@@ -60,6 +56,9 @@ COLUMNS: Mapping[str, Callable[[Compared], str]] = {
     ),
 }
 """The columns of the printed table after those of each group, and how a rule fills them."""
+
+CLOSE = 0.005
+"""Accuracies that are this close are the same, for whether a repair leaves anything."""
 
 BY_GROUP = {"cost": "cost", "selection rate": "selection_rate"}
 """What the printed table shows of each group, and what an audit calls it."""
@@ -128,26 +127,6 @@ def changes(tally: Tally, rule: Rule, threshold: float = 0.5, group: int | None 
         decisions=float(share[flipped].sum()),
         gini=gini(distance, share),
     )
-
-
-def share_changed(tally: Tally, rule: Rule) -> float:
-    """The share of people whose score changes; the same as in :func:`changes`, and faster.
-
-    Examples
-    --------
-    >>> import isocost as ic
-    >>> from isocost.examples import compas
-    >>> round(share_changed(compas(), ic.withhold(compas(), "fpr", 0.07)), 4)
-    0.2072
-    """
-    cells = tally.cells
-    scores, changed = cells.wh / cells.w, 0.0
-    for portion in (p for g in range(len(tally.groups)) for p in rule.portions(tally, g)):
-        if portion.row is not None:
-            old = scores[portion.cells]
-            moved = np.abs(portion.after(old) - old) > SAME
-            changed += float((cells.w[portion.cells] * portion.share)[moved].sum())
-    return changed / float(cells.w.sum())
 
 
 def _outcomes(
@@ -247,11 +226,27 @@ class Compared:
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """What :func:`compare` found; ``rules[name]`` has the numbers of each rule."""
+    """What :func:`compare` found.
+
+    Attributes
+    ----------
+    rules : {name: Compared}
+        The numbers of the original scores and of each rule.
+    outlooks : {name: Unseen}
+        What each rule does to people not seen, if the rules were made here.
+    not_made : {method: str}
+        Why a repair is not feasible, and what it would take.
+    choice : RepairChoice or None
+        Which repair to take, or none, in codes; ``said`` is the same in words.
+    """
 
     cost: Cost
     threshold: float
     rules: dict[str, Compared]
+    outlooks: dict[str, Unseen] = field(default_factory=dict)
+    not_made: dict[str, str] = field(default_factory=dict)
+    choice: RepairChoice | None = None
+    said: str = ""
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the printed table: rules across, or down when there are many."""
@@ -316,34 +311,84 @@ class Comparison:
             "cost": self.cost.to_dict(),
             "threshold": self.threshold,
             "rules": {name: one.to_dict() for name, one in self.rules.items()},
+            **(self._choice_to_dict() if self.choice else {}),
         }
 
+    def _choice_to_dict(self) -> dict[str, Any]:
+        return {
+            "unseen": {name: one.to_dict() for name, one in self.outlooks.items()},
+            "not_made": self.not_made,
+            "choice": asdict(self.choice) if self.choice else None,
+            "said": self.said,
+        }
+
+    def tables(self) -> list[tuple[str, list[str], list[list[str]]]]:
+        """Title, header and rows of every printed table: on these people, and on new ones."""
+        return [(self.headline(), *self.table()), *outlook_tables(self.outlooks)]
+
+    def lines(self) -> list[str]:
+        """What is said below the tables: what is not feasible, and the choice."""
+        return [*self.not_made.values(), *([self.said] if self.said else [])]
+
     def __repr__(self) -> str:
-        return f"{self.headline()}\n{text_table(*self.table())}"
+        tables = [f"{title}\n{text_table(header, rows)}" for title, header, rows in self.tables()]
+        return "\n\n".join([*tables, *self.lines()])
 
     def _repr_html_(self) -> str:
-        return html_table(*self.table(), caption=self.headline())
+        tables = (html_table(header, rows, caption=title) for title, header, rows in self.tables())
+        return "".join([*tables, *(f"<p>{escape(line)}</p>" for line in self.lines())])
+
+
+def outlook_tables(outlooks: Mapping[str, Unseen]) -> Iterator[tuple[str, list[str], Any]]:
+    """What rules do to people not seen, side by side; and what happens to them without."""
+    if not outlooks:
+        return
+    tables = {name: outlook.table()[1] for name, outlook in outlooks.items()}
+    nothing = [ORIGINAL, *(row[1] for row in next(iter(tables.values())))]
+    for title, column in (("expected", 3), ("at most (accuracy: at least)", 4)):
+        rows = [
+            [name, *(row[column].removeprefix("at least ") for row in table)]
+            for name, table in tables.items()
+        ]
+        first = [nothing] if column == 3 else []
+        header = ["rule", *OUTLOOKS.values()]
+        yield f"For new people, {title}", *transposed(header, [*first, *rows])
 
 
 def compare(
     tally: TallyLike,
-    rules: Mapping[str, Rule] | Iterable[Rule],
+    rules: Mapping[str, Rule] | Iterable[Rule] | None = None,
     cost: CostLike | None = None,
     threshold: float = 0.5,
+    *,
+    tolerance: float = 0.0,
+    replicates: int | None = None,
+    progress: Report | None = None,
     **reading: Unpack[Reading],
 ) -> Comparison:
-    """Put rules side by side, with the original scores first.
+    """Put rules side by side, with the original scores first; without rules, every repair.
+
+    Without rules, each repair of :data:`isocost.REPAIRS` is made from the tally.  The result then
+    also says what each does to people not seen, what is not feasible and what it would take, and
+    which repair to take, if any.
 
     Parameters
     ----------
     tally : Tally, or data
         What the rules would be applied to; data they were not made from say more.
-    rules : {name: Rule} or several rules
+    rules : {name: Rule} or several rules, optional
         Rules without names are called by their method.
     cost : Cost or str, optional
         What an error costs; by default the cost of the first rule that has one, else "fnr".
     threshold : float
         The score from which people are treated as positive.
+    tolerance : float
+        Without rules: how far the costs of groups may differ.
+    replicates : int, optional
+        Without rules: how often each is made again, for what it does to new people.  By default
+        30 times, and with more than eight groups less often.
+    progress : callable, optional
+        Without rules: called from time to time with the share done.
     **reading
         With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
@@ -366,52 +411,124 @@ def compare(
     ['original', 'withhold', 'reconcile']
     >>> round(found.rules["withhold"].audit.disparity.difference, 4)
     0.06
+    >>> found = ic.compare(compas(), cost="fpr", replicates=10)
+    >>> found.choice.method, found.choice.standings["withhold"]
+    ('reconcile', 'infeasible')
     """
+    threshold, tolerance = check_threshold(threshold), check_tolerance(tolerance)
+    if replicates is not None:
+        replicates = check_whole("replicates", replicates, LEAST, 1_000_000)
+    if rules is None:
+        settings = as_cost("fnr" if cost is None else cost), threshold, tolerance
+        return _every_repair(tally, *settings, replicates, progress, reading)
     named = named_rules(rules)
-    chosen = cost_of_rules(cost, named)
-    threshold = check_threshold(threshold)
+    of_all = cost_of_rules(cost, named)
     tally = as_tally(tally, reading, *edges_of(named.values(), threshold))
     nothing = Rule(groups=tally.groups, rows=(), method="none")
     return Comparison(
-        cost=chosen,
+        cost=of_all,
         threshold=threshold,
         rules={
-            name: _compared(tally, rule, chosen, threshold)
+            name: _compared(tally, rule, of_all, threshold)
             for name, rule in {ORIGINAL: nothing, **named}.items()
         },
     )
 
 
-def cost_of_rules(cost: CostLike | None, rules: Mapping[str, Rule]) -> Cost:
-    """The given cost, or that of the first rule that has one, or "fnr"."""
-    if cost is not None:
-        return as_cost(cost)
-    costs = [rule.cost for rule in rules.values() if rule.cost is not None]
-    return costs[0] if costs else Cost.fnr()
+def _every_repair(
+    tally: TallyLike,
+    cost: Cost,
+    threshold: float,
+    tolerance: float,
+    replicates: int | None,
+    progress: Report | None,
+    reading: Mapping[str, Any],
+) -> Comparison:
+    """Every repair made from a tally, and which of them to take."""
+    tally = as_tally(tally, reading, threshold, 1.0 - threshold)
+    if replicates is None:
+        replicates = max(LEAST, min(30, 240 // len(tally.groups)))
+    now = audit(tally, cost, threshold, tolerance=tolerance, warn=False)
+    rules: dict[str, Rule] = {}
+    not_made: dict[str, str] = {}
+    for name, repair in REPAIRS.items():
+        goal: dict[str, Any] = {}
+        if repair.goal == "cost":
+            goal = {"cost": cost, "tolerance": tolerance}
+        try:
+            rules[name] = repair.make_with(tally, threshold=threshold, **goal)
+        except (InfeasibleError, UsageError) as error:
+            not_made[name] = _why_not(name, error)
+    working = [name for name, rule in rules.items() if rule.rows]
+    outlooks = {}
+    for place, name in enumerate(working):
+        share = partial(_part_of, progress, place, len(working))
+        options: dict[str, Any] = {"cost": cost, "threshold": threshold, "progress": share}
+        outlooks[name] = unseen(tally, rules[name], replicates, **options)
+    found = compare(tally, rules, cost, threshold)
+    candidates = [
+        _candidate(name, rules.get(name), found, outlooks.get(name), now) for name in REPAIRS
+    ]
+    choice = choose(candidates, now.verdict)
+    what = {name: titles_of(rule.promise) for name, rule in rules.items()}
+    said = chosen(choice, candidates, what, now)
+    return replace(found, outlooks=outlooks, not_made=not_made, choice=choice, said=said)
 
 
-def named_rules(rules: Mapping[str, Rule] | Iterable[Rule]) -> dict[str, Rule]:
-    """Rules by name; those without a name are called by their method, numbered if need be."""
-    if isinstance(rules, Mapping):
-        named = {str(name): rule for name, rule in rules.items()}
-    else:
-        named = {}
-        for rule in [rules] if isinstance(rules, Rule) else check_listed("rules", rules, *_RULES):
-            method = getattr(rule, "method", "?")
-            times = sum(name.split(" ")[0] == method for name in named)
-            named[method if not times else f"{method} {times + 1}"] = rule
-    wrong = [rule for rule in named.values() if not isinstance(rule, Rule)]
-    if wrong or ORIGINAL in named:
-        got = short(wrong[0]) if wrong else f"a rule called {ORIGINAL!r}"
-        must, step = _RULES
-        raise UsageError(Problem("rules", must, got, step))
-    return named
+def _part_of(
+    progress: Report | None, place: int, count: int, share: float, rows: int | None
+) -> None:
+    """Report the share of one of several tasks as that of all of them."""
+    if progress is not None:
+        progress((place + share) / count, rows)
 
 
-def edges_of(rules: Iterable[Rule], *thresholds: float) -> tuple[float, ...]:
-    """The ends of the intervals of rules, and thresholds, so that no bin is divided."""
-    ends = {end for rule in rules for row in rule.rows for end in (row.lo, row.hi)}
-    return tuple(sorted({*ends, *thresholds} - {0.0, 1.0}))
+def _why_not(name: str, error: IsocostError) -> str:
+    """Why a repair cannot be made, and what it would take."""
+    steps = error.problems[0].next_step.split("; or ")
+    # Coming as close as possible is an option of the repairs, and not of the comparison.
+    asked = [step for step in steps if "closest" not in step]
+    return SENTENCES["not_made"].format(method=name, steps="; or ".join(asked or steps))
+
+
+def _candidate(
+    name: str, rule: Rule | None, found: Comparison, outlook: Unseen | None, now: Audit
+) -> Candidate:
+    """A repair as the verdict looks at it."""
+    if rule is None:
+        return Candidate(name)
+    if outlook is None or rule.promise is None:
+        return Candidate(name, made=True, idle=True)
+    one = found.rules[name]
+    return Candidate(
+        name,
+        made=True,
+        doubt=doubt_of(now.tally, rule.promise, rule.cost)[0],
+        expected=outlook.goal.expected,
+        unrepaired=outlook.goal.unrepaired,
+        cost_expected=outlook.cost_difference.expected,
+        cost_unrepaired=outlook.cost_difference.unrepaired,
+        uninformative=_loses_all(one.audit, now, outlook, rule.promise.calibrated),
+        calibrated=rule.promise.calibrated,
+        accuracy=outlook.accuracy.expected,
+        unrepaired_accuracy=outlook.accuracy.unrepaired,
+        by_coin=one.changes.by_coin,
+        changed=one.changes.changed,
+    )
+
+
+def _loses_all(after: Audit, now: Audit, outlook: Unseen, calibrated: bool) -> bool:
+    """Whether a repair takes away what scores told.
+
+    The same decision for everybody would be right more often; or calibrated scores of a group cost
+    as much as its base rate for everybody.
+    """
+    base_rate = now.overall.base_rate
+    same_for_all = max(base_rate, 1.0 - base_rate) - CLOSE
+    if outlook.accuracy.expected < same_for_all <= outlook.accuracy.unrepaired:
+        return True
+    lost = set(after.feasibility.uninformative) - set(now.feasibility.uninformative)
+    return calibrated and bool(lost)
 
 
 def _compared(tally: Tally, rule: Rule, cost: Cost, threshold: float) -> Compared:

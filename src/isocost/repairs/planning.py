@@ -19,7 +19,7 @@ from isocost.measures.calibration import SMOOTH_CELLS, gap_noise, levels_of
 from isocost.measures.feasibility import large_groups
 from isocost.measures.margins import Mean, mean_of, normal_quantile, size_interval, stretch
 from isocost.measures.table import MEASURES, cost_row
-from isocost.repairs.compare import edges_of
+from isocost.repairs.composition import edges_of
 from isocost.repairs.counsel import titles_of
 from isocost.repairs.population import Population
 from isocost.repairs.unseen import LEAST, Replicates, Report, Yardstick, safe_level

@@ -28,8 +28,15 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from isocost.checks import check_confidence, check_kind, check_seed, check_whole, finite_or_none
-from isocost.costs import Cost
+from isocost.checks import (
+    check_confidence,
+    check_kind,
+    check_seed,
+    check_threshold,
+    check_whole,
+    finite_or_none,
+)
+from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import (
     IsocostError,
     IsocostWarning,
@@ -44,7 +51,7 @@ from isocost.measures.calibration import Levels, gap_debiased, gap_equal_width, 
 from isocost.measures.feasibility import compared_groups
 from isocost.measures.rates import group_costs
 from isocost.measures.table import MEASURES
-from isocost.repairs.compare import cost_of_rules, edges_of, share_changed
+from isocost.repairs.composition import cost_of_rules, edges_of
 from isocost.repairs.counsel import titles_of
 from isocost.repairs.population import Population
 from isocost.repairs.registry import REPAIRS
@@ -75,6 +82,30 @@ Report = Callable[[float, int | None], None]
 Gap = Callable[[Levels], float]
 
 
+SAME = 1e-12
+"""A score that moves by no more than this has not moved."""
+
+
+def share_changed(tally: Tally, rule: Rule) -> float:
+    """The share of people whose score changes; the same as in :func:`changes`, and faster.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> from isocost.examples import compas
+    >>> round(share_changed(compas(), ic.withhold(compas(), "fpr", 0.07)), 4)
+    0.2072
+    """
+    cells = tally.cells
+    scores, changed = cells.wh / cells.w, 0.0
+    for portion in (p for g in range(len(tally.groups)) for p in rule.portions(tally, g)):
+        if portion.row is not None:
+            old = scores[portion.cells]
+            moved = np.abs(portion.after(old) - old) > SAME
+            changed += float((cells.w[portion.cells] * portion.share)[moved].sum())
+    return changed / float(cells.w.sum())
+
+
 @dataclass(frozen=True)
 class Yardstick:
     """What is measured, between which groups, by which cost and at which threshold."""
@@ -85,11 +116,23 @@ class Yardstick:
     equal: tuple[str, ...]
 
     @classmethod
-    def of(cls, tally: Tally, rule: Rule) -> Yardstick:
-        """What is to be measured of a rule that was made from this tally."""
+    def of(
+        cls,
+        tally: Tally,
+        rule: Rule,
+        cost: CostLike | None = None,
+        threshold: float | None = None,
+    ) -> Yardstick:
+        """What is to be measured of a rule that was made from this tally.
+
+        The cost and the threshold are for what the rule does not make equal; it has its own.
+        """
         equal = () if rule.promise is None else tuple(rule.promise.equal)
-        cost = cost_of_rules(None, {"rule": rule})
-        return cls(compared_groups(tally), cost, threshold_of(rule), equal)
+        given = None if cost is None else as_cost(cost)
+        measured = cost_of_rules(given if rule.cost is None else None, {"rule": rule})
+        own = rule.promise is not None and rule.promise.threshold is not None
+        decided = threshold_of(rule) if own or threshold is None else check_threshold(threshold)
+        return cls(compared_groups(tally), measured, decided, equal)
 
     def numbers(self, tally: Tally, rule: Rule | None, gap: Gap | None = gap_equal_width) -> Floats:
         """The numbers of a rule, or of the original scores.
@@ -306,6 +349,8 @@ def unseen(
     seed: int = 0,
     *,
     holdout: TallyLike | None = None,
+    cost: CostLike | None = None,
+    threshold: float | None = None,
     progress: Report | None = None,
     **reading: Unpack[Reading],
 ) -> Unseen:
@@ -329,6 +374,8 @@ def unseen(
     holdout : Tally or data, optional
         Of people that were kept apart: the rule is measured on them, and not made again.  The
         limits then allow for their number.
+    cost, threshold : optional
+        For a rule that has none of its own; by default "fnr" and 0.5.
     progress : callable, optional
         Called from time to time with the share done.
     **reading
@@ -363,11 +410,12 @@ def unseen(
     """
     check_rule(rule)
     given = [("tally", tally)] + ([] if holdout is None else [("holdout", holdout)])
-    tally, *kept_apart = as_tallies(given, reading, *edges_of([rule]))
+    edges = () if threshold is None else (check_threshold(threshold),)
+    tally, *kept_apart = as_tallies(given, reading, *edges_of([rule], *edges))
     holdout = next(iter(kept_apart), None)
     replicates = check_whole("replicates", replicates, LEAST, 1_000_000)
     confidence, seed = check_confidence(confidence), check_seed(seed)
-    yardstick = Yardstick.of(tally, rule)
+    yardstick = Yardstick.of(tally, rule, cost, threshold)
     if holdout is None:
         rule.remake(tally)
         measured = tally

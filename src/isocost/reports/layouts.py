@@ -33,7 +33,7 @@ from isocost.measures.derived import Estimated, GroupedPeople, People
 from isocost.measures.intervals import population_of
 from isocost.measures.margins import derived_interval
 from isocost.measures.table import MEASURES
-from isocost.repairs.compare import ORIGINAL
+from isocost.repairs.composition import ORIGINAL
 from isocost.reports.payload import Offer, options_of, page_tally, undecided
 from isocost.tables import LINE, frame_of, html_table, text_table, transposed
 from isocost.tallies import Reading, Tally, TallyLike, add_up

@@ -32,7 +32,8 @@ from isocost.measures.bounds import bounds
 from isocost.measures.feasibility import Feasibility
 from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
-from isocost.repairs.compare import Compared, compare, named_rules
+from isocost.repairs.compare import Compared, compare
+from isocost.repairs.composition import named_rules
 from isocost.repairs.reconcilability import Reconcilability
 from isocost.repairs.reconcile import ReconcilableAt, reconcilable
 from isocost.repairs.registry import REPAIRS, Repair

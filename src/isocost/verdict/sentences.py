@@ -203,6 +203,52 @@ SENTENCES = {
         "{rule} was made from other people than these: the numbers above are for people it has not "
         "seen."
     ),
+    "choice_fit": (
+        "Take {method}: among new people groups are expected to differ in {what} by {expected} "
+        "with it, and by {unrepaired} without. {among} {calibration}; accuracy is expected to be "
+        "{accuracy}, without a repair {unrepaired_accuracy}; {changed} of people get another "
+        "score, {coin}."
+    ),
+    "choice_only": "No other repair is feasible, supported by the data and helps. It",
+    "choice_best": "Of the repairs that are feasible, supported by the data and help, it",
+    "choice_calibrated": "keeps scores calibrated",
+    "choice_uncalibrated": "gives up calibration",
+    "choice_coin": "{share} by a coin",
+    "choice_no_coin": "nobody by a coin",
+    "choice_few": (
+        "Do nothing yet: there is too little data to compare the groups. Gather more (isocost "
+        "plan, or ic.plan, tells how much), or merge small groups (--merge-groups, or "
+        "tally.relabel)."
+    ),
+    "choice_small": (
+        "Do nothing yet: some groups are too small to make a rule from. Leave them out "
+        "(--drop-group, or tally.drop), or merge them with others (--merge-groups, or "
+        "tally.relabel)."
+    ),
+    "choice_unsound": (
+        "Recalibrate first (isocost recalibrate, or ic.recalibrate): the scores of {off} do not "
+        "mean what they say, and no repair is judged by such scores."
+    ),
+    "choice_unestablished": (
+        "Do nothing: it is not established that groups differ, and a repair may only follow "
+        "chance. Gather more data (isocost plan, or ic.plan, tells how much)."
+    ),
+    "choice_unhelpful": (
+        "Do nothing: among new people, groups are expected to differ no less with {methods} than "
+        "without. Gather more data first (isocost plan --method, or ic.plan_repair, tells how "
+        "much)."
+    ),
+    "choice_uninformative": (
+        "Do nothing: what {methods} would leave of the scores tells nothing. Better scores would "
+        "help more than a repair."
+    ),
+    "choice_infeasible": (
+        "Do nothing, or allow groups to differ by a tolerance: no repair can reach the goal here."
+    ),
+    "choice_equal": "Do nothing: there is no difference to repair.",
+    "choice_costs": "Costs are then expected to differ by {cost_expected}, and by "
+    "{cost_unrepaired} without.",
+    "not_made": "{method} is not feasible. Next: {steps}.",
     "note_uninformative": (
         "As measured, the scores of {groups} cost at least as much as the base rate for everybody "
         "would: they tell nothing. Better scores would help more than any repair."

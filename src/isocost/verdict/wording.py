@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from isocost.groups import Group, names_of, shown_names
-from isocost.verdict.judgement import CALIBRATED, MIN_LABEL
+from isocost.verdict.judgement import CALIBRATED, MIN_LABEL, Candidate, RepairChoice
 from isocost.verdict.sentences import (
     SENTENCES,
     Name,
@@ -169,6 +169,46 @@ def headline(
     costlier = fill(SENTENCES[form], high=high, low=lowest)
     return fill(
         SENTENCES[f"headline_{kind}"], tolerance=f"{tolerance:g}", costlier=costlier, **fields
+    )
+
+
+def chosen(
+    choice: RepairChoice, candidates: Sequence[Candidate], what: Mapping[str, str], audit: Audit
+) -> str:
+    """Which repair to take and why, or why none; ``what`` each of them makes equal, in words."""
+    methods = [name for name, code in choice.standings.items() if code == choice.reason]
+    if choice.method is None:
+        names = {group: Name(name) for group, name in shown_names(audit.groups).items()}
+        off = _listed([names[group] for group in _miscalibrated(audit)]) or ["some groups"]
+        kind = {"uncalibrated": "unsound"}.get(choice.reason, choice.reason)
+        listed = joined(methods, SENTENCES["or"])
+        return plain(fill(SENTENCES[f"choice_{kind}"], off=off, methods=listed))
+    taken = next(one for one in candidates if one.method == choice.method)
+    coin = "choice_coin" if round(taken.by_coin, 3) else "choice_no_coin"
+    costs = fill(
+        SENTENCES["choice_costs"],
+        cost_expected=number(taken.cost_expected),
+        cost_unrepaired=number(taken.cost_unrepaired),
+    )
+    # Where it is the cost that becomes equal, the first sentence says so already.
+    is_cost = taken.expected == taken.cost_expected
+    return plain(
+        fill(
+            SENTENCES["choice_fit"] + ("" if is_cost else " {costs}"),
+            costs=costs,
+            method=taken.method,
+            what=what[taken.method],
+            expected=number(taken.expected),
+            unrepaired=number(taken.unrepaired),
+            among=SENTENCES["choice_best" if len(methods) > 1 else "choice_only"],
+            calibration=SENTENCES[
+                "choice_calibrated" if taken.calibrated else "choice_uncalibrated"
+            ],
+            accuracy=number(taken.accuracy),
+            unrepaired_accuracy=number(taken.unrepaired_accuracy),
+            changed=percent(taken.changed),
+            coin=SENTENCES[coin].format(share=percent(taken.by_coin)),
+        )
     )
 
 
