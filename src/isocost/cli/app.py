@@ -25,6 +25,7 @@ from isocost.cli.commands import (
     audit,
     compare,
     fit,
+    look,
     plan,
     recalibrate,
     sql,
@@ -80,7 +81,7 @@ def _command(function: Callable[..., Any]) -> None:
 
 
 _COMMANDS = (
-    audit, plan, recalibrate, fit, compare, apply, sql, tally, watch, report, serve, demo,
+    look, audit, plan, recalibrate, fit, compare, apply, sql, tally, watch, report, serve, demo,
     doctor,
 )  # fmt: skip
 for _function in _COMMANDS:

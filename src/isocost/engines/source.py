@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from isocost.checks import check_names
+from isocost.checks import check_kind
 from isocost.engines.dialects import DUCKDB
 from isocost.engines.paths import (
     FORMATS,
@@ -213,7 +213,9 @@ class Reading:
     def __post_init__(self) -> None:
         check_decimal(self.decimal)
         check_codec(self.encoding)
-        check_names(sheet=self.sheet, optional=("sheet",))
+        if self.sheet is not None:
+            step = "use the name on its tab"
+            check_kind("sheet", self.sheet, str, "must be the name of a sheet", step)
 
 
 class _ReadAgainError(Exception):
