@@ -184,23 +184,25 @@ def _count(data: str, columns: Columns, grid: Grid, limits: Settings, part: Part
         "group": list(columns.group),
     }
     guesses: list[str] = []
-    with local(data) as path, progress("counting") as report:
-        tally = tally_files(
-            path,
-            names,
-            grid=grid,
-            positive=columns.positive,
-            missing_group=columns.missing_group,
-            settings=limits,
-            progress=report,
-            part=part,
-            scale=scale_named(columns.scale),
-            reading=columns.reading,
-            guess=partial(completed, tell=guesses.append),
-        )
-    if guesses:
-        complain("\n".join(dict.fromkeys(guesses)), 0)
-    return tally
+    try:
+        with local(data) as path, progress("counting") as report:
+            return tally_files(
+                path,
+                names,
+                grid=grid,
+                positive=columns.positive,
+                missing_group=columns.missing_group,
+                settings=limits,
+                progress=report,
+                part=part,
+                scale=scale_named(columns.scale),
+                reading=columns.reading,
+                guess=partial(completed, tell=guesses.append),
+            )
+    finally:
+        # Also before an error, which may be about a column that was guessed.
+        if guesses:
+            complain("\n".join(dict.fromkeys(guesses)), 0)
 
 
 def _told(tally: Tally, columns: Columns) -> list[str]:

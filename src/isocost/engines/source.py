@@ -389,7 +389,7 @@ class Source:
     def types_of_all(self) -> dict[str, str]:
         """The types of the columns of a CSV, from all rows; dates stay texts."""
         candidates = "auto_type_candidates = ['BOOLEAN', 'BIGINT', 'DOUBLE', 'VARCHAR']"
-        look = f"{candidates}, sample_size = -1"
+        look = f"{candidates}, sample_size = -1, decimal_separator = {literal(self.decimal)}"
         reader = self.reader.replace("all_varchar = true", look)
         rows = self.run(f"DESCRIBE SELECT * FROM {reader}").fetchall()
         types = {str(row[0]): str(row[1]) for row in rows}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
 import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -244,6 +245,18 @@ class Session:
             self._close_file()
             self.file = OpenFile(secrets.token_hex(8), path, name, looked, upload)
 
+    def look_again(self, reading: Reading) -> None:
+        """Look at the open file again, read in another way."""
+        with self._lock:
+            file = self.file
+            if file is None:
+                raise FileError(GONE)
+            try:
+                looked = preview(file.path, file.name if file.upload else None, reading)
+            except IsocostError as error:
+                raise _with_name(error, file.path, file.name) from error
+            self.file = replace(file, preview=looked)
+
     def _close_file(self) -> None:
         """Delete the open file if it was uploaded; a person's own file stays open."""
         if self.file and self.file.upload:
@@ -321,9 +334,44 @@ def _page(file: OpenFile, request: ReportRequest, progress: Progress) -> str:
     )
 
 
+CONTROLS = {
+    "scale": "What the scores are",
+    "decimal": "Decimal sign",
+    "encoding": "Encoding",
+    "sheet": "Sheet of a workbook",
+    "missing_group": "Name for rows without a group",
+    "positive": "Which outcome does the score predict?",
+}
+"""What the page calls arguments that a message may ask for."""
+
+_ARGUMENT = re.compile(rf"({'|'.join(CONTROLS)})=(\S*)( \(--[^)]*\))?")
+
+
+def with_controls(step: str) -> str:
+    """A next step that names the controls of the page.
+
+    Examples
+    --------
+    >>> with_controls('pass decimal="," (--decimal ,)')
+    'set “Decimal sign” to ,'
+    """
+
+    def named(match: re.Match[str]) -> str:
+        value = match[2].strip("\"'")
+        return f"“{CONTROLS[match[1]]}”" + (f" to {value}" if value else "")
+
+    new = _ARGUMENT.sub(named, step)
+    return new if new == step else new.replace("pass “", "set “")
+
+
 def _with_name(error: IsocostError, path: Path, name: str) -> IsocostError:
-    """The error with the file's own name, and without DuckDB's query."""
+    """The error with the file's own name and the page's controls, and without DuckDB's query."""
     return FileError(
-        Problem(p.name, p.rule, p.got.split(" LINE 1:")[0].replace(str(path), name), p.next_step)
+        Problem(
+            p.name,
+            p.rule,
+            p.got.split(" LINE 1:")[0].replace(str(path), name),
+            with_controls(p.next_step),
+        )
         for p in error.problems
     )
