@@ -43,8 +43,8 @@ ORDERS = {
         "reconcile", "registry", "unseen", "compare", "planning", "watch",
     ],
     "engines": [
-        "values", "arrays", "dispatch", "dialects", "queries", "paths", "source", "backends",
-        "lazy", "files",
+        "values", "arrays", "dispatch", "dialects", "queries", "paths", "source", "look",
+        "backends", "lazy", "files",
     ],
     "learn": [
         "inputs", "calibrator", "base", "postprocess", "scorers", "program", "trained",

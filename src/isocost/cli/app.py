@@ -26,6 +26,7 @@ from isocost.cli.commands import (
     bounds,
     compare,
     fit,
+    look,
     plan,
     recalibrate,
     sql,
@@ -81,7 +82,8 @@ def _command(function: Callable[..., Any]) -> None:
 
 
 _COMMANDS = (
-    audit, plan, bounds, recalibrate, fit, compare, apply, sql, tally, watch, report, serve, demo,
+    look, audit, plan, bounds, recalibrate, fit, compare, apply, sql, tally, watch, report, serve,
+    demo,
     doctor,
 )  # fmt: skip
 for _function in _COMMANDS:

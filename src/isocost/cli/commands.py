@@ -28,6 +28,7 @@ from isocost.cli.reading import (
 )
 from isocost.engines.dialects import DIALECTS
 from isocost.engines.files import Part, apply_file
+from isocost.engines.look import look as look_at
 from isocost.engines.queries import dbt_macro, tally_sql, to_sql
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, names_of
@@ -425,11 +426,26 @@ def apply(
     ],
     columns: options.RepairedColumns,
     column: Annotated[
-        str | None, typer.Option("--column", help="Column to write; default: the score column.")
+        str | None,
+        typer.Option(
+            "--column",
+            help="Column to write; default: the score column, or repaired_SCORE on another scale.",
+        ),
     ] = None,
     force: options.Force = False,
     memory_limit: options.MemoryLimit = None,
     threads: options.Threads = None,
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            "--scale",
+            help="What the scores are, as for audit; default: as in the rule. What is written are "
+            "probabilities.",
+        ),
+    ] = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    sheet: options.Sheet = None,
     any_order: Annotated[
         bool, typer.Option("--any-order", help="Do not keep the order of rows; takes less memory.")
     ] = False,
@@ -448,8 +464,34 @@ def apply(
             threads=threads,
             keep_order=not any_order,
             progress=report,
+            scale=scale,
+            decimal=decimal,
+            encoding=encoding,
+            sheet=sheet,
         )
     say(f"{rows:,} rows are in {output}.")
+
+
+def look(
+    data: options.Data,
+    printing: options.Printing,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    sheet: options.Sheet = None,
+) -> None:
+    """Say what is in a file, which columns could be what, and the command line to go on with."""
+    printing.chosen()
+    with local(data) as path:
+        looked = look_at(path, decimal=decimal, encoding=encoding, sheet=sheet)
+    looked = replace(looked, path=data)
+
+    def show() -> None:
+        show_table(looked.headline(), *looked.table())
+        say()
+        # Not wrapped, so that the command line can be copied.
+        say("\n".join(looked.summary()))
+
+    show_result(looked, printing, show)
 
 
 def tally(

@@ -18,7 +18,7 @@ import typer
 
 from isocost.atomic import check_target
 from isocost.checks import check_threshold
-from isocost.engines.source import Settings
+from isocost.engines.source import Reading, Settings
 from isocost.errors import Problem, UsageError
 from isocost.measures.measure import FAMILIES
 from isocost.repairs.maps import METHODS
@@ -64,6 +64,26 @@ Positive = Annotated[
 Bins = Annotated[
     int, typer.Option("--bins", help="Number of bins of equal width to count scores in.")
 ]
+Scale = Annotated[
+    str,
+    typer.Option(
+        "--scale",
+        help="What the scores are: probability, percent, logit, or rank (deciles; or rank:1-10).",
+    ),
+]
+Decimal = Annotated[
+    str | None,
+    typer.Option("--decimal", help="Decimal sign, . or ,; default: a comma if every score fits."),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding", help="Encoding of text; default: UTF-8, or what the file's bytes show."
+    ),
+]
+Sheet = Annotated[
+    str | None, typer.Option("--sheet", help="Sheet of a workbook; default: the only one.")
+]
 _MissingGroup = Annotated[
     str | None, typer.Option("--missing-group", help="Group of the rows whose group is missing.")
 ]
@@ -93,6 +113,15 @@ class Columns:
     bins: Bins = 1024
     memory_limit: MemoryLimit = None
     threads: Threads = None
+    scale: Scale = "probability"
+    decimal: Decimal = None
+    encoding: Encoding = None
+    sheet: Sheet = None
+
+    @property
+    def reading(self) -> Reading:
+        """How files are read."""
+        return Reading(self.decimal, self.encoding, self.sheet)
 
     @property
     def limits(self) -> Settings:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from isocost.checks import check_names
+from isocost.checks import check_kind
 from isocost.engines.dialects import DUCKDB
 from isocost.engines.paths import (
     FORMATS,
@@ -213,7 +213,9 @@ class FileReading:
     def __post_init__(self) -> None:
         check_decimal(self.decimal)
         check_codec(self.encoding)
-        check_names(sheet=self.sheet, optional=("sheet",))
+        if self.sheet is not None:
+            step = "use the name on its tab"
+            check_kind("sheet", self.sheet, str, "must be the name of a sheet", step)
 
 
 class _ReadAgainError(Exception):
@@ -389,7 +391,7 @@ class Source:
     def types_of_all(self) -> dict[str, str]:
         """The types of the columns of a CSV, from all rows; dates stay texts."""
         candidates = "auto_type_candidates = ['BOOLEAN', 'BIGINT', 'DOUBLE', 'VARCHAR']"
-        look = f"{candidates}, sample_size = -1"
+        look = f"{candidates}, sample_size = -1, decimal_separator = {literal(self.decimal)}"
         reader = self.reader.replace("all_varchar = true", look)
         rows = self.run(f"DESCRIBE SELECT * FROM {reader}").fetchall()
         types = {str(row[0]): str(row[1]) for row in rows}

@@ -277,6 +277,7 @@ class Origin:
             "missing-group": self.missing_group,
             "drop-group": list(self.drop_group),
             "bins": tally.bins,
+            **tally.reading,
         }
         words = list(files or ("data.csv",))
         for name, value in options.items():

@@ -495,7 +495,7 @@ def report_html(
     said = facts(subject, name, _suppressed(held), hidden, single_text(held), words)
     data = {
         "tally": held,
-        "origin": origin.to_dict(),
+        "origin": {**origin.to_dict(), "reading": dict(subject.tally.reading)},
         "own": _own(subject, hidden, words),
         "judgement": JUDGEMENT,
         "rules": {} if rules is None else _embedded(subject.tally, offers),

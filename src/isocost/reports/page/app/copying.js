@@ -8,7 +8,7 @@ import { byId, fill, plainText } from "./say.js";
  * @param {any} whole the tally of the page
  * @param {any} found @returns {string | null} */
 export function commandOf(page, whole, { chosen, state }) {
-  const { data, positive, missing_group, drop_group, merge_groups } = page.origin;
+  const { data, positive, missing_group, drop_group, merge_groups, reading } = page.origin;
   const { name, goal } = (chosen?.rule || chosen?.isElsewhere ? page.words.methods[chosen.key] : undefined) ?? {};
   return commandLine(
     {
@@ -23,6 +23,7 @@ export function commandOf(page, whole, { chosen, state }) {
       bins: whole.bins,
       positive,
       missing_group,
+      reading,
       data: data.length ? data : DATA,
     },
     whole.columns,
