@@ -19,6 +19,7 @@ from isocost.errors import (
     Problem,
     UsageError,
     listing,
+    setting,
 )
 from isocost.grid import TENTHS
 from isocost.groups import Group, names_of, to_json
@@ -334,7 +335,7 @@ def _reversed_note(rows: Sequence[Row]) -> Iterator[str]:
         places = "once" if count == 1 else f"at {count} places"
         yield (
             f"From a level to the next higher one of its group the score may fall, {places}; "
-            "monotone=True rules that out."
+            f"{setting('monotone', True)} rules that out."
         )
 
 
@@ -541,7 +542,7 @@ def reconcilable(
     require_both_labels(tally)
     chosen = sorted(set(check_numbers("thresholds", TENTHS if thresholds is None else thresholds)))
     if not chosen:
-        step = "leave out thresholds= for the nine tenths"
+        step = f"leave out {setting('thresholds')} for the nine tenths"
         raise UsageError(Problem("thresholds", "must be at least one number", "none", step))
     requests = [
         check_request(t, equal, 0.0, cost, "information", levels, floor, no_worse, monotone)

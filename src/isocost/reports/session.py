@@ -13,6 +13,8 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, asdict, dataclass, fields
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,7 +23,7 @@ from isocost.engines.files import tally_files
 from isocost.engines.paths import kind_of
 from isocost.engines.source import Progress, Source, is_number
 from isocost.engines.values import typed
-from isocost.errors import FileError, IsocostError, Problem, UsageError
+from isocost.errors import UNSET, FileError, IsocostError, Language, Problem, UsageError, speaking
 from isocost.grid import Grid
 from isocost.reports.payload import Origin
 from isocost.reports.report import report_html
@@ -209,6 +211,25 @@ GONE = Problem(
 CLOSING = Problem("report", "needs a running server", "one that is closing", "start it again")
 
 
+@cache
+def _labels() -> dict[str, str]:
+    """What the page calls its controls, by their ids."""
+    html = resources.files("isocost.reports").joinpath("page", "serve.html").read_text("utf-8")
+    found = re.findall(r'<label for="([\w-]+)">([^<(]+)', html)
+    return {id: text.strip() for id, text in found}
+
+
+def _on_page(name: str, value: Any) -> str:
+    """A setting as the label of its control; one without a control by its name."""
+    id = {"missing_group": "missing"}.get(name, name.replace("_", "-"))
+    label = f"“{_labels()[id]}”" if id in _labels() else name.replace("_", " ")
+    return label if value is UNSET else f"{label} {value}"
+
+
+PAGE = Language("page", _on_page)
+"""How messages name settings on the page."""
+
+
 class TooLargeError(FileError):
     """A file is too large to be uploaded."""
 
@@ -394,7 +415,8 @@ class Session:
     def open(self, path: Path, name: str, upload: Upload | None = None) -> None:
         """Open a file in place of the last one, with a preview of it."""
         try:
-            looked = preview(path, name if upload else None)
+            with speaking(PAGE):
+                looked = preview(path, name if upload else None)
         except IsocostError as error:
             raise _with_name(error, path, name) from error
         with self._lock:
@@ -419,7 +441,8 @@ class Session:
             if file is None or file.id != request.file:
                 raise FileError(GONE)
             try:
-                page = _page(file, request, self._tick)
+                with speaking(PAGE):
+                    page = _page(file, request, self._tick)
             except IsocostError as error:
                 raise _with_name(error, file.path, file.name) from error
             self._close_file()
