@@ -174,7 +174,7 @@ def test_what_cannot_be_meant_is_refused(kind):
     frame = as_lazy(kind, data)
     with pytest.raises(ic.UsageError, match="seed: needs rows in a fixed order"):
         RULE.apply(frame, seed=0)
-    with pytest.raises(ic.UsageError, match="did you mean id='id'"):
+    with pytest.raises(ic.UsageError, match='did you mean id="id"'):
         RULE.apply(frame, id="idd")
     with pytest.raises(ic.UsageError, match="must name a column of the data"):
         RULE.apply(frame, score="h")

@@ -157,7 +157,7 @@ def test_all_wrong_columns_together(folder):
         ic.tally(folder / "data.csv", score="scor", label="labl", group="grp", weight="wei")
     text = str(error.value)
     assert text.startswith("4 problems:")
-    assert "did you mean score='score'?" in text
+    assert 'did you mean score="score"?' in text
     assert "did you mean weight='weight'?" in text
 
 

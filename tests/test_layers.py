@@ -27,6 +27,7 @@ LAYERS = [
     {"reports"},
     {"mlflow"},
     {"cli"},
+    {"__main__"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
@@ -53,7 +54,8 @@ ORDERS = {
         "display", "geometry", "plane", "reliability", "change", "curves", "predictive", "dots",
     ],
     "reports": ["facts", "payload", "layouts", "report", "terminal", "session", "server"],
-    "cli": ["options", "output", "reading", "commands", "page_commands", "doctor", "app"],
+    "cli": ["options", "output", "reading", "config", "commands", "page_commands", "doctor",
+            "app"],
 }  # fmt: skip
 
 # Where a method must reach down, it does so inside a function, and is named here.

@@ -432,7 +432,7 @@ def test_an_unknown_column_is_told():
         EqualizedOddsLogisticRegression().fit(
             pd.DataFrame(X, columns=["x", "race"]), y, sensitive_features="rac"
         )
-    assert "did you mean sensitive_features='race'" in str(caught.value)
+    assert 'did you mean sensitive_features="race"' in str(caught.value)
 
 
 def test_in_pipelines_and_searches():

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isocost.checks import check_numbers, check_whole
-from isocost.errors import Problem, UsageError
+from isocost.errors import Problem, UsageError, setting
 from isocost.typing import Bools, Floats, Ints
 
 MAX_BINS = 2**16
@@ -55,7 +55,9 @@ class Grid:
     edges: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        bins = check_whole("bins", self.bins, 1, MAX_BINS, "use bins=1024, the default")
+        bins = check_whole(
+            "bins", self.bins, 1, MAX_BINS, f"use {setting('bins', 1024)}, the default"
+        )
         object.__setattr__(self, "bins", bins)
         object.__setattr__(self, "edges", self._normalise(self.edges))
 
@@ -167,8 +169,8 @@ class Grid:
             rule = "must be an edge of the tally, so that no bin lies on both sides of it"
             got = f"{value!r}, which lies inside a bin"
             step = (
-                f"make the tally with edges=({value!r},), or use a tenth or a multiple of "
-                f"1/{self.bins}"
+                f"make the tally with {setting('edges', (value,))}, or use a tenth or a multiple "
+                f"of 1/{self.bins}"
             )
             raise UsageError(Problem(name, rule, got, step))
         return self._index_of_cut[value]

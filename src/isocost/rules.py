@@ -36,7 +36,7 @@ from isocost.checks import (
 )
 from isocost.coin import SCHEME
 from isocost.costs import Cost
-from isocost.errors import IsocostError, Problem, RuleError, UsageError, listing
+from isocost.errors import IsocostError, Problem, RuleError, UsageError, listing, setting
 from isocost.groups import Group, beside_groups, from_json, names_of, to_json
 from isocost.rows import (
     Portion,
@@ -674,7 +674,8 @@ def unknown_groups(unknown: list[Any], known: tuple[Group, ...]) -> UsageError:
     texts = {str(group) for group in known}
     by_type = [group for group in unknown if str(group) in texts]
     step = (
-        'use data with the groups of the rule, or unknown="keep" to leave the others as they are'
+        "use data with the groups of the rule, or "
+        f"{setting('unknown', 'keep')} to leave the others as they are"
         if not by_type
         else f"give the column the type it had when the rule was made: {by_type[0]!r} is of type "
         f"{type(by_type[0]).__name__} here"

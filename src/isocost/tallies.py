@@ -25,7 +25,7 @@ from isocost.checks import (
     parse_json,
     short,
 )
-from isocost.errors import DataError, Problem, UsageError, listing
+from isocost.errors import DataError, Problem, UsageError, listing, setting
 from isocost.grid import Grid
 from isocost.groups import (
     Group,
@@ -507,8 +507,8 @@ class Tally:
     def _check_same_grid(self, other: Tally) -> None:
         if self.grid != other.grid:
             rule = "both must have the same bins and edges"
-            got = " and ".join(f"bins={t.bins}, edges={t.edges}" for t in (self, other))
-            step = "make both tallies with the same bins= and edges="
+            got = " and ".join(f"{t.bins} bins with the edges {t.edges}" for t in (self, other))
+            step = f"make both tallies with the same {setting('bins')} and {setting('edges')}"
             raise UsageError(Problem("tally + tally", rule, got, step))
 
     def __eq__(self, other: object) -> bool:

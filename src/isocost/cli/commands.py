@@ -37,6 +37,7 @@ from isocost.measures.audit import audit as measure
 from isocost.measures.bounds import PAIRS
 from isocost.measures.bounds import bounds as proved
 from isocost.measures.calibration import gap_equal_width, levels_of
+from isocost.measures.table import MEASURES
 from isocost.repairs.compare import Changes, Comparison
 from isocost.repairs.compare import compare as put_side_by_side
 from isocost.repairs.composition import edges_of
@@ -73,6 +74,7 @@ def audit(
     printing: options.Printing,
     layout: options.LayoutOptions,
     plot: options.Plot = None,
+    full: options.Full = False,
     fail_above: Annotated[
         float | None,
         typer.Option("--fail-above", help="Exit with 1 if the costs differ by more than this."),
@@ -81,7 +83,7 @@ def audit(
     """Measure each group's errors and calibration, and say what can be made equal."""
     if fail_above is not None:
         check_tolerance(fail_above, "--fail-above")
-    printing.chosen(plot)
+    full = printing.chosen(plot) is not options.PrintedAs.table or full
     check_threshold(measuring.threshold, "--threshold")
     _check_together(layout, measures=measuring.measures, fail_above=fail_above)
     tally = read(data, columns, (measuring.threshold, *(layout.cutoffs or ())))
@@ -95,7 +97,7 @@ def audit(
     dropped = tuple(columns.drop_group or ())
     origin = Origin(tuple(data), columns.positive, columns.missing_group, dropped)
     words = origin.words(tally, with_folders=True)
-    show_result(result, printing, lambda: show_audit(result, plot, words))
+    show_result(result, printing, lambda: show_audit(result, plot, words, full=full))
     difference = result.disparity.difference
     if fail_above is not None and difference > fail_above:
         complain(f"costs differ by {difference:.4f}, more than {fail_above:g} (--fail-above)", 1)
@@ -658,17 +660,38 @@ def show_watch(report: Watch) -> None:
         prose(line)
 
 
-def show_audit(result: Audit, plot: bool | None = None, data: str | None = None) -> None:
-    """The verdict of an audit, its table, its drawing, and what else it means.
+BRIEF = ("base_rate", "fpr", "fnr", "selection_rate", "calibration_gap")
+"""The measures of the table that fits a screen, beside n and the costs."""
+
+CAUTIONS = ("note_small", "note_uninformative")
+"""Notes that are printed even where there is room for few."""
+
+
+def show_audit(
+    result: Audit, plot: bool | None = None, data: str | None = None, *, full: bool = False
+) -> None:
+    """The verdict of an audit, its table, its drawing, and what to do; if ``full``, all notes.
 
     ``data`` are the words of the command line that name the data.
     """
     said = statement(result, data=data)
     prose("\n".join(plain(one) for one in (said.headline, *said.details)) + "\n")
-    show_table(result.headline(), *result.table())
+    usual = {name for name, measure in MEASURES.items() if measure.printed}
+    shown = result.shown
+    if not full and set(shown) == usual:
+        shown = tuple(name for name in shown if name in BRIEF)
+    show_table(result.headline(), *replace(result, shown=shown).table())
     draw(result, plot)
-    prose("\n" + "\n".join(result.summary()), piped=False)
-    prose("\n".join(plain(one) for one in said.notes))
+    notes = [plain(one) for one in said.notes]
+    if full:
+        prose("\n" + "\n".join(result.summary()), piped=False)
+    else:
+        starts = tuple(SENTENCES[name].partition("{")[0] for name in CAUTIONS)
+        notes = [note for note in notes if "isocost " in note or note.startswith(starts)]
+        more = len(result.shown) - len(shown)
+        notes.append(f"--full shows {f'{more} more numbers and ' if more else ''}every note.")
+        say()
+    prose("\n".join(notes))
 
 
 def show_layout(found: Layout) -> None:

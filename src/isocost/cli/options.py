@@ -8,24 +8,43 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args, get_type_hints
 
 import typer
 
 from isocost.atomic import check_target
 from isocost.checks import check_threshold
-from isocost.engines.source import Reading, Settings
-from isocost.errors import Problem, UsageError
+from isocost.engines.source import FileReading, Settings
+from isocost.errors import UNSET, Language, Problem, UsageError
 from isocost.measures.measure import FAMILIES
 from isocost.repairs.maps import METHODS
 from isocost.repairs.registry import REPAIRS, Option
 from isocost.reports.layouts import LAYOUTS, SIDES
 from isocost.rules import Rule
 from isocost.verdict.judgement import MIN_GROUP
+
+_OPTIONS = {"edges": "edge", "columns": "keep"}
+"""Options with another name than the argument in Python."""
+
+
+def _in_shell(name: str, value: Any) -> str:
+    """A setting as an option, repeated for several values."""
+    option = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
+    if value is UNSET or value is True:
+        return option
+    if isinstance(value, Mapping):
+        value = [f"{key}={'...' if one is ... else one}" for key, one in value.items()]
+    several = value if isinstance(value, list | tuple) else [value]
+    return " ".join(f"{option} {shlex.quote(str(one))}" for one in several)
+
+
+SHELL = Language("shell", _in_shell)
+"""How messages name settings on the command line."""
 
 _DATA = (
     "CSV, TSV, JSON lines or Parquet, a folder or a glob in quotes; - reads CSV from standard "
@@ -55,6 +74,10 @@ Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to wri
 Plot = Annotated[
     bool | None,
     typer.Option("--plot/--no-plot", help="Draw the audit.  [default: on a terminal]"),
+]
+Full = Annotated[
+    bool,
+    typer.Option("--full", help="Print every usual number and note, not only what fits a screen."),
 ]
 LabelColumn = Annotated[str, typer.Option("--label", help="Column of labels, 0/1 or boolean.")]
 WeightColumn = Annotated[str | None, typer.Option("--weight", help="Column of weights.")]
@@ -119,9 +142,9 @@ class Columns:
     sheet: Sheet = None
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> FileReading:
         """How files are read."""
-        return Reading(self.decimal, self.encoding, self.sheet)
+        return FileReading(self.decimal, self.encoding, self.sheet)
 
     @property
     def limits(self) -> Settings:
@@ -329,6 +352,49 @@ def expanded(function: Callable[..., Any]) -> Callable[..., Any]:
     call.__signature__ = signature  # type: ignore[attr-defined]
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return call
+
+
+def panels_of(function: Callable[..., Any]) -> dict[str, str]:
+    """The group of options, in the help of a command, that each of its parameters is in."""
+    hints = get_type_hints(function, include_extras=True)
+    repairs = "method" in hints
+    panels = {
+        name: panel
+        for panel, names in _PANELS.items()
+        if repairs or panel != "Repair"
+        for name in names
+    }
+    for name, hint in hints.items():
+        if is_dataclass(hint):
+            panel = _PANEL_OF[getattr(hint, "__name__", "")]
+            panels |= {f.name: panels.get(f.name, panel) for f in fields(hint)}
+        elif any(isinstance(one, typer.models.ArgumentInfo) for one in get_args(hint)[1:]):
+            panels[name] = "Arguments"
+    return panels
+
+
+_PANEL_OF = {
+    "Columns": "Data",
+    "RepairedColumns": "Data",
+    "Measuring": "What is measured",
+    "LayoutOptions": "Layouts",
+    "Printing": "Output",
+}
+"""The group of the options that are the fields of a dataclass."""
+
+_PANELS = {
+    "Data": ("holdout", "split", "memory_limit", "threads", "label", "weight", "positive", "bins",
+             "edge", "table"),
+    "What is measured": ("cost", "threshold", "tolerance", "confidence", "replicates", "detect",
+                         "limit", "power", "within", "calibration_margin", "no_calibration",
+                         "measures", "fail_above"),
+    "Repair": ("method", "recalibrate", "shrinkage", "anyway", "salt", "equal", "keep", "levels",
+               "floor", "no_worse", "monotone", "rates", "allow_decision_changes", "minimize",
+               "infeasible", "rule"),
+    "Output": ("output", "force", "plot", "full", "column", "changed", "any_order", "title",
+               "min_count", "dialect", "dbt", "json", "format", "csv"),
+}  # fmt: skip
+"""The group of other options; those that are not listed come last."""
 
 
 def _parameters(kind: Any) -> list[inspect.Parameter]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from isocost.checks import check_path
-from isocost.engines.source import Reading, Source, is_number, quoted, read_files
+from isocost.engines.source import FileReading, Source, is_number, quoted, read_files
 from isocost.engines.values import number_text, text_numbers, typed
 from isocost.errors import Problem, UsageError, listing
 from isocost.grid import fitting_scales
@@ -316,11 +316,11 @@ def look(
     check_path(path)
     return read_files(
         lambda reading: _looked(path, None, reading, counted=True),
-        Reading(decimal, encoding, sheet),
+        FileReading(decimal, encoding, sheet),
     )
 
 
-def preview(path: str | Path, name: str | None = None, reading: Reading | None = None) -> Look:
+def preview(path: str | Path, name: str | None = None, reading: FileReading | None = None) -> Look:
     """The same from a sample, without counting the rows.
 
     ``name`` gives the ending of a file whose path has none.
@@ -328,7 +328,7 @@ def preview(path: str | Path, name: str | None = None, reading: Reading | None =
     return read_files(lambda reading: _looked(path, name, reading, counted=False), reading)
 
 
-def _looked(path: str | Path, name: str | None, reading: Reading, counted: bool) -> Look:
+def _looked(path: str | Path, name: str | None, reading: FileReading, counted: bool) -> Look:
     with Source(path, name=name, reading=reading) as source:
         columns = sampled(source)
         rows = None

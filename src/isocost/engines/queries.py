@@ -26,7 +26,7 @@ from isocost.engines.dialects import (
     steps_of,
 )
 from isocost.engines.values import USUAL_WEIGHTS, missing_id, scale_of
-from isocost.errors import Problem, UsageError
+from isocost.errors import Problem, UsageError, setting
 from isocost.grid import Grid
 from isocost.groups import Group, Scalar, as_group, group_names, parts_of
 from isocost.rules import Rule, check_unknown
@@ -257,8 +257,9 @@ class _Listed:
         replaces = self.columns == "*" and self.output in self.inputs
         if replaces and self.dialect.star not in ("EXCLUDE", "EXCEPT"):
             rule = "must be listed to replace one of them, because a star cannot leave one out here"
-            got = f"columns='*' and output={self.output!r} for {self.dialect.name}"
-            step = "list the columns, or give the output another name"
+            got = f"all columns, and the output {self.output!r}, for {self.dialect.name}"
+            keep = setting("columns")
+            step = f"list the columns with {keep}, or give the output another name"
             raise UsageError(Problem("columns", rule, got, step))
 
     def items(self, prefix: str) -> list[str]:

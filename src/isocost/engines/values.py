@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from isocost.errors import DataError, Problem, UsageError
+from isocost.errors import DataError, Problem, UsageError, setting, spoken
 from isocost.grid import PROBABILITY, Scale, scale_named, scale_step
 from isocost.groups import Group, Scalar, as_group, as_scalar, is_exact, is_null
 from isocost.rules import Rule
@@ -249,13 +249,12 @@ _RULES = {
     ),
     "label": (
         "must be 0/1 or boolean in every row",
-        "drop rows without a label; name the positive label with positive= (--positive) if the "
+        "drop rows without a label; name the positive label with {positive} if the "
         "column has two other values",
     ),
     "group": (
         "must be known in every row",
-        'drop those rows, or count them as a group of their own with missing_group="unknown" '
-        "(--missing-group)",
+        "drop those rows, or count them as a group of their own with {missing_group}",
     ),
     "weight": (
         "must be a positive, finite number in every row",
@@ -263,7 +262,7 @@ _RULES = {
     ),
     "id": (
         "must be a whole number or a text in every row",
-        "give every row an id, or use seed= instead of id=",
+        "give every row an id{seed}",
     ),
 }
 
@@ -336,10 +335,9 @@ def no_rows(path: object = "") -> DataError:
     return DataError(Problem("data", "must have at least one row", got, step))
 
 
-def missing_id(
-    got: str = "none", step: str = "name the column that says who a row is about (id=, --id)"
-) -> UsageError:
+def missing_id(got: str = "none", step: str | None = None) -> UsageError:
     """The error for a rule with a coin that is applied without ids."""
+    step = step or f"name the column that says who a row is about with {setting('id')}"
     return UsageError(Problem("id", "must be given, because this rule throws a coin", got, step))
 
 
@@ -354,6 +352,11 @@ def problem_of(role: str, name: str, got: str, step: str | None = None) -> Probl
       next: give every row an id, or use seed= instead of id=
     """
     rule, usual_step = _RULES[role]
+    usual_step = usual_step.format(
+        positive=setting("positive"),
+        missing_group=setting("missing_group", "unknown"),
+        seed=spoken(", or use seed= instead of id=", ""),
+    )
     return Problem(title_of(role, name), rule, got, step or usual_step)
 
 

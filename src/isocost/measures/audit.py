@@ -31,8 +31,15 @@ from isocost.measures.feasibility import (
 from isocost.measures.intervals import Intervals, check_min_group, intervals_of, population_of
 from isocost.measures.measure import Measure
 from isocost.measures.table import Chosen, chosen_measures
-from isocost.tables import LINE, frame_of, html_table, text_table, transposed
-from isocost.tallies import Reading, Sums, Tally, TallyLike, as_tally, check_no_keywords
+from isocost.tables import LINE, frame_of, html_table, text_table, transposed, wrapped
+from isocost.tallies import (
+    Reading,
+    Sums,
+    Tally,
+    TallyLike,
+    as_tally,
+    check_no_keywords,
+)
 from isocost.verdict.judgement import MIN_GROUP, Findings, Verdict, judge
 from isocost.verdict.sentences import SENTENCES, plain
 from isocost.verdict.wording import statement, told
@@ -528,9 +535,9 @@ class Audit:
     def __repr__(self) -> str:
         said = statement(self)
         table = text_table(*self.table(), room=LINE)
-        before = [plain(one) for one in (said.headline, *said.details)]
-        after = [plain(one) for one in said.notes]
-        return "\n".join([*before, "", self.headline(), table, "", *self.summary(), *after])
+        before = [wrapped(plain(one)) for one in (said.headline, *said.details)]
+        after = [wrapped(one) for one in (*self.summary(), *map(plain, said.notes))]
+        return "\n".join([*before, "", self.headline(), table, "", *after])
 
     def _repr_html_(self) -> str:
         from html import escape

@@ -35,7 +35,7 @@ from isocost.checks import (
     short,
 )
 from isocost.costs import Cost, CostLike, as_cost
-from isocost.errors import Problem, UsageError, listing
+from isocost.errors import Problem, UsageError, listing, setting
 from isocost.groups import Group, group_names, to_json
 from isocost.measures import margins
 from isocost.measures.calibration import SMOOTH_CELLS, gap_noise, levels_of
@@ -484,11 +484,11 @@ def _check_replicates(replicates: Any, confidence: float) -> int:
             Problem(
                 "replicates",
                 f"must be 0, or a whole number from {least} to {MOST_REPLICATES} for "
-                f"confidence={confidence:g}",
+                f"{setting('confidence', confidence)}",
                 short(replicates),
-                f"use replicates={max(2000, least)}, or 0 for closed forms only"
+                f"use {setting('replicates', max(2000, least))}, or 0 for closed forms only"
                 if least <= MOST_REPLICATES
-                else "use a lower confidence, or replicates=0 for closed forms only",
+                else f"use a lower confidence, or {setting('replicates', 0)} for closed forms only",
             )
         )
     return int(replicates)
@@ -496,4 +496,6 @@ def _check_replicates(replicates: Any, confidence: float) -> int:
 
 def check_min_group(min_group: Any) -> int:
     """A whole number of rows."""
-    return check_whole("min_group", min_group, 0, step="use min_group=30, the default")
+    return check_whole(
+        "min_group", min_group, 0, step=f"use {setting('min_group', 30)}, the default"
+    )

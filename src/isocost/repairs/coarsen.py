@@ -14,7 +14,7 @@ import numpy as np
 
 from isocost.checks import check_flag, check_numbers, check_salt, check_tolerance, check_word
 from isocost.costs import Cost, CostLike, as_cost
-from isocost.errors import InfeasibleError, InfeasibleWarning, Problem, UsageError
+from isocost.errors import InfeasibleError, InfeasibleWarning, Problem, UsageError, setting
 from isocost.groups import Group, group_names, names_of
 from isocost.measures.calibration import Levels, levels_of
 from isocost.measures.feasibility import SLACK, Feasibility, feasibility
@@ -502,10 +502,13 @@ def _refused(
         f"at {_listed(thresholds)} must stay as they are while costs are raised to "
         f"{verdict.target_cost - verdict.tolerance:.4f}",
         limits,
-        f"accept tolerance={round_up(enough)} or more; or pass allow_decision_changes=True "
-        "(--allow-decision-changes) to let pools cross a threshold; or "
-        'pass infeasible="closest" to go as far as this',
+        f"accept {setting('tolerance', float(round_up(enough)))} or more; or {_ways_on()}",
     )
+
+
+def _ways_on() -> str:
+    changes, closest = setting("allow_decision_changes", True), setting("infeasible", "closest")
+    return f"pass {changes} to let pools cross a threshold; or {closest} to go as far as this"
 
 
 def _no_pools(
@@ -523,9 +526,8 @@ def _no_pools(
         f"no such pools found for {', '.join(names[group] for group in missed)} that cost "
         f"{goal:.4f} and leave every decision at {_listed(thresholds)} alone; a lower cost that "
         f"all groups can be raised to is {reached:.4f}",
-        f"accept tolerance={round_up(verdict.target_cost - reached)}; or name fewer thresholds; or "
-        "pass allow_decision_changes=True (--allow-decision-changes) to let pools cross a "
-        'threshold; or pass infeasible="closest" to go as far as this',
+        f"accept {setting('tolerance', float(round_up(verdict.target_cost - reached)))}; or name "
+        f"fewer thresholds; or {_ways_on()}",
     )
 
 

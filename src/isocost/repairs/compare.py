@@ -23,7 +23,7 @@ from isocost.checks import (
     finite_or_none,
 )
 from isocost.costs import Cost, CostLike, as_cost
-from isocost.errors import InfeasibleError, IsocostError, UsageError
+from isocost.errors import InfeasibleError, IsocostError, UsageError, setting
 from isocost.groups import Group, names_of, to_json
 from isocost.measures.audit import Audit, audit
 from isocost.repairs.composition import ORIGINAL, cost_of_rules, edges_of, named_rules
@@ -715,7 +715,9 @@ def frontier(
     check_word("method", method, known)
     check_flag("allow_decision_changes", allow_decision_changes)
     check_word("minimize", minimize, get_args(Minimize))
-    points = check_whole("points", points, 2, MOST_POINTS, "use points=21, the default")
+    points = check_whole(
+        "points", points, 2, MOST_POINTS, f"use {setting('points', 21)}, the default"
+    )
     now = audit(tally, cost, threshold, confidence=None)
     hard = REPAIRS[method].goal == "rates"
     maker = partial(

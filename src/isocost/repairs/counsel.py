@@ -19,6 +19,7 @@ from isocost.errors import (
     Problem,
     UncalibratedWarning,
     UncertainWarning,
+    spoken,
 )
 from isocost.groups import shown_names
 from isocost.measures.audit import audit
@@ -26,7 +27,7 @@ from isocost.measures.feasibility import large_groups
 from isocost.measures.table import MEASURES
 from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.verdict.judgement import CALIBRATED, MIN_GROUP, MIN_LABEL, Verdict
-from isocost.verdict.sentences import SENTENCES
+from isocost.verdict.sentences import SENTENCES, fill, plain
 from isocost.verdict.wording import FEW
 
 if TYPE_CHECKING:
@@ -109,10 +110,14 @@ def require_support(tally: Tally, promise: Promise, cost: object = None) -> None
     """Raise :class:`isocost.NotAdvisedError` if the data do not support what a rule promises."""
     reason, doubt = doubt_of(tally, promise, cost)
     if doubt:
-        step = SENTENCES[f"doubt_{reason}_next"]
-        raise NotAdvisedError(
-            Problem("repair", "must be supported by the data", doubt, f"{step}; or pass --anyway")
-        )
+        raise not_advised("must be supported by the data", doubt, reason)
+
+
+def not_advised(rule: str, doubt: str, reason: str) -> NotAdvisedError:
+    """The error for a repair that can be made but should not be."""
+    step = plain(fill(SENTENCES[f"doubt_{reason}_next"]))
+    step += spoken("", "; or pass --anyway")
+    return NotAdvisedError(Problem("repair", rule, doubt, step))
 
 
 def _thresholds_in(arguments: Mapping[str, Any]) -> list[float]:

@@ -8,7 +8,7 @@ from typing import Literal, Unpack
 import numpy as np
 
 from isocost.checks import check_salt, check_threshold, check_word
-from isocost.errors import Problem, UsageError, listing
+from isocost.errors import Problem, UsageError, listing, setting, spoken
 from isocost.groups import group_names
 from isocost.measures.rates import (
     base_rate,
@@ -160,7 +160,7 @@ def _require_edges(tally: Tally, threshold: float) -> None:
             "before or after its scores are flipped"
         )
         got = f"{threshold!r}, and {' and '.join(f'{x:.12g}' for x in inside)} inside a bin"
-        step = f"make the tally with edges=({', '.join(map(repr, wanted))})"
+        step = f"make the tally with {setting('edges', tuple(wanted))}"
         raise UsageError(Problem("threshold", rule, got, step))
 
 
@@ -285,8 +285,9 @@ def _linprog(program: _Program) -> tuple[Floats, Floats]:
                 "equalized odds",
                 "has a solution, and the solver must find it",
                 str(result.message),
-                "make the tally with other edges= or bins=, or leave out groups whose scores are "
-                "all but constant with tally.drop",
+                f"make the tally with other {setting('edges')} or {setting('bins')}, or leave out "
+                "groups whose scores are all but constant with "
+                f"{spoken('tally.drop', '--drop-group')}",
             )
         )
     return _polished(start + result.x, program), result.lower.marginals + result.upper.marginals

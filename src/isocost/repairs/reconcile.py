@@ -19,6 +19,7 @@ from isocost.errors import (
     Problem,
     UsageError,
     listing,
+    setting,
 )
 from isocost.grid import TENTHS
 from isocost.groups import Group, names_of, to_json
@@ -337,7 +338,7 @@ def _reversed_note(rows: Sequence[Row]) -> Iterator[str]:
         places = "once" if count == 1 else f"at {count} places"
         yield (
             f"From a level to the next higher one of its group the score may fall, {places}; "
-            "monotone=True rules that out."
+            f"{setting('monotone', True)} rules that out."
         )
 
 
@@ -547,7 +548,7 @@ def reconcilable(
     require_two_groups(tally)
     require_both_labels(tally)
     if not chosen:
-        step = "leave out thresholds= for the nine tenths"
+        step = f"leave out {setting('thresholds')} for the nine tenths"
         raise UsageError(Problem("thresholds", "must be at least one number", "none", step))
     requests = [
         check_request(t, equal, 0.0, cost, "information", levels, floor, no_worse, monotone)

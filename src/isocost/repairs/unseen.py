@@ -40,7 +40,6 @@ from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import (
     IsocostError,
     IsocostWarning,
-    NotAdvisedError,
     Problem,
     UncertainWarning,
     UsageError,
@@ -52,7 +51,7 @@ from isocost.measures.feasibility import compared_groups
 from isocost.measures.rates import group_costs
 from isocost.measures.table import MEASURES
 from isocost.repairs.composition import cost_of_rules, edges_of
-from isocost.repairs.counsel import titles_of
+from isocost.repairs.counsel import not_advised, titles_of
 from isocost.repairs.population import Population
 from isocost.repairs.registry import REPAIRS
 from isocost.repairs.withhold import summary_of
@@ -603,6 +602,4 @@ def is_made_from(rule: Rule, tally: Tally) -> bool:
 def require_better(found: Unseen) -> None:
     """Raise :class:`isocost.NotAdvisedError` if new people are not expected to gain."""
     if not found.better:
-        step = f"{SENTENCES['doubt_unseen_next']}; or pass --anyway"
-        got = doubt_unseen(found)
-        raise NotAdvisedError(Problem("repair", "must help people not seen", got, step))
+        raise not_advised("must help people not seen", doubt_unseen(found), "unseen")

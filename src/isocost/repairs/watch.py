@@ -20,7 +20,7 @@ from isocost.checks import (
     short,
 )
 from isocost.costs import CostLike, as_cost
-from isocost.errors import DataError, Problem, UsageError, listing
+from isocost.errors import DataError, Problem, UsageError, listing, setting
 from isocost.groups import Group, as_group, names_of, to_json
 from isocost.measures.audit import disparity, measure_columns
 from isocost.measures.derived import GroupedPeople
@@ -397,7 +397,7 @@ in some period; 0.06 is allowed). Shown in period 2.
     usual = ("fpr", "fnr") if chosen is None else ("cost",)
     measured = limits or dict.fromkeys(usual, math.inf)
     if "cost" in limits and chosen is None:
-        step = 'pass cost=, such as cost="fnr"'
+        step = f"pass {setting('cost')}, such as {setting('cost', 'fnr')}"
         raise UsageError(Problem("cost", "must be known", f"none in a {rule.method} rule", step))
     margin = calibration_margin if promise is not None and promise.calibrated else None
     margin = None if margin is None else check_tolerance(margin, "calibration_margin")

@@ -7,7 +7,7 @@ from typing import Any, Literal, Unpack
 
 from isocost.checks import check_salt, check_tolerance, check_word
 from isocost.costs import CostLike, as_cost
-from isocost.errors import InfeasibleError, InfeasibleWarning, Problem
+from isocost.errors import InfeasibleError, InfeasibleWarning, Problem, setting
 from isocost.groups import names_of, to_json
 from isocost.measures.feasibility import Feasibility, feasibility
 from isocost.measures.rates import base_rate
@@ -45,10 +45,9 @@ def not_feasible(verdict: Feasibility) -> Problem:
         "equal cost with calibration",
         f"is possible only if every group can be raised to {goal:.4f}",
         f"{short} cannot. {str(verdict).splitlines()[0]}",
-        f"accept tolerance={round_up(verdict.smallest_tolerance)} or more; or improve the scores "
-        f"of {names[verdict.target_group]} until they cost at most "
-        f"{round_down(verdict.required_cost)}; "
-        'or pass infeasible="closest" (--infeasible closest)',
+        f"accept {setting('tolerance', float(round_up(verdict.smallest_tolerance)))} or more; or "
+        f"improve the scores of {names[verdict.target_group]} until they cost at most "
+        f"{round_down(verdict.required_cost)}; or pass {setting('infeasible', 'closest')}",
     )
 
 

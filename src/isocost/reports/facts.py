@@ -110,8 +110,7 @@ WORDS = {
     "holds": "counts and sums per group, outcome and score bin",
     "holds_single": (
         "In {count} of {all} cells there is a single person, whose score, outcome and group can be "
-        "read from it. Before sharing the page, make it again with --min-count 10 (in Python "
-        "min_count=10)."
+        "read from it. Before sharing the page, make it again with {min_count}."
     ),
     "copied": "{what} copied.",
     "copy_below": "{what} is below: copy it from there.",

@@ -25,7 +25,7 @@ from isocost.checks import (
     finite_or_none,
     short,
 )
-from isocost.errors import Problem, UsageError, listing
+from isocost.errors import Problem, UsageError, listing, setting
 from isocost.groups import Group, names_of, shown_names, to_json
 from isocost.measures.audit import Audit, audit_or_tally
 from isocost.measures.audit import audit as measure
@@ -458,7 +458,7 @@ def _lending_notes(asked: Subject, audit: Audit) -> list[str]:
     return [
         f"Selected means a score {side} the cut-off. If approval goes to scores {other} it, as "
         f"it does for {'scores of repayment' if asked.below else 'scores of default'}, use "
-        f'selected="{SIDES[not asked.below]}" (--selected {SIDES[not asked.below]}).',
+        f"{setting('selected', SIDES[not asked.below])}.",
         f"Ratios and differences compare with {compared}. SMD is the standardized mean difference, "
         "in standard deviations of everybody; a negative one means less favourable scores.",
         "On ratios: a rule of thumb of the EEOC's guidelines of 1978 looks closer below 0.8. It is "

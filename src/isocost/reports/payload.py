@@ -23,7 +23,14 @@ import numpy as np
 from isocost import __version__
 from isocost.checks import check_whole
 from isocost.costs import Cost, as_cost
-from isocost.errors import DataError, InfeasibleError, InfeasibleWarning, IsocostError, Problem
+from isocost.errors import (
+    DataError,
+    InfeasibleError,
+    InfeasibleWarning,
+    IsocostError,
+    Problem,
+    setting,
+)
 from isocost.grid import TENTHS, Grid
 from isocost.groups import Group, Scalar, group_names, shown_names
 from isocost.measures.audit import Audit
@@ -365,7 +372,7 @@ def single_text(held: Mapping[str, Any]) -> str:
     counts = held["cells"]["n"]
     alone = sum(count == 1 for count in counts)
     told = {"count": f"{alone:,}", "all": f"{len(counts):,}"}
-    return WORDS["holds_single"].format(**told) if alone else ""
+    return WORDS["holds_single"].format(**told, min_count=setting("min_count", 10)) if alone else ""
 
 
 def _safe_amount(amount: float | Mapping[Group, float]) -> Any:

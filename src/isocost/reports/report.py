@@ -59,6 +59,7 @@ from isocost.reports.payload import (
 from isocost.rules import Rule
 from isocost.tallies import Reading, Tally, TallyLike
 from isocost.verdict.judgement import ANSWERS, CALIBRATED, MIN_LABEL, REASONS, SLACK
+from isocost.verdict.sentences import with_ways
 from isocost.verdict.wording import commands, more_data
 
 MODEL = (
@@ -502,8 +503,8 @@ def report_html(
         "given": given_repairs(subject, held),
         "called": list(shown_names(subject.groups).values()),
         "spoken": [spoken.text for spoken in spoken_names(subject.groups).values()],
-        "words": {**WORDS, "costs": COSTS, "methods": METHODS, "heads": HEADS,
-                  "rows": row_titles(subject)},
+        "words": {**{name: with_ways(text) for name, text in WORDS.items()}, "costs": COSTS,
+                  "methods": METHODS, "heads": HEADS, "rows": row_titles(subject)},
         "charts": {key: {k: v for k, v in spec.items() if k != "$schema"}
                    for key, spec in charts().items()},
         "palette": PALETTE,

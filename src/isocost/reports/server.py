@@ -14,7 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isocost.engines.source import Reading
+from isocost.engines.source import FileReading
 from isocost.errors import FileError, IsocostError, Problem, UsageError, require_package
 from isocost.reports.session import (
     GONE,
@@ -416,10 +416,10 @@ def application(session: Session, port: int, keys: Keys) -> HostGuard:
     return HostGuard(app, [f"{host}:{port}" for host in (LOOPBACK, "localhost")], keys)
 
 
-def _reading(request: Request) -> Reading:
+def _reading(request: Request) -> FileReading:
     """How the page asks for a file to be read."""
     asked = {name: request.query_params.get(name) for name in ("decimal", "encoding", "sheet")}
-    return Reading(**asked)
+    return FileReading(**asked)
 
 
 def _file(name: str, kind: str) -> Callable[[Request], Response]:

@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import MISSING, asdict, dataclass, fields, replace
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,8 +21,8 @@ from isocost.checks import check_threshold
 from isocost.engines.files import tally_files
 from isocost.engines.look import Look, preview
 from isocost.engines.paths import kind_of
-from isocost.engines.source import Progress, Reading
-from isocost.errors import FileError, IsocostError, Problem, UsageError
+from isocost.engines.source import FileReading, Progress
+from isocost.errors import UNSET, FileError, IsocostError, Language, Problem, UsageError, speaking
 from isocost.grid import Grid, scale_named
 from isocost.reports.payload import Origin
 from isocost.reports.report import report_html
@@ -45,6 +47,25 @@ GONE = Problem(
 )
 
 CLOSING = Problem("report", "needs a running server", "one that is closing", "start it again")
+
+
+@cache
+def _labels() -> dict[str, str]:
+    """What the page calls its controls, by their ids."""
+    html = resources.files("isocost.reports").joinpath("page", "serve.html").read_text("utf-8")
+    found = re.findall(r'<label for="([\w-]+)">([^<(]+)', html)
+    return {id: text.strip() for id, text in found}
+
+
+def _on_page(name: str, value: Any) -> str:
+    """A setting as the label of its control; one without a control by its name."""
+    id = {"missing_group": "missing"}.get(name, name.replace("_", "-"))
+    label = f"“{_labels()[id]}”" if id in _labels() else name.replace("_", " ")
+    return label if value is UNSET else f"{label} {value}"
+
+
+PAGE = Language("page", _on_page)
+"""How messages name settings on the page."""
 
 
 class TooLargeError(FileError):
@@ -234,18 +255,23 @@ class Session:
         self.closing: Callable[[], bool] = lambda: False
 
     def open(
-        self, path: Path, name: str, upload: Upload | None = None, reading: Reading | None = None
+        self,
+        path: Path,
+        name: str,
+        upload: Upload | None = None,
+        reading: FileReading | None = None,
     ) -> None:
         """Open a file in place of the last one, with a preview of it."""
         try:
-            looked = preview(path, name if upload else None, reading)
+            with speaking(PAGE):
+                looked = preview(path, name if upload else None, reading)
         except IsocostError as error:
             raise _with_name(error, path, name) from error
         with self._lock:
             self._close_file()
             self.file = OpenFile(secrets.token_hex(8), path, name, looked, upload)
 
-    def look_again(self, reading: Reading) -> None:
+    def look_again(self, reading: FileReading) -> None:
         """Look at the open file again, read in another way."""
         with self._lock:
             file = self.file
@@ -275,7 +301,8 @@ class Session:
             if file is None or file.id != request.file:
                 raise FileError(GONE)
             try:
-                page = _page(file, request, self._tick)
+                with speaking(PAGE):
+                    page = _page(file, request, self._tick)
             except IsocostError as error:
                 raise _with_name(error, file.path, file.name) from error
             self._close_file()
@@ -321,7 +348,7 @@ def _page(file: OpenFile, request: ReportRequest, progress: Progress) -> str:
         progress=progress,
         name=file.name if file.upload else None,
         scale=scale_named(request.scale),
-        reading=Reading(request.decimal, request.encoding, request.sheet),
+        reading=FileReading(request.decimal, request.encoding, request.sheet),
     )
     return report_html(
         tally,

@@ -11,6 +11,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from isocost.errors import spoken
+
 SENTENCES = {
     "costlier": "Errors are more costly for {high} than for {low}",
     "costliest": "Errors are most costly for {high}",
@@ -48,7 +50,7 @@ SENTENCES = {
     "few_none": "here no group is large enough",
     "few_one": "here only one group is large enough",
     "few_next": (
-        "Gather more data ({plan} tells how much), or merge small groups (tally.relabel). The "
+        "Gather more data ({plan} tells how much), or merge small groups ({merge}). The "
         "numbers are those of the people seen and say little about others."
     ),
     "off_group": (
@@ -60,7 +62,7 @@ SENTENCES = {
     ),
     "off_more": "The scores of {count} more groups are off, too.",
     "off_next": (
-        "Recalibrate each group first (isocost recalibrate, or ic.recalibrate), on other data than "
+        "Recalibrate each group first ({recalibrate}), on other data than "
         "the scores were trained on: equal costs of scores that do not mean the same say little."
     ),
     "too_low": "low",
@@ -118,8 +120,7 @@ SENTENCES = {
     ),
     "lede_unhelpful": (
         "Among new people the costs are expected to differ by {expected} with a repair, and by "
-        "{unrepaired} without one. Gather more data first; isocost plan --method withhold, or "
-        "ic.plan_repair, tells how much."
+        "{unrepaired} without one. Gather more data first; {plan_repair} tells how much."
     ),
     "helps_yes": (
         "Among new people the costs are expected to differ by {expected} with withholding, and by "
@@ -175,26 +176,20 @@ SENTENCES = {
         "It is not established that groups differ in {what}: this rule may only follow chance"
     ),
     "doubt_few_next": (
-        "gather more data (isocost plan, or ic.plan, tells how much), or merge small groups "
-        "(--merge-groups, or tally.relabel)"
+        "gather more data ({planning} tells how much), or merge small groups ({merge})"
     ),
-    "doubt_small_next": (
-        "leave them out (--drop-group, or tally.drop), or merge them with others (--merge-groups, "
-        "or tally.relabel)"
-    ),
+    "doubt_small_next": ("leave them out ({drop}), or merge them with others ({merge})"),
     "doubt_uncalibrated_next": (
-        "recalibrate each group first, in the same rule: isocost fit --recalibrate isotonic, or "
-        "ic.recalibrate"
+        "recalibrate each group first, in the same rule: {recalibrate_first}"
     ),
     "doubt_unestablished_next": (
-        "gather more data (isocost plan, or ic.plan, tells how much), and leave the scores as they "
-        "are until then"
+        "gather more data ({planning} tells how much), and leave the scores as they are until then"
     ),
     "doubt_unseen": (
         "For new people this repair is expected to do no better than nothing: groups would differ "
         "in {what} by {expected} with it, and by {unrepaired} without"
     ),
-    "doubt_unseen_next": "gather more data (isocost plan --method tells how much)",
+    "doubt_unseen_next": "gather more data ({plan_repair} tells how much)",
     "unseen_infeasible": (
         "In {infeasible} of {replicates} replicates the goal was out of reach, and the rule came "
         "as close as possible."
@@ -274,6 +269,17 @@ SENTENCES = {
 }
 
 
+WAYS = {
+    "planning": ("ic.plan", "isocost plan"),
+    "plan_repair": ("ic.plan_repair", "isocost plan --method withhold"),
+    "recalibrate": ("ic.recalibrate", "isocost recalibrate"),
+    "recalibrate_first": ("ic.recalibrate and rule.then", "--recalibrate isotonic"),
+    "merge": ("tally.relabel", "--merge-groups"),
+    "drop": ("tally.drop", "--drop-group"),
+}
+"""What sentences point to, in Python and in a shell."""
+
+
 @dataclass(frozen=True)
 class Name:
     """The name of a group within a sentence."""
@@ -287,7 +293,7 @@ _FIELD = re.compile(r"\{(\w+)\}")
 
 
 def fill(template: str, **values: str | Name | Sentence) -> Sentence:
-    """A sentence with its fields filled.
+    """A sentence with its fields filled; those of :data:`WAYS` fill themselves.
 
     Examples
     --------
@@ -296,13 +302,23 @@ def fill(template: str, **values: str | Name | Sentence) -> Sentence:
     """
     sentence: Sentence = []
     for index, piece in enumerate(_FIELD.split(template)):
-        value = values[piece] if index % 2 else piece
+        value = piece if index % 2 == 0 else values[piece] if piece in values else way(piece)
         for part in value if isinstance(value, list) else [value]:
             if isinstance(part, str) and sentence and isinstance(sentence[-1], str):
                 sentence[-1] += part
             elif part != "":
                 sentence.append(part)
     return sentence
+
+
+def way(name: str) -> str:
+    """What a sentence points to, as it is called where the sentence is read."""
+    return spoken(*WAYS[name])
+
+
+def with_ways(template: str) -> str:
+    """A template in which only the fields of :data:`WAYS` are filled."""
+    return _FIELD.sub(lambda field: way(field[1]) if field[1] in WAYS else field[0], template)
 
 
 def plain(sentence: Sentence) -> str:
