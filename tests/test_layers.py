@@ -39,8 +39,8 @@ ORDERS = {
     ],
     "repairs": [
         "counsel", "withhold", "maps", "recalibrate", "composition", "pools", "least_change",
-        "coarsen", "odds", "population", "levels", "linear_program", "reconcilability",
-        "reconcile", "registry", "compare", "unseen", "planning", "watch",
+        "coarsen", "odds", "population", "levels", "linear_program", "reconcilability", "deferral",
+        "hand_over", "reconcile", "registry", "compare", "unseen", "planning", "watch", "review",
     ],
     "engines": [
         "values", "arrays", "dispatch", "dialects", "queries", "paths", "source", "backends",

@@ -216,7 +216,7 @@ def _shown_label(label: str, is_csv: bool) -> str:
     return f"coalesce(CAST({as_number(label)} AS VARCHAR), {label})"
 
 
-_OPTIONAL = ("id", "column", "changed")
+_OPTIONAL = ("id", "column", "changed", "handed_over")
 
 
 def apply_file(
@@ -229,6 +229,7 @@ def apply_file(
     id: str | None = "id",
     column: str | None = None,
     changed: str | None = None,
+    handed_over: str | None = None,
     unknown: Literal["error", "keep"] = "error",
     missing_group: Group | None = None,
     force: bool = False,
@@ -254,6 +255,8 @@ def apply_file(
         The column to write; by default the score column.
     changed : str, optional
         A boolean column to add: whether the score was changed.
+    handed_over : str, optional
+        A boolean column to add: whether the person is handed over, and so has no score.
     unknown, missing_group
         As in :meth:`isocost.Rule.apply`.
     force : bool
@@ -276,7 +279,8 @@ def apply_file(
     check_unknown(unknown)
     missing_group = None if missing_group is None else as_group(missing_group)
     groups = group_names_of(group)
-    check_names(score=score, id=id, column=column, changed=changed, optional=_OPTIONAL)
+    flags = {"changed": changed, "handed_over": handed_over}
+    check_names(score=score, id=id, column=column, **flags, optional=_OPTIONAL)
     target = score if column is None else column
     source = Source(path, Settings(memory_limit, threads, keep_order), groups=groups)
     source.run(DOUBT)
@@ -284,7 +288,7 @@ def apply_file(
     id = id if rule.needs_coin else None
     source.check_names({"score": score, "group": groups, "id": id, "output": target})
     _check_output(source, Path(output), force)
-    check_written(source.types, target, changed)
+    check_written(source.types, target, changed, handed_over)
     if rule.needs_coin:
         _check_id(source, id)
     h = source.number("score", score)
@@ -300,7 +304,9 @@ def apply_file(
     columns = dict(zip(groups, rows.columns, strict=True))
     selected = _selected(source, target, new, _casts(source, kind_of(str(output)), columns))
     if changed is not None:
-        selected += f", {new} <> {h} AS {quoted(changed)}"
+        selected += f", {new} IS DISTINCT FROM {h} AS {quoted(changed)}"
+    if handed_over is not None:
+        selected += f", {new} IS NULL AS {quoted(handed_over)}"
     query = f"SELECT {selected} FROM {source.reader}"
     _copy(source, query, Path(output), force, _step_of(progress, share, 1.0, rows.count))
     return rows.count
