@@ -132,6 +132,8 @@ DOORS = {
     "frontier": (ic.frontier, TALLY_AND | {"points": 2}),
     "generalized_fnr": (ic.generalized_fnr, {"y_true": [0, 1], "y_score": [0.2, 0.7]}),
     "generalized_fpr": (ic.generalized_fpr, {"y_true": [0, 1], "y_score": [0.2, 0.7]}),
+    "hand_over": (ic.hand_over, TALLY_AND | {"share": 0.5}),
+    "handed_over": (ic.handed_over, TALLY_AND | {"rule": ic.hand_over(TALLY, 0.5)}),
     "intervals": (ic.intervals, TALLY_AND | {"replicates": 0}),
     "layout": (ic.layout, {"audit": TALLY, "name": "lending"}),
     "plan": (ic.plan, TALLY_AND),
@@ -210,6 +212,7 @@ FINE = {
     ("layout", "thresholds"): [None],
     ("layout", "unknown"): [None],
     ("reconcile", "tolerance"): [{}],
+    ("hand_over", "tolerance"): [{}],
     ("report", "threshold"): [None],
     ("report", "tolerance"): [None],
     ("report_html", "threshold"): [None],
@@ -374,8 +377,9 @@ def test_a_rule_refuses_wrong_columns(role, column):
 
 
 RESULTS = {
-    "Audit", "Bounds", "Changes", "Comparison", "Disparity", "Feasibility", "Frontier", "GroupPlan",
-    "Intervals", "LAYOUTS", "Layout", "MEASURES", "Measure", "Measures", "Outlook", "Plan",
+    "Audit", "Bounds", "Changes", "Comparison", "Deferral", "Disparity", "Feasibility", "Frontier",
+    "GroupPlan", "HandedOver", "Intervals", "LAYOUTS", "Layout", "MEASURES", "Measure", "Measures",
+    "Outlook", "Plan",
     "Promise", "REPAIRS", "Reconcilability", "Reconcilable", "Repair", "RepairPlan", "Unseen",
     "Verdict", "Watch", "metrics",
 }  # fmt: skip

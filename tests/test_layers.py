@@ -40,8 +40,8 @@ ORDERS = {
     ],
     "repairs": [
         "counsel", "withhold", "maps", "recalibrate", "composition", "pools", "least_change",
-        "coarsen", "odds", "population", "levels", "linear_program", "reconcilability",
-        "reconcile", "registry", "unseen", "compare", "planning", "watch",
+        "coarsen", "odds", "population", "levels", "linear_program", "reconcilability", "deferral",
+        "hand_over", "reconcile", "registry", "unseen", "compare", "planning", "watch", "review",
     ],
     "engines": [
         "values", "arrays", "dispatch", "dialects", "queries", "paths", "source", "look",

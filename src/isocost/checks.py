@@ -266,7 +266,12 @@ def group_names_of(group: Any) -> list[str]:
 
 
 def check_written(
-    columns: Iterable[Any], output: str, changed: str | None, *, by_case: bool = False
+    columns: Iterable[Any],
+    output: str,
+    changed: str | None,
+    handed_over: str | None = None,
+    *,
+    by_case: bool = False,
 ) -> None:
     """Raise if the names to write would lose the repair, or overwrite another column.
 
@@ -276,20 +281,25 @@ def check_written(
         The columns of the data.
     output : str
         The repaired score; it may replace a column of exactly this name.
-    changed : str or None
-        The flag, which must be a new column.
+    changed, handed_over : str or None
+        The flags, which must be new columns.
     by_case : bool
         Whether names that differ only in case are different.
     """
-    check_names(output=output, changed=changed, optional=("changed",))
+    flags = {"changed": changed, "handed_over": handed_over}
+    check_names(output=output, **flags, optional=tuple(flags))
     existing = [str(name) for name in columns]
     step = "choose another name"
-    if changed is not None and _same(changed, output, by_case):
-        rule = "must differ from output, or it would replace the scores"
-        raise UsageError(Problem("changed", rule, repr(changed), step))
-    if changed is not None and (taken := [n for n in existing if _same(n, changed, by_case)]):
-        rule = "must be a new column, because the others stay as they are"
-        raise UsageError(Problem("changed", rule, f"{changed!r}, and there is {taken[0]!r}", step))
+    for role, flag in flags.items():
+        if flag is None:
+            continue
+        if _same(flag, output, by_case):
+            rule = "must differ from output, or it would replace the scores"
+            raise UsageError(Problem(role, rule, repr(flag), step))
+        if taken := [name for name in existing if _same(name, flag, by_case)]:
+            rule = "must be a new column, because the others stay as they are"
+            raise UsageError(Problem(role, rule, f"{flag!r}, and there is {taken[0]!r}", step))
+        existing.append(flag)
     similar = [name for name in existing if name != output and _same(name, output, by_case)]
     if similar and output not in existing:
         rule = "must be spelled like the existing column, or be new: case is ignored here"

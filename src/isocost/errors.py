@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
     from isocost.measures.feasibility import Feasibility
+    from isocost.repairs.hand_over import Deferral
     from isocost.repairs.reconcilability import Reconcilability
 
 
@@ -90,17 +91,19 @@ class InfeasibleError(IsocostError):
 
     Attributes
     ----------
-    feasibility : Feasibility or Reconcilability
+    feasibility : Feasibility, Reconcilability or Deferral
         By how much it fails, and what is possible instead.
     """
 
-    def __init__(self, problem: Problem, feasibility: Feasibility | Reconcilability) -> None:
+    def __init__(
+        self, problem: Problem, feasibility: Feasibility | Reconcilability | Deferral
+    ) -> None:
         super().__init__(problem)
         self.feasibility = feasibility
 
     def __reduce__(
         self,
-    ) -> tuple[type[InfeasibleError], tuple[Problem, Feasibility | Reconcilability]]:
+    ) -> tuple[type[InfeasibleError], tuple[Problem, Feasibility | Reconcilability | Deferral]]:
         return type(self), (self.problems[0], self.feasibility)
 
 
@@ -114,6 +117,10 @@ class IsocostWarning(UserWarning):
 
 class InfeasibleWarning(IsocostWarning):
     """The request cannot be met; the closest that is possible was done."""
+
+
+class DeferralWarning(IsocostWarning):
+    """Of the people handed over most are of one group, or are those whom it is about."""
 
 
 class ConstraintWarning(IsocostWarning):

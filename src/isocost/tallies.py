@@ -66,8 +66,14 @@ ROUNDING = 1e-9
 
 _FIELDS = {"format", "version", "bins", "edges", "columns", "groups", "cells"}
 
+_OPTIONAL = {"handed_over", "reading"}
+"""Fields that a tally has only if people were handed over, or its data read in another way."""
+
 READING = ("scale", "decimal", "encoding", "sheet")
 """What a tally says about how its data were read, where that is not the usual way."""
+
+Handed = Mapping[Group, tuple[float, float, float]]
+"""Per group, of people without a score because somebody else decides: rows, sum w and sum w^2."""
 
 
 def add_up(index: Ints, values: Floats, size: int) -> Floats:
@@ -216,9 +222,8 @@ def read_fields(content: Any, *, repeated: bool = False) -> dict[str, Any]:
         raise _corrupt("something else")
     if content.get("version") != VERSION or isinstance(content["version"], bool):
         raise _corrupt(f"version {short(content.get('version'))}")
-    fields = content.keys() - {"reading"}
-    if fields != _FIELDS:
-        raise _corrupt(_other_names(fields, _FIELDS, "field"))
+    if content.keys() - _OPTIONAL != _FIELDS:
+        raise _corrupt(_other_names(content.keys() - _OPTIONAL, _FIELDS, "field"))
     edges, groups = content["edges"], content["groups"]
     if not isinstance(edges, list) or not isinstance(groups, list):
         raise _corrupt("edges or groups that are not a list")
@@ -230,13 +235,33 @@ def read_fields(content: Any, *, repeated: bool = False) -> dict[str, Any]:
         raise _corrupt(f"{problem.got}, but {problem.name} {problem.rule}") from error
     arrays = _read_cells(content["cells"])
     _check_keys(arrays, len(named), grid, repeated)
+    handed = _read_handed(content.get("handed_over", []))
     with np.errstate(over="ignore", invalid="ignore"):
         _check_sums(arrays, grid)
-        _check_totals(arrays, len(named))
+        _check_totals(arrays, named, handed)
     columns = _check_columns(content["columns"])
     reading = _check_reading(content.get("reading", {}))
-    cells = Cells(**arrays)
-    return {"grid": grid, "groups": named, "cells": cells, "columns": columns, "reading": reading}
+    fields = {"grid": grid, "groups": named, "cells": Cells(**arrays), "columns": columns}
+    return {**fields, "reading": reading, "handed_over": handed}
+
+
+def _read_handed(content: Any) -> Handed:
+    """Who was handed over, from [group, n, sum w, sum w^2] for each group."""
+    handed: dict[Group, tuple[float, float, float]] = {}
+    for one in content if isinstance(content, list) else [None]:
+        if not (isinstance(one, list) and len(one) == 4) or not all(
+            type(x) in (int, float) and 0.0 < x <= MOST_ROWS * WEIGHTS[1] for x in one[1:]
+        ):
+            raise _corrupt("people handed over who are not a group and three positive numbers")
+        try:
+            group = from_json(one[0])
+        except DataError as error:
+            raise _corrupt("people handed over of a group that is none") from error
+        n, w, w2 = map(float, one[1:])
+        if w2 * n < w * w * (1.0 - ROUNDING) or group in handed:
+            raise _corrupt("people handed over whose weights do not fit, or who are listed twice")
+        handed[group] = (n, w, w2)
+    return handed
 
 
 def _corrupt(got: str) -> DataError:
@@ -306,17 +331,20 @@ def _check_sums(arrays: dict[str, Any], grid: Grid) -> None:
         raise _corrupt("a cell whose squared scores do not fit its scores")
 
 
-def _check_totals(arrays: dict[str, Any], groups: int) -> None:
+def _check_totals(arrays: dict[str, Any], groups: Sequence[Group], handed: Handed) -> None:
     """Refuse rows per group and label that are not whole, and weights that one row cannot have.
 
     A cell may hold a share of a row, since ``Rule.expected`` divides rows among their outcomes;
-    but no row leaves its group and label.
+    but no row leaves its group and label, except the people who are handed over.
     """
     index = arrays["group"].astype(np.intp) * 2 + arrays["label"]
-    n, w = (add_up(index, arrays[name], 2 * groups) for name in ("n", "w"))
+    n, w = (add_up(index, arrays[name], 2 * len(groups)) for name in ("n", "w"))
     if n.sum() > MOST_ROWS:
         raise _corrupt(f"{n.sum():g} rows, more than can be counted")
-    if (np.abs(n - np.rint(n)) > ROUNDING * np.maximum(n, 1.0)).any():
+    rows = n
+    if handed:
+        rows = n.reshape(-1, 2).sum(axis=1) + [handed.get(g, (0.0,))[0] for g in groups]
+    if (np.abs(rows - np.rint(rows)) > ROUNDING * np.maximum(rows, 1.0)).any():
         raise _corrupt("numbers of rows n that do not add up to a whole number")
     # No row weighs more than all rows of its group and label together.
     if (arrays["w2"] > arrays["w"] * w[index] * (1.0 + ROUNDING)).any():
@@ -363,6 +391,9 @@ class Tally:
         The library of the frame it was made from, which :meth:`to_frame` uses again; not saved.
     reading : mapping
         How the data were read, where that is not the usual way: scale, decimal, encoding, sheet.
+    handed_over : {group: (n, sum w, sum w^2)}
+        People who have no score because a rule handed them over to somebody else; the cells are
+        those of the others.  Empty unless a rule did so.
 
     Notes
     -----
@@ -389,6 +420,7 @@ class Tally:
     columns: Mapping[str, Any] = field(default_factory=dict)
     backend: str | None = None
     reading: Mapping[str, str] = field(default_factory=dict)
+    handed_over: Handed = field(default_factory=dict)
 
     @classmethod
     def build(
@@ -399,14 +431,16 @@ class Tally:
         columns: Mapping[str, Any] | None = None,
         backend: str | None = None,
         reading: Mapping[str, str] | None = None,
+        handed_over: Handed | None = None,
     ) -> Tally:
         """Make a tally whose groups are sorted and all occur."""
         named = [as_group(group) for group in groups]
         ordered = sort_groups(named[i] for i in np.unique(cells.group))
         codes = _indices(ordered)
         recoded = cells.recoded([codes.get(group, -1) for group in named])
-        merged, named_by = Cells.merge([recoded]), dict(columns or {})
-        return cls(grid, tuple(ordered), merged, named_by, backend, dict(reading or {}))
+        cells, named_by = Cells.merge([recoded]), dict(columns or {})
+        read, handed = dict(reading or {}), dict(handed_over or {})
+        return cls(grid, tuple(ordered), cells, named_by, backend, read, handed)
 
     # What it holds
 
@@ -441,6 +475,20 @@ class Tally:
         first = self.grid.first_bin(check_unit("threshold", threshold))
         return self.cells.kinds(len(self.groups), first)
 
+    @property
+    def shares_handed_over(self) -> dict[Group, float]:
+        """The share of each group that has no score because it was handed over."""
+        decided = dict(zip(self.groups, self.totals.weight.tolist(), strict=True))
+        handed = {group: w for group, (_, w, _) in self.handed_over.items()}
+        groups = dict.fromkeys((*self.groups, *handed))
+        return {g: (h := handed.get(g, 0.0)) / (h + decided.get(g, 0.0)) for g in groups}
+
+    @property
+    def share_handed_over(self) -> float:
+        """The share of everybody that has no score because it was handed over."""
+        handed = sum(w for _, w, _ in self.handed_over.values())
+        return handed / (handed + float(self.cells.w.sum()))
+
     def index_of(self, group: Group) -> int:
         """The index of a group in ``groups``."""
         index = self._indices.get(group) if isinstance(group, Hashable) else None
@@ -459,10 +507,14 @@ class Tally:
 
     # New tallies from old ones
 
-    def rebuilt(self, cells: Cells, groups: Sequence[Group] | None = None) -> Tally:
+    def rebuilt(
+        self, cells: Cells, groups: Sequence[Group] | None = None, handed: Handed | None = None
+    ) -> Tally:
         """A tally of other cells, and of other groups if given, in which all else is the same."""
         groups = self.groups if groups is None else groups
-        return Tally.build(self.grid, groups, cells, self.columns, self.backend, self.reading)
+        handed = self.handed_over if handed is None else handed
+        kept = (self.columns, self.backend, self.reading)
+        return Tally.build(self.grid, groups, cells, *kept, handed)
 
     def select(self, groups: Iterable[Group]) -> Tally:
         """Only these groups."""
@@ -471,7 +523,8 @@ class Tally:
             step = "leave at least one group"
             raise UsageError(Problem("groups", "at least one must remain", "0", step))
         cells = self.cells.take(np.isin(self.cells.group, chosen))
-        return self.rebuilt(cells)
+        kept = {self.groups[index] for index in chosen}
+        return self.rebuilt(cells, handed={g: x for g, x in self.handed_over.items() if g in kept})
 
     def drop(self, groups: Iterable[Group]) -> Tally:
         """All but these groups."""
@@ -488,7 +541,8 @@ class Tally:
         renamed = [as_group(names.get(group, group)) for group in self.groups]
         codes = _indices(renamed)
         cells = self.cells.recoded([codes[group] for group in renamed])
-        return self.rebuilt(cells, list(codes))
+        handed = _added([(as_group(names.get(g, g)), x) for g, x in self.handed_over.items()])
+        return self.rebuilt(cells, list(codes), handed)
 
     def __add__(self, other: object) -> Tally:
         if isinstance(other, int) and other == 0:
@@ -500,7 +554,8 @@ class Tally:
         codes = _indices([*self.groups, *other.groups])
         others = other.cells.recoded([codes[group] for group in other.groups])
         cells = Cells.merge([self.cells, others])
-        return replace(self.rebuilt(cells, list(codes)), reading=_both(self, other))
+        handed = _added([*self.handed_over.items(), *other.handed_over.items()])
+        return replace(self.rebuilt(cells, list(codes), handed), reading=_both(self, other))
 
     __radd__ = __add__
 
@@ -518,6 +573,11 @@ class Tally:
         return (
             self.grid == other.grid
             and self.groups == other.groups
+            and self.handed_over.keys() == other.handed_over.keys()
+            and all(
+                np.allclose(sums, other.handed_over[group], rtol=ROUNDING, atol=0.0)
+                for group, sums in self.handed_over.items()
+            )
             and all(np.array_equal(getattr(mine, name), getattr(others, name)) for name in KEYS)
             and all(
                 np.allclose(getattr(mine, name), getattr(others, name), rtol=ROUNDING, atol=0.0)
@@ -534,6 +594,7 @@ class Tally:
         names = SUMS if self.is_weighted else ("n", "wh", "wh2")
         keys = {name: getattr(self.cells, name).tolist() for name in KEYS}
         sums = {name: _plain_numbers(getattr(self.cells, name)) for name in names}
+        handed = [[to_json(group), *own] for group, own in self.handed_over.items()]
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -543,6 +604,7 @@ class Tally:
             **({"reading": dict(self.reading)} if self.reading else {}),
             "groups": [to_json(group) for group in self.groups],
             "cells": {**keys, **sums},
+            **({"handed_over": handed} if handed else {}),
         }
 
     def to_json(self) -> str:
@@ -617,14 +679,21 @@ class Tally:
             counts = [_shown(totals.n[i].sum()), _shown(totals.n[i, 1])]
             rates = [f"{w[1] / w.sum():.4f}", f"{wh.sum() / w.sum():.4f}"]
             rows.append([name, *counts, *rates])
-        return ["group", "n", "positives", "base rate", "mean score"], rows
+        header = ["group", "n", "positives", "base rate", "mean score"]
+        if self.handed_over:
+            shares = self.shares_handed_over
+            rows = [[*r, f"{shares[g]:.2%}"] for g, r in zip(self.groups, rows, strict=True)]
+            header.append("handed over")
+        return header, rows
 
     def _headline(self) -> str:
         weighted = ", weighted" if self.is_weighted else ""
         edges = f", edges {', '.join(map(str, self.edges))}" if self.edges else ""
         groups = f"{len(self.groups)} group{'s' if len(self.groups) != 1 else ''}"
         scale = f"; scores from {self.reading['scale']}" if "scale" in self.reading else ""
-        return f"Tally of {self.n:,.15g} rows in {groups}{weighted}; {self.bins} bins{edges}{scale}"
+        handed = f", and {self.share_handed_over:.2%} handed over" if self.handed_over else ""
+        rows = f"{self.n:,.15g} rows in {groups}{weighted}{handed}"
+        return f"Tally of {rows}; {self.bins} bins{edges}{scale}"
 
     def __repr__(self) -> str:
         return f"{self._headline()}\n{text_table(*self._table())}"
@@ -642,6 +711,15 @@ def _both(one: Tally, other: Tally) -> dict[str, str]:
         if name in one.reading or name in other.reading
     }
     return {name: " and ".join(dict.fromkeys(ways)) for name, ways in pairs.items()}
+
+
+def _added(pairs: Iterable[tuple[Group, tuple[float, ...]]]) -> Handed:
+    """Sums of the same group added up."""
+    sums: dict[Group, tuple[float, float, float]] = {}
+    for group, (n, w, w2) in pairs:
+        a, b, c = sums.get(group, (0.0, 0.0, 0.0))
+        sums[group] = (a + n, b + w, c + w2)
+    return sums
 
 
 def _shown(count: float) -> str:
@@ -692,6 +770,7 @@ class ColumnOptions(TypedDict, total=False):
     sheet: str | None
     memory_limit: str | None
     threads: int | None
+    handed_over: bool
 
 
 class Reading(ColumnOptions, total=False):

@@ -152,7 +152,9 @@ def fit(
     cost: options.RepairCost = None,
     threshold: options.Threshold = 0.5,
     tolerance: options.Tolerance = 0.0,
-    equal: options.Equal = ["fpr", "fnr"],  # noqa: B006 - typer reads the default
+    equal: options.Equal = None,
+    share: options.Share = 0.25,
+    shares: options.Shares = "equal",
     keep: options.Keep = "information",
     levels: options.Levels = "auto",
     floor: options.Floor = None,
@@ -179,11 +181,13 @@ def fit(
     repair = REPAIRS[method]
     settings: dict[str, Any] = {
         "salt": salt,
-        "cost": (cost or "fnr") if repair.goal == "cost" or "cost" in equal else None,
+        "cost": (cost or "fnr") if repair.goal == "cost" or "cost" in (equal or ()) else None,
         "threshold": threshold,
         "tolerance": tolerance,
-        # Plain texts: a rule keeps them as its settings.
-        "equal": [str(rate) for rate in equal],
+        # Plain texts: a rule keeps them as its settings.  What is equal differs by repair.
+        **({"equal": [str(rate) for rate in equal]} if equal else {}),
+        "share": share,
+        "shares": str(shares),
         "keep": str(keep),
         "levels": int(levels) if levels.isdecimal() else levels,
         "floor": floors_of(floor or ()),
@@ -759,9 +763,13 @@ def _by_group(changes: Mapping[Group, Changes]) -> tuple[list[str], list[list[st
     """What a rule does to each group, as header and rows."""
     header = ["group", "changed", "mean change", "by a coin", "decisions changed"]
     names = names_of(changes)
+    # What is said of the others never stands alone.
+    deferring = any(one.handed_over for one in changes.values())
+    header[1:1] = ["handed over"] * deferring
     return header, [
         [
             names[group],
+            *[f"{one.handed_over:.2%}"] * deferring,
             f"{one.changed:.2%}",
             f"{one.mean_change:.4f}",
             f"{one.by_coin:.2%}",

@@ -306,6 +306,10 @@ class RepairedColumns:
     changed: Annotated[
         str | None, typer.Option("--changed", help="Column to add: whether the score changed.")
     ] = None
+    handed_over: Annotated[
+        str | None,
+        typer.Option("--handed-over", help="Column to add: whether the person is handed over."),
+    ] = None
     unknown: Annotated[
         Unknown, typer.Option("--unknown", help="Groups the rule does not know.")
     ] = Unknown.error
@@ -325,6 +329,7 @@ class RepairedColumns:
             "group": self.group or (group if plain else ["group"]),
             "id": self.id,
             "changed": self.changed,
+            "handed_over": self.handed_over,
             "unknown": self.unknown.value,
             "missing_group": self.missing_group,
         }
@@ -423,22 +428,31 @@ def _having(setting: str) -> dict[str, Option]:
 
 def _words(setting: str) -> Any:
     """The words that a setting of repairs may be, as an Enum, because typer lists those."""
-    option = next(iter(_having(setting).values()))
-    return StrEnum(setting, {word: word for word in option.choices})
+    words = (word for option in _having(setting).values() for word in option.choices)
+    return StrEnum(setting, {word: word for word in words})
 
 
-def _repair_option(setting: str, default: str = "") -> Any:
+def share_of(text: Any) -> float | str:
+    """A share as a number, or the word for the least; what is neither is refused later."""
+    try:
+        return float(text)
+    except ValueError:
+        return str(text)
+
+
+def _repair_option(setting: str, default: str = "", **more: Any) -> Any:
     """A setting of repairs on the command line, described as the registry does."""
     by_help: dict[str, list[str]] = {}
     for name, option in _having(setting).items():
         by_help.setdefault(option.help, []).append(name)
     text = " ".join(f"{', '.join(names)}: {text}" for text, names in by_help.items())
-    return typer.Option(f"--{setting.replace('_', '-')}", help=f"{text}{default}")
+    return typer.Option(f"--{setting.replace('_', '-')}", help=f"{text}{default}", **more)
 
 
 if TYPE_CHECKING:
     _Method: TypeAlias = str
     _Rate: TypeAlias = str
+    _Shares: TypeAlias = str
     _Keep: TypeAlias = str
     _Infeasible: TypeAlias = str
     _Rates: TypeAlias = str
@@ -447,12 +461,14 @@ if TYPE_CHECKING:
 else:
     _Method = StrEnum("method", {name: name for name in REPAIRS})
     _Rate, _Keep, _Infeasible, _Rates = map(_words, ("equal", "keep", "infeasible", "rates"))
-    _Minimize = _words("minimize")
+    _Minimize, _Shares = _words("minimize"), _words("shares")
     _Map = StrEnum("map", {name: name for name in METHODS})
 
 RepairMethod = Annotated[_Method, typer.Option("--method", help="How to repair.")]
 RepairCost = Annotated[str | None, _repair_option("cost", "  [default: fnr]")]
-Equal = Annotated[list[_Rate], _repair_option("equal")]
+Equal = Annotated[list[_Rate] | None, _repair_option("equal")]
+Share = Annotated[Any, _repair_option("share", parser=share_of, metavar="NUMBER|least")]
+Shares = Annotated[_Shares, _repair_option("shares")]
 Keep = Annotated[_Keep, _repair_option("keep")]
 Levels = Annotated[str, _repair_option("levels")]
 Floor = Annotated[list[str] | None, _repair_option("floor")]

@@ -545,6 +545,8 @@ def _outcome(segment: Segment, score: str, coin: str, dialect: Dialect) -> str |
 
 
 def _new(row: Row, score: str, dialect: Dialect) -> str:
+    if row.defers:
+        return "NULL"
     if row.value is None:
         return f"1 - {score}"
     if row.end is None:

@@ -6,6 +6,7 @@ they are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, partialmethod
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from isocost import coin
 from isocost.checks import (
     check_columns,
+    check_flag,
     check_known,
     check_names,
     check_numbers,
@@ -36,12 +38,12 @@ from isocost.engines.values import (
     scale_of,
     title_of,
 )
-from isocost.errors import DataError, Problem, UsageError, missing_column
+from isocost.errors import DataError, Problem, UsageError, missing_column, setting
 from isocost.grid import Grid, scale_named
 from isocost.groups import Group, as_group, as_scalar, is_null
 from isocost.rules import Rule, check_unknown
 from isocost.tables import BACKENDS
-from isocost.tallies import Tally
+from isocost.tallies import SUMS, Tally
 
 _HEAD, _FEW = 2**12, 12
 
@@ -63,6 +65,7 @@ def tally(
     sheet: str | None = None,
     memory_limit: str | None = None,
     threads: int | None = None,
+    handed_over: bool = False,
 ) -> Tally:
     """Count scores per group, label and score bin, in one pass over any data.
 
@@ -106,6 +109,9 @@ def tally(
         more only if needed.
     threads : int, optional
         For files: number of threads (default: one per core).
+    handed_over : bool
+        Whether a null score means that a rule handed this person over: such rows are counted
+        apart, in ``tally.handed_over``, and their labels are not looked at.  Not for files.
 
     Returns
     -------
@@ -121,6 +127,11 @@ def tally(
     a      2          1     0.5000      0.4500
     b      1          1     1.0000      0.4000
     """
+    if check_flag("handed_over", handed_over):
+        return _tally_apart(
+            data, score, label, group, weight, bins=bins, edges=edges, positive=positive,
+            missing_group=missing_group, memory_limit=memory_limit, threads=threads,
+        )  # fmt: skip
     grid = Grid(bins, check_numbers("edges", edges))
     missing_group = None if missing_group is None else as_group(missing_group)
     check_single("positive", positive)
@@ -162,6 +173,60 @@ def tally(
     return replace(counted, backend=backend_of(getattr(source, "frame", None)))
 
 
+def _tally_apart(
+    data: Any, score: Any, label: Any, group: Any, weight: Any, **options: Any
+) -> Tally:
+    """The tally of people with a score, which says how many of each group have none."""
+    if isinstance(data, str | Path):
+        must, got = "is for data in memory and lazy frames", f"the path {str(data)!r}"
+        step = "pass a frame, for example duckdb.read_parquet(path)"
+        raise UsageError(Problem("handed_over", must, got, step))
+    if data is None:
+        parts = list(group) if isinstance(group, list | tuple) and _holds_arrays(group) else [group]
+        _need_arrays(score=score, label=label, group=parts[0])
+        group = [f"group {i}" for i in range(len(parts))]
+        data = {"score": score, "label": label, **dict(zip(group, parts, strict=True))}
+        data |= {} if weight is None else {"weight": weight}
+        score, label, weight = "score", "label", None if weight is None else "weight"
+    columns = check_columns(score, label, group, weight)
+    source = as_frame(data)
+    check_known(source.columns, columns)
+    decided, handed = _apart(source, columns["score"], columns["label"])
+    counted = tally(decided, score, label, group, weight, **options)
+    if handed is None:
+        return counted
+    # Labels of people handed over may be unknown, and are not needed.
+    others = tally(handed, score, label, group, weight, **{**options, "positive": None})
+    sums = others.totals
+    listed = zip(*(getattr(sums, name).sum(axis=1).tolist() for name in SUMS[:3]), strict=True)
+    return replace(counted, handed_over=dict(zip(others.groups, listed, strict=True)))
+
+
+def _apart(source: Any, score: str, label: str) -> tuple[Any, Any]:
+    """The rows with a score, and those without, whose score and label are 0; None if none are."""
+    import narwhals as nw
+
+    if isinstance(source, Arrays):
+        values = column_array("score", source.numbers(score, "score"))
+        missing = np.array([is_null(value) for value in values.tolist()], dtype=bool)
+        arrays = {str(n): column_array(str(n), column) for n, column in source.data.items()}
+        handed = {name: column[missing] for name, column in arrays.items()}
+        zeros = np.zeros(int(missing.sum()))
+        without = {**handed, score: zeros, label: zeros}
+        decided = {name: column[~missing] for name, column in arrays.items()}
+        return decided, without if missing.any() else None
+    values = nw.col(score)
+    schema = source.types if isinstance(source, Lazy) else source.frame.schema
+    lost = values.is_null() | values.is_nan() if schema[score].is_float() else values.is_null()
+    # NaN is no null, and a comparison with null is null.
+    frame = source.frame.filter(lost).with_columns(nw.lit(0.0).alias(score), nw.lit(0).alias(label))
+    count = frame.select(nw.len().alias("n"))
+    rows = (count.collect() if isinstance(source, Lazy) else count).item()
+    kept = source.frame.filter(~values.is_null())
+    kept = kept.filter(~values.is_nan()) if schema[score].is_float() else kept
+    return nw.to_native(kept), nw.to_native(frame) if rows else None
+
+
 def apply_rule(
     rule: Rule,
     data: Any,
@@ -175,10 +240,12 @@ def apply_rule(
     missing_group: Group | None,
     changed: str | None,
     scale: str | None = None,
+    handed_over: str | None = None,
 ) -> Any:
     """See :meth:`isocost.Rule.apply`."""
     check_unknown(unknown)
-    check_names(output=output, changed=changed, optional=("changed",))
+    optional = ("changed", "handed_over")
+    check_names(output=output, changed=changed, handed_over=handed_over, optional=optional)
     missing_group = None if missing_group is None else as_group(missing_group)
     options: dict[str, Any] = {"unknown": unknown, "missing_group": missing_group}
     options["scale"] = scale_of(rule, scale)
@@ -197,15 +264,17 @@ def apply_rule(
     check_known(source.columns, {"score": score, "group": groups})
     if rule.needs_coin and seed is None:
         check_names(id=id, optional=("id",))
-    check_written(source.columns, output, changed, by_case=not isinstance(source, Lazy))
+    added = {"changed": changed, "handed_over": handed_over}
+    check_written(source.columns, output, **added, by_case=not isinstance(source, Lazy))
     if output == score and not options["scale"].is_plain:
         must = "must be another column than the score: repaired scores are probabilities"
         got = f"{output!r}, and scores from {options['scale'].name}"
-        raise UsageError(Problem("output", must, got, f"pass output={f'repaired_{score}'!r}"))
+        step = f"pass {setting('output', f'repaired_{score}')}"
+        raise UsageError(Problem("output", must, got, step))
     if isinstance(source, Lazy):
         from isocost.engines.lazy import apply_lazy
 
-        written: dict[str, Any] = {"output": output, "changed": changed}
+        written: dict[str, Any] = {"output": output, **added}
         return apply_lazy(
             rule, source, score=score, groups=groups, id=id, seed=seed, **written, **options
         )
@@ -222,6 +291,8 @@ def apply_rule(
     new: dict[str, npt.NDArray[Any]] = {output: after}
     if changed is not None:
         new[changed] = after != before
+    if handed_over is not None:
+        new[handed_over] = np.isnan(after)
     return source.with_columns(new)
 
 
@@ -356,8 +427,18 @@ class Frame:
             # By position, whatever the index; aligning a new series to it takes seconds.
             return nw.to_native(self.frame).assign(**columns)
         backend = nw.get_native_namespace(self.frame)
-        new = [nw.new_series(name, values, backend=backend) for name, values in columns.items()]
+        new = [_series_of(name, values, backend) for name, values in columns.items()]
         return nw.to_native(self.frame.with_columns(*new))
+
+
+def _series_of(name: str, values: npt.NDArray[Any], backend: Any) -> Any:
+    """A new series; the score of people who are handed over is null."""
+    import narwhals as nw
+
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        listed = [None if math.isnan(one) else one for one in values.tolist()]
+        return nw.new_series(name, listed, nw.Float64, backend=backend)
+    return nw.new_series(name, values, backend=backend)
 
 
 def is_wide(kind: Any) -> bool:

@@ -242,7 +242,7 @@ def _shown_label(source: Source, label: str) -> str:
     return f"coalesce(CAST({source.text_number(label)} AS VARCHAR), {label})"
 
 
-_OPTIONAL = ("id", "column", "changed")
+_OPTIONAL = ("id", "column", "changed", "handed_over")
 
 
 def apply_file(
@@ -255,6 +255,7 @@ def apply_file(
     id: str | None = "id",
     column: str | None = None,
     changed: str | None = None,
+    handed_over: str | None = None,
     unknown: Literal["error", "keep"] = "error",
     missing_group: Group | None = None,
     force: bool = False,
@@ -285,6 +286,8 @@ def apply_file(
         are on another scale: what is written are always probabilities.
     changed : str, optional
         A boolean column to add: whether the score was changed.
+    handed_over : str, optional
+        A boolean column to add: whether the person is handed over, and so has no score.
     unknown, missing_group
         As in :meth:`isocost.Rule.apply`.
     force : bool
@@ -312,7 +315,8 @@ def apply_file(
     check_unknown(unknown)
     missing_group = None if missing_group is None else as_group(missing_group)
     groups = group_names_of(group)
-    check_names(score=score, id=id, column=column, changed=changed, optional=_OPTIONAL)
+    flags = {"changed": changed, "handed_over": handed_over}
+    check_names(score=score, id=id, column=column, **flags, optional=_OPTIONAL)
     used = scale_of(rule, scale)
     target = column or (score if used.is_plain else f"repaired_{score}")
     settings = Settings(memory_limit, threads, keep_order)
@@ -321,7 +325,7 @@ def apply_file(
         with Source(path, settings, groups=groups, reading=reading) as source:
             return _repair_file(
                 source, rule, Path(output), score, groups, id if rule.needs_coin else None, target,
-                changed, unknown, missing_group, force, used, progress,
+                changed, handed_over, unknown, missing_group, force, used, progress,
             )  # fmt: skip
 
     return read_files(repair, FileReading(decimal, encoding, sheet))
@@ -336,6 +340,7 @@ def _repair_file(
     id: str | None,
     target: str,
     changed: str | None,
+    handed_over: str | None,
     unknown: str,
     missing_group: Group | None,
     force: bool,
@@ -347,7 +352,7 @@ def _repair_file(
     source.check_divided()
     source.check_names({"score": score, "group": groups, "id": id, "output": target})
     _check_output(source, output, force)
-    check_written(source.types, target, changed)
+    check_written(source.types, target, changed, handed_over)
     if rule.needs_coin:
         _check_id(source, id)
     share = 0.4 if source.is_text else 0.1
@@ -364,7 +369,9 @@ def _repair_file(
     casts = _casts(source, kind_of(str(output)), columns)
     selected = _selected(source, target, _as_read(source, new, output), casts)
     if changed is not None:
-        selected += f", {new} <> {h} AS {quoted(changed)}"
+        selected += f", {new} IS DISTINCT FROM {h} AS {quoted(changed)}"
+    if handed_over is not None:
+        selected += f", {new} IS NULL AS {quoted(handed_over)}"
     query = f"SELECT {selected} FROM {source.reader}"
     _copy(source, query, output, force, _step_of(progress, share, 1.0, rows.count))
     return rows.count

@@ -404,6 +404,9 @@ def _example(rows: Rows, placed: Any, role: str, code: int) -> Any:
 
 _NO_GROUP, _OTHER_GROUP = 4, 5
 
+NOBODY = -1.0
+"""Stands for the score of people who are handed over: coalesce would pass over a null."""
+
 
 def apply_lazy(
     rule: Rule,
@@ -418,13 +421,14 @@ def apply_lazy(
     missing_group: Group | None = None,
     changed: str | None = None,
     scale: Scale = PROBABILITY,
+    handed_over: str | None = None,
 ) -> Any:
     """The native lazy frame with the repaired scores; see :meth:`isocost.Rule.apply`."""
     if seed is not None:
         must = "needs rows in a fixed order, which a lazy frame does not have"
         step = "pass id= instead, or collect the frame first"
         raise UsageError(Problem("seed", must, f"seed={seed!r}", step))
-    source = plainly_named(source, output, *([] if changed is None else [changed]))
+    source = plainly_named(source, output, *(x for x in (changed, handed_over) if x is not None))
     id_column = _checked_id(source, id) if rule.needs_coin else None
     for name in groups:
         source.check(name, "group")
@@ -453,9 +457,12 @@ def apply_lazy(
         frame = frame.with_columns(**{own["checked"]: scale.probability(nw.col(own["checked"]))})
     frame = frame.with_columns(**{own["new"]: _repaired(frame, rule, known, own)})
     new, checked = nw.col(own["new"]), nw.col(own["checked"])
-    written = {source.inside(output): new}
+    decided = new > constant(frame, NOBODY)
+    written = {source.inside(output): nw.when(decided).then(new) if rule.defers else new}
     if changed is not None:
         written[source.inside(changed)] = new != checked
+    if handed_over is not None:
+        written[source.inside(handed_over)] = ~decided
     dropped = [name for role, name in own.items() if role != "coin" or id_column is not None]
     return originally_named(source, frame.with_columns(**written).drop(dropped))
 
@@ -579,6 +586,8 @@ def _repaired(frame: Any, rule: Rule, known: Sequence[Group], ours: dict[str, st
 
 def _new(row: Row, h: nw.Expr, exactly: Callable[[float], nw.Expr]) -> nw.Expr:
     """The score after a row; a line may pass the row's limit by a rounding error."""
+    if row.defers:
+        return exactly(NOBODY)
     if row.value is None:
         return 1.0 - h
     if row.end is None:

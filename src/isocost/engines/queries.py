@@ -47,6 +47,7 @@ def to_sql(
     id: str | None = "id",
     output: str | None = None,
     changed: str | None = None,
+    handed_over: str | None = None,
     unknown: Literal["error", "keep"] = "error",
     missing_group: Group | None = None,
     columns: Literal["*"] | Sequence[str] = "*",
@@ -68,6 +69,8 @@ def to_sql(
         It may be one of ``columns``, which it then replaces.
     changed : str, optional
         A boolean column to add: whether the score was changed.
+    handed_over : str, optional
+        A boolean column to add: whether the person is handed over, and so has no score.
     unknown, missing_group
         As in :meth:`isocost.Rule.apply`.
     columns : "*" or list of str
@@ -94,8 +97,9 @@ def to_sql(
     check_unknown(unknown)
     d = dialect_named(dialect)
     names = group_names_of(group)
-    optional = ("id", "output", "changed")
-    check_names(score=score, id=id, output=output, changed=changed, optional=optional)
+    optional = ("id", "output", "changed", "handed_over")
+    flags = {"changed": changed, "handed_over": handed_over}
+    check_names(score=score, id=id, output=output, **flags, optional=optional)
     _check_columns(columns)
     missing = None if missing_group is None else as_group(missing_group)
     keys = _keys(rule, names, missing)
@@ -115,7 +119,10 @@ def to_sql(
     new = tests.case(id_column is not None, is_float is not None)
     inputs = [score, *names, *([] if id is None else [id])]
     output = f"repaired_{score}" if output is None else output
-    listed = _Listed(d, columns, inputs, output, changed)
+    differs = f"{NEW} IS NULL OR {NEW} <> {SCORE}" if rule.defers else f"{NEW} <> {SCORE}"
+    listed = _Listed(
+        d, columns, inputs, output, [(changed, differs), (handed_over, f"{NEW} IS NULL")]
+    )
     listed.check([alias for alias, _ in helpers])
     head = _head(rule, id_column is not None, unknown)
     body = _lateral if d.star == "lateral" else _stepwise
@@ -240,16 +247,19 @@ class _Listed:
     columns: Literal["*"] | Sequence[str]
     inputs: Sequence[str]
     output: str
-    changed: str | None
+    flags: Sequence[tuple[str | None, str]]
+
+    def _added(self) -> list[tuple[str, str]]:
+        return [(name, test) for name, test in self.flags if name is not None]
 
     def check(self, helpers: Sequence[str]) -> None:
         """Raise for names that the query itself uses, or that would occur twice."""
         listed = [] if self.columns == "*" else list(self.columns)
-        named = [*listed, *self.inputs, self.output, *([self.changed] if self.changed else [])]
+        added = [name for name, _ in self._added()]
+        named = [*listed, *self.inputs, self.output, *added]
         own = [name for name in named if name.lower() in (*helpers, NEW)]
         twice = [name for name in listed if listed.count(name) > 1]
-        if self.changed is not None and self.changed in (*listed, self.output):
-            twice.append(self.changed)
+        twice += [name for name in added if [*listed, self.output, *added].count(name) > 1]
         if own or twice:
             rule = "must differ from each other and from the names the query uses itself"
             step = "choose another name for that column"
@@ -272,8 +282,7 @@ class _Listed:
         ]
         if self.columns == "*" or self.output not in self.columns:
             listed.append(new)
-        if self.changed is not None:
-            listed.append(f"{NEW} <> {SCORE} AS {d.name_of(self.changed)}")
+        listed += [f"{test} AS {d.name_of(name)}" for name, test in self._added()]
         return listed
 
 
@@ -324,6 +333,8 @@ def _head(rule: Rule, coin: bool, unknown: str) -> str:
     lines = [f"Scores after a rule made by {rule.method}{cost}; isocost {__version__}."]
     lines += [f"Note: {note}" for note in rule.notes]
     lines.append(f"Changed: {changed or 'nobody'}.  Unchanged: {unchanged or 'nobody'}.")
+    if rule.defers:
+        lines.append("NULL: this person is handed over, and somebody else decides.")
     if coin:
         lines.append(
             f"The coin is the first 13 hexadecimal digits of md5('{rule.salt}:' || id), so the "

@@ -375,9 +375,18 @@ class Audit:
             "feasibility": self.feasibility.to_dict(),
             "verdict": self.verdict.to_dict(),
             "compared": [to_json(group) for group in self.compared],
+            **self._handed_over_fields(),
             "intervals": None if self.intervals is None else self.intervals.to_dict(),
             "advice": self.advice,
         }
+
+    def _handed_over_fields(self) -> dict[str, Any]:
+        """Who is missing in all other numbers; nothing if nobody was handed over."""
+        if not self.tally.handed_over:
+            return {}
+        shares = self.tally.shares_handed_over
+        listed = [[to_json(group), share] for group, share in shares.items()]
+        return {"handed_over": {"groups": listed, "overall": self.tally.share_handed_over}}
 
     def to_json(self) -> str:
         """The audit as JSON text."""
@@ -449,6 +458,8 @@ class Audit:
             if any(spans):
                 ends = np.array([span or (math.nan, math.nan) for span in spans])
                 columns[f"{name}_low"], columns[f"{name}_high"] = ends.T
+        if self.tally.handed_over:
+            columns["handed_over"] = np.array(self._handed_over())
         return columns
 
     def _disparity_columns(self) -> Columns:
@@ -483,6 +494,8 @@ class Audit:
             [title, *(_cell(name, m, not many or name in wide).rstrip() for m in columns)]
             for name, title in self._shown().items()
         ]
+        if self.tally.handed_over:
+            rows.insert(0, ["handed over", *(f"{share:.2%}" for share in self._handed_over())])
         header = ["", *names]
         return transposed(header, rows, "group") if many else (header, rows)
 
@@ -491,11 +504,20 @@ class Audit:
         rows = {name: self.measures[name].title for name in self.shown}
         return {"n": "n", **rows, "cost": "cost", "trivial_cost": "trivial cost"}
 
+    def _handed_over(self) -> list[float]:
+        """The share of each group and of everybody that is handed over, if any is."""
+        if not self.tally.handed_over:
+            return []
+        shares = self.tally.shares_handed_over
+        return [*(shares[group] for group in self.groups), self.tally.share_handed_over]
+
     def headline(self) -> str:
         """What was audited, in a line."""
         level = f"; {self.intervals.confidence:.4g} intervals" if self.intervals else ""
+        share = self.tally.share_handed_over
+        handed = f" ({share:.2%} of people are handed over)" if self.tally.handed_over else ""
         return (
-            f"Audit of {self.tally.n:,.15g} rows; cost {self.cost}, "
+            f"Audit of {self.tally.n:,.15g} rows{handed}; cost {self.cost}, "
             f"threshold {self.threshold:g}{level}"
         )
 

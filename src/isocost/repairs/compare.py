@@ -6,6 +6,7 @@ The trade-off is what equality costs as the tolerance goes from 0 to the present
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -23,13 +24,21 @@ from isocost.checks import (
     finite_or_none,
 )
 from isocost.costs import Cost, CostLike, as_cost
-from isocost.errors import InfeasibleError, IsocostError, UsageError, setting
+from isocost.errors import (
+    DeferralWarning,
+    InfeasibleError,
+    IsocostError,
+    UsageError,
+    setting,
+)
 from isocost.groups import Group, names_of, to_json
 from isocost.measures.audit import Audit, audit
+from isocost.measures.table import MEASURES
 from isocost.repairs.composition import ORIGINAL, cost_of_rules, edges_of, named_rules
 from isocost.repairs.counsel import doubt_of, titles_of
+from isocost.repairs.hand_over import explained
 from isocost.repairs.pools import Minimize
-from isocost.repairs.registry import REPAIRS
+from isocost.repairs.registry import REPAIRS, Repair
 from isocost.repairs.unseen import LEAST, SAME, Report, Unseen, unseen
 from isocost.repairs.unseen import NUMBERS as OUTLOOKS
 from isocost.rows import moved_bins
@@ -46,6 +55,7 @@ COLUMNS: Mapping[str, Callable[[Compared], str]] = {
     "FPR or FNR differ by": lambda one: f"{one.audit.equalized_odds_difference:.4f}",
     "largest calibration gap": lambda one: f"{one.gap:.4f}",
     "accuracy": lambda one: f"{one.audit.overall.accuracy:.4f}",
+    "handed over": lambda one: f"{one.changes.handed_over:.2%}",
     "people changed": lambda one: f"{one.changes.changed:.2%}",
     "mean change": lambda one: f"{one.changes.mean_change:.4f}",
     "largest change": lambda one: f"{one.changes.largest_change:.4f}",
@@ -77,16 +87,19 @@ class Changes:
     Attributes
     ----------
     changed : float
-        Share of people whose score changes.
+        Share of people whose score changes, without those who are handed over.
     mean_change, largest_change : float
-        Mean and maximum of ``|new - old|``; the mean is over everybody, changed or not.
+        Mean and maximum of ``|new - old|``; the mean is over everybody, changed or not, and those
+        who are handed over count as 0.
     by_coin : float
-        Share of people whose score is randomized.
+        Share of people whose score is randomized, or who are handed over by a coin.
     decisions : float
-        Share of people whose decision at the threshold changes.
+        Share of people whose decision at the threshold changes, as far as the score decides.
     gini : float
         Gini coefficient of ``|new - old|``: 0 if everybody is changed alike, near 1 if few bear
         it all.  NaN if nobody is changed.
+    handed_over : float
+        Share of people who get no score, because somebody else decides.
     """
 
     changed: float
@@ -95,6 +108,7 @@ class Changes:
     by_coin: float
     decisions: float
     gini: float
+    handed_over: float = 0.0
 
     def to_dict(self) -> dict[str, float | None]:
         """Plain values for JSON; an undefined Gini coefficient becomes null."""
@@ -118,6 +132,8 @@ def changes(tally: Tally, rule: Rule, threshold: float = 0.5, group: int | None 
     outcomes = [one for index in groups for one in _outcomes(tally, rule, threshold, index)]
     weight, distance, by_coin, flipped = map(np.concatenate, zip(*outcomes, strict=True))
     share = weight / weight.sum()
+    handed = np.isnan(distance)
+    distance = np.where(handed, 0.0, distance)
     moved = (distance > SAME) & (weight > 0)
     return Changes(
         changed=float(share[moved].sum()),
@@ -126,19 +142,23 @@ def changes(tally: Tally, rule: Rule, threshold: float = 0.5, group: int | None 
         by_coin=float(share[by_coin].sum()),
         decisions=float(share[flipped].sum()),
         gini=gini(distance, share),
+        handed_over=float(share[handed].sum()),
     )
 
 
 def _outcomes(
     tally: Tally, rule: Rule, threshold: float, group: int
 ) -> Iterator[tuple[Floats, Floats, Bools, Bools]]:
-    """Weight, distance moved, whether by a coin, and whether decided otherwise, per cell."""
+    """Weight, distance moved, whether by a coin, and whether decided otherwise, per cell.
+
+    The distance is NaN for people who are handed over.
+    """
     first, cells = tally.grid.first_bin(threshold), tally.cells
     scores = cells.wh / cells.w
     for portion in rule.portions(tally, group):
         mean, weight = scores[portion.cells], cells.w[portion.cells] * portion.share
         above = cells.bin[portion.cells] >= first
-        if portion.row is None:
+        if portion.row is None or portion.row.defers:
             after = above
         elif portion.row.action == "set":
             after = np.full(len(mean), portion.after(mean[:1]) >= threshold)
@@ -396,8 +416,9 @@ def compare(
     -------
     Comparison
         Per rule: cost and selection rate of each group, how far costs differ, how far FPR or FNR
-        at the threshold differ, the largest calibration gap, accuracy, the share of people changed,
-        mean and largest change, the share whose score is randomized, the share of decisions
+        at the threshold differ, the largest calibration gap, accuracy, the share of people handed
+        over (the numbers before it are about the others), the share of people changed, mean and
+        largest change, the share whose score is randomized, the share of decisions
         changed, and the Gini coefficient of the change within a group, the paper's measure of who
         bears it.
 
@@ -544,6 +565,23 @@ def _compared(tally: Tally, rule: Rule, cost: Cost, threshold: float) -> Compare
 
 MOST_POINTS = 10_000
 
+MOST_SHARE = 0.6
+"""How large a share to hand over a trade-off ends with, unless more is needed."""
+
+SHARE_NUMBERS = (
+    "share",
+    "information",
+    "accuracy",
+    "fpr",
+    "fnr",
+    "ppv",
+    "npv",
+    "selection_rate",
+    "base_rate",
+    "by_coin",
+)
+"""What a trade-off shows of a method that hands people over; rates are those of the decided."""
+
 NUMBERS = (
     "disparity",
     "accuracy",
@@ -571,6 +609,12 @@ class FrontierPoint:
         Of everybody, and the largest of a group.
     changed, mean_change, by_coin, decisions : float
         Share of people changed, mean change, share decided by a coin, share of decisions changed.
+    share : float
+        The share of people handed over; what is above is about the others.
+    information : float
+        The share of the variance of labels within groups that scores explain then.
+    rates : {name: float}
+        FPR, FNR, PPV, NPV, selection rate and base rate of those who are decided, together.
     """
 
     tolerance: float
@@ -583,17 +627,29 @@ class FrontierPoint:
     mean_change: float
     by_coin: float
     decisions: float
+    share: float = 0.0
+    information: float = math.nan
+    rates: Mapping[str, float] = field(default_factory=dict)
+
+    def number(self, name: str) -> float:
+        """A number by its name, also one of the rates."""
+        return float(self.rates[name] if name in self.rates else getattr(self, name))
 
 
 @dataclass(frozen=True, repr=False)
 class Frontier:
-    """What :func:`frontier` found, a point per tolerance, from 0 up."""
+    """What :func:`frontier` found, a point per tolerance, from 0 up; or per share handed over."""
 
     method: str
     cost: Cost
     threshold: float
     points: tuple[FrontierPoint, ...]
     backend: str | None = None
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The numbers of each point; along shares that are handed over, the share first."""
+        return SHARE_NUMBERS if REPAIRS[self.method].defers else NUMBERS
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """:meth:`rows` as a frame, in the library of the data; see :meth:`isocost.Audit.to_frame`.
@@ -613,7 +669,7 @@ class Frontier:
             {
                 "tolerance": p.tolerance,
                 "feasible": p.feasible,
-                **{name: getattr(p, name) for name in NUMBERS},
+                **{name: p.number(name) for name in self.numbers},
                 **{f"cost {name}": p.costs[g] for g, name in names_of(p.costs).items()},
             }
             for p in self.points
@@ -631,7 +687,7 @@ class Frontier:
                 {
                     "tolerance": p.tolerance,
                     "feasible": p.feasible,
-                    **{name: finite_or_none(getattr(p, name)) for name in NUMBERS},
+                    **{name: finite_or_none(p.number(name)) for name in self.numbers},
                     "costs": [
                         [to_json(group), finite_or_none(cost)] for group, cost in p.costs.items()
                     ],
@@ -642,11 +698,12 @@ class Frontier:
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the printed table."""
-        header = ["tolerance", *(name.replace("_", " ") for name in NUMBERS)]
+        along = () if REPAIRS[self.method].defers else ("tolerance",)
+        header = [name.replace("_", " ") for name in (*along, *self.numbers)]
         rows = [
             [
-                f"{p.tolerance:.4f}",
-                *(f"{getattr(p, name):.4f}" if p.feasible else "-" for name in NUMBERS),
+                *(f"{p.number(name):.4f}" for name in along),
+                *(f"{p.number(name):.4f}" if p.feasible else "-" for name in self.numbers),
             ]
             for p in self.points
         ]
@@ -685,6 +742,8 @@ def frontier(
     method : str
         How to repair: "withhold", "coarsen", "reconcile" or any other of ``isocost.REPAIRS`` that
         has a tolerance.  For "reconcile" the tolerance is that of FPR and FNR at the threshold.
+        For "hand_over" the tolerance is 0, and points differ in the share that is handed over, from
+        the least on.
     points : int
         How many tolerances, evenly spaced; at least 2.
     threshold : float
@@ -708,6 +767,9 @@ def frontier(
     >>> found = ic.frontier(compas(), "fpr", points=3)
     >>> [(round(p.tolerance, 4), p.feasible, round(p.changed, 4)) for p in found.points]
     [(0.0, False, nan), (0.0437, False, nan), (0.0875, True, 0.0)]
+    >>> found = ic.frontier(compas(), method="hand_over", points=3)
+    >>> [(round(p.share, 3), round(p.information, 3), round(p.accuracy, 3)) for p in found.points]
+    [(0.231, 0.066, 0.615), (0.415, 0.072, 0.616), (0.6, 0.038, 0.564)]
     """
     cost, threshold = as_cost(cost), check_threshold(threshold)
     tally = as_tally(tally, reading, threshold)
@@ -719,6 +781,14 @@ def frontier(
         "points", points, 2, MOST_POINTS, f"use {setting('points', 21)}, the default"
     )
     now = audit(tally, cost, threshold, confidence=None)
+    if REPAIRS[method].defers:
+        return Frontier(
+            method=method,
+            cost=cost,
+            threshold=now.threshold,
+            points=tuple(_share_points(tally, REPAIRS[method], cost, now.threshold, points)),
+            backend=tally.backend,
+        )
     hard = REPAIRS[method].goal == "rates"
     maker = partial(
         REPAIRS[method].make_with,
@@ -741,6 +811,29 @@ def frontier(
     )
 
 
+def _share_points(
+    tally: Tally, repair: Repair, cost: Cost, threshold: float, points: int
+) -> Iterator[FrontierPoint]:
+    """From the least share that must be handed over to :data:`MOST_SHARE`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeferralWarning)
+        least = repair.make_with(tally, threshold=threshold, share=None)
+        smallest = least.expected(tally).share_handed_over
+        rest = np.linspace(smallest, max(MOST_SHARE, (1.0 + smallest) / 2.0), points)[1:]
+        rules = (repair.make_with(tally, threshold=threshold, share=float(s)) for s in rest)
+        for rule in (least, *rules):
+            point = _measured(tally, rule, 0.0, cost, threshold, hard=True)
+            after = rule.expected(tally)
+            pooled = after.kinds(threshold).pooled()
+            rates = [name for name in SHARE_NUMBERS if name in MEASURES and name != "accuracy"]
+            yield replace(
+                point,
+                share=after.share_handed_over,
+                information=explained(after),
+                rates={name: float(MEASURES[name].of(pooled)[0]) for name in rates},
+            )
+
+
 def _point(
     tally: Tally,
     tolerance: float,
@@ -753,7 +846,14 @@ def _point(
         rule = maker(tolerance=tolerance)
     except InfeasibleError:
         costs = dict.fromkeys(tally.groups, math.nan)
-        return FrontierPoint(tolerance, False, costs=costs, **dict.fromkeys(NUMBERS, math.nan))
+        unknown: Any = dict.fromkeys(NUMBERS, math.nan)
+        return FrontierPoint(tolerance, False, costs=costs, **unknown)
+    return _measured(tally, rule, tolerance, cost, threshold, hard)
+
+
+def _measured(
+    tally: Tally, rule: Rule, tolerance: float, cost: Cost, threshold: float, hard: bool
+) -> FrontierPoint:
     after = audit(rule.expected(tally), cost, threshold, confidence=None)
     done = changes(tally, rule, threshold)
     return FrontierPoint(

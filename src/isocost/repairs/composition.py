@@ -138,7 +138,7 @@ def _outcomes(
     for row in rows:
         if row.probability > 0.0:
             left -= row.probability
-            if row.value is None and piece.row is None:
+            if row.defers or (row.value is None and piece.row is None):
                 yield replace(row, group=group, lo=lo, hi=hi)
             else:
                 yield Row.leading(group, lo, hi, _both(row, ends), row.probability)

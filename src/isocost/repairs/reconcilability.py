@@ -143,24 +143,26 @@ def check_request(
     check_word("keep", keep, KEEPS)
     return Request(
         threshold=check_threshold(threshold),
-        tolerances=_check_tolerances(tolerance, names),
+        tolerances=check_tolerances(tolerance, names),
         cost=_check_cost(cost, names),
         keep=keep,
-        levels=_check_levels(levels),
-        floor=_check_floor(floor),
+        levels=check_levels(levels),
+        floor=check_floor(floor),
         no_worse=_check_no_worse(no_worse, names),
         monotone=check_flag("monotone", monotone),
     )
 
 
-def _check_levels(levels: Any) -> Levels:
+def check_levels(levels: Any) -> Levels:
+    """A number of levels, or how to choose one; raise if it is neither."""
     if isinstance(levels, str) and levels in get_args(CHOSEN):
         return cast("Levels", levels)
     step = f"use {setting('levels', 'auto')}, the default, or {setting('levels', 'unseen')}"
     return check_whole("levels", levels, FEWEST_LEVELS, MOST_LEVELS, step)
 
 
-def _check_floor(floor: Any) -> dict[str, float]:
+def check_floor(floor: Any) -> dict[str, float]:
+    """What rates must at least be, by name; raise if a rate cannot have a floor."""
     if floor is None:
         return {}
     unknown = [name for name in floor if name not in FLOORS] if isinstance(floor, Mapping) else [0]
@@ -201,7 +203,8 @@ def _check_equal(equal: Any) -> tuple[str, ...]:
     return names
 
 
-def _check_tolerances(tolerance: Any, names: tuple[str, ...]) -> dict[str, float]:
+def check_tolerances(tolerance: Any, names: tuple[str, ...]) -> dict[str, float]:
+    """A tolerance for each name, from one number or from numbers by name."""
     if not isinstance(tolerance, Mapping):
         return dict.fromkeys(names, check_tolerance(tolerance))
     unknown = [name for name in tolerance if name not in names]
@@ -525,14 +528,14 @@ def _selecting(choices: Choices, selected: Selected) -> Limits:
         if flip:
             before, p, least = 1.0 - before, 1.0 - p, 1.0 - just_below(choices.threshold)
         # Where calibrated scores can select nobody, no tolerance is to be enough.
-        shares.append(min(before, _most(p, levels.w, least) or 1.0))
+        shares.append(min(before, most_with_mean(p, levels.w, least) or 1.0))
     half = HALF * np.array(shares)
     rates = choices.by_group(choices.rate("selection_rate"))
     lowest, highest = (0.0 * half, 1.0 - half) if flip else (half, np.ones(len(half)))
     return Limits.of(rates, highest) + Limits.of(-rates, -lowest)
 
 
-def _most(p: Floats, w: Floats, least: float) -> float:
+def most_with_mean(p: Floats, w: Floats, least: float) -> float:
     """The weight of the levels with the highest p, as many as have the mean ``least``."""
     order = np.argsort(-p)
     w, spare = w[order], (w * (p - least))[order]

@@ -67,6 +67,7 @@ NUMBERS = {
     "calibration_gap": "largest calibration gap",
     "accuracy": "accuracy",
     "changed": "people changed",
+    "handed_over": "handed over",
 }
 """What is estimated, and how tables call it."""
 
@@ -152,6 +153,7 @@ class Yardstick:
                 max(gap(levels_of(after, index)) for index in own) if gap else math.nan,
                 float(MEASURES["accuracy"].of(kinds.pooled())[0]),
                 0.0 if rule is None else share_changed(tally, rule),
+                after.share_handed_over,
                 max((differences[name] for name in self.equal), default=math.nan),
             ]
         )
@@ -211,6 +213,8 @@ class Unseen:
         Its limit is a lower one.
     changed : Outlook
         The share of people whose score changes.
+    handed_over : Outlook
+        The share of people who are handed over; all other numbers are about those who are not.
     goal : Outlook
         The largest difference in what the rule makes equal; NaN if it promises nothing.
     rule : Rule
@@ -230,6 +234,7 @@ class Unseen:
     calibration_gap: Outlook
     accuracy: Outlook
     changed: Outlook
+    handed_over: Outlook
     goal: Outlook
     rule: Rule
     people: float
@@ -306,9 +311,11 @@ class Unseen:
         """Header and rows of the printed table."""
         rows = []
         for name, title in NUMBERS.items():
+            if name == "handed_over" and not self.rule.defers:
+                continue
             one: Outlook = getattr(self, name)
             least = "at least " if name == "accuracy" else ""
-            style = ".2%" if name == "changed" else ".4f"
+            style = ".2%" if name in ("changed", "handed_over") else ".4f"
             shown = (one.unrepaired, one.fitted, one.expected, one.limit)
             texts = ["-" if math.isnan(value) else format(value, style) for value in shown]
             rows.append([title, *texts[:3], least + texts[3]])
@@ -363,7 +370,8 @@ def unseen(
     tally : Tally, or data
         What the rule was made from.
     rule : Rule
-        Made by withhold, coarsen, equalize_odds or reconcile.
+        Made by withhold, coarsen, equalize_odds, reconcile or hand_over.  What that makes equal is
+        equal among the people it does not hand over.
     replicates : int
         How often the rule is made again.
     confidence : float
@@ -383,8 +391,8 @@ def unseen(
     Returns
     -------
     Unseen
-        ``cost_difference``, ``rate_difference``, ``calibration_gap``, ``accuracy`` and ``changed``,
-        each with ``fitted``, ``expected``, ``limit`` and ``unrepaired``.
+        ``cost_difference``, ``rate_difference``, ``calibration_gap``, ``accuracy``, ``changed`` and
+        ``handed_over``, each with ``fitted``, ``expected``, ``limit`` and ``unrepaired``.
 
     Notes
     -----

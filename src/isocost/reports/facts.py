@@ -161,6 +161,8 @@ METHODS = {
         "keeps": repair.keeps,
     }
     for repair in REPAIRS.values()
+    # The page has no place yet for the people who are handed over.
+    if not repair.defers
 }
 
 HEADS = (

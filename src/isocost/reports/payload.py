@@ -41,6 +41,7 @@ from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
 from isocost.repairs.compare import Compared, compare
 from isocost.repairs.composition import named_rules
+from isocost.repairs.hand_over import Deferral
 from isocost.repairs.reconcilability import Reconcilability
 from isocost.repairs.reconcile import ReconcilableAt, reconcilable
 from isocost.repairs.registry import REPAIRS, Repair
@@ -448,7 +449,8 @@ def options_of(audit: Audit, given: Mapping[str, Rule] | Iterable[Rule] | None) 
     if given is not None:
         return [Offer(name, rule) for name, rule in named_rules(given).items()]
     asked = Asked(audit.threshold, audit.cost, audit.feasibility.tolerance)
-    return [_attempt(audit.tally, repair, asked) for repair in REPAIRS.values()]
+    repairs = (repair for repair in REPAIRS.values() if not repair.defers)
+    return [_attempt(audit.tally, repair, asked) for repair in repairs]
 
 
 def _made(repair: Repair, tally: Tally, asked: Asked) -> Rule:
@@ -475,7 +477,7 @@ def _reason(error: IsocostError, tally: Tally, repair: Repair, asked: Asked) -> 
     if coarsens and problem.name == "decisions":
         least = round_up(_coarsest(tally, asked))
         return WORDS["needs_tolerance_decisions"].format(smallest=least)
-    if not isinstance(error, InfeasibleError):
+    if not isinstance(error, InfeasibleError) or isinstance(error.feasibility, Deferral):
         return f"{problem.name} {problem.rule}"
     if coarsens:
         return WORDS["needs_tolerance"].format(smallest=round_up(_coarsest(tally, asked)))
@@ -660,7 +662,7 @@ def _given_settings(audit: Audit) -> list[tuple[Repair, Asked]]:
     costs = {str(cost): cost for cost in (audit.cost, as_cost("fpr"), as_cost("fnr"))}
     pairs: list[tuple[Repair, Asked]] = []
     for repair in REPAIRS.values():
-        if repair.name in COMPUTED:
+        if repair.name in COMPUTED or repair.defers:
             continue
         if repair.goal == "cost":
             settings = product(sorted({own, 0.5}), costs.values(), sorted({0.0, tolerance}))
