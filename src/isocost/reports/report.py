@@ -116,13 +116,14 @@ APP = (
     "say",
     "state",
     "repairs",
-    "figures",
     "placing",
+    "tables",
+    "figures",
     "plane",
     "drawing",
-    "tables",
     "alternatives",
     "verdicts",
+    "pictures",
     "controls",
     "copying",
     "main",
@@ -216,29 +217,28 @@ def _costs(alt: Any) -> Any:
 
     Axes have no fixed format: Vega then writes as many digits as their ticks need.
     """
-    wide = alt.Scale(domain=[0, alt.ExprRef("high")], nice=False)
+    wide = alt.Scale(domain=[alt.ExprRef("left"), alt.ExprRef("right")], nice=False, zero=False)
     axis = alt.Axis(tickCount=5, labelSeparation=6, grid=False)
-    tall = alt.Scale(domain=[-0.55, alt.ExprRef("rows")], nice=False)
+    tall = alt.Scale(domain=[alt.ExprRef("low"), alt.ExprRef("high")], nice=False)
     x = alt.X("x:Q", title=None, scale=wide, axis=axis)
-    y = alt.Y("row:Q", axis=None, scale=tall)
-
-    def texts(data: str, align: str, dx: int, dy: int, **mark: Any) -> Any:
-        layer = _layer(alt, data, x=x, y=y, text="text:N")
-        return layer.mark_text(align=align, dx=dx, dy=dy, limit=260, **mark)
-
+    y = alt.Y("y:Q", axis=None, scale=tall)
     ends = _layer(alt, "ends", x=x, y=y, tooltip=[_name(alt), _tip(alt, "x", "highest possible")])
     layers = alt.layer(
         _layer(alt, "target", x=x, tooltip="tip:N").mark_rule(strokeWidth=2, strokeDash=[2, 3]),
         _spans(alt, x, y).mark_rule(strokeCap="butt"),
-        ends.mark_tick(thickness=3, size=22, orient="vertical"),
-        _after(alt, x, y).mark_point(size=150, strokeWidth=2.5, opacity=1, fillOpacity=1),
-        _points(alt, x, y).mark_point(filled=True, size=190, opacity=1),
-        texts("names", "left", 0, 0, fontWeight=600, fontSize=14),
-        texts("values", "center", 0, 20, fontSize=12.5),
-        texts("gaps", "right", -7, -13, fontSize=12.5, fontWeight=600),
+        _layer(alt, "whiskers", x=x, x2="x2:Q", y=y).mark_rule(strokeWidth=1.5, clip=True),
+        ends.mark_tick(thickness=3, size=alt.ExprRef("datum.long"), orient="vertical"),
+        _after(alt, x, y).mark_point(strokeWidth=2.5, opacity=1, fillOpacity=1),
+        _points(alt, x, y).mark_point(filled=True, opacity=1),
+        *_words(alt, x, y),
     )
-    params = alt.param(name="high", value=1), alt.param(name="rows", value=2)
-    return layers.add_params(*params).properties(width="container", height=200)
+    return _framed(alt, layers)
+
+
+def _framed(alt: Any, layers: Any) -> Any:
+    """A chart whose ends of axes the script sets, and its size as it draws it."""
+    params = [alt.param(name=name, value=i % 2) for i, name in enumerate(_PART)]
+    return layers.add_params(*params)
 
 
 def _spans(alt: Any, x: Any, y: Any) -> Any:
@@ -258,15 +258,16 @@ def _spans(alt: Any, x: Any, y: Any) -> Any:
 
 def _points(alt: Any, x: Any, y: Any) -> Any:
     tips = [_name(alt), _tip(alt, "x", "cost")]
-    return _layer(alt, "points", x=x, y=y, shape=alt.Shape("shape:N", scale=None), tooltip=tips)
+    shape, area = alt.Shape("shape:N", scale=None), alt.Size("area:Q", scale=None)
+    return _layer(alt, "points", x=x, y=y, shape=shape, size=area, tooltip=tips)
 
 
 def _after(alt: Any, x: Any, y: Any) -> Any:
     """Where a repair takes each group's cost: hollow, so that it is not taken for the present."""
     tips = [_name(alt), _tip(alt, "x", "cost after the repair")]
     fill = alt.Fill("paper:N", scale=None, legend=None)
-    shape = alt.Shape("shape:N", scale=None)
-    return _layer(alt, "after", x=x, y=y, shape=shape, fill=fill, tooltip=tips)
+    shape, area = alt.Shape("shape:N", scale=None), alt.Size("area:Q", scale=None)
+    return _layer(alt, "after", x=x, y=y, shape=shape, size=area, fill=fill, tooltip=tips)
 
 
 def _plane(alt: Any) -> Any:
@@ -289,40 +290,61 @@ def _plane(alt: Any) -> Any:
         rules("diagonal", strokeWidth=1.5),
         level.mark_line(strokeWidth=2, strokeDash=[2, 3], clip=True),
         rules("lines", strokeWidth=2, opacity=0.75),
-        rules("beyond", strokeWidth=2, strokeDash=[4, 4]),
+        rules("beyond", strokeWidth=2, strokeDash=[4, 4]).properties(name="beyond"),
         rules("arrows", strokeWidth=4),
         heads.mark_point(shape="triangle-up", filled=True, size=170, opacity=1),
         marks("trivial", filled=False, size=120, strokeWidth=2),
         marks("needed", filled=False, size=280, strokeWidth=3.5),
         marks("groups", filled=True, size=230),
-        *(_words(alt, x, y, align) for align in ("left", "right", "center")),
+        *_words(alt, x, y),
     )
-    params = alt.param(name="right", value=1), alt.param(name="top", value=1)
-    return layers.add_params(*params).properties(width="container", height=440)
+    return _framed(alt, layers)
 
 
 def _rate(alt: Any, name: str) -> Any:
-    """An axis of the plane; its end is a parameter that the script sets."""
-    kind, end, title = {
-        "x": (alt.X, "right", ["False alarms →", "average score of actual negatives"]),
-        "y": (alt.Y, "top", ["Misses →", "shortfall of actual positives"]),
-    }[name]
-    scale = alt.Scale(domain=[0, alt.ExprRef(end)], nice=False)
-    axis = alt.Axis(tickCount=6, labelSeparation=6)
+    """An axis of the plane."""
+    titles = {
+        "x": ["False alarms →", "average score of actual negatives"],
+        "y": ["Misses ↑", "shortfall of actual positives"],
+    }
+    return _axis(alt, name, titles[name])
+
+
+def _axis(alt: Any, name: str, title: Any, **options: Any) -> Any:
+    """An axis whose ends the script sets; the title of the upright one lies on top of it."""
+    kind, ends = {"x": (alt.X, _PART[:2]), "y": (alt.Y, _PART[2:])}[name]
+    scale = alt.Scale(domain=[alt.ExprRef(end) for end in ends], nice=False, zero=False)
+    on_top = {
+        "titleAngle": 0,
+        "titleAlign": "left",
+        "titleAnchor": "end",
+        "titleX": -44,
+        "titleBaseline": "middle",
+    }
+    on_top |= {"titleY": -14 * len(title) if isinstance(title, list) else -14}
+    axis = alt.Axis(
+        tickCount=6, labelSeparation=6, **(on_top if name == "y" else {}), **options
+    )  # fmt: skip
     return kind(f"{name}:Q", title=title, scale=scale, axis=axis)
 
 
-def _words(alt: Any, x: Any, y: Any, align: str) -> Any:
-    """Texts in the plane; their alignment cannot be a field, so each kind has a layer."""
-    layer = _layer(alt, "texts", x=x, y=y, text="text:N")
-    return layer.transform_filter(f"datum.align === '{align}'").mark_text(
-        align=align,
-        fontSize=12.5,
-        limit=190,
-        dx=alt.ExprRef("datum.dx"),
-        dy=alt.ExprRef("datum.dy"),
-        fontWeight=alt.ExprRef("datum.weight"),
-    )
+def _words(alt: Any, x: Any, y: Any) -> list[Any]:
+    """Texts, and lines to what they are about; alignment cannot be a field: each has a layer."""
+    ties = _layer(alt, "ties", x=x, y=y, x2="x2:Q", y2="y2:Q")
+    layers = [ties.mark_rule(strokeWidth=1).properties(name="ties")]
+    for align in ("left", "right", "center"):
+        layer = _layer(alt, "texts", x=x, y=y, text="text:N")
+        layers.append(
+            layer.transform_filter(f"datum.align === '{align}'").mark_text(
+                align=align,
+                fontSize=12.5,
+                limit=190,
+                dx=alt.ExprRef("datum.dx"),
+                dy=alt.ExprRef("datum.dy"),
+                fontWeight=alt.ExprRef("datum.weight"),
+            )
+        )
+    return layers
 
 
 def _reliability(alt: Any) -> Any:
@@ -352,13 +374,8 @@ def _reliability(alt: Any) -> Any:
 
 def _values(alt: Any) -> Any:
     """Who turned out positive among passed over and selected, beside what scores predict."""
-    axis = alt.Axis(tickCount=6, labelSeparation=6, grid=False)
-    ends = {
-        name: alt.Scale(domain=[alt.ExprRef(low), alt.ExprRef(high)], nice=False, zero=False)
-        for name, low, high in (("x", "left", "right"), ("y", "low", "high"))
-    }
-    x = alt.X("x:Q", title="Positive among the passed over →", scale=ends["x"], axis=axis)
-    y = alt.Y("y:Q", title="Positive among the selected →", scale=ends["y"], axis=axis)
+    x = _axis(alt, "x", "Positive among the passed over →", grid=False)
+    y = _axis(alt, "y", "Positive among the selected ↑", grid=False)
     rates = [_tip(alt, "y", "among the selected"), _tip(alt, "x", "among the passed over")]
     tips = [_name(alt), alt.Tooltip("what:N", title="what"), *rates]
 
@@ -380,13 +397,13 @@ def _values(alt: Any) -> Any:
         _layer(alt, "groups", x=x, y=y, shape=shape, tooltip=tips).mark_point(
             filled=True, size=190, opacity=1
         ),
+        *_words(alt, x, y),
     )
-    params = [alt.param(name=name, value=i % 2) for i, name in enumerate(_PART)]
-    return layers.add_params(*params).properties(width="container", height=400)
+    return _framed(alt, layers)
 
 
 _PART = ("left", "right", "low", "high")
-"""The ends of both axes of predictive values, which the script sets."""
+"""The ends of both axes, which the script sets."""
 
 ENDINGS = (".html", ".htm")
 """How the name of a report may end."""
