@@ -69,8 +69,11 @@ class RunOptions:
         Folder for trained scores; None to train again.
     report : callable
         Called with a line of progress.
+    replicates, spreads : int
+        Bootstrap samples for the intervals of claims, and for the ellipses, for which every repair
+        is fitted again.  The same in quick and full runs, so that chance moves no verdict.
     jobs : int
-        Number of processes that train (default: one per core).
+        Number of processes (default: one per core).
     """
 
     full: bool = False
@@ -80,6 +83,8 @@ class RunOptions:
     cache: Path | None = None
     report: Callable[[str], None] = lambda _: None
 
+    replicates: int = 1000
+    spreads: int = 100
     jobs: int = os.cpu_count() or 1
 
     def seeds(self, experiment: Experiment) -> range:
@@ -208,6 +213,7 @@ def _retrained(
     )
     columns = len(data.numeric) + len(data.categorical)
     facts = {"people": float(len(data)), "features": float(columns)}
+    facts["features and the label"] = 1.0 + columns
     return Study(experiment, "retrained", splits, facts=facts)
 
 
