@@ -22,6 +22,7 @@ from reproduction.models import (
     models_of,
     train,
     train_equalized_odds,
+    ways_of_training,
     zafar_features,
 )
 from reproduction.people import Column, People, Split
@@ -42,7 +43,7 @@ AGE_CUT = 48
 
 SPLITS = {
     "income": (1, 12), "health": (20, 60), "recidivism": (1, 3),
-    "german": (20, 60), "law": (2, 12), "taiwan": (1, 12),
+    "german": (10, 30), "law": (2, 6), "taiwan": (1, 6),
 }  # fmt: skip
 """Number of random splits of a quick and of a full run.
 
@@ -148,6 +149,22 @@ def prepare(experiment: Experiment, options: RunOptions) -> PreparedStudies:
         raise reasons[0]
     missing = [f"Some scores were left out.\n{reason}" for reason in reasons]
     return PreparedStudies(tuple(studies), tuple(missing))
+
+
+WAYS = (1, 5)
+"""Number of samples on which ways of training are put side by side, quick and full."""
+
+
+def income_ways(options: RunOptions) -> list[dict[str, dict[str, float]]]:
+    """EO-Trained beside other ways of training, on samples of Adult."""
+    data = datasets.adult(options.data)
+    group = np.where(data.table["sex"] == "Female", *INCOME.groups)
+    features = Features(encode(data), data.label, group)
+    samples = range(options.seed, options.seed + WAYS[options.full])
+    drawn = options.progress("income: ways of training")(
+        (ways_of_training(features, seed, options.memory) for seed in samples), len(samples)
+    )
+    return list(drawn)
 
 
 def _retrained_income(options: RunOptions) -> Study:

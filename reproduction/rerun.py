@@ -29,7 +29,7 @@ from reproduction.beyond import (
     small_part,
 )
 from reproduction.claims import Finding, check
-from reproduction.experiments import RunOptions, prepare
+from reproduction.experiments import RunOptions, income_ways, prepare
 from reproduction.figures import RESOLUTION, figure_3
 from reproduction.geometry_figures import figure_1, figure_2
 from reproduction.people import People, Split
@@ -89,6 +89,8 @@ class Reproduction:
         For health: other ages at which seniors begin.
     small_part : list of SmallPart
         Where evaluation parts are small: what they can show.
+    ways : list of {way: {number: value}}
+        For income: EO-Trained beside other ways of training, on each sample.
     missing : list of str
         What was left out, and why.
     """
@@ -98,6 +100,7 @@ class Reproduction:
     many_groups: dict[str, ManyGroups] = field(default_factory=dict)
     age_cuts: list[AgeCut] = field(default_factory=list)
     small_part: list[SmallPart] = field(default_factory=list)
+    ways: list[dict[str, dict[str, float]]] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
@@ -108,6 +111,7 @@ class Reproduction:
             "many_groups": {name: asdict(many) for name, many in self.many_groups.items()},
             "age_cuts": [asdict(cut) for cut in self.age_cuts],
             "small_part": [asdict(row) for row in self.small_part],
+            "ways_of_training": self.ways,
             "missing": self.missing,
         }
 
@@ -132,6 +136,9 @@ def reproduce(experiment: Experiment, options: RunOptions) -> Reproduction:
             if len(study.splits[0].evaluation) < SMALL
             for row in small_part(study)
         ],
+        income_ways(options)
+        if any(experiment is INCOME and s.held_out for s in prepared.studies)
+        else [],
         [*prepared.missing, *missing],
     )
 
