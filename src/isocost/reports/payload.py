@@ -603,7 +603,7 @@ def bounds_table(audit: Audit) -> dict[str, Any]:
     costs = [(pair.comparison.cost, pair.comparison.other) for pair in found.pairs]
     for row, (one, other) in zip(rows, costs, strict=True):
         row[0] = f"{_called(one)}; {_called(other).lower()}"
-    header[0] = "Costs"
+    header = [head[:1].upper() + head[1:] for head in header]
     return {"header": header, "rows": rows, "ratio": str(found.ratio)}
 
 
