@@ -87,6 +87,10 @@ WRONG = {
     "label": [3, None, "nobody", ["label"], FRAME],
     "group": [[], 3, None, "nobody", ["group", "group"], ["group", 3], [["group"]], FRAME],
     "weight": [3, "nobody", ["weight"], FRAME],
+    "scale": [3, "deciles", "rank:9-1", [], FRAME],
+    "decimal": [3, ";", [], FRAME],
+    "encoding": [3, "klingon", [], FRAME],
+    "sheet": [3, [], FRAME],
     "output": [3, None, [], FRAME],
     "changed": [3, [], "score", FRAME],
     "groups": [3, None, "a", ["nobody"], [[]], FRAME],
@@ -132,6 +136,7 @@ DOORS = {
     "generalized_fnr": (ic.generalized_fnr, {"y_true": [0, 1], "y_score": [0.2, 0.7]}),
     "generalized_fpr": (ic.generalized_fpr, {"y_true": [0, 1], "y_score": [0.2, 0.7]}),
     "intervals": (ic.intervals, TALLY_AND | {"replicates": 0}),
+    "look": (ic.look, {}),
     "layout": (ic.layout, {"audit": TALLY, "name": "lending"}),
     "plan": (ic.plan, TALLY_AND),
     "plan_repair": (ic.plan_repair, TALLY_AND | {"rule": RULE, "within": 0.5, "replicates": 10}),
@@ -318,7 +323,7 @@ def test_a_rule_refuses_wrong_columns(role, column):
 
 RESULTS = {
     "Audit", "Bounds", "Changes", "Comparison", "Disparity", "Feasibility", "Frontier", "GroupPlan",
-    "Intervals", "LAYOUTS", "Layout", "MEASURES", "Measure", "Measures", "Outlook", "Plan",
+    "Intervals", "LAYOUTS", "Layout", "Look", "MEASURES", "Measure", "Measures", "Outlook", "Plan",
     "Promise", "REPAIRS", "Reconcilability", "Reconcilable", "Repair", "RepairPlan", "Unseen",
     "Verdict", "Watch", "metrics",
 }  # fmt: skip
