@@ -141,9 +141,11 @@ def test_scales_and_rules():
     rule = ic.equalize_odds(ic.tally(data, scale="percent"))
     again = ic.Rule.from_json(rule.to_json())
     assert again.apply(data, output="new", scale=None)["new"].max() <= 1.0
-    table = pytest.importorskip("pandas").DataFrame(data)
-    query = rule.to_sql("duckdb", "people", columns=["id"])
-    rows = pytest.importorskip("duckdb").query_df(table, "people", query).fetchall()
+    database = pytest.importorskip("duckdb").connect()
+    database.execute('CREATE TABLE people (score DOUBLE, label INT, "group" VARCHAR, id INT)')
+    rows = list(zip(*data.values(), strict=True))
+    database.executemany("INSERT INTO people VALUES (?, ?, ?, ?)", rows)
+    rows = database.execute(rule.to_sql("duckdb", "people", columns=["id"])).fetchall()
     assert dict(rows) == dict(zip(data["id"], rule.apply(data, output="new")["new"], strict=True))
     for scale in ("decile", "rank:5-1", "rank:1", "", None, 3):
         with pytest.raises(ic.UsageError, match="scale: must be probability, percent, logit"):

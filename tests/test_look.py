@@ -199,3 +199,17 @@ def test_what_is_not_clear_is_not_guessed(tmp_path, capsys):
     # In Python nothing is guessed.
     with pytest.raises(ic.UsageError, match="must name a column"):
         ic.tally(path)
+
+
+def test_a_look_counts_all_rows(tmp_path):
+    """A value that is in no sample still counts: here a third label, and a score that is a word."""
+    lines = ["0.5,1,a\n", "0.25,0,b\n", "0.75,1,a\n"] * 6000
+    path = tmp_path / "d.csv"
+    path.write_text("score,label,group\n" + "".join(lines))
+    looked = ic.look(path)
+    assert (looked.rows, looked.command) == (18_000, shlex.join(["isocost", "audit", str(path)]))
+    path.write_text("score,label,group\n" + "".join(lines) + "high,2,a\n")
+    looked = ic.look(path)
+    assert looked.columns[1].distinct == 3
+    assert looked.columns[0].wrong == "1 values are not numbers" or not looked.columns[0].numeric
+    assert looked.command is None
