@@ -88,6 +88,10 @@ WRONG = {
     "label": [3, None, "nobody", ["label"], FRAME],
     "group": [[], 3, None, "nobody", ["group", "group"], ["group", 3], [["group"]], FRAME],
     "weight": [3, "nobody", ["weight"], FRAME],
+    "scale": [3, "deciles", "rank:9-1", [], FRAME],
+    "decimal": [3, ";", [], FRAME],
+    "encoding": [3, "klingon", [], FRAME],
+    "sheet": [3, [], FRAME],
     "output": [3, None, [], FRAME],
     "changed": [3, [], "score", FRAME],
     "groups": [3, None, "a", ["nobody"], [[]], FRAME],
@@ -135,6 +139,7 @@ DOORS = {
     "hand_over": (ic.hand_over, TALLY_AND | {"share": 0.5}),
     "handed_over": (ic.handed_over, TALLY_AND | {"rule": ic.hand_over(TALLY, 0.5)}),
     "intervals": (ic.intervals, TALLY_AND | {"replicates": 0}),
+    "look": (ic.look, {}),
     "layout": (ic.layout, {"audit": TALLY, "name": "lending"}),
     "plan": (ic.plan, TALLY_AND),
     "plan_repair": (ic.plan_repair, TALLY_AND | {"rule": RULE, "within": 0.5, "replicates": 10}),
@@ -378,8 +383,8 @@ def test_a_rule_refuses_wrong_columns(role, column):
 
 RESULTS = {
     "Audit", "Bounds", "Changes", "Comparison", "Deferral", "Disparity", "Feasibility", "Frontier",
-    "GroupPlan", "HandedOver", "Intervals", "LAYOUTS", "Layout", "MEASURES", "Measure", "Measures",
-    "Outlook", "Plan",
+    "GroupPlan", "HandedOver", "Intervals", "LAYOUTS", "Layout", "Look", "MEASURES", "Measure",
+    "Measures", "Outlook", "Plan",
     "Promise", "REPAIRS", "Reconcilability", "Reconcilable", "Repair", "RepairPlan", "Unseen",
     "Verdict", "Watch", "metrics",
 }  # fmt: skip

@@ -1,8 +1,13 @@
 """Which columns are guessed to be what, from their names and from their values."""
 
+import json
+import shlex
+
 import pandas as pd
 import pytest
 
+import isocost as ic
+from isocost.cli.app import main
 from isocost.engines.look import SAMPLE, SHOWN, preview
 from isocost.errors import FileError
 from isocost.examples import compas_rows
@@ -69,10 +74,15 @@ def test_the_positive_label_is_named_only_where_it_is_known(tmp_path, values, po
     assert found.positive == positive
 
 
-def test_scores_outside_the_unit_interval_are_not_guessed(tmp_path):
+def test_scores_outside_the_unit_interval_are_guessed_by_their_name_only(tmp_path):
     rows = compas_rows()
-    found = preview(write(tmp_path, {"score": rows["decile"], "y": rows["label"]}))
+    found = preview(write(tmp_path, {"years": rows["decile"], "y": rows["label"]}))
     assert found.guess["score"] is None
+    found = preview(write(tmp_path, {"score": rows["decile"], "y": rows["label"]}))
+    assert found.guess["score"] == "score"
+    assert found.column("score").scales == ["rank", "percent"]
+    both = {"risk_decile": rows["decile"], "risk": rows["score"], "y": rows["label"]}
+    assert preview(write(tmp_path, both)).guess["score"] == "risk"
 
 
 def test_a_file_sorted_by_group_shows_all_its_groups(tmp_path):
@@ -96,3 +106,110 @@ def test_odd_columns_are_shown_and_not_guessed(tmp_path):
 def test_nothing_there():
     with pytest.raises(FileError, match="must exist"):
         preview("nothing-here.csv")
+
+
+# As Excel writes it in many countries: Windows-1252, semicolons, decimal commas, CRLF, words.
+def excel_rows(n=300):
+    lines = ["Nummer;Risk score (%);Rückfall;Geschlecht"]
+    for i in range(n):
+        score, label = (37 * i) % 101, "ja" if (37 * i) % 101 > (53 * i) % 100 else "nein"
+        lines.append(f"{i};{score},5;{label};{'männlich' if i % 3 else 'weiblich'}")
+    return "\r\n".join(lines).replace("100,5", "99,5").encode("cp1252")
+
+
+def run(capsys, *arguments):
+    """Exit code, output and error stream of a command, in this process."""
+    with pytest.raises(SystemExit) as leave:
+        main(list(map(str, arguments)))
+    told = capsys.readouterr()
+    return leave.value.code, told.out, told.err
+
+
+def test_look_gives_a_command_line_that_works(tmp_path, capsys):
+    path = tmp_path / "my data.csv"
+    path.write_bytes(excel_rows())
+    code, out, _ = run(capsys, "look", path, "--json")
+    assert code == 0
+    told = json.loads(out)
+    assert told["rows"] == 300
+    assert told["reading"] == {"encoding": "windows-1252", "decimal": ","}
+    assert told["separator"] == ";"
+    assert told["positive"] == "ja"
+    by_name = {column["name"]: column for column in told["columns"]}
+    assert by_name["Nummer"]["could_be"] == ["id"]
+    assert by_name["Risk score (%)"]["notes"] == ["outside [0, 1]: --scale percent"]
+    words = shlex.split(told["command"])
+    assert words[:3] == ["isocost", "audit", str(path)]
+    code, out, err = run(capsys, *words[1:], "--no-plot", "--replicates", "0", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["reading"] == {
+        "scale": "percent", "encoding": "windows-1252", "decimal": ",",
+    }  # fmt: skip
+    code, out, _ = run(capsys, "look", path)
+    assert told["command"] in out
+
+
+def test_a_look_at_what_is_wrong(tmp_path):
+    rows = "score;label;sex;amount\n0,5;won;F;1.234,5\n0.25;lost;;2\n0,75;won;M;3\n"
+    path = tmp_path / "bad.csv"
+    path.write_text(rows)
+    looked = ic.look(path)
+    notes = {column.name: looked.notes(column) for column in looked.columns}
+    assert "must have one decimal sign in every row" in notes["score"]
+    assert "must hold numbers without thousands separators" in notes["amount"]
+    assert "--positive must say which value is positive" in notes["label"]
+    assert "1 missing" in notes["sex"]
+    assert looked.command is None
+    assert "--positive must be 'won' or 'lost'" in str(looked)
+    assert list(looked.to_frame(backend="dict")["column"]) == ["score", "label", "sex", "amount"]
+    path.write_text(rows.replace("0.25", "0,25").replace("won", "yes"))
+    assert "--positive=yes --missing-group=unknown --decimal=," in ic.look(path).command
+
+
+def test_commands_guess_and_tell(tmp_path, capsys):
+    path = tmp_path / "data.csv"
+    path.write_bytes(excel_rows())
+    code, out, err = run(capsys, "audit", path, "--scale", "percent", "--no-plot")
+    assert code == 0
+    guessed = "score: 'Risk score (%)'\nlabel: 'Rückfall'\npositive: 'ja'\ngroup: 'Geschlecht'\n"
+    assert err.startswith(guessed)
+    assert "note: Text was read as windows-1252.\nnote: Numbers were read with a decimal" in err
+    assert "Scores were read as percentages and divided by 100." in out
+    # The guess is told before the error that follows from it.
+    code, _, err = run(capsys, "audit", path)
+    assert code == 2
+    assert err.startswith(guessed)
+    assert 'pass scale="percent" (--scale percent) if they are percentages' in err
+
+
+def test_what_is_not_clear_is_not_guessed(tmp_path, capsys):
+    rows = compas_rows()
+    data = {"risk": rows["score"], "y": rows["label"], "race": rows["group"]}
+    path = write(tmp_path, {**data, "sex": ["F", "M"] * (len(rows["label"]) // 2)})
+    code, _, err = run(capsys, "tally", path)
+    assert code == 2
+    assert "group: must name a column of the data" in err
+    assert "2 columns that could be it: 'race', 'sex'" in err
+    assert "next: name one, for example --group race" in err
+    code, _, err = run(capsys, "tally", path, "--group", "race")
+    assert (code, err) == (0, "score: 'risk'\nlabel: 'y'\n")
+    # A name that was asked for is never replaced.
+    code, _, err = run(capsys, "tally", path, "--group", "race", "--score", "rsk")
+    assert "did you mean score='risk'?" in err
+    # In Python nothing is guessed.
+    with pytest.raises(ic.UsageError, match="must name a column"):
+        ic.tally(path)
+
+
+def test_a_look_counts_all_rows(tmp_path):
+    """A value that is in no sample still counts: here a third label, and a score that is a word."""
+    lines = ["0.5,1,a\n", "0.25,0,b\n", "0.75,1,a\n"] * 6000
+    path = tmp_path / "d.csv"
+    path.write_text("score,label,group\n" + "".join(lines))
+    looked = ic.look(path)
+    assert (looked.rows, looked.command) == (18_000, shlex.join(["isocost", "audit", str(path)]))
+    path.write_text("score,label,group\n" + "".join(lines) + "high,2,a\n")
+    looked = ic.look(path)
+    assert looked.columns[1].distinct == 3
+    assert looked.columns[0].wrong == "1 values are not numbers" or not looked.columns[0].numeric
+    assert looked.command is None

@@ -227,10 +227,9 @@ class Scale:
         if self.is_plain:
             return values
         if self.name == "logit":
-            opposite = 0.0 - values
-            with np.errstate(over="ignore"):
-                odds = opposite.exp() if hasattr(opposite, "exp") else np.exp(opposite)
-                return 1.0 / (1.0 + odds)
+            # Without exp(-x), which overflows.
+            size = values.abs() if hasattr(values, "abs") else np.abs(values)
+            return _exp((values - size) * 0.5) / (1.0 + _exp(0.0 - size))
         first, size = (self.low - 0.5, self.high - self.low + 1.0) if self.is_rank else (0.0, 100.0)
         # By a column, since Polars multiplies by the reciprocal of a constant, and 57 * 0.01 is
         # not 0.57.
@@ -241,12 +240,17 @@ class Scale:
         if self.is_plain:
             return value
         if self.name == "logit":
-            return f"({literal(1.0)} / ({literal(1.0)} + exp(-({value}))))"
+            one, half = literal(1.0), literal(0.5)
+            return f"(exp(({value} - abs({value})) * {half}) / ({one} + exp(-abs({value}))))"
         if not self.is_rank:
             return f"(({value}) / {literal(100.0)})"
         size = literal(self.high - self.low + 1.0)
         rank = f"(({value}) - {literal(self.low - 0.5)}) / {size}"
         return f"CASE WHEN floor({value}) = {value} THEN {rank} END"
+
+
+def _exp(values: Any) -> Any:
+    return values.exp() if hasattr(values, "exp") else np.exp(values)
 
 
 def _ranks(low: int, high: int) -> Scale:

@@ -25,6 +25,7 @@ from isocost.cli.output import prose, say, show_table
 GIVES = {
     "plot": "pictures with matplotlib: isocost.plots",
     "report": "the page: ic.report, isocost report",
+    "excel": "Excel workbooks: ic.tally('data.xlsx')",
     "serve": "the local page: isocost serve",
     "train": "training with constraints: EqualizedOddsLogisticRegression",
     "spark": "frames of Spark; needs Java",

@@ -190,6 +190,8 @@ class Look:
             column = self.column(role)
             if column is not None and column.missing:
                 told.append(f"{column.missing:,} rows have no {role} in {column.name!r}: drop them")
+        for column in filter(None, map(self.column, ("score", "label", "weight"))):
+            told += [f"column {column.name!r}: {column.wrong}"] if column.wrong else []
         label = self.column("label")
         if label is not None and self.positive is None and not _is_binary(label.values):
             one = " or ".join(map(repr, label.values))
@@ -223,11 +225,15 @@ class Look:
         """Header and rows of the printed table."""
         header = ["column", "values", "distinct", "could be", "note"]
         rows = [
-            [c.name, c.range(), f"{c.distinct:,}", ", ".join(self.could_be(c)) or "-",
+            [c.name, c.range(), self._distinct(c), ", ".join(self.could_be(c)) or "-",
              "; ".join(self.notes(c))]
             for c in self.columns
         ]  # fmt: skip
         return header, rows
+
+    def _distinct(self, column: Column) -> str:
+        is_sample = (self.rows or 0) > SAMPLE and column.distinct > 2 * MOST_GROUPS
+        return f"{column.distinct:,}{' or more' if is_sample else ''}"
 
     def summary(self) -> list[str]:
         """What to do next."""
@@ -412,16 +418,34 @@ def _counted(source: Source, columns: Sequence[Column]) -> tuple[int, list[Colum
     asked = []
     for column in columns:
         name = quoted(column.name)
-        asked.append(f"count({name})")
         number = _as_double(source, column) if column.numeric else "NULL::DOUBLE"
         finite = f"CASE WHEN isfinite({number}) THEN {number} END"
-        asked += [f"min({finite})", f"max({finite})"]
+        # A rare value may be missing in the sample; many distinct ones are not worth the memory.
+        distinct = f"count(DISTINCT {name})" if column.distinct <= 2 * MOST_GROUPS else "NULL"
+        asked += [
+            f"count({name})",
+            f"count({number})",
+            f"min({finite})",
+            f"max({finite})",
+            distinct,
+        ]
     query = f"SELECT count(*), {', '.join(asked)} FROM {source.reader}"
     ((rows, *found),) = source.run(query).fetchall()
     counted = []
     for index, column in enumerate(columns):
-        present, low, high = found[3 * index : 3 * index + 3]
-        counted.append(replace(column, missing=rows - present, low=low, high=high))
+        present, numbers, low, high, distinct = found[5 * index : 5 * index + 5]
+        odd = present - numbers if column.numeric else 0
+        wrong = f"{odd:,} values are not numbers" if odd else column.wrong
+        counted.append(
+            replace(
+                column,
+                missing=rows - present,
+                low=low,
+                high=high,
+                distinct=column.distinct if distinct is None else distinct,
+                wrong=wrong,
+            )
+        )
     return rows, counted
 
 

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as StillRunning
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -306,7 +307,8 @@ class Source:
         self.settings = settings or Settings()
         self.connection = self.settings.connect()
         self._hive = ", hive_partitioning = " + ("true" if self.file_set.partitions else "false")
-        self._open(self._reader(self.format.look))
+        self._lines = ""
+        self._open_text() if self.is_text else self._open(self._reader(self.format.look))
         self.types = {
             str(name): str(kind)
             for name, kind in zip(self.relation.columns, self.relation.types, strict=True)
@@ -341,6 +343,17 @@ class Source:
             step = "remove lines above the header, and correct lines with more or fewer values"
             raise FileError(Problem("file", rule, got, step))
 
+    def _open_text(self) -> None:
+        """Open delimited text; as Excel writes it, a name may contain another end of line."""
+        try:
+            self._open(self._reader(""))
+        except FileError:
+            self._lines = r", new_line = '\r\n'"
+            with suppress(FileError, DataError):
+                self._open(self._reader(""))
+                return
+            raise
+
     def _open(self, reader: str) -> None:
         """Open the files with this reader; only headers and metadata are read."""
         self.reader = reader
@@ -350,7 +363,7 @@ class Source:
         if self.file_set.is_many and self.kind != ".jsonl":
             # Otherwise the first file determines the columns and their types.
             options += ", union_by_name = true"
-        options += self._compressed + self._hive
+        options += self._lines + self._compressed + self._hive
         return self.format.reader.format(files=self._files, options=options)
 
     @property
@@ -474,7 +487,8 @@ class Source:
         reader = self.format.reader.replace("header = true", "header = false")
         headers = {}
         for file in files.values():
-            one = reader.format(files=f"[{literal(glob.escape(file))}]", options=self._compressed)
+            options = self._lines + self._compressed
+            one = reader.format(files=f"[{literal(glob.escape(file))}]", options=options)
             try:
                 rows = self.run(f"SELECT * FROM {one} LIMIT 1").fetchall()
             except IsocostError:

@@ -166,7 +166,7 @@ function offer() {
   offerOutcomes(held.positive);
   offerScales();
   const { reading } = held;
-  for (const name of READING) $(`${name}-hint`).textContent = reading[name] ? `Read as ${reading[name]}` : "";
+  for (const name of READING) $(`${name}-hint`).textContent = reading[name] ? `Read as “${reading[name]}”` : "";
   if (Object.keys(reading).length) $("reading").open = true;
   say(`${held.name}: ${held.columns.length} columns. Check what was guessed.`);
   $("form").hidden = false;
@@ -183,7 +183,7 @@ function offerScales() {
   const offered = SCALES.filter(([name]) => !scales.length || scales.includes(name));
   const first = scales.length ? [option("", "choose what they are")] : [];
   $("scale").replaceChildren(...first, ...offered.map(([value, text]) => option(value, text)));
-  $("scale-hint").textContent = scales.length ? `${low} to ${high} are no probabilities` : "";
+  $("scale-hint").textContent = scales.length ? `Values from ${low} to ${high} are not probabilities.` : "";
 }
 
 /** @param {string} role */

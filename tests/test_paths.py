@@ -1,0 +1,189 @@
+"""Encodings, workbooks, and kinds of files that are not read."""
+
+import gzip
+import tempfile
+import zipfile
+from pathlib import Path
+from xml.sax.saxutils import escape, quoteattr
+
+import pytest
+
+import isocost as ic
+from isocost.engines.paths import FOREIGN, FORMATS
+
+ROWS = [(round(0.05 + 0.9 * i / 60, 4), int(i % 7 > 3), "é" if i % 2 else "a") for i in range(60)]
+SCORES, LABELS, GROUPS = map(list, zip(*ROWS, strict=True))
+TALLY = ic.tally(score=SCORES, label=LABELS, group=GROUPS)
+TEXT = "score,label,group\n" + "".join(f"{h},{y},{g}\n" for h, y, g in ROWS)
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path, monkeypatch):
+    """Nothing may stay behind in the temporary folder, whatever happens."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "found"),
+    [
+        (TEXT.encode(), {}, None),
+        (TEXT.encode("utf-8-sig"), {}, None),
+        (TEXT.encode("utf-8-sig"), {"encoding": "utf-8"}, None),
+        (TEXT.replace("\n", "\r\n").encode("utf-8-sig"), {}, None),
+        (TEXT.encode("utf-16"), {}, "utf-16"),
+        (TEXT.encode("utf-16-be"), {"encoding": "utf-16-be"}, "utf-16-be"),
+        (TEXT.encode("cp1252"), {}, "windows-1252"),
+        (TEXT.encode("latin-1"), {"encoding": "latin-1"}, "latin-1"),
+        (TEXT.encode("cp850"), {"encoding": "cp850"}, "cp850"),
+    ],
+)
+def test_encodings(tmp_path, content, options, found):
+    expected = {} if found is None else {"encoding": found}
+    for name, data in (("d.csv", content), ("d.csv.gz", gzip.compress(content))):
+        (tmp_path / name).write_bytes(data)
+        tally = ic.tally(tmp_path / name, **options)
+        assert tally == TALLY
+        assert tally.reading == expected
+    assert ic.Tally.from_json(tally.to_json()).reading == expected
+
+
+def test_an_encoding_that_shows_late_and_several_files(tmp_path):
+    # DuckDB looks at 20,480 rows first; here the last line alone is not UTF-8.
+    many = b"score,label,group\n" + b"0.5,1,a\n0.25,0,a\n" * 15_000 + b"0.5,0,\xe9\n"
+    (tmp_path / "late.csv").write_bytes(many)
+    tally = ic.tally(tmp_path / "late.csv")
+    assert tally.groups == ("a", "é")
+    assert (tally.n, tally.reading["encoding"]) == (30_001, "windows-1252")
+    for sex, rows in (("f", ROWS[:30]), ("m", ROWS[30:])):
+        folder = tmp_path / "parts" / f"sex={sex}"
+        folder.mkdir(parents=True)
+        lines = "".join(f"{h},{y},{g}\n" for h, y, g in rows)
+        (folder / "d.csv").write_bytes(("score,label,group\n" + lines).encode("utf-16"))
+    assert ic.tally(tmp_path / "parts") == TALLY
+    assert ic.tally(tmp_path / "parts", group="sex").groups == ("f", "m")
+    rule = ic.Rule(("a", "é"), (), "none")
+    ic.apply_file(rule, tmp_path / "parts", tmp_path / "out.csv")
+    assert ic.tally(tmp_path / "out.csv") == TALLY
+    path = tmp_path / "parts" / "sex=f" / "d.csv"
+    with pytest.raises(ic.FileError, match="must not be the input"):
+        ic.apply_file(rule, tmp_path / "parts", path, force=True)
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        (
+            TEXT.encode() + b"0.5,1,\xe9\n",
+            {},
+            "must be text in one encoding\n  got:  .*UTF-8 up to",
+        ),
+        (TEXT.encode("cp1252") + b"0.5,1,\x81\n", {}, "UTF-8 or Windows-1252\n  got:  .*0x81"),
+        (TEXT.encode("cp1252") + b"0.5,1,\x01\n", {}, "the control character 0x01"),
+        (TEXT.encode("utf-16-le"), {}, 'pass encoding="utf-16-le" \\(--encoding utf-16-le\\)'),
+        (TEXT.encode("cp1252"), {"encoding": "utf-8"}, "must be text in UTF-8"),
+        (TEXT.encode("cp1252"), {"encoding": "ascii"}, "must be text in UTF-8"),
+        (TEXT.encode(), {"encoding": "utf-32"}, "must be text in utf-32"),
+        (TEXT.encode(), {"encoding": "klingon"}, "encoding: must be the name of a text encoding"),
+        (TEXT.encode(), {"encoding": "base64"}, "encoding: must be the name of a text encoding"),
+        (TEXT.encode(), {"sheet": "Data"}, "sheet: must be left out: only workbooks"),
+    ],
+)
+def test_encodings_that_do_not_fit(tmp_path, content, options, message):
+    (tmp_path / "d.csv").write_bytes(content)
+    with pytest.raises(ic.IsocostError, match=message) as raised:
+        ic.tally(tmp_path / "d.csv", **options)
+    assert "next: " in str(raised.value)
+
+
+def test_encodings_are_for_text(tmp_path):
+    with pytest.raises(ic.UsageError, match="encoding: is a setting for files"):
+        ic.tally({"score": [0.5], "label": [1], "group": ["a"]}, encoding="utf-8")
+    (tmp_path / "d.parquet").write_bytes(b"PAR1")
+    with pytest.raises(ic.UsageError, match="Parquet has none"):
+        ic.tally(tmp_path / "d.parquet", encoding="latin-1")
+
+
+_MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+_RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+
+
+def _cell(value):
+    if isinstance(value, str):
+        return f'<c t="inlineStr"><is><t>{escape(value)}</t></is></c>'
+    if isinstance(value, bool):
+        return f'<c t="b"><v>{int(value)}</v></c>'
+    return "<c/>" if value is None else f"<c><v>{value!r}</v></c>"
+
+
+def _related(items):
+    listed = "".join(f'<Relationship Id="{i}" Type="{_RELATIONS}/{kind}" Target="{target}"/>'
+                     for i, kind, target in items)  # fmt: skip
+    return f'<Relationships xmlns="{_PACKAGE}/relationships">{listed}</Relationships>'
+
+
+def workbook(path: Path, sheets: dict) -> Path:
+    """Write a small workbook by hand, from rows by the name of their sheet."""
+    names = "".join(f'<sheet name={quoteattr(name)} sheetId="{i + 1}" r:id="r{i}"/>'
+                    for i, name in enumerate(sheets))  # fmt: skip
+    parts = [(f"r{i}", "worksheet", f"worksheets/s{i}.xml") for i in range(len(sheets))]
+    with zipfile.ZipFile(path, "w") as book:
+        book.writestr("[Content_Types].xml", f'<Types xmlns="{_PACKAGE}/content-types"/>')
+        book.writestr("_rels/.rels", _related([("r", "officeDocument", "xl/workbook.xml")]))
+        text = f'<workbook {_MAIN} xmlns:r="{_RELATIONS}"><sheets>{names}</sheets></workbook>'
+        book.writestr("xl/workbook.xml", text)
+        book.writestr("xl/_rels/workbook.xml.rels", _related(parts))
+        for i, rows in enumerate(sheets.values()):
+            lines = "".join(f"<row>{''.join(map(_cell, row))}</row>" for row in rows)
+            text = f"<worksheet {_MAIN}><sheetData>{lines}</sheetData></worksheet>"
+            book.writestr(f"xl/worksheets/s{i}.xml", text)
+    return path
+
+
+def test_workbooks(tmp_path):
+    pytest.importorskip("python_calamine", reason="workbooks need the extra excel")
+    rows = [["score", "label", "group"], *ROWS]
+    # Labels may be booleans; an empty line at the end is none.
+    marked = [["score", "label", "group"], *((h, bool(y), g) for h, y, g in ROWS), [None] * 3]
+    path = workbook(tmp_path / "d.xlsx", {"Notes": [["made by hand"]], "Men & women": marked})
+    tally = ic.tally(path)
+    assert tally == TALLY
+    assert tally.reading == {"sheet": "Men & women"}
+    assert "Rows were read from sheet 'Men & women'." in str(ic.audit(tally, confidence=None))
+    two = workbook(tmp_path / "two.xlsx", {"Data": rows, "Old": rows[:9]})
+    with pytest.raises(ic.UsageError) as raised:
+        ic.tally(two)
+    assert str(raised.value).startswith("sheet: must be named, unless only one sheet has rows")
+    assert "has 2 with rows: 'Data', 'Old'" in str(raised.value)
+    assert "next: pass sheet='Data' (--sheet)" in str(raised.value)
+    assert ic.tally(two, sheet="Data") == TALLY
+    with pytest.raises(ic.UsageError, match=r"'Dta', and the sheets of .* are 'Data', 'Old'"):
+        ic.tally(two, sheet="Dta")
+    with pytest.raises(ic.UsageError, match="has none with rows"):
+        ic.tally(workbook(tmp_path / "none.xlsx", {"A": [["score"]]}))
+    with pytest.raises(ic.UsageError, match="must be left out: a workbook has none"):
+        ic.tally(path, encoding="utf-8")
+    (tmp_path / "broken.xlsx").write_bytes(path.read_bytes()[:400])
+    with pytest.raises(ic.FileError, match="must be readable as an Excel workbook"):
+        ic.tally(tmp_path / "broken.xlsx")
+    rule = ic.Rule(("a", "é"), (), "none")
+    assert ic.apply_file(rule, path, tmp_path / "out.csv") == 60
+    assert ic.tally(tmp_path / "out.csv") == TALLY
+    with pytest.raises(ic.FileError, match="output: must be of a kind that is written"):
+        ic.apply_file(rule, path, tmp_path / "out.xlsx")
+
+
+@pytest.mark.parametrize("ending", FOREIGN)
+def test_other_kinds_are_named_with_a_line_that_converts_them(tmp_path, ending):
+    name, _ = FOREIGN[ending]
+    with pytest.raises(ic.FileError) as raised:
+        ic.tally(tmp_path / f"data{ending.upper()}")
+    (problem,) = raised.value.problems
+    assert problem.got.endswith(name)
+    assert problem.next_step.startswith("convert it: ")
+    assert "{}" not in problem.next_step
+    assert ending not in {one for form in FORMATS.values() for one in form.endings}
