@@ -829,6 +829,24 @@ class Grouped(GroupCalibrator):
 
 
 @pytest.mark.filterwarnings("ignore:The scores do not rise")
+def test_which_label_is_positive():
+    random = np.random.default_rng(0)
+    score, group = random.random(400), random.choice(["a", "b"], 400)
+    y = random.random(400) < score
+    plain = GroupCalibrator().fit(score, y, sensitive_features=group)
+    words = np.where(y, "bad", "good")
+    model = GroupCalibrator(pos_label="bad").fit(score, words, sensitive_features=group)
+    assert model.predict(score, sensitive_features=group).tolist() == (
+        plain.predict(score, sensitive_features=group).tolist()
+    )
+    both = model.predict_proba(score, sensitive_features=group)
+    assert both[:, 0].tolist() == model.predict(score, sensitive_features=group).tolist()
+    assert np.exp(model.predict_log_proba(score, sensitive_features=group)) == pytest.approx(both)
+    kept = {"sensitive_features": group}
+    assert model.score(score, words, **kept) == pytest.approx(plain.score(score, y, **kept))
+
+
+@pytest.mark.filterwarnings("ignore:y has the labels")
 @parametrize_with_checks([Grouped(method) for method in METHODS])
 def test_scikit_learns_checks(estimator, check):
     check(estimator)

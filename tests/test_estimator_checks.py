@@ -98,6 +98,7 @@ def not_for(estimator):
 
 
 @pytest.mark.filterwarnings("ignore::isocost.InfeasibleWarning")
+@pytest.mark.filterwarnings("ignore:y has the labels")
 @parametrize_with_checks(list(ESTIMATORS.values()), expected_failed_checks=not_for)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -16,6 +16,7 @@ from sklearn.model_selection import (
     GroupKFold,
     KFold,
     ShuffleSplit,
+    cross_val_predict,
     cross_validate,
 )
 from sklearn.neural_network import MLPClassifier
@@ -363,7 +364,8 @@ def test_no_score_is_calibrated_on_its_own_label(method):
 def test_labels_of_any_kind():
     model = CalibratedEqualizedOdds(FAST, cv=2)
     words = np.where(Y == 1, "yes", "no")
-    model.fit(X, words, sensitive_features=GROUP)
+    with pytest.warns(ic.IsocostWarning, match="'yes' is taken as positive because it is the last"):
+        model.fit(X, words, sensitive_features=GROUP)
     assert model.classes_.tolist() == ["no", "yes"]
     plain = CalibratedEqualizedOdds(FAST, cv=2).fit(X, Y, sensitive_features=GROUP)
     assert model.rule_ == plain.rule_
@@ -371,6 +373,65 @@ def test_labels_of_any_kind():
     assert (model.predict(NEW_X, **new) == "yes").tolist() == (
         plain.predict(NEW_X, **new) == 1
     ).tolist()
+
+
+@pytest.mark.parametrize("inner", [FAST, RidgeClassifier()], ids=["proba", "decision"])
+def test_which_label_is_positive(inner):
+    """bad sorts before good; the columns of predict_proba keep the order of classes_."""
+    settings = {"cv": 2, "infeasible": "closest"}
+    settings["recalibrate"] = None if inner is FAST else "sigmoid"
+    plain = CalibratedEqualizedOdds(inner, **settings).fit(X, Y, sensitive_features=GROUP)
+    words = np.where(Y == 1, "bad", "good")
+    model = CalibratedEqualizedOdds(inner, pos_label="bad", **settings)
+    model.fit(X, words, sensitive_features=GROUP)
+    assert model.classes_.tolist() == ["bad", "good"]
+    assert model.pos_label_ == "bad"
+    new = {"sensitive_features": NEW_GROUP}
+    bad = model.predict_proba(NEW_X, **new)[:, 0]
+    assert bad == pytest.approx(plain.predict_proba(NEW_X, **new)[:, 1], abs=1e-6)
+    assert ((model.predict(NEW_X, **new) == "bad") == (bad >= 0.5)).all()
+    assert model.expected_proba(NEW_X, **new).sum(axis=1) == pytest.approx(1.0)
+    assert np.exp(model.predict_log_proba(NEW_X, **new))[:, 0] == pytest.approx(bad)
+    wanted = ic.scorer("generalized_fpr")(plain, NEW_X, NEW_Y, **new)
+    named = np.where(NEW_Y == 1, "bad", "good")
+    assert ic.scorer("generalized_fpr")(model, NEW_X, named, **new) == pytest.approx(wanted)
+    with pytest.raises(ic.UsageError, match="pos_label: must be one of the labels"):
+        clone(model).set_params(pos_label="worse").fit(X, words, sensitive_features=GROUP)
+
+
+def test_groups_in_a_dict_are_intersections():
+    age = np.where(X[:, 1] > 0, "old", "young")
+    both = {"race": GROUP, "age": pd.Series(age)}
+    model = CalibratedEqualizedOdds(FAST, cv=2, tolerance=1.0).fit(X, Y, sensitive_features=both)
+    assert ("a", "old") in model.rule_.groups
+    framed = model.predict_proba(X, sensitive_features=pd.DataFrame(both))
+    assert model.predict_proba(X, sensitive_features=both).tolist() == framed.tolist()
+    with pytest.raises(ic.UsageError, match="an empty dict"):
+        model.predict_proba(X, sensitive_features={})
+    with pytest.raises(ic.DataError, match="must have one value per row"):
+        model.predict_proba(X, sensitive_features={"race": GROUP[:9], "age": age})
+
+
+def test_groups_that_were_scaled_are_told():
+    data = np.column_stack([X, GROUP == "a"])
+    model = CalibratedEqualizedOdds(FAST, cv=2, groups_from=3, infeasible="closest")
+    with pytest.warns(ic.IsocostWarning, match=r"it seems that the group column was scaled"):
+        make_pipeline(StandardScaler(), model).fit(data, Y)
+
+
+def test_predictions_in_folds():
+    """scikit-learn hands no groups to predict, so they must be in X: see docs/scikit-learn.md."""
+    data = np.column_stack([X, GROUP == "a"])
+    model = CalibratedEqualizedOdds(FAST, cv=2, groups_from=3, infeasible="closest")
+    scores = cross_val_predict(model, data, Y, cv=2, method="predict_proba")
+    assert scores.shape == (len(Y), 2)
+    assert np.corrcoef(scores[:, 1], Y)[0, 1] > 0.3
+    logs = cross_val_predict(model, data, Y, cv=2, method="predict_log_proba")
+    assert np.exp(logs) == pytest.approx(scores)
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = CalibratedEqualizedOdds(FAST, cv=2)
+        with pytest.raises(ic.UsageError, match="sensitive_features: must be given"):
+            cross_val_predict(routed, X, Y, cv=2, params={"sensitive_features": GROUP})
 
 
 # Frames, and what scikit-learn asks of everybody

@@ -523,6 +523,17 @@ class Grouped(EqualizedOddsLogisticRegression):
 
 
 @pytest.mark.filterwarnings("ignore::isocost.errors.ConstraintWarning")
+def test_which_label_is_positive():
+    X, y, group = people()
+    plain = EqualizedOddsLogisticRegression("fnr", **QUICK).fit(X, y, sensitive_features=group)
+    model = EqualizedOddsLogisticRegression("fnr", pos_label="bad", **QUICK)
+    model.fit(X, np.where(y == 1, "bad", "good"), sensitive_features=group)
+    assert model.coef_ == pytest.approx(-plain.coef_)
+    assert model.achieved_["fnr"] == pytest.approx(plain.achieved_["fnr"])
+    assert model.predict_proba(X)[:, 0] == pytest.approx(plain.predict_proba(X)[:, 1])
+
+
+@pytest.mark.filterwarnings("ignore:y has the labels")
 @parametrize_with_checks(
     [Grouped("all", taus=(5.0,), restarts=1, max_cells=100)],
     expected_failed_checks=lambda _: (

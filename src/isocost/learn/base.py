@@ -37,7 +37,17 @@ from isocost.engines.arrays import apply_arrays, tally_arrays
 from isocost.errors import DataError, IsocostWarning, Problem, UsageError
 from isocost.grid import Grid
 from isocost.learn.calibrator import GroupCalibrator
-from isocost.learn.inputs import Groups, coins_of_rows, read_groups, two_classes, weights_of
+from isocost.learn.inputs import (
+    Groups,
+    coins_of_rows,
+    in_order,
+    log_of,
+    positive_labels,
+    read_groups,
+    two_classes,
+    warn_of_scaled,
+    weights_of,
+)
 from isocost.measures.audit import Audit, audit
 from isocost.measures.rates import require_both_labels, require_two_groups
 from isocost.repairs.maps import METHODS
@@ -131,6 +141,19 @@ def response_of(estimator: Any, recalibrated: bool, needs_calibration: bool) -> 
     return response
 
 
+def positive_of(estimator: Any) -> Any:
+    """The positive class of a fitted classifier, also inside a pipeline or a search."""
+    inner = estimator
+    while not hasattr(inner, "pos_label_"):
+        if hasattr(inner, "steps"):
+            inner = inner.steps[-1][1]
+        elif hasattr(inner, "best_estimator_"):
+            inner = inner.best_estimator_
+        else:
+            return list(estimator.classes_)[-1]
+    return inner.pos_label_
+
+
 def raw_scores(estimator: Any, X: Any, response: str, groups: Groups, positive: Any) -> Floats:
     """One score per row: the positive class's column, or the decision values."""
     params = {}
@@ -142,11 +165,12 @@ def raw_scores(estimator: Any, X: Any, response: str, groups: Groups, positive: 
     if columns.ndim != 2 or columns.shape[1] != (1 if is_decision else 2):
         rule = "must be a binary classifier"
         got = f"{type(estimator).__name__} with scores of shape {columns.shape}"
-        step = "train it with two classes, the positive one last in sorted order"
+        step = "train it with two classes"
         raise UsageError(Problem("estimator", rule, got, step))
-    if is_decision:
-        return columns[:, 0]
     classes = list(getattr(estimator, "classes_", [None, positive]))
+    if is_decision:
+        # Decision values are those of the last class.
+        return -columns[:, 0] if classes[0] == positive else columns[:, 0]
     if positive not in classes:
         rule = "must have the classes that the estimator was trained with"
         got = f"{positive!r}, and the estimator knows {', '.join(map(repr, classes))}"
@@ -249,6 +273,7 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
     __metadata_request__fit = {"sensitive_features": True}  # noqa: RUF012
     __metadata_request__predict = {"sensitive_features": True}  # noqa: RUF012
     __metadata_request__predict_proba = {"sensitive_features": True}  # noqa: RUF012
+    __metadata_request__predict_log_proba = {"sensitive_features": True}  # noqa: RUF012
     __metadata_request__score = {"sensitive_features": True}  # noqa: RUF012
 
     _needs_calibration = False
@@ -283,8 +308,8 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
         X : array, frame or sparse matrix
             Whatever the estimator takes.
         y : array
-            Two classes of any kind; the last in sorted order is the positive one.
-        sensitive_features : array, series, frame, str or list of str
+            Two classes of any kind; ``pos_label`` says which is positive.
+        sensitive_features : array, series, frame, dict of columns, str or list of str
             The groups: one column or several, or the names of columns of X.  Not needed if
             ``groups_from`` is set.
         sample_weight : array, optional
@@ -296,8 +321,10 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
         self._check_words()
         X, y = indexable(X, y)
         weight = None if sample_weight is None else weights_of(sample_weight, _num_samples(X))
-        self.classes_, labels = two_classes(y, weight)
+        self.classes_, codes = two_classes(y, weight)
+        self.pos_label_, labels = positive_labels(self.classes_, codes, self.pos_label)
         groups = read_groups(X, sensitive_features, self.groups_from)
+        warn_of_scaled(groups)
         _check_cells(labels, groups, weight)
         params, split_params = self._routed(sensitive_features, weight, fit_params, groups)
         base = self._estimator()
@@ -372,7 +399,7 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
             )
             raise UsageError(Problem("estimator", rule, got, step)) from error
         self.estimator_ = base
-        scores = raw_scores(base, X, self.response_, groups, self.classes_[1])
+        scores = raw_scores(base, X, self.response_, groups, self.pos_label_)
         n = len(scores)
         return _HeldOutScores(np.arange(n), np.zeros(n, dtype=np.intp), scores)
 
@@ -397,7 +424,7 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
 
         def score(train: Ints, test: Ints) -> Floats:
             unseen, mine = _safe_indexing(X, test), groups.take(test)
-            return raw_scores(fitted(train), unseen, self.response_, mine, self.classes_[1])
+            return raw_scores(fitted(train), unseen, self.response_, mine, self.pos_label_)
 
         folds = folds_of(X, labels, groups, self.cv, split_params)
         held_out = _held_out_scores(folds, score, len(labels))
@@ -482,15 +509,24 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
             row gets the same answer alone or in a batch and equal rows get equal answers, unless
             ``random_state`` is set.
         """
+        repaired = self._repaired(X, sensitive_features, ids)
+        return in_order(repaired, self.classes_, self.pos_label_)
+
+    def predict_log_proba(
+        self, X: Any, *, sensitive_features: Any = None, ids: Any = None
+    ) -> Floats:
+        """The logarithm of :meth:`predict_proba`."""
+        return log_of(self.predict_proba(X, sensitive_features=sensitive_features, ids=ids))
+
+    def _repaired(self, X: Any, sensitive_features: Any, ids: Any) -> Floats:
+        """The repaired score of each row: the probability of the positive class."""
         X, scores, groups = self._scores(X, sensitive_features)
 
         def coins() -> npt.NDArray[np.uint64]:
             return coins_of_rows(X, ids, self.rule_.salt, self.random_state)
 
-        _, repaired = apply_arrays(
-            self.rule_, scores, [groups.encoded], coins, unknown=self.unknown
-        )
-        return np.column_stack([1.0 - repaired, repaired])
+        encoded = [groups.encoded]
+        return apply_arrays(self.rule_, scores, encoded, coins, unknown=self.unknown)[1]
 
     def expected_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
         """The probability of each class on average over the coin: for ranking.
@@ -505,13 +541,13 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
             for segment in self.rule_.segments(group):
                 inside = mine[segment.holds(scores[mine])]
                 mean[inside] = segment.mean(scores[inside])
-        mean = np.clip(mean, 0.0, 1.0)
-        return np.column_stack([1.0 - mean, mean])
+        return in_order(np.clip(mean, 0.0, 1.0), self.classes_, self.pos_label_)
 
     def predict(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Any:
         """The class of each row: the positive one from the threshold on."""
-        scores = self.predict_proba(X, sensitive_features=sensitive_features, ids=ids)[:, 1]
-        return self.classes_[(scores >= self.threshold).astype(np.intp)]
+        is_positive = self._repaired(X, sensitive_features, ids) >= self.threshold
+        index = int(self.classes_[1] == self.pos_label_)
+        return self.classes_[np.where(is_positive, index, 1 - index)]
 
     def score(
         self,
@@ -534,7 +570,7 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
         unknown = [name for name in groups.names if name not in self.rule_.groups]
         if unknown and self.unknown == "error":
             raise unknown_groups(unknown, self.rule_.groups)
-        scores = raw_scores(self.estimator_, X, self.response_, groups, self.classes_[1])
+        scores = raw_scores(self.estimator_, X, self.response_, groups, self.pos_label_)
         if self.calibrator_ is not None:
             scores = self.calibrator_.predict(scores, sensitive_features=groups.features)
         return X, scores, groups
@@ -544,7 +580,7 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
     def get_metadata_routing(self) -> Any:
         """What is passed on to the estimator and the splitter, for scikit-learn's routing."""
         to_estimator = MethodMapping().add(caller="fit", callee="fit")
-        for caller in ("predict", "predict_proba", "score"):
+        for caller in ("predict", "predict_proba", "predict_log_proba", "score"):
             to_estimator = to_estimator.add(caller=caller, callee="predict_proba")
         to_splitter = MethodMapping().add(caller="fit", callee="split")
         return (

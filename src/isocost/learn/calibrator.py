@@ -21,7 +21,16 @@ from sklearn.utils.validation import check_is_fitted
 from isocost.checks import check_kind, check_whole, check_word
 from isocost.errors import DataError, IsocostWarning, Problem, UsageError
 from isocost.groups import Group, group_names, to_json
-from isocost.learn.inputs import groups_of, read_all, real_scores, two_labels, weights_of
+from isocost.learn.inputs import (
+    groups_of,
+    in_order,
+    log_of,
+    positive_labels,
+    read_all,
+    real_scores,
+    two_labels,
+    weights_of,
+)
 from isocost.metrics import calibration_gap
 from isocost.repairs.maps import (
     METHODS,
@@ -272,11 +281,16 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
     random_state : int, RandomState or None
         Shuffles the rows before they are dealt to the folds; None is the same as 0, so that a
         report does not change from run to run.  Only the report depends on it.
+    pos_label : optional
+        The positive label; by default the last in sorted order, which a warning says unless labels
+        are 0 and 1, -1 and 1, or boolean.
 
     Attributes
     ----------
     classes_ : array
-        The two labels, sorted; probabilities are those of the second.
+        The two labels, sorted, as the columns of ``predict_proba``.
+    pos_label_ : object
+        The positive one, whose probability ``predict`` returns.
     groups_ : tuple
         The groups, sorted.
     maps_ : {group: map}
@@ -321,6 +335,7 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
     __metadata_request__fit: ClassVar = {"scores": UNUSED}
     __metadata_request__predict: ClassVar = {"scores": UNUSED}
     __metadata_request__predict_proba: ClassVar = {"scores": UNUSED}
+    __metadata_request__predict_log_proba: ClassVar = {"scores": UNUSED}
     __metadata_request__score: ClassVar = {"scores": UNUSED}
 
     def __init__(
@@ -332,6 +347,7 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
         cv: int | None = 5,
         bins: int = 10,
         random_state: Any = None,
+        pos_label: Any = None,
     ) -> None:
         self.method = method
         self.shrinkage = shrinkage
@@ -339,6 +355,7 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
         self.cv = cv
         self.bins = bins
         self.random_state = random_state
+        self.pos_label = pos_label
 
     def fit(
         self, scores: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None
@@ -350,14 +367,18 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
         scores : array of shape (n,) or (n, 1)
             The scores to recalibrate.
         y : array of shape (n,)
-            Labels of two values; the larger is the positive one.
-        sensitive_features : array, series or frame with n rows
+            Labels of two values; ``pos_label`` says which is positive.
+        sensitive_features : array, series, frame or dict of columns with n rows
             The group of each row; several columns make a group of each combination.
         sample_weight : array of shape (n,), optional
             Weights, not negative.
         """
         self._check_parameters()
         rows = _read_rows(scores, y, sensitive_features, sample_weight, self._range())
+        self.pos_label_, labels = positive_labels(
+            rows.classes, rows.y.astype(np.intp), self.pos_label, stacklevel=2
+        )
+        rows = replace(rows, y=labels.astype(np.float64))
         fitted = self._fit_maps(rows)
         self.classes_, self.groups_, self.pooled_ = rows.classes, rows.groups, fitted.pooled
         self.maps_ = {
@@ -386,7 +407,11 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, scores: Any, *, sensitive_features: Any = None) -> Floats:
         """The probabilities of both labels, in the order of ``classes_``."""
         positive = self.predict(scores, sensitive_features=sensitive_features)
-        return np.column_stack([1.0 - positive, positive])
+        return in_order(positive, self.classes_, self.pos_label_)
+
+    def predict_log_proba(self, scores: Any, *, sensitive_features: Any = None) -> Floats:
+        """The logarithm of :meth:`predict_proba`."""
+        return log_of(self.predict_proba(scores, sensitive_features=sensitive_features))
 
     def score(
         self, scores: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None
@@ -400,7 +425,7 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
             rule = f"must be one of the labels {labels} in each row"
             got = f"an array of shape {values.shape}, {others} of them other values"
             raise DataError(Problem("y", rule, got, "pass labels of the kind that fit was given"))
-        return -float(np.average((predicted - (values == self.classes_[1])) ** 2, weights=w))
+        return -float(np.average((predicted - (values == self.pos_label_)) ** 2, weights=w))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

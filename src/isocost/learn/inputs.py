@@ -10,7 +10,8 @@ depends on the number of equal rows before the row.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Never, TypeAlias
 
@@ -24,7 +25,14 @@ from sklearn.utils.validation import _num_samples, column_or_1d
 from isocost import coin
 from isocost.engines.dispatch import Frame
 from isocost.engines.values import Encoded, GroupEncoder, Problems, as_objects, column_array
-from isocost.errors import DataError, IsocostError, Problem, UsageError, missing_column
+from isocost.errors import (
+    DataError,
+    IsocostError,
+    IsocostWarning,
+    Problem,
+    UsageError,
+    missing_column,
+)
 from isocost.groups import Group, is_null, sort_groups
 from isocost.typing import Bools, Floats, Ints
 
@@ -91,7 +99,7 @@ def read_groups(X: Any, sensitive_features: Any, groups_from: GroupsFrom = None)
     ----------
     X : array, frame or sparse matrix
         The rows.
-    sensitive_features : array, series, frame, str or list of str
+    sensitive_features : array, series, frame, dict of columns, str or list of str
         One value per row, or several; or the names of columns of X.
     groups_from : str, int, list of these, or callable
         Where the groups are when ``sensitive_features`` is None: columns of X by name or
@@ -194,8 +202,30 @@ def _check_position(position: int, columns: int, role: str) -> None:
         raise UsageError(Problem(role, rule, f"{got} columns", "count columns from 0"))
 
 
+def warn_of_scaled(groups: Groups, stacklevel: int = 3) -> None:
+    """Warn if groups are numbers of mean 0 and deviation 1, as a scaler makes them."""
+    names = groups.names
+    if not all(isinstance(name, float) and not name.is_integer() for name in names):
+        return
+    values = np.array(names, dtype=np.float64)[groups.codes]
+    if abs(values.mean()) < 0.1 and abs(values.std() - 1.0) < 0.1 and len(names) > 1:
+        warnings.warn(
+            f"The groups are numbers such as {names[0]:.3g} and {names[1]:.3g}, with mean 0 and "
+            "standard deviation 1: it seems that the group column was scaled, and other rows would "
+            f"give other groups. Pass {_NAME}= from before the scaler, or leave the column out of "
+            "it, for example with a ColumnTransformer.",
+            IsocostWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
 def _columns_in(features: Any) -> list[Any]:
-    """The columns of an array, a series or a frame."""
+    """The columns of an array, a series, a frame or a dict of columns."""
+    if isinstance(features, Mapping):
+        if not features:
+            rule, step = "must have at least one column", "pass the groups of the rows"
+            raise UsageError(Problem(_NAME, rule, "an empty dict", step))
+        return [column for one in features.values() for column in _columns_in(one)]
     native = nw.from_native(features, eager_only=True, allow_series=True, pass_through=True)
     if isinstance(native, nw.Series):
         native = native.alias("group").to_frame()
@@ -314,6 +344,53 @@ def two_labels(y: Any, rows: int) -> tuple[npt.NDArray[Any], Ints]:
         got = f"{len(classes)} class{'es' if len(classes) != 1 else ''}: {shown}"
         raise DataError(Problem("y", "must have two values", got, step))
     return classes, codes.astype(np.intp)
+
+
+def positive_labels(
+    classes: npt.NDArray[Any], codes: Ints, pos_label: Any, stacklevel: int = 3
+) -> tuple[Any, Ints]:
+    """The positive class, and the labels as 1 where they are of it.
+
+    Without ``pos_label`` it is the last in sorted order.  That is said in a warning, unless the
+    labels are 0 and 1, -1 and 1, or boolean, for which nobody expects anything else.
+
+    Examples
+    --------
+    >>> positive_labels(np.array(["bad", "good"]), np.array([0, 1, 1]), "bad")
+    ('bad', array([1, 0, 0]))
+    """
+    listed = classes.tolist()
+    if pos_label is None:
+        if listed not in ([0, 1], [-1, 1]):
+            low, high = listed
+            warnings.warn(
+                f"y has the labels {low!r} and {high!r}, and {high!r} is taken as positive because "
+                f"it is the last in sorted order; pos_label={low!r} or pos_label={high!r} says "
+                "which it is.",
+                IsocostWarning,
+                stacklevel=stacklevel + 1,
+            )
+        return classes[1], codes
+    if isinstance(pos_label, np.generic):
+        pos_label = pos_label.item()
+    if not isinstance(pos_label, Hashable) or pos_label not in listed:
+        rule, got = "must be one of the labels", f"{pos_label!r}, and y has {listed[0]!r} and "
+        step = "pass one of these, with the same type"
+        raise UsageError(Problem("pos_label", rule, got + repr(listed[1]), step))
+    index = listed.index(pos_label)
+    return classes[index], (codes == index).astype(np.intp)
+
+
+def in_order(positive: Floats, classes: npt.NDArray[Any], pos_label: Any) -> Floats:
+    """Probabilities of the positive class as two columns, in the order of the classes."""
+    columns = [1.0 - positive, positive]
+    return np.column_stack(columns if classes[1] == pos_label else columns[::-1])
+
+
+def log_of(probabilities: Floats) -> Floats:
+    """The logarithm; minus infinity for 0, without a warning."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(probabilities))
 
 
 def _numbers(name: str, values: Any) -> Floats:

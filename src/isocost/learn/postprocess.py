@@ -87,6 +87,9 @@ class CalibratedEqualizedOdds(PostProcessor):
         and on the number of equal rows before it; use that where few different rows occur.
     confidence : float or None
         Of the intervals in ``audit_``; None for no intervals.
+    pos_label : optional
+        The positive label; by default the last in sorted order, which a warning says unless labels
+        are 0 and 1, -1 and 1, or boolean.
 
     Attributes
     ----------
@@ -105,6 +108,8 @@ class CalibratedEqualizedOdds(PostProcessor):
         Whether costs can be made equal, and at what price.
     response_ : str
         The method of the estimator that scores come from.
+    pos_label_ : object
+        The positive class.
     classes_, n_features_in_, feature_names_in_
         As in every scikit-learn estimator; the last two if the wrapped estimator has them.
 
@@ -157,6 +162,7 @@ class CalibratedEqualizedOdds(PostProcessor):
         salt: str = DEFAULT_SALT,
         random_state: Any = None,
         confidence: float | None = None,
+        pos_label: Any = None,
     ) -> None:
         self.estimator = estimator
         self.cost = cost
@@ -173,6 +179,7 @@ class CalibratedEqualizedOdds(PostProcessor):
         self.salt = salt
         self.random_state = random_state
         self.confidence = confidence
+        self.pos_label = pos_label
 
     def _check_words(self) -> None:
         super()._check_words()
@@ -212,7 +219,7 @@ class EqualizedOdds(PostProcessor):
         The score from which people are treated as positive.
     rates : {"generalized", "hard"}
         Which rates to equalize: generalized ones, or those of the decisions at the threshold.
-    recalibrate, cv, groups_from, unknown, salt, random_state, confidence
+    recalibrate, cv, groups_from, unknown, salt, random_state, confidence, pos_label
         As in :class:`CalibratedEqualizedOdds`.
 
     Attributes
@@ -254,6 +261,7 @@ class EqualizedOdds(PostProcessor):
         salt: str = DEFAULT_SALT,
         random_state: Any = None,
         confidence: float | None = None,
+        pos_label: Any = None,
     ) -> None:
         self.estimator = estimator
         self.threshold = threshold
@@ -265,6 +273,7 @@ class EqualizedOdds(PostProcessor):
         self.salt = salt
         self.random_state = random_state
         self.confidence = confidence
+        self.pos_label = pos_label
 
     def _check_words(self) -> None:
         super()._check_words()
@@ -292,7 +301,7 @@ class Reconciled(PostProcessor):
         With predict_proba or decision_function; LogisticRegression() if None.
     threshold, equal, tolerance, cost, keep, levels, floor, no_worse, monotone, infeasible
         As in :func:`isocost.reconcile`.
-    recalibrate, cv, groups_from, unknown, salt, random_state, confidence
+    recalibrate, cv, groups_from, unknown, salt, random_state, confidence, pos_label
         As in :class:`CalibratedEqualizedOdds`.
 
     Attributes
@@ -338,6 +347,7 @@ class Reconciled(PostProcessor):
         salt: str = DEFAULT_SALT,
         random_state: Any = None,
         confidence: float | None = None,
+        pos_label: Any = None,
     ) -> None:
         self.estimator = estimator
         self.threshold = threshold
@@ -357,6 +367,7 @@ class Reconciled(PostProcessor):
         self.salt = salt
         self.random_state = random_state
         self.confidence = confidence
+        self.pos_label = pos_label
 
     def _options(self) -> dict[str, Any]:
         names = [o.name for o in REPAIRS["reconcile"].options if o.name != "infeasible"]

@@ -23,7 +23,7 @@ from isocost.costs import CostLike, as_cost
 from isocost.engines.arrays import tally_arrays
 from isocost.errors import DataError, Problem, UsageError, listing
 from isocost.grid import Grid
-from isocost.learn.base import wants
+from isocost.learn.base import positive_of, wants
 from isocost.learn.inputs import GroupsFrom, groups_of, read_groups
 from isocost.measures.feasibility import feasibility
 from isocost.measures.measure import Measure
@@ -270,19 +270,20 @@ class GroupScorer:
             got = f"{self.response_method!r}, and the estimator is a {type(estimator).__name__}"
             raise UsageError(Problem("response_method", rule, got, step))
         answer = np.asarray(respond(X, **params))
-        labels, scores = self._numbers(list(estimator.classes_), y, answer)
+        classes = list(estimator.classes_)
+        labels, scores = self._numbers(classes, positive_of(estimator), y, answer)
         return self.sign * float(self.metric(labels, scores, **passed, **self.kwargs)) + 0.0
 
-    def _numbers(self, classes: list[Any], y: Any, answer: Any) -> tuple[Any, Any]:
+    def _numbers(self, classes: list[Any], positive: Any, y: Any, answer: Any) -> tuple[Any, Any]:
         """Labels as 0 and 1, and the score, or the decision, of each row."""
         if len(classes) != 2:
             got = f"{len(classes)}: {', '.join(map(repr, classes[:6]))}"
             step = "score a classifier of two classes"
             raise DataError(Problem("y", "must have two classes", got, step))
-        labels = (np.asarray(y) == classes[1]).astype(np.intp)
+        labels = (np.asarray(y) == positive).astype(np.intp)
         if self.response_method == "predict":
-            return labels, (answer == classes[1]).astype(np.intp)
-        return labels, answer[:, 1]
+            return labels, (answer == positive).astype(np.intp)
+        return labels, answer[:, classes.index(positive)]
 
     def __repr__(self) -> str:
         return self.title

@@ -16,7 +16,14 @@ from sklearn.utils.validation import check_random_state, validate_data
 from isocost.checks import check_word
 from isocost.errors import ConstraintWarning, DataError, Problem, UsageError
 from isocost.groups import Group, names_of
-from isocost.learn.inputs import Groups, read_groups, require_groups, two_classes, weights_of
+from isocost.learn.inputs import (
+    Groups,
+    positive_labels,
+    read_groups,
+    require_groups,
+    two_classes,
+    weights_of,
+)
 from isocost.learn.program import (
     KINDS,
     NEARLY_NOBODY,
@@ -142,6 +149,9 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
         1 shows a progress bar and every start on standard error; 2 also what the solver prints.
     random_state : int, RandomState or None
         For the random starts.
+    pos_label : optional
+        The positive label, which "fpr" and "fnr" are about; by default the last in sorted order,
+        which a warning says unless labels are 0 and 1, -1 and 1, or boolean.
 
     Attributes
     ----------
@@ -200,6 +210,7 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
         tol: float = 1e-4,
         verbose: int = 0,
         random_state: Any = 0,
+        pos_label: Any = None,
     ) -> None:
         self.constraint = constraint
         self.bound = bound
@@ -213,6 +224,7 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
         self.tol = tol
         self.verbose = verbose
         self.random_state = random_state
+        self.pos_label = pos_label
 
     def fit(
         self,
@@ -229,7 +241,7 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
         X : array or frame of shape (rows, features)
             Numbers.
         y : array
-            Two classes; the second in sorted order is the positive one.
+            Two classes; ``pos_label`` says which is positive.
         sensitive_features : array, frame, name or list of names
             The group of each row: values, or columns of X that hold them.  Required.
         sample_weight : array, optional
@@ -321,7 +333,8 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
         X, y = validate_data(self, X, y, dtype=np.float64)
         groups = read_groups(given, require_groups(sensitive))
         weight = weights_of(sample_weight, len(X))
-        self.classes_, label = two_classes(y, weight)
+        self.classes_, codes = two_classes(y, weight)
+        self.pos_label_, label = positive_labels(self.classes_, codes, self.pos_label)
         used = weight > 0
         X, label, groups, weight = X[used], label[used], groups.take(used).sorted(), weight[used]
         kinds = KINDS[self.constraint]
@@ -332,7 +345,12 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
         )
 
     def _scaled(self, program: Program) -> Floats:
-        return program.to_scaled(self.coef_[0], float(self.intercept_[0]))
+        sign = self._sign()
+        return program.to_scaled(sign * self.coef_[0], sign * float(self.intercept_[0]))
+
+    def _sign(self) -> float:
+        """Coefficients are those of the last class, and the program's those of the positive one."""
+        return 1.0 if self.classes_[1] == self.pos_label_ else -1.0
 
     def _solve(self, program: Program, given: tuple[Floats, ...]) -> None:
         """Search, keep the best, and warn if it does not meet the bound."""
@@ -353,7 +371,8 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
         best = search.best(starts)
         w = best.w if best is starts[0] else search.settle(best.w)
         coef, intercept = program.from_scaled(w)
-        self.coef_, self.intercept_ = coef[np.newaxis], np.array([intercept])
+        sign = self._sign()
+        self.coef_, self.intercept_ = sign * coef[np.newaxis], sign * np.array([intercept])
         self.n_iter_ = max(1, best.iterations)
         self.starts_, self.loss_, self.met_ = tuple(starts), program.loss(w), best.met
         self.converged_ = not best.note
@@ -418,8 +437,8 @@ def _point(
     model: EqualizedOddsLogisticRegression, X: Any, y: Any, groups: Groups, weight: Floats
 ) -> PathPoint:
     """How a fitted model does on the rows it was trained on."""
-    actual = np.asarray(y) == model.classes_[1]
-    predicted = model.predict(X) == model.classes_[1]
+    actual = np.asarray(y) == model.pos_label_
+    predicted = model.predict(X) == model.pos_label_
     rates: dict[bool, dict[Group, float]] = {False: {}, True: {}}
     for code, group in enumerate(groups.names):
         for label in rates:

@@ -521,23 +521,23 @@ class Display(ABC):
         Parameters
         ----------
         estimator : classifier
-            The positive class is the last of ``classes_``.  The scores of a repaired estimator
-            are those after its coin: their average over the coin is not calibrated.
+            The positive class is its ``pos_label_``, or the last of ``classes_``.  The scores of a
+            repaired estimator are those after its coin: their average is not calibrated.
         X, y : arrays
             Rows and labels.
-        sensitive_features : array, series, frame, str or list of str
+        sensitive_features : array, series, frame, dict of columns, str or list of str
             The groups, or the names of columns of X.
         sample_weight : array, optional
             Weights of the rows.
         *args, **options
             As for :meth:`from_tally`.
         """
-        from isocost.learn.base import raw_scores, response_of
+        from isocost.learn.base import positive_of, raw_scores, response_of
         from isocost.learn.inputs import read_groups
 
         groups = read_groups(X, sensitive_features)
         response = response_of(estimator, recalibrated=False, needs_calibration=True)
-        positive = list(estimator.classes_)[-1]
+        positive = positive_of(estimator)
         scores = raw_scores(estimator, X, response, groups, positive)
         labels = (np.asarray(y) == positive).astype(np.intp)
 
