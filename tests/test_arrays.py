@@ -212,7 +212,7 @@ def test_wrong_names():
     with pytest.raises(ic.UsageError) as error:
         ic.tally(GOOD, score="scores")
     assert "the columns are 'score', 'label', 'group'" in str(error.value)
-    assert "did you mean score='score'?" in str(error.value)
+    assert 'did you mean score="score"?' in str(error.value)
     with pytest.raises(
         ic.UsageError, match="group: must be the name of a column when data are given"
     ):

@@ -64,7 +64,7 @@ def test_a_group_of_four_does_not_make_a_rule(tmp_path):
     with pytest.warns(ic.UncertainWarning, match=r"Too few people to make a rule from: group 9 \("):
         ic.withhold(tally, "fpr", tolerance=0.07)
     # The four would make it infeasible; what can be established comes first.
-    with pytest.raises(ic.NotAdvisedError, match="--drop-group"):
+    with pytest.raises(ic.NotAdvisedError, match=r"leave them out \(tally.drop\)"):
         advised(REPAIRS["withhold"], tally, SETTINGS)
     path = tmp_path / "my data.csv"
     rows = zip(*both.values(), strict=True)

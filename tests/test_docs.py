@@ -24,7 +24,7 @@ def test_python_examples_run(page, tmp_path, monkeypatch, capsys):
     for block in blocks(page):
         exec(compile(block, page.name, "exec"), names)
     if page.name == "README.md":
-        printed = capsys.readouterr().out
+        printed = " ".join(capsys.readouterr().out.split())
         assert "no calibrated repair can make the costs equal" in printed
         assert "0.0538" in printed
         assert (tmp_path / "rule.json").exists()

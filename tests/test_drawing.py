@@ -269,6 +269,6 @@ def test_no_colour_codes_when_unwanted(data):
 
 
 def test_narrow_terminal(data):
-    shown = on_terminal(data, "--no-color", COLUMNS="40")
+    shown = on_terminal(data, "--no-color", "--full", COLUMNS="40")
     drawn = shown[shown.index("generalized FNR (") : shown.index("Cost differs")]
     assert max(cell_len(line.rstrip("\r")) for line in drawn.splitlines()) <= 40

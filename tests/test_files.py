@@ -158,7 +158,7 @@ def test_all_wrong_columns_together(folder):
     text = str(error.value)
     assert text.startswith("4 problems:")
     assert 'did you mean score="score"?' in text
-    assert "did you mean weight='weight'?" in text
+    assert 'did you mean weight="weight"?' in text
 
 
 def test_unreadable_files(tmp_path):

@@ -190,7 +190,7 @@ def test_a_wrong_choice_keeps_the_file_for_another(running):
             "name": "score",
             "rule": "must name a column of the data",
             "got": "'scor', and the columns are 'id', 'group', 'decile', 'label', 'score'",
-            "next_step": "did you mean score='score'?",
+            "next_step": "did you mean “Score”: score?",
         }
     ]
     assert running.report(file, score="decile")[1]["problems"][0]["name"].startswith("score")

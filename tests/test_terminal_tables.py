@@ -37,7 +37,7 @@ def folder(tmp_path_factory):
 
 
 def audited(folder, many, columns, *options):
-    fixed = ("--replicates", "200", "--no-plot")
+    fixed = ("--replicates", "200", "--no-plot", "--full")
     text = on_terminal("audit", f"{many}.csv", *fixed, *options, columns=columns, cwd=folder)
     return without_escapes(text)
 

@@ -1,18 +1,19 @@
 """Measure what an installation brings: python tools/measure_install.py [PYTHON].
 
 Installs isocost into an environment of its own and prints, as Markdown, the megabytes and packages
-of each part, and how long installing and starting take.  Sizes are those of the files as installed,
-without the compiled bytecode.  Of the parts, each counts what the rows above have not brought.
+of each part, and the processor time of installing and starting.  Sizes are those of the files as
+installed, without compiled bytecode.  Of the parts, each counts what the rows above have not
+brought.
 docs/architecture.md has the result and what follows from it.
 """
 
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -39,17 +40,18 @@ print(json.dumps([sizes, needs]))
 
 
 def seconds_of(*command: str | Path, repeats: int = 1) -> float:
-    """The fastest of several runs of a command."""
+    """The processor time of a command, the least of several runs; others may use the machine."""
     times = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([*map(str, command)], check=True, stdout=subprocess.DEVNULL)
-        times.append(time.perf_counter() - start)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     return min(times)
 
 
 def install(python: str, folder: Path, *what: str) -> tuple[Path, float]:
-    """A new environment with some packages, and the seconds that pip took."""
+    """A new environment with some packages, and the processor time that pip took."""
     subprocess.run([python, "-m", "venv", str(folder)], check=True)
     new = folder / "bin" / "python"
     pip = (new, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
@@ -77,7 +79,9 @@ def main() -> None:
         made = subprocess.run([whole, "-c", SIZES], check=True, capture_output=True, text=True)
         sizes, needs = json.loads(made.stdout)
         show_parts(sizes, needs)
-        print(f"\n`pip install .` took {whole_seconds:.0f} s, the core {core_seconds:.0f} s.\n")
+        print(
+            f"\nInstalling all of it took {whole_seconds:.0f} s, the core {core_seconds:.0f} s.\n"
+        )
         show_times(whole, folder)
 
 
@@ -110,7 +114,7 @@ def show_times(python: Path, folder: Path) -> None:
     }
     demo = (isocost, "demo", "--data", "-o", folder / "data.csv")
     subprocess.run([*map(str, demo)], check=True, stdout=subprocess.DEVNULL)
-    print(f"| command | seconds, of which Python itself {nothing:.2f} |\n|---|---|")
+    print(f"| command | seconds, of which Python itself takes {nothing:.2f} |\n|---|---|")
     for name, command in runs.items():
         print(f"| `{name}` | {seconds_of(*command, repeats=3):.2f} |")
 

@@ -61,7 +61,7 @@ def _on_page(name: str, value: Any) -> str:
     """A setting as the label of its control; one without a control by its name."""
     id = {"missing_group": "missing"}.get(name, name.replace("_", "-"))
     label = f"“{_labels()[id]}”" if id in _labels() else name.replace("_", " ")
-    return label if value is UNSET else f"{label} {value}"
+    return label if value is UNSET else f"{label}: {value}"
 
 
 PAGE = Language("page", _on_page)
