@@ -166,8 +166,11 @@ def test_what_only_the_search_uses_is_not_kept(features: Features) -> None:
     assert tuned(model, features.X, features.y).n_estimators == 20
 
 
-def test_ways_of_training_are_told_apart(features: Features) -> None:
+def test_ways_of_training_are_told_apart(
+    features: Features, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On people whose groups differ in one feature, constraints bring the error rates nearer."""
+    monkeypatch.setattr("reproduction.models.TRAINED_ROWS", 400)
     group = np.where(features.X[:, 0] + 0.5 * features.X[:, 1] > 0, "a", "b")
     found = ways_of_training(replace(features, group=group), 0, Memory(None))
     assert list(found) == ["no constraint", "EO-Trained", "ExponentiatedGradient"]
