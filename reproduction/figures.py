@@ -217,18 +217,23 @@ def _name_diagonal(display: PlaneDisplay, ax: Axes) -> None:
         return
     places = np.linspace(low, high, 25)
     ends = np.asarray(display.base_rates)[:, None]
-    place = float(places[np.abs(places - ends).min(axis=0).argmax()])
-    ax.annotate(
-        "one score for everybody",
-        (place, 1.0 - place),
-        (4.0, 4.0),
-        textcoords="offset points",
-        rotation=-45.0,
-        ha="center",
-        va="center",
-        fontsize=SMALL - 1.0,
-        color=GREY,
-    )
+    free = np.abs(places - ends).min(axis=0)
+    others = [text.get_window_extent() for text in ax.texts if text.get_text()]
+    for place in places[np.argsort(-free, kind="stable")].tolist():
+        note = ax.annotate(
+            "one score for everybody",
+            (place, 1.0 - place),
+            (4.0, 4.0),
+            textcoords="offset points",
+            rotation=-45.0,
+            ha="center",
+            va="center",
+            fontsize=SMALL - 1.0,
+            color=GREY,
+        )
+        if not any(note.get_window_extent().overlaps(other) for other in others):
+            return
+        note.remove()
 
 
 def _draw_shared(display: PlaneDisplay, ax: Axes) -> None:

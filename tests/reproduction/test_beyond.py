@@ -74,3 +74,32 @@ def test_age_cuts_move_people_between_the_groups() -> None:
     for cut in found:
         assert cut.seniors == pytest.approx(np.mean(ages >= cut.age))
         assert min(cut.alpha) == 0.0
+
+
+def test_a_spread_is_that_of_the_splits() -> None:
+    splits = tuple(
+        Split(part(400, i, HEALTH.groups), part(400, i + 50, HEALTH.groups)) for i in (1, 2)
+    )
+    study = Study(HEALTH, "retrained", splits)
+    alone = [beyond.compared(Study(HEALTH, "retrained", (split,)))[1] for split in splits]
+    row = beyond.compared(study)[1]
+    assert alone[0].spread == {}
+    accuracy = [one.accuracy for one in alone]
+    assert row.spread["accuracy"] == pytest.approx(np.std(accuracy, ddof=1))
+    unseen = [beyond.held_out(Study(HEALTH, "retrained", (s,)))[1].unseen for s in splits]
+    spread = beyond.held_out(study)[1].spread
+    assert spread is not None
+    assert spread[1] == pytest.approx(np.std(unseen, ddof=1))
+
+
+def test_chance_cancels_in_the_mean_over_splits_and_a_difference_stays() -> None:
+    """Calibrated scores of which one group's say less: what is off is chance, the cost is not."""
+    splits = tuple(
+        Split(part(150, i, HEALTH.groups), part(150, i + 50, HEALTH.groups)) for i in range(40)
+    )
+    assert beyond.small_part(Study(HEALTH, "retrained", splits[:2])) == []
+    *off, cost = beyond.small_part(Study(HEALTH, "retrained", splits))
+    for row in off:
+        assert row.signed < 0.5 * row.mean
+        assert row.by_chance == pytest.approx(row.mean, rel=0.2)
+    assert cost.signed > 2 * cost.by_chance

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -30,6 +31,13 @@ def test_verdicts(value: float, interval: tuple[float, float] | None, verdict: s
     assert Finding(CLAIM, "s", value, interval, None).verdict == verdict
 
 
+def test_what_holds_by_arithmetic_is_not_told_as_a_result() -> None:
+    assert Finding(CLAIM, "s", 0.0, None, None, constructed=True).verdict == "by construction"
+    assert Finding(CLAIM, "s", 0.2, None, None, constructed=True).verdict == "does not hold"
+    noted = replace(CLAIM, note="if counted so")
+    assert Finding(noted, "s", 0.05, None, None).verdict == "holds, if counted so"
+
+
 def test_a_count_is_shown_as_one() -> None:
     counted = PaperClaim("people", "906 adults.", lambda n: n["people"], "people", exactly=906)
     found = Finding(counted, "retrained", 920.0, None, None)
@@ -54,3 +62,23 @@ def test_divisions_do_not_cancel_and_their_spread_is_told() -> None:
     assert found[0].value == pytest.approx(0.2)
     assert found[1].spread == pytest.approx(np.std([0.1, 0.3], ddof=1))
     assert found[2].spread is None
+
+
+def test_the_interval_of_a_mean_over_splits() -> None:
+    """Student's, with the variance of Nadeau and Bengio; on fitted people arithmetic alone."""
+    label, group = np.tile([0, 1], 100), np.repeat(RECIDIVISM.groups, 100)
+    first = group == RECIDIVISM.groups[0]
+    costs = np.linspace(0.1, 0.3, 6)
+    parts = [
+        People(label, group, {"m": np.where(label == first, 1 - c, c)}) for c in costs.tolist()
+    ]
+    claim = PaperClaim("c", "Costs.", lambda n: n["original cost 2"], "cost", constructed="fitted")
+    splits = [Split(part, People(label, group, part.scores)) for part in parts]
+    (found,) = check(Study(RECIDIVISM, "made up", tuple(splits)), (claim,), [])
+    half = 2.5706 * np.std(costs, ddof=1) * np.sqrt(1 / 6 + 1 / 8)
+    assert found.interval == pytest.approx((0.2 - half, 0.2 + half), abs=1e-4) or (
+        found.interval == pytest.approx((0.8 - half, 0.8 + half), abs=1e-4)
+    )
+    fitted = tuple(Split(part, part) for part in parts)
+    (found,) = check(Study(RECIDIVISM, "made up", fitted), (claim,), [])
+    assert (found.interval, found.verdict) == (None, "by construction")

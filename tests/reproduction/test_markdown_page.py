@@ -15,6 +15,7 @@ def test_the_page_tells_claims_and_figures(counts: Reproduction) -> None:
     assert "(figures/figure-3c-recidivism-counts.png)" in text
     assert "python -m reproduction recidivism --quick" in text
     assert "look elsewhere" in text
+    assert "## Discussion and conclusion (Section 6)" in text
 
 
 def test_only_what_was_rerun_is_explained(counts: Reproduction) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from joblib import Memory
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from reproduction import datasets
@@ -20,6 +23,7 @@ from reproduction.models import (
     train,
     train_equalized_odds,
     tuned,
+    ways_of_training,
     zafar_features,
 )
 from reproduction.people import Split, split_rows
@@ -46,8 +50,30 @@ class Counted(LogisticRegression):
 
 
 def run(features: Features, models: list[Model], seed: int, cache: Path | None = None) -> Split:
-    memory = Memory(cache, verbose=0)
-    return train(features, models, seed, memory=memory, report=lambda _: None)
+    (split,) = train(features, {seed: models}, memory=Memory(cache, verbose=0))
+    return split
+
+
+def test_splits_in_parallel_are_those_in_turn(features: Features, tmp_path: Path) -> None:
+    """And what was trained in parallel is found again in turn: the key is the same."""
+    memory = Memory(tmp_path, verbose=0)
+    seen: list[int] = []
+
+    def progress(trained: Iterable[Any], total: int) -> Iterable[Any]:
+        seen.append(total)
+        return trained
+
+    both = {seed: [MODEL, Model("flat", LogisticRegression(), {"C": [1e-3]})] for seed in (0, 1)}
+    parallel = train(features, both, memory=memory, jobs=2, progress=progress)
+    assert seen == [4]
+    assert len(list(tmp_path.rglob("output.pkl"))) == 4
+    in_turn = train(features, both, memory=memory)
+    assert len(list(tmp_path.rglob("output.pkl"))) == 4
+    fresh = train(features, both, memory=Memory(None))
+    for one, two, three in zip(parallel, in_turn, fresh, strict=True):
+        for name, score in one.evaluation.scores.items():
+            np.testing.assert_array_equal(score, two.evaluation.scores[name])
+            np.testing.assert_array_equal(score, three.evaluation.scores[name])
 
 
 @pytest.fixture(scope="module")
@@ -128,9 +154,29 @@ def test_the_models_are_those_of_the_supplement() -> None:
     }
     svms = [m for e in names for m in models_of(e, full=True, seed=0) if m.platt]
     assert [m.name for m in svms] == ["RBF SVM", "linear SVM"]
-    assert all(
-        m.rows is None and m.tuning_rows is None for m in models_of("income", full=True, seed=0)
+    full = models_of("income", full=True, seed=0)
+    assert [m.rows for m in full] == [None, None, 20_000]
+    assert all(m.tuning_rows is None for m in full)
+
+
+def test_what_only_the_search_uses_is_not_kept(features: Features) -> None:
+    model = Model(
+        "forest", RandomForestClassifier(20), {"max_depth": [1, 2]}, tuning={"n_estimators": 3}
     )
+    assert tuned(model, features.X, features.y).n_estimators == 20
+
+
+def test_ways_of_training_are_told_apart(
+    features: Features, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On people whose groups differ in one feature, constraints bring the error rates nearer."""
+    monkeypatch.setattr("reproduction.models.TRAINED_ROWS", 400)
+    group = np.where(features.X[:, 0] + 0.5 * features.X[:, 1] > 0, "a", "b")
+    found = ways_of_training(replace(features, group=group), 0, Memory(None))
+    assert list(found) == ["no constraint", "EO-Trained", "ExponentiatedGradient"]
+    differences = [one["FPR difference, trained on"] for one in found.values()]
+    assert max(differences[1:]) < differences[0]
+    assert all(0.5 < one["accuracy, trained on"] < 1 for one in found.values())
 
 
 def test_a_machine_without_probabilities_gets_platt_s(features: Features) -> None:

@@ -43,12 +43,35 @@ def test_numbers_of_reference(study: Study) -> None:
     assert numbers["smallest_tolerance"] == pytest.approx(0.4475 - 0.3936, abs=1e-4)
 
 
-def test_costs_out_of_reach_by_asking_each(study: Study) -> None:
-    asked = [ic.Cost(fp=w, fn=1 - w) for w in np.linspace(0, 1, 101)]
-    refused = [not measured(compas(), cost=cost).feasibility.feasible for cost in asked]
-    assert study.values["out_of_reach"] == pytest.approx(np.mean(refused))
-    assert refused[0]
-    assert refused[-1]
+def test_the_cost_that_refutes_any_constraint(study: Study) -> None:
+    asked = measured(compas(), cost="plain:1,1").feasibility
+    assert asked.feasible
+    assert study.values["alpha of both rates"] == pytest.approx(max(asked.alpha.values()))
+    assert study.values["alpha of both rates"] == pytest.approx(0.017, abs=5e-4)
+
+
+def test_shares_of_the_group_and_of_everybody(study: Study) -> None:
+    values = study.values
+    assert values["withheld"] == 1.0  # not feasible: all of the group
+    assert values["withheld of everybody"] == pytest.approx(2454 / 6150)
+    lost = -values["changed accuracy"] * 2454 / 6150
+    assert values["accuracy lost by everybody"] == pytest.approx(lost)
+    everybody = measured(compas()).overall
+    for rate in ("generalized_fpr", "generalized_fnr"):
+        assert values[f"original {rate} of everybody"] == pytest.approx(getattr(everybody, rate))
+
+
+def test_few_splits_have_no_interval_of_their_mean() -> None:
+    parts = tuple(Split(whole(), whole()) for _ in range(5))
+    assert Study(RECIDIVISM, "counts", parts[:4]).correction is None
+    assert Study(RECIDIVISM, "counts", parts).correction == pytest.approx(1 / 5 + 1 / 8)
+    assert Study(RECIDIVISM, "counts", (Split(part := whole(), part),) * 5).correction is None
+
+
+def test_the_first_of_many_replicates_are_a_few_and_two_processes_change_nothing(
+    study: Study,
+) -> None:
+    assert study.replicates(6)[:3] == study.replicates(3) == study.replicates(3, jobs=2)
 
 
 def test_two_models_are_averaged() -> None:

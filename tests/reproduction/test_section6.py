@@ -1,0 +1,41 @@
+"""The sentences of Section 6: what the examples say, and what experiments add."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reproduction.people import People, Split
+from reproduction.rerun import Reproduction
+from reproduction.section6 import condition, judged
+from reproduction.study import RECIDIVISM, Study
+
+
+def test_an_experiment_that_is_infeasible_leaves_the_general_sentences(
+    counts: Reproduction,
+) -> None:
+    first, second = judged([counts])
+    assert first.verdict == "does not hold as written; true under the condition"
+    assert "from 0.327 to 0.0165" in first.evidence
+    assert second.verdict == "does not hold as written"
+
+
+def test_equal_base_rates_do_not_make_costs_equal() -> None:
+    """The example of the second sentence, measured."""
+    label = np.tile(np.repeat([0, 1], 50), 2)
+    group = np.repeat(RECIDIVISM.groups, 100)
+    sharp = np.where(np.arange(100) % 10 == 0, 0.9, 0.1)
+    dull = np.where(np.arange(100) % 10 < 4, 0.6, 0.4)
+    score = np.concatenate([np.where(label[:100] == 1, 1 - one, one) for one in (sharp, dull)])
+    people = People(label, group, {"m": score})
+    values = Study(RECIDIVISM, "made up", (Split(people, people),)).values
+    rates = [values[f"original generalized_fnr {number}"] for number in (1, 2)]
+    np.testing.assert_allclose(rates, [0.18, 0.48])
+    assert max(values["original off_line 1"], values["original off_line 2"]) < 1e-9
+    assert values["original base_rate 1"] == values["original base_rate 2"] == 0.5
+
+
+def test_the_condition_is_that_of_the_rates() -> None:
+    values = {"original base_rate 1": 0.5, "original base_rate 2": 0.49}
+    values |= {"original cost 1": 0.077, "original cost 2": 0.42}
+    assert not condition(values, "fnr")
+    assert condition(values | {"original base_rate 1": 0.8}, "fnr")
