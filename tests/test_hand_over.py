@@ -427,6 +427,11 @@ def test_compared_planned_watched_and_unseen(compas_rule):
     assert "handed over" in repr(found)
 
 
+def test_the_page_does_not_show_the_decided_alone(compas_rule):
+    with pytest.raises(ic.UsageError, match="must decide about everybody"):
+        ic.report_html(ic.audit(compas(), confidence=None), rules=[compas_rule])
+
+
 def test_frontier_along_the_share():
     found = ic.frontier(compas(), method="hand_over", points=3)
     shares = [point.share for point in found.points]

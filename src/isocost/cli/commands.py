@@ -607,14 +607,23 @@ def show_calibration(tally: Tally, rule: Rule) -> None:
 
 def show_outlooks(outlooks: Mapping[str, Unseen], others: list[str]) -> None:
     """What rules do to people not seen, side by side."""
-    tables = {name: outlook.table()[1] for name, outlook in outlooks.items()}
+    tables = {
+        name: {row[0]: row for row in outlook.table()[1]} for name, outlook in outlooks.items()
+    }
+    numbers = [n for n in NUMBERS.values() if any(n in table for table in tables.values())]
     for title, column in (("expected", 3), ("at most (accuracy: at least)", 4)):
         rows = [
-            [name, *(row[column].removeprefix("at least ") for row in table)]
+            [
+                name,
+                *(
+                    table[n][column].removeprefix("at least ") if n in table else "-"
+                    for n in numbers
+                ),
+            ]
             for name, table in tables.items()
         ]
         if rows:
-            show_table(f"For new people, {title}", *transposed(["rule", *NUMBERS.values()], rows))
+            show_table(f"For new people, {title}", *transposed(["rule", *numbers], rows))
     for name in others:
         prose(SENTENCES["unseen_others"].format(rule=name))
 
