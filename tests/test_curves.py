@@ -105,8 +105,10 @@ def test_wrong_arguments():
     assert "got:  'joy'" in str(error.value)
     with pytest.raises(ic.UsageError, match="frontiers: must hold at least one"):
         FrontierDisplay({})
-    with pytest.raises(ic.UsageError, match='method: must be "withhold", "coarsen" or "reconcile"'):
+    with pytest.raises(ic.UsageError, match='method: must be "withhold", "coarsen", "reconcile"'):
         FrontierDisplay.from_tally(compas(), methods="mix")
+    with pytest.raises(ic.UsageError, match="frontiers: must run along a tolerance"):
+        FrontierDisplay.from_tally(compas(), methods="hand_over", points=2)
 
 
 def test_it_draws_what_was_found():

@@ -90,11 +90,14 @@ def fates(tally: Tally, rule: Rule, group: int) -> Fates:
     """
     cells, portions = tally.cells, []
     for portion in rule.portions(tally, group):
+        if portion.row is not None and portion.row.defers:
+            # Who is handed over has no new score.
+            continue
         before = cells.wh[portion.cells] / cells.w[portion.cells]
         weight = cells.w[portion.cells] * portion.share
         portions.append((before, portion.after(before), weight))
     old, new, weight = (np.concatenate(columns) for columns in zip(*portions, strict=True))
-    total = weight.sum()
+    total = tally.totals.weight[group]
     some = weight > SAME * total
     return Fates(old[some], new[some], weight[some] / total)
 

@@ -103,6 +103,10 @@ class FrontierDisplay(Display):
         if not self.frontiers:
             step = "pass what isocost.frontier returned"
             raise UsageError(Problem("frontiers", "must hold at least one", "none", step))
+        along = [f.method for f in self.frontiers.values() if REPAIRS[f.method].defers]
+        if along:
+            must, step = "must run along a tolerance", "plot the share of its to_frame()"
+            raise UsageError(Problem("frontiers", must, f"that of {along[0]!r}", step))
         unknown = [measure for measure in measures if measure not in NUMBERS]
         if unknown or not self.measures:
             got = ", ".join(map(repr, unknown)) or "none"

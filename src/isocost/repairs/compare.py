@@ -363,16 +363,27 @@ def outlook_tables(outlooks: Mapping[str, Unseen]) -> Iterator[tuple[str, list[s
     """What rules do to people not seen, side by side; and what happens to them without."""
     if not outlooks:
         return
-    tables = {name: outlook.table()[1] for name, outlook in outlooks.items()}
-    nothing = [ORIGINAL, *(row[1] for row in next(iter(tables.values())))]
-    for title, column in (("expected", 3), ("at most (accuracy: at least)", 4)):
-        rows = [
-            [name, *(row[column].removeprefix("at least ") for row in table)]
+    tables = {
+        name: {row[0]: row for row in outlook.table()[1]} for name, outlook in outlooks.items()
+    }
+    numbers = [title for title in OUTLOOKS.values() if any(title in t for t in tables.values())]
+
+    def shown(column: int) -> list[list[str]]:
+        return [
+            [
+                name,
+                *(
+                    table[n][column].removeprefix("at least ") if n in table else "-"
+                    for n in numbers
+                ),
+            ]
             for name, table in tables.items()
         ]
+
+    nothing = [ORIGINAL, *shown(1)[0][1:]]
+    for title, column in (("expected", 3), ("at most (accuracy: at least)", 4)):
         first = [nothing] if column == 3 else []
-        header = ["rule", *OUTLOOKS.values()]
-        yield f"For new people, {title}", *transposed(header, [*first, *rows])
+        yield f"For new people, {title}", *transposed(["rule", *numbers], [*first, *shown(column)])
 
 
 def compare(

@@ -74,7 +74,7 @@ from isocost.repairs.reconcilability import (
 from isocost.repairs.withhold import summary_of
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Promise, Rule
-from isocost.tallies import Tally, check_tally
+from isocost.tallies import Cells, Tally, check_tally
 from isocost.typing import Floats
 from isocost.verdict.sentences import round_up
 
@@ -361,12 +361,13 @@ def hand_over(
         salt=salt,
     )
     after = rule.expected(tally)
-    loud = list(_warnings(tally, rule, request))
+    gone = rule.deferred(tally)
+    loud = list(_warnings(tally, gone, request))
     for text in loud:
         warnings.warn(text, DeferralWarning, stacklevel=3)
     return replace(
         rule,
-        notes=(*notes, *loud, *_notes(tally, after, request)),
+        notes=(*notes, *loud, *_notes(tally, after, gone, request)),
         promise=_promise(rows, request, after),
     )
 
@@ -768,24 +769,33 @@ def _rows(tally: Tally, program: DeferralProgram, found: Found) -> Iterator[Row]
             yield Row(group, last, 1.0, "defer", None, 1.0)
 
 
-def _warnings(tally: Tally, rule: Rule, request: DeferralRequest) -> Iterator[str]:
+KINDS_HANDED = {"selected so far": [1, 3], "who turned out positive": [2, 3]}
+"""Whom a rule should not lose sight of, and the columns of their kinds."""
+
+
+def _handed_parts(tally: Tally, gone: Cells, threshold: float) -> dict[str, Floats]:
+    """The share of each group's selected, and of its positives, that is handed over."""
+    away = gone.kinds(len(tally.groups), tally.grid.first_bin(threshold)).w
+    before = tally.kinds(threshold).w
+    parts = {}
+    for what, columns in KINDS_HANDED.items():
+        part, whole = away[:, columns].sum(axis=1), before[:, columns].sum(axis=1)
+        parts[what] = np.divide(part, whole, out=np.zeros_like(part), where=whole > 0.0)
+    return parts
+
+
+def _warnings(tally: Tally, gone: Cells, request: DeferralRequest) -> Iterator[str]:
     """What nobody should overlook: who bears it, and whether the others still matter."""
     names = names_of(tally.groups)
-    gone = rule.deferred(tally).kinds(len(tally.groups), tally.grid.first_bin(request.threshold))
-    before = tally.kinds(request.threshold)
-    shares = gone.weight / before.weight
+    away, all_ = gone.totals(len(tally.groups)).weight, tally.totals.weight
+    shares = away / all_
     if np.ptp(shares) > UNEQUAL:
-        every = float(gone.w.sum() / before.w.sum())
         each = (f"{x:.1%} of {names[g]}" for g, x in zip(tally.groups, shares, strict=True))
         yield (
-            f"Groups bear it unequally: {every:.1%} of all people are handed over, "
-            f"{listing(each, most=6)}."
+            f"Groups bear it unequally: {away.sum() / all_.sum():.1%} of all people are handed "
+            f"over, {listing(each, most=6)}."
         )
-    kinds = {"selected so far": [1, 3], "who turned out positive": [2, 3]}
-    for what, columns in kinds.items():
-        mine, all_ = gone.w[:, columns].sum(axis=1), before.w[:, columns].sum(axis=1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            part = np.where(all_ > 0.0, mine / all_, 0.0)
+    for what, part in _handed_parts(tally, gone, request.threshold).items():
         worst = int(np.argmax(part))
         if part[worst] > max(MATTER, shares[worst]):
             yield (
@@ -812,7 +822,7 @@ def explained(tally: Tally) -> float:
     return 1.0 - brier / spread
 
 
-def _notes(tally: Tally, after: Tally, request: DeferralRequest) -> Iterator[str]:
+def _notes(tally: Tally, after: Tally, gone: Cells, request: DeferralRequest) -> Iterator[str]:
     """What becomes of those who are decided."""
     before, now = (
         float(MEASURES["accuracy"].of(t.kinds(request.threshold).pooled())[0])
@@ -823,3 +833,7 @@ def _notes(tally: Tally, after: Tally, request: DeferralRequest) -> Iterator[str
         f"{request.threshold:g} is {now:.4f} ({before:.4f} among all before), and scores explain "
         f"{explained(after):.2%} of the variance of labels ({explained(tally):.2%})."
     )
+    names, parts = names_of(tally.groups), _handed_parts(tally, gone, request.threshold)
+    for what, part in parts.items():
+        each = (f"{x:.1%} of {names[g]}" for g, x in zip(tally.groups, part, strict=True))
+        yield f"Handed over are of those {what}: {listing(each, most=6)}."

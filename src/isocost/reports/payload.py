@@ -29,6 +29,7 @@ from isocost.errors import (
     InfeasibleWarning,
     IsocostError,
     Problem,
+    UsageError,
     setting,
 )
 from isocost.grid import TENTHS, Grid
@@ -447,7 +448,14 @@ class Offer:
 def options_of(audit: Audit, given: Mapping[str, Rule] | Iterable[Rule] | None) -> list[Offer]:
     """The rules given, or every method as far as it is feasible at the audit's settings."""
     if given is not None:
-        return [Offer(name, rule) for name, rule in named_rules(given).items()]
+        named = named_rules(given)
+        for name, rule in named.items():
+            if rule.defers:
+                # The page would show numbers of the decided alone.
+                must = "must decide about everybody: the report has no place for those handed over"
+                step = "leave it out; isocost.handed_over(rule, tally) says who they are"
+                raise UsageError(Problem("rules", must, f"{name!r}", step))
+        return [Offer(name, rule) for name, rule in named.items()]
     asked = Asked(audit.threshold, audit.cost, audit.feasibility.tolerance)
     repairs = (repair for repair in REPAIRS.values() if not repair.defers)
     return [_attempt(audit.tally, repair, asked) for repair in repairs]
@@ -559,15 +567,21 @@ def outlook_rows(
         goal = "rates" if rule.cost is None else "cost"
         if given or goal == "cost" or len(rule.groups) <= MOST_RECONCILED:
             numbers = unseen(audit.tally, rule, PAGE_REPLICATES[goal])
-            cells = [_three(getattr(numbers, name), name, decided) for name in NUMBERS]
+            cells = [_three(getattr(numbers, name), name, decided) for name in told_of(offers)]
             rows.append({"label": one.label, "cells": cells, "notes": numbers.notes()})
     return rows
+
+
+def told_of(offers: list[Offer]) -> dict[str, str]:
+    """What the table of people not seen tells of rules, by name and title."""
+    deferring = any(one.rule is not None and one.rule.defers for one in offers)
+    return {name: title for name, title in NUMBERS.items() if deferring or name != "handed_over"}
 
 
 def _three(one: Outlook, name: str, decided: bool) -> str:
     if not decided and name in ("rate_difference", "accuracy"):
         return "–"
-    style = percent if name in ("accuracy", "changed") else number
+    style = percent if name in ("accuracy", "changed", "handed_over") else number
     shown = (one.fitted, one.expected, one.limit)
     return " / ".join("–" if math.isnan(value) else style(value) for value in shown)
 

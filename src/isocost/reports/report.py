@@ -29,7 +29,7 @@ from isocost.errors import DataError, Problem, require_package
 from isocost.groups import group_names, names_of, shown_names
 from isocost.measures.audit import Audit, as_audit, audit
 from isocost.plots.display import PALETTE
-from isocost.repairs.unseen import NUMBERS, foreseen
+from isocost.repairs.unseen import foreseen
 from isocost.reports.facts import (
     COSTS,
     GLOSSARY,
@@ -54,6 +54,7 @@ from isocost.reports.payload import (
     repair_rows,
     single_text,
     thresholds_table,
+    told_of,
     undecided,
 )
 from isocost.rules import Rule
@@ -532,7 +533,7 @@ def report_html(
         "thresholds": thresholds_table(subject, held),
         "bounds": bounds_table(subject),
         "outlooks": {
-            "header": ["Repair", *NUMBERS.values()],
+            "header": ["Repair", *told_of(offers).values()],
             "rows": [[one["label"], *one["cells"]] for one in outlooks],
             "notes": [one["notes"] for one in outlooks],
         },
