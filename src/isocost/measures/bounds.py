@@ -42,7 +42,7 @@ from isocost.groups import Group, as_group, names_of, pairs_to_json, to_json
 from isocost.measures import rates
 from isocost.measures.calibration import gap_equal_width, levels_of
 from isocost.measures.rates import by_group
-from isocost.tables import html_table, text_table
+from isocost.tables import html_table, html_verdict, text_table
 from isocost.tallies import Tally, check_tally
 from isocost.typing import Floats
 from isocost.verdict.sentences import round_up
@@ -666,10 +666,8 @@ class Bounds:
         return "\n".join([text_table(*self.table()), "", *self.summary()])
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        lines = "".join(f"<p>{escape(line)}</p>" for line in self.summary())
-        return html_table(*self.table(), caption=f"Bounds; cost {self.cost}") + lines
+        verdict = html_verdict(f"Bounds; cost {self.cost}", self.summary())
+        return verdict + html_table(*self.table())
 
 
 def bounds(

@@ -30,7 +30,7 @@ from isocost.repairs.pools import Minimize
 from isocost.repairs.registry import REPAIRS
 from isocost.rows import moved_bins
 from isocost.rules import Rule
-from isocost.tables import columns_from, frame_of, html_table, text_table, transposed
+from isocost.tables import columns_from, frame_of, html_table, html_verdict, text_table, transposed
 from isocost.tallies import Tally, check_tally
 from isocost.typing import Bools, Floats
 
@@ -322,7 +322,7 @@ class Comparison:
         return f"{self.headline()}\n{text_table(*self.table())}"
 
     def _repr_html_(self) -> str:
-        return html_table(*self.table(), caption=self.headline())
+        return html_verdict(self.headline()) + html_table(*self.table())
 
 
 def compare(
@@ -534,7 +534,7 @@ class Frontier:
         return f"{self.headline()}\n{text_table(*self.table())}"
 
     def _repr_html_(self) -> str:
-        return html_table(*self.table(), caption=self.headline())
+        return html_verdict(self.headline()) + html_table(*self.table())
 
 
 def frontier(
