@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 WORKERS ?= auto
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
-.PHONY: demo test test-minimum test-floors test-integrations lint bench docs reproduce reproduce-full format clean
+.PHONY: demo test test-minimum test-floors test-integrations lint bench docs gallery reproduce reproduce-full format clean
 
 demo: .venv/.base
 	$(BIN)/isocost demo
@@ -50,6 +50,11 @@ docs: .venv/.dev .venv/.docs
 	$(BIN)/python tools/refresh_docs.py
 	$(BIN)/python -m sphinx --quiet --fail-on-warning -b html docs build/docs
 	@echo "open build/docs/index.html"
+
+# Screenshots of the report into build/gallery, and a few small ones into docs/gallery; needs Chromium.
+gallery: .venv/.dev
+	$(BIN)/python tools/make_pictures.py
+	$(BIN)/python tools/gallery.py
 
 # The paper's experiments in about two minutes, into build/reproduction.
 reproduce: .venv/.reproduction

@@ -51,7 +51,7 @@ ORDERS = {
         "inputs", "calibrator", "base", "postprocess", "scorers", "program", "trained",
     ],
     "plots": [
-        "display", "geometry", "plane", "reliability", "change", "curves", "predictive", "dots",
+        "display", "geometry", "reliability", "curves", "predictive", "dots", "plane", "change",
     ],
     "reports": ["facts", "payload", "layouts", "report", "terminal", "session", "server"],
     "cli": ["options", "output", "reading", "config", "commands", "page_commands", "doctor",

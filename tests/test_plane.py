@@ -320,3 +320,71 @@ def test_colours_differ_in_grey_or_by_dashes_and_inks_can_be_read():
     for one, other in pairwise(found):
         assert one.dashes != other.dashes
         assert one.marker != other.marker
+
+
+POPULATIONS = {
+    "two-rare": ((0.01, 0.015), None),
+    "five": ((0.25, 0.28, 0.3, 0.33, 0.36), ("Donaudampfschifffahrtsgesellschaft", *NAMES[:4])),
+    "five-frequent": ((0.97, 0.965, 0.96, 0.975, 0.955), None),
+    "one-far-away": ((0.02, 0.03, 0.025, 0.028, 0.9), None),
+    "eight": (np.linspace(0.25, 0.36, 8), None),
+    "twelve": (np.linspace(0.95, 0.98, 12), None),
+    "forty": (np.linspace(0.1, 0.4, 40), None),
+}
+
+
+def population(rates_of, names):
+    random = np.random.default_rng(0)
+    score = np.concatenate([random.beta(4 * mu, 4 * (1 - mu), 2000) for mu in rates_of])
+    group = np.repeat(names or [f"group {place}" for place in range(len(rates_of))], 2000)
+    return ic.tally({"score": score, "label": random.random(len(score)) < score, "group": group})
+
+
+def far(box, point):
+    """How far a point is from a box, in pixels."""
+    x, y = point
+    return np.hypot(max(box.x0 - x, 0, x - box.x1), max(box.y0 - y, 0, y - box.y1))
+
+
+@pytest.mark.parametrize("name", POPULATIONS)
+def test_groups_are_named_beside_their_marks_or_tied_to_them(name):
+    tally = population(*POPULATIONS[name])
+    display = PlaneDisplay.from_tally(tally, cost="fpr", confidence=None).plot()
+    if len(tally.groups) > 8:
+        check_rows(display)
+        return
+    check_labels(display, but=1)
+    marks = display.ax_.transData.transform(display.points)
+    ties = {note.xy for note in display.ax_.texts if note.get_text() == "" and note.arrow_patch}
+    named = {note.xy: note for note in display.texts_[1:] if "\ncosts " in note.get_text()}
+    for place, point in enumerate(map(tuple, display.points)):
+        away = [far(named[point].get_window_extent(), mark) for mark in marks]
+        assert away[place] == min(away) or point in ties
+
+
+def check_rows(display):
+    """Every group has a row with its name, in each of both diagrams; no two names overlap."""
+    display.figure_.draw_without_rendering()
+    for measure, panel in display.rows_.axes_.items():
+        shown = [label.get_text() for label in panel.get_yticklabels()]
+        assert sorted(shown) == sorted(display.names)
+        found = boxes(panel.get_yticklabels())
+        assert all(above.y0 >= below.y1 - 1 for above, below in pairwise(found))
+        side = 0 if measure == "generalized_fpr" else 1
+        values = display.points[[display.names.index(text) for text in shown], side]
+        assert (np.diff(values) <= 0).all()
+        ticks = [t.get_text() for t in panel.get_xticklabels()]
+        assert len(set(ticks)) == len(ticks)
+    assert len(display.trivials_) == 2 * len(display.groups)
+
+
+def test_rows_and_plane_can_be_asked_for():
+    tally = compas()
+    rules = {"odds": ic.equalize_odds(tally)}
+    display = PlaneDisplay.from_tally(tally, rules, cost="fpr").plot(rows=True)
+    moved = [line.get_xdata()[0] for line in display.diamonds_["odds"]]
+    assert sorted(moved) == pytest.approx(sorted(display.after["odds"].ravel()))
+    deviation = np.sqrt(display.variances[0, 0])
+    bar = display.rows_.bars_["generalized_fpr"]["African-American"].get_xdata()
+    assert np.ptp(bar) == pytest.approx(2 * 1.959964 * deviation)
+    assert not hasattr(PlaneDisplay.from_tally(tally, cost="fpr").plot(rows=False), "rows_")

@@ -153,7 +153,7 @@ def test_it_prints_and_becomes_json():
     assert content["replicates"] == 10
     assert "expected          at most" in repr(found)
     assert "at least 0." in repr(found)
-    assert "<caption>For new people" in found._repr_html_()
+    assert "<strong>For new people" in found._repr_html_()
     assert ic.unseen(compas(), ic.reconcile(compas()), 10) == found
 
 

@@ -117,6 +117,15 @@ def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: st
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def html_verdict(headline: str, details: Sequence[str] = ()) -> str:
+    """What a result says first, as HTML beside a bar; its table follows."""
+    lines = "".join(f"<p style='margin:.2em 0;max-width:50em'>{escape(one)}</p>" for one in details)
+    return (
+        "<div style='border-left:4px solid #888;padding-left:.8em'>"
+        f"<p style='margin:.2em 0'><strong>{escape(headline)}</strong></p>{lines}</div>"
+    )
+
+
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     r"""The same table in Markdown, with every text escaped.
 

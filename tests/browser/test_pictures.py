@@ -110,7 +110,8 @@ TICKS = """() => [...document.querySelectorAll("g.role-axis")].map(axis => {
 }).filter(axis => axis.length)"""
 """The labels of each axis as shown, and where their ticks are."""
 
-WORDS = """() => [...document.querySelectorAll("#picture svg.marks, #values-chart svg.marks")].map(svg => {
+WORDS = """() => [...document.querySelectorAll(
+    "#picture svg.marks, #values-chart svg.marks")].map(svg => {
     const box = one => {
         const {x, y, width, height} = one.getBBox(), matrix = one.getScreenCTM();
         const start = new DOMPoint(x, y).matrixTransform(matrix);
@@ -263,8 +264,9 @@ def test_pictures_are_drawn_for_the_width_they_have(visit):
     page.evaluate("isocost.settled()")
     for picture in page.evaluate(WORDS):
         check_words(picture)
-    widths = "[...document.querySelectorAll('#costs-chart svg, #plane-chart svg')].map(s => s.clientWidth)"
-    assert all(abs(width - 636) < 30 for width in page.evaluate(widths))
+    drawn = "[...document.querySelectorAll('#costs-chart svg, #plane-chart svg')]"
+    widths = page.evaluate(f"{drawn}.map(svg => svg.clientWidth)")
+    assert all(abs(width - 636) < 30 for width in widths)
 
 
 def test_a_phone_folds_long_parts_away(visit):

@@ -31,7 +31,7 @@ from isocost.measures.feasibility import (
 from isocost.measures.intervals import Intervals, check_min_group, intervals_of, population_of
 from isocost.measures.measure import Measure
 from isocost.measures.table import Chosen, chosen_measures
-from isocost.tables import LINE, frame_of, html_table, text_table, transposed, wrapped
+from isocost.tables import LINE, frame_of, html_table, html_verdict, text_table, transposed, wrapped
 from isocost.tallies import (
     Reading,
     Sums,
@@ -565,18 +565,13 @@ class Audit:
         from html import escape
 
         said = statement(self)
-        verdict = "".join(
-            f"<p style='margin:.2em 0;max-width:50em'>{escape(plain(one))}</p>"
-            for one in said.details
-        )
+        verdict = html_verdict(plain(said.headline), [plain(one) for one in said.details])
         more = "".join(
             f"<p style='max-width:50em'>{escape(text)}</p>"
             for text in (*self.summary(), *(plain(one) for one in said.notes))
         )
         return (
-            "<div style='border-left:4px solid #888;padding-left:.8em'>"
-            f"<p style='margin:.2em 0'><strong>{escape(plain(said.headline))}</strong></p>"
-            f"{verdict}</div><div style='overflow:auto;max-height:32em'>"
+            f"{verdict}<div style='overflow:auto;max-height:32em'>"
             f"{html_table(*self.table(), caption=self.headline())}</div>"
             f"<details><summary>More; to_frame() has every number</summary>{more}</details>"
         )
@@ -596,6 +591,8 @@ def _cell(name: str, measures: Measures, with_interval: bool) -> str:
 
 def _short(interval: Sequence[float]) -> str:
     """An interval in few letters: [.438, .457]."""
+    if all(math.isinf(end) for end in interval):
+        return "(any)"
     low, high = (f"{end:.3f}".removeprefix("0").replace("-0.", "-.") for end in interval)
     return f"[{low}, {high}]"
 

@@ -49,7 +49,7 @@ from isocost.groups import Group, as_group, beside_groups, names_of, pairs_to_js
 from isocost.measures import rates
 from isocost.measures.calibration import gap_equal_width, levels_of
 from isocost.measures.rates import by_group
-from isocost.tables import columns_from, frame_of, html_table, text_table
+from isocost.tables import columns_from, frame_of, html_table, html_verdict, text_table
 from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.sentences import round_up
@@ -956,11 +956,8 @@ class Bounds:
         return "\n".join([*("\n\n".join(tables), ""), PAIRS, *self.summary()])
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        lines = "".join(f"<p>{escape(line)}</p>" for line in self.summary())
-        tables = html_table(*self.table(), caption=f"Bounds; cost {self.cost}")
-        return tables + html_table(*self.pair_table(), caption=PAIRS) + lines
+        verdict = html_verdict(f"Bounds; cost {self.cost}", self.summary())
+        return verdict + html_table(*self.table()) + html_table(*self.pair_table(), caption=PAIRS)
 
 
 def bounds(

@@ -114,7 +114,9 @@ def short_name(name: str, width: int = 26, lines: int = 2) -> str:
     Native Hawaiian or Other
     Pacific Islander
     """
-    return "\n".join(textwrap.wrap(name, width, max_lines=lines, placeholder=" ...") or [name])
+    wrapped = textwrap.wrap(name, width, max_lines=lines, placeholder=" ...") or [name]
+    # A single word that is too long would leave nothing.
+    return f"{name[: width - 3]}..." if wrapped[0].strip() == "..." else "\n".join(wrapped)
 
 
 def short_names(names: Sequence[str], width: int = 26, lines: int = 2) -> list[str]:
@@ -330,7 +332,7 @@ def _write(ax: Axes, label: Label, page: _Page, scale: float) -> Annotation:
     note.xyann = (float(centre[0]), float(centre[1]))
     box = _box(start + centre, size)
     page.boxes.append(box)
-    if label.tied and distance > NEAR:
+    if label.tied and (distance > NEAR or _could_be_anothers(box, start, page)):
         end = _nearest(box, start)
         page.ties.append((start, end))
         _tie(ax, label.anchor, end - start)
@@ -391,8 +393,9 @@ def _badness(
         inside = (x > box[0] - room) & (x < box[2] + room)
         inside &= (y > box[1] - room) & (y < box[3] + room)
         bad += 4.0 * float(page.weights[inside].sum())
-    if label.tied and distance > NEAR:
+    if label.tied and (distance > NEAR or _could_be_anothers(box, start, page)):
         end = _nearest(box, start)
+        bad += 2.0
         bad += 25.0 * sum(_cross(start, end, *tie) for tie in page.ties)
         bad += 25.0 * sum(_through(start, end, other) for other in page.boxes)
         bad += 12.0 * _passed(start, end, page.marks[page.weights > 1.0])
@@ -420,6 +423,17 @@ def _overlap(one: Box, other: Box) -> float:
 def _nearest(box: Box, point: Floats) -> Floats:
     """The point of a box nearest to another point."""
     return np.array([min(max(point[0], box[0]), box[2]), min(max(point[1], box[1]), box[3])])
+
+
+def _could_be_anothers(box: Box, start: Floats, page: _Page) -> bool:
+    """Whether a label is as near to another mark as to its own."""
+    marks = page.marks[page.weights > 1.0]
+    others = marks[np.hypot(*(marks - start).T) > 1.0]
+    if not len(others):
+        return False
+    nearest = np.clip(others, [box[0], box[1]], [box[2], box[3]])
+    own = float(np.hypot(*(_nearest(box, start) - start)))
+    return bool(np.hypot(*(nearest - others).T).min() < own + 1.0)
 
 
 def _through(start: Floats, end: Floats, box: Box) -> bool:

@@ -82,6 +82,8 @@ class MeasuresDisplay(Display):
         The axes that were given or made, their figure, and the small axes by measure.
     dots_, bars_ : {measure: {group: artist}}
         Values and intervals.
+    arrows_ : list of Annotation
+        Ends of intervals that are not bounded, out of the picture.
     ideal_, overall_ : {measure: Line2D}
         The lines, where there are any.
     legend_ : Legend
@@ -188,6 +190,7 @@ class MeasuresDisplay(Display):
         self.axes_ = {m.name: panel for m, panel in zip(self.measures, small, strict=True)}
         self.dots_: dict[str, dict[Group, Any]] = {}
         self.bars_: dict[str, dict[Group, Any]] = {}
+        self.arrows_: list[Any] = []
         self.ideal_: dict[str, Any] = {}
         self.overall_: dict[str, Any] = {}
         for index, measure in enumerate(self.measures):
@@ -231,15 +234,31 @@ class MeasuresDisplay(Display):
                     color=GREY, zorder=2, backgroundcolor=ax.get_facecolor(),
                 )  # fmt: skip
                 continue
-            ends = self.intervals[index, place[group]]
+            # An end that is not bounded is an arrow out of the picture.
+            ends = [(e, np.sign(e)) for e in map(float, self.intervals[index, place[group]])]
+            low, high = (value if math.isinf(end) else end for end, _ in ends)
             (self.bars_[name][group],) = ax.plot(
-                ends, [row, row], color=look.colour, linewidth=1.6, solid_capstyle="butt", zorder=2
-            )
+                [low, high], [row, row], color=look.colour, linewidth=1.6, solid_capstyle="butt",
+                zorder=2,
+            )  # fmt: skip
+            for sign in (sign for end, sign in ends if math.isinf(end)):
+                self._unbounded(ax, value, row, float(sign), look)
             (self.dots_[name][group],) = ax.plot(
                 value, row, color=look.colour, marker="o", markersize=5.5, zorder=3,
                 markerfacecolor="white" if group in self.small else look.colour,
                 linestyle="none", clip_on=False,
             )  # fmt: skip
+
+    def _unbounded(self, ax: Axes, value: float, row: int, sign: float, look: Look) -> None:
+        """An arrow from a dot to the edge of its diagram."""
+        self.arrows_.append(
+            ax.annotate(
+                "", xy=(1.0 if sign > 0 else 0.0, row), xycoords=ax.get_yaxis_transform(),
+                xytext=(value, row), textcoords="data", zorder=2,
+                arrowprops={"arrowstyle": "->", "color": look.colour, "linewidth": 1.6,
+                            "shrinkA": 0.0, "shrinkB": 0.0},
+            )
+        )  # fmt: skip
 
     def _limits(self, index: int, measure: Measure) -> None:
         """All values and the intervals of the groups compared; those of small ones may go on."""
@@ -268,6 +287,10 @@ class MeasuresDisplay(Display):
         ax.locator_params(axis="x", nbins=5)
 
     def _legend(self) -> None:
+        self.legend_ = legend_below(self.ax_, self.handles(), inches=0.35)
+
+    def handles(self) -> list[Any]:
+        """What the legend explains."""
         from matplotlib.lines import Line2D
 
         marks: dict[str, Any] = {"color": GREY, "marker": "o", "markersize": 5.5}
@@ -284,7 +307,11 @@ class MeasuresDisplay(Display):
             )
         if self.ideal_:
             handles.append(Line2D([], [], color=INK, linewidth=1.0, label="ideal"))
-        self.legend_ = legend_below(self.ax_, handles, inches=0.35)
+        if self.arrows_:
+            handles.append(
+                Line2D([], [], color=GREY, marker=">", markersize=4, label="not bounded")
+            )
+        return handles
 
 
 def _audited(

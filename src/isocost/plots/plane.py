@@ -6,6 +6,7 @@ import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
@@ -17,6 +18,7 @@ from isocost.errors import Problem, UsageError
 from isocost.groups import Group, group_names, shown_names
 from isocost.measures import rates
 from isocost.measures.audit import audit
+from isocost.measures.table import MEASURES
 from isocost.plots import geometry
 from isocost.plots.display import (
     GREY,
@@ -28,12 +30,14 @@ from isocost.plots.display import (
     Label,
     Look,
     axes_for,
+    legend_below,
     looks,
     place_labels,
     plain_axes,
     root_figure,
     short_name,
 )
+from isocost.plots.dots import MeasuresDisplay
 from isocost.plots.geometry import Level, level_lines
 from isocost.repairs.composition import cost_of_rules, edges_of, named_rules
 from isocost.rules import Rule
@@ -52,6 +56,9 @@ Limits: TypeAlias = tuple[float, float, float, float] | Literal["tight"] | None
 
 SLACK = 1e-9
 """Costs that differ by no more than this are equal."""
+
+MOST_GROUPS = 8
+"""With more groups than this, rows take the place of the plane."""
 
 WHOLE = (-0.02, 1.0, -0.02, 1.0)
 """The limits of the whole plane: left, right, bottom, top."""
@@ -107,6 +114,8 @@ class PlaneDisplay(Display):
         the ways past the end of a line to a level out of reach; all text.
     diamonds_, arrows_, outlines_ : {rule: list of artists}
         Where rules put the groups that they move, the arrows to there, the outlines around it.
+    rows_ : MeasuresDisplay
+        The rows that took the place of the plane, if they did.
 
     Examples
     --------
@@ -229,8 +238,9 @@ make the costs equal.
         circles: bool = True,
         limits: Limits = None,
         title: str | None = None,
+        rows: bool | None = None,
     ) -> Self:
-        """Draw the plane.
+        """Draw the plane; with many groups, both rates as sorted rows of dots.
 
         Parameters
         ----------
@@ -245,7 +255,13 @@ make the costs equal.
             Which part to show; None is the whole plane, "tight" the part where the groups are.
         title : str, optional
             By default the verdict; "" for none.
+        rows : bool, optional
+            Whether to draw a diagram per rate with a row per group, its interval, and a hollow mark
+            at the end of its calibrated line; by default with more than 8 groups, whose names a
+            plane has no room for.  Of the other options only ``title`` matters then.
         """
+        if len(self.names) > MOST_GROUPS if rows is None else rows:
+            return self._plot_rows(ax, title)
         self.ax_, self.figure_ = axes_for(ax, (5.4, 5.6))
         self.circles_: list[Any] = []
         self.lines_: list[Any] = []
@@ -272,6 +288,61 @@ make the costs equal.
         if labels:
             _write_labels(self, style, labels != "groups", level, limits is None)
         return self
+
+    def _plot_rows(self, ax: Axes | None, title: str | None) -> Self:
+        """Both rates, each from the highest to the lowest."""
+        from matplotlib.lines import Line2D
+
+        rates_of = (MEASURES["generalized_fpr"], MEASURES["generalized_fnr"])
+        self.rows_ = dots = MeasuresDisplay(
+            self.groups, rates_of, self.points.T, self._intervals(), np.full(2, np.nan),
+            confidence=None if self.variances is None else self.confidence,
+        ).plot(ax)  # fmt: skip
+        self.ax_, self.figure_ = dots.ax_, dots.figure_
+        self.trivials_, self.diamonds_ = [], {name: [] for name in self.after}
+        mu = np.asarray(self.base_rates)
+        hollow: dict[str, Any] = {
+            "marker": "o",
+            "markersize": 5,
+            "markerfacecolor": "white",
+            "linestyle": "none",
+        }
+        diamond: dict[str, Any] = {
+            "marker": "D",
+            "markersize": 4.5,
+            "linestyle": "none",
+            "color": INK,
+        }
+        for side, (measure, ends) in enumerate(zip(rates_of, (mu, 1.0 - mu), strict=True)):
+            panel, seen = dots.axes_[measure.name], [*self.points[:, side], *ends]
+            for row, group in enumerate(dots.order[measure.name]):
+                place = list(self.groups).index(group)
+                self.trivials_ += panel.plot(ends[place], row, color=GREY, zorder=2.5, **hollow)
+                for name, points in self.after.items():
+                    end = float(np.asarray(points)[place, side])
+                    if abs(end - self.points[place, side]) > MOVED:
+                        self.diamonds_[name] += panel.plot(end, row, zorder=3.5, **diamond)
+                        seen.append(end)
+            low, high = panel.get_xlim()
+            pad = 0.04 * (max(*seen, high) - min(*seen, low))
+            panel.set_xlim(min(low, min(seen) - pad), max(high, max(seen) + pad))
+        handles = [*dots.handles(), Line2D([], [], color=GREY, label="no information", **hollow)]
+        if any(self.diamonds_.values()):
+            handles.append(Line2D([], [], label=short_name(", ".join(self.after), 30), **diamond))
+        legend_below(self.ax_, handles, inches=0.35)
+        text = _even_lines(self.verdict, 62) if title is None else title
+        self.ax_.set_title(
+            text, loc="left", fontsize=SIZE + 0.5, color=INK, pad=22, parse_math=False
+        )
+        return self
+
+    def _intervals(self) -> Floats:
+        """Of both rates, from their variances; of shape (2, groups, 2)."""
+        if self.variances is None:
+            return np.full((2, len(self.names), 2), np.nan)
+        spread = NormalDist().inv_cdf(0.5 + self.confidence / 2.0) * np.sqrt(self.variances)
+        ends = np.stack([self.points - spread, self.points + spread], axis=-1)
+        return np.clip(ends, 0.0, 1.0).swapaxes(0, 1)
 
     @property
     def verdict(self) -> str:
@@ -481,7 +552,7 @@ def _arrow(ax: Axes, start: Floats, end: Floats, colour: str) -> Any:
     )  # fmt: skip
 
 
-def _draw_title(display: PlaneDisplay, title: str | None) -> None:
+def _draw_title(display: PlaneDisplay, title: str | None, pad: float | None = None) -> None:
     text = display.verdict if title is None else title
     if text:
         display.ax_.set_title(
@@ -489,6 +560,7 @@ def _draw_title(display: PlaneDisplay, title: str | None) -> None:
             loc="left",
             fontsize=SIZE + 0.5,
             color=INK,
+            pad=pad,
             parse_math=False,
         )
 

@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from html import escape
 from typing import Any, Unpack, get_args
 
 import numpy as np
@@ -43,7 +42,7 @@ from isocost.repairs.unseen import LEAST, SAME, Report, Unseen, unseen
 from isocost.repairs.unseen import NUMBERS as OUTLOOKS
 from isocost.rows import moved_bins
 from isocost.rules import Rule
-from isocost.tables import columns_from, frame_of, html_table, text_table, transposed
+from isocost.tables import columns_from, frame_of, html_table, html_verdict, text_table, transposed
 from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Bools, Floats
 from isocost.verdict.judgement import Candidate, RepairChoice, choose
@@ -355,8 +354,12 @@ class Comparison:
         return "\n\n".join([*tables, *self.lines()])
 
     def _repr_html_(self) -> str:
-        tables = (html_table(header, rows, caption=title) for title, header, rows in self.tables())
-        return "".join([*tables, *(f"<p>{escape(line)}</p>" for line in self.lines())])
+        # What is chosen comes first.
+        lines = [*([self.said] if self.said else []), *self.not_made.values()]
+        (title, header, rows), *others = self.tables()
+        tables = [("", header, rows), *others]
+        shown = (html_table(header, rows, caption=title) for title, header, rows in tables)
+        return html_verdict(title, lines) + "".join(shown)
 
 
 def outlook_tables(outlooks: Mapping[str, Unseen]) -> Iterator[tuple[str, list[str], Any]]:
@@ -728,7 +731,7 @@ class Frontier:
         return f"{self.headline()}\n{text_table(*self.table())}"
 
     def _repr_html_(self) -> str:
-        return html_table(*self.table(), caption=self.headline())
+        return html_verdict(self.headline()) + html_table(*self.table())
 
 
 def frontier(

@@ -24,7 +24,7 @@ from isocost.repairs.counsel import titles_of
 from isocost.repairs.population import Population
 from isocost.repairs.unseen import LEAST, Replicates, Report, Yardstick, safe_level
 from isocost.rules import Rule, check_rule
-from isocost.tables import columns_from, frame_of, html_table, text_table
+from isocost.tables import columns_from, frame_of, html_table, html_verdict, text_table
 from isocost.tallies import Cells, Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import CALIBRATED, MIN_GROUP, MIN_LABEL
@@ -112,7 +112,7 @@ class Plan:
         return f"{self.headline()}\n{text_table(*self.table())}"
 
     def _repr_html_(self) -> str:
-        return html_table(*self.table(), caption=self.headline())
+        return html_verdict(self.headline()) + html_table(*self.table())
 
 
 def plan(
@@ -310,7 +310,7 @@ class RepairPlan:
         return f"{self.headline()}\n{text_table(*self.table())}"
 
     def _repr_html_(self) -> str:
-        return html_table(*self.table(), caption=self.headline())
+        return html_verdict(self.headline()) + html_table(*self.table())
 
 
 def plan_repair(

@@ -53,7 +53,7 @@ from isocost.repairs.reconcilability import (
 from isocost.repairs.withhold import summary_of
 from isocost.rows import Row, reversals
 from isocost.rules import DEFAULT_SALT, Promise, Rule
-from isocost.tables import html_table, text_table
+from isocost.tables import html_table, html_verdict, text_table
 from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 
@@ -490,7 +490,7 @@ class Reconcilable:
         return f"{self.headline()}\n{text_table(*self.table())}"
 
     def _repr_html_(self) -> str:
-        return html_table(*self.table(), caption=self.headline())
+        return html_verdict(self.headline()) + html_table(*self.table())
 
 
 def _share(value: float) -> str:

@@ -56,7 +56,7 @@ from isocost.repairs.population import Population
 from isocost.repairs.registry import REPAIRS
 from isocost.repairs.withhold import summary_of
 from isocost.rules import Rule, check_rule
-from isocost.tables import columns_from, frame_of, html_table, text_table
+from isocost.tables import columns_from, frame_of, html_table, html_verdict, text_table
 from isocost.tallies import Reading, Sums, Tally, TallyLike, as_tallies
 from isocost.typing import Floats
 from isocost.verdict.sentences import SENTENCES, number
@@ -344,7 +344,7 @@ class Unseen:
         return "\n".join([self.headline(), text_table(*self.table()), *self.notes()])
 
     def _repr_html_(self) -> str:
-        return html_table(*self.table(), caption=". ".join([self.headline(), *self.notes()]))
+        return html_verdict(self.headline(), self.notes()) + html_table(*self.table())
 
 
 def unseen(

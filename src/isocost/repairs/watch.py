@@ -38,7 +38,7 @@ from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES, OVERALL, chosen_measures
 from isocost.repairs.composition import merged
 from isocost.rules import Promise, Rule, check_rule, unknown_groups
-from isocost.tables import columns_from, frame_of, html_table, text_table
+from isocost.tables import columns_from, frame_of, html_table, html_verdict, text_table
 from isocost.tallies import Reading, Tally, TallyLike, as_tallies
 
 FEW = 30
@@ -336,10 +336,7 @@ class Watch:
         return "\n".join([self.headline(), text_table(*self.table()), "", *self.summary()])
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        lines = "".join(f"<p>{escape(line)}</p>" for line in self.summary())
-        return html_table(*self.table(), caption=self.headline()) + lines
+        return html_verdict(self.headline(), self.summary()) + html_table(*self.table())
 
 
 def _number(value: float) -> str:

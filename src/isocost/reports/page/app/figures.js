@@ -124,8 +124,9 @@ function roomOf(rows, look, { isDense, isNamed, isNarrow, room = 0 }) {
 function rowsFigure(rows, ends, look, { goal, width, count = rows.length, ...options }) {
   const scale = (width - 22) / (ends.right - ends.left);
   const { isAbove, pitch, padding } = roomOf(rows, look, { ...options, room: Math.min(...rows.map((row) => (row.value - ends.left) * scale)) });
-  const signals = { ...ends, low: -0.6, high: count + 0.1 };
-  const size = { width: width - padding.left - padding.right, height: pitch * (count + 0.7), padding };
+  const above = options.isDense && isAbove ? 0.4 : 0.1;
+  const signals = { ...ends, low: -0.6, high: count + above };
+  const size = { width: width - padding.left - padding.right, height: pitch * (count + 0.6 + above), padding };
   const [thick, area] = options.isDense ? [6, 70] : [10, 190];
   /** @type {Datasets} */
   const data = { spans: [], whiskers: [], points: [], ends: [], after: [], target: [] };

@@ -31,7 +31,7 @@ export function showNumbers(table, found, look, mark) {
       const given = own.given?.[place]?.[key];
       const number = given === undefined ? one[key] : holds(key, found, isOverall) ? given : null;
       const value = key === "n" ? counted(one.n) : fixed3(number ?? Number.NaN);
-      return make("td", {}, value, ...(span ? [" ", make("small", {}, `${fixed3(span[0])} to ${fixed3(span[1])}`)] : []));
+      return make("td", { "data-label": names[i] ?? "All" }, value, ...(span ? [" ", make("small", {}, `${fixed3(span[0])} to ${fixed3(span[1])}`)] : []));
     });
     const kind = OF_COST.includes(key) ? "main" : "";
     const title = make("th", { scope: "row" }, `${label} `, make("small", {}, hint));
