@@ -419,7 +419,7 @@ def test_selecting_nobody_is_infeasible_and_says_which_tolerance_selects(flip):
         assert not verdict.feasible
         assert verdict.corner.selected == word
         assert f"at 0.5 only if {word} is selected: " in str(caught.value)
-        assert f"accept tolerance={verdict.advice} or more" in str(caught.value)
+        assert f"accept tolerance={float(verdict.advice):g} or more" in str(caught.value)
         assert all(name in str(caught.value) for name in verdict.corner.groups)
         assert 0.0 < verdict.selecting_tolerance == verdict.smallest_tolerance < 0.1
         # With that tolerance people are selected, and the closest rule keeps half of them.

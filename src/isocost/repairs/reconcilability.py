@@ -367,7 +367,10 @@ class Reconcilability:
     def remedies(self) -> Iterator[str]:
         """What would be possible instead, as arguments."""
         if not math.isnan(self.excess):
-            yield setting("tolerance", float(self.advice))
+            raised = {n: float(round_up(t + self.excess)) for n, t in self.tolerances.items()}
+            one = len(set(self.tolerances.values())) == 1
+            least = float(round_up(self.smallest_tolerance))
+            yield setting("tolerance", least if one else raised)
         if self.largest_floor and not self.no_worse:
             floor = {n: float(round_down(least)) for n, least in self.largest_floor.items()}
             yield setting("floor", floor)
