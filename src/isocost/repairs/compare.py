@@ -783,7 +783,7 @@ def frontier(
     [(0.0, False, nan), (0.0437, False, nan), (0.0875, True, 0.0)]
     >>> found = ic.frontier(compas(), method="hand_over", points=3)
     >>> [(round(p.share, 3), round(p.information, 3), round(p.accuracy, 3)) for p in found.points]
-    [(0.231, 0.066, 0.615), (0.415, 0.072, 0.616), (0.6, 0.038, 0.564)]
+    [(0.231, 0.066, 0.615), (0.423, 0.071, 0.621), (0.615, 0.048, 0.613)]
     """
     cost, threshold = as_cost(cost), check_threshold(threshold)
     tally = as_tally(tally, reading, threshold)

@@ -814,7 +814,7 @@ def explained(tally: Tally) -> float:
     --------
     >>> from isocost.examples import compas
     >>> round(explained(compas()), 4)
-    0.1198
+    0.1127
     """
     totals = tally.totals
     brier = float((totals.wh2.sum(axis=1) - 2.0 * totals.wh[:, 1] + totals.w[:, 1]).sum())

@@ -323,7 +323,7 @@ def handed_over(rule: Rule, tally: Tally, threshold: float | None = None) -> Han
     >>> [round(rate, 4) for rate in found.target], found.possible
     ([0.2191, 0.5609], (True, True))
     >>> [round(x, 3) for x in found.differences("score")]
-    [0.178, 0.188]
+    [0.196, 0.247]
     """
     check_rule(rule)
     check_tally(tally)
