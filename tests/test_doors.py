@@ -322,8 +322,8 @@ def test_a_rule_refuses_wrong_columns(role, column):
 
 
 RESULTS = {
-    "Audit", "Bounds", "Changes", "Comparison", "Disparity", "Feasibility", "Frontier", "GroupPlan",
-    "Intervals", "LAYOUTS", "Layout", "Look", "MEASURES", "Measure", "Measures", "Outlook", "Plan",
+    "Audit", "Bounds", "Changes", "Comparison", "Disparity", "Feasibility", "FileLook", "Frontier", "GroupPlan",
+    "Intervals", "LAYOUTS", "Layout", "MEASURES", "Measure", "Measures", "Outlook", "Plan",
     "Promise", "REPAIRS", "Reconcilability", "Reconcilable", "Repair", "RepairPlan", "Unseen",
     "Verdict", "Watch", "metrics",
 }  # fmt: skip

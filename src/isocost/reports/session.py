@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from isocost.checks import check_threshold
 from isocost.engines.files import tally_files
-from isocost.engines.look import Look, preview
+from isocost.engines.look import FileLook, preview
 from isocost.engines.paths import kind_of
 from isocost.engines.source import Progress, Reading
 from isocost.errors import FileError, IsocostError, Problem, UsageError
@@ -211,7 +211,7 @@ class OpenFile:
     id: str
     path: Path
     name: str
-    preview: Look
+    preview: FileLook
     upload: Upload | None
 
 
@@ -246,7 +246,7 @@ class Session:
             self.file = OpenFile(secrets.token_hex(8), path, name, looked, upload)
 
     def look_again(self, reading: Reading) -> None:
-        """Look at the open file again, read in another way."""
+        """FileLook at the open file again, read in another way."""
         with self._lock:
             file = self.file
             if file is None:
