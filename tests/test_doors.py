@@ -386,8 +386,8 @@ def test_a_rule_refuses_wrong_columns(role, column):
 
 
 RESULTS = {
-    "Audit", "Bounds", "Changes", "Comparison", "Deferral", "Disparity", "Feasibility", "Frontier",
-    "GroupPlan", "HandedOver", "Intervals", "LAYOUTS", "Layout", "Look", "MEASURES", "Measure",
+    "Audit", "Bounds", "Changes", "Comparison", "Deferral", "Disparity", "Feasibility", "FileLook",
+    "Frontier", "GroupPlan", "HandedOver", "Intervals", "LAYOUTS", "Layout", "MEASURES", "Measure",
     "Measures", "Outlook", "Plan",
     "Promise", "REPAIRS", "Reconcilability", "Reconcilable", "Repair", "RepairPlan", "Unseen",
     "Verdict", "Watch", "metrics",

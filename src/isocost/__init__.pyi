@@ -3,7 +3,7 @@ from .costs import Cost as Cost
 from .engines.arrays import tally_from_cells as tally_from_cells
 from .engines.dispatch import tally as tally
 from .engines.files import apply_file as apply_file
-from .engines.look import Look as Look
+from .engines.look import FileLook as FileLook
 from .engines.look import look as look
 from .engines.queries import tally_sql as tally_sql
 from .errors import ConstraintWarning as ConstraintWarning

@@ -187,7 +187,8 @@ def test_keyboard_only(page, tmp_path):
         assert len(seen) < 20, seen
         if seen[-1] == "cost":
             page.keyboard.press("ArrowDown")
-    assert seen[:5] == ["score", "label", "group", "second", "weight"]
+    # The first is the summary of how the file is read.
+    assert seen[1:8] == ["score", "scale", "label", "group", "second", "missing", "weight"]
     assert page.is_checked("input[value=fpr]")
     page.keyboard.press("Enter")
     report_of(page)
@@ -250,8 +251,11 @@ def test_a_file_that_is_too_large(page, tmp_path):
 def test_a_wrong_column_is_told(page, tmp_path):
     page.set_input_files("#file", file_of(tmp_path, "compas.csv", compas_csv()))
     page.select_option("#score", "decile")
+    assert page.input_value("#scale") == "", "nothing is guessed about deciles"
+    page.select_option("#scale", "probability")
     page.click("#make")
     page.wait_for_selector("#problems:not([hidden])")
+    assert "set “What the scores are” to rank" in page.inner_text("#problems")
     assert "score (column 'decile'): must be a number in [0, 1]" in page.inner_text("#problems")
     assert page.evaluate("document.activeElement.id") == "problems"
     page.select_option("#score", "score")
@@ -284,6 +288,7 @@ def test_a_phone_needs_no_sideways_scrolling(phone, tmp_path):
     assert overflow() <= 0
     shot(phone, "phone")
     phone.select_option("#score", "decile")
+    phone.select_option("#scale", "probability")
     phone.click("#make")
     phone.wait_for_selector("#problems:not([hidden])")
     assert overflow() <= 0

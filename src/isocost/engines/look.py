@@ -17,7 +17,7 @@ from typing import Any
 
 from isocost.checks import check_path
 from isocost.engines.source import FileReading, Source, is_number, quoted, read_files
-from isocost.engines.values import number_text, text_numbers, typed
+from isocost.engines.values import no_rows, number_text, text_numbers, typed
 from isocost.errors import Problem, UsageError, listing
 from isocost.grid import fitting_scales
 from isocost.tables import frame_of, html_table, text_table
@@ -129,7 +129,7 @@ class Column:
 
 
 @dataclass(frozen=True, repr=False)
-class Look:
+class FileLook:
     """What is in a file, made by :func:`look`.
 
     Attributes
@@ -292,7 +292,7 @@ def look(
     decimal: str | None = None,
     encoding: str | None = None,
     sheet: str | None = None,
-) -> Look:
+) -> FileLook:
     r"""What is in a file: which columns could be what, what is wrong, and how to go on.
 
     Parameters
@@ -304,7 +304,7 @@ def look(
 
     Returns
     -------
-    Look
+    FileLook
 
     Examples
     --------
@@ -326,7 +326,9 @@ def look(
     )
 
 
-def preview(path: str | Path, name: str | None = None, reading: FileReading | None = None) -> Look:
+def preview(
+    path: str | Path, name: str | None = None, reading: FileReading | None = None
+) -> FileLook:
     """The same from a sample, without counting the rows.
 
     ``name`` gives the ending of a file whose path has none.
@@ -334,9 +336,11 @@ def preview(path: str | Path, name: str | None = None, reading: FileReading | No
     return read_files(lambda reading: _looked(path, name, reading, counted=False), reading)
 
 
-def _looked(path: str | Path, name: str | None, reading: FileReading, counted: bool) -> Look:
+def _looked(path: str | Path, name: str | None, reading: FileReading, counted: bool) -> FileLook:
     with Source(path, name=name, reading=reading) as source:
         columns = sampled(source)
+        if not any(column.distinct or column.missing for column in columns):
+            raise no_rows(path)
         rows = None
         if counted:
             source.check_divided()
@@ -347,7 +351,7 @@ def _looked(path: str | Path, name: str | None, reading: FileReading, counted: b
     how |= {"decimal": ","} if commas else {}
     label = next((c for c in columns if c.name == guess["label"]), None)
     positive = positive_of(label.values) if label else None
-    return Look(str(path), rows, tuple(columns), separator, how, guess, positive)
+    return FileLook(str(path), rows, tuple(columns), separator, how, guess, positive)
 
 
 def sampled(source: Source) -> list[Column]:

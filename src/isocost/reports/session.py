@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from isocost.checks import check_threshold
 from isocost.engines.files import tally_files
-from isocost.engines.look import Look, preview
+from isocost.engines.look import FileLook, preview
 from isocost.engines.paths import kind_of
 from isocost.engines.source import FileReading, Progress
 from isocost.errors import UNSET, FileError, IsocostError, Language, Problem, UsageError, speaking
@@ -232,7 +232,7 @@ class OpenFile:
     id: str
     path: Path
     name: str
-    preview: Look
+    preview: FileLook
     upload: Upload | None
 
 

@@ -180,9 +180,8 @@ function columnOf(role) {
 /** Scores outside [0, 1] need to be called what they are; nothing is guessed. */
 function offerScales() {
   const { scales, low, high } = columnOf("score");
-  const offered = SCALES.filter(([name]) => !scales.length || scales.includes(name));
   const first = scales.length ? [option("", "choose what they are")] : [];
-  $("scale").replaceChildren(...first, ...offered.map(([value, text]) => option(value, text)));
+  $("scale").replaceChildren(...first, ...SCALES.map(([value, text]) => option(value, text)));
   $("scale-hint").textContent = scales.length ? `Values from ${low} to ${high} are not probabilities.` : "";
 }
 
