@@ -239,3 +239,76 @@ def test_names_that_differ_in_case_are_two_columns_or_refused():
             ic.tally(relation, score=name)
     with pytest.raises(ic.DataError, match="got:  'x' and 'X'"):
         rule.apply(relation.project('0.5e0 AS score, "group", x, X_1 AS "X"'), id="x")
+
+
+# Streams of batches, an index of ids, and pandas on Spark
+
+
+@pytest.fixture(scope="module")
+def arrow_people():
+    from isocost.examples import compas_rows
+
+    pa = pytest.importorskip("pyarrow")
+    return pa.table({name: column.tolist() for name, column in compas_rows().items()})
+
+
+def test_datasets_and_readers(arrow_people, tmp_path, monkeypatch):
+    """Counted and repaired batch by batch, with the same result as the table."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    dataset = pytest.importorskip("pyarrow.dataset")
+    monkeypatch.setattr("isocost.engines.dispatch._ROWS_AT_ONCE", 2000)
+    whole = ic.tally(arrow_people)
+    rule = ic.withhold(whole, "fpr", 0.06)
+    repaired = rule.apply(arrow_people, changed="moved")
+    parquet.write_table(arrow_people, tmp_path / "people.parquet", row_group_size=1000)
+    kept = dataset.dataset(tmp_path)
+    for make in (lambda: arrow_people.to_reader(500), lambda: kept, kept.scanner):
+        assert ic.tally(make()) == whole
+        assert rule.apply(make(), changed="moved").read_all().equals(repaired)
+    assert ic.audit(kept, cost="fpr", confidence=None).tally == whole
+    with pytest.raises(ic.UsageError, match="'nobody', and the columns are"):
+        ic.tally(kept, score="nobody")
+    with pytest.raises(ic.UsageError, match="seed: must be left out for a stream"):
+        rule.apply(kept, seed=1)
+    with pytest.raises(ic.DataError, match="at least one row"):
+        ic.tally(arrow_people.slice(0, 0).to_reader())
+    assert len(rule.apply(arrow_people.slice(0, 0).to_reader()).read_all()) == 0
+
+
+def test_labels_and_errors_of_a_stream(monkeypatch):
+    pa = pytest.importorskip("pyarrow")
+    monkeypatch.setattr("isocost.engines.dispatch._ROWS_AT_ONCE", 10)
+    data = {"score": [0.5] * 40, "label": ["no"] * 30 + ["yes"] * 10, "group": ["a"] * 40}
+    table = pa.table(data)
+    # Most batches have one label only.
+    assert ic.tally(table.to_reader(5), positive="yes") == ic.tally(table, positive="yes")
+    with pytest.raises(ic.DataError, match="must hold the positive label 'maybe'"):
+        ic.tally(table.to_reader(5), positive="maybe")
+    data["label"][20] = "both"
+    with pytest.raises(ic.DataError, match="label"):
+        ic.tally(pa.table(data).to_reader(5), positive="yes")
+    data |= {"label": [0, 1] * 20, "score": [0.5] * 39 + [2.0]}
+    with pytest.raises(ic.DataError, match="among rows 30 to 39: 1 outside"):
+        ic.tally(pa.table(data).to_reader(5))
+
+
+def test_ids_in_the_index_of_pandas(arrow_people):
+    frame = arrow_people.to_pandas()
+    rule = ic.withhold(ic.tally(frame), "fpr", 0.06)
+    wanted = rule.apply(frame)["score"].tolist()
+    indexed = frame.rename(columns={"id": "person"}).set_index("person")
+    assert rule.apply(indexed, id="person")["score"].tolist() == wanted
+    with pytest.warns(ic.IsocostWarning, match="the ids are those of the index, 'person'"):
+        assert rule.apply(indexed)["score"].tolist() == wanted
+    with pytest.raises(ic.UsageError, match="id: must name a column"):
+        rule.apply(indexed.reset_index(drop=True))
+
+
+def test_pandas_on_spark_goes_through_spark(arrow_people):
+    """By the documented methods; pyspark.pandas itself does not load beside pandas 3."""
+    frame = arrow_people.to_pandas()
+    kind = type("DataFrame", (), {"__module__": "pyspark.pandas.frame"})
+    given = kind()
+    given.to_spark = lambda: frame
+    assert ic.tally(given) == ic.tally(frame)
+    assert ic.audit(given, confidence=None).tally.n == len(frame)

@@ -455,7 +455,8 @@ def test_set_output_in_a_pipeline():
         StandardScaler(), CalibratedEqualizedOdds(FAST, groups_from="f", cv=2, tolerance=0.3)
     ).set_output(transform="pandas")
     data = pd.DataFrame({"x": X[:, 0], "f": GROUP == "a"})
-    pipeline.fit(data.astype(float), Y)
+    with pytest.warns(ic.IsocostWarning, match="it seems that the group column was scaled"):
+        pipeline.fit(data.astype(float), Y)
     assert pipeline[-1].feature_names_in_.tolist() == ["x", "f"]
     assert len(pipeline[-1].tally_.groups) == 2
 
@@ -574,7 +575,7 @@ def test_prefit_needs_a_fitted_model_of_the_same_classes():
         EqualizedOdds(clone(FAST), cv="prefit").fit(X, Y, sensitive_features=GROUP)
     base = clone(FAST).fit(NEW_X, NEW_Y)
     with pytest.raises(ic.DataError, match="y: must have the classes that the estimator was"):
-        EqualizedOdds(base, cv="prefit").fit(X, Y * 2, sensitive_features=GROUP)
+        EqualizedOdds(base, cv="prefit", pos_label=2).fit(X, Y * 2, sensitive_features=GROUP)
     three = LogisticRegression().fit(NEW_X, np.arange(500) % 3)
     with pytest.raises(ic.UsageError, match="estimator: must be a binary classifier"):
         EqualizedOdds(three, cv="prefit").fit(X, Y, sensitive_features=GROUP)

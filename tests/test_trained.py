@@ -314,7 +314,7 @@ def test_path_with_weights_and_labels_that_are_texts():
     X, y, group = people()
     weight = np.where(group == "a", 2.0, 1.0)
     named = np.where(y == 1, "yes", "no")
-    model = EqualizedOddsLogisticRegression("fnr", **QUICK)
+    model = EqualizedOddsLogisticRegression("fnr", pos_label="yes", **QUICK)
     path = model.constraint_path(X, named, [0.01], sensitive_features=group, sample_weight=weight)
     right = path[0].model.predict(X) == named
     assert path[0].accuracy == pytest.approx(np.average(right, weights=weight))
@@ -522,7 +522,6 @@ class Grouped(EqualizedOddsLogisticRegression):
         return super().fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
 
 
-@pytest.mark.filterwarnings("ignore::isocost.errors.ConstraintWarning")
 def test_which_label_is_positive():
     X, y, group = people()
     plain = EqualizedOddsLogisticRegression("fnr", **QUICK).fit(X, y, sensitive_features=group)
@@ -533,7 +532,7 @@ def test_which_label_is_positive():
     assert model.predict_proba(X)[:, 0] == pytest.approx(plain.predict_proba(X)[:, 1])
 
 
-@pytest.mark.filterwarnings("ignore:y has the labels")
+@pytest.mark.filterwarnings("ignore::isocost.errors.ConstraintWarning", "ignore:y has the labels")
 @parametrize_with_checks(
     [Grouped("all", taus=(5.0,), restarts=1, max_cells=100)],
     expected_failed_checks=lambda _: (

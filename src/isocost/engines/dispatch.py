@@ -7,7 +7,9 @@ they are.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, partialmethod
 from pathlib import Path
@@ -38,7 +40,7 @@ from isocost.engines.values import (
     scale_of,
     title_of,
 )
-from isocost.errors import DataError, Problem, UsageError, missing_column, setting
+from isocost.errors import DataError, IsocostWarning, Problem, UsageError, missing_column, setting
 from isocost.grid import Grid, scale_named
 from isocost.groups import Group, as_group, as_scalar, is_null
 from isocost.rules import Rule, check_unknown
@@ -72,8 +74,9 @@ def tally(
     Parameters
     ----------
     data : dict of arrays, any frame that narwhals knows, or a path
-        Eager frames: pandas, polars, pyarrow.  Lazy frames (polars LazyFrame, duckdb relations,
-        ibis, dask, pyspark) run one query, and only cells come back.
+        Eager frames: pandas, polars, pyarrow.  Datasets and readers of pyarrow are counted batch
+        by batch, which uses a reader up.  Lazy frames (polars LazyFrame, duckdb relations,
+        ibis, dask, pyspark, pyspark.pandas) run one query, and only cells come back.
         A path, glob or directory of CSV, TSV, JSON lines or Parquet files is read by DuckDB, out
         of core; folders such as ``sex=F`` become a column.  An Excel workbook (.xlsx) needs the
         extra ``excel``.
@@ -130,7 +133,8 @@ def tally(
     if check_flag("handed_over", handed_over):
         return _tally_apart(
             data, score, label, group, weight, bins=bins, edges=edges, positive=positive,
-            missing_group=missing_group, memory_limit=memory_limit, threads=threads,
+            missing_group=missing_group, scale=scale, decimal=decimal, encoding=encoding,
+            sheet=sheet, memory_limit=memory_limit, threads=threads,
         )  # fmt: skip
     grid = Grid(bins, check_numbers("edges", edges))
     missing_group = None if missing_group is None else as_group(missing_group)
@@ -145,6 +149,11 @@ def tally(
         _need_arrays(score=score, label=label, group=group[0])
         return tally_arrays(score, label, group, weight, decimal=decimal, **options)
     columns = check_columns(score, label, group, weight)
+    if is_stream(data):
+        names = {"score": score, "label": label, "group": group, "weight": weight}
+        settings = {"bins": bins, "edges": edges, "positive": positive, "decimal": decimal}
+        settings |= {"scale": scale, "missing_group": missing_group}
+        return _tally_stream(data, columns, **names, **settings)
     if isinstance(data, str | Path):
         from isocost.engines.files import tally_files
         from isocost.engines.source import FileReading, Settings
@@ -196,7 +205,8 @@ def _tally_apart(
     if handed is None:
         return counted
     # Labels of people handed over may be unknown, and are not needed.
-    others = tally(handed, score, label, group, weight, **{**options, "positive": None})
+    apart = {**options, "positive": None, "scale": "probability"}
+    others = tally(handed, score, label, group, weight, **apart)
     sums = others.totals
     listed = zip(*(getattr(sums, name).sum(axis=1).tolist() for name in SUMS[:3]), strict=True)
     return replace(counted, handed_over=dict(zip(others.groups, listed, strict=True)))
@@ -259,6 +269,11 @@ def apply_rule(
         must, got = "must be a dict of arrays or a frame", f"the path {str(data)!r}"
         step = "use isocost.apply_file(rule, path, output_path), or the command isocost apply"
         raise UsageError(Problem("data", must, got, step))
+    if is_stream(data) or is_pyspark_pandas(data):
+        given: dict[str, Any] = {"score": score, "group": group, "id": id, "output": output}
+        given |= {"changed": changed, "handed_over": handed_over, "seed": seed, **options}
+        apply_to = _apply_to_stream if is_stream(data) else _apply_to_pyspark_pandas
+        return apply_to(rule, data, {**given, "scale": scale})
     source = as_frame(data)
     groups = check_columns(score, "label", group)["group"]
     check_known(source.columns, {"score": score, "group": groups})
@@ -274,10 +289,10 @@ def apply_rule(
     if isinstance(source, Lazy):
         from isocost.engines.lazy import apply_lazy
 
-        written: dict[str, Any] = {"output": output, **added}
         return apply_lazy(
-            rule, source, score=score, groups=groups, id=id, seed=seed, **written, **options
-        )
+            rule, source, score=score, groups=groups, id=id, output=output, seed=seed, **added,
+            **options,
+        )  # fmt: skip
     before = column_array("score", source.numbers(score, "score"))
     thrown = partial(_coins, rule, lambda: source.ids(id), seed, len(before))
     before, after = apply_arrays(
@@ -413,11 +428,28 @@ class Frame:
         return _encoded(series)
 
     def ids(self, name: str) -> npt.NDArray[Any]:
-        """An id column; nulls stay visible."""
-        series = self._series(name, "id")
+        """An id column, or a named index of pandas; nulls stay visible."""
+        series = self._index(name) if name not in self.columns else None
+        series = self._series(name, "id") if series is None else series
         if series.dtype.is_integer() and not is_wide(series.dtype) and not series.null_count():
             return np.asarray(series.to_numpy())
         return as_objects(series.to_list())
+
+    def _index(self, name: str) -> Any:
+        """The index of a pandas frame if it has a name; None otherwise.
+
+        One without a name is often just the order of rows, by which nobody's coin is decided.
+        """
+        import narwhals as nw
+
+        native = nw.to_native(self.frame)
+        label = getattr(getattr(native, "index", None), "name", None)
+        if label is None or not self.frame.implementation.is_pandas_like():
+            return None
+        if label != name:
+            told = f"There is no column {name!r}: the ids are those of the index, {label!r}."
+            warnings.warn(f"{told} id={label!r} says so.", IsocostWarning, stacklevel=6)
+        return nw.from_native(native.index.to_series(), series_only=True)
 
     def with_columns(self, columns: dict[str, npt.NDArray[Any]]) -> Any:
         """The native frame with columns added or replaced; the original is untouched."""
@@ -620,7 +652,12 @@ def is_data(data: Any) -> bool:
         return True
     if isinstance(data, np.ndarray):
         return data.dtype.names is not None
-    return nw.from_native(data, pass_through=True) is not data
+    if is_stream(data) or is_pyspark_pandas(data) or isinstance(data, nw.DataFrame | nw.LazyFrame):
+        return True
+    try:
+        return nw.from_native(data, pass_through=True) is not data
+    except nw.exceptions.DuplicateError:
+        return True
 
 
 def as_frame(data: Any) -> Arrays | Frame | Lazy:
@@ -629,6 +666,8 @@ def as_frame(data: Any) -> Arrays | Frame | Lazy:
         return Arrays(data)
     if isinstance(data, np.ndarray) and data.dtype.names:
         return Arrays({name: data[name] for name in data.dtype.names})
+    if is_pyspark_pandas(data):
+        data = data.to_spark()
     import narwhals as nw
 
     try:
@@ -638,7 +677,7 @@ def as_frame(data: Any) -> Arrays | Frame | Lazy:
     except TypeError as error:
         rule = (
             "must be a dict of arrays, a frame (pandas, polars, pyarrow, duckdb, ibis, dask, "
-            "pyspark), or the path of a CSV or Parquet file"
+            "pyspark), a dataset or a reader of pyarrow, or the path of a CSV or Parquet file"
         )
         got = f"an object of type {type(data).__module__}.{type(data).__name__}"
         step = "convert it to one of these; for arrays pass score=, label=, group="
@@ -657,3 +696,122 @@ def as_frame(data: Any) -> Arrays | Frame | Lazy:
 def _not_unique(got: str) -> UsageError:
     step = "rename or drop the columns that have the same name"
     return UsageError(Problem("data", "must have columns with different names", got, step))
+
+
+# Streams of batches, and pandas on Spark
+
+_ROWS_AT_ONCE = 2**17
+
+
+def is_stream(data: Any) -> bool:
+    """Whether it is a dataset, a scanner or a reader of pyarrow, which gives batches of rows."""
+    arrow, dataset = (sys.modules.get(name) for name in ("pyarrow", "pyarrow.dataset"))
+    kinds = [arrow.RecordBatchReader] if arrow is not None else []
+    kinds += [dataset.Dataset, dataset.Scanner] if dataset is not None else []
+    return isinstance(data, tuple(kinds))
+
+
+def _schema(data: Any) -> Any:
+    return data.projected_schema if hasattr(data, "projected_schema") else data.schema
+
+
+def _tables(data: Any, columns: Sequence[str] | None = None) -> Iterator[Any]:
+    """The rows of a stream as tables of a hundred thousand rows or more, but for the last."""
+    import pyarrow as pa
+
+    if columns is not None and hasattr(data, "scanner"):
+        batches = data.to_batches(columns=list(columns))
+    else:
+        batches = data.to_batches() if hasattr(data, "to_batches") else iter(data)
+    waiting: list[Any] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(len(one) for one in waiting) >= _ROWS_AT_ONCE:
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def _tally_stream(data: Any, columns: Mapping[str, Any], **options: Any) -> Tally:
+    """The tally of all batches, which are counted one after the other."""
+    if scale_named(options["scale"]).is_open:
+        must, step = "must name the range of the ranks for a stream", "for example rank:1-10"
+        raise UsageError(Problem("scale", must, repr(options["scale"]), step))
+    schema = _schema(data)
+    check_known(schema.names, columns)
+    single = [columns[role] for role in ("score", "label", "weight") if columns.get(role)]
+    counted, first = None, 0
+    # Whether there are two labels, of which one is positive, no batch can tell alone.
+    positive, known = options.pop("positive"), dict[Any, None]()
+    for table in _tables(data, [*dict.fromkeys([*single, *columns["group"]])]):
+        if not table.num_rows:
+            continue
+        if positive is not None:
+            table = _with_positive(table, columns["label"], positive, known)
+        try:
+            part = tally(table, **options)
+        except DataError as error:
+            raise _located(error, first, first + table.num_rows) from error
+        counted, first = part if counted is None else counted + part, first + table.num_rows
+    if known:
+        same = [0] * len(known)
+        tally_arrays(same, list(known), [same], grid=Grid(), positive=positive)
+    return tally(schema.empty_table(), **options) if counted is None else counted
+
+
+def _with_positive(table: Any, label: str, positive: Any, known: dict[Any, None]) -> Any:
+    """The table with whether each label is the positive one; adds the labels to those known."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = table.column(label)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    values = [value for value in column.unique().to_pylist() if not is_null(value)]
+    known.update(dict.fromkeys(values))
+    wanted = [value for value in values if type(value) is type(positive) and value == positive]
+    is_positive = pc.is_in(column, value_set=pa.array(wanted, column.type))
+    is_positive = pc.if_else(pc.is_null(column), pa.scalar(None, pa.bool_()), is_positive)
+    return table.set_column(table.schema.get_field_index(label), label, is_positive)
+
+
+def _located(error: DataError, first: int, stop: int) -> DataError:
+    """The error, which says which rows of a stream it is about."""
+    if not first:
+        return error
+    where = f"among rows {first:,} to {stop - 1:,}: "
+    return DataError([replace(problem, got=where + problem.got) for problem in error.problems])
+
+
+def _apply_to_stream(rule: Rule, data: Any, options: Mapping[str, Any]) -> Any:
+    """A reader of repaired batches, each of which is made when it is asked for."""
+    import pyarrow as pa
+
+    if options["seed"] is not None:
+        must, step = "must be left out for a stream of batches", "pass ids, or a table"
+        raise UsageError(Problem("seed", must, repr(options["seed"]), step))
+    tables = _tables(data)
+    repaired = (apply_rule(rule, table, **options) for table in tables if table.num_rows)
+    first = next(repaired, None)
+    if first is None:
+        return _schema(data).empty_table().to_reader()
+
+    def batches() -> Iterator[Any]:
+        yield from first.to_batches()
+        for table in repaired:
+            yield from table.cast(first.schema).to_batches()
+
+    return pa.RecordBatchReader.from_batches(first.schema, batches())
+
+
+def is_pyspark_pandas(data: Any) -> bool:
+    """Whether it is a frame of pyspark.pandas."""
+    return type(data).__module__.startswith("pyspark.pandas") and hasattr(data, "to_spark")
+
+
+def _apply_to_pyspark_pandas(rule: Rule, data: Any, options: Mapping[str, Any]) -> Any:
+    """The repaired frame with the same index."""
+    levels = [f"__index_{level}__" for level in range(data.index.nlevels)]
+    repaired = apply_rule(rule, data.to_spark(index_col=levels), **options)
+    return repaired.pandas_api(index_col=levels).rename_axis(data.index.names)
