@@ -135,10 +135,10 @@ WAYS = """\
 Logistic regression on samples of 4,000 people of Adult, judged on 10,000 others; differences are
 between women and men, in decisions. EO-Trained meets its bound, covariances of 0, and still leaves
 larger differences in rates. That is the constraint of Zafar et al., not the solver: its starts end
-within 0.0002 of one loss on the first sample. The covariance counts each wrong decision by its distance from the boundary,
-so a few wrong by much in one group balance many wrong by little in the other. fairlearn's
-ExponentiatedGradient bounds the rates themselves, and draws one of several models for each
-person. Who needs equal rates should use it, or EO-Derived.
+within 0.0002 of one loss on the first sample. The covariance counts each wrong decision by its
+distance from the boundary, so a few wrong by much in one group balance many wrong by little in the
+other. fairlearn's ExponentiatedGradient bounds the rates themselves, and draws one of several
+models for each person. Who needs equal rates should use it, or EO-Derived.
 """
 
 GROUPINGS = {
