@@ -51,7 +51,7 @@ docs: .venv/.dev .venv/.docs
 	$(BIN)/python -m sphinx --quiet --fail-on-warning -b html docs build/docs
 	@echo "open build/docs/index.html"
 
-# The paper's experiments in about two minutes, into build/reproduction.
+# The paper's experiments in about five minutes, into build/reproduction.
 reproduce: .venv/.reproduction
 	$(BIN)/python -m reproduction --quick
 
