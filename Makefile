@@ -56,7 +56,7 @@ gallery: .venv/.dev
 	$(BIN)/python tools/make_pictures.py
 	$(BIN)/python tools/gallery.py
 
-# The paper's experiments in about two minutes, into build/reproduction.
+# The paper's experiments in about five minutes, into build/reproduction.
 reproduce: .venv/.reproduction
 	$(BIN)/python -m reproduction --quick
 

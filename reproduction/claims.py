@@ -28,6 +28,9 @@ LARGE = 1 / 3
 RATE = "scale of a rate"
 """The unit of most numbers: 0 to 1."""
 
+OFTEN = "share of models and splits"
+"""The unit of how often something is so, which is never below 0 or above 1."""
+
 
 @dataclass(frozen=True)
 class PaperClaim:
@@ -189,7 +192,8 @@ def _interval(
     if study.correction is not None and np.isfinite(by_split).all():
         error = float(np.std(by_split, ddof=1)) * math.sqrt(study.correction)
         half = float(student.ppf(0.975, len(by_split) - 1)) * error
-        return float(np.mean(by_split)) - half, float(np.mean(by_split)) + half
+        low, high = float(np.mean(by_split)) - half, float(np.mean(by_split)) + half
+        return (max(0.0, low), min(1.0, high)) if claim.unit == OFTEN else (low, high)
     measured = [claim.measure(values) for values in replicates] or by_split
     if len(measured) < 2:
         return None

@@ -56,7 +56,7 @@ def panels(study: Study, spread: Sequence[Values] = ()) -> dict[str, PlaneDispla
 
     EO-Trained is included if the study has trained models; its diamonds are named by the bound.
     """
-    values, feasible = study.values, study.values["feasible"] == 1.0
+    values, feasible = study.values, study.values["feasible"] > 0.5
     after = {
         "EO-Derived": {"EO-Derived": "odds"},
         "Calibrated": {"withhold": "withhold"} if feasible else {},
@@ -101,7 +101,7 @@ def _draw(
     limits: tuple[float, float, float, float],
     labels: bool,
 ) -> None:
-    titles = PANELS if study.values["feasible"] == 1.0 else PANELS | INFEASIBLE
+    titles = PANELS if study.values["feasible"] > 0.5 else PANELS | INFEASIBLE
     for ax, (panel, display) in zip(axes, shown.items(), strict=True):
         display.plot(
             ax,
@@ -136,7 +136,7 @@ def _key(study: Study, figure: Figure, ax: Axes | None) -> None:
         Patch(facecolor=GREY, alpha=0.3, label="chance: 95 % interval, before"),
         line("chance: 95 % interval, after", linestyle="-", linewidth=0.8),
     ]
-    if study.values["feasible"] < 1.0:
+    if study.values["feasible"] <= 0.5:
         out = "where a group would have to be, but cannot"
         marks.append(line(out, marker="x", linestyle=(0, (1, 1.5))))
     if ax is None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from reproduction.claims import APPROXIMATELY, LARGE, LITTLE, Measure, PaperClaim
+from reproduction.claims import APPROXIMATELY, LARGE, LITTLE, OFTEN, Measure, PaperClaim
 from reproduction.study import RATES, Values
 
 GROUPS = (1, 2)
@@ -486,7 +486,7 @@ ELSEWHERE = (
         lambda n: 1.0 - n["feasible"],
         "share of models and splits in which it is infeasible",
         above=0.5,
-        unit="share of models and splits",
+        unit=OFTEN,
     ),
     PaperClaim(
         "equal-cost",

@@ -746,3 +746,14 @@ def test_a_hostile_tally_is_no_internal_error(tmp_path):
             done = run(*arguments, cwd=tmp_path)
             assert done.returncode == 2
             assert "day.json: must be what Tally.save writes" in done.stderr
+
+
+def test_bounds_say_what_cannot_both_be_equal(folder):
+    done = run("bounds", folder / "compas.csv", "--cost", "fpr")
+    assert done.returncode == 0, done.stderr
+    assert "fpr and fnr           impossible                   0.0886" in done.stdout
+    assert "at least 1.307" in done.stdout
+    found = json.loads(run("bounds", folder / "compas.csv", "--json").stdout)
+    assert found["format"] == "isocost-bounds"
+    assert len(found["pairs"]) == 3
+    assert found["ratio"]["lower"] == "Caucasian"

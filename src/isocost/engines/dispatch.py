@@ -279,7 +279,7 @@ def apply_rule(
     check_known(source.columns, {"score": score, "group": groups})
     if rule.needs_coin and seed is None:
         check_names(id=id, optional=("id",))
-    added = {"changed": changed, "handed_over": handed_over}
+    added: dict[str, Any] = {"changed": changed, "handed_over": handed_over}
     check_written(source.columns, output, **added, by_case=not isinstance(source, Lazy))
     if output == score and not options["scale"].is_plain:
         must = "must be another column than the score: repaired scores are probabilities"

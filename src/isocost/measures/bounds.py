@@ -45,7 +45,15 @@ from scipy.optimize import linprog
 from isocost.checks import check_amount, check_base_rate, check_unit, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
-from isocost.groups import Group, as_group, beside_groups, names_of, pairs_to_json, to_json
+from isocost.groups import (
+    Group,
+    as_group,
+    beside_groups,
+    names_of,
+    pairs_to_json,
+    shown_names,
+    to_json,
+)
 from isocost.measures import rates
 from isocost.measures.calibration import gap_equal_width, levels_of
 from isocost.measures.rates import by_group
@@ -646,18 +654,22 @@ class RatioBound:
     fpr: float
     odds: float
 
-    def __str__(self) -> str:
-        names = names_of([self.lower, self.higher])
-        lower, higher = names[self.lower], names[self.higher]
+    @property
+    def sentence(self) -> str:
+        """The bound in words, with {lower} and {higher} in place of the groups."""
         if self.odds == 1.0:
             return "All base rates are equal: nothing keeps calibrated error rates apart."
         return (
-            f"At every threshold, calibrated scores with these base rates and a monotone "
-            f"likelihood ratio have a false-negative rate for {lower} of at least {self.fnr:.4g} "
-            f"times that for {higher}, or a false-positive rate for {higher} of at least "
-            f"{self.fpr:.4g} times that for {lower}. Without the assumption, the two ratios of "
+            "At every threshold, calibrated scores with these base rates and a monotone "
+            f"likelihood ratio have a false-negative rate for {{lower}} of at least {self.fnr:.4g} "
+            "times that for {higher}, or a false-positive rate for {higher} of at least "
+            f"{self.fpr:.4g} times that for {{lower}}. Without the assumption, the two ratios of "
             f"generalized rates still have the product {self.odds:.4g}."
         )
+
+    def __str__(self) -> str:
+        names = shown_names([self.lower, self.higher])
+        return self.sentence.format(lower=names[self.lower], higher=names[self.higher])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -47,11 +47,11 @@ from isocost.repairs.reconcilability import Reconcilability
 from isocost.repairs.reconcile import ReconcilableAt, reconcilable
 from isocost.repairs.registry import REPAIRS, Repair
 from isocost.repairs.unseen import NUMBERS, Outlook, is_made_from, unseen
-from isocost.reports.facts import COSTS, THRESHOLD_HEADS, WORDS
+from isocost.reports.facts import COSTS, THRESHOLD_HEADS, WORDS, spoken_names
 from isocost.rules import Rule
 from isocost.tallies import KEYS, SUMS, Cells, Tally, add_up
 from isocost.typing import Floats, Ints
-from isocost.verdict.sentences import number, percent, round_up
+from isocost.verdict.sentences import fill, number, percent, round_up
 
 Run = tuple[int, int]
 
@@ -618,7 +618,9 @@ def bounds_table(audit: Audit) -> dict[str, Any]:
     for row, (one, other) in zip(rows, costs, strict=True):
         row[0] = f"{_called(one)}; {_called(other).lower()}"
     header = [head[:1].upper() + head[1:] for head in header]
-    return {"header": header, "rows": rows, "ratio": str(found.ratio)}
+    names, ratio = spoken_names(audit.groups), found.ratio
+    said = fill(ratio.sentence, lower=names[ratio.lower], higher=names[ratio.higher])
+    return {"header": header, "rows": rows, "ratio": said}
 
 
 def _called(cost: Cost) -> str:
