@@ -52,7 +52,7 @@ ORDERS = {
     "plots": [
         "display", "geometry", "plane", "reliability", "change", "curves", "predictive", "dots",
     ],
-    "reports": ["facts", "payload", "layouts", "report", "terminal", "session", "server"],
+    "reports": ["facts", "payload", "layouts", "report", "verify", "terminal", "session", "server"],
     "cli": ["options", "output", "reading", "commands", "page_commands", "doctor", "app"],
 }  # fmt: skip
 

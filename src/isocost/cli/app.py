@@ -33,8 +33,8 @@ from isocost.cli.commands import (
 )
 from isocost.cli.doctor import doctor
 from isocost.cli.options import expanded
-from isocost.cli.output import complain, standard_streams, use_color
-from isocost.cli.page_commands import demo, report, serve
+from isocost.cli.output import complain, remember_typed, standard_streams, use_color
+from isocost.cli.page_commands import demo, report, serve, verify
 from isocost.errors import (
     InfeasibleError,
     IsocostError,
@@ -80,8 +80,8 @@ def _command(function: Callable[..., Any]) -> None:
 
 
 _COMMANDS = (
-    audit, plan, recalibrate, fit, compare, apply, sql, tally, watch, report, serve, demo,
-    doctor,
+    audit, plan, recalibrate, fit, compare, apply, sql, tally, watch, report, verify,
+    serve, demo, doctor,
 )  # fmt: skip
 for _function in _COMMANDS:
     _command(_function)
@@ -114,6 +114,7 @@ def main(arguments: list[str] | None = None) -> None:
     received = list(sys.argv[1:] if arguments is None else arguments)
     rest = [argument for argument in received if argument not in ANYWHERE]
     use_color("--no-color" not in received)
+    remember_typed(received)
     with warnings.catch_warnings(), standard_streams() as lost:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", IsocostWarning)

@@ -562,7 +562,7 @@ def show_audit(result: Audit, plot: bool | None = None, data: str | None = None)
     ``data`` are the words of the command line that name the data.
     """
     said = statement(result, data=data)
-    prose("\n".join(plain(one) for one in (said.headline, *said.details)) + "\n")
+    prose("\n".join(plain(one) for one in (said.headline, said.next, *said.details)) + "\n")
     show_table(result.headline(), *result.table())
     draw(result, plot)
     prose("\n" + "\n".join(result.summary()), piped=False)

@@ -12,7 +12,7 @@ from isocost.atomic import check_ending, check_target
 from isocost.checks import check_threshold
 from isocost.cli import options
 from isocost.cli.commands import show_audit, show_comparison, show_rule
-from isocost.cli.output import prose, say
+from isocost.cli.output import prose, say, typed
 from isocost.cli.reading import audit_settings, read
 from isocost.errors import FileError, InfeasibleError, MissingDependencyError, Problem, UsageError
 from isocost.examples import compas
@@ -40,12 +40,26 @@ def report(
     min_count: Annotated[
         int, typer.Option("--min-count", help="Merge cells of the page with fewer rows than this.")
     ] = 0,
-    output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")] = Path(
-        "report.html"
-    ),
+    people: Annotated[
+        str | None, typer.Option("--people", help="Whom rows are about, for example: defendants.")
+    ] = None,
+    outcome: Annotated[
+        str | None,
+        typer.Option("--outcome", help="What positive people did, for example: reoffended."),
+    ] = None,
+    positive_means: Annotated[
+        str | None,
+        typer.Option("--positive-means", help="What a high score speaks of, for example: risk."),
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="HTML or PDF file to write.")
+    ] = Path("report.html"),
     force: options.Force = False,
 ) -> None:
-    """Write an interactive report: one HTML file that works offline and holds no rows."""
+    """Write an interactive report: one HTML file that works offline and holds no rows.
+
+    A PDF takes a browser such as Chromium on this machine.
+    """
     check_target(output, force, *ENDINGS)
     loaded = {path.stem: Rule.load(path) for path in rule or []}
     ends = {end for one in loaded.values() for row in one.rows for end in (row.lo, row.hi)}
@@ -55,6 +69,7 @@ def report(
     dropped = tuple(columns.drop_group or ())
     merged = tuple(columns.merge_groups or ())
     origin = Origin(tuple(data), columns.positive, columns.missing_group, dropped, merged)
+    origin = origin.with_files().with_command(["isocost", *typed()], output, *(rule or []))
     write_report(
         result,
         loaded or None,
@@ -62,12 +77,32 @@ def report(
         title=title,
         min_count=min_count,
         origin=origin,
+        people=people,
+        outcome=outcome,
+        positive_means=positive_means,
         force=force,
     )
-    say(f"The report is in {output}: open it in a browser.")
+    is_pdf = output.suffix.lower() == ".pdf"
+    say(f"The report is in {output}{'.' if is_pdf else ': open it in a browser.'}")
     single = single_text(payload(tally, min_count, (threshold,)))
     if single:
         say(single)
+
+
+def verify(
+    page: Annotated[Path, typer.Argument(help="A report, as isocost report wrote it.")],
+) -> None:
+    """Recompute every number of a report, and say whether any was changed.
+
+    Exit codes: 0 all numbers are as computed; 1 some were changed; 2 no report that can be checked.
+    """
+    from isocost.reports.verify import verify as check
+
+    found = check(page)
+    for line in found.lines():
+        say(line)
+    if not found.unchanged:
+        raise typer.Exit(1)
 
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
@@ -133,7 +168,7 @@ def demo(
 ) -> None:
     """Audit and repair COMPAS, from counts that come with the package; needs no network."""
     if report:
-        check_ending(output, *ENDINGS)
+        check_ending(output, ".html", ".htm")
         _only_its_own(output)
     tally = compas()
     prose(

@@ -501,7 +501,7 @@ class Audit:
     def __repr__(self) -> str:
         said = statement(self)
         table = text_table(*self.table(), room=LINE)
-        before = [plain(one) for one in (said.headline, *said.details)]
+        before = [plain(one) for one in (said.headline, said.next, *said.details)]
         after = [plain(one) for one in said.notes]
         return "\n".join([*before, "", self.headline(), table, "", *self.summary(), *after])
 
@@ -511,7 +511,7 @@ class Audit:
         said = statement(self)
         verdict = "".join(
             f"<p style='margin:.2em 0;max-width:50em'>{escape(plain(one))}</p>"
-            for one in said.details
+            for one in (said.next, *said.details)
         )
         more = "".join(
             f"<p style='max-width:50em'>{escape(text)}</p>"

@@ -228,6 +228,9 @@ class ReportRequest:
     threshold: float = 0.5
     tolerance: float = 0.0
     min_count: int = 0
+    people: str | None = None
+    outcome: str | None = None
+    positive_means: str | None = None
 
     @classmethod
     def read(cls, body: bytes) -> ReportRequest:
@@ -245,8 +248,9 @@ class ReportRequest:
             content = None
         if not isinstance(content, dict):
             raise _invalid("request", "a JSON object", "something else")
-        texts = ("file", "score", "label", "weight", "positive", "missing_group", "cost")
-        optional = ("weight", "positive", "missing_group")
+        words = ("people", "outcome", "positive_means")
+        optional = ("weight", "positive", "missing_group", *words)
+        texts = ("file", "score", "label", "cost", *optional)
         values = {f.name: f.default for f in fields(cls) if f.default is not MISSING} | content
         for name in texts:
             value = values.get(name)
@@ -461,7 +465,10 @@ def _page(file: OpenFile, request: ReportRequest, progress: Progress) -> str:
         tolerance=request.tolerance,
         title=file.name,
         min_count=request.min_count,
-        origin=Origin((file.name,), request.positive, request.missing_group),
+        origin=Origin((file.name,), request.positive, request.missing_group).with_files(file.path),
+        people=request.people,
+        outcome=request.outcome,
+        positive_means=request.positive_means,
     )
 
 

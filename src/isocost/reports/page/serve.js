@@ -182,6 +182,9 @@ function reportRequest() {
     threshold: Number($("threshold").value),
     tolerance: Number($("tolerance").value),
     min_count: Number($("min-count").value),
+    people: $("people").value || null,
+    outcome: $("outcome").value || null,
+    positive_means: $("positive-means").value || null,
   };
 }
 
