@@ -366,7 +366,7 @@ def test_no_name_is_used_twice_in_the_script():
 def test_in_a_notebook(audit):
     shown = ic.show_report(audit, height=500)
     html = shown._repr_html_()
-    assert html.startswith('<iframe title="isocost report" sandbox="allow-scripts"')
+    assert html.startswith('<iframe title="isocost report" sandbox="allow-scripts allow-downloads"')
     assert html.count("<") == 2
     assert 'height="500"' in html
     assert repr(shown).startswith("Report of ")

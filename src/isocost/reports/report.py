@@ -842,8 +842,8 @@ class ShownReport:
 
     def _repr_html_(self) -> str:
         return (
-            '<iframe title="isocost report" sandbox="allow-scripts" allow="clipboard-write" '
-            f'width="100%" height="{self.height}" style="border:0" '
+            '<iframe title="isocost report" sandbox="allow-scripts allow-downloads" '
+            f'allow="clipboard-write" width="100%" height="{self.height}" style="border:0" '
             f'srcdoc="{_ascii(self.html)}"></iframe>'
         )
 

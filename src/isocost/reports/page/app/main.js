@@ -15,10 +15,10 @@ import { costsFigure, isAimed, reliabilityFigure, valuesFigure } from "./figures
 import { planeFigure } from "./plane.js";
 import { drawn, lookOf, markOf, refill } from "./drawing.js";
 import { evidenceOf, showNumbers, showRepairs } from "./tables.js";
-import { alternativesOf, valuesTold } from "./alternatives.js";
+import { alternativesOf, numbersOf, valuesTold } from "./alternatives.js";
 import { isUncertain, sentencesOf, settingsOf, staleText } from "./verdicts.js";
 import { makeControls, showControls, showGroups } from "./controls.js";
-import { commandOf, commandText, copyText } from "./copying.js";
+import { commandOf, commandText, copyText, offerSaving } from "./copying.js";
 
 const page = JSON.parse(byId("data").textContent);
 const whole = readTally(page.tally);
@@ -160,6 +160,7 @@ async function showPictures(found) {
   byId("values-none").hidden = values.data["groups"]?.length === count;
   if (!views["values"]) views["values"] = await drawn(byId("values-chart"), page.charts.values, look, values);
   else await refill(views["values"], values);
+  for (const name of ["costs", "plane", "values"]) offerSaving(byId(`${name}-chart`), name, () => numbersOf(latest)[name] ?? []);
 }
 
 /** Legends tell only of what is in their picture.
@@ -191,6 +192,7 @@ async function showReliability(found) {
     place.append(make("figure", {}, title, chart));
     const figure = { data: reliabilityFigure(bins, look.colors[at], look) };
     await drawn(chart, page.charts.reliability, look, figure);
+    offerSaving(chart, `reliability-${at + 1}`, () => [Object.keys(bins[0] ?? {}), ...bins.map((bin) => Object.values(bin))]);
   }
 }
 
