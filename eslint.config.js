@@ -1,7 +1,7 @@
 import js from "@eslint/js";
 
 const known = Object.fromEntries(
-  ["FormData", "XMLHttpRequest", "console", "document", "navigator", "process", "window"].map((name) => [name, "readonly"]),
+  ["FormData", "URLSearchParams", "XMLHttpRequest", "console", "document", "navigator", "process", "window"].map((name) => [name, "readonly"]),
 );
 
 export default [

@@ -25,7 +25,10 @@ from reproduction.fetch import SOURCES, DataSource, cache_folder, find, locate
 from reproduction.rerun import Reproduction, create_folder, reproduce, save
 from reproduction.study import EXPERIMENTS, Experiment
 
-MINUTES = {"income": (1.5, 8.0), "health": (0.5, 1.0), "recidivism": (0.3, 1.0)}
+MINUTES = {
+    "income": (0.7, 1.3), "health": (0.03, 0.07), "recidivism": (0.3, 1.0),
+    "german": (0.03, 0.07), "law": (0.1, 0.2), "taiwan": (0.2, 0.4),
+}  # fmt: skip
 """Measured on two cores, quick and full, for one split."""
 
 OUTPUT = Path("build/reproduction")
@@ -56,13 +59,16 @@ def _run_arguments(given: Sequence[str]) -> argparse.Namespace:
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--full", action="store_true", help="the paper's procedure: all rows, grids")
     size.add_argument("--quick", action="store_true", help="small grids, fewer rows (default)")
-    parser.add_argument("--repeats", type=int, default=1, help="number of random splits")
+    parser.add_argument(
+        "--repeats", type=int, help="number of random splits (default: more where people are few)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="seed of the first split")
     parser.add_argument(
         "-o", "--output", type=Path, default=OUTPUT, help=f"folder to write to (default: {OUTPUT})"
     )
     parser.add_argument("--page", type=Path, help="Markdown page to write (default: in --output)")
     parser.add_argument("--data", type=Path, help="folder to look for data in")
+    parser.add_argument("--jobs", type=int, help="number of processes (default: one per core)")
     parser.add_argument("--fresh", action="store_true", help="ignore models of earlier runs")
     return parser.parse_args(given)
 
@@ -80,6 +86,7 @@ def _run(arguments: argparse.Namespace) -> int:
         data=arguments.data,
         cache=None if arguments.fresh else cache_folder() / "trained",
         report=_tell,
+        **({} if arguments.jobs is None else {"jobs": arguments.jobs}),
     )
     _tell(_expected(chosen, options))
     done, left_out = _rerun(chosen, options)
@@ -101,9 +108,11 @@ def _tell(text: str) -> None:
 
 def _check(arguments: argparse.Namespace, page: Path) -> None:
     """Raise for anything that would fail only after hours of training."""
-    if arguments.repeats < 1:
-        got = str(arguments.repeats)
-        raise UsageError(Problem("--repeats", "must be 1 or more", got, "use --repeats 1"))
+    for name in ("repeats", "jobs"):
+        number = getattr(arguments, name)
+        if number is not None and number < 1:
+            step = f"use --{name} 1, or omit it"
+            raise UsageError(Problem(f"--{name}", "must be 1 or more", str(number), step))
     if arguments.seed < 0:
         raise UsageError(
             Problem("--seed", "must be 0 or more", str(arguments.seed), "use --seed 0")
@@ -120,7 +129,7 @@ def _check(arguments: argparse.Namespace, page: Path) -> None:
 
 
 def _expected(chosen: list[Experiment], options: RunOptions) -> str:
-    minutes = sum(MINUTES[one.name][options.full] for one in chosen) * options.repeats
+    minutes = sum(MINUTES[one.name][options.full] * len(options.seeds(one)) for one in chosen)
     names = ", ".join(one.name for one in chosen)
     text = f"Reproducing {names}: about {max(1, round(minutes))} min on two cores."
     if options.full:
@@ -144,7 +153,7 @@ def _rerun(chosen: list[Experiment], options: RunOptions) -> tuple[list[Reproduc
 def _command(arguments: argparse.Namespace) -> str:
     words = ["python -m reproduction", *([arguments.experiment] * (arguments.experiment != "all"))]
     words.append("--full" if arguments.full else "--quick")
-    words += [f"--repeats {arguments.repeats}"] if arguments.repeats != 1 else []
+    words += [f"--repeats {arguments.repeats}"] if arguments.repeats is not None else []
     words += [f"--seed {arguments.seed}"] if arguments.seed else []
     paths = {"-o": arguments.output, "--page": arguments.page, "--data": arguments.data}
     words += [f"{o} {shlex.quote(p.as_posix())}" for o, p in paths.items() if p is not None]
@@ -195,11 +204,11 @@ def _known(name: str) -> DataSource:
 
 
 def _fetch(sources: list[DataSource], data: Path | None) -> list[FileError]:
-    """Fetch the files that have a publisher; return the first problem of each data set."""
+    """Fetch what is not there; return the first problem of each data set."""
     failures = []
     for source in sources:
         try:
-            for file in source.files if source.url else ():
+            for file in source.files:
                 locate(source, file, data)
         except FileError as failure:
             failures.append(failure)
@@ -255,13 +264,7 @@ def _show(described: list[dict[str, Any]], hint: bool) -> None:
         for folder in dict.fromkeys(str(Path(f["path"]).parent) for f in one["files"] if f["path"]):
             print(f"  in {folder}")
         if hint and "not yet" in one["where"]:
-            print(f"  {_how(SOURCES[one['name']])}")
-
-
-def _how(source: DataSource) -> str:
-    if source.url:
-        return f"to fetch it: python -m reproduction data {source.name} --fetch"
-    return "to supply it: put the files into a folder, and set ISOCOST_DATA or --data to it"
+            print(f"  to fetch it: python -m reproduction data {one['name']} --fetch")
 
 
 if __name__ == "__main__":

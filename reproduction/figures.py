@@ -31,10 +31,16 @@ INFEASIBLE = {
     "Ours": "Ours: reconciled (coarsening is not feasible either)",
 }
 WIDTH, HEIGHT = 4.1, 4.3
-KEY = 0.55
+KEY = 0.75
 """The size of a panel, and the height of a key below the panels, in inches."""
 
 RESOLUTION = 160
+DIAGONAL = 0.26
+"""The share of the axis that must be visible of the diagonal, to be named along it."""
+
+COINCIDENT = 0.02
+"""Marks nearer to each other than this share of the axis are shown as one."""
+
 ROOM = 0.12
 """Margin of the axes beyond the outermost points."""
 
@@ -46,7 +52,7 @@ SOURCES = {
 
 
 def panels(study: Study, spread: Sequence[Values] = ()) -> dict[str, PlaneDisplay]:
-    """The contents of each panel: circles before, diamonds after; ellipses in ours.
+    """The contents of each panel: circles before, diamonds after, and ellipses.
 
     EO-Trained is included if the study has trained models; its diamonds are named by the bound.
     """
@@ -56,17 +62,14 @@ def panels(study: Study, spread: Sequence[Values] = ()) -> dict[str, PlaneDispla
         "Calibrated": {"withhold": "withhold"} if feasible else {},
         "Ours": ({"coarsen": "coarsen"} if feasible else {}) | {"reconcile": "reconcile"},
     }
-    displays = {
-        panel: _display(study, values, rules, spread if panel == "Ours" else ())
-        for panel, rules in after.items()
-    }
-    return {"EO-Trained": _trained(study), **displays} if study.trained else displays
+    displays = {panel: _display(study, values, rules, spread) for panel, rules in after.items()}
+    return {"EO-Trained": _trained(study, spread), **displays} if study.trained else displays
 
 
 def figure_3(study: Study, spread: Sequence[Values] = ()) -> Figure:
     """Draw the panels two by two, with the same axes, and a key.
 
-    ``spread`` has the values of bootstrap samples, for the ellipses.
+    ``spread`` has the values of bootstrap samples or of the splits, for the ellipses.
     """
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -104,13 +107,15 @@ def _draw(
             ax,
             labels=labels and ("groups" if panel == "EO-Trained" else True),
             level=panel in ("Calibrated", "Ours"),
-            ellipses=panel == "Ours",
+            ellipses=display.variances is not None,
             arrows=panel != "EO-Trained",
             limits=limits,
             title=titles[panel],
         )
         if panel == "EO-Trained":
             _path(display, ax)
+        _draw_shared(display, ax)
+        _name_diagonal(display, ax)
 
 
 def _key(study: Study, figure: Figure, ax: Axes | None) -> None:
@@ -122,16 +127,17 @@ def _key(study: Study, figure: Figure, ax: Axes | None) -> None:
         return Line2D([], [], label=label, **{"color": GREY, "linestyle": "none"} | look)
 
     marks = [
-        line("a group, before", marker="o"),
-        line("after a repair", marker="D"),
-        line("calibrated scores of a group", linestyle="-", linewidth=1.6),
-        line("everybody gets the base rate", marker="o", markerfacecolor="white"),
-        line("the highest cost of a group", linestyle=(0, (4, 3)), linewidth=1.1),
-        Patch(facecolor=GREY, alpha=0.3, label="95 % interval, before"),
-        line("95 % interval, after", linestyle="-", linewidth=0.8),
+        line("original scores of a group", marker="o"),
+        line("the same group after the repair", marker="D"),
+        line("both groups at this point after it", **_two_coloured()),
+        line("all calibrated scores of a group", linestyle="-", linewidth=1.6),
+        line("its end: all of the group get one score", marker="o", markerfacecolor="white"),
+        line("as costly as the costliest group", linestyle=(0, (4, 3)), linewidth=1.1),
+        Patch(facecolor=GREY, alpha=0.3, label="chance: 95 % interval, before"),
+        line("chance: 95 % interval, after", linestyle="-", linewidth=0.8),
     ]
     if study.values["feasible"] < 1.0:
-        out = "where a group would have to be"
+        out = "where a group would have to be, but cannot"
         marks.append(line(out, marker="x", linestyle=(0, (1, 1.5))))
     if ax is None:
         figure.legend(
@@ -155,19 +161,30 @@ def _display(
         study.experiment.cost,
         {name: _points(values, of) for name, of in rules.items()},
         # Negatives and positives are different people, so the two rates are independent.
-        _covariances(spread, "original")[:, [0, 1], [0, 1]] if spread else None,
-        spreads={name: _covariances(spread, of) for name, of in rules.items()} if spread else {},
+        _covariances(study, spread, "original")[:, [0, 1], [0, 1]] if spread else None,
+        spreads={name: _covariances(study, spread, of) for name, of in rules.items()}
+        if spread
+        else {},
     )
 
 
-def _covariances(spread: Sequence[Values], stage: str) -> Floats:
-    """The covariance of each group's two rates over bootstrap samples, as (groups, 2, 2)."""
+def _covariances(study: Study, spread: Sequence[Values], stage: str) -> Floats:
+    """The covariance of each group's two rates, as (groups, 2, 2).
+
+    Over bootstrap samples; or over the splits, as that of their mean.
+    """
     drawn = np.stack([_points(values, stage) for values in spread])
-    return np.stack([np.cov(drawn[:, group], rowvar=False) for group in range(drawn.shape[1])])
+    scale = 1.0 if study.correction is None else study.correction
+    return np.stack(
+        [scale * np.cov(drawn[:, group], rowvar=False) for group in range(drawn.shape[1])]
+    )
 
 
-def _trained(study: Study) -> PlaneDisplay:
-    """Models from the loosest bound to the tightest, averaged over the splits."""
+def _trained(study: Study, spread: Sequence[Values]) -> PlaneDisplay:
+    """Models from the loosest bound to the tightest, averaged over the splits.
+
+    Intervals are those of the loosest and of the tightest.
+    """
     names = list(study.trained[0].scores)
     by_bound = {
         name: mean_values(
@@ -179,8 +196,60 @@ def _trained(study: Study) -> PlaneDisplay:
     first = _points(by_bound[loosest], "trained")
     rates = [by_bound[loosest][f"trained base_rate {group}"] for group in (1, 2)]
     after = {name: _points(by_bound[name], "trained") for name in others}
-    groups, cost = study.experiment.groups, study.experiment.cost
-    return PlaneDisplay(groups, first[:, 0], first[:, 1], rates, cost, after)
+    return PlaneDisplay(
+        study.experiment.groups,
+        first[:, 0],
+        first[:, 1],
+        rates,
+        study.experiment.cost,
+        after,
+        _covariances(study, spread, "untrained")[:, [0, 1], [0, 1]] if spread else None,
+        spreads={names[-1]: _covariances(study, spread, "trained")} if spread else {},
+    )
+
+
+def _name_diagonal(display: PlaneDisplay, ax: Axes) -> None:
+    """Say what the diagonal is, along what is visible of it and away from the ends of lines."""
+    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+    half = DIAGONAL * (right - left) / 2
+    low, high = max(left, 1.0 - top) + half, min(right, 1.0 - bottom) - half
+    if low > high:
+        return
+    places = np.linspace(low, high, 25)
+    ends = np.asarray(display.base_rates)[:, None]
+    place = float(places[np.abs(places - ends).min(axis=0).argmax()])
+    ax.annotate(
+        "one score for everybody",
+        (place, 1.0 - place),
+        (4.0, 4.0),
+        textcoords="offset points",
+        rotation=-45.0,
+        ha="center",
+        va="center",
+        fontsize=SMALL - 1.0,
+        color=GREY,
+    )
+
+
+def _draw_shared(display: PlaneDisplay, ax: Axes) -> None:
+    """Where a rule puts both groups at one point, one mark in both colours."""
+    near = COINCIDENT * abs(ax.get_xlim()[1] - ax.get_xlim()[0])
+    for points in map(np.asarray, display.after.values()):
+        if np.abs(points[0] - points[1]).max() < near:
+            ax.plot(*points.mean(axis=0), zorder=7, **_two_coloured())
+
+
+def _two_coloured() -> dict[str, Any]:
+    first, second = looks(2)
+    return {
+        "marker": "D",
+        "linestyle": "none",
+        "fillstyle": "left",
+        "markerfacecolor": first.colour,
+        "markerfacecoloralt": second.colour,
+        "markeredgecolor": "white",
+        "markersize": 8.0,
+    }
 
 
 def _path(display: PlaneDisplay, ax: Axes) -> None:

@@ -21,13 +21,15 @@ from reproduction.beyond import (
     CostDifferences,
     ManyGroups,
     RepairSummary,
+    SmallPart,
     age_cuts,
     compared,
     held_out,
     many_groups,
+    small_part,
 )
 from reproduction.claims import Finding, check
-from reproduction.experiments import RunOptions, prepare
+from reproduction.experiments import RunOptions, income_ways, prepare
 from reproduction.figures import RESOLUTION, figure_3
 from reproduction.geometry_figures import figure_1, figure_2
 from reproduction.people import People, Split
@@ -37,18 +39,17 @@ from reproduction.study import HEALTH, INCOME, RECIDIVISM, REPAIRS, Experiment, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-REPLICATES = {False: 200, True: 1000}
-"""Bootstrap replicates for the intervals of claims, quick and full."""
 
-SPREADS = {False: 40, True: 100}
-"""Replicates for the ellipses: fewer, because every repair is fitted again."""
+SMALL = 500
+"""With fewer people in an evaluation part the page says what they can show."""
 
 
 @dataclass(frozen=True, eq=False)
 class StudyResult:
     """One study with its claims and repairs.
 
-    ``spread`` has the values of bootstrap samples, with all repairs.
+    ``spread`` has the values of bootstrap samples, or of the splits if they are many, with all
+    repairs.
     """
 
     study: Study
@@ -86,6 +87,10 @@ class Reproduction:
         The same with more than two groups.
     age_cuts : list of AgeCut
         For health: other ages at which seniors begin.
+    small_part : list of SmallPart
+        Where evaluation parts are small: what they can show.
+    ways : list of {way: {number: value}}
+        For income: EO-Trained beside other ways of training, on each sample.
     missing : list of str
         What was left out, and why.
     """
@@ -94,6 +99,8 @@ class Reproduction:
     results: list[StudyResult]
     many_groups: dict[str, ManyGroups] = field(default_factory=dict)
     age_cuts: list[AgeCut] = field(default_factory=list)
+    small_part: list[SmallPart] = field(default_factory=list)
+    ways: list[dict[str, dict[str, float]]] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
@@ -103,6 +110,8 @@ class Reproduction:
             "studies": [result.to_dict() for result in self.results],
             "many_groups": {name: asdict(many) for name, many in self.many_groups.items()},
             "age_cuts": [asdict(cut) for cut in self.age_cuts],
+            "small_part": [asdict(row) for row in self.small_part],
+            "ways_of_training": self.ways,
             "missing": self.missing,
         }
 
@@ -121,6 +130,15 @@ def reproduce(experiment: Experiment, options: RunOptions) -> Reproduction:
             if experiment is HEALTH and study.held_out
             for cut in age_cuts(study)
         ],
+        [
+            row
+            for study in prepared.studies
+            if len(study.splits[0].evaluation) < SMALL
+            for row in small_part(study)
+        ],
+        income_ways(options)
+        if any(experiment is INCOME and s.held_out for s in prepared.studies)
+        else [],
         [*prepared.missing, *missing],
     )
 
@@ -128,10 +146,18 @@ def reproduce(experiment: Experiment, options: RunOptions) -> Reproduction:
 def _evaluate(study: Study, options: RunOptions) -> StudyResult:
     name = study.experiment.name
     options.report(f"{name}, {study.source} scores: claims")
-    replicates = study.replicates(REPLICATES[options.full], options.seed)
+    if study.correction is not None:
+        return StudyResult(
+            study,
+            check(study, CLAIMS[name], []),
+            compared(study),
+            held_out(study, options.seed),
+            study.by_split,
+        )
+    replicates = study.replicates(options.replicates, options.seed, jobs=options.jobs)
     findings = check(study, CLAIMS[name], replicates)
     options.report(f"{name}, {study.source} scores: repairs on bootstrap samples")
-    spread = study.replicates(SPREADS[options.full], options.seed, REPAIRS)
+    spread = study.replicates(options.spreads, options.seed, REPAIRS, options.jobs)
     return StudyResult(study, findings, compared(study), held_out(study, options.seed), spread)
 
 
@@ -181,8 +207,8 @@ def save(done: Sequence[Reproduction], options: RunOptions, folder: Path) -> lis
         "isocost": __version__,
         "mode": "full" if options.full else "quick",
         "seed": options.seed,
-        "repeats": options.repeats,
-        "replicates": REPLICATES[options.full],
+        "repeats": {one.experiment.name: len(options.seeds(one.experiment)) for one in done},
+        "replicates": options.replicates,
         "experiments": {one.experiment.name: one.to_dict() for one in done},
     }
     path = folder / "results.json"

@@ -1,4 +1,4 @@
-"""The paper's three experiments, and a study: one experiment with one kind of scores, measured.
+"""The paper's three experiments and three more; a study is one with one kind of scores, measured.
 
 A measured value is named by its stage, quantity and group, such as "withhold generalized_fnr 2".
 Stages are "original" and the repairs; groups are numbered as in the paper.
@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 
 from isocost.costs import as_cost
 from isocost.errors import DataError, IsocostWarning
@@ -22,7 +23,7 @@ from isocost.measures.table import MEASURES
 from isocost.repairs import registry
 from isocost.rules import Rule
 from isocost.tallies import Tally
-from reproduction.people import People, Split
+from reproduction.people import EVALUATION, POSTPROCESSING, People, Split
 
 Values = dict[str, float]
 
@@ -31,14 +32,14 @@ RATES = ("generalized_fpr", "generalized_fnr")
 
 @dataclass(frozen=True)
 class Experiment:
-    """One experiment of Section 5.
+    """One experiment of Section 5, or the same procedure on other data.
 
     Attributes
     ----------
     name, title : str
         On the command line, and in print.
     figure : str
-        The number of its figure in the paper.
+        The number of its figure in the paper, or after the paper's last.
     cost : str
         The cost that is made equal.
     groups : (str, str)
@@ -83,7 +84,39 @@ RECIDIVISM = Experiment(
     positive="charged again within two years",
     data="COMPAS (ProPublica), 6,150 people",
 )
-EXPERIMENTS = {experiment.name: experiment for experiment in (INCOME, HEALTH, RECIDIVISM)}
+GERMAN = Experiment(
+    name="german",
+    title="German credit",
+    figure="4a",
+    cost="fpr",
+    groups=("women", "men"),
+    positive="did not repay",
+    data="German credit (UCI), 1,000 people",
+)
+LAW = Experiment(
+    name="law",
+    title="Law school",
+    figure="4b",
+    cost="fnr",
+    groups=("Black", "White"),
+    positive="passed the bar exam at the first attempt",
+    data="Law school (LSAC), 19,567 black and white people",
+)
+TAIWAN = Experiment(
+    name="taiwan",
+    title="Taiwan credit",
+    figure="4c",
+    cost="fpr",
+    groups=("women", "men"),
+    positive="did not pay in the next month",
+    data="Taiwan credit (UCI), 30,000 people",
+)
+ELSEWHERE = (GERMAN, LAW, TAIWAN)
+"""Data that the paper did not have, so that one can ask whether its picture holds elsewhere."""
+
+EXPERIMENTS = {
+    experiment.name: experiment for experiment in (INCOME, HEALTH, RECIDIVISM, *ELSEWHERE)
+}
 
 REPAIRS: Mapping[str, Mapping[str, Any]] = {
     "withhold": {"infeasible": "closest"},
@@ -104,8 +137,11 @@ def repaired_by(name: str, tally: Tally, cost: str) -> Rule:
 PAPER_REPAIRS = ("withhold", "odds")
 """The repairs that the paper's claims are about."""
 
-WEIGHTS = np.linspace(0.0, 1.0, 101)[:, None]
-"""The mixtures w FPR + (1 - w) FNR that are tested for feasibility."""
+ENOUGH_SPLITS = 5
+"""With fewer random splits people are resampled instead, to tell what is chance."""
+
+REFUTING = "plain:1,1"
+"""A cost of both error rates: COMPAS can have it equal, though neither rate alone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +174,17 @@ class Study:
         """Whether rules are evaluated on people they were not fitted on."""
         return all(split.held_out for split in self.splits)
 
+    @property
+    def correction(self) -> float | None:
+        """The variance of a mean over the splits, in units of their variance; None if they are few.
+
+        Splits share most of their people, so their mean varies by more than 1/J: by
+        1/J + n_evaluation / n_training, after Nadeau and Bengio (2003).
+        """
+        if not self.held_out or len(self.splits) < ENOUGH_SPLITS:
+            return None
+        return 1.0 / len(self.splits) + EVALUATION / (1.0 - EVALUATION - POSTPROCESSING)
+
     @cached_property
     def by_split(self) -> list[Values]:
         """The values of every split, with all repairs.
@@ -157,26 +204,20 @@ class Study:
         return mean_values(self.by_split)
 
     def replicates(
-        self, count: int, seed: int = 0, repairs: Iterable[str] = PAPER_REPAIRS
+        self, count: int, seed: int = 0, repairs: Iterable[str] = PAPER_REPAIRS, jobs: int = 1
     ) -> list[Values]:
         """The values of bootstrap samples, with rules fitted again but models not trained again.
 
         Replicates are spread evenly over the splits.  Samples in which a group loses all its
-        positives or negatives have no values and are left out.
+        positives or negatives have no values and are left out.  Each has a generator of its own,
+        so that the first of many are the same as a few.
         """
-        # Separate streams: whether there are trained models must not change the other values.
-        random, random_trained = np.random.default_rng(seed).spawn(2)
-        replicates = []
-        for i in range(count):
-            trained = self._trained(i)
-            resampled = trained.resample(random_trained) if trained else None
-            split = self.splits[i % len(self.splits)].resample(random)
-            try:
-                values = measure_split(split, self.experiment, repairs)
-                replicates.append(self.facts | values | self._trained_values(resampled))
-            except DataError:
-                continue
-        return replicates
+        # Larger batches cost less to hand over; what is trained is not needed to make them.
+        batches = np.array_split(np.arange(count), max(1, min(jobs * 4, count)))
+        drawn = Parallel(n_jobs=jobs, max_nbytes=None)(
+            delayed(_replicates)(self, batch, seed, tuple(repairs)) for batch in batches
+        )
+        return [values for batch in drawn for values in batch]
 
     def _trained(self, i: int) -> People | None:
         return self.trained[i % len(self.trained)] if self.trained else None
@@ -188,6 +229,22 @@ class Study:
         return stage_values("untrained", people.tally(loosest), self.experiment) | stage_values(
             "trained", people.tally(tightest), self.experiment
         )
+
+
+def _replicates(study: Study, batch: Any, seed: int, repairs: tuple[str, ...]) -> list[Values]:
+    replicates = []
+    for i in batch.tolist():
+        # Separate streams: whether there are trained models must not change the other values.
+        random, random_trained = (np.random.default_rng([seed, i, which]) for which in (0, 1))
+        trained = study._trained(i)
+        resampled = trained.resample(random_trained) if trained else None
+        split = study.splits[i % len(study.splits)].resample(random)
+        try:
+            values = measure_split(split, study.experiment, repairs)
+            replicates.append(study.facts | values | study._trained_values(resampled))
+        except DataError:
+            continue
+    return replicates
 
 
 def fit_rules(
@@ -209,7 +266,7 @@ def measure_split(
         rules = fit_rules(fitting, experiment, repairs)
         stages = {"original": evaluation}
         stages |= {name: rule.expected(evaluation) for name, rule in rules.items()}
-        values = _feasibility_values(fitting, experiment)
+        values = _feasibility_values(fitting, evaluation, experiment)
         for stage, tally in stages.items():
             values |= stage_values(stage, tally, experiment)
         by_model.append(values | _changed_group_values(values))
@@ -230,11 +287,14 @@ def stage_values(stage: str, tally: Tally, experiment: Experiment) -> Values:
     }
     quantities["off_line"] = np.abs(quantities["base_rate"] - quantities["mean_score"])
     rows = {number: tally.index_of(g) for number, g in enumerate(experiment.groups, start=1)}
-    return {
+    values = {
         f"{stage} {name} {number}": float(values[row])
         for name, values in quantities.items()
         for number, row in rows.items()
     }
+    for name in RATES:
+        values[f"{stage} {name} of everybody"] = float(MEASURES[name].of(sums.pooled())[0])
+    return values
 
 
 def mean_values(several: list[Values]) -> Values:
@@ -242,28 +302,42 @@ def mean_values(several: list[Values]) -> Values:
     return {name: float(np.mean([values[name] for values in several])) for name in several[0]}
 
 
-def _feasibility_values(fitting: Tally, experiment: Experiment) -> Values:
-    """Whether equal cost is feasible, the share to withhold, and how many costs are infeasible."""
+def _feasibility_values(fitting: Tally, evaluation: Tally, experiment: Experiment) -> Values:
+    """Whether equal cost is feasible, and the shares to withhold."""
     verdict = feasibility(fitting, experiment.cost)
     values = {
         "feasible": float(verdict.feasible),
         "smallest_tolerance": verdict.smallest_tolerance,
-        "out_of_reach": _infeasible_share(fitting),
         "alpha": max(verdict.alpha.values()),
+        "alpha of both rates": max(feasibility(fitting, REFUTING).alpha.values()),
     }
     for rate in ("fpr", "fnr"):
         values[f"left {rate}"] = feasibility(fitting, rate).smallest_tolerance
+    people = evaluation.totals.weight
     for number, group in enumerate(experiment.groups, start=1):
         values[f"alpha {number}"] = verdict.alpha[group]
+        values[f"share {number}"] = float(people[evaluation.index_of(group)] / people.sum())
     return values
 
 
 def _changed_group_values(values: Values) -> Values:
-    """What withholding does to the group that it changes, which may differ between models."""
+    """What withholding does to the group that it changes, which may differ between models.
+
+    Where equal cost is not feasible, all scores of that group are withheld.
+    """
     group = 1 if values["alpha 1"] >= values["alpha 2"] else 2
-    return {
+    changed = {
         f"changed {name}": values[f"withhold {name} {group}"] - values[f"original {name} {group}"]
         for name in (*RATES, "accuracy")
+    }
+    share = values[f"share {group}"]
+    return changed | {
+        "changed share": share,
+        "withheld": min(1.0, values["alpha"]),
+        "withheld of everybody": share * min(1.0, values["alpha"]),
+        "accuracy lost by everybody": -share * changed["changed accuracy"],
+        "cost of trivial": values[f"original cost {group}"]
+        / values[f"original trivial_cost {group}"],
     }
 
 
@@ -276,13 +350,3 @@ def _model_values(split: Split, by_model: list[Values]) -> Values:
         off_line = np.abs(rates.base_rate(sums) - rates.mean_score(sums))
         values[f"off_line of {model}"] = float(off_line.max())
     return values
-
-
-def _infeasible_share(tally: Tally) -> float:
-    """The share of the costs w c_fp + (1 - w) c_fn, w from 0 to 1, that cannot be equalized."""
-    fpr, fnr = rates.generalized_fpr(tally.totals), rates.generalized_fnr(tally.totals)
-    mu = rates.base_rate(tally.totals)
-    costs = WEIGHTS * fpr + (1 - WEIGHTS) * fnr
-    trivial = WEIGHTS * mu + (1 - WEIGHTS) * (1 - mu)
-    highest = costs.max(axis=1, keepdims=True)
-    return float(np.mean((np.maximum(trivial, costs) < highest - 1e-12).any(axis=1)))

@@ -162,12 +162,12 @@ def test_all_problems_of_one_data_set_together():
         "label: must be 0/1 or boolean in every row\n"
         "  got:  1 null or NaN (first: in row 3), 1 other than 0 and 1 (first: 2.0 in row 2), "
         "of 6 rows, counted from 0\n"
-        "  next: drop rows without a label; name the positive label with positive= (--positive) "
-        "if the column has two other values\n"
+        "  next: drop rows without a label; name the positive label with positive= if the "
+        "column has two other values\n"
         "group: must be known in every row\n"
         "  got:  1 null (first: in row 1), of 6 rows, counted from 0\n"
         "  next: drop those rows, or count them as a group of their own with "
-        'missing_group="unknown" (--missing-group)\n'
+        'missing_group="unknown"\n'
         "weight: must be a positive, finite number in every row\n"
         "  got:  1 null or NaN (first: in row 3), 1 infinite (first: inf in row 4), "
         "1 zero (first: 0.0 in row 1), 1 negative (first: -1.0 in row 2), "

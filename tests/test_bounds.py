@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 import isocost as ic
 from isocost.errors import DataError, UsageError
@@ -514,18 +515,117 @@ def test_a_pair_that_is_not_distinct_bounds_nothing_but_a_third_group_does():
     assert third.generalized_fpr["a"] == third.generalized_fpr["b"]
 
 
-def test_each_group_has_the_best_of_its_pairs():
-    mu = {"a": 0.2, "b": 0.6, "c": 0.65}
-    bound = mb.impossibility_bound("fpr", "weighted:1,3", mu, 0.01, 0.02)
-    for group, its in zip(mu, as_array(bound), strict=True):
-        pairs = []
-        for other in set(mu) - {group}:
-            pair = {group: mu[group], other: mu[other]}
-            pairs.append(
-                as_array(mb.impossibility_bound("fpr", "weighted:1,3", pair, 0.01, 0.02))[0]
-            )
-        assert its == pytest.approx(np.min(pairs, axis=0))
-        assert its.max() < np.max(pairs)
+def test_three_groups_are_bounded_together_and_not_in_pairs():
+    """Calibrated scores: c_fn of each group lies where two strips overlap, here tried on a grid."""
+    mu, difference = np.array([0.2, 0.6, 0.65]), 0.01
+    bound = mb.impossibility_bound("fpr", "weighted:1,3", mu.tolist(), difference)
+    k, other_k = (
+        np.array(list(v.values())) for v in (bound.comparison.k, bound.comparison.other_k)
+    )
+    lowest, others = (x.ravel()[:, None] for x in np.meshgrid(*[np.linspace(0, 0.2, 801)] * 2))
+    low = np.maximum(lowest / k, others / other_k)
+    high = np.minimum((lowest + difference) / k, (others + difference) / other_k)
+    best = high[(low <= high).all(axis=1)].max(axis=0)
+    found = np.array(list(bound.generalized_fnr.values()))
+    assert found == pytest.approx(best, abs=1e-3)
+    pairs = [
+        mb.impossibility_bound("fpr", "weighted:1,3", [mu[i], mu[j]], difference).generalized_fnr[0]
+        for i, j in ((0, 1), (1, 0), (2, 0))
+    ]
+    assert (found <= np.array(pairs) + 1e-9).all()
+    assert (found < np.array(pairs) - 1e-4).any()
+
+
+@settings(max_examples=60)
+@given(base_rates, base_rates, st.floats(0.02, 0.98), st.floats(0.0, 1.0), costs(), costs())
+def test_when_an_equal_cost_widens_another_difference(mu, other_mu, sharp, share, one, two):
+    """Two calibrated groups are moved as :func:`isocost.withhold` moves them."""
+    (cost, _), (other, _) = one, two
+    shares = np.array([mu, other_mu])
+    a, b = cost.coefficients((0, 1), shares)
+    trivial = a * shares + b * (1 - shares)
+    g = np.array([sharp, share * sharp]) * trivial.min()  # so that equal cost is feasible
+    assume(g[0] - g[1] > 1e-6 * g[0])
+    found = mb.trade_off(cost, other, shares.tolist(), g.tolist())
+    c, d = other.coefficients((0, 1), shares)
+
+    def difference(costs):
+        fp, fn = shares * costs / trivial, (1 - shares) * costs / trivial
+        first, second = c * fp + d * fn
+        return abs(first - second)
+
+    assert found == pytest.approx((difference(g), difference(g[[0, 0]])))
+    r = np.array(list(mb.compare_costs(cost, other, shares.tolist()).ratios.values()))
+    margin = r[1] * (g[0] + g[1]) / 2 - r[0] * g[0]
+    assume(abs(margin) > 1e-9 * r.max() * g[0])
+    assert found.widens == (margin > 0)
+
+
+def test_the_false_sentence_of_section_6():
+    found = mb.trade_off("fnr", "fpr", {"a": 0.50, "b": 0.49}, [0.077, 0.42])
+    assert found == pytest.approx((0.3265, 0.0165), abs=1e-3)
+    with pytest.raises(UsageError, match="must be of two groups"):
+        mb.trade_off("fnr", "fpr", [0.2, 0.3, 0.4], [0.1, 0.2, 0.3])
+
+
+@pytest.mark.parametrize("pair", [("fpr", "fnr"), ("fpr", "weighted:1,3"), ("plain:1,1", "fnr")])
+def test_the_least_difference_of_two_costs_by_trying_every_share(pair):
+    found = mb.incompatible(compas(), *pair)
+    shares = np.array(list(found.comparison.base_rates.values()))
+    sums = compas().totals
+    now = np.array([mb.rates.generalized_fpr(sums), mb.rates.generalized_fnr(sums)])
+    x = np.stack(np.meshgrid(*[np.linspace(0, 1, 1001)] * 2), axis=-1)
+    fp, fn = (n + x * (t - n) for n, t in zip(now, (shares, 1 - shares), strict=True))
+    differences = []
+    for cost in (found.comparison.cost, found.comparison.other):
+        a, b = cost.coefficients((0, 1), shares)
+        g = a * fp + b * fn
+        differences.append(np.abs(g[..., 0] - g[..., 1]))
+    assert found.least == pytest.approx(np.maximum(*differences).min(), abs=2e-3)
+    assert 0 < found.paper < found.least
+
+
+def test_one_cost_twice_leaves_what_feasibility_says():
+    again = mb.incompatible(compas(), "fpr", "plain:1,0")
+    assert again.least == pytest.approx(
+        measured(compas(), cost="fpr").feasibility.smallest_tolerance
+    )
+    assert again.paper == 0.0
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 2**32 - 1))
+def test_no_calibrated_scores_with_a_monotone_ratio_escape_its_bound(seed):
+    """For random scores of one group, a linear program looks for a second group that would."""
+    random = np.random.default_rng(seed)
+    h = np.sort(random.uniform(0.01, 0.99, 8))
+    f = random.dirichlet(np.ones(8))
+    mu = f @ h
+    higher = random.uniform(mu, h[-1])
+    at = random.integers(1, 8)
+    missed, alarmed = np.where(np.arange(8) < at, h, 0.0), np.where(np.arange(8) >= at, 1 - h, 0.0)
+    rising = np.zeros((7, 8))
+    rising[np.arange(7), np.arange(7)] = f[1:]
+    rising[np.arange(7), np.arange(1, 8)] = -f[:-1]
+    bound = mb.ratio_bound([mu, higher])
+    # The higher group misses as many as it may without meeting the first alternative.
+    fnr_at_least = (f @ missed) / mu / bound.fnr * (1 + 1e-7)
+    found = linprog(
+        alarmed, np.vstack([rising, -missed / higher]), [*np.zeros(7), -fnr_at_least],
+        np.vstack([np.ones(8), h]), [1.0, higher], method="highs",
+    )  # fmt: skip
+    if found.success:
+        assert found.fun / (1 - higher) >= (f @ alarmed) / (1 - mu) * bound.fpr * (1 - 1e-6)
+
+
+def test_the_bound_of_a_monotone_ratio_is_attained():
+    h, f, other = np.array([0.0, 0.5, 1.0]), np.array([0.4, 0.4, 0.2]), np.array([0.2, 0.4, 0.4])
+    assert (np.diff(other / f) >= 0).all()
+    bound = mb.ratio_bound([f @ h, other @ h])
+    missed = h * [1, 1, 0]
+    assert (f @ missed / (f @ h)) / (other @ missed / (other @ h)) == pytest.approx(bound.fnr)
+    assert bound.odds == pytest.approx(bound.fnr * bound.fpr)
+    assert "nothing keeps" in str(mb.ratio_bound([0.3, 0.3]))
 
 
 def test_both_costs_tells_what_is_now():

@@ -66,7 +66,6 @@ def test_what_is_drawn():
     rules = rules_of(tally)
     display = ChangeDisplay.from_tally(tally, rules)
     assert display.shown == [0, 1]
-    display.plot()
     assert len(display.axes_) == 8
     mixed = np.asarray(display.moved_["withhold", "men"].get_offsets())
     mu = rates.base_rate(tally.totals)[0]
@@ -86,7 +85,7 @@ def test_what_is_drawn():
 
 def test_areas_are_shares():
     tally = compas()
-    display = ChangeDisplay.from_tally(tally, [ic.withhold(tally, "fpr", 0.07)]).plot()
+    display = ChangeDisplay.from_tally(tally, [ic.withhold(tally, "fpr", 0.07)])
     drawn = display.moved_["withhold", "Caucasian"].get_sizes()
     few = display.fates["withhold"][1].gathered()
     share = few.share[few.moved]
@@ -97,7 +96,7 @@ def test_areas_are_shares():
 
 def test_only_groups_that_change_are_shown():
     tally = compas()
-    display = ChangeDisplay.from_tally(tally, {"a rule": ic.withhold(tally, "fpr", 0.07)}).plot()
+    display = ChangeDisplay.from_tally(tally, {"a rule": ic.withhold(tally, "fpr", 0.07)})
     assert list(display.axes_) == [("a rule", "Caucasian")]
 
 

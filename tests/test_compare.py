@@ -151,3 +151,66 @@ def test_compare_shows_who_is_selected():
 def test_compare_refuses_other_things(rules):
     with pytest.raises(ic.UsageError, match="rules: must be rules, by other names"):
         ic.compare(compas(), rules)
+
+
+def test_every_repair_and_a_choice():
+    """Costs cannot be made equal, so reconcile: odds would give up calibration."""
+    found = ic.compare(compas(), cost="fpr", replicates=10)
+    assert list(found.rules) == ["original", "odds", "reconcile"]
+    assert found.choice.standings == {
+        "withhold": "infeasible", "coarsen": "infeasible", "odds": "fit", "reconcile": "fit",
+    }  # fmt: skip
+    assert found.choice.method == "reconcile"
+    assert "accept tolerance=0.0539 or more" in found.not_made["withhold"]
+    assert "closest" not in found.not_made["withhold"]
+    outlook = found.outlooks["reconcile"]
+    assert outlook.goal.expected < outlook.goal.unrepaired
+    after = ic.unseen(compas(), ic.reconcile(compas()), 10, cost="fpr")
+    assert outlook.cost_difference == after.cost_difference
+    text = str(found)
+    assert text.endswith(found.said)
+    assert found.said.startswith("Take reconcile: among new people groups are expected to differ")
+    assert f"accuracy is expected to be {outlook.accuracy.expected:.3f}" in found.said
+    assert "original" in text.split("For new people, expected")[1]
+    content = found.to_dict()
+    assert content["choice"]["method"] == "reconcile"
+    assert content["unseen"].keys() == {"odds", "reconcile"}
+
+
+@pytest.mark.parametrize(
+    ("data", "reason", "said"),
+    [
+        ({"n": 60, "seed": 0}, "few", "too little data"),
+        ({"n": 4000, "seed": 1}, "unestablished", "not established"),
+        ({"n": 4000, "seed": 0, "power": 1.6}, "uncalibrated", "Recalibrate first"),
+    ],
+)
+def test_doing_nothing_may_be_better(data, reason, said):
+    found = ic.compare(drawn(**data), replicates=10)
+    assert found.choice.method is None
+    assert found.choice.reason == reason
+    assert said in found.said
+
+
+def test_a_repair_that_leaves_nothing_is_not_taken():
+    """At a base rate of 1 %, equal odds would be wrong about half of the people."""
+    found = ic.compare(drawn(20_000, 0, base=0.01, apart=1.0), replicates=10)
+    odds = found.outlooks["odds"].accuracy
+    assert odds.expected < 0.6
+    assert odds.unrepaired > 0.98
+    assert found.choice.standings["odds"] == "uninformative"
+    assert found.choice.method is None
+
+
+def drawn(n, seed, base=0.4, apart=0.0, power=1.0):
+    """Scores from beta distributions, true to the outcome if the power is 1."""
+    random = np.random.default_rng(seed)
+    group = random.integers(0, 2, n)
+    score = random.beta(base * 6 * (1 + apart * (group - 0.5)), 6 * (1 - base))
+    return {"score": score, "label": random.random(n) < score**power, "group": group}
+
+
+def test_costs_that_are_equal_are_left_alone():
+    half = {"score": [0.2, 0.8] * 200, "label": [0, 0, 0, 0, 1, 1, 1, 1, 0, 1] * 40}
+    same = ic.compare({**half, "group": ["a"] * 200 + ["b"] * 200}, replicates=10)
+    assert same.choice.method is None

@@ -17,7 +17,7 @@ from tests.test_plane import no_global_state  # noqa: F401
 
 def test_lines_are_the_frontier():
     found = ic.frontier(compas(), "fpr", points=6)
-    display = FrontierDisplay.from_frontier(found).plot()
+    display = FrontierDisplay.from_frontier(found)
     rows = found.rows()
     for measure in ("changed", "mean_change", "decisions", "accuracy"):
         line = display.lines_[measure]["withhold"]
@@ -26,7 +26,7 @@ def test_lines_are_the_frontier():
 
 
 def test_what_cannot_be_had_is_hatched():
-    display = FrontierDisplay.from_tally(compas(), "fpr", points=6).plot()
+    display = FrontierDisplay.from_tally(compas(), "fpr", points=6)
     smallest = ic.feasibility(compas(), "fpr").smallest_tolerance
     step = display.tolerance["withhold"][1]
     assert smallest - step < display.infeasible_to < smallest
@@ -39,7 +39,7 @@ def test_what_cannot_be_had_is_hatched():
 
 def test_a_feasible_one_has_no_hatching():
     tally = ic.Tally.load(DATA / "income.json")
-    display = FrontierDisplay.from_tally(tally, "fpr", points=3).plot()
+    display = FrontierDisplay.from_tally(tally, "fpr", points=3)
     assert np.isnan(display.infeasible_to)
     assert display.hatched_ == {}
     assert display.values["withhold"]["changed"][0] > 0
@@ -49,7 +49,7 @@ def test_methods_side_by_side_are_named():
     tally = ic.Tally.load(DATA / "income.json")
     display = FrontierDisplay.from_tally(
         tally, "fpr", methods=("withhold", "coarsen"), points=4, measures=("decisions",)
-    ).plot()
+    )
     lines = display.lines_["decisions"]
     assert set(lines) == {"withhold", "coarsen"}
     assert lines["withhold"].get_color() != lines["coarsen"].get_color()
@@ -111,7 +111,7 @@ def test_wrong_arguments():
 
 def test_it_draws_what_was_found():
     found = ic.reconcilable(compas(), [0.3, 0.5, 0.8])
-    display = ReconcilableDisplay.from_reconcilable(found).plot()
+    display = ReconcilableDisplay.from_reconcilable(found)
     for group, line in display.lines_.items():
         rates = [point.selection_rates[group] for point in found.points]
         assert line.get_xdata() == pytest.approx([0.3, 0.5, 0.8])
@@ -140,7 +140,7 @@ def test_from_predictions_makes_the_edges_it_needs():
 
 def test_many_groups_are_drawn_as_one():
     tally = drawn(1, [(2 + 0.1 * i, 3) for i in range(10)], [1000] * 10)
-    display = ReconcilableDisplay.from_tally(tally, [0.5]).plot()
+    display = ReconcilableDisplay.from_tally(tally, [0.5])
     assert list(display.lines_) == ["all people"]
     assert not np.isnan(display.tolerance).any()
 

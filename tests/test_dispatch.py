@@ -106,7 +106,7 @@ def test_null_and_float_ids_are_refused_on_each(kind):
 
 
 def test_missing_column_lists_those_there_are():
-    with pytest.raises(ic.UsageError, match="did you mean group='group'"):
+    with pytest.raises(ic.UsageError, match='did you mean group="group"'):
         ic.tally(pd.DataFrame({"score": [0.1], "label": [1], "group": ["a"]}), group="grupo")
 
 

@@ -2,13 +2,14 @@
 
 import inspect
 import math
-from pathlib import Path
+import re
 
 import pytest
 
 import isocost as ic
 from isocost import plots
 from isocost.examples import compas
+from isocost.tallies import Reading
 
 pandas = pytest.importorskip("pandas")
 
@@ -28,17 +29,17 @@ FRONTIER = ic.frontier(TALLY, points=2)
 # What each argument must not be, wherever it occurs; a function may add to it or take away.
 NUMBERS = ["x", NAN, True, None, [], {}, FRAME, 10**400]
 WORDS = ["foo", "", 3, None, ["raise"], FRAME]
-TALLIES = [None, 3, "tally.json", Path("tally.json"), {}, ROWS, FRAME, [TALLY], RULE, AUDIT]
+TALLIES = [None, 3, [TALLY], RULE, AUDIT, pandas.Series([0.5]), "no such file.csv", {}]
 RULES = [None, 3, "rule.json", {}, FRAME, TALLY, AUDIT, [RULE]]
 PATHS = [None, 3, [], FRAME, True]
 WRONG = {
     "tally": TALLIES,
-    "audit": [None, 3, "tally.json", {}, FRAME, [TALLY], RULE],
+    "audit": [None, 3, "no such file.csv", {}, [TALLY], RULE],
     "rule": RULES,
     "holdout": TALLIES[1:],
     "within": [*NUMBERS, -1],
     "rules": [3, "withhold", ["withhold"], {"a": None}, [TALLY], {"original": RULE}, FRAME],
-    "tallies": [None, 3, "day1.json", [], {}, {"May": FRAME}, [FRAME], [TALLY, None], FRAME, RULE],
+    "tallies": [None, 3, "day1.csv", [], {}, {"May": 3}, [AUDIT], [TALLY, None], RULE],
     "found": [None, 3, {}, {"a": 3}, TALLY],
     "path": PATHS,
     "cost": [3, "foo", "", "weighted:1", "weighted:a,b", "weighted:-1,2", {}, [], FRAME, True],
@@ -131,6 +132,8 @@ DOORS = {
     "frontier": (ic.frontier, TALLY_AND | {"points": 2}),
     "generalized_fnr": (ic.generalized_fnr, {"y_true": [0, 1], "y_score": [0.2, 0.7]}),
     "generalized_fpr": (ic.generalized_fpr, {"y_true": [0, 1], "y_score": [0.2, 0.7]}),
+    "hand_over": (ic.hand_over, TALLY_AND | {"share": 0.5}),
+    "handed_over": (ic.handed_over, TALLY_AND | {"rule": ic.hand_over(TALLY, 0.5)}),
     "intervals": (ic.intervals, TALLY_AND | {"replicates": 0}),
     "layout": (ic.layout, {"audit": TALLY, "name": "lending"}),
     "plan": (ic.plan, TALLY_AND),
@@ -198,6 +201,8 @@ DOORS = {
 
 # Values that are wrong elsewhere and right here.
 FINE = {
+    ("compare", "replicates"): [None, 1],
+    ("unseen", "threshold"): [None],
     ("watch", "tolerance"): [None],
     ("watch", "threshold"): [None],
     ("audit", "confidence"): [None],
@@ -207,6 +212,7 @@ FINE = {
     ("layout", "thresholds"): [None],
     ("layout", "unknown"): [None],
     ("reconcile", "tolerance"): [{}],
+    ("hand_over", "tolerance"): [{}],
     ("report", "threshold"): [None],
     ("report", "tolerance"): [None],
     ("report_html", "threshold"): [None],
@@ -236,7 +242,7 @@ FINE = {
 # Arguments that may be anything, or that other tests are about.
 FREE = {
     "ax", "column", "force", "groups_from", "id", "keep_order", "kwargs", "memory_limit",
-    "missing_group", "options", "progress", "table", "threads",
+    "missing_group", "options", "progress", "reading", "table", "threads",
 }  # fmt: skip
 
 # What is wrong with these is wrong with data, a file or a rule.
@@ -269,14 +275,17 @@ def test_wrong_arguments_are_refused(door, argument, tmp_path, monkeypatch):
             function(**{**good, argument: value})
         error = raised.value
         if argument not in ABOUT_DATA and door not in ("Rule", "apply_file"):
-            assert isinstance(error, ic.UsageError), value
+            # Where data may be given, a path that leads nowhere is an error of its own.
+            kinds = ic.UsageError | (ic.FileError if isinstance(value, str) else ic.UsageError)
+            assert isinstance(error, kinds), value
         for problem in error.problems:
             parts = (problem.name, problem.rule, problem.got, problem.next_step)
             assert all(isinstance(part, str) and part for part in parts)
             assert max(map(len, parts)) < 1000
             "".join(parts).encode()
-        if argument == "tally":
+        if argument == "tally" and not isinstance(value, str | dict):
             assert problem.name == "tally"
+            assert "a frame, a dict of arrays, or a path" in problem.rule
             assert "isocost.tally(data, score=..., label=..., group=...)" in problem.next_step
     assert not list(tmp_path.iterdir())
 
@@ -290,6 +299,57 @@ def test_right_arguments_are_not(door, tmp_path, monkeypatch):
         return
     monkeypatch.chdir(tmp_path)
     function(**good)
+
+
+PEOPLE = pandas.DataFrame(
+    [
+        {"risk": cell.wh / cell.n, "came true": bool(cell.label), "race": cell.group}
+        for cell in TALLY.to_frame(backend="pandas").itertuples()
+        for _ in range(int(cell.n))
+    ]
+)
+COLUMN_NAMES = {"score": "risk", "label": "came true", "group": "race"}
+OF_TALLY = [
+    (door, argument)
+    for door, (_, good) in DOORS.items()
+    for argument in ("tally", "audit", "tallies")
+    if isinstance(good.get(argument), ic.Tally | list) and door not in ("Rule.expected", "report")
+]
+
+
+@pytest.mark.parametrize(("door", "argument"), OF_TALLY)
+def test_data_may_take_the_place_of_a_tally(door, argument, tmp_path, monkeypatch):
+    """With the keywords of isocost.tally; and thresholds become edges."""
+    monkeypatch.chdir(tmp_path)
+    function, good = DOORS[door]
+    asked = inspect.signature(function).parameters.keys()
+    for name, value in (("threshold", 0.37), ("thresholds", [0.37, 0.5])):
+        if name in asked and door not in ("layout", "RepairPlanDisplay.from_tally"):
+            good = {**good, name: value}
+    counted = ic.tally(PEOPLE, **COLUMN_NAMES, edges=(0.37, 0.63))
+    several = [counted] if argument == "tallies" else counted
+    rows = [PEOPLE] if argument == "tallies" else PEOPLE
+    of_tally = shown(function(**{**good, argument: several}))
+    assert shown(function(**{**good, argument: rows}, **COLUMN_NAMES)) == of_tally
+    with pytest.raises(ic.UsageError, match="score: must be left out with this tally"):
+        function(**{**good, argument: several}, score="risk")
+
+
+def shown(result):
+    """What a function returned, as text; of a display its numbers, and that it is drawn."""
+    if isinstance(result, ic.Rule):
+        return [result.rows, result.promise, result.notes]
+    if hasattr(result, "figure_"):
+        assert result.figure_.axes
+        return [repr(value) for name, value in vars(result).items() if not name.endswith("_")]
+    # The page says when it was made, to the minute.
+    return re.sub(r"\d\d:\d\d UTC", "", repr(result))
+
+
+def test_the_keywords_are_those_of_tally():
+    """A new keyword of isocost.tally is one more line in isocost.tallies.ColumnOptions."""
+    of_tally = inspect.signature(ic.tally).parameters.keys() - {"data"}
+    assert Reading.__annotations__.keys() == of_tally
 
 
 COLUMNS = [3, None, "x", [], {}, FRAME, [[1, 2]], object(), TALLY, ["a"], [None] * 4, iter([1])]
@@ -317,8 +377,9 @@ def test_a_rule_refuses_wrong_columns(role, column):
 
 
 RESULTS = {
-    "Audit", "Bounds", "Changes", "Comparison", "Disparity", "Feasibility", "Frontier", "GroupPlan",
-    "Intervals", "LAYOUTS", "Layout", "MEASURES", "Measure", "Measures", "Outlook", "Plan",
+    "Audit", "Bounds", "Changes", "Comparison", "Deferral", "Disparity", "Feasibility", "Frontier",
+    "GroupPlan", "HandedOver", "Intervals", "LAYOUTS", "Layout", "MEASURES", "Measure", "Measures",
+    "Outlook", "Plan",
     "Promise", "REPAIRS", "Reconcilability", "Reconcilable", "Repair", "RepairPlan", "Unseen",
     "Verdict", "Watch", "metrics",
 }  # fmt: skip

@@ -17,7 +17,7 @@ from tests.test_plane import no_global_state  # noqa: F401
 
 def test_dots_are_the_numbers_of_the_audit_sorted():
     audit = audited(rows(groups=5, pull=0.4), ["auc", "calibration_slope"], replicates=0)
-    display = MeasuresDisplay.from_audit(audit).plot()
+    display = MeasuresDisplay.from_audit(audit)
     assert [measure.name for measure in display.measures] == ["auc", "calibration_slope"]
     for name, order in display.order.items():
         values = [audit.groups[group][name] for group in order]
@@ -78,7 +78,7 @@ def test_small_groups_are_hollow_and_the_undefined_are_told():
     keep = (data["group"] != 1) | (np.arange(len(data["group"])) < 60)
     data = {name: column[keep] for name, column in data.items()}
     data["label"] = np.where(data["group"] == 2, 0, data["label"])
-    display = MeasuresDisplay.from_tally(ic.tally(data, weight="weight"), ["auc"]).plot()
+    display = MeasuresDisplay.from_tally(ic.tally(data, weight="weight"), ["auc"])
     assert set(display.small) == {1, 2}
     assert display.order["auc"][-1] == 2
     assert 2 not in display.dots_["auc"]
@@ -100,7 +100,7 @@ def test_names_do_not_overlap(groups, given):
     data["group"] = np.array([f"{long if g % 3 == 0 else 'no. '}{g}" for g in data["group"]])
     ax = Figure(figsize=(8, 5)).subplots() if given else None
     tally = ic.tally(data, weight="weight")
-    display = MeasuresDisplay.from_tally(tally, ["auc", "ppv", "brier"]).plot(ax)
+    display = MeasuresDisplay.from_tally(tally, ["auc", "ppv", "brier"], ax=ax)
     display.figure_.draw_without_rendering()
     for panel in display.axes_.values():
         labels = panel.get_yticklabels()

@@ -157,7 +157,7 @@ def test_all_wrong_columns_together(folder):
         ic.tally(folder / "data.csv", score="scor", label="labl", group="grp", weight="wei")
     text = str(error.value)
     assert text.startswith("4 problems:")
-    assert "did you mean score='score'?" in text
+    assert 'did you mean score="score"?' in text
     assert "did you mean weight='weight'?" in text
 
 
@@ -165,7 +165,7 @@ def test_unreadable_files(tmp_path):
     with pytest.raises(ic.FileError, match="file: must exist\n  got:  nothing at"):
         ic.tally(tmp_path / "no.csv")
     with pytest.raises(ic.FileError, match="must end in"):
-        ic.tally(tmp_path / "data.xlsx")
+        ic.tally(tmp_path / "data.doc")
     (tmp_path / "bad.parquet").write_text("not parquet")
     with pytest.raises(ic.FileError, match="must be readable as Parquet"):
         ic.tally(tmp_path / "bad.parquet")

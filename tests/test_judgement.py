@@ -15,7 +15,7 @@ import isocost as ic
 from isocost.examples import compas
 from isocost.repairs.coarsen import decision_limit
 from isocost.reports.report import JUDGEMENT
-from isocost.verdict.judgement import REASONS, Findings, judge
+from isocost.verdict.judgement import AGAINST, REASONS, Candidate, Findings, choose, judge
 from isocost.verdict.sentences import SENTENCES, plain
 from isocost.verdict.wording import DETAILS, statement
 
@@ -25,6 +25,35 @@ CLEAR = Findings(2, 0.0, 0.03, 0.1, 0.05, 0.0, -0.2, -0.3, -0.1)
 
 def changed(**numbers):
     return judge(Findings(**{**asdict(CLEAR), **numbers}))
+
+
+GOOD = {"made": True, "expected": 0.01, "unrepaired": 0.1, "accuracy": 0.7, "changed": 0.2}
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        ({"by_coin": 0.0}, {"by_coin": 0.3, "accuracy": 0.709}),
+        ({"by_coin": 0.3}, {"by_coin": 0.0, "accuracy": 0.68}),
+        ({"by_coin": 0.3, "accuracy": 0.6}, {"by_coin": 0.0, "calibrated": False}),
+        ({"by_coin": 0.3}, {"by_coin": 0.0, "doubt": "unestablished"}),
+        ({"by_coin": 0.3}, {"by_coin": 0.0, "expected": 0.1}),
+        ({"by_coin": 0.3}, {"by_coin": 0.0, "uninformative": True}),
+        ({"by_coin": 0.3}, {"by_coin": 0.0, "made": False}),
+    ],
+)
+def test_which_repair_to_take(better, worse):
+    candidates = [Candidate("worse", **GOOD | worse), Candidate("better", **GOOD | better)]
+    assert choose(candidates, changed()).method == "better"
+    # Whatever there is, scores that do not mean the same are not repaired.
+    assert choose(candidates, changed(gap_low=0.03)).reason == "uncalibrated"
+    alone = choose([Candidate("worse", **GOOD | worse)], changed())
+    assert alone.reason == "fit" or (alone.method is None and alone.reason in AGAINST)
+
+
+def test_every_reason_for_doing_nothing_is_a_sentence():
+    kinds = {"unsound" if code == "uncalibrated" else code for code in AGAINST}
+    assert {f"choice_{kind}" for kind in kinds} <= SENTENCES.keys()
 
 
 @pytest.mark.parametrize(

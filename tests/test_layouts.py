@@ -179,7 +179,7 @@ def test_lending_shows_what_repairs_do():
     audit = ic.audit(compas(), "fpr", tolerance=0.09, threshold=0.6)
     rows = ic.layout(audit, "lending").tables[2].rows
     assert list(dict.fromkeys(row["repair"] for row in rows)) == [
-        "original", *(repair.title for repair in ic.REPAIRS.values()),
+        "original", *(repair.title for repair in ic.REPAIRS.values() if not repair.defers),
     ]  # fmt: skip
     rule = ic.equalize_odds(compas(), threshold=0.6)
     after = ic.audit(rule.expected(compas()), threshold=0.6, measures="all", confidence=None)

@@ -173,7 +173,7 @@ def test_named_labels_of_every_type(kind):
 
 def test_missing_columns_are_named_before_any_row_is_read(lazy):
     data = {"scor": [0.1], "label": [0], "group": ["a"]}
-    with pytest.raises(ic.UsageError, match="did you mean score='scor'") as error:
+    with pytest.raises(ic.UsageError, match='did you mean score="scor"') as error:
         ic.tally(lazy(data), weight="w")
     assert len(error.value.problems) == 2
 

@@ -62,7 +62,7 @@ def check_labels(display, but=0):
             assert not box.overlaps(other)
 
 
-def test_numbers_are_there_before_anything_is_drawn():
+def test_the_numbers():
     tally = compas()
     display = PlaneDisplay.from_tally(tally, cost="fpr")
     found = ic.feasibility(tally, "fpr")
@@ -72,12 +72,24 @@ def test_numbers_are_there_before_anything_is_drawn():
     assert [g for g, far in zip(tally.groups, display.unreachable, strict=True) if far] == list(
         found.unreachable
     )
-    assert not hasattr(display, "ax_")
+
+
+def test_a_display_is_drawn_when_it_is_made_and_may_be_drawn_again():
+    """As scikit-learn's; a notebook shows the picture, and pyplot keeps no figure open."""
+    display = PlaneDisplay.from_tally(compas(), cost="fpr", labels=False, title="Once")
+    first = display.ax_
+    assert first.get_title(loc="left") == "Once"
+    assert display._repr_png_().startswith(b"\x89PNG")
+    assert display.plot().ax_ is not first
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    assert pyplot is None or display.figure_ not in map(pyplot.figure, pyplot.get_fignums())
+    bare = PlaneDisplay(["a", "b"], [0.2, 0.3], [0.3, 0.3], [0.6, 0.5])
+    assert bare._repr_png_() is None
 
 
 def test_what_is_drawn_for_compas():
     tally = compas()
-    display = PlaneDisplay.from_tally(tally, cost="fpr").plot()
+    display = PlaneDisplay.from_tally(tally, cost="fpr")
     sums = tally.totals
     for place, mu in enumerate(rates.base_rate(sums)):
         circle = np.asarray(display.circles_[place].get_offsets()[0])
@@ -103,7 +115,7 @@ def test_what_is_drawn_for_compas():
 
 
 def test_what_is_out_of_reach_is_drawn_past_the_end_of_its_line():
-    display = PlaneDisplay.from_tally(compas(), cost="fpr").plot()
+    display = PlaneDisplay.from_tally(compas(), cost="fpr")
     (beyond,) = display.beyond_
     start, end = beyond.get_xydata()
     assert start == pytest.approx(display.trivials_[1].get_xydata()[0])
@@ -116,7 +128,7 @@ def test_what_is_out_of_reach_is_drawn_past_the_end_of_its_line():
 def test_arrows_lead_from_before_to_after():
     tally = income()
     rules = {"one": ic.withhold(tally, "fpr"), "two": ic.equalize_odds(tally)}
-    display = PlaneDisplay.from_tally(tally, rules).plot(limits=(0.3, 0.6, 0.0, 0.3))
+    display = PlaneDisplay.from_tally(tally, rules, limits=(0.3, 0.6, 0.0, 0.3))
     assert display.cost == ic.Cost.fpr()
     for name, rule in rules.items():
         sums = rule.expected(tally).totals
@@ -135,13 +147,13 @@ def test_arrows_lead_from_before_to_after():
 def test_rules_at_the_same_place_share_a_label():
     tally = income()
     rules = [ic.withhold(tally, "fpr"), ic.coarsen(tally, "fpr")]
-    display = PlaneDisplay.from_tally(tally, rules).plot()
+    display = PlaneDisplay.from_tally(tally, rules)
     assert "withhold, coarsen" in [text.get_text() for text in display.texts_]
 
 
 @pytest.mark.parametrize("limits", [None, "tight"])
 def test_six_groups_with_long_and_hostile_names(limits):
-    display = PlaneDisplay.from_predictions(*six()).plot(limits=limits)
+    display = PlaneDisplay.from_predictions(*six(), limits=limits)
     texts = [text.get_text() for text in display.texts_]
     assert sum("costs 0." in text for text in texts) == 6
     assert any("Other $x_1$ <script>" in text for text in texts)
@@ -178,7 +190,9 @@ def test_from_points_alone_as_a_panel():
 
 
 def test_every_part_can_be_left_out():
-    display = PlaneDisplay.from_tally(income(), [ic.equalize_odds(income())]).plot(
+    display = PlaneDisplay.from_tally(
+        income(),
+        [ic.equalize_odds(income())],
         level=False, ellipses=False, lines=False, arrows=False, circles=False, title="",
         labels="groups",
     )  # fmt: skip
@@ -189,7 +203,7 @@ def test_every_part_can_be_left_out():
 
 
 def test_ellipses_are_as_wide_as_the_intervals():
-    display = PlaneDisplay.from_tally(compas()).plot()
+    display = PlaneDisplay.from_tally(compas())
     for patch, centre, axes in zip(
         display.ellipses_, display.points, display.ellipse_axes, strict=True
     ):
@@ -214,7 +228,7 @@ def test_levels_of_any_cost():
 
 def test_a_cost_per_group_has_a_level_per_group():
     cost = ic.Cost(fp={"African-American": 1.0, "Caucasian": 2.0}, fn=0.0)
-    display = PlaneDisplay.from_tally(compas(), cost=cost).plot()
+    display = PlaneDisplay.from_tally(compas(), cost=cost)
     ours = [line.get_xdata()[0] for line in display.levels_]
     assert ours == pytest.approx([display.target_cost, display.target_cost / 2])
     assert display.levels_[1].get_color() == display.lines_[1].get_color()
@@ -278,7 +292,8 @@ def test_importing_the_displays_does_not_load_matplotlib():
         "import sys, isocost.plots as s\n"
         "assert 'numpy' not in sys.modules\n"
         "from isocost.examples import compas\n"
-        "s.PlaneDisplay.from_tally(compas()); s.ReliabilityDisplay, s.FrontierDisplay\n"
+        "s.PlaneDisplay(['a', 'b'], [0.2, 0.3], [0.3, 0.3], [0.6, 0.5])\n"
+        "compas(), s.ReliabilityDisplay, s.FrontierDisplay\n"
         "assert s.ChangeDisplay and 'ChangeDisplay' in dir(s)\n"
         "assert 'matplotlib' not in sys.modules"
     )
@@ -287,9 +302,8 @@ def test_importing_the_displays_does_not_load_matplotlib():
 
 def test_without_matplotlib_the_command_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    display = PlaneDisplay.from_tally(compas())
     with pytest.raises(ic.MissingDependencyError) as error:
-        display.plot()
+        PlaneDisplay.from_tally(compas())
     assert str(error.value) == (
         'plot: needs matplotlib\n  got:  no matplotlib\n  next: pip install "isocost[plot]"'
     )

@@ -63,7 +63,7 @@ def test_thresholds_are_edges_up_to_the_highest_score():
 
 
 def test_decision_curves_are_drawn():
-    display = NetBenefitDisplay.from_audit(ic.audit(compas(), replicates=0)).plot()
+    display = NetBenefitDisplay.from_audit(ic.audit(compas(), replicates=0))
     assert [ax.get_title(loc="left") for ax in display.axes_] == ["African-American", "Caucasian"]
     for index, line in enumerate(display.lines_):
         assert line.get_xdata() == pytest.approx(display.curve.threshold)
@@ -74,7 +74,7 @@ def test_decision_curves_are_drawn():
         assert np.interp(mu, x, y) == pytest.approx(0, abs=1e-3), "it is 0 where t is mu"
     assert len(display.bands_) == 2
     assert "treat all" in [text.get_text() for text in display.legend_.get_texts()]
-    bare = NetBenefitDisplay.from_audit(ic.audit(compas(), confidence=None)).plot()
+    bare = NetBenefitDisplay.from_audit(ic.audit(compas(), confidence=None))
     assert bare.bands_ == []
     assert np.isnan(bare.low).all()
 
@@ -82,7 +82,7 @@ def test_decision_curves_are_drawn():
 def test_a_group_without_positives_has_only_harm():
     data = rows(groups=2)
     data["label"] = np.where(data["group"] == 1, 0, data["label"])
-    display = NetBenefitDisplay.from_tally(tally_of(data)).plot()
+    display = NetBenefitDisplay.from_tally(tally_of(data))
     assert display.curve.net_benefit[1].max() == 0
     low, high = display.axes_[1].get_ylim()
     assert low < -0.01 < 0.01 < high
@@ -146,7 +146,7 @@ def test_calibrated_scores_lie_in_the_area(levels, step):
 
 
 def test_the_plane_is_drawn():
-    display = PredictiveValuesDisplay.from_tally(compas()).plot()
+    display = PredictiveValuesDisplay.from_tally(compas())
     for index, group in enumerate(display.groups):
         for marks, points in (
             (display.observed_, display.observed[index]),
@@ -166,12 +166,12 @@ def test_the_plane_is_drawn():
 def test_many_groups_have_a_few_names_and_the_undefined_are_told():
     data = rows(n=80, groups=20)
     data["score"] = np.where(data["group"] == 3, data["score"] * 0.4, data["score"])
-    display = PredictiveValuesDisplay.from_tally(tally_of(data)).plot()
+    display = PredictiveValuesDisplay.from_tally(tally_of(data))
     assert 3 not in display.shown
     assert "nobody or everybody is selected: 3" in display.legend_.get_title().get_text()
     assert 2 <= len(display.texts_) <= 4
     data["score"] = data["score"] * 0.4
-    nobody = PredictiveValuesDisplay.from_tally(tally_of(data)).plot()
+    nobody = PredictiveValuesDisplay.from_tally(tally_of(data))
     assert nobody.shown == nobody.texts_ == []
 
 

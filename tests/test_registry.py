@@ -120,6 +120,19 @@ UNUSUAL = {
         "monotone": True,
         "infeasible": "closest",
     },
+    "hand_over": {
+        "share": 0.2,
+        "equal": ["fpr", "cost"],
+        "tolerance": {"fpr": 0.1, "cost": 0.05},
+        "threshold": 0.4,
+        "cost": "weighted:1,2",
+        "keep": "brier",
+        "shares": "least",
+        "levels": 8,
+        "floor": {"selection_rate": 0.1, "overall_accuracy": 0.5},
+        "no_worse": True,
+        "infeasible": "closest",
+    },
 }
 
 
@@ -135,7 +148,9 @@ def test_the_registry_knows_every_argument(name):
     known = {option.name: option.default for option in repair.options}
     assert known == {n: p.default for n, p in signature.items() if n not in ("tally", "salt")}
     for option in repair.options:
-        values = option.default if option.many else [option.default]
+        values = option.default
+        if not option.many or isinstance(values, str):
+            values = [option.default]
         assert all(value is None or isinstance(value, option.kind) for value in values)
         assert not option.choices or set(values) <= set(option.choices)
         assert option.help.endswith(".")
@@ -150,6 +165,7 @@ def test_a_rule_is_made_again_by_its_own_settings(two_tallies, name):
     here, there = two_tallies
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ic.InfeasibleWarning)
+        warnings.simplefilter("ignore", ic.DeferralWarning)
         rule = repair.make(here, **arguments, salt="pepper")
         assert rule.method == name
         assert rule.settings.keys() == arguments.keys() - {"cost"}
@@ -195,8 +211,8 @@ def test_the_settings_of_the_closest_rule_are_its_arguments():
         (
             {"method": "mine"},
             "rule: must be made by one of 'withhold', 'coarsen', 'odds', 'reconcile', "
-            "'recalibrate' to be made again\n  got:  a rule made by 'mine'\n  next: call the "
-            "function that made it",
+            "'hand_over', 'recalibrate' to be made again\n  got:  a rule made by 'mine'\n"
+            "  next: call the function that made it",
         ),
         (
             {"settings": {"tolerance": 0.0, "bins": 3}},

@@ -91,8 +91,6 @@ def test_the_histogram_counts_everybody():
 def test_what_is_drawn():
     tally = ic.Tally.load(DATA / "income.json")
     display = ReliabilityDisplay.from_tally(tally, replicates=50)
-    assert not hasattr(display, "ax_")
-    display.plot()
     assert len(display.axes_) == len(display.histograms_) == 2
     for place, curve in enumerate(display.curves):
         dots = np.asarray(display.dots_[place].get_offsets())
@@ -109,8 +107,7 @@ def test_what_is_drawn():
 
 
 def test_the_band_of_the_rising_curve():
-    display = ReliabilityDisplay.from_tally(compas(), replicates=50)
-    display.plot(binned=False, histogram=False)
+    display = ReliabilityDisplay.from_tally(compas(), replicates=50, binned=False, histogram=False)
     assert display.dots_ == display.histograms_ == []
     drawn = display.bands_[0].get_paths()[0].vertices
     curve = display.curves[0]

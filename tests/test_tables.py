@@ -120,6 +120,18 @@ def test_each_group_column_is_a_column():
     assert highest["highest"] in ("F, 1", "F, 2", "M, 1", "M, 2")
 
 
+def test_the_groups_alone_are_a_frame_with_the_groups_as_index_in_pandas():
+    audit = ic.audit(pd.DataFrame(people()), confidence=None)
+    assert audit.by_group.index.tolist() == ["a", "b", "c"]
+    assert audit.by_group.loc["b", "fpr"] == audit.groups["b"].fpr
+    both = ic.audit(pd.DataFrame(people((1, 2))), group=["sex", "group"], confidence=None)
+    assert both.by_group.index.names == ["sex", "group"]
+    assert both.by_group.loc[("M", 2), "n"] == both.groups["M", 2].n
+    polars = ic.audit(pl.DataFrame(people()), measures=["fpr"], confidence=None).by_group
+    assert polars.columns[:4] == ["group", "n", "share", "fpr"]
+    assert polars.height == 3
+
+
 def test_a_group_column_never_hides_a_number():
     data = people()
     data["n"] = data.pop("group")

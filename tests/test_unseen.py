@@ -253,7 +253,7 @@ def test_the_plan_is_drawn():
 
     tally = drawn(0, TWO, [1000, 1000])
     plan = ic.plan_repair(tally, ic.withhold(tally, "fnr"), within=0.03, replicates=20)
-    display = RepairPlanDisplay.from_plan(plan).plot()
+    display = RepairPlanDisplay.from_plan(plan)
     assert f"asked for:\n{plan.within:g}" in [text.get_text() for text in display.ax_.texts]
     np.testing.assert_allclose(display.lines_["at most"].get_ydata(), plan.limit)
     np.testing.assert_allclose(display.lines_["expected"].get_xdata(), plan.times * 1000)

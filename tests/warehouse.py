@@ -41,6 +41,8 @@ def custom() -> ic.Rule:
             Row(group, 0.3, 0.4, "line", 0.21, 0.5, 1.0),
             Row(group, 0.3, 0.4, "line", 0.9, 0.25, 0.0),
             Row(group, 0.4, 0.45, "line", 1 / 3, 1.0, 0.7),
+            Row(group, 0.45, 0.48, "defer", None, 0.6),
+            Row(group, 0.48, 0.5, "defer", None, 1.0),
             Row(group, 0.5, 1.0, "mirror", None, 0.5),
             Row(group, 0.5, 1.0, "set", 1 / 3, 0.0),
             Row(group, 0.5, 1.0, "set", 0.7, 0.5),
@@ -105,15 +107,17 @@ def check_rule(run, dialect: str, rule: ic.Rule, group, id: str = "id", table="p
     """The repaired scores of a database are those of NumPy, bit by bit."""
     data = people()
     columns = {"group": group, "id": id}
-    wanted = rule.apply(data, output="new", changed="moved", **columns)
-    query = rule.to_sql(
-        dialect, table, output="new", changed="moved", columns=["row", "score"], **columns
-    )
-    found = sorted(tuple(row) for row in run(query))
+    flags = {"changed": "moved", "handed_over": "gone"}
+    wanted = rule.apply(data, output="new", **flags, **columns)
+    query = rule.to_sql(dialect, table, output="new", **flags, columns=["row", "score"], **columns)
+    found = sorted((tuple(row) for row in run(query)), key=lambda row: row[0])
     assert [row[0] for row in found] == data["row"].tolist()
     assert [row[1] for row in found] == data["score"].tolist()
-    np.testing.assert_array_equal([row[2] for row in found], wanted["new"])
+    new = np.array([row[2] for row in found], dtype=float)
+    np.testing.assert_array_equal(new, wanted["new"])
+    assert [row[2] is None for row in found] == wanted["gone"].tolist()
     assert [bool(row[3]) for row in found] == wanted["moved"].tolist()
+    assert [bool(row[4]) for row in found] == wanted["gone"].tolist()
     assert any(row[3] for row in found)
 
 

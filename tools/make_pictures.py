@@ -19,13 +19,13 @@ DOCS = Path(__file__).parent.parent / "docs"
 def main() -> None:
     tally = compas()
     rules = {"equalize_odds": ic.equalize_odds(tally)}
-    plane = PlaneDisplay.from_tally(tally, rules, cost="fpr")
+    limits = (0.2, 0.7, 0.25, 0.75)
     measures = ["auc", "cross_auc", "cross_auc_negatives", "calibration_slope"]
     pictures = {
-        "plane": plane.plot(limits=(0.2, 0.7, 0.25, 0.75)),
-        "predictive-values": PredictiveValuesDisplay.from_tally(tally).plot(),
-        "net-benefit": NetBenefitDisplay.from_tally(tally).plot(),
-        "measures": MeasuresDisplay.from_tally(tally, measures).plot(),
+        "plane": PlaneDisplay.from_tally(tally, rules, cost="fpr", limits=limits),
+        "predictive-values": PredictiveValuesDisplay.from_tally(tally),
+        "net-benefit": NetBenefitDisplay.from_tally(tally),
+        "measures": MeasuresDisplay.from_tally(tally, measures),
     }
     for name, display in pictures.items():
         display.figure_.savefig(DOCS / f"{name}.png", dpi=110, metadata={"Software": None})

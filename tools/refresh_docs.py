@@ -20,7 +20,7 @@ from pathlib import Path
 
 import measures_page
 
-from isocost.examples import compas_rows
+from isocost.examples import compas_csv
 
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"<!-- output: (?P<command>[^\n]+?) -->\n(\n```text\n.*?\n```\n)?", re.DOTALL)
@@ -49,11 +49,8 @@ def pages() -> list[Path]:
 
 
 def write_data(folder: Path) -> None:
-    """The built-in rows as data.csv."""
-    columns = {name: values.tolist() for name, values in compas_rows().items()}
-    lines = [",".join(columns)]
-    lines += [",".join(map(str, row)) for row in zip(*columns.values(), strict=True)]
-    (folder / "data.csv").write_text("\n".join(lines) + "\n")
+    """The data.csv that isocost demo --data leaves."""
+    (folder / "data.csv").write_text(compas_csv())
 
 
 def output_of(command: str, folder: Path) -> str:

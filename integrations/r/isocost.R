@@ -18,7 +18,7 @@ isocost_read <- function(file) {
   isocost_check(isocost_json(text))
 }
 
-# The scores after a rule.
+# The scores after a rule; NA for people whom the rule hands over to somebody else.
 #   rule     what isocost_read returned
 #   score    numbers in [0, 1]
 #   group    texts, factors, numbers or logicals; a data frame or list of several columns for
@@ -120,6 +120,7 @@ isocost_new <- function(row, score) {
   switch(row$action,
     set = rep(row$value, length(score)),
     mirror = 1 - score,
+    defer = rep(NA_real_, length(score)),
     line = {
       slope <- (row$end - row$value) / (row$hi - row$lo)
       pmin(pmax(row$value + slope * (score - row$lo), 0), 1)
@@ -221,8 +222,8 @@ isocost_check <- function(rule) {
   if (!is.list(rule) || !identical(rule$format, "isocost-rule")) {
     isocost_stop("rule file", 'must say "format": "isocost-rule"', "another file", again)
   }
-  if (!identical(rule$version, 1)) {
-    isocost_stop("rule version", "must be 1, the version this file reads", format(rule$version),
+  if (!identical(rule$version, 1) && !identical(rule$version, 2)) {
+    isocost_stop("rule version", "must be 1 or 2, the versions this file reads", format(rule$version),
                  "get the isocost.R of your version of isocost")
   }
   if (!identical(rule$coin$scheme, "md5-52")) {
@@ -240,9 +241,11 @@ isocost_check <- function(rule) {
       isocost_stop("rule interval", "must have 0 <= lo < hi <= 1",
                    paste(format(row$lo), format(row$hi)), again)
     }
-    needed <- list(set = "value", mirror = character(), line = c("value", "end"))
+    needed <- list(set = "value", mirror = character(), line = c("value", "end"),
+                   defer = character())
     if (!is.character(row$action) || !row$action %in% names(needed)) {
-      isocost_stop("rule action", 'must be "set", "mirror" or "line"', format(row$action), again)
+      isocost_stop("rule action", 'must be "set", "mirror", "line" or "defer"',
+                   format(row$action), again)
     }
     for (name in c("probability", needed[[row$action]])) {
       if (!is_unit(row[[name]])) {

@@ -3,9 +3,12 @@ from .costs import Cost as Cost
 from .engines.arrays import tally_from_cells as tally_from_cells
 from .engines.dispatch import tally as tally
 from .engines.files import apply_file as apply_file
+from .engines.look import Look as Look
+from .engines.look import look as look
 from .engines.queries import tally_sql as tally_sql
 from .errors import ConstraintWarning as ConstraintWarning
 from .errors import DataError as DataError
+from .errors import DeferralWarning as DeferralWarning
 from .errors import FileError as FileError
 from .errors import InfeasibleError as InfeasibleError
 from .errors import InfeasibleWarning as InfeasibleWarning
@@ -41,6 +44,8 @@ from .repairs.compare import Comparison as Comparison
 from .repairs.compare import Frontier as Frontier
 from .repairs.compare import compare as compare
 from .repairs.compare import frontier as frontier
+from .repairs.hand_over import Deferral as Deferral
+from .repairs.hand_over import hand_over as hand_over
 from .repairs.odds import equalize_odds as equalize_odds
 from .repairs.planning import GroupPlan as GroupPlan
 from .repairs.planning import Plan as Plan
@@ -54,6 +59,8 @@ from .repairs.reconcile import reconcilable as reconcilable
 from .repairs.reconcile import reconcile as reconcile
 from .repairs.registry import REPAIRS as REPAIRS
 from .repairs.registry import Repair as Repair
+from .repairs.review import HandedOver as HandedOver
+from .repairs.review import handed_over as handed_over
 from .repairs.unseen import Outlook as Outlook
 from .repairs.unseen import Unseen as Unseen
 from .repairs.unseen import unseen as unseen

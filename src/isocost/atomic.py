@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from isocost.errors import FileError, IsocostWarning, Problem
+from isocost.errors import FileError, IsocostWarning, Problem, setting
 
 if sys.platform != "win32":
     import fcntl
@@ -275,7 +275,7 @@ def check_target(path: str | Path, force: bool, *endings: str) -> None:
 
 
 def _taken(path: str | Path) -> FileError:
-    step = "choose another path, or pass --force (force=True) to replace it"
+    step = f"choose another path, or pass {setting('force', True)} to replace it"
     return FileError(Problem("output", "must not exist yet", str(path), step))
 
 

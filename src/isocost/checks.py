@@ -18,7 +18,7 @@ from typing import Any, Never
 
 import numpy as np
 
-from isocost.errors import Problem, UsageError, missing_column
+from isocost.errors import Problem, UsageError, missing_column, setting
 
 MOST_DIGITS = 300
 """The most digits of a whole number in JSON: longer ones do not fit a float."""
@@ -134,14 +134,14 @@ def check_whole(
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < least or (most is not None and value > most):
         ends = f"that is at least {least}" if most is None else f"from {least} to {most}"
-        step = step or f"leave out {name}= for the default"
+        step = step or f"leave out {setting(name)} for the default"
         raise UsageError(Problem(name, f"must be a whole number {ends}", short(value), step))
     return int(value)
 
 
 def check_seed(seed: Any) -> int:
     """The seed of a random generator, a whole number that is at least 0."""
-    return check_whole("seed", seed, 0, step="use seed=0")
+    return check_whole("seed", seed, 0, step=f"use {setting('seed', 0)}")
 
 
 def check_numbers(name: str, values: Any) -> tuple[float, ...]:
@@ -166,7 +166,7 @@ def check_word(name: str, value: object, words: Sequence[str], step: str | None 
 def check_flag(name: str, value: Any) -> bool:
     """True or False, not just a truthy value."""
     if not isinstance(value, bool | np.bool_):
-        step = f"use {name}=True or {name}=False"
+        step = f"use {setting(name, True)} or {setting(name, False)}"
         raise UsageError(Problem(name, "must be True or False", short(value), step))
     return bool(value)
 
@@ -190,7 +190,7 @@ def check_text(name: str, value: Any, most: int = LONGEST, step: str = "use a sh
 
 def check_salt(salt: Any) -> str:
     """The salt of a coin."""
-    return check_text("salt", salt, LONGEST_SALT, 'use salt="isocost", the default')
+    return check_text("salt", salt, LONGEST_SALT, f"use {setting('salt', 'isocost')}, the default")
 
 
 def check_single(name: str, value: Any) -> None:
@@ -266,7 +266,12 @@ def group_names_of(group: Any) -> list[str]:
 
 
 def check_written(
-    columns: Iterable[Any], output: str, changed: str | None, *, by_case: bool = False
+    columns: Iterable[Any],
+    output: str,
+    changed: str | None,
+    handed_over: str | None = None,
+    *,
+    by_case: bool = False,
 ) -> None:
     """Raise if the names to write would lose the repair, or overwrite another column.
 
@@ -276,20 +281,25 @@ def check_written(
         The columns of the data.
     output : str
         The repaired score; it may replace a column of exactly this name.
-    changed : str or None
-        The flag, which must be a new column.
+    changed, handed_over : str or None
+        The flags, which must be new columns.
     by_case : bool
         Whether names that differ only in case are different.
     """
-    check_names(output=output, changed=changed, optional=("changed",))
+    flags = {"changed": changed, "handed_over": handed_over}
+    check_names(output=output, **flags, optional=tuple(flags))
     existing = [str(name) for name in columns]
     step = "choose another name"
-    if changed is not None and _same(changed, output, by_case):
-        rule = "must differ from output, or it would replace the scores"
-        raise UsageError(Problem("changed", rule, repr(changed), step))
-    if changed is not None and (taken := [n for n in existing if _same(n, changed, by_case)]):
-        rule = "must be a new column, because the others stay as they are"
-        raise UsageError(Problem("changed", rule, f"{changed!r}, and there is {taken[0]!r}", step))
+    for role, flag in flags.items():
+        if flag is None:
+            continue
+        if _same(flag, output, by_case):
+            rule = "must differ from output, or it would replace the scores"
+            raise UsageError(Problem(role, rule, repr(flag), step))
+        if taken := [name for name in existing if _same(name, flag, by_case)]:
+            rule = "must be a new column, because the others stay as they are"
+            raise UsageError(Problem(role, rule, f"{flag!r}, and there is {taken[0]!r}", step))
+        existing.append(flag)
     similar = [name for name in existing if name != output and _same(name, output, by_case)]
     if similar and output not in existing:
         rule = "must be spelled like the existing column, or be new: case is ignored here"

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from isocost.checks import as_number, check_flag, short
-from isocost.errors import Problem, UsageError, listing
+from isocost.errors import Problem, UsageError, listing, setting, spoken
 from isocost.groups import Group, as_group, from_json, to_json
 from isocost.typing import Floats
 
@@ -200,8 +200,9 @@ def as_cost(cost: CostLike) -> Cost:
 
 
 def _not_a_cost(got: object) -> UsageError:
-    rule = 'must be a Cost, or one of "fpr", "fnr", "weighted:1,3" or "plain:1,3"'
-    return UsageError(Problem("cost", rule, short(got), 'for example cost="fnr"'))
+    words = '"fpr", "fnr", "weighted:1,3" or "plain:1,3"'
+    rule = f"must be {spoken('a Cost, or one of', 'one of')} {words}"
+    return UsageError(Problem("cost", rule, short(got), f"for example {setting('cost', 'fnr')}"))
 
 
 def _amount(amount: Amount, group: Any) -> float:

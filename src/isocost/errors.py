@@ -3,18 +3,25 @@
 A message has four parts: the *name* of what is wrong, the *rule* it breaks, what
 was *got* instead, and the *next step*.  :class:`Problem` holds them; an error holds one
 or several problems, so that everything wrong with the data is reported at once.
+
+Messages name settings as they are written where the message is read: ``tolerance=0.06`` in Python,
+``--tolerance 0.06`` in a shell, the label of its control on a page.  :func:`setting` writes them,
+in the :class:`Language` of the present context.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
     from isocost.measures.feasibility import Feasibility
+    from isocost.repairs.hand_over import Deferral
     from isocost.repairs.reconcilability import Reconcilability
 
 
@@ -84,17 +91,19 @@ class InfeasibleError(IsocostError):
 
     Attributes
     ----------
-    feasibility : Feasibility or Reconcilability
+    feasibility : Feasibility, Reconcilability or Deferral
         By how much it fails, and what is possible instead.
     """
 
-    def __init__(self, problem: Problem, feasibility: Feasibility | Reconcilability) -> None:
+    def __init__(
+        self, problem: Problem, feasibility: Feasibility | Reconcilability | Deferral
+    ) -> None:
         super().__init__(problem)
         self.feasibility = feasibility
 
     def __reduce__(
         self,
-    ) -> tuple[type[InfeasibleError], tuple[Problem, Feasibility | Reconcilability]]:
+    ) -> tuple[type[InfeasibleError], tuple[Problem, Feasibility | Reconcilability | Deferral]]:
         return type(self), (self.problems[0], self.feasibility)
 
 
@@ -110,6 +119,10 @@ class InfeasibleWarning(IsocostWarning):
     """The request cannot be met; the closest that is possible was done."""
 
 
+class DeferralWarning(IsocostWarning):
+    """Of the people handed over most are of one group, or are those whom it is about."""
+
+
 class ConstraintWarning(IsocostWarning):
     """A model was trained but does not meet the constraint."""
 
@@ -120,6 +133,72 @@ class UncalibratedWarning(IsocostWarning):
 
 class UncertainWarning(IsocostWarning):
     """There is too little data to say whether groups differ."""
+
+
+UNSET: Final[Any] = object()
+"""The value of a setting of which only the name is written."""
+
+
+@dataclass(frozen=True)
+class Language:
+    """How a setting is written where messages are read.
+
+    Attributes
+    ----------
+    place : {"python", "shell", "page"}
+        Where that is.
+    setting : callable
+        The text for a name and a value, which may be :data:`UNSET`.
+    """
+
+    place: Literal["python", "shell", "page"]
+    setting: Callable[[str, Any], str]
+
+
+def _in_python(name: str, value: Any) -> str:
+    return f"{name}=" if value is UNSET else f"{name}={_literal(value)}"
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, str) and '"' not in value and value.isprintable():
+        return f'"{value}"'
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{_literal(k)}: {_literal(v)}' for k, v in value.items())}}}"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_literal, value))}{',' if len(value) == 1 else ''})"
+    return "..." if value is ... else repr(value)
+
+
+PYTHON = Language("python", _in_python)
+
+_language: ContextVar[Language] = ContextVar("language", default=PYTHON)
+
+
+@contextmanager
+def speaking(language: Language) -> Iterator[None]:
+    """Write messages in a language."""
+    token = _language.set(language)
+    try:
+        yield
+    finally:
+        _language.reset(token)
+
+
+def setting(name: str, value: Any = UNSET) -> str:
+    """A setting as it is written where the message is read.
+
+    Examples
+    --------
+    >>> setting("tolerance", 0.06), setting("equal", ("fpr", "fnr")), setting("levels")
+    ('tolerance=0.06', 'equal=("fpr", "fnr")', 'levels=')
+    """
+    return _language.get().setting(name, value)
+
+
+def spoken(python: str, shell: str, page: str | None = None) -> str:
+    """The text for where the message is read; a page without one of its own has the shell's."""
+    texts = {"python": python, "shell": shell, "page": shell if page is None else page}
+    return texts[_language.get().place]
 
 
 def require_package(module: str, name: str, rule: str, step: str) -> Any:
@@ -144,9 +223,7 @@ def listing(texts: Iterable[str], most: int = 30) -> str:
     return ", ".join(texts[:most]) + more
 
 
-def missing_column(
-    role: str, wanted: object, available: Sequence[str], option: str | None = None
-) -> Problem:
+def missing_column(role: str, wanted: object, available: Sequence[str]) -> Problem:
     """A column that does not exist: list those that do, and suggest the nearest.
 
     Examples
@@ -154,15 +231,12 @@ def missing_column(
     >>> print(missing_column("score", "scor", ["id", "score"]))
     score: must name a column of the data
       got:  'scor', and the columns are 'id', 'score'
-      next: did you mean score='score'?
+      next: did you mean score="score"?
     """
     near = difflib.get_close_matches(str(wanted), available, n=1, cutoff=0.5)
-    option = option or f"{role}="
-    step = (
-        f"did you mean {option}{near[0]!r}?"
-        if near
-        else f"name one of the columns above with {option}"
-    )
+    step = f"name one of the columns above with {setting(role)}"
+    if near:
+        step = f"did you mean {setting(role, near[0])}?"
     got = f"{wanted!r}, and the columns are {listing(map(repr, available))}"
     if not available:
         got, step = f"{wanted!r}, and the data have no columns", "pass data that have columns"

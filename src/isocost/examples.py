@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from isocost.engines.arrays import tally_arrays
 from isocost.grid import Grid
+from isocost.tables import csv_text
 from isocost.tallies import Tally
 
 GROUPS = ("Caucasian", "African-American")
@@ -55,6 +56,19 @@ def compas_rows() -> dict[str, npt.NDArray[Any]]:
         "label": label,
         "score": score[decile],
     }
+
+
+def compas_csv() -> str:
+    """The rows as the text of a CSV file: the data.csv of the documentation.
+
+    Examples
+    --------
+    >>> print(compas_csv()[:54])
+    id,group,decile,label,score
+    1,Caucasian,1,0,0.21594
+    """
+    columns = {name: values.tolist() for name, values in compas_rows().items()}
+    return csv_text(columns) + "\n"
 
 
 def compas(edges: tuple[float, ...] = ()) -> Tally:

@@ -1,4 +1,4 @@
-"""The bins that scores are counted in, the same on every engine.
+"""The scales of scores, and the bins that they are counted in, the same on every engine.
 
 A grid is ``bins`` equal parts of [0, 1], the nine tenths 0.1 ... 0.9, and any further
 edges.  The tenths are always included, so that the usual ten-bin calibration gap and common
@@ -7,7 +7,9 @@ thresholds are exact, not rounded to a bin.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isocost.checks import check_numbers, check_whole
-from isocost.errors import Problem, UsageError
+from isocost.errors import Problem, UsageError, setting
 from isocost.typing import Bools, Floats, Ints
 
 MAX_BINS = 2**16
@@ -53,7 +55,9 @@ class Grid:
     edges: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        bins = check_whole("bins", self.bins, 1, MAX_BINS, "use bins=1024, the default")
+        bins = check_whole(
+            "bins", self.bins, 1, MAX_BINS, f"use {setting('bins', 1024)}, the default"
+        )
         object.__setattr__(self, "bins", bins)
         object.__setattr__(self, "edges", self._normalise(self.edges))
 
@@ -165,8 +169,155 @@ class Grid:
             rule = "must be an edge of the tally, so that no bin lies on both sides of it"
             got = f"{value!r}, which lies inside a bin"
             step = (
-                f"make the tally with edges=({value!r},), or use a tenth or a multiple of "
-                f"1/{self.bins}"
+                f"make the tally with {setting('edges', (value,))}, or use a tenth or a multiple "
+                f"of 1/{self.bins}"
             )
             raise UsageError(Problem(name, rule, got, step))
         return self._index_of_cut[value]
+
+
+_LARGEST = float(np.finfo(np.float64).max)
+
+_RANKS = re.compile(r"rank:(-?[0-9]{1,9})-(-?[0-9]{1,9})")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What the numbers of a score column are, and which probability each stands for.
+
+    A rank r, a whole number from low to high, stands for the middle of its part of [0, 1] cut into
+    as many parts as there are ranks: (r - low + 1/2) / (high - low + 1).  That is not a
+    probability of anything; it only keeps the order.
+    """
+
+    name: str
+    low: float
+    high: float
+    rule: str
+    outside: str
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether scores are probabilities as they are."""
+        return self.name == "probability"
+
+    @property
+    def is_rank(self) -> bool:
+        """Whether scores are ranks."""
+        return self.name.startswith("rank")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the range of the ranks must be found in the data."""
+        return self.name == "rank"
+
+    def within(self, low: float, high: float) -> Scale:
+        """These ranks."""
+        return _ranks(math.floor(low), math.ceil(high))
+
+    def holds(self, values: Any) -> Any:
+        """Whether values, an array or an expression, are on the scale."""
+        good = (values >= self.low) & (values <= self.high)
+        if not self.is_rank:
+            return good
+        return good & (values == (values.floor() if hasattr(values, "floor") else np.floor(values)))
+
+    def probability(self, values: Any) -> Any:
+        """The probabilities that values, an array or an expression, stand for."""
+        if self.is_plain:
+            return values
+        if self.name == "logit":
+            opposite = 0.0 - values
+            with np.errstate(over="ignore"):
+                odds = opposite.exp() if hasattr(opposite, "exp") else np.exp(opposite)
+                return 1.0 / (1.0 + odds)
+        first, size = (self.low - 0.5, self.high - self.low + 1.0) if self.is_rank else (0.0, 100.0)
+        # By a column, since Polars multiplies by the reciprocal of a constant, and 57 * 0.01 is
+        # not 0.57.
+        return (values - first) / (values * 0.0 + size)
+
+    def sql(self, value: str, literal: Callable[[float], str]) -> str:
+        """The probability that a column stands for; null if it is on no rank."""
+        if self.is_plain:
+            return value
+        if self.name == "logit":
+            return f"({literal(1.0)} / ({literal(1.0)} + exp(-({value}))))"
+        if not self.is_rank:
+            return f"(({value}) / {literal(100.0)})"
+        size = literal(self.high - self.low + 1.0)
+        rank = f"(({value}) - {literal(self.low - 0.5)}) / {size}"
+        return f"CASE WHEN floor({value}) = {value} THEN {rank} END"
+
+
+def _ranks(low: int, high: int) -> Scale:
+    rule = f"must be a whole number from {low} to {high} in every row"
+    return Scale(f"rank:{low}-{high}", low, high, rule, f"other than ranks from {low} to {high}")
+
+
+SCALES = {
+    scale.name: scale
+    for scale in (
+        Scale("probability", 0.0, 1.0, "must be a number in [0, 1] in every row", "outside [0, 1]"),
+        Scale(
+            "percent", 0.0, 100.0, "must be a percentage in [0, 100] in every row",
+            "outside [0, 100]",
+        ),
+        Scale("logit", -_LARGEST, _LARGEST, "must be a finite number in every row", "infinite"),
+        Scale(
+            "rank", -_LARGEST, _LARGEST, "must be a whole number in every row",
+            "other than whole numbers",
+        ),
+    )
+}  # fmt: skip
+"""What scores may be, by name; ranks may also name their range, as in rank:1-10."""
+
+PROBABILITY = SCALES["probability"]
+
+
+def scale_named(name: Any) -> Scale:
+    """The scale of a name such as "percent" or "rank:1-10".
+
+    Examples
+    --------
+    >>> scale_named("percent").probability(57.0), scale_named("rank:1-10").probability(1.0)
+    (0.57, 0.05)
+    """
+    if isinstance(name, str):
+        ranks = _RANKS.fullmatch(name)
+        if ranks and int(ranks[1]) < int(ranks[2]):
+            return _ranks(int(ranks[1]), int(ranks[2]))
+        if name in SCALES:
+            return SCALES[name]
+    rule = f"must be {', '.join(SCALES)}, or a range of ranks such as rank:1-10"
+    step = "leave it out if scores are probabilities"
+    raise UsageError(Problem("scale", rule, repr(name)[:80], step))
+
+
+def fitting_scales(low: float, high: float, is_whole: bool) -> list[str]:
+    """The scales that numbers in a range may have, other than probabilities.
+
+    Examples
+    --------
+    >>> fitting_scales(1, 10, True), fitting_scales(-3.2, 4.1, False), fitting_scales(0, 1.1, False)
+    (['rank', 'percent'], ['logit'], [])
+    """
+    if low > -0.5 and high < 1.5:
+        return []
+    ranks = ["rank"] if is_whole and high - low < 10_000 else []
+    if low >= 0.0 and high <= 100.0:
+        return ["percent", *ranks] if high > 20.0 else [*ranks, "percent"]
+    return ["logit", *ranks] if -1000.0 < low < 0.0 and high < 1000.0 else ranks
+
+
+_MEANT = {
+    "percent": "percentages", "logit": "log-odds", "rank": "ranks such as deciles"
+}  # fmt: skip
+
+
+def scale_step(low: float, high: float, is_whole: bool) -> str:
+    """The next step for scores outside [0, 1]: the scales that fit."""
+    offered = " or ".join(
+        f'scale="{name}" (--scale {name}) if they are {_MEANT[name]}'
+        for name in fitting_scales(low, high, is_whole)
+    )
+    return f"pass {offered}; else correct those rows" if offered else ""

@@ -8,14 +8,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Unpack
 
-from isocost.checks import check_flag, check_kind, short
+from isocost.checks import check_flag, short
 from isocost.errors import Problem, UsageError, require_package
 from isocost.groups import names_of
-from isocost.measures.audit import Audit
+from isocost.measures.audit import Audit, as_audit
 from isocost.reports.report import report_html
 from isocost.rules import Rule, check_rule
+from isocost.tallies import Reading, TallyLike
 from isocost.verdict.sentences import plain
 from isocost.verdict.wording import statement
 
@@ -27,13 +28,19 @@ BATCH = 1000
 
 
 def log_audit(
-    audit: Audit, rule: Rule | None = None, *, report: bool = True, prefix: str = "isocost"
+    audit: Audit | TallyLike,
+    rule: Rule | None = None,
+    *,
+    report: bool = True,
+    prefix: str = "isocost",
+    **reading: Unpack[Reading],
 ) -> str:
     """Log an audit to the active run of MLflow, or to a new one if there is none.
 
     Parameters
     ----------
-    audit : Audit
+    audit : Audit, Tally, or data
+        What is not an audit yet is audited with the usual settings.
         Its numbers become metrics: ``isocost/groups/GROUP/fpr``, ``isocost/overall/fpr``,
         ``isocost/disparities/fpr``, with ``_low`` and ``_high`` of disparities that have an
         interval.  Numbers that are not defined are left out.
@@ -43,6 +50,8 @@ def log_audit(
         Whether to log the page of :func:`isocost.report`; it takes a second or more.
     prefix : str
         The first part of every name.  A run has one audit for each prefix.
+    **reading
+        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
     Returns
     -------
@@ -64,12 +73,11 @@ def log_audit(
     >>> audit = ic.audit(compas(), cost="fpr")
     >>> run_id = log_audit(audit, ic.withhold(compas(), "fpr", 0.06))  # doctest: +SKIP
     """
-    step = "make one with isocost.audit"
-    check_kind("audit", audit, Audit, "must be an audit", step)
     if rule is not None:
         check_rule(rule)
     check_flag("report", report)
     _check_prefix(prefix)
+    audit = as_audit(audit, {}, reading)
     install = 'pip install "isocost[mlflow]"'
     mlflow = require_package("mlflow", "mlflow", "is needed to log an audit", install)
     # Made before anything is logged: a run has all of it or nothing.

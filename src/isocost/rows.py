@@ -19,7 +19,7 @@ from isocost.groups import Group, as_group
 from isocost.tallies import SUMS, Cells
 from isocost.typing import Bools, Floats, Ints
 
-Action = Literal["set", "mirror", "line"]
+Action = Literal["set", "mirror", "line", "defer"]
 
 SLACK = 1e-9
 """How far rounding may carry the sum of the probabilities of an interval above 1."""
@@ -37,7 +37,8 @@ class Row:
     """One line of a rule: what may happen to the scores of a group in [lo, hi).
 
     A score becomes ``value`` ("set"), 1 - score ("mirror"), or it is moved along a straight line
-    that leads from ``value`` at lo to ``end`` at hi ("line").
+    that leads from ``value`` at lo to ``end`` at hi ("line").  With "defer" the person gets no
+    score: somebody else decides.
     """
 
     group: Group
@@ -57,6 +58,11 @@ class Row:
         if value == end or hi - lo < NARROWEST:
             return cls(group, lo, hi, "set", value, probability)
         return cls(group, lo, hi, "line", value, probability, end)
+
+    @property
+    def defers(self) -> bool:
+        """Whether it hands people over instead of giving them a score."""
+        return self.action == "defer"
 
     @property
     def slope(self) -> float:
@@ -79,7 +85,9 @@ class Row:
         return (scores >= self.lo) & ((scores < self.hi) | (self.hi == 1.0))
 
     def after(self, scores: Floats) -> Floats:
-        """The scores of people it is applied to."""
+        """The scores of people it is applied to; NaN for those who are handed over."""
+        if self.defers:
+            return np.full_like(scores, np.nan)
         if self.value is None:
             return 1.0 - scores
         if self.end is None:
@@ -111,12 +119,17 @@ class Segment:
         return moved + max(left, 0.0) * scores
 
     def outputs(self, score: float) -> tuple[Floats, Floats]:
-        """What a score in the interval, or at its end, may become, and the share of each value."""
+        """What a score in the interval, or at its end, may become, and the share of each value.
+
+        Of those who are not handed over.
+        """
         at = np.array([score])
-        values = [*(float(row.after(at)[0]) for row in self.rows), score]
-        shares = [row.probability for row in self.rows]
-        left = 1.0 - math.fsum(shares)
-        return np.array(values), np.array([*shares, left if left > SLACK else 0.0])
+        decided = [row for row in self.rows if not row.defers]
+        values = [*(float(row.after(at)[0]) for row in decided), score]
+        shares = [row.probability for row in decided]
+        left = 1.0 - math.fsum(row.probability for row in self.rows)
+        shares.append(left if left > SLACK else 0.0)
+        return np.array(values), np.array(shares) / (math.fsum(shares) or 1.0)
 
     def outcomes(self) -> Iterator[tuple[Row, int, int]]:
         """Each row, and the coins for which it is chosen: from the first up to the second."""
@@ -206,11 +219,13 @@ def _check_row(row: Row, groups: set[Group]) -> None:
     if not _in_unit(row.probability):
         raise bad_rule("rule probability", "must be a number in [0, 1]", short(row.probability))
     if not isinstance(row.action, str) or row.action not in get_args(Action):
-        raise bad_rule("rule action", 'must be "set", "mirror" or "line"', short(row.action))
-    if row.action != "mirror" and not _in_unit(row.value):
+        must = 'must be "set", "mirror", "line" or "defer"'
+        raise bad_rule("rule action", must, short(row.action))
+    valued = row.action not in ("mirror", "defer")
+    if valued and not _in_unit(row.value):
         raise bad_rule("rule value", "must be a score in [0, 1]", short(row.value))
-    if row.action == "mirror" and row.value is not None:
-        raise bad_rule("rule value", "must be null for the action mirror", short(row.value))
+    if not valued and row.value is not None:
+        raise bad_rule("rule value", f"must be null for the action {row.action}", short(row.value))
     if row.action != "line" and row.end is not None:
         raise bad_rule("rule end", "must be left out unless the action is line", short(row.end))
     if row.action == "line" and not _in_unit(row.end):

@@ -4,7 +4,8 @@ A rule is rows (group, lo, hi, action, value, probability).  A score of that gro
 the last hi included, becomes ``value`` ("set") or 1 - score ("mirror") with that
 probability; what is left over keeps its score.  Rows on the same interval share one coin.
 The rows of a third action, "line", have an ``end`` too: the score h becomes
-value + (end - value) (h - lo) / (hi - lo).
+value + (end - value) (h - lo) / (hi - lo).  Those of a fourth, "defer", hand people over: they get
+no score, and somebody else decides.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from functools import cached_property
 from html import escape
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -36,7 +37,7 @@ from isocost.checks import (
 )
 from isocost.coin import SCHEME
 from isocost.costs import Cost
-from isocost.errors import IsocostError, Problem, RuleError, UsageError, listing
+from isocost.errors import IsocostError, Problem, RuleError, UsageError, listing, setting
 from isocost.groups import Group, beside_groups, from_json, names_of, to_json
 from isocost.rows import (
     Portion,
@@ -54,13 +55,17 @@ from isocost.rows import (
 from isocost.tables import frame_of, html_table, text_table
 from isocost.tallies import Cells, Tally, check_tally
 
+if TYPE_CHECKING:
+    from isocost.repairs.review import HandedOver
+
 DEFAULT_SALT = "isocost"
 
 MOST_LISTED, HEAD = 12, 5
 """A rule with more rows than the first number is shown by what it does, and so many of its rows."""
 
 FORMAT = "isocost-rule"
-VERSION = 1
+VERSION, DEFERRING = 1, 2
+"""The version of rules, and that of rules that hand people over, which older readers refuse."""
 
 _FIELDS = {
     "format": str,
@@ -103,6 +108,9 @@ class Promise:
     floor : {name: float}
         What measures of every group are at least; with ``overall_`` before the name, of everybody
         together.
+    handed_over : {group: float}
+        The share of each group that the rule hands over; what it makes equal is equal among the
+        others.  Empty if it hands over nobody.
 
     Examples
     --------
@@ -121,8 +129,14 @@ class Promise:
     coin: bool
     threshold: float | None = None
     floor: Mapping[str, float] = field(default_factory=dict)
+    handed_over: Mapping[Group, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.handed_over, Mapping) or not all(
+            0.0 <= as_number(share) <= 1.0 for share in self.handed_over.values()
+        ):
+            rule = "must be a share between 0 and 1 for each group"
+            raise bad_rule("rule promise handed_over", rule, short(self.handed_over))
         for name in ("equal", "asked", "floor"):
             object.__setattr__(self, name, _tolerances(name, getattr(self, name)))
         if self.equal.keys() != self.asked.keys():
@@ -153,6 +167,7 @@ class Promise:
         calibrated: bool = True,
         threshold: float | None = None,
         floor: Mapping[str, float] | None = None,
+        handed_over: Mapping[Group, float] | None = None,
     ) -> Promise:
         """The promise of a rule with these rows; by default ``reached`` is what was requested."""
         coin = any(0.0 < row.probability < 1.0 for row in rows)
@@ -160,11 +175,13 @@ class Promise:
         equal = {
             name: max(limit, (reached or {}).get(name, limit)) for name, limit in asked.items()
         }
-        return cls(equal, asked, calibrated, coin, threshold, floor or {})
+        return cls(equal, asked, calibrated, coin, threshold, floor or {}, handed_over or {})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; without floors none are listed, as in rules of older versions."""
-        return {name: value for name, value in asdict(self).items() if name != "floor" or value}
+        handed = [[to_json(group), share] for group, share in self.handed_over.items()]
+        content = {**asdict(self), "handed_over": handed}
+        return {name: value for name, value in content.items() if name not in _LATER or value}
 
     def __str__(self) -> str:
         equal = [f"{name} within {limit:.4g}" for name, limit in self.equal.items()]
@@ -174,8 +191,20 @@ class Promise:
                 f"equal {' and '.join(equal)}{at}" if equal else "nothing becomes equal",
                 "scores stay calibrated" if self.calibrated else "scores do not stay calibrated",
                 "a coin decides for some" if self.coin else "no coin",
+                *self._handed(),
             ]
         )
+
+    def _handed(self) -> list[str]:
+        shares = sorted({f"{share:.2%}" for share in self.handed_over.values()})
+        if not shares:
+            return []
+        low, high = (f"{pick(self.handed_over.values()):.2%}" for pick in (min, max))
+        return [f"{low if len(shares) == 1 else f'{low} to {high}'} of each group is handed over"]
+
+
+_LATER = ("floor", "handed_over")
+"""What promises of older rules lack."""
 
 
 def _tolerances(name: str, tolerances: Any) -> dict[str, float]:
@@ -285,6 +314,11 @@ class Rule:
         return any(s.needs_coin for segments in self._segments.values() for s in segments)
 
     @property
+    def defers(self) -> bool:
+        """Whether it hands anybody over instead of giving a score."""
+        return any(row.defers and row.probability > 0.0 for row in self.rows)
+
+    @property
     def reversals(self) -> dict[Group, int]:
         """How often in each group a higher score may get a lower output than its neighbour.
 
@@ -314,7 +348,8 @@ class Rule:
 
         A share p of the rows in [lo, hi) moves to the bin of ``value``, or to that of their moved
         mean if they are mirrored or follow a line; the share left over stays.  The sums of the
-        result are exact.
+        result are exact.  People who are handed over have no score: the result is the tally of the
+        others, and its ``handed_over`` says how many are missing of each group.
 
         Examples
         --------
@@ -330,9 +365,35 @@ class Rule:
         unknown = [group for group in tally.groups if group not in known]
         if unknown:
             raise unknown_groups(unknown, self.groups)
-        # No cell leaves its group, so the groups stay as they are.
         cells = Cells.merge(list(self._moved(tally)))
-        return replace(tally, cells=cells)
+        if not self.defers:
+            # No cell leaves its group, so the groups stay as they are.
+            return replace(tally, cells=cells)
+        return self._decided(tally, cells)
+
+    def _decided(self, tally: Tally, cells: Cells) -> Tally:
+        """The tally of those who are not handed over, which says how many are."""
+        if not len(cells):
+            got, step = "everybody is handed over", "use a rule made from such people"
+            raise UsageError(Problem("tally", "must have people whom the rule decides", got, step))
+        gone, before = self.deferred(tally), tally.handed_over
+        new: dict[Group, tuple[float, float, float]] = {}
+        for index in np.unique(gone.group):
+            group, mine = tally.groups[index], gone.group == index
+            n, w, w2 = (float(column[mine].sum()) for column in (gone.n, gone.w, gone.w2))
+            earlier = before.get(group, (0.0, 0.0, 0.0))
+            new[group] = (n + earlier[0], w + earlier[1], w2 + earlier[2])
+        return tally.rebuilt(cells, handed={**before, **new})
+
+    def deferred(self, tally: Tally) -> Cells:
+        """The cells of those who are handed over, with the scores they had."""
+        parts = [
+            share_of(tally.cells.take(portion.cells), portion.row.probability)
+            for index in range(len(tally.groups))
+            for portion in self.portions(tally, index)
+            if portion.row is not None and portion.row.defers and len(portion.cells)
+        ]
+        return Cells.merge(parts) if parts else tally.cells.take(slice(0, 0))
 
     def _moved(self, tally: Tally) -> Iterator[Cells]:
         """The cells that each row makes, and the shares that stay."""
@@ -342,6 +403,8 @@ class Rule:
         for portion in (p for index in touched for p in self.portions(tally, index)):
             if portion.row is None:
                 stay[portion.cells] = portion.share
+            elif portion.row.defers:
+                continue
             elif portion.row.action == "set":
                 sets.append(portion)
             elif portion.row.probability > 0.0 and len(portion.cells):
@@ -373,8 +436,12 @@ class Rule:
         unknown: Literal["error", "keep"] = "error",
         missing_group: Group | None = None,
         changed: str | None = None,
+        scale: str | None = None,
+        handed_over: str | None = None,
     ) -> Any:
         """Repair the scores of data; the same kind of data comes back.
+
+        The score of people who are handed over is null, or NaN in arrays and pandas.
 
         Parameters
         ----------
@@ -396,6 +463,11 @@ class Rule:
             The group of rows whose group is null; without it they are an error.
         changed : str, optional
             A boolean column to add that says whether the score was changed.
+        scale : str, optional
+            What the scores are, as for :func:`isocost.tally`; by default as the rule was made.
+            What is written are always probabilities, so ``output`` must then be another column.
+        handed_over : str, optional
+            A boolean column to add that says whether the person is handed over.
 
         Examples
         --------
@@ -420,6 +492,8 @@ class Rule:
             unknown=unknown,
             missing_group=missing_group,
             changed=changed,
+            scale=scale,
+            handed_over=handed_over,
         )
 
     def to_sql(
@@ -434,7 +508,7 @@ class Rule:
     ) -> str:
         """A query that does in a warehouse what :meth:`apply` does here, row by row.
 
-        ``options`` are output, changed, unknown, missing_group and columns, which
+        ``options`` are output, changed, handed_over, unknown, missing_group and columns, which
         :func:`isocost.engines.queries.to_sql` describes.
 
         Examples
@@ -495,6 +569,12 @@ class Rule:
 
         return remade(self, tally)
 
+    def handed_over(self, tally: Tally, threshold: float | None = None) -> HandedOver:
+        """Who is handed over; see :func:`isocost.handed_over`."""
+        from isocost.repairs.review import handed_over
+
+        return handed_over(self, tally, threshold)
+
     def unmerged(self, names: Mapping[Group, Group]) -> Rule:
         """A rule made from merged groups, for data with the groups as they were.
 
@@ -523,7 +603,7 @@ class Rule:
         """Plain values for JSON."""
         content = {
             "format": FORMAT,
-            "version": VERSION,
+            "version": DEFERRING if self.defers else VERSION,
             "made_by": f"isocost {__version__}",
             "method": self.method,
             "cost": None if self.cost is None else self.cost.to_dict(),
@@ -569,7 +649,8 @@ class Rule:
         rows = []
         for row in self.rows:
             close = "]" if row.hi == 1.0 else ")"
-            new = "1 - score" if row.value is None else f"{row.value:.4f}"
+            nothing = "handed over" if row.defers else "1 - score"
+            new = nothing if row.value is None else f"{row.value:.4f}"
             new += "" if row.end is None else f" to {row.end:.4f}"
             interval = f"[{row.lo:g}, {row.hi:g}{close}"
             rows.append([names[row.group], interval, new, f"{row.probability:.4f}"])
@@ -654,7 +735,8 @@ class Rule:
 
 def check_rule(rule: Any, name: str = "rule") -> None:
     """Raise unless the value is a rule."""
-    must = "must be a rule made by withhold, coarsen, equalize_odds, reconcile or recalibrate"
+    makers = "withhold, coarsen, equalize_odds, reconcile, hand_over or recalibrate"
+    must = f"must be a rule made by {makers}"
     step = "make one, or read one with isocost.Rule.load"
     check_kind(name, rule, Rule, must, step)
 
@@ -669,7 +751,8 @@ def unknown_groups(unknown: list[Any], known: tuple[Group, ...]) -> UsageError:
     texts = {str(group) for group in known}
     by_type = [group for group in unknown if str(group) in texts]
     step = (
-        'use data with the groups of the rule, or unknown="keep" to leave the others as they are'
+        "use data with the groups of the rule, or "
+        f"{setting('unknown', 'keep')} to leave the others as they are"
         if not by_type
         else f"give the column the type it had when the rule was made: {by_type[0]!r} is of type "
         f"{type(by_type[0]).__name__} here"
@@ -706,8 +789,8 @@ def _read_fields(text: str) -> dict[str, Any]:
 def _check_fields(content: Any) -> None:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise bad_rule("rule file", f'must say "format": "{FORMAT}"', short(content))
-    if content.get("version") != VERSION:
-        rule = f"must be {VERSION}, the version this isocost reads"
+    if content.get("version") not in (VERSION, DEFERRING):
+        rule = f"must be {VERSION} or {DEFERRING}, the versions this isocost reads"
         step = "update isocost, or make the rule again"
         raise bad_rule("rule version", rule, short(content.get("version")), step)
     missing = _FIELDS.keys() - content.keys()
@@ -744,7 +827,11 @@ def _parse_row(row: Any) -> Row:
 
 def _read_promise(content: Any) -> Promise:
     """The promise in a rule file; raise a :class:`RuleError` if it is invalid."""
-    names = [field.name for field in fields(Promise) if field.name != "floor"]
-    if not isinstance(content, dict) or content.keys() - {"floor"} != set(names):
+    names = [field.name for field in fields(Promise) if field.name not in _LATER]
+    if not isinstance(content, dict) or content.keys() - set(_LATER) != set(names):
         raise bad_rule("rule promise", f"must have the fields {', '.join(names)}", short(content))
-    return Promise(**content)
+    handed = content.get("handed_over", [])
+    if not isinstance(handed, list) or not all(isinstance(x, list) and len(x) == 2 for x in handed):
+        rule = "must be a share between 0 and 1 for each group"
+        raise bad_rule("rule promise handed_over", rule, short(handed))
+    return Promise(**{**content, "handed_over": {from_json(group): x for group, x in handed}})

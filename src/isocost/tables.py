@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from importlib.util import find_spec
+from textwrap import fill
 from typing import Any
 from unicodedata import east_asian_width
 
@@ -30,6 +31,22 @@ LINE = 80
 def width(text: str) -> int:
     """The width of a text in columns of a terminal."""
     return sum(2 if east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def wrapped(text: str, room: int = LINE) -> str:
+    r"""Sentences in lines that are no wider than ``room``; words stay whole.
+
+    Examples
+    --------
+    >>> print(wrapped("One two three.\nFour.", 9))
+    One two
+    three.
+    Four.
+    """
+    return "\n".join(
+        fill(paragraph, max(1, room), break_long_words=False, break_on_hyphens=False)
+        for paragraph in text.split("\n")
+    )
 
 
 def _pad(text: str, to: int, left: bool) -> str:

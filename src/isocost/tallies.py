@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -18,13 +18,14 @@ from isocost.atomic import check_ending, read_text, write_text
 from isocost.checks import (
     check_kind,
     check_listed,
+    check_numbers,
     check_path,
     check_unit,
     is_writable,
     parse_json,
     short,
 )
-from isocost.errors import DataError, Problem, UsageError, listing
+from isocost.errors import DataError, Problem, UsageError, listing, setting
 from isocost.grid import Grid
 from isocost.groups import (
     Group,
@@ -64,6 +65,15 @@ ROUNDING = 1e-9
 """The relative error of sums, which depend on the order of adding."""
 
 _FIELDS = {"format", "version", "bins", "edges", "columns", "groups", "cells"}
+
+_OPTIONAL = {"handed_over", "reading"}
+"""Fields that a tally has only if people were handed over, or its data read in another way."""
+
+READING = ("scale", "decimal", "encoding", "sheet")
+"""What a tally says about how its data were read, where that is not the usual way."""
+
+Handed = Mapping[Group, tuple[float, float, float]]
+"""Per group, of people without a score because somebody else decides: rows, sum w and sum w^2."""
 
 
 def add_up(index: Ints, values: Floats, size: int) -> Floats:
@@ -212,8 +222,8 @@ def read_fields(content: Any, *, repeated: bool = False) -> dict[str, Any]:
         raise _corrupt("something else")
     if content.get("version") != VERSION or isinstance(content["version"], bool):
         raise _corrupt(f"version {short(content.get('version'))}")
-    if content.keys() != _FIELDS:
-        raise _corrupt(_other_names(content, _FIELDS, "field"))
+    if content.keys() - _OPTIONAL != _FIELDS:
+        raise _corrupt(_other_names(content.keys() - _OPTIONAL, _FIELDS, "field"))
     edges, groups = content["edges"], content["groups"]
     if not isinstance(edges, list) or not isinstance(groups, list):
         raise _corrupt("edges or groups that are not a list")
@@ -225,11 +235,33 @@ def read_fields(content: Any, *, repeated: bool = False) -> dict[str, Any]:
         raise _corrupt(f"{problem.got}, but {problem.name} {problem.rule}") from error
     arrays = _read_cells(content["cells"])
     _check_keys(arrays, len(named), grid, repeated)
+    handed = _read_handed(content.get("handed_over", []))
     with np.errstate(over="ignore", invalid="ignore"):
         _check_sums(arrays, grid)
-        _check_totals(arrays, len(named))
+        _check_totals(arrays, named, handed)
     columns = _check_columns(content["columns"])
-    return {"grid": grid, "groups": named, "cells": Cells(**arrays), "columns": columns}
+    reading = _check_reading(content.get("reading", {}))
+    fields = {"grid": grid, "groups": named, "cells": Cells(**arrays), "columns": columns}
+    return {**fields, "reading": reading, "handed_over": handed}
+
+
+def _read_handed(content: Any) -> Handed:
+    """Who was handed over, from [group, n, sum w, sum w^2] for each group."""
+    handed: dict[Group, tuple[float, float, float]] = {}
+    for one in content if isinstance(content, list) else [None]:
+        if not (isinstance(one, list) and len(one) == 4) or not all(
+            type(x) in (int, float) and 0.0 < x <= MOST_ROWS * WEIGHTS[1] for x in one[1:]
+        ):
+            raise _corrupt("people handed over who are not a group and three positive numbers")
+        try:
+            group = from_json(one[0])
+        except DataError as error:
+            raise _corrupt("people handed over of a group that is none") from error
+        n, w, w2 = map(float, one[1:])
+        if w2 * n < w * w * (1.0 - ROUNDING) or group in handed:
+            raise _corrupt("people handed over whose weights do not fit, or who are listed twice")
+        handed[group] = (n, w, w2)
+    return handed
 
 
 def _corrupt(got: str) -> DataError:
@@ -299,17 +331,20 @@ def _check_sums(arrays: dict[str, Any], grid: Grid) -> None:
         raise _corrupt("a cell whose squared scores do not fit its scores")
 
 
-def _check_totals(arrays: dict[str, Any], groups: int) -> None:
+def _check_totals(arrays: dict[str, Any], groups: Sequence[Group], handed: Handed) -> None:
     """Refuse rows per group and label that are not whole, and weights that one row cannot have.
 
     A cell may hold a share of a row, since ``Rule.expected`` divides rows among their outcomes;
-    but no row leaves its group and label.
+    but no row leaves its group and label, except the people who are handed over.
     """
     index = arrays["group"].astype(np.intp) * 2 + arrays["label"]
-    n, w = (add_up(index, arrays[name], 2 * groups) for name in ("n", "w"))
+    n, w = (add_up(index, arrays[name], 2 * len(groups)) for name in ("n", "w"))
     if n.sum() > MOST_ROWS:
         raise _corrupt(f"{n.sum():g} rows, more than can be counted")
-    if (np.abs(n - np.rint(n)) > ROUNDING * np.maximum(n, 1.0)).any():
+    rows = n
+    if handed:
+        rows = n.reshape(-1, 2).sum(axis=1) + [handed.get(g, (0.0,))[0] for g in groups]
+    if (np.abs(rows - np.rint(rows)) > ROUNDING * np.maximum(rows, 1.0)).any():
         raise _corrupt("numbers of rows n that do not add up to a whole number")
     # No row weighs more than all rows of its group and label together.
     if (arrays["w2"] > arrays["w"] * w[index] * (1.0 + ROUNDING)).any():
@@ -325,6 +360,15 @@ def _check_columns(columns: Any) -> dict[str, Any]:
         if not good and name is not None:
             raise _corrupt(f"a column {role} that is not a name: {short(name)}")
     return dict(columns)
+
+
+def _check_reading(reading: Any) -> dict[str, str]:
+    if not isinstance(reading, dict) or not reading.keys() <= set(READING):
+        raise _corrupt(f"a reading that is not texts by name ({', '.join(READING)})")
+    for name, text in reading.items():
+        if not isinstance(text, str) or not is_writable(text) or len(text) > 200:
+            raise _corrupt(f"a {name} of the reading that is not a short text: {short(text)}")
+    return dict(reading)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -345,6 +389,11 @@ class Tally:
         The names of the columns it was made from, by role.
     backend : str or None
         The library of the frame it was made from, which :meth:`to_frame` uses again; not saved.
+    reading : mapping
+        How the data were read, where that is not the usual way: scale, decimal, encoding, sheet.
+    handed_over : {group: (n, sum w, sum w^2)}
+        People who have no score because a rule handed them over to somebody else; the cells are
+        those of the others.  Empty unless a rule did so.
 
     Notes
     -----
@@ -370,6 +419,8 @@ class Tally:
     cells: Cells
     columns: Mapping[str, Any] = field(default_factory=dict)
     backend: str | None = None
+    reading: Mapping[str, str] = field(default_factory=dict)
+    handed_over: Handed = field(default_factory=dict)
 
     @classmethod
     def build(
@@ -379,13 +430,17 @@ class Tally:
         cells: Cells,
         columns: Mapping[str, Any] | None = None,
         backend: str | None = None,
+        reading: Mapping[str, str] | None = None,
+        handed_over: Handed | None = None,
     ) -> Tally:
         """Make a tally whose groups are sorted and all occur."""
         named = [as_group(group) for group in groups]
         ordered = sort_groups(named[i] for i in np.unique(cells.group))
         codes = _indices(ordered)
         recoded = cells.recoded([codes.get(group, -1) for group in named])
-        return cls(grid, tuple(ordered), Cells.merge([recoded]), dict(columns or {}), backend)
+        cells, named_by = Cells.merge([recoded]), dict(columns or {})
+        read, handed = dict(reading or {}), dict(handed_over or {})
+        return cls(grid, tuple(ordered), cells, named_by, backend, read, handed)
 
     # What it holds
 
@@ -420,6 +475,20 @@ class Tally:
         first = self.grid.first_bin(check_unit("threshold", threshold))
         return self.cells.kinds(len(self.groups), first)
 
+    @property
+    def shares_handed_over(self) -> dict[Group, float]:
+        """The share of each group that has no score because it was handed over."""
+        decided = dict(zip(self.groups, self.totals.weight.tolist(), strict=True))
+        handed = {group: w for group, (_, w, _) in self.handed_over.items()}
+        groups = dict.fromkeys((*self.groups, *handed))
+        return {g: (h := handed.get(g, 0.0)) / (h + decided.get(g, 0.0)) for g in groups}
+
+    @property
+    def share_handed_over(self) -> float:
+        """The share of everybody that has no score because it was handed over."""
+        handed = sum(w for _, w, _ in self.handed_over.values())
+        return handed / (handed + float(self.cells.w.sum()))
+
     def index_of(self, group: Group) -> int:
         """The index of a group in ``groups``."""
         index = self._indices.get(group) if isinstance(group, Hashable) else None
@@ -438,10 +507,14 @@ class Tally:
 
     # New tallies from old ones
 
-    def rebuilt(self, cells: Cells, groups: Sequence[Group] | None = None) -> Tally:
+    def rebuilt(
+        self, cells: Cells, groups: Sequence[Group] | None = None, handed: Handed | None = None
+    ) -> Tally:
         """A tally of other cells, and of other groups if given, in which all else is the same."""
         groups = self.groups if groups is None else groups
-        return Tally.build(self.grid, groups, cells, self.columns, self.backend)
+        handed = self.handed_over if handed is None else handed
+        kept = (self.columns, self.backend, self.reading)
+        return Tally.build(self.grid, groups, cells, *kept, handed)
 
     def select(self, groups: Iterable[Group]) -> Tally:
         """Only these groups."""
@@ -450,7 +523,8 @@ class Tally:
             step = "leave at least one group"
             raise UsageError(Problem("groups", "at least one must remain", "0", step))
         cells = self.cells.take(np.isin(self.cells.group, chosen))
-        return self.rebuilt(cells)
+        kept = {self.groups[index] for index in chosen}
+        return self.rebuilt(cells, handed={g: x for g, x in self.handed_over.items() if g in kept})
 
     def drop(self, groups: Iterable[Group]) -> Tally:
         """All but these groups."""
@@ -467,7 +541,8 @@ class Tally:
         renamed = [as_group(names.get(group, group)) for group in self.groups]
         codes = _indices(renamed)
         cells = self.cells.recoded([codes[group] for group in renamed])
-        return self.rebuilt(cells, list(codes))
+        handed = _added([(as_group(names.get(g, g)), x) for g, x in self.handed_over.items()])
+        return self.rebuilt(cells, list(codes), handed)
 
     def __add__(self, other: object) -> Tally:
         if isinstance(other, int) and other == 0:
@@ -479,15 +554,16 @@ class Tally:
         codes = _indices([*self.groups, *other.groups])
         others = other.cells.recoded([codes[group] for group in other.groups])
         cells = Cells.merge([self.cells, others])
-        return self.rebuilt(cells, list(codes))
+        handed = _added([*self.handed_over.items(), *other.handed_over.items()])
+        return replace(self.rebuilt(cells, list(codes), handed), reading=_both(self, other))
 
     __radd__ = __add__
 
     def _check_same_grid(self, other: Tally) -> None:
         if self.grid != other.grid:
             rule = "both must have the same bins and edges"
-            got = " and ".join(f"bins={t.bins}, edges={t.edges}" for t in (self, other))
-            step = "make both tallies with the same bins= and edges="
+            got = " and ".join(f"{t.bins} bins with the edges {t.edges}" for t in (self, other))
+            step = f"make both tallies with the same {setting('bins')} and {setting('edges')}"
             raise UsageError(Problem("tally + tally", rule, got, step))
 
     def __eq__(self, other: object) -> bool:
@@ -497,6 +573,11 @@ class Tally:
         return (
             self.grid == other.grid
             and self.groups == other.groups
+            and self.handed_over.keys() == other.handed_over.keys()
+            and all(
+                np.allclose(sums, other.handed_over[group], rtol=ROUNDING, atol=0.0)
+                for group, sums in self.handed_over.items()
+            )
             and all(np.array_equal(getattr(mine, name), getattr(others, name)) for name in KEYS)
             and all(
                 np.allclose(getattr(mine, name), getattr(others, name), rtol=ROUNDING, atol=0.0)
@@ -513,14 +594,17 @@ class Tally:
         names = SUMS if self.is_weighted else ("n", "wh", "wh2")
         keys = {name: getattr(self.cells, name).tolist() for name in KEYS}
         sums = {name: _plain_numbers(getattr(self.cells, name)) for name in names}
+        handed = [[to_json(group), *own] for group, own in self.handed_over.items()]
         return {
             "format": FORMAT,
             "version": VERSION,
             "bins": self.bins,
             "edges": list(self.edges),
             "columns": dict(self.columns),
+            **({"reading": dict(self.reading)} if self.reading else {}),
             "groups": [to_json(group) for group in self.groups],
             "cells": {**keys, **sums},
+            **({"handed_over": handed} if handed else {}),
         }
 
     def to_json(self) -> str:
@@ -595,19 +679,47 @@ class Tally:
             counts = [_shown(totals.n[i].sum()), _shown(totals.n[i, 1])]
             rates = [f"{w[1] / w.sum():.4f}", f"{wh.sum() / w.sum():.4f}"]
             rows.append([name, *counts, *rates])
-        return ["group", "n", "positives", "base rate", "mean score"], rows
+        header = ["group", "n", "positives", "base rate", "mean score"]
+        if self.handed_over:
+            shares = self.shares_handed_over
+            rows = [[*r, f"{shares[g]:.2%}"] for g, r in zip(self.groups, rows, strict=True)]
+            header.append("handed over")
+        return header, rows
 
     def _headline(self) -> str:
         weighted = ", weighted" if self.is_weighted else ""
         edges = f", edges {', '.join(map(str, self.edges))}" if self.edges else ""
         groups = f"{len(self.groups)} group{'s' if len(self.groups) != 1 else ''}"
-        return f"Tally of {self.n:,.15g} rows in {groups}{weighted}; {self.bins} bins{edges}"
+        scale = f"; scores from {self.reading['scale']}" if "scale" in self.reading else ""
+        handed = f", and {self.share_handed_over:.2%} handed over" if self.handed_over else ""
+        rows = f"{self.n:,.15g} rows in {groups}{weighted}{handed}"
+        return f"Tally of {rows}; {self.bins} bins{edges}{scale}"
 
     def __repr__(self) -> str:
         return f"{self._headline()}\n{text_table(*self._table())}"
 
     def _repr_html_(self) -> str:
         return html_table(*self._table(), caption=self._headline())
+
+
+def _both(one: Tally, other: Tally) -> dict[str, str]:
+    """How the data of two tallies were read; where they differ, both ways are named."""
+    usual = {"scale": "probability", "decimal": ".", "encoding": "utf-8"}
+    pairs = {
+        name: [tally.reading.get(name, usual.get(name, "none")) for tally in (one, other)]
+        for name in READING
+        if name in one.reading or name in other.reading
+    }
+    return {name: " and ".join(dict.fromkeys(ways)) for name, ways in pairs.items()}
+
+
+def _added(pairs: Iterable[tuple[Group, tuple[float, ...]]]) -> Handed:
+    """Sums of the same group added up."""
+    sums: dict[Group, tuple[float, float, float]] = {}
+    for group, (n, w, w2) in pairs:
+        a, b, c = sums.get(group, (0.0, 0.0, 0.0))
+        sums[group] = (a + n, b + w, c + w2)
+    return sums
 
 
 def _shown(count: float) -> str:
@@ -630,6 +742,96 @@ def _listed(groups: Any) -> list[Any]:
 
 def check_tally(tally: Any, name: str = "tally") -> None:
     """Raise unless the value is a tally."""
-    rule = "must be a tally made by isocost.tally, or read with isocost.Tally.load"
+    audit = "an audit, " if name == "audit" else ""
+    rule = (
+        f"must be {audit}a tally made by isocost.tally or read with isocost.Tally.load, or data "
+        "that isocost.tally takes: a frame, a dict of arrays, or a path"
+    )
     step = "make one: isocost.tally(data, score=..., label=..., group=...)"
     check_kind(name, tally, Tally, rule, step)
+
+
+# Data in place of a tally
+
+
+class ColumnOptions(TypedDict, total=False):
+    """The keywords of :func:`isocost.tally` but for the bins."""
+
+    score: Any
+    label: Any
+    group: Any
+    weight: Any
+    edges: tuple[float, ...]
+    positive: Any
+    missing_group: Group | None
+    scale: str
+    decimal: str | None
+    encoding: str | None
+    sheet: str | None
+    memory_limit: str | None
+    threads: int | None
+    handed_over: bool
+
+
+class Reading(ColumnOptions, total=False):
+    """The keywords of :func:`isocost.tally`: functions of a tally take them together with data."""
+
+    bins: int
+
+
+TallyLike: TypeAlias = Tally | Any
+"""A tally, or data that :func:`isocost.tally` takes."""
+
+
+def as_tally(
+    data: TallyLike, reading: Mapping[str, Any], *edges: float, name: str = "tally"
+) -> Tally:
+    """The tally itself, or the tally of data.
+
+    Parameters
+    ----------
+    data : Tally, or data that :func:`isocost.tally` takes
+        A tally is returned as it is.
+    reading : mapping
+        The keywords of :func:`isocost.tally`, for data only.
+    *edges : float
+        Thresholds at which data are to have a bin edge, besides the ``edges`` of the keywords.
+    name : str
+        What the argument is called.
+
+    Examples
+    --------
+    >>> data = {"risk": [0.2, 0.7, 0.4, 0.9], "label": [0, 1, 0, 1], "group": list("aabb")}
+    >>> as_tally(data, {"score": "risk"}, 0.37).edges
+    (0.37,)
+    """
+    if isinstance(data, Tally):
+        check_no_keywords(reading, "tally")
+        return data
+    from isocost.engines.dispatch import is_data, tally
+
+    if not is_data(data) and not (data is None and reading):
+        check_tally(data, name)
+    given = check_numbers("edges", reading.get("edges", ()))
+    return tally(data, **{**reading, "edges": (*given, *edges)})
+
+
+def check_no_keywords(reading: Mapping[str, Any], instead: str) -> None:
+    """Raise if there are keywords of :func:`isocost.tally`, and something else than data."""
+    if reading:
+        rule = f"must be left out with this {instead}, for which the columns were read already"
+        step = f"leave it out, or pass the data instead of the {instead}"
+        got = ", ".join(f"{key}={short(value)}" for key, value in reading.items())
+        raise UsageError(Problem(next(iter(reading)), rule, got, step))
+
+
+def as_tallies(
+    several: Iterable[tuple[str, TallyLike]], reading: Mapping[str, Any], *edges: float
+) -> list[Tally]:
+    """Tallies and data with the names of their arguments; the keywords are for those of data."""
+    named = list(several)
+    only = all(isinstance(data, Tally) for _, data in named)
+    return [
+        as_tally(data, {} if isinstance(data, Tally) and not only else reading, *edges, name=name)
+        for name, data in named
+    ]

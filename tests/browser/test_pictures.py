@@ -82,15 +82,24 @@ def test_legends_tell_of_what_is_drawn(visit):
     assert page.is_hidden("#legend-target")
 
 
+NAMES = (
+    "Rindfleischetikettierungsüberwachungsaufgabenübertragungsgesetzbeauftragtenstelle",
+    "אזרחים ותיקים",
+    "ذوو الاحتياجات الخاصة",
+    "Native Hawaiian or other Pacific Islander, women",
+    "White",
+)
+
 POPULATIONS = {
-    "rare": ((0.01, 0.015), 4.0),
-    "very-rare": ((0.0005, 0.0008), 4.0),
-    "usual": ((0.3, 0.33), 4.0),
-    "frequent": ((0.97, 0.96), 4.0),
-    "one-far-away": ((0.02, 0.03, 0.9), 4.0),
-    "narrow": ((0.012, 0.018), 2000.0),
+    "rare": ((0.01, 0.015), 4.0, None),
+    "very-rare": ((0.0005, 0.0008), 4.0, None),
+    "names": ((0.25, 0.28, 0.3, 0.33, 0.36), 4.0, NAMES),
+    "frequent": (np.linspace(0.95, 0.98, 12), 4.0, None),
+    "one-far-away": ((0.02, 0.03, 0.025, 0.028, 0.9), 4.0, None),
+    "narrow": ((0.012, 0.018), 2000.0, None),
+    "forty": (np.linspace(0.1, 0.4, 40) ** 1.2, 4.0, [f"County {i:02}" for i in range(40)]),
 }
-"""Base rates of the groups, and how close scores are to them."""
+"""Base rates of the groups, how close scores are to them, and names."""
 
 TICKS = """() => [...document.querySelectorAll("g.role-axis")].map(axis => {
     const lines = [...axis.querySelectorAll(".role-axis-tick line")];
@@ -101,13 +110,38 @@ TICKS = """() => [...document.querySelectorAll("g.role-axis")].map(axis => {
 }).filter(axis => axis.length)"""
 """The labels of each axis as shown, and where their ticks are."""
 
+WORDS = """() => [...document.querySelectorAll("#picture svg.marks, #values-chart svg.marks")].map(svg => {
+    const box = one => {
+        const {x, y, width, height} = one.getBBox(), matrix = one.getScreenCTM();
+        const start = new DOMPoint(x, y).matrixTransform(matrix);
+        return [start.x, start.y, start.x + width, start.y + height];
+    };
+    const shown = path => [...svg.querySelectorAll(path)]
+        .filter(one => one.checkVisibility({opacityProperty: true}) && one.getBBox().width)
+        .map(one => ({text: one.textContent, box: box(one), of: one.__data__.datum}));
+    const lines = layer => [...svg.querySelectorAll(`.${layer}_marks line`)].map(one => {
+        const {x, y, width, height} = one.getBoundingClientRect();
+        return {box: [x, y, x + width, y + height], of: one.__data__.datum};
+    });
+    return {
+        rows: svg.parentElement.id === "costs-chart" || svg.closest(".pair") !== null,
+        words: shown(".mark-text.role-mark text"),
+        axes: shown(".role-axis text"),
+        marks: shown(".mark-symbol path, .mark-rect.role-mark path").filter(one => one.of.name),
+        ties: lines("ties"),
+        beyond: lines("beyond"),
+    };
+})"""
+"""The texts, marks and lines between them of each picture, where they are on the screen."""
 
-def calibrated(rates, spread):
-    rng, rows = np.random.default_rng(0), 20_000
+
+def calibrated(rates, spread, names):
+    rng, rows = np.random.default_rng(0), 40_000 // len(rates)
     scores = [rng.beta(spread * rate, spread * (1.0 - rate), rows) for rate in rates]
     score = np.concatenate(scores)
-    group = np.repeat([f"group {place}" for place in range(len(rates))], rows)
-    return ic.tally({"score": score, "label": rng.random(len(score)) < score, "group": group})
+    group = np.repeat(names or [f"group {place}" for place in range(len(rates))], rows)
+    label = rng.random(len(score)) < score
+    return ic.tally({"score": score, "label": label, "group": group}, bins=64)
 
 
 def check_ticks(axes):
@@ -122,19 +156,120 @@ def check_ticks(axes):
         assert np.abs(fitted - place).max() < 1.0, texts
 
 
+def gap(one, other):
+    """How far two boxes are from each other; below zero if they overlap."""
+    sides = (other[0] - one[2], one[0] - other[2], other[1] - one[3], one[1] - other[3])
+    across, down = max(sides[:2]), max(sides[2:])
+    return max(across, down) if min(across, down) < 0 else float(np.hypot(across, down))
+
+
+def middle(box):
+    x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+    return x, y, x, y
+
+
+def about(word, picture):
+    """The middles of the marks that a text is about, and of the others."""
+    own, others = [], []
+    for mark in picture["marks"]:
+        same = mark["of"]["name"] == word["of"]["name"]
+        (own if same else others).append(middle(mark["box"]))
+    if word["text"] == "out of reach":
+        own += [line["box"] for line in picture["beyond"]]
+    return own, others
+
+
+def is_tied(word, picture, own):
+    """Whether a line goes from a text to what it is about."""
+    name = word["of"]["name"]
+    ties = [tie["box"] for tie in picture["ties"] if tie["of"]["name"] == name]
+    touching = [tie for tie in ties if gap(tie, word["box"]) < 3]
+    return any(gap(tie, mark) < 3 for tie in touching for mark in own)
+
+
+def check_words(picture):
+    """No two texts overlap; each is nearest to what it is about, or has a line to it."""
+    texts = picture["words"] + picture["axes"]
+    for place, one in enumerate(texts):
+        for other in texts[place + 1 :]:
+            assert gap(one["box"], other["box"]) > -1.5, (one["text"], other["text"])
+    for word in picture["words"]:
+        if picture["rows"]:
+            check_row(word, picture)
+        elif word["of"].get("name") is not None:
+            own, others = about(word, picture)
+            nearest = min(gap(word["box"], box) for box in own) <= min(
+                (gap(word["box"], box) for box in others), default=np.inf
+            )
+            assert nearest or is_tied(word, picture, own), word["text"]
+
+
+def check_row(word, picture):
+    """A number is that of the mark it is nearest to, a name that of the nearest row."""
+    text, box = word["text"], middle(word["box"])
+    if text.replace(".", "").isdigit():
+        away = [
+            (gap(word["box"], middle(mark["box"])), mark["of"]["x"]) for mark in picture["marks"]
+        ]
+        assert text in {f"{x:.3f}" for far, x in away if far <= min(away)[0] + 1}
+    elif "reach" not in text and "match" not in text and text != "threshold":
+        row = min(picture["marks"], key=lambda mark: abs(middle(mark["box"])[1] - box[1]))
+        assert is_name(text, row["of"]["name"]), text
+
+
+def is_name(text, name):
+    return text == name or (text.endswith("…") and name.startswith(text[:-1]))
+
+
+def check_names(pictures, groups):
+    """Every group is named: in the plane by name, or in a row of its own."""
+    assert len({mark["of"]["name"] for mark in pictures[0]["marks"]}) == len(groups)
+    # The second of a pair has the rows of the first.
+    named = [pictures[i] for i in (0, 1, 3)] if len(pictures) == 5 else pictures
+    for picture in named:
+        texts = [word["text"] for word in picture["words"]]
+        for name in {mark["of"]["name"] for mark in picture["marks"]}:
+            assert any(is_name(text, name) for text in texts), name
+
+
 @pytest.mark.parametrize("name", POPULATIONS)
-def test_labels_of_axes_are_distinct_and_exact(browser, tmp_path, artifacts, name):
+def test_pictures_are_right_on_any_data(browser, tmp_path, artifacts, name):
+    """Of axes and of words, as they are on the screen."""
     tally = calibrated(*POPULATIONS[name])
     path = ic.report(measured(tally, "fpr", replicates=0), path=tmp_path / "r.html")
+    count = len(tally.groups)
     for width in (1280, 390):
         page = browser.new_page(viewport={"width": width, "height": 900})
         page.goto(path.as_uri())
         page.wait_for_selector("html[data-done]", timeout=60_000)
-        page.screenshot(path=artifacts / f"ticks-{name}-{width}.png", full_page=True)
-        axes = page.evaluate(TICKS)
-        assert len(axes) == 5 + 2 * len(tally.groups)
-        check_ticks(axes)
-        for cost in ({"kind": "fnr"}, {"kind": "weighted", "fp": 1, "fn": 1000}):
-            settled(page, {"cost": cost, "tolerance": 0.001})
+        page.screenshot(path=artifacts / f"pictures-{name}-{width}.png", full_page=True)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert len(page.evaluate(TICKS)) == 5 + 2 * min(count, 6)
+        for cost in (None, {"kind": "fnr"}, {"kind": "weighted", "fp": 1, "fn": 1000}):
+            settled(page, {"cost": cost, "tolerance": 0.001} if cost else {})
             check_ticks(page.evaluate(TICKS))
+            pictures = page.evaluate(WORDS)
+            assert len(pictures) == (3 if count <= 8 else 5)
+            for picture in pictures:
+                check_words(picture)
+            check_names(pictures, tally.groups)
         page.close()
+
+
+def test_pictures_are_drawn_for_the_width_they_have(visit):
+    page = visit("six")
+    page.set_viewport_size({"width": 700, "height": 900})
+    page.wait_for_timeout(50)
+    page.evaluate("isocost.settled()")
+    for picture in page.evaluate(WORDS):
+        check_words(picture)
+    widths = "[...document.querySelectorAll('#costs-chart svg, #plane-chart svg')].map(s => s.clientWidth)"
+    assert all(abs(width - 636) < 30 for width in page.evaluate(widths))
+
+
+def test_a_phone_folds_long_parts_away(visit):
+    page = visit("six", width=390)
+    assert page.locator("details.fold > .glossary").is_hidden()
+    assert page.evaluate("document.documentElement.scrollHeight") < 13_000
+    page.click("details.fold:has(.glossary) > summary")
+    assert page.locator(".glossary").is_visible()

@@ -87,8 +87,9 @@ def random_rule(generator, groups):
             for _ in range(generator.randint(1, 3)):
                 chance = generator.choice([left, 0, generator.randint(0, left)])
                 left -= chance
-                action = generator.choice(["set", "mirror", "line"])
-                value = None if action == "mirror" else generator.randint(0, 1000) / 1000
+                action = generator.choice(["set", "mirror", "line", "defer"])
+                valued = action in ("set", "line")
+                value = generator.randint(0, 1000) / 1000 if valued else None
                 end = generator.randint(0, 1000) / 1000 if action == "line" else None
                 span = (group, low / 1024, high / 1024)
                 rows.append(Row(*span, action, value, chance / 10_000, end))

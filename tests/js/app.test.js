@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { feasibility } from "./model.js";
 import { counted, figuresOf, fill, fixed3, listed, percent1, plainText } from "../../src/isocost/reports/page/app/say.js";
 import { fromHash, ownState, toHash, weightsOf } from "../../src/isocost/reports/page/app/state.js";
-import { blockedOf, costsFigure, reliabilityFigure, short, valuesFigure } from "../../src/isocost/reports/page/app/figures.js";
+import { blockedOf, costsFigure, isMany, reliabilityFigure, short, valuesFigure, valuesFigures } from "../../src/isocost/reports/page/app/figures.js";
 import { planeFigure } from "../../src/isocost/reports/page/app/plane.js";
 import { sentencesOf, settingsOf, staleText } from "../../src/isocost/reports/page/app/verdicts.js";
 import { spreadOf } from "../../src/isocost/reports/page/app/repairs.js";
@@ -40,10 +40,11 @@ function found(tally, { cost = { kind: "fpr" }, tolerance = 0, ...more } = {}) {
     f, m: measures(tally, { cost, threshold: 0.5 }), n: 8, state: { threshold: 0.5, tolerance, off: [] },
     spoken: tally.names, called: tally.names, shown: tally.groups.map((/** @type {any} */ _, /** @type {number} */ i) => i),
     words: { ...words(), People: "Patients", people: "patients", positive: "died", negative: "lived", score: "risk", costs: {} },
-    judgement: JUDGEMENT, own, ofCost: ofCostOf(f), isOwn: true, sameThreshold: true, tally, chosen: null, ...more,
+    judgement: JUDGEMENT, own, ofCost: ofCostOf(f), isOwn: true, tally, chosen: null, ...more,
   };
 }
 
+const SIZE = { width: 600, height: 400 };
 const LOOK = { colors: ["#1", "#2", "#3"], shapes: ["circle", "square", "diamond"], ink: "i", muted: "m", line: "l", alert: "red" };
 
 test("sentences are filled with texts and names, and never with markup", () => {
@@ -147,11 +148,12 @@ test("the group that is furthest from its place is the one that is told and mark
   assert.match(plainText(told.verdict), /if b, .* if a, the two extremes of 3 groups\. No repair can/);
   assert.match(plainText(told.geometry[2] ?? []), /b, a would have to move past the end of its line/);
   const bars = costsFigure(all, LOOK, 600).data;
-  assert.deepEqual(bars["gaps"]?.map((gap) => gap.text), ["0.550 out of reach", "0.300 out of reach", "to match: 0.800"]);
+  const written = bars["texts"]?.map((one) => one.text) ?? [];
+  assert.deepEqual(written.filter((text) => /reach|match/.test(text)), ["to match: 0.800", "0.550 out of reach", "0.300 out of reach"]);
   const two = found(subset(outOfReach(), [0, 1]));
   const { data: marks, signals } = planeFigure(two, LOOK, { width: 600, height: 400 });
   // Both rates would be above 1: it is pointed to, and Vega is given nothing outside the picture.
-  assert.deepEqual(marks["beyond"]?.map((one) => [one.color, one.y2]), [["red", signals["top"]]]);
+  assert.deepEqual(marks["beyond"]?.map((one) => [one.color, one.y2]), [["red", signals["high"]]]);
   assert.deepEqual(marks["needed"], []);
   const near = planeFigure(found(twoGroups(), { cost: { kind: "weighted", fp: 1, fn: 1 } }), LOOK, { width: 600, height: 400 });
   assert.equal(near.data["needed"]?.length, 1);
@@ -166,13 +168,14 @@ test("the costs show where a repair takes them, and a goal only if it has one", 
   assert.deepEqual(costsFigure(still, LOOK, 600).data["after"], []);
   const { data, signals } = costsFigure(both, LOOK, 600);
   assert.deepEqual(data["after"]?.map((one) => [one.x, one.shape]), [[0.9, "circle"], [0.3, "square"]]);
-  assert.ok((signals["high"] ?? 0) > 0.9);
+  assert.ok((signals["right"] ?? 0) > 0.9);
   assert.equal(data["target"]?.length, 1);
   assert.match(alternativesOf(both).plane, /After the repair “Withhold”: a: false alarms 0\.900, misses 0\.100; b: /);
   assert.match(alternativesOf(both).costs, /To match: 0\.400\. After the repair “Withhold”: a: cost 0\.900; b: cost 0\.300\.$/);
   for (const chosen of [{ key: "equalize_odds", goal: "rates", after }, { key: "rule:y", rule: { method: "mine" } }]) {
     const bars = costsFigure({ ...plain, chosen }, LOOK, 600).data;
-    assert.deepEqual([bars["target"], bars["gaps"]], [[], []]);
+    assert.deepEqual(bars["target"], []);
+    assert.ok(!bars["texts"]?.some((one) => /reach|match/.test(one.text)));
     assert.doesNotMatch(alternativesOf({ ...plain, chosen }).costs, /To match/);
   }
 });
@@ -183,19 +186,23 @@ test("predictive values stand beside what scores predict", () => {
   const sides = [{ passed: 0.012, selected: 0.6 }, { passed: 0.02, selected: Number.NaN }];
   const spans = { false_omission_rate: [0.005, 0.015], ppv: [0.6, 0.8] };
   const state = { ...plain.state, threshold: 0.5 };
-  const told = { ...plain, state, m, sides, own: { intervals: [spans, {}] }, sameThreshold: true };
-  const { data, signals } = valuesFigure(told, LOOK);
+  const told = { ...plain, state, m, sides, own: { intervals: [spans, {}] } };
+  const { data, signals } = valuesFigure(told, LOOK, SIZE);
   assert.deepEqual(data["groups"]?.map(({ x, y }) => [x, y]), [[0.01, 0.7]]);
   assert.deepEqual(data["predicted"]?.map(({ x, y }) => [x, y]), [[0.012, 0.6]]);
   assert.deepEqual(data["whiskers"]?.map(({ x, x2, y, y2 }) => [x, x2, y, y2]), [[0.005, 0.015, 0.7, 0.7], [0.01, 0.01, 0.6, 0.8]]);
   assert.ok((signals["right"] ?? 1) < 0.1, "the corner at 0.5 is too far away across");
   assert.ok((signals["low"] ?? 1) < 0.02 && (signals["high"] ?? 0) > 0.8);
-  assert.equal(valuesFigure({ ...told, sameThreshold: false }, LOOK).data["whiskers"]?.length, 0);
-  const near = valuesFigure({ ...told, m: [{ ...m[0], false_omission_rate: 0.3, base_rate: 0.45 }, m[1]] }, LOOK);
+  assert.equal(valuesFigure({ ...told, own: { intervals: [{}, {}] } }, LOOK, SIZE).data["whiskers"]?.length, 0);
+  const near = valuesFigure({ ...told, m: [{ ...m[0], false_omission_rate: 0.3, base_rate: 0.45 }, m[1]] }, LOOK, SIZE);
   assert.ok((near.signals["right"] ?? 0) > 0.5);
-  const many = { ...told, m: Array(9).fill(m[0]), sides: Array(9).fill(sides[0]), spoken: Array(9).fill("a"), shown: Array(9).fill(0) };
-  const drawn = valuesFigure(many, LOOK).data;
-  assert.deepEqual([drawn["groups"]?.length, drawn["lines"]?.length, drawn["whiskers"]?.length], [9, 0, 0]);
+  assert.deepEqual(data["texts"]?.map((one) => one.text), ["a"]);
+  const many = { ...told, m: Array(9).fill(m[0]), sides: Array(9).fill(sides[0]), spoken: [..."abcdefghi"], shown: Array(9).fill(0) };
+  assert.ok(isMany(many) && !isMany(told));
+  const [selected, passed] = valuesFigures(many, LOOK, 600);
+  assert.deepEqual(selected?.data["points"]?.map((one) => one.name), [..."abcdefghi"]);
+  assert.deepEqual(passed?.data["after"]?.map((one) => one.x), Array(9).fill(0.012));
+  assert.deepEqual([selected?.data["texts"]?.length, passed?.data["texts"]?.length], [9, 0], "names, once; the threshold is too far away");
 });
 
 test("how many people there are is drawn below the rates", () => {

@@ -28,23 +28,29 @@ test("words keep clear of marks, lines, other words and the edge", () => {
   const anchor = { x: 100, y: 50 };
   const box = boxOf(anchor, { align: "left", dx: 14, dy: 0 }, 40);
   assert.deepEqual([box.left, box.right], [114, 154]);
-  assert.equal(badness(box, anchor, empty()), 0);
+  assert.equal(badness(box, anchor, empty()).score, 0);
   const marked = { ...empty(), marks: [{ x: 150, y: 50, r: 9 }] };
   const struck = { ...empty(), strokes: [{ a: { x: 130, y: 0 }, b: { x: 130, y: 99 }, weight: 40 }] };
   const taken = { ...empty(), boxes: [box] };
   for (const crowd of [marked, struck, taken, { ...empty(), width: 150 }]) {
-    assert.ok(badness(box, anchor, crowd) >= 40);
+    assert.ok(badness(box, anchor, crowd).score >= 40);
     const { score, place } = bestPlace(seatsAround(14).map((seat) => ({ at: anchor, seat })), 40, crowd);
     assert.ok(score < 40, String(score));
     assert.notDeepEqual(place.seat, { align: "left", dx: 14, dy: 0 });
   }
 });
 
-test("a name is nearer to its own mark than to another", () => {
-  const anchor = { x: 100, y: 50 };
-  const box = boxOf(anchor, { align: "left", dx: 40, dy: 0 }, 30);
-  const crowd = { ...empty(), marks: [{ ...anchor, r: 9 }, { x: 185, y: 50, r: 9 }] };
-  assert.ok(badness(box, anchor, crowd) > 0);
+test("a name that could be another's, or is far away, is tied to its own mark by a line", () => {
+  const anchor = { x: 100, y: 50, name: "own" };
+  const box = boxOf(anchor, { align: "left", dx: 14, dy: 0 }, 30);
+  assert.equal(badness(box, anchor, { ...empty(), marks: [{ ...anchor, r: 9 }] }).tie, null);
+  const crowd = { ...empty(), marks: [{ ...anchor, r: 9 }, { x: 158, y: 50, r: 9, name: "other" }] };
+  assert.deepEqual(badness(box, anchor, crowd).tie?.b, { x: 114, y: 50 });
+  const far = boxOf(anchor, { align: "left", dx: 40, dy: 0 }, 30);
+  const { tie, score } = badness(far, anchor, empty());
+  assert.deepEqual([tie?.a.x, tie?.b.x], [100, 140]);
+  const crossed = { a: { x: 120, y: 0 }, b: { x: 120, y: 99 } };
+  assert.ok(badness(far, anchor, { ...empty(), ties: [crossed] }).score > score);
 });
 
 /** @param {any} tally
@@ -62,9 +68,9 @@ test("no name in the plane is struck out by the level of cost", () => {
   for (const [fp, fn] of [[1, 0], [0, 1], [1, 1], [10, 1], [1, 10]]) {
     const cost = { kind: /** @type {const} */ ("weighted"), fp, fn };
     const { data, signals } = figureOf(twoGroups(), cost);
-    const { right = 1, top = 1 } = signals;
+    const { right = 1, high = 1 } = signals;
     /** @param {any} place */
-    const pixel = ({ x, y }) => ({ x: (x / right) * SIZE.width, y: SIZE.height * (1 - y / top) });
+    const pixel = ({ x, y }) => ({ x: (x / right) * SIZE.width, y: SIZE.height * (1 - y / high) });
     const curve = data["levels"]?.map(pixel) ?? [];
     const names = data["texts"]?.filter((text) => text.weight === 600) ?? [];
     assert.ok(names.length >= 2);
@@ -100,7 +106,7 @@ test("a place far outside the picture is cut off at its edge", () => {
   ], ["a", "b"]);
   const { data, signals } = figureOf(tally, { kind: "fpr" });
   for (const one of [...(data["needed"] ?? []), ...(data["beyond"] ?? []).map((line) => ({ x: line.x2, y: line.y2 }))]) {
-    assert.ok(one.x <= (signals["right"] ?? 0) + 1e-12 && one.y <= (signals["top"] ?? 0) + 1e-12);
+    assert.ok(one.x <= (signals["right"] ?? 0) + 1e-12 && one.y <= (signals["high"] ?? 0) + 1e-12);
   }
   assert.equal(data["beyond"]?.length, 1);
   assert.ok(data["texts"]?.some((text) => text.text === "out of reach"));

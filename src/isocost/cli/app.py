@@ -8,6 +8,7 @@ SIGTERM.
 from __future__ import annotations
 
 import functools
+import inspect
 import signal
 import sys
 import threading
@@ -15,24 +16,30 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from isocost import __version__
 from isocost.cli.commands import (
     apply,
     audit,
+    bounds,
     compare,
     fit,
+    look,
     plan,
     recalibrate,
     sql,
     tally,
     watch,
 )
+from isocost.cli.config import defaults_for, options_of
 from isocost.cli.doctor import doctor
-from isocost.cli.options import expanded
+from isocost.cli.options import SHELL, expanded, panels_of
 from isocost.cli.output import complain, remember_typed, standard_streams, use_color
 from isocost.cli.page_commands import demo, report, serve, verify
 from isocost.errors import (
@@ -41,12 +48,56 @@ from isocost.errors import (
     IsocostWarning,
     NotAdvisedError,
     Problem,
+    speaking,
 )
+
+
+class _Group(TyperGroup):
+    """The list of commands, by section, each with its whole sentence."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            text = inspect.cleandoc((command and command.help) or "").split("\n\n")[0]
+            # As wide everywhere, so that the sections are one list.
+            sections.setdefault(COMMANDS[name].section, []).append((f"{name:<11}", text))
+        for section, rows in sections.items():
+            with formatter.section(section):
+                formatter.write_dl(rows)
+
+
+class _Command(TyperCommand):
+    """A command whose options stand in groups, with an example and a page after them."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        names = panels_of(COMMANDS[self.name or ""].function)
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                panel = names.get(parameter.name or "", "Other options")
+                panels.setdefault(panel, []).append(record)
+        others = panels.pop("Other options", [])
+        for panel, rows in [*panels.items(), ("Other options", others)]:
+            if rows:
+                with formatter.section(panel):
+                    formatter.write_dl(rows)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        del ctx
+        entry = COMMANDS[self.name or ""]
+        for title, text in (("Example", entry.example), ("More", entry.page)):
+            with formatter.section(title):
+                # As it is: a line that is broken cannot be copied.
+                formatter.write(f"{'':>{formatter.current_indent}}{text}\n")
+
 
 app = typer.Typer(
     name="isocost",
+    cls=_Group,
+    context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="Keep risk scores calibrated and make their errors cost every group the same.",
@@ -66,25 +117,110 @@ class _InterruptedError(Exception):
     """Ctrl-C or SIGTERM, under a name that typer does not turn into exit code 1."""
 
 
-def _command(function: Callable[..., Any]) -> None:
-    run = expanded(function)
+@dataclass(frozen=True)
+class Entry:
+    """A command: where it stands in the list, a line to try, and the page about it."""
+
+    function: Callable[..., Any]
+    section: str
+    example: str
+    page: str
+
+
+_MEASURE, _REPAIR, _DEPLOY = "Look and measure", "Repair", "Deploy"
+_SHOW, _ABOUT = "Show", "About isocost"
+
+COMMANDS = {
+    entry.function.__name__: entry
+    for entry in (
+        Entry(look, _MEASURE, "isocost look data.csv", "docs/data.md"),
+        Entry(audit, _MEASURE, "isocost audit data.csv --cost fpr", "docs/measures.md"),
+        Entry(plan, _MEASURE, "isocost plan data.csv --detect 0.05", "docs/repairs.md"),
+        Entry(bounds, _MEASURE, "isocost bounds data.csv", "docs/measures.md"),
+        Entry(tally, _MEASURE, "isocost tally data.csv -o day1.json", "docs/files.md"),
+        Entry(
+            recalibrate,
+            _REPAIR,
+            "isocost recalibrate data.csv -o calibrated.json",
+            "docs/scikit-learn.md",
+        ),
+        Entry(
+            fit,
+            _REPAIR,
+            "isocost fit data.csv --cost fpr --tolerance 0.06 -o rule.json",
+            "docs/repairs.md",
+        ),
+        Entry(compare, _REPAIR, "isocost compare data.csv rule.json", "docs/repairs.md"),
+        Entry(
+            apply, _REPAIR, "isocost apply rule.json data.csv -o repaired.csv", "docs/repairs.md"
+        ),
+        Entry(sql, _DEPLOY, "isocost sql rule.json --dialect bigquery", "docs/sql.md"),
+        Entry(watch, _DEPLOY, "isocost watch rule.json day1.json", "docs/monitoring.md"),
+        Entry(report, _SHOW, "isocost report data.csv -o report.html", "README.md"),
+        Entry(verify, _SHOW, "isocost verify report.html", "docs/report.md"),
+        Entry(serve, _SHOW, "isocost serve data.csv", "README.md"),
+        Entry(demo, _ABOUT, "isocost demo --data", "README.md"),
+        Entry(doctor, _ABOUT, "isocost doctor", "docs/command-line.md"),
+    )
+}
+"""Every command, in the order of the list."""
+
+_WITHOUT_FILE = ("demo", "doctor", "verify")
+"""Commands that read no data, and so no file of options."""
+
+_OPTIONS = {
+    name: options_of(expanded(entry.function))
+    for name, entry in COMMANDS.items()
+    if name not in _WITHOUT_FILE
+}
+
+
+def _read_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Take the options of a file as defaults, before the others are read."""
+    if not context.resilient_parsing:
+        context.default_map = defaults_for(context.info_name or "", path, _OPTIONS)
+    return path
+
+
+_CONFIG = inspect.Parameter(
+    "config",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=None,
+    annotation=Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            callback=_read_config,
+            is_eager=True,
+            help="TOML file with options; default: isocost.toml here, or [tool.isocost] of "
+            "pyproject.toml here.",
+        ),
+    ],
+)
+
+
+def _command(entry: Entry) -> None:
+    run = expanded(entry.function)
+    name = entry.function.__name__
 
     @functools.wraps(run)
     def guarded(**options: Any) -> Any:
+        options.pop("config", None)
         try:
             return run(**options)
         except KeyboardInterrupt as error:
             raise _InterruptedError from error
 
-    app.command()(guarded)
+    if name in _OPTIONS:
+        signature = inspect.signature(run)
+        signature = signature.replace(parameters=[*signature.parameters.values(), _CONFIG])
+        guarded.__signature__ = signature  # type: ignore[attr-defined]
+        guarded.__annotations__ = {**run.__annotations__, "config": _CONFIG.annotation}
+    app.command(cls=_Command)(guarded)
 
 
-_COMMANDS = (
-    audit, plan, recalibrate, fit, compare, apply, sql, tally, watch, report, verify,
-    serve, demo, doctor,
-)  # fmt: skip
-for _function in _COMMANDS:
-    _command(_function)
+for _entry in COMMANDS.values():
+    _command(_entry)
 
 
 def _version(wanted: bool) -> None:
@@ -115,7 +251,7 @@ def main(arguments: list[str] | None = None) -> None:
     rest = [argument for argument in received if argument not in ANYWHERE]
     use_color("--no-color" not in received)
     remember_typed(received)
-    with warnings.catch_warnings(), standard_streams() as lost:
+    with speaking(SHELL), warnings.catch_warnings(), standard_streams() as lost:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", IsocostWarning)
         warnings.showwarning = _show_warning

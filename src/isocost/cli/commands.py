@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,21 +28,25 @@ from isocost.cli.reading import (
 )
 from isocost.engines.dialects import DIALECTS
 from isocost.engines.files import Part, apply_file
+from isocost.engines.look import look as look_at
 from isocost.engines.queries import dbt_macro, tally_sql, to_sql
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, names_of
 from isocost.measures.audit import Audit
 from isocost.measures.audit import audit as measure
+from isocost.measures.bounds import PAIRS
+from isocost.measures.bounds import bounds as proved
 from isocost.measures.calibration import gap_equal_width, levels_of
+from isocost.measures.table import MEASURES
 from isocost.repairs.compare import Changes, Comparison
 from isocost.repairs.compare import compare as put_side_by_side
+from isocost.repairs.composition import edges_of
 from isocost.repairs.counsel import heed
 from isocost.repairs.planning import Plan, RepairPlan, check_within, plan_repair
 from isocost.repairs.planning import plan as needed
 from isocost.repairs.recalibrate import recalibrate as make_calibrated
 from isocost.repairs.registry import REPAIRS, advised
 from isocost.repairs.unseen import (
-    NUMBERS,
     Unseen,
     foreseen,
     is_made_from,
@@ -55,7 +60,6 @@ from isocost.reports.layouts import LAYOUTS, Layout, check_layout
 from isocost.reports.layouts import layout as arrange
 from isocost.reports.payload import Origin
 from isocost.rules import DEFAULT_SALT, Rule
-from isocost.tables import transposed
 from isocost.tallies import FORMAT as TALLY
 from isocost.tallies import Tally
 from isocost.verdict.judgement import CALIBRATED
@@ -70,6 +74,7 @@ def audit(
     printing: options.Printing,
     layout: options.LayoutOptions,
     plot: options.Plot = None,
+    full: options.Full = False,
     fail_above: Annotated[
         float | None,
         typer.Option("--fail-above", help="Exit with 1 if the costs differ by more than this."),
@@ -78,7 +83,7 @@ def audit(
     """Measure each group's errors and calibration, and say what can be made equal."""
     if fail_above is not None:
         check_tolerance(fail_above, "--fail-above")
-    printing.chosen(plot)
+    full = printing.chosen(plot) is not options.PrintedAs.table or full
     check_threshold(measuring.threshold, "--threshold")
     _check_together(layout, measures=measuring.measures, fail_above=fail_above)
     tally = read(data, columns, (measuring.threshold, *(layout.cutoffs or ())))
@@ -92,7 +97,7 @@ def audit(
     dropped = tuple(columns.drop_group or ())
     origin = Origin(tuple(data), columns.positive, columns.missing_group, dropped)
     words = origin.words(tally, with_folders=True)
-    show_result(result, printing, lambda: show_audit(result, plot, words))
+    show_result(result, printing, lambda: show_audit(result, plot, words, full=full))
     difference = result.disparity.difference
     if fail_above is not None and difference > fail_above:
         complain(f"costs differ by {difference:.4f}, more than {fail_above:g} (--fail-above)", 1)
@@ -147,7 +152,9 @@ def fit(
     cost: options.RepairCost = None,
     threshold: options.Threshold = 0.5,
     tolerance: options.Tolerance = 0.0,
-    equal: options.Equal = ["fpr", "fnr"],  # noqa: B006 - typer reads the default
+    equal: options.Equal = None,
+    share: options.Share = 0.25,
+    shares: options.Shares = "equal",
     keep: options.Keep = "information",
     levels: options.Levels = "auto",
     floor: options.Floor = None,
@@ -174,11 +181,13 @@ def fit(
     repair = REPAIRS[method]
     settings: dict[str, Any] = {
         "salt": salt,
-        "cost": (cost or "fnr") if repair.goal == "cost" or "cost" in equal else None,
+        "cost": (cost or "fnr") if repair.goal == "cost" or "cost" in (equal or ()) else None,
         "threshold": threshold,
         "tolerance": tolerance,
-        # Plain texts: a rule keeps them as its settings.
-        "equal": [str(rate) for rate in equal],
+        # Plain texts: a rule keeps them as its settings.  What is equal differs by repair.
+        **({"equal": [str(rate) for rate in equal]} if equal else {}),
+        "share": share,
+        "shares": str(shares),
         "keep": str(keep),
         "levels": int(levels) if levels.isdecimal() else levels,
         "floor": floors_of(floor or ()),
@@ -196,7 +205,7 @@ def fit(
     else:
         rule = advised(repair, basis, settings)
     rule = rule if first is None else first.then(rule, tally)
-    outlook = _unseen(tally, rule, replicates, apart)
+    outlook = _unseen(tally, rule, replicates, holdout=apart)
     if anyway:
         rule = noted(rule, outlook)
     else:
@@ -272,9 +281,9 @@ def _kept_apart(
     return *read_merged(data, columns, edges, Part(share, False)), apart
 
 
-def _unseen(tally: Tally, rule: Rule, replicates: int, apart: Tally | None = None) -> Unseen:
+def _unseen(tally: Tally, rule: Rule, replicates: int, **options: Any) -> Unseen:
     with progress("asking what it does to new people") as report:
-        return look_ahead(tally, rule, replicates, holdout=apart, progress=report)
+        return look_ahead(tally, rule, replicates, progress=report, **options)
 
 
 def plan(
@@ -320,39 +329,97 @@ def plan(
     show_result(result, printing, lambda: show_table(result.headline(), *result.table()))
 
 
-def compare(
-    data: options.Data,
-    rules: Annotated[
-        list[Path],
-        typer.Argument(help="Rules, as isocost fit wrote them; tallies among them join the data."),
-    ],
+def bounds(
+    data: options.DataOrTallies,
     columns: options.Columns,
     printing: options.Printing,
+    cost: options.Cost = "fnr",
+    other: Annotated[
+        str | None, typer.Option("--other", help="A second cost: what would both equal take?")
+    ] = None,
+    cost_difference: Annotated[
+        float, typer.Option("--cost-difference", help="How far the two costs may differ then.")
+    ] = 0.0,
+    gap: Annotated[
+        float | None, typer.Option("--gap", help="Calibration gap allowed then; default: present.")
+    ] = None,
+) -> None:
+    """Say which costs cannot both be equal here, whatever the method, and by how much at least."""
+    printing.chosen()
+    tally = read(data, columns, ())
+    found = proved(tally, cost, other, cost_difference=cost_difference, gap=gap)
+
+    def show() -> None:
+        show_table(f"What the theorems prove, cost {found.cost}", *found.table())
+        say()
+        show_table(PAIRS, *found.pair_table())
+        for line in found.summary():
+            say()
+            prose(line)
+
+    show_result(found, printing, show)
+
+
+def compare(
+    data: options.Data,
+    columns: options.Columns,
+    printing: options.Printing,
+    rules: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Rules, as isocost fit wrote them; without any, every repair. Tallies among them "
+            "join the data."
+        ),
+    ] = None,
     cost: Annotated[
-        str | None, typer.Option("--cost", help="Default: the cost of the first rule.")
+        str | None, typer.Option("--cost", help="Default: the cost of the first rule, or fnr.")
     ] = None,
     threshold: options.Threshold = 0.5,
-    replicates: options.UnseenReplicates = 200,
+    tolerance: options.Tolerance = 0.0,
+    replicates: Annotated[
+        int | None,
+        typer.Option(
+            "--replicates",
+            help="How often to make rules again, for what they do to new people (default: 200, or "
+            "30 for every repair).",
+        ),
+    ] = None,
 ) -> None:
-    """Put rules side by side: costs, calibration, accuracy, and what they do to people."""
+    """Put rules side by side, or without rules every repair, and say which one to take."""
     printing.chosen()
-    more = [str(path) for path in rules if format_of(read_text(path)) == TALLY]
-    loaded = {path.stem: Rule.load(path) for path in rules if str(path) not in more}
-    ends = {end for rule in loaded.values() for row in rule.rows for end in (row.lo, row.hi)}
+    named = rules or []
+    more = [str(path) for path in named if format_of(read_text(path)) == TALLY]
+    loaded = {path.stem: Rule.load(path) for path in named if str(path) not in more}
     check_threshold(threshold, "--threshold")
-    tally = read([data, *more], columns, (threshold, *sorted(ends - {0.0, 1.0})))
+    check_tolerance(tolerance, "--tolerance")
+    edges = edges_of(loaded.values(), threshold, 1.0 - threshold)
+    tally = read([data, *more], columns, edges)
+    if not loaded:
+        with progress("making every repair") as report:
+            found = put_side_by_side(
+                tally,
+                None,
+                cost,
+                threshold,
+                tolerance=tolerance,
+                replicates=replicates,
+                progress=report,
+            )
+        show_result(found, printing, lambda: show_comparison(found))
+        return
     comparison = put_side_by_side(tally, loaded, cost, threshold)
-    found = {
-        name: _unseen(tally, rule, replicates)
+    asked: dict[str, Any] = {"cost": comparison.cost, "threshold": threshold}
+    outlooks = {
+        name: _unseen(tally, rule, 200 if replicates is None else replicates, **asked)
         for name, rule in loaded.items()
         if is_made_from(rule, tally)
     }
-    unseen = {name: one.to_dict() for name, one in found.items()}
+    unseen = {name: one.to_dict() for name, one in outlooks.items()}
 
     def show() -> None:
-        show_comparison(comparison)
-        say()
-        show_outlooks(found, [name for name in loaded if name not in found])
+        show_comparison(replace(comparison, outlooks=outlooks))
+        for name in loaded.keys() - outlooks.keys():
+            prose(SENTENCES["unseen_others"].format(rule=name))
 
     show_result(comparison, printing, show, {**comparison.to_dict(), "unseen": unseen})
 
@@ -365,11 +432,26 @@ def apply(
     ],
     columns: options.RepairedColumns,
     column: Annotated[
-        str | None, typer.Option("--column", help="Column to write; default: the score column.")
+        str | None,
+        typer.Option(
+            "--column",
+            help="Column to write; default: the score column, or repaired_SCORE on another scale.",
+        ),
     ] = None,
     force: options.Force = False,
     memory_limit: options.MemoryLimit = None,
     threads: options.Threads = None,
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            "--scale",
+            help="What the scores are, as for audit; default: as in the rule. What is written are "
+            "probabilities.",
+        ),
+    ] = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    sheet: options.Sheet = None,
     any_order: Annotated[
         bool, typer.Option("--any-order", help="Do not keep the order of rows; takes less memory.")
     ] = False,
@@ -388,8 +470,34 @@ def apply(
             threads=threads,
             keep_order=not any_order,
             progress=report,
+            scale=scale,
+            decimal=decimal,
+            encoding=encoding,
+            sheet=sheet,
         )
     say(f"{rows:,} rows are in {output}.")
+
+
+def look(
+    data: options.Data,
+    printing: options.Printing,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    sheet: options.Sheet = None,
+) -> None:
+    """Say what is in a file, which columns could be what, and the command line to go on with."""
+    printing.chosen()
+    with local(data) as path:
+        looked = look_at(path, decimal=decimal, encoding=encoding, sheet=sheet)
+    looked = replace(looked, path=data)
+
+    def show() -> None:
+        show_table(looked.headline(), *looked.table())
+        say()
+        # Not wrapped, so that the command line can be copied.
+        say("\n".join(looked.summary()))
+
+    show_result(looked, printing, show)
 
 
 def tally(
@@ -556,17 +664,38 @@ def show_watch(report: Watch) -> None:
         prose(line)
 
 
-def show_audit(result: Audit, plot: bool | None = None, data: str | None = None) -> None:
-    """The verdict of an audit, its table, its drawing, and what else it means.
+BRIEF = ("base_rate", "fpr", "fnr", "selection_rate", "calibration_gap")
+"""The measures of the table that fits a screen, beside n and the costs."""
+
+CAUTIONS = ("note_small", "note_uninformative")
+"""Notes that are printed even where there is room for few."""
+
+
+def show_audit(
+    result: Audit, plot: bool | None = None, data: str | None = None, *, full: bool = False
+) -> None:
+    """The verdict of an audit, its table, its drawing, and what to do; if ``full``, all notes.
 
     ``data`` are the words of the command line that name the data.
     """
     said = statement(result, data=data)
     prose("\n".join(plain(one) for one in (said.headline, said.next, *said.details)) + "\n")
-    show_table(result.headline(), *result.table())
+    usual = {name for name, measure in MEASURES.items() if measure.printed}
+    shown = result.shown
+    if not full and set(shown) == usual:
+        shown = tuple(name for name in shown if name in BRIEF)
+    show_table(result.headline(), *replace(result, shown=shown).table())
     draw(result, plot)
-    prose("\n" + "\n".join(result.summary()), piped=False)
-    prose("\n".join(plain(one) for one in said.notes))
+    notes = [plain(one) for one in said.notes]
+    if full:
+        prose("\n" + "\n".join(result.summary()), piped=False)
+    else:
+        starts = tuple(SENTENCES[name].partition("{")[0] for name in CAUTIONS)
+        notes = [note for note in notes if "isocost " in note or note.startswith(starts)]
+        more = len(result.shown) - len(shown)
+        notes.append(f"--full shows {f'{more} more numbers and ' if more else ''}every note.")
+        say()
+    prose("\n".join(notes))
 
 
 def show_layout(found: Layout) -> None:
@@ -580,8 +709,13 @@ def show_layout(found: Layout) -> None:
 
 
 def show_comparison(found: Comparison) -> None:
-    """Rules side by side."""
-    show_table(found.headline(), *found.table())
+    """Rules side by side, and which of them to take, if any."""
+    for place, (title, header, rows) in enumerate(found.tables()):
+        if place:
+            say()
+        show_table(title, header, rows)
+    for line in found.lines():
+        prose(f"\n{line}")
 
 
 def show_calibration(tally: Tally, rule: Rule) -> None:
@@ -599,20 +733,6 @@ def show_calibration(tally: Tally, rule: Rule) -> None:
     title = f"Recalibrated by {rule.settings['method']}; calibration gap in ten bins"
     show_table(title, header, rows)
     prose("\nThe gap after is that of the people the rule was fitted on, not of others.")
-
-
-def show_outlooks(outlooks: Mapping[str, Unseen], others: list[str]) -> None:
-    """What rules do to people not seen, side by side."""
-    tables = {name: outlook.table()[1] for name, outlook in outlooks.items()}
-    for title, column in (("expected", 3), ("at most (accuracy: at least)", 4)):
-        rows = [
-            [name, *(row[column].removeprefix("at least ") for row in table)]
-            for name, table in tables.items()
-        ]
-        if rows:
-            show_table(f"For new people, {title}", *transposed(["rule", *NUMBERS.values()], rows))
-    for name in others:
-        prose(SENTENCES["unseen_others"].format(rule=name))
 
 
 def show_unseen(found: Unseen) -> None:
@@ -643,9 +763,13 @@ def _by_group(changes: Mapping[Group, Changes]) -> tuple[list[str], list[list[st
     """What a rule does to each group, as header and rows."""
     header = ["group", "changed", "mean change", "by a coin", "decisions changed"]
     names = names_of(changes)
+    # What is said of the others never stands alone.
+    deferring = any(one.handed_over for one in changes.values())
+    header[1:1] = ["handed over"] * deferring
     return header, [
         [
             names[group],
+            *[f"{one.handed_over:.2%}"] * deferring,
             f"{one.changed:.2%}",
             f"{one.mean_change:.4f}",
             f"{one.by_coin:.2%}",

@@ -8,24 +8,43 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args, get_type_hints
 
 import typer
 
 from isocost.atomic import check_target
 from isocost.checks import check_threshold
-from isocost.engines.source import Settings
-from isocost.errors import Problem, UsageError
+from isocost.engines.source import FileReading, Settings
+from isocost.errors import UNSET, Language, Problem, UsageError
 from isocost.measures.measure import FAMILIES
 from isocost.repairs.maps import METHODS
 from isocost.repairs.registry import REPAIRS, Option
 from isocost.reports.layouts import LAYOUTS, SIDES
 from isocost.rules import Rule
 from isocost.verdict.judgement import MIN_GROUP
+
+_OPTIONS = {"edges": "edge", "columns": "keep"}
+"""Options with another name than the argument in Python."""
+
+
+def _in_shell(name: str, value: Any) -> str:
+    """A setting as an option, repeated for several values."""
+    option = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
+    if value is UNSET or value is True:
+        return option
+    if isinstance(value, Mapping):
+        value = [f"{key}={'...' if one is ... else one}" for key, one in value.items()]
+    several = value if isinstance(value, list | tuple) else [value]
+    return " ".join(f"{option} {shlex.quote(str(one))}" for one in several)
+
+
+SHELL = Language("shell", _in_shell)
+"""How messages name settings on the command line."""
 
 _DATA = (
     "CSV, TSV, JSON lines or Parquet, a folder or a glob in quotes; - reads CSV from standard "
@@ -56,6 +75,10 @@ Plot = Annotated[
     bool | None,
     typer.Option("--plot/--no-plot", help="Draw the audit.  [default: on a terminal]"),
 ]
+Full = Annotated[
+    bool,
+    typer.Option("--full", help="Print every usual number and note, not only what fits a screen."),
+]
 LabelColumn = Annotated[str, typer.Option("--label", help="Column of labels, 0/1 or boolean.")]
 WeightColumn = Annotated[str | None, typer.Option("--weight", help="Column of weights.")]
 Positive = Annotated[
@@ -63,6 +86,26 @@ Positive = Annotated[
 ]
 Bins = Annotated[
     int, typer.Option("--bins", help="Number of bins of equal width to count scores in.")
+]
+Scale = Annotated[
+    str,
+    typer.Option(
+        "--scale",
+        help="What the scores are: probability, percent, logit, or rank (deciles; or rank:1-10).",
+    ),
+]
+Decimal = Annotated[
+    str | None,
+    typer.Option("--decimal", help="Decimal sign, . or ,; default: a comma if every score fits."),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding", help="Encoding of text; default: UTF-8, or what the file's bytes show."
+    ),
+]
+Sheet = Annotated[
+    str | None, typer.Option("--sheet", help="Sheet of a workbook; default: the only one.")
 ]
 _MissingGroup = Annotated[
     str | None, typer.Option("--missing-group", help="Group of the rows whose group is missing.")
@@ -93,6 +136,15 @@ class Columns:
     bins: Bins = 1024
     memory_limit: MemoryLimit = None
     threads: Threads = None
+    scale: Scale = "probability"
+    decimal: Decimal = None
+    encoding: Encoding = None
+    sheet: Sheet = None
+
+    @property
+    def reading(self) -> FileReading:
+        """How files are read."""
+        return FileReading(self.decimal, self.encoding, self.sheet)
 
     @property
     def limits(self) -> Settings:
@@ -254,6 +306,10 @@ class RepairedColumns:
     changed: Annotated[
         str | None, typer.Option("--changed", help="Column to add: whether the score changed.")
     ] = None
+    handed_over: Annotated[
+        str | None,
+        typer.Option("--handed-over", help="Column to add: whether the person is handed over."),
+    ] = None
     unknown: Annotated[
         Unknown, typer.Option("--unknown", help="Groups the rule does not know.")
     ] = Unknown.error
@@ -273,6 +329,7 @@ class RepairedColumns:
             "group": self.group or (group if plain else ["group"]),
             "id": self.id,
             "changed": self.changed,
+            "handed_over": self.handed_over,
             "unknown": self.unknown.value,
             "missing_group": self.missing_group,
         }
@@ -302,6 +359,49 @@ def expanded(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def panels_of(function: Callable[..., Any]) -> dict[str, str]:
+    """The group of options, in the help of a command, that each of its parameters is in."""
+    hints = get_type_hints(function, include_extras=True)
+    repairs = "method" in hints
+    panels = {
+        name: panel
+        for panel, names in _PANELS.items()
+        if repairs or panel != "Repair"
+        for name in names
+    }
+    for name, hint in hints.items():
+        if is_dataclass(hint):
+            panel = _PANEL_OF[getattr(hint, "__name__", "")]
+            panels |= {f.name: panels.get(f.name, panel) for f in fields(hint)}
+        elif any(isinstance(one, typer.models.ArgumentInfo) for one in get_args(hint)[1:]):
+            panels[name] = "Arguments"
+    return panels
+
+
+_PANEL_OF = {
+    "Columns": "Data",
+    "RepairedColumns": "Data",
+    "Measuring": "What is measured",
+    "LayoutOptions": "Layouts",
+    "Printing": "Output",
+}
+"""The group of the options that are the fields of a dataclass."""
+
+_PANELS = {
+    "Data": ("holdout", "split", "memory_limit", "threads", "label", "weight", "positive", "bins",
+             "edge", "table"),
+    "What is measured": ("cost", "threshold", "tolerance", "confidence", "replicates", "detect",
+                         "limit", "power", "within", "calibration_margin", "no_calibration",
+                         "measures", "fail_above"),
+    "Repair": ("method", "recalibrate", "shrinkage", "anyway", "salt", "equal", "keep", "levels",
+               "floor", "no_worse", "monotone", "rates", "allow_decision_changes", "minimize",
+               "infeasible", "rule"),
+    "Output": ("output", "force", "plot", "full", "column", "changed", "any_order", "title",
+               "min_count", "dialect", "dbt", "json", "format", "csv"),
+}  # fmt: skip
+"""The group of other options; those that are not listed come last."""
+
+
 def _parameters(kind: Any) -> list[inspect.Parameter]:
     """The fields of a dataclass as parameters."""
     hints = get_type_hints(kind, include_extras=True)
@@ -328,22 +428,31 @@ def _having(setting: str) -> dict[str, Option]:
 
 def _words(setting: str) -> Any:
     """The words that a setting of repairs may be, as an Enum, because typer lists those."""
-    option = next(iter(_having(setting).values()))
-    return StrEnum(setting, {word: word for word in option.choices})
+    words = (word for option in _having(setting).values() for word in option.choices)
+    return StrEnum(setting, {word: word for word in words})
 
 
-def _repair_option(setting: str, default: str = "") -> Any:
+def share_of(text: Any) -> float | str:
+    """A share as a number, or the word for the least; what is neither is refused later."""
+    try:
+        return float(text)
+    except ValueError:
+        return str(text)
+
+
+def _repair_option(setting: str, default: str = "", **more: Any) -> Any:
     """A setting of repairs on the command line, described as the registry does."""
     by_help: dict[str, list[str]] = {}
     for name, option in _having(setting).items():
         by_help.setdefault(option.help, []).append(name)
     text = " ".join(f"{', '.join(names)}: {text}" for text, names in by_help.items())
-    return typer.Option(f"--{setting.replace('_', '-')}", help=f"{text}{default}")
+    return typer.Option(f"--{setting.replace('_', '-')}", help=f"{text}{default}", **more)
 
 
 if TYPE_CHECKING:
     _Method: TypeAlias = str
     _Rate: TypeAlias = str
+    _Shares: TypeAlias = str
     _Keep: TypeAlias = str
     _Infeasible: TypeAlias = str
     _Rates: TypeAlias = str
@@ -352,12 +461,14 @@ if TYPE_CHECKING:
 else:
     _Method = StrEnum("method", {name: name for name in REPAIRS})
     _Rate, _Keep, _Infeasible, _Rates = map(_words, ("equal", "keep", "infeasible", "rates"))
-    _Minimize = _words("minimize")
+    _Minimize, _Shares = _words("minimize"), _words("shares")
     _Map = StrEnum("map", {name: name for name in METHODS})
 
 RepairMethod = Annotated[_Method, typer.Option("--method", help="How to repair.")]
 RepairCost = Annotated[str | None, _repair_option("cost", "  [default: fnr]")]
-Equal = Annotated[list[_Rate], _repair_option("equal")]
+Equal = Annotated[list[_Rate] | None, _repair_option("equal")]
+Share = Annotated[Any, _repair_option("share", parser=share_of, metavar="NUMBER|least")]
+Shares = Annotated[_Shares, _repair_option("shares")]
 Keep = Annotated[_Keep, _repair_option("keep")]
 Levels = Annotated[str, _repair_option("levels")]
 Floor = Annotated[list[str] | None, _repair_option("floor")]

@@ -39,6 +39,7 @@ from isocost.tables import (
     text_table,
     transposed,
     width,
+    wrapped,
 )
 
 FRAME, PER_COLUMN = 1, 3
@@ -350,8 +351,7 @@ def prose(text: str, *, piped: bool = True) -> None:
         say(text)
         return
     wide = min(LINE, console.width) if console.is_terminal else LINE
-    for paragraph in text.split("\n"):
-        say(fill(paragraph, max(1, wide), break_long_words=False, break_on_hyphens=False))
+    say(wrapped(text, wide))
 
 
 def draw(audit: Audit, wanted: bool | None = None) -> None:

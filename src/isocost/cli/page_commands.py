@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from isocost.atomic import check_ending, check_target
+from isocost.atomic import check_ending, check_target, write_text
 from isocost.checks import check_threshold
 from isocost.cli import options
-from isocost.cli.commands import show_audit, show_comparison, show_rule
-from isocost.cli.output import prose, say, typed
+from isocost.cli.output import prose, say, show_table, typed
 from isocost.cli.reading import audit_settings, read
-from isocost.errors import FileError, InfeasibleError, MissingDependencyError, Problem, UsageError
-from isocost.examples import compas
+from isocost.errors import FileError, MissingDependencyError, Problem, UsageError
+from isocost.examples import compas, compas_csv
 from isocost.measures.audit import Audit, audit
 from isocost.repairs.compare import compare
 from isocost.repairs.odds import equalize_odds
@@ -25,7 +25,8 @@ from isocost.reports.payload import Origin, payload, single_text
 from isocost.reports.report import ENDINGS
 from isocost.reports.report import report as write_report
 from isocost.rules import Rule
-from isocost.verdict.sentences import round_up
+from isocost.verdict.sentences import plain
+from isocost.verdict.wording import statement
 
 
 def report(
@@ -159,55 +160,73 @@ TITLE = "COMPAS: do errors cost every group the same?"
 
 
 def demo(
+    data: Annotated[
+        bool,
+        typer.Option("--data", help="Only write the people of the demo to a file, data.csv."),
+    ] = False,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where to write the report.")
-    ] = Path("report.html"),
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="File to write; default: report.html, or data.csv with --data."
+        ),
+    ] = None,
     report: Annotated[
         bool, typer.Option("--report/--no-report", help="Whether to write the report.")
     ] = True,
+    force: options.Force = False,
 ) -> None:
     """Audit and repair COMPAS, from counts that come with the package; needs no network."""
+    if data:
+        _leave_data(output or Path("data.csv"), force)
+        return
+    output = output or Path("report.html")
     if report:
         check_ending(output, ".html", ".htm")
-        _only_its_own(output)
+        if not force:
+            _only_its_own(output)
     tally = compas()
-    prose(
-        "COMPAS risk scores of 6,150 defendants: does a wrong score cost every group the same?\n",
-        piped=False,
-    )
+    prose("COMPAS risk scores of 6,150 defendants: does a wrong score cost every group the same?\n")
     result = audit(tally, "fpr")
-    show_audit(result)
-    question = "Can calibrated scores have equal generalized false-positive rates?"
-    prose(f"\n1. {question}\n", piped=False)
-    try:
-        withhold(tally, "fpr")
-    except InfeasibleError as error:
-        why = error.problems[0]
-        prose(f"No. {why.name.capitalize()} {why.rule}. {why.got}\nTo go on, {why.next_step}.")
-    needed = round_up(result.feasibility.smallest_tolerance)
-    prose(
-        f"\n2. What withholding can do: bring the difference from "
-        f"{result.disparity.difference:.4f} down to {needed}. For {TOLERANCE:g}:\n",
-        piped=False,
-    )
-    withheld = withhold(tally, "fpr", TOLERANCE)
-    show_rule(tally, withheld, "fpr", 0.5)
-    prose(
-        "\n3. What the impossibility leaves open: at a decision threshold, calibrated scores can\n"
-        "   have equal false-positive and equal false-negative rates. Reconciled at 0.5, beside\n"
-        "   the others (odds gives up calibration):\n",
-        piped=False,
-    )
+    said = statement(result)
+    prose("\n".join(plain(one) for one in (said.headline, said.next, *said.details)))
     rules = {
-        "withhold": withheld,
+        "withhold": withhold(tally, "fpr", TOLERANCE),
         "odds": equalize_odds(tally),
         "reconcile": reconcile(tally),
-        "fewest decisions": reconcile(tally, keep="decisions"),
     }
-    show_comparison(compare(tally, rules, "fpr"))
-    prose("\n" + rules["reconcile"].notes[0], piped=False)
+    header, rows = compare(tally, rules, "fpr").table()
+    say()
+    show_table("What repairs do, beside the scores as they are", header, _telling(rows))
+    prose(
+        f"\nwithhold brings the costs to within {TOLERANCE:g}, about as close as calibrated scores "
+        "can come. odds brings them together and gives up calibration. reconcile keeps scores "
+        "calibrated and makes wrong decisions at 0.5 equally frequent in both groups."
+    )
     if report:
         _write(result, output)
+    prose("Next: isocost demo --data leaves these people in data.csv, to try every command on.")
+
+
+TELLING = (
+    "costs differ by",
+    "FPR or FNR differ by",
+    "largest calibration gap",
+    "accuracy",
+    "people changed",
+    "decisions changed",
+)
+"""The rows of a comparison that the demo shows."""
+
+
+def _telling(rows: list[list[str]]) -> list[list[str]]:
+    by_name = {row[0]: row for row in rows}
+    return [by_name[name] for name in TELLING]
+
+
+def _leave_data(path: Path, force: bool) -> None:
+    check_target(path, force, ".csv")
+    write_text(path, compas_csv(), force=force)
+    say(f"6,150 rows are in {path}. Next: isocost audit {shlex.quote(str(path))} --cost fpr")
 
 
 def _only_its_own(path: Path) -> None:
@@ -233,4 +252,4 @@ def _write(result: Audit, path: Path) -> None:
     except MissingDependencyError as error:
         say(f"\nNo report was written. {error}")
         return
-    say(f"\nThe report is in {path.resolve()}: open it in a browser.")
+    say(f"\nThe report is in {path}: open it in a browser.")

@@ -10,22 +10,25 @@ import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from pathlib import Path
 from typing import Any
 
 from isocost.atomic import read_text, status_of
 from isocost.cli.options import Columns, Measuring
-from isocost.cli.output import progress
+from isocost.cli.output import complain, progress
 from isocost.engines.files import Part, tally_files
+from isocost.engines.look import completed
 from isocost.engines.source import Settings
 from isocost.errors import DataError, FileError, Problem, UsageError, listing
-from isocost.grid import Grid
+from isocost.grid import Grid, scale_named
 from isocost.groups import Group, names_of
 from isocost.measures.table import chosen_measures
 from isocost.rules import FORMAT as RULE
 from isocost.tallies import FORMAT, Tally
+from isocost.verdict.sentences import plain
+from isocost.verdict.wording import reading_notes
 
 _ROLES = ("score", "label", "group", "weight")
 
@@ -108,7 +111,8 @@ def check_alike(tallies: Sequence[tuple[str, Tally]]) -> None:
 def _made_with(tally: Tally) -> dict[str, Any]:
     """What must agree; a tally made from arrays has no columns."""
     columns = {role: tally.columns[role] for role in _ROLES if role in tally.columns}
-    return {"bins": tally.bins, "edges": tally.edges, **columns}
+    scale = tally.reading.get("scale", "probability")
+    return {"bins": tally.bins, "edges": tally.edges, "scale": scale, **columns}
 
 
 def read(
@@ -141,9 +145,11 @@ def read_merged(
     if loaded:
         _check_options(columns, loaded[0][1], only=len(loaded) == len(named))
     grid = loaded[0][1].grid if loaded else Grid(columns.bins, edges)
-    counted = [
-        _count(name, columns, grid, limits, part) for name in named if not is_tally_path(name)
-    ]
+    files = [name for name in named if not is_tally_path(name)]
+    counted = [_count(name, columns, grid, limits, part) for name in files]
+    told = {text: None for tally in counted for text in _told(tally, columns)}
+    if told:
+        complain("\n".join(told), 0)
     whole = reduce(add, [tally for _, tally in loaded] + counted)
     names = _merging(whole, columns.merge_groups or [])
     tally = _without(whole.relabel(names), columns.drop_group or [])
@@ -177,17 +183,33 @@ def _count(data: str, columns: Columns, grid: Grid, limits: Settings, part: Part
         "weight": columns.weight,
         "group": list(columns.group),
     }
-    with local(data) as path, progress("counting") as report:
-        return tally_files(
-            path,
-            names,
-            grid=grid,
-            positive=columns.positive,
-            missing_group=columns.missing_group,
-            settings=limits,
-            progress=report,
-            part=part,
-        )
+    guesses: list[str] = []
+    try:
+        with local(data) as path, progress("counting") as report:
+            return tally_files(
+                path,
+                names,
+                grid=grid,
+                positive=columns.positive,
+                missing_group=columns.missing_group,
+                settings=limits,
+                progress=report,
+                part=part,
+                scale=scale_named(columns.scale),
+                reading=columns.reading,
+                guess=partial(completed, tell=guesses.append),
+            )
+    finally:
+        # Also before an error, which may be about a column that was guessed.
+        if guesses:
+            complain("\n".join(dict.fromkeys(guesses)), 0)
+
+
+def _told(tally: Tally, columns: Columns) -> list[str]:
+    """How data were read, where nobody asked for it."""
+    asked = {"scale": columns.scale, **asdict(columns.reading)}
+    found = {name: way for name, way in tally.reading.items() if way != asked[name]}
+    return [f"note: {plain(one)}" for one in reading_notes(found)]
 
 
 def _merging(tally: Tally, asked: Sequence[str]) -> dict[Group, Group]:
@@ -244,13 +266,14 @@ def _without(tally: Tally, dropped: list[str]) -> Tally:
 
 def _check_options(columns: Columns, tally: Tally, only: bool) -> None:
     """Raise for options about columns that contradict the tallies, and would have no effect."""
-    made = {**tally.columns, "bins": tally.bins}
+    made = {"scale": "probability", **tally.columns, "bins": tally.bins, **tally.reading}
     usual = Columns()
-    for role in ("score", "label", "group", "weight", "bins", "positive", "missing_group"):
+    ways = ("positive", "missing_group", "decimal", "encoding", "sheet")
+    for role in ("score", "label", "group", "weight", "bins", "scale", *ways):
         value = getattr(columns, role)
         if value in (getattr(usual, role), made.get(role)):
             continue
-        if not only and role in ("positive", "missing_group"):
+        if not only and role in ways:
             continue
         rule = "must be left out, or be what the tallies were made with"
         got = f"{value!r}, and the tallies have {made[role]!r}" if role in made else repr(value)

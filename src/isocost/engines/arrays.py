@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from isocost.checks import short
 from isocost.engines.values import (
-    NUMBER,
     USUAL_WEIGHTS,
     WRONG,
     GroupEncoder,
@@ -27,9 +26,12 @@ from isocost.engines.values import (
     count_bad,
     label_problems,
     no_rows,
+    number_text,
+    text_numbers,
+    title_of,
 )
 from isocost.errors import DataError, IsocostError, Problem
-from isocost.grid import Grid
+from isocost.grid import PROBABILITY, Grid, Scale
 from isocost.groups import Group, as_group, is_null, to_json
 from isocost.rules import Rule, unknown_groups
 from isocost.tallies import FORMAT, SUMS, VERSION, Cells, Tally, add_up, read_fields
@@ -53,10 +55,12 @@ def tally_arrays(
     missing_group: Group | None = None,
     names: dict[str, str] | None = None,
     columns: dict[str, Any] | None = None,
+    scale: Scale = PROBABILITY,
+    decimal: str | None = None,
 ) -> Tally:
     """Count the cells of columns that are arrays; see :func:`isocost.tally`."""
     names = names or {}
-    problems = Problems(names)
+    problems = Problems(names, scale=scale, decimal=decimal)
     score = as_scores(score, problems, "score")
     weight = None if weight is None else as_scores(weight, problems, "weight")
     label = column_array("label", label)
@@ -64,6 +68,8 @@ def tally_arrays(
     named = {"score": score, "label": label, **{f"group {i}": g for i, g in enumerate(groups)}}
     rows = same_length(named if weight is None else {**named, "weight": weight})
     problems.rows = rows
+    if scale.is_open:
+        problems.scale = scale.within(*_range(score))
     encoder, labels = GroupEncoder(groups, missing_group), LabelReader(positive)
     totals = _Totals(grid)
     for start in range(0, rows, CHUNK):
@@ -73,8 +79,16 @@ def tally_arrays(
         y = labels.read(label[part], problems, start)
         g = encoder.encode([column[part] for column in groups], problems, start)
         totals.add(h, y, g, w, len(encoder.groups))
+    if any(role == "score" for role, _ in problems.counts):
+        problems.span = (*_range(score), bool((score[np.isfinite(score)] % 1.0 == 0.0).all()))
     problems.check(labels.finish(names.get("label", "label")))
-    return Tally.build(grid, encoder.groups, totals.cells(), columns)
+    return Tally.build(grid, encoder.groups, totals.cells(), columns, reading=problems.reading)
+
+
+def _range(score: Floats) -> tuple[float, float]:
+    """The least and the greatest finite number."""
+    finite = score[np.isfinite(score)]
+    return (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
 
 
 def as_scores(column: Any, problems: Problems, role: str) -> Floats:
@@ -89,20 +103,37 @@ def as_scores(column: Any, problems: Problems, role: str) -> Floats:
         except OverflowError:
             pass
     # NumPy would also convert "0_1", b"1", nanoseconds and the real part of complex numbers.
-    numbers = np.array([_as_number(value) for value in values])
+    numbers = np.array([_as_number(value, problems.decimal or ".") for value in values])
     wrong = [row for row, number in enumerate(numbers) if number == -np.inf]
+    texts = [str(value) for value in values if isinstance(value, str)]
+    if wrong and problems.decimal != "," and any("," in text for text in texts):
+        return _text_scores(texts, values, problems, role)
     if wrong:
         problems.add(role, "not a number", len(wrong), values[wrong[0]], wrong[0])
         numbers[wrong] = 0.5
     return numbers
 
 
-def _as_number(value: Any) -> float:
+def _text_scores(
+    texts: Sequence[str], values: Sequence[Any], problems: Problems, role: str
+) -> Floats:
+    """A column of texts, not all of which are numbers with the decimal sign that was asked for."""
+    asked = problems.decimal
+    found = text_numbers(texts, asked or ".")
+    if asked is None and found.fits_comma and len(texts) == sum(not is_null(v) for v in values):
+        problems.decimal = ","
+        return np.array([_as_number(value, ",") for value in values])
+    problems.texts.append(found.problem(title_of(role, problems.names.get(role, role)), asked))
+    return np.full(len(values), 0.5)
+
+
+def _as_number(value: Any, decimal: str) -> float:
     """A value as a float: NaN for null, minus infinity if it is not a number."""
     if is_null(value):
         return np.nan
     if isinstance(value, str):
-        return float(value) if NUMBER.fullmatch(value.strip()) else -np.inf
+        text = number_text(value, decimal)
+        return -np.inf if text is None else float(text)
     # NumPy's time spans are integers.
     span = isinstance(value, np.generic) and value.dtype.kind == "m"
     if span or not isinstance(value, Real | Decimal | np.bool_):
@@ -127,12 +158,13 @@ def same_length(columns: dict[str, Any]) -> int:
 
 
 def _checked_scores(h: Floats, problems: Problems, start: int) -> Floats:
-    """The scores; bad ones are counted and set to 0."""
+    """The scores as probabilities; bad ones are counted and replaced."""
+    scale = problems.scale
     # NaN fails both comparisons, so two reductions check everything.
-    if h.min() >= 0.0 and h.max() <= 1.0:
-        return h
-    wrong = (np.isnan(h), np.isinf(h), np.isfinite(h) & ((h < 0.0) | (h > 1.0)))
-    return _without(h, wrong, problems, "score", start, 0.0)
+    if not (h.min() >= scale.low and h.max() <= scale.high) or scale.is_rank:
+        wrong = (np.isnan(h), np.isinf(h), np.isfinite(h) & ~scale.holds(h))
+        h = _without(h, wrong, problems, "score", start, max(scale.low, 0.0))
+    return np.asarray(scale.probability(h), dtype=np.float64)
 
 
 def _checked_weights(w: Floats, problems: Problems, start: int) -> Floats:
@@ -232,9 +264,11 @@ def apply_arrays(
     unknown: Literal["error", "keep"] = "error",
     missing_group: Group | None = None,
     names: dict[str, str] | None = None,
-) -> Floats:
-    """The repaired scores; ``coins`` is called only when the rule needs them."""
-    problems = Problems(names or {})
+    scale: Scale = PROBABILITY,
+    decimal: str | None = None,
+) -> tuple[Floats, Floats]:
+    """The scores as probabilities before and after; ``coins`` is called only when needed."""
+    problems = Problems(names or {}, scale=scale, decimal=decimal)
     score = as_scores(score, problems, "score")
     groups = [column_array("group", column) for column in groups]
     problems.rows = rows = same_length(
@@ -242,9 +276,12 @@ def apply_arrays(
     )
     encoder = GroupEncoder(groups, missing_group)
     codes = np.empty(rows, dtype=np.intp)
+    probabilities = score if scale.is_plain else np.empty(rows)
     for start in range(0, rows, CHUNK):
         part = slice(start, start + CHUNK)
-        _checked_scores(score[part], problems, start)
+        checked = _checked_scores(score[part], problems, start)
+        if not scale.is_plain:
+            probabilities[part] = checked
         codes[part] = encoder.encode([column[part] for column in groups], problems, start)
     problems.check()
     known = set(rule.groups)
@@ -252,6 +289,7 @@ def apply_arrays(
     if others and unknown == "error":
         raise unknown_groups(others, rule.groups)
     thrown = coins() if rule.needs_coin else np.zeros(rows, dtype=np.uint64)
+    score = probabilities
     out: Floats = score.copy()
     # NumPy sorts small integers in one pass.
     small = codes.astype(np.uint16) if len(encoder.groups) <= 2**16 else codes
@@ -261,7 +299,7 @@ def apply_arrays(
         if rule.segments(group):
             mine = order[first:last]
             out[mine] = _repair(rule, group, score[mine], thrown[mine])
-    return out
+    return score, out
 
 
 def _repair(rule: Rule, group: Group, h: Floats, thrown: npt.NDArray[np.uint64]) -> Floats:

@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 
 from isocost.checks import is_writable
 from isocost.coin import BITS, hex_bound
-from isocost.errors import Problem, UsageError
+from isocost.errors import Problem, UsageError, setting, spoken
 from isocost.grid import Grid
 from isocost.groups import Group, Scalar
 from isocost.rows import Row, Segment
@@ -118,7 +118,9 @@ class Dialect:
     def table_of(self, table: str | Sequence[str]) -> str:
         """A table, given as its parts or with dots between them; parts may be quoted."""
         if not isinstance(table, str | list | tuple) or not table:
-            raise UsageError(Problem("table", "must be named", repr(table), 'use table="scores"'))
+            raise UsageError(
+                Problem("table", "must be named", repr(table), f"use {setting('table', 'scores')}")
+            )
         parts = _split(table, self.quote) if isinstance(table, str) else list(table)
         return ".".join(self.name_of(part) for part in parts)
 
@@ -214,7 +216,10 @@ def _split(table: str, quote: str) -> list[str]:
     mark = re.escape(quote)
     quoted = rf"{mark}(?:[^{mark}]|{mark}{mark})*{mark}"
     if not re.fullmatch(rf"(?:{quoted}|[^.{mark}]+)(?:\.(?:{quoted}|[^.{mark}]+))*", table):
-        step = 'pass the parts as a tuple, such as table=("lake", "daily scores")'
+        step = spoken(
+            'pass the parts as a tuple, such as table=("lake", "daily scores")',
+            f"quote a part that has a dot or a quote in it with {quote}",
+        )
         raise UsageError(Problem("table", "must be a name, or names and dots", repr(table), step))
     parts = re.findall(rf"{quoted}|[^.{mark}]+", table)
     return [
@@ -406,7 +411,7 @@ DIALECTS = {
 _UNABLE = {
     "sqlite": (
         "sqlite, which has no MD5 and so cannot throw the coin",
-        "open the file in DuckDB (ATTACH 'file.db' (TYPE sqlite)) and use dialect=\"duckdb\"",
+        "open the file in DuckDB (ATTACH 'file.db' (TYPE sqlite)) and use the dialect duckdb",
     ),
     "mariadb": (
         "mariadb, which has no way to end a SELECT at a bad row and no LATERAL",
@@ -540,6 +545,8 @@ def _outcome(segment: Segment, score: str, coin: str, dialect: Dialect) -> str |
 
 
 def _new(row: Row, score: str, dialect: Dialect) -> str:
+    if row.defers:
+        return "NULL"
     if row.value is None:
         return f"1 - {score}"
     if row.end is None:

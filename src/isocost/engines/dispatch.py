@@ -6,6 +6,7 @@ they are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, partialmethod
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from isocost import coin
 from isocost.checks import (
     check_columns,
+    check_flag,
     check_known,
     check_names,
     check_numbers,
@@ -29,17 +31,19 @@ from isocost.engines.arrays import apply_arrays, tally_arrays
 from isocost.engines.values import (
     Encoded,
     as_objects,
+    check_decimal,
     column_array,
     is_uniform,
     missing_id,
+    scale_of,
     title_of,
 )
-from isocost.errors import DataError, Problem, UsageError, missing_column
-from isocost.grid import Grid
+from isocost.errors import DataError, Problem, UsageError, missing_column, setting
+from isocost.grid import Grid, scale_named
 from isocost.groups import Group, as_group, as_scalar, is_null
 from isocost.rules import Rule, check_unknown
 from isocost.tables import BACKENDS
-from isocost.tallies import Tally
+from isocost.tallies import SUMS, Tally
 
 _HEAD, _FEW = 2**12, 12
 
@@ -55,8 +59,13 @@ def tally(
     *,
     positive: Any = None,
     missing_group: Group | None = None,
+    scale: str = "probability",
+    decimal: str | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
     memory_limit: str | None = None,
     threads: int | None = None,
+    handed_over: bool = False,
 ) -> Tally:
     """Count scores per group, label and score bin, in one pass over any data.
 
@@ -66,11 +75,12 @@ def tally(
         Eager frames: pandas, polars, pyarrow.  Lazy frames (polars LazyFrame, duckdb relations,
         ibis, dask, pyspark) run one query, and only cells come back.
         A path, glob or directory of CSV, TSV, JSON lines or Parquet files is read by DuckDB, out
-        of core; folders such as ``sex=F`` become a column.
+        of core; folders such as ``sex=F`` become a column.  An Excel workbook (.xlsx) needs the
+        extra ``excel``.
         Leave it out to pass the columns themselves as arrays.
     score, label, weight : str
-        The columns.  Scores lie in [0, 1]; labels are 0/1 or boolean, unless ``positive`` names the
-        positive label; weights are positive.
+        The columns.  Scores lie in [0, 1], unless ``scale`` says what they are; labels are 0/1 or
+        boolean, unless ``positive`` names the positive label; weights are positive.
     group : str or list of str
         The group column; with several, each combination that occurs is a group.
     bins : int
@@ -81,11 +91,27 @@ def tally(
         The positive label of a column with two values other than 0 and 1.
     missing_group : optional
         The group of rows whose group is null; without it they are an error.
+    scale : {"probability", "percent", "logit", "rank"}
+        What the scores are.  Percentages are divided by 100; log-odds x become
+        1 / (1 + exp(-x)).  Ranks, such as deciles, are whole numbers r from low to high, the least
+        and the greatest of the data unless named as in "rank:1-10", and become
+        (r - low + 1/2) / (high - low + 1), which keeps their order and is no probability.
+    decimal : {".", ","}, optional
+        The decimal sign of scores and weights that are texts; by default a comma if every one of
+        them has one, which ``reading`` of the tally then says.
+    encoding : str, optional
+        For text files: their encoding.  By default UTF-8, UTF-16 if a byte order mark says so, or
+        Windows-1252 if every byte fits, which ``reading`` of the tally then says.
+    sheet : str, optional
+        For workbooks: the sheet; by default the only one that has rows.
     memory_limit : str, optional
         For files: the memory to use, such as "512MB".  By default 1 GiB, or 256 MiB per thread, and
         more only if needed.
     threads : int, optional
         For files: number of threads (default: one per core).
+    handed_over : bool
+        Whether a null score means that a rule handed this person over: such rows are counted
+        apart, in ``tally.handed_over``, and their labels are not looked at.  Not for files.
 
     Returns
     -------
@@ -101,22 +127,30 @@ def tally(
     a      2          1     0.5000      0.4500
     b      1          1     1.0000      0.4000
     """
+    if check_flag("handed_over", handed_over):
+        return _tally_apart(
+            data, score, label, group, weight, bins=bins, edges=edges, positive=positive,
+            missing_group=missing_group, memory_limit=memory_limit, threads=threads,
+        )  # fmt: skip
     grid = Grid(bins, check_numbers("edges", edges))
     missing_group = None if missing_group is None else as_group(missing_group)
     check_single("positive", positive)
     options = {"grid": grid, "positive": positive, "missing_group": missing_group}
+    options["scale"] = scale_named(scale)
+    check_decimal(decimal)
     if not isinstance(data, str | Path):
-        _only_for_files(memory_limit=memory_limit, threads=threads)
+        _only_for_files(memory_limit=memory_limit, threads=threads, encoding=encoding, sheet=sheet)
     if data is None:
         group = group if isinstance(group, list | tuple) and _holds_arrays(group) else [group]
         _need_arrays(score=score, label=label, group=group[0])
-        return tally_arrays(score, label, group, weight, **options)
+        return tally_arrays(score, label, group, weight, decimal=decimal, **options)
     columns = check_columns(score, label, group, weight)
     if isinstance(data, str | Path):
         from isocost.engines.files import tally_files
-        from isocost.engines.source import Settings
+        from isocost.engines.source import FileReading, Settings
 
-        return tally_files(data, columns, settings=Settings(memory_limit, threads), **options)
+        limits, reading = Settings(memory_limit, threads), FileReading(decimal, encoding, sheet)
+        return tally_files(data, columns, settings=limits, reading=reading, **options)
     source = as_frame(data)
     check_known(source.columns, columns)
     if isinstance(source, Lazy):
@@ -133,9 +167,64 @@ def tally(
         None if weight is None else column_array("weight", source.numbers(weight, "weight")),
         names=names,
         columns=columns,
+        decimal=decimal,
         **options,
     )
     return replace(counted, backend=backend_of(getattr(source, "frame", None)))
+
+
+def _tally_apart(
+    data: Any, score: Any, label: Any, group: Any, weight: Any, **options: Any
+) -> Tally:
+    """The tally of people with a score, which says how many of each group have none."""
+    if isinstance(data, str | Path):
+        must, got = "is for data in memory and lazy frames", f"the path {str(data)!r}"
+        step = "pass a frame, for example duckdb.read_parquet(path)"
+        raise UsageError(Problem("handed_over", must, got, step))
+    if data is None:
+        parts = list(group) if isinstance(group, list | tuple) and _holds_arrays(group) else [group]
+        _need_arrays(score=score, label=label, group=parts[0])
+        group = [f"group {i}" for i in range(len(parts))]
+        data = {"score": score, "label": label, **dict(zip(group, parts, strict=True))}
+        data |= {} if weight is None else {"weight": weight}
+        score, label, weight = "score", "label", None if weight is None else "weight"
+    columns = check_columns(score, label, group, weight)
+    source = as_frame(data)
+    check_known(source.columns, columns)
+    decided, handed = _apart(source, columns["score"], columns["label"])
+    counted = tally(decided, score, label, group, weight, **options)
+    if handed is None:
+        return counted
+    # Labels of people handed over may be unknown, and are not needed.
+    others = tally(handed, score, label, group, weight, **{**options, "positive": None})
+    sums = others.totals
+    listed = zip(*(getattr(sums, name).sum(axis=1).tolist() for name in SUMS[:3]), strict=True)
+    return replace(counted, handed_over=dict(zip(others.groups, listed, strict=True)))
+
+
+def _apart(source: Any, score: str, label: str) -> tuple[Any, Any]:
+    """The rows with a score, and those without, whose score and label are 0; None if none are."""
+    import narwhals as nw
+
+    if isinstance(source, Arrays):
+        values = column_array("score", source.numbers(score, "score"))
+        missing = np.array([is_null(value) for value in values.tolist()], dtype=bool)
+        arrays = {str(n): column_array(str(n), column) for n, column in source.data.items()}
+        handed = {name: column[missing] for name, column in arrays.items()}
+        zeros = np.zeros(int(missing.sum()))
+        without = {**handed, score: zeros, label: zeros}
+        decided = {name: column[~missing] for name, column in arrays.items()}
+        return decided, without if missing.any() else None
+    values = nw.col(score)
+    schema = source.types if isinstance(source, Lazy) else source.frame.schema
+    lost = values.is_null() | values.is_nan() if schema[score].is_float() else values.is_null()
+    # NaN is no null, and a comparison with null is null.
+    frame = source.frame.filter(lost).with_columns(nw.lit(0.0).alias(score), nw.lit(0).alias(label))
+    count = frame.select(nw.len().alias("n"))
+    rows = (count.collect() if isinstance(source, Lazy) else count).item()
+    kept = source.frame.filter(~values.is_null())
+    kept = kept.filter(~values.is_nan()) if schema[score].is_float() else kept
+    return nw.to_native(kept), nw.to_native(frame) if rows else None
 
 
 def apply_rule(
@@ -150,18 +239,22 @@ def apply_rule(
     unknown: Literal["error", "keep"],
     missing_group: Group | None,
     changed: str | None,
+    scale: str | None = None,
+    handed_over: str | None = None,
 ) -> Any:
     """See :meth:`isocost.Rule.apply`."""
     check_unknown(unknown)
-    check_names(output=output, changed=changed, optional=("changed",))
+    optional = ("changed", "handed_over")
+    check_names(output=output, changed=changed, handed_over=handed_over, optional=optional)
     missing_group = None if missing_group is None else as_group(missing_group)
     options: dict[str, Any] = {"unknown": unknown, "missing_group": missing_group}
+    options["scale"] = scale_of(rule, scale)
     if data is None:
         group = group if isinstance(group, list | tuple) and _holds_arrays(group) else [group]
         _need_arrays(score=score, group=group[0])
         score = column_array("score", score)
         thrown = partial(_coins, rule, lambda: id, seed, len(score))
-        return apply_arrays(rule, score, group, thrown, **options)
+        return apply_arrays(rule, score, group, thrown, **options)[1]
     if isinstance(data, str | Path):
         must, got = "must be a dict of arrays or a frame", f"the path {str(data)!r}"
         step = "use isocost.apply_file(rule, path, output_path), or the command isocost apply"
@@ -171,17 +264,23 @@ def apply_rule(
     check_known(source.columns, {"score": score, "group": groups})
     if rule.needs_coin and seed is None:
         check_names(id=id, optional=("id",))
-    check_written(source.columns, output, changed, by_case=not isinstance(source, Lazy))
+    added = {"changed": changed, "handed_over": handed_over}
+    check_written(source.columns, output, **added, by_case=not isinstance(source, Lazy))
+    if output == score and not options["scale"].is_plain:
+        must = "must be another column than the score: repaired scores are probabilities"
+        got = f"{output!r}, and scores from {options['scale'].name}"
+        step = f"pass {setting('output', f'repaired_{score}')}"
+        raise UsageError(Problem("output", must, got, step))
     if isinstance(source, Lazy):
         from isocost.engines.lazy import apply_lazy
 
-        written: dict[str, Any] = {"output": output, "changed": changed}
+        written: dict[str, Any] = {"output": output, **added}
         return apply_lazy(
             rule, source, score=score, groups=groups, id=id, seed=seed, **written, **options
         )
     before = column_array("score", source.numbers(score, "score"))
     thrown = partial(_coins, rule, lambda: source.ids(id), seed, len(before))
-    after = apply_arrays(
+    before, after = apply_arrays(
         rule,
         before,
         [source.groups(name) for name in groups],
@@ -191,7 +290,9 @@ def apply_rule(
     )
     new: dict[str, npt.NDArray[Any]] = {output: after}
     if changed is not None:
-        new[changed] = after != np.asarray(before, dtype=np.float64)
+        new[changed] = after != before
+    if handed_over is not None:
+        new[handed_over] = np.isnan(after)
     return source.with_columns(new)
 
 
@@ -326,8 +427,18 @@ class Frame:
             # By position, whatever the index; aligning a new series to it takes seconds.
             return nw.to_native(self.frame).assign(**columns)
         backend = nw.get_native_namespace(self.frame)
-        new = [nw.new_series(name, values, backend=backend) for name, values in columns.items()]
+        new = [_series_of(name, values, backend) for name, values in columns.items()]
         return nw.to_native(self.frame.with_columns(*new))
+
+
+def _series_of(name: str, values: npt.NDArray[Any], backend: Any) -> Any:
+    """A new series; the score of people who are handed over is null."""
+    import narwhals as nw
+
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        listed = [None if math.isnan(one) else one for one in values.tolist()]
+        return nw.new_series(name, listed, nw.Float64, backend=backend)
+    return nw.new_series(name, values, backend=backend)
 
 
 def is_wide(kind: Any) -> bool:
@@ -499,6 +610,17 @@ def _guessed(series: Any, native: Any) -> Encoded | None:
         codes = series.to_frame().select(code.alias("code")).get_column("code").to_numpy()
     complete = np.count_nonzero(codes < 0) == series.null_count()
     return Encoded(codes, values) if complete else None
+
+
+def is_data(data: Any) -> bool:
+    """Whether it is of a kind that :func:`tally` takes."""
+    import narwhals as nw
+
+    if isinstance(data, str | Path | Mapping):
+        return True
+    if isinstance(data, np.ndarray):
+        return data.dtype.names is not None
+    return nw.from_native(data, pass_through=True) is not data
 
 
 def as_frame(data: Any) -> Arrays | Frame | Lazy:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,10 +12,17 @@ from isocost.atomic import check_target, replacing
 from isocost.checks import check_known, check_names, check_path, check_written, group_names_of
 from isocost.coin import bound, hex_bound
 from isocost.engines.dialects import DUCKDB, Case, repaired_group
-from isocost.engines.paths import FORMATS, check_encoding, compression_of, kind_of
+from isocost.engines.paths import (
+    FORMATS,
+    check_encoding,
+    check_written_kind,
+    compression_of,
+    kind_of,
+)
 from isocost.engines.source import (
     DOUBT,
     WHOLE_TYPES,
+    FileReading,
     Progress,
     Settings,
     Source,
@@ -23,6 +30,7 @@ from isocost.engines.source import (
     is_number,
     literal,
     quoted,
+    read_files,
 )
 from isocost.engines.values import (
     WHOLE,
@@ -34,10 +42,11 @@ from isocost.engines.values import (
     no_rows,
     problem_of,
     read_as,
+    scale_of,
     typed,
 )
 from isocost.errors import DataError, FileError, Problem
-from isocost.grid import Grid
+from isocost.grid import PROBABILITY, Grid, Scale
 from isocost.groups import Group, Scalar, as_group, is_null, parts_of
 from isocost.rules import Rule, check_rule, check_unknown, unknown_groups
 from isocost.tallies import Tally
@@ -63,6 +72,9 @@ class Part:
 
 _ROW = '"isocost row number"'
 
+Guess = Callable[[Source, dict[str, Any], Any], tuple[dict[str, Any], Any]]
+"""Gives the columns of a source and the positive label, from what was asked for."""
+
 
 def tally_files(
     path: str | Path,
@@ -75,18 +87,30 @@ def tally_files(
     progress: Progress | None = None,
     name: str | None = None,
     part: Part | None = None,
+    scale: Scale = PROBABILITY,
+    reading: FileReading | None = None,
+    guess: Guess | None = None,
 ) -> Tally:
     """Count the cells of files in one query; see :func:`isocost.tally`.
 
-    ``name`` gives the ending of a file whose path has none; ``part`` counts some rows only.
+    ``name`` gives the ending of a file whose path has none; ``part`` counts some rows only;
+    ``guess`` completes the columns and the positive label, once the columns of the files are known.
     """
     from isocost.engines.lazy import count_cells
 
-    source = Source(path, settings, name, groups=columns["group"])
-    source.check_divided()
-    source.check_names(columns)
-    rows = _FileRows(source, columns, positive, progress, part)
-    return count_cells(rows, columns, grid=grid, positive=positive, missing_group=missing_group)
+    def count(reading: FileReading) -> Tally:
+        used, named = columns, positive
+        with Source(path, settings, name, columns["group"], reading) as source:
+            source.check_divided()
+            if guess is not None:
+                used, named = guess(source, used, named)
+            source.check_names(used)
+            rows = _FileRows(source, used, named, progress, part)
+            options: dict[str, Any] = {"positive": named, "missing_group": missing_group}
+            counted = count_cells(rows, used, grid=grid, scale=scale, **options)
+            return replace(counted, reading={**counted.reading, **source.read_as})
+
+    return read_files(count, reading)
 
 
 class _FileRows:
@@ -126,9 +150,11 @@ class _FileRows:
         try:
             return self.source.columns_of(lambda: nw.to_native(frame).select("*"), progress)
         except DataError:
-            for role in ("score", "weight"):
-                if self.columns[role] is not None:
-                    self.source.check_number(role, self.columns[role])
+            named = {role: self.columns[role] for role in ("score", "weight")}
+            self.source.find_decimal(*filter(None, named.values()))
+            for role, name in named.items():
+                if name is not None:
+                    self.source.check_number(role, name)
             raise
 
     def group_values(self, index: int, values: Any) -> Any:
@@ -155,8 +181,8 @@ def _picked(source: Source, columns: dict[str, Any], positive: Any) -> str:
     label = source.column("label", columns["label"])
     picked = {f"g{i}": source.column("group", name) for i, name in enumerate(columns["group"])}
     kind = source.types[columns["label"]]
-    picked["y"] = _label(label, kind, source.is_text, positive)
-    picked["l"] = label if positive is None else _shown_label(label, source.is_text)
+    picked["y"] = _label(source, label, kind, positive)
+    picked["l"] = label if positive is None else _shown_label(source, label)
     for role, key in (("score", "h"), ("weight", "w")):
         if (name := columns[role]) is not None:
             picked[key] = source.number(role, name)
@@ -164,17 +190,17 @@ def _picked(source: Source, columns: dict[str, Any], positive: Any) -> str:
     return ", ".join(f"{text} AS {key}" for key, text in picked.items())
 
 
-def _label(label: str, kind: str, is_csv: bool, positive: Any) -> str:
+def _label(source: Source, label: str, kind: str, positive: Any) -> str:
     """The label as 0 and 1; -1 for null, -2 for anything else."""
-    null = f"{label} IS NULL"
+    null, is_csv = f"{label} IS NULL", source.is_text
     if is_csv:
         null += f" OR coalesce(isnan({as_number(label)}), FALSE)"
     elif kind in ("DOUBLE", "FLOAT"):
         null += f" OR isnan({DUCKDB.as_double(label)})"
     null = f"WHEN {null} THEN -1"
     if positive is not None:
-        return f"CASE {null} WHEN {_is_label(label, kind, is_csv, positive)} THEN 1 ELSE 0 END"
-    zero, one = (_is_label(label, kind, is_csv, value) for value in (0, 1))
+        return f"CASE {null} WHEN {_is_label(source, label, kind, positive)} THEN 1 ELSE 0 END"
+    zero, one = (_is_label(source, label, kind, value) for value in (0, 1))
     if is_csv:
         # The usual texts come first, because comparing them is quickest.
         null = f"WHEN {label} = '0' THEN 0 WHEN {label} = '1' THEN 1 {null}"
@@ -182,18 +208,18 @@ def _label(label: str, kind: str, is_csv: bool, positive: Any) -> str:
     return f"CASE {null} WHEN {zero} THEN 0 WHEN {one} THEN 1 ELSE -2 END"
 
 
-def _is_label(label: str, kind: str, is_csv: bool, value: Any) -> str:
+def _is_label(source: Source, label: str, kind: str, value: Any) -> str:
     """The condition that a label has a value, by the type of the column.
 
     On the command line every value is a text, so "2" is also the number 2 and "True" the boolean.
     """
     text = str(value)
-    if is_csv:
+    if source.is_text:
         if text.lower() in ("true", "false"):
             return f"lower({label}) = {literal(text.lower())}"
         same = f"{label} = {literal(text)}"
         with suppress(TypeError, ValueError):
-            same += f" OR {as_number(label)} = {literal(float(value))}"
+            same += f" OR {source.text_number(label)} = {literal(float(value))}"
         return same
     if kind == "BOOLEAN":
         known = {"true": "TRUE", "1": "TRUE", "false": "FALSE", "0": "FALSE"}
@@ -209,14 +235,14 @@ def _is_label(label: str, kind: str, is_csv: bool, value: Any) -> str:
     return f"CAST({label} AS VARCHAR) = {literal(text)}"
 
 
-def _shown_label(label: str, is_csv: bool) -> str:
+def _shown_label(source: Source, label: str) -> str:
     """The label as text; 0 and 0.0 are the same number, however a CSV writes it."""
-    if not is_csv:
+    if not source.is_text:
         return f"CAST({label} AS VARCHAR)"
-    return f"coalesce(CAST({as_number(label)} AS VARCHAR), {label})"
+    return f"coalesce(CAST({source.text_number(label)} AS VARCHAR), {label})"
 
 
-_OPTIONAL = ("id", "column", "changed")
+_OPTIONAL = ("id", "column", "changed", "handed_over")
 
 
 def apply_file(
@@ -229,6 +255,7 @@ def apply_file(
     id: str | None = "id",
     column: str | None = None,
     changed: str | None = None,
+    handed_over: str | None = None,
     unknown: Literal["error", "keep"] = "error",
     missing_group: Group | None = None,
     force: bool = False,
@@ -236,6 +263,10 @@ def apply_file(
     threads: int | None = None,
     keep_order: bool = True,
     progress: Progress | None = None,
+    scale: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
 ) -> int:
     """Repair the scores of files of any size into a new file.
 
@@ -251,9 +282,12 @@ def apply_file(
     score, group, id : str
         The columns.  Ids may be whole numbers or texts; not needed if the rule throws no coin.
     column : str, optional
-        The column to write; by default the score column.
+        The column to write; by default the score column, or ``repaired_`` and its name where scores
+        are on another scale: what is written are always probabilities.
     changed : str, optional
         A boolean column to add: whether the score was changed.
+    handed_over : str, optional
+        A boolean column to add: whether the person is handed over, and so has no score.
     unknown, missing_group
         As in :meth:`isocost.Rule.apply`.
     force : bool
@@ -264,6 +298,11 @@ def apply_file(
         Whether the rows keep their order.  Otherwise writing takes less memory.
     progress : callable, optional
         Called from time to time with the share done, and the number of rows where it is known.
+    scale : str, optional
+        What the scores are, as for :func:`isocost.tally`; by default as the rule was made.
+    decimal, encoding, sheet
+        As for :func:`isocost.tally`.  A CSV with decimal commas is written with them, and with
+        semicolons; text is always written in UTF-8.
 
     Returns
     -------
@@ -276,33 +315,65 @@ def apply_file(
     check_unknown(unknown)
     missing_group = None if missing_group is None else as_group(missing_group)
     groups = group_names_of(group)
-    check_names(score=score, id=id, column=column, changed=changed, optional=_OPTIONAL)
-    target = score if column is None else column
-    source = Source(path, Settings(memory_limit, threads, keep_order), groups=groups)
+    flags = {"changed": changed, "handed_over": handed_over}
+    check_names(score=score, id=id, column=column, **flags, optional=_OPTIONAL)
+    used = scale_of(rule, scale)
+    target = column or (score if used.is_plain else f"repaired_{score}")
+    settings = Settings(memory_limit, threads, keep_order)
+
+    def repair(reading: FileReading) -> int:
+        with Source(path, settings, groups=groups, reading=reading) as source:
+            return _repair_file(
+                source, rule, Path(output), score, groups, id if rule.needs_coin else None, target,
+                changed, handed_over, unknown, missing_group, force, used, progress,
+            )  # fmt: skip
+
+    return read_files(repair, FileReading(decimal, encoding, sheet))
+
+
+def _repair_file(
+    source: Source,
+    rule: Rule,
+    output: Path,
+    score: str,
+    groups: Sequence[str],
+    id: str | None,
+    target: str,
+    changed: str | None,
+    handed_over: str | None,
+    unknown: str,
+    missing_group: Group | None,
+    force: bool,
+    scale: Scale,
+    progress: Progress | None,
+) -> int:
+    """Check the rows of files, and write them with their repaired scores."""
     source.run(DOUBT)
     source.check_divided()
-    id = id if rule.needs_coin else None
     source.check_names({"score": score, "group": groups, "id": id, "output": target})
-    _check_output(source, Path(output), force)
-    check_written(source.types, target, changed)
+    _check_output(source, output, force)
+    check_written(source.types, target, changed, handed_over)
     if rule.needs_coin:
         _check_id(source, id)
-    h = source.number("score", score)
     share = 0.4 if source.is_text else 0.1
     rows = _checked_rows(
-        source, rule, score, groups, id, missing_group, _step_of(progress, 0.0, share)
+        source, rule, score, groups, id, missing_group, scale, _step_of(progress, 0.0, share)
     )
+    h = scale.sql(source.number("score", score), literal)
     others = [group for group in rows.groups if group not in rule.groups]
     if others and unknown == "error":
         raise unknown_groups(others, rule.groups)
     known = [group for group in rule.groups if group in rows.groups]
     new = _repaired(rule, known, h, rows.columns, id, missing_group)
     columns = dict(zip(groups, rows.columns, strict=True))
-    selected = _selected(source, target, new, _casts(source, kind_of(str(output)), columns))
+    casts = _casts(source, kind_of(str(output)), columns)
+    selected = _selected(source, target, _as_read(source, new, output), casts)
     if changed is not None:
-        selected += f", {new} <> {h} AS {quoted(changed)}"
+        selected += f", {new} IS DISTINCT FROM {h} AS {quoted(changed)}"
+    if handed_over is not None:
+        selected += f", {new} IS NULL AS {quoted(handed_over)}"
     query = f"SELECT {selected} FROM {source.reader}"
-    _copy(source, query, Path(output), force, _step_of(progress, share, 1.0, rows.count))
+    _copy(source, query, output, force, _step_of(progress, share, 1.0, rows.count))
     return rows.count
 
 
@@ -312,6 +383,8 @@ def _copy(source: Source, query: str, output: Path, force: bool, progress: Progr
     zipped = f"COMPRESSION {compression_of(str(output))}, " if form.is_compressible else ""
     # The temporary file is ours: one of DuckDB's own would stay behind after Ctrl-C.
     options = f"USE_TMP_FILE false, {zipped}{form.writer}"
+    if source.decimal == "," and form.is_text and "DELIMITER" not in options:
+        options += ", DELIMITER ';'"
     with replacing(output, force=force) as temporary:
         try:
             source.run(f"COPY ({query}) TO {literal(str(temporary))} ({options})", progress)
@@ -320,6 +393,13 @@ def _copy(source: Source, query: str, output: Path, force: bool, progress: Progr
             step = "check the input, the space on the disk and the permissions of the folder"
             rule = "must be written whole, and could not be"
             raise FileError(Problem("output", rule, got, step)) from error
+
+
+def _as_read(source: Source, number: str, output: Path) -> str:
+    """A number as it is written: with a decimal comma into a CSV if it came from there."""
+    if source.decimal == "." or not FORMATS[kind_of(str(output))].is_text:
+        return number
+    return f"replace(CAST({number} AS VARCHAR), '.', ',')"
 
 
 def _step_of(
@@ -352,15 +432,17 @@ def _selected(source: Source, target: str, new: str, casts: dict[str, str]) -> s
     """All columns, one of them new; numbers of a CSV become numbers elsewhere."""
     listed = {column: quoted(column) for column in source.types}
     for column, kind in casts.items():
-        listed[column] = f"CAST({quoted(column)} AS {kind}) AS {quoted(column)}"
+        is_text = source.is_text and kind == "DOUBLE"
+        value = source.text_number(quoted(column)) if is_text else quoted(column)
+        listed[column] = f"CAST({value} AS {kind}) AS {quoted(column)}"
     listed[target] = f"{new} AS {quoted(target)}"
     return ", ".join(listed.values())
 
 
 def _check_output(source: Source, output: Path, force: bool) -> None:
     check_encoding(str(output))
-    kind_of(str(output))
-    inputs = [Path(name).resolve() for name in source.file_set.files]
+    check_written_kind(str(output))
+    inputs = [Path(name).resolve() for name in source.inputs]
     if output.resolve() in inputs:
         step = "choose another path for the output"
         raise FileError(Problem("output", "must not be the input", str(output), step))
@@ -419,24 +501,29 @@ def _checked_rows(
     groups: Sequence[str],
     id: str | None,
     missing: Group | None,
+    scale: Scale,
     progress: Progress | None,
 ) -> _Rows:
     """Check the rows and list the groups, in one query."""
     for name in groups:
         source.check_scalar("group", name)
     h = source.number("score", score)
+    wrong = f"{h} < {literal(scale.low)} OR ({h} > {literal(scale.high)} AND NOT isnan({h}))"
+    wrong += f" OR ({h} <> floor({h}) AND NOT isnan({h}))" if scale.is_rank else ""
     query = (
         f"SELECT {', '.join(f'{quoted(name)} AS g{i}' for i, name in enumerate(groups))}, "
         f"count(*) AS n, count_if({h} IS NULL OR isnan({h})) AS missing_score, "
-        f"count_if({h} < 0 OR ({h} > 1 AND NOT isnan({h}))) AS wrong_score, "
+        f"count_if({wrong}) AS wrong_score, "
         f"{_id_counts(source, id)} FROM {source.reader} GROUP BY ALL"
     )
     try:
         cells = source.columns_of(lambda: source.connection.execute(query), progress)
     except DataError:
+        source.find_decimal(score)
         source.check_number("score", score)
         raise
-    problems = Problems({"score": score, "group": ", ".join(groups), "id": id or ""})
+    names = {"score": score, "group": ", ".join(groups), "id": id or ""}
+    problems = Problems(names, scale=scale)
     problems.rows = int(cells["n"].sum()) if len(cells["n"]) else 0
     if problems.rows == 0:
         raise no_rows(source.path)

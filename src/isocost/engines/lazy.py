@@ -48,7 +48,7 @@ from isocost.engines.values import (
     title_of,
 )
 from isocost.errors import DataError, Problem, UsageError, missing_column
-from isocost.grid import Grid
+from isocost.grid import PROBABILITY, Grid, Scale
 from isocost.groups import Group, Scalar, is_exact, parts_of
 from isocost.rows import Row
 from isocost.rules import Rule, unknown_groups
@@ -101,20 +101,26 @@ def count_cells(
     grid: Grid,
     positive: Any = None,
     missing_group: Group | None = None,
+    scale: Scale = PROBABILITY,
 ) -> Tally:
-    """Count the cells of rows in one query, where they are."""
-    placed, cells = _cells(rows, grid, positive)
+    """Count the cells of rows in one query, where they are; open ranks take one more."""
+    if scale.is_open:
+        scale = scale.within(*_span(rows, rows.pick(True))[:2])
+    placed, cells = _cells(rows, grid, positive, scale)
     n = cells["n"].astype(np.float64)
     if not len(n):
         raise no_rows(rows.origin)
     names = {**columns, "group": ", ".join(columns["group"])}
-    problems = Problems({role: name for role, name in names.items() if name}, example=rows.example)
+    named = {role: name for role, name in names.items() if name}
+    problems = Problems(named, example=rows.example, scale=scale)
     problems.rows = int(n.sum())
     raw = [rows.group_values(i, cells[f"g{i}"]) for i in range(len(columns["group"]))]
     encoder = GroupEncoder(raw, missing_group)
     codes = encoder.encode_cells(raw, n, problems)
     codes_of = {role: cells[key] for role, (key, _) in _CODES.items() if key in cells}
     count_bad(codes_of, n, problems, partial(_example, rows, placed))
+    if scale.is_plain and (cells["b"] == _OUTSIDE).any():
+        problems.span = _span(rows, placed)
     seen = [cells[key] for key in ("least_l", "most_l") if key in cells]
     problems.check(label_problems(cells["y"], seen, positive, columns["label"], rows.label_value))
     sums = {name: _floats(cells[name]) if name in cells else n for name in _SUMS}
@@ -123,13 +129,32 @@ def count_cells(
         encoder.groups,
         Cells(codes, cells["y"], grid.at_count(cells["b"]), n=n, **sums),
         columns,
+        reading=problems.reading,
     )
 
 
-def _cells(rows: Rows, grid: Grid, positive: Any) -> tuple[Any, dict[str, Array]]:
+_OUTSIDE = -3
+"""The code of a score that is on another scale."""
+
+
+def _span(rows: Rows, frame: Any) -> tuple[float, float, bool]:
+    """The least and the greatest finite score, and whether all are whole."""
+    h = nw.col("h")
+    flags = frame.filter(~status(h).is_in([-1.0, -2.0])).with_columns(
+        fraction=as_number(frame, h != h.floor())
+    )
+    found = rows.collect(
+        flags.select(low=h.min(), high=nw.col("h").max(), fraction=nw.col("fraction").max())
+    )
+    if not len(found["low"]) or found["low"][0] is None or np.isnan(found["low"][0]):
+        return 0.0, 0.0, False
+    return float(found["low"][0]), float(found["high"][0]), not found["fraction"][0]
+
+
+def _cells(rows: Rows, grid: Grid, positive: Any, scale: Scale) -> tuple[Any, dict[str, Array]]:
     """The rows and their cells; counted again, with care, if NaN may be among the good rows."""
     for careful in (False, True):
-        placed = _placed(rows.pick(careful), grid)
+        placed = _placed(rows.pick(careful), grid, scale)
         cells = rows.collect(_counted(placed, positive))
         sums = [_floats(cells[name]) for name in _SUMS if name in cells]
         if not rows.believes_statistics or all(np.isfinite(values).all() for values in sums):
@@ -185,12 +210,16 @@ class LazyRows:
         return bool(value) if self.source.types[self.columns["label"]] == nw.Boolean else value
 
 
-def _placed(picked: Any, grid: Grid) -> Any:
+def _placed(picked: Any, grid: Grid, scale: Scale = PROBABILITY) -> Any:
     """The rows with their cells and the terms of the sums."""
-    h, w = nw.col("h"), nw.col("w")
-    good = (h >= 0.0) & (h <= 1.0)
+    raw, w = nw.col("h"), nw.col("w")
+    h = raw
+    if not scale.is_plain:
+        h = nw.col("p")
+        picked = picked.with_columns(p=scale.probability(raw))
+    good = scale.holds(raw)
     # A float, because casting it to a whole number takes time.
-    added = {"b": nw.when(good).then(_count(picked, h, grid)).otherwise(status(h))}
+    added = {"b": nw.when(good).then(_count(picked, h, grid)).otherwise(status(raw))}
     sums = {"wh": h, "wh2": h * h}
     if "w" in picked.collect_schema().names():
         # The usual case first: engines stop at the first condition that holds.
@@ -375,6 +404,9 @@ def _example(rows: Rows, placed: Any, role: str, code: int) -> Any:
 
 _NO_GROUP, _OTHER_GROUP = 4, 5
 
+NOBODY = -1.0
+"""Stands for the score of people who are handed over: coalesce would pass over a null."""
+
 
 def apply_lazy(
     rule: Rule,
@@ -388,13 +420,15 @@ def apply_lazy(
     unknown: Literal["error", "keep"] = "error",
     missing_group: Group | None = None,
     changed: str | None = None,
+    scale: Scale = PROBABILITY,
+    handed_over: str | None = None,
 ) -> Any:
     """The native lazy frame with the repaired scores; see :meth:`isocost.Rule.apply`."""
     if seed is not None:
         must = "needs rows in a fixed order, which a lazy frame does not have"
         step = "pass id= instead, or collect the frame first"
         raise UsageError(Problem("seed", must, f"seed={seed!r}", step))
-    source = plainly_named(source, output, *([] if changed is None else [changed]))
+    source = plainly_named(source, output, *(x for x in (changed, handed_over) if x is not None))
     id_column = _checked_id(source, id) if rule.needs_coin else None
     for name in groups:
         source.check(name, "group")
@@ -408,22 +442,27 @@ def apply_lazy(
             own["group"]: _group_code(source, groups, known, missing_group),
         }
     )
-    fault = _fault(source, own, groups, id_column, unknown, missing_group)
+    fault = _fault(source, own, groups, id_column, unknown, missing_group, scale)
     guard = Guard(
         score=own["score"],
         fault=own["fault"],
-        messages=_messages(names, rule),
+        messages=_messages(names, rule, scale),
         id=None if id_column is None else source.inside(id_column),
         salt=rule.salt,
         checked=own["checked"],
         coin=own["coin"],
     )
     frame = guarded(frame.with_columns(**{own["fault"]: fault}), guard)
+    if not scale.is_plain:
+        frame = frame.with_columns(**{own["checked"]: scale.probability(nw.col(own["checked"]))})
     frame = frame.with_columns(**{own["new"]: _repaired(frame, rule, known, own)})
     new, checked = nw.col(own["new"]), nw.col(own["checked"])
-    written = {source.inside(output): new}
+    decided = new > constant(frame, NOBODY)
+    written = {source.inside(output): nw.when(decided).then(new) if rule.defers else new}
     if changed is not None:
         written[source.inside(changed)] = new != checked
+    if handed_over is not None:
+        written[source.inside(handed_over)] = ~decided
     dropped = [name for role, name in own.items() if role != "coin" or id_column is not None]
     return originally_named(source, frame.with_columns(**written).drop(dropped))
 
@@ -490,10 +529,11 @@ def _fault(
     id: str | None,
     unknown: str,
     missing: Group | None,
+    scale: Scale,
 ) -> nw.Expr:
     """A code for what is wrong with a row; 0 if nothing is."""
     h = nw.col(ours["score"])
-    good = (h >= 0.0) & (h <= 1.0)
+    good = scale.holds(h)
     faults = [nw.when(~nw.coalesce(good, nw.lit(False))).then((0 - status(h)).cast(nw.Int64))]
     if missing is None:
         for name in groups:
@@ -506,9 +546,11 @@ def _fault(
     return nw.coalesce(*faults, nw.lit(0)).cast(nw.Int64)
 
 
-def _messages(names: dict[str, str], rule: Rule) -> dict[int, str]:
-    wrong = WRONG["score"].items()
-    problems = {-code: problem_of("score", names["score"], kind) for code, kind in wrong}
+def _messages(names: dict[str, str], rule: Rule, scale: Scale) -> dict[int, str]:
+    wrong = WRONG["score"] | {_OUTSIDE: scale.outside}
+    problems = {-code: problem_of("score", names["score"], kind) for code, kind in wrong.items()}
+    if not scale.is_plain:
+        problems = {code: replace(one, rule=scale.rule) for code, one in problems.items()}
     problems[_NO_GROUP] = problem_of("group", names["group"], "null")
     other = unknown_groups([], rule.groups).problems[0]
     problems[_OTHER_GROUP] = replace(other, got="another group")
@@ -544,6 +586,8 @@ def _repaired(frame: Any, rule: Rule, known: Sequence[Group], ours: dict[str, st
 
 def _new(row: Row, h: nw.Expr, exactly: Callable[[float], nw.Expr]) -> nw.Expr:
     """The score after a row; a line may pass the row's limit by a rounding error."""
+    if row.defers:
+        return exactly(NOBODY)
     if row.value is None:
         return 1.0 - h
     if row.end is None:

@@ -1,19 +1,27 @@
-"""The files that a path stands for (one file, a glob, a directory, partitions), and their kind."""
+"""The files that a path stands for (one file, a glob, a directory, partitions), and their kind.
+
+Text in another encoding than UTF-8, and sheets of workbooks, are converted to temporary files.
+"""
 
 from __future__ import annotations
 
+import codecs
+import csv
 import glob
 import gzip
 import os
 import stat
+import tempfile
 import zlib
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import Any, BinaryIO, NoReturn, cast
 
 from isocost.atomic import check_regular, status_of
 from isocost.checks import is_writable
-from isocost.errors import FileError, Problem
+from isocost.errors import FileError, Problem, UsageError, listing, require_package
 
 
 @dataclass(frozen=True)
@@ -29,13 +37,15 @@ class Format:
     reader : str
         The table function, given the files and further options.
     writer : str
-        The options of COPY.
+        The options of COPY; empty if files of this kind are only read.
     look : str
         Options for the first look at the columns.
     is_text : bool
         Whether every value is read as text.
     is_compressible : bool
         Whether files may be compressed as a whole.
+    is_workbook : bool
+        Whether it has sheets, one of which is converted to CSV first.
     """
 
     name: str
@@ -45,6 +55,7 @@ class Format:
     look: str = ""
     is_text: bool = False
     is_compressible: bool = True
+    is_workbook: bool = False
 
 
 # Only the delimiter is guessed: otherwise DuckDB would take # for a comment, skip odd lines, and
@@ -82,9 +93,49 @@ FORMATS = {
             "FORMAT parquet",
             is_compressible=False,
         ),
+        replace(
+            _delimited(".xlsx", ","),
+            name="an Excel workbook",
+            endings=(".xlsx", ".xlsm"),
+            writer="",
+            is_compressible=False,
+            is_workbook=True,
+        ),
     )
 }
 """Every kind of file, by its first ending."""
+
+_PANDAS = "python -c \"import pandas as pd; pd.{}.to_parquet('data.parquet')\""
+
+FOREIGN = {
+    ending: (name, line)
+    for endings, name, line in (
+        (".xls .xlsb", "an old Excel workbook", "save it as .xlsx"),
+        (".ods", "an OpenDocument sheet", "soffice --headless --convert-to csv {}"),
+        (".sas7bdat .xpt", "a SAS data set", _PANDAS.format("read_sas('{}')")),
+        (".sav .zsav .por", "an SPSS file", _PANDAS.format("read_spss('{}')")),
+        (".dta", "a Stata file", _PANDAS.format("read_stata('{}')")),
+        (
+            ".rds .rdata .rda",
+            "an R object",
+            "Rscript -e \"write.csv(readRDS('{}'), 'data.csv', row.names = FALSE)\"",
+        ),
+        (".feather .arrow .ipc", "an Arrow file", _PANDAS.format("read_feather('{}')")),
+        (".orc", "an ORC file", _PANDAS.format("read_orc('{}')")),
+        (".pkl .pickle", "a Python pickle", "data.to_parquet('data.parquet') where it was made"),
+        (".h5 .hdf5 .hdf", "an HDF5 file", _PANDAS.format("read_hdf('{}')")),
+        (".avro", "an Avro file", "duckdb -c \"COPY (FROM read_avro('{}')) TO 'data.parquet'\""),
+        (
+            ".db .sqlite .sqlite3",
+            "an SQLite database",
+            "sqlite3 -header -csv {} 'SELECT * FROM scores' > data.csv",
+        ),
+        (".zip .bz2 .xz .7z", "an archive", "unpack it; .gz and .zst can be read as they are"),
+        (".txt .dat", "a text file", "rename it to data.csv if its first line has the names"),
+    )
+    for ending in endings.split()
+}
+"""Kinds of files that are not read, and the line that converts each, by ending."""
 
 _KINDS = {ending: kind for kind, form in FORMATS.items() for ending in form.endings}
 
@@ -255,8 +306,22 @@ def kind_of(path: str) -> str:
     plain = _plain(path)
     kind = _KINDS.get(Path(plain).suffix)
     if kind is None or (plain != path.lower() and not FORMATS[kind].is_compressible):
-        step = "convert the file, or load it into a frame and pass that"
-        raise FileError(Problem("file", f"must end in {_endings()}", repr(path), step))
+        got, step = repr(path), "convert the file, or load it into a frame and pass that"
+        name, line = FOREIGN.get(
+            Path(path.lower()).suffix, FOREIGN.get(Path(plain).suffix, ("", ""))
+        )
+        if name:
+            got, step = f"{path!r}, {name}", f"convert it: {line.replace('{}', Path(path).name)}"
+        raise FileError(Problem("file", f"must end in {_endings()}", got, step))
+    return kind
+
+
+def check_written_kind(path: str) -> str:
+    """The kind of a file to write; raise if files of this kind are only read."""
+    kind = kind_of(path)
+    if not FORMATS[kind].writer:
+        step = "write .csv, which Excel opens, or .parquet"
+        raise FileError(Problem("output", "must be of a kind that is written", repr(path), step))
     return kind
 
 
@@ -329,3 +394,275 @@ def _skip(file: BinaryIO, size: int) -> None:
     if size:
         file.seek(size - 1, os.SEEK_CUR)
         _number(file, 1)
+
+
+WESTERN = "windows-1252"
+"""What text that is not UTF-8 is read as, if it can be."""
+
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+"""The encodings that a file names in its first bytes; the longer marks come first."""
+
+_HEAD = 2**12
+
+
+def check_codec(encoding: Any) -> str | None:
+    """The name of an encoding as it was given, or None; raise if Python does not have it."""
+    if encoding is None:
+        return None
+    try:
+        known = isinstance(encoding, str) and codecs.lookup(encoding)._is_text_encoding
+    except (LookupError, ValueError):
+        known = False
+    if not known:
+        rule = "must be the name of a text encoding"
+        step = "use utf-8, utf-16, windows-1252 or latin-1, or leave it out"
+        raise UsageError(Problem("encoding", rule, repr(encoding)[:80], step))
+    return str(encoding)
+
+
+def is_utf8(encoding: str) -> bool:
+    """Whether an encoding is UTF-8, with or without a mark."""
+    return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii")
+
+
+@dataclass(frozen=True)
+class Converted:
+    """Files that DuckDB reads in place of others.
+
+    Attributes
+    ----------
+    file_set : FileSet
+        The files to read.
+    names : mapping
+        The original name of each converted file.
+    encoding, sheet : str or None
+        How they were converted.
+    folder : TemporaryDirectory or None
+        Where they are; it is deleted with this object at the latest.
+    """
+
+    file_set: FileSet
+    names: Mapping[str, str]
+    encoding: str | None = None
+    sheet: str | None = None
+    folder: Any = None
+
+
+def converted(file_set: FileSet, encoding: str | None, sheet: str | None) -> Converted:
+    """The files as DuckDB can read them: workbooks as CSV, other encodings as UTF-8."""
+    form = FORMATS[file_set.kind]
+    if form.is_workbook:
+        if encoding is not None:
+            raise _has_none(file_set.path, "encoding", encoding, "a workbook has none")
+        return _sheets(file_set, sheet)
+    if sheet is not None:
+        raise _has_none(file_set.path, "sheet", sheet, "only workbooks (.xlsx) have sheets")
+    is_binary = not form.is_compressible
+    if is_binary and encoding is not None:
+        raise _has_none(file_set.path, "encoding", encoding, f"{form.name} has none")
+    if is_binary or (encoding is not None and is_utf8(encoding)):
+        return Converted(file_set, {})
+    if encoding is None:
+        marked = {_marked(name, file_set.compression) for name in file_set.files} - {None}
+        encoding = marked.pop() if len(marked) == 1 else None
+        if encoding is None:
+            return Converted(file_set, {})
+    if not file_set.files:
+        raise _has_none(file_set.path, "encoding", encoding, "only files of this machine have one")
+    return _transcoded(file_set, encoding)
+
+
+def _has_none(path: str, name: str, value: str, why: str) -> UsageError:
+    return UsageError(
+        Problem(name, f"must be left out: {why}", f"{value!r} for {path}", "leave it out")
+    )
+
+
+@contextmanager
+def _opened(path: str, compression: str | None) -> Iterator[BinaryIO]:
+    """A file, uncompressed."""
+    compression = compression or compression_of(path)
+    if compression == "zstd":
+        rule, step = "must be UTF-8, because it is compressed by Zstandard", "decompress it first"
+        raise FileError(Problem("file", rule, path, step))
+    with open(path, "rb") as file:  # noqa: PTH123 - as the path was given
+        yield cast(BinaryIO, gzip.GzipFile(fileobj=file)) if compression == "gzip" else file
+
+
+def _marked(path: str, compression: str | None) -> str | None:
+    """The encoding that a file names in its first bytes; UTF-8 needs no name."""
+    if (compression or compression_of(path)) == "zstd":
+        return None
+    with _opened(path, compression) as file:
+        head = file.read(_HEAD)
+    for mark, encoding in _MARKS.items():
+        if head.startswith(mark):
+            return encoding
+    if head.count(0) > len(head) // 4:
+        # Letters of UTF-16 have a zero byte, on the right if the little end comes first.
+        likely = "utf-16-le" if head[1::2].count(0) > head[::2].count(0) else "utf-16-be"
+        step = f'pass encoding="{likely}" (--encoding {likely}), or save it as UTF-8'
+        got = f"{path}, which looks like UTF-16 without a byte order mark"
+        raise FileError(Problem("file", "must be text in a known encoding", got, step))
+    return None
+
+
+def encoding_of(file_set: FileSet) -> str:
+    """The encoding of text that DuckDB did not take for UTF-8; raise if it cannot be told."""
+    for name in file_set.files:
+        position = _not_utf8(name, file_set.compression)
+        if position is not None:
+            _check_western(name, file_set.compression)
+            return WESTERN
+    rule, step = "must be text in UTF-8", 'pass encoding="..." (--encoding), or save it as UTF-8'
+    raise FileError(Problem("file", rule, file_set.path, step))
+
+
+def _not_utf8(path: str, compression: str | None) -> int | None:
+    """Where a file stops being UTF-8; None if it never does, an error if it begins as UTF-8."""
+    decoder, position, is_ascii = codecs.getincrementaldecoder("utf-8")(), 0, True
+    with _opened(path, compression) as file:
+        while chunk := file.read(_CHUNK):
+            waiting = len(decoder.getstate()[0])
+            try:
+                is_ascii &= decoder.decode(chunk).isascii()
+            except UnicodeDecodeError as error:
+                text = error.object[: error.start]
+                place, byte = position - waiting + error.start, error.object[error.start]
+                if is_ascii and text.isascii():
+                    return place
+                got = f"{path}: UTF-8 up to byte {place:,}, and then 0x{byte:02X}, which is not"
+                step = "save the file in one encoding, or name it with encoding= (--encoding)"
+                rule = "must be text in one encoding"
+                raise FileError(Problem("file", rule, got, step)) from error
+            position += len(chunk)
+    return None
+
+
+def _check_western(path: str, compression: str | None) -> None:
+    try:
+        with _opened(path, compression) as file:
+            for text in _texts(file, WESTERN):
+                odd = next((c for c in text if c < " " and c not in "\t\n\r\f\x1a"), None)
+                if odd is not None:
+                    raise _neither(path, f"the control character 0x{ord(odd):02X}")
+    except UnicodeDecodeError as error:
+        raise _neither(path, f"the byte 0x{error.object[error.start]:02X}") from error
+
+
+def _neither(path: str, what: str) -> FileError:
+    step = (
+        'name the encoding, for example encoding="cp850" or "shift_jis" (--encoding); or save the '
+        "file as UTF-8"
+    )
+    got = f"{path}: {what}, which neither has"
+    return FileError(Problem("file", "must be text in UTF-8 or Windows-1252", got, step))
+
+
+def _texts(file: BinaryIO, encoding: str) -> Iterator[str]:
+    """The text of a file, piece by piece."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    while chunk := file.read(_CHUNK):
+        yield decoder.decode(chunk)
+    yield decoder.decode(b"", final=True)
+
+
+def _transcoded(file_set: FileSet, encoding: str) -> Converted:
+    """Copies of files in UTF-8; memory does not grow with their size."""
+
+    def write(path: str, target: Path) -> None:
+        try:
+            with _opened(path, file_set.compression) as file, target.open("wb") as copy:
+                for text in _texts(file, encoding):
+                    copy.write(text.removeprefix("\ufeff").encode())
+        except UnicodeError as error:
+            rule = f"must be text in {encoding}"
+            step = "name another encoding, or leave it out: UTF-8 and Windows-1252 are found"
+            raise FileError(Problem("file", rule, f"{path}: {error}"[:300], step)) from error
+
+    return _copied(file_set, write, file_set.kind, encoding=encoding)
+
+
+def _copied(file_set: FileSet, write: Any, ending: str, **how: Any) -> Converted:
+    """Copies of all files, in folders of the same partitions."""
+    folder = tempfile.TemporaryDirectory(prefix="isocost-", ignore_cleanup_errors=True)
+    names: dict[str, str] = {}
+    try:
+        for index, path in enumerate(file_set.files):
+            keys = [part for part in Path(path).parts[:-1] if part.count("=") == 1]
+            # Sorted as the files are, so that rows keep their order.
+            target = Path(folder.name, f"{index:06}", *keys, f"data{ending}")
+            target.parent.mkdir(parents=True)
+            write(path, target)
+            names[str(target)] = path
+    except OSError as error:
+        folder.cleanup()
+        if isinstance(error, FileError):
+            raise
+        rule = "must be readable, and its copy fit into the temporary folder"
+        step = "free space there, or set TMPDIR to another folder"
+        raise FileError(Problem("file", rule, f"{error}"[:300], step)) from error
+    except BaseException:
+        folder.cleanup()
+        raise
+    patterns = tuple(map(_escaped, names))
+    plain = "uncompressed" if file_set.compression else None
+    new = replace(file_set, patterns=patterns, files=tuple(names), compression=plain)
+    return Converted(new, names, folder=folder, **how)
+
+
+def _sheets(file_set: FileSet, sheet: str | None) -> Converted:
+    """The rows of a sheet of each workbook as CSV."""
+    rule, step = "needs the package python-calamine", 'pip install "isocost[excel]"'
+    calamine = require_package("python_calamine", "an Excel workbook", rule, step)
+    chosen: list[str] = []
+
+    def write(path: str, target: Path) -> None:
+        try:
+            # As a file, because the path of an upload has no ending.
+            with open(path, "rb") as file:  # noqa: PTH123 - as the path was given
+                book = calamine.CalamineWorkbook.from_filelike(file)
+                name = _sheet_of(book, path, sheet)
+                rows = book.get_sheet_by_name(name).iter_rows()
+            chosen.append(name)
+            with target.open("w", encoding="utf-8", newline="") as copy:
+                csv.writer(copy).writerows([_cell(value) for value in row] for row in rows)
+        except calamine.CalamineError as error:
+            step = "check that the file has the right ending and is complete"
+            got = f"{path}: {error}"[:300]
+            problem = Problem("file", "must be readable as an Excel workbook", got, step)
+            raise FileError(problem) from error
+
+    copies = _copied(file_set, write, ".csv")
+    return replace(copies, sheet=chosen[0] if chosen else sheet)
+
+
+def _sheet_of(book: Any, path: str, sheet: str | None) -> str:
+    """The sheet to read: the one that is named, or the only one with rows."""
+    names = [str(name) for name in book.sheet_names]
+    if sheet is not None:
+        if sheet not in names:
+            got = f"{sheet!r}, and the sheets of {path} are {listing(map(repr, names))}"
+            step = "name one of these"
+            raise UsageError(Problem("sheet", "must name a sheet of the workbook", got, step))
+        return sheet
+    full = [name for name in names if book.get_sheet_by_name(name).height > 1]
+    if len(full) != 1:
+        got = f"{path} has {len(full)} with rows: {listing(map(repr, full))}"
+        step = f"pass sheet={full[0] if full else 'Sheet1'!r} (--sheet), for example"
+        if not full:
+            got, step = f"{path} has none with rows", "save the rows below one line of names"
+        rule = "must be named, unless only one sheet has rows"
+        raise UsageError(Problem("sheet", rule, got, step))
+    return full[0]
+
+
+def _cell(value: Any) -> Any:
+    """A cell as CSV has it; a workbook holds every number as a double."""
+    is_whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+    return int(value) if is_whole else value

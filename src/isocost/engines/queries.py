@@ -25,8 +25,8 @@ from isocost.engines.dialects import (
     select,
     steps_of,
 )
-from isocost.engines.values import USUAL_WEIGHTS, missing_id
-from isocost.errors import Problem, UsageError
+from isocost.engines.values import USUAL_WEIGHTS, missing_id, scale_of
+from isocost.errors import Problem, UsageError, setting
 from isocost.grid import Grid
 from isocost.groups import Group, Scalar, as_group, group_names, parts_of
 from isocost.rules import Rule, check_unknown
@@ -47,6 +47,7 @@ def to_sql(
     id: str | None = "id",
     output: str | None = None,
     changed: str | None = None,
+    handed_over: str | None = None,
     unknown: Literal["error", "keep"] = "error",
     missing_group: Group | None = None,
     columns: Literal["*"] | Sequence[str] = "*",
@@ -68,6 +69,8 @@ def to_sql(
         It may be one of ``columns``, which it then replaces.
     changed : str, optional
         A boolean column to add: whether the score was changed.
+    handed_over : str, optional
+        A boolean column to add: whether the person is handed over, and so has no score.
     unknown, missing_group
         As in :meth:`isocost.Rule.apply`.
     columns : "*" or list of str
@@ -94,15 +97,17 @@ def to_sql(
     check_unknown(unknown)
     d = dialect_named(dialect)
     names = group_names_of(group)
-    optional = ("id", "output", "changed")
-    check_names(score=score, id=id, output=output, changed=changed, optional=optional)
+    optional = ("id", "output", "changed", "handed_over")
+    flags = {"changed": changed, "handed_over": handed_over}
+    check_names(score=score, id=id, output=output, **flags, optional=optional)
     _check_columns(columns)
     missing = None if missing_group is None else as_group(missing_group)
     keys = _keys(rule, names, missing)
     if rule.needs_coin and id is None:
         raise missing_id()
     id_column = f"t.{d.name_of(id)}" if rule.needs_coin and id is not None else None
-    helpers = [(SCORE, d.as_double(f"t.{d.name_of(score)}"))]
+    number = d.as_double(f"t.{d.name_of(score)}")
+    helpers = [(SCORE, scale_of(rule, None).sql(number, d.literal))]
     helpers += [(key.alias, d.comparable(f"t.{d.name_of(key.name)}", key.kind)) for key in keys]
     if id_column is not None:
         helpers.append((COIN, d.coin(rule.salt, id_column)))
@@ -114,7 +119,10 @@ def to_sql(
     new = tests.case(id_column is not None, is_float is not None)
     inputs = [score, *names, *([] if id is None else [id])]
     output = f"repaired_{score}" if output is None else output
-    listed = _Listed(d, columns, inputs, output, changed)
+    differs = f"{NEW} IS NULL OR {NEW} <> {SCORE}" if rule.defers else f"{NEW} <> {SCORE}"
+    listed = _Listed(
+        d, columns, inputs, output, [(changed, differs), (handed_over, f"{NEW} IS NULL")]
+    )
     listed.check([alias for alias, _ in helpers])
     head = _head(rule, id_column is not None, unknown)
     body = _lateral if d.star == "lateral" else _stepwise
@@ -239,16 +247,19 @@ class _Listed:
     columns: Literal["*"] | Sequence[str]
     inputs: Sequence[str]
     output: str
-    changed: str | None
+    flags: Sequence[tuple[str | None, str]]
+
+    def _added(self) -> list[tuple[str, str]]:
+        return [(name, test) for name, test in self.flags if name is not None]
 
     def check(self, helpers: Sequence[str]) -> None:
         """Raise for names that the query itself uses, or that would occur twice."""
         listed = [] if self.columns == "*" else list(self.columns)
-        named = [*listed, *self.inputs, self.output, *([self.changed] if self.changed else [])]
+        added = [name for name, _ in self._added()]
+        named = [*listed, *self.inputs, self.output, *added]
         own = [name for name in named if name.lower() in (*helpers, NEW)]
         twice = [name for name in listed if listed.count(name) > 1]
-        if self.changed is not None and self.changed in (*listed, self.output):
-            twice.append(self.changed)
+        twice += [name for name in added if [*listed, self.output, *added].count(name) > 1]
         if own or twice:
             rule = "must differ from each other and from the names the query uses itself"
             step = "choose another name for that column"
@@ -256,8 +267,9 @@ class _Listed:
         replaces = self.columns == "*" and self.output in self.inputs
         if replaces and self.dialect.star not in ("EXCLUDE", "EXCEPT"):
             rule = "must be listed to replace one of them, because a star cannot leave one out here"
-            got = f"columns='*' and output={self.output!r} for {self.dialect.name}"
-            step = "list the columns, or give the output another name"
+            got = f"all columns, and the output {self.output!r}, for {self.dialect.name}"
+            keep = setting("columns")
+            step = f"list the columns with {keep}, or give the output another name"
             raise UsageError(Problem("columns", rule, got, step))
 
     def items(self, prefix: str) -> list[str]:
@@ -270,8 +282,7 @@ class _Listed:
         ]
         if self.columns == "*" or self.output not in self.columns:
             listed.append(new)
-        if self.changed is not None:
-            listed.append(f"{NEW} <> {SCORE} AS {d.name_of(self.changed)}")
+        listed += [f"{test} AS {d.name_of(name)}" for name, test in self._added()]
         return listed
 
 
@@ -322,6 +333,8 @@ def _head(rule: Rule, coin: bool, unknown: str) -> str:
     lines = [f"Scores after a rule made by {rule.method}{cost}; isocost {__version__}."]
     lines += [f"Note: {note}" for note in rule.notes]
     lines.append(f"Changed: {changed or 'nobody'}.  Unchanged: {unchanged or 'nobody'}.")
+    if rule.defers:
+        lines.append("NULL: this person is handed over, and somebody else decides.")
     if coin:
         lines.append(
             f"The coin is the first 13 hexadecimal digits of md5('{rule.salt}:' || id), so the "

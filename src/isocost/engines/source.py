@@ -11,16 +11,35 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as StillRunning
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from isocost.checks import check_kind
 from isocost.engines.dialects import DUCKDB
-from isocost.engines.paths import FORMATS, compression_of, damage_of, find_files, nothing_at
-from isocost.engines.values import no_rows, title_of, unmasked
+from isocost.engines.paths import (
+    FORMATS,
+    check_codec,
+    compression_of,
+    converted,
+    damage_of,
+    encoding_of,
+    find_files,
+    is_utf8,
+    nothing_at,
+)
+from isocost.engines.values import (
+    COMMA,
+    THOUSANDS,
+    TextNumbers,
+    check_decimal,
+    no_rows,
+    title_of,
+    unmasked,
+)
 from isocost.errors import DataError, FileError, IsocostError, Problem, UsageError, missing_column
 from isocost.groups import Scalar
 
@@ -173,6 +192,52 @@ def as_number(text: str) -> str:
     return f"try_cast(CASE WHEN contains({text}, '_') THEN NULL ELSE {text} END AS DOUBLE)"
 
 
+@dataclass(frozen=True)
+class FileReading:
+    """How files are read, where it is not found by itself.
+
+    Parameters
+    ----------
+    decimal : "." or ",", optional
+        The decimal sign of numbers that are texts; by default a comma if every score fits.
+    encoding : str, optional
+        The encoding of text; by default UTF-8, what a byte order mark says, or Windows-1252.
+    sheet : str, optional
+        The sheet of a workbook; by default the only one that has rows.
+    """
+
+    decimal: str | None = None
+    encoding: str | None = None
+    sheet: str | None = None
+
+    def __post_init__(self) -> None:
+        check_decimal(self.decimal)
+        check_codec(self.encoding)
+        if self.sheet is not None:
+            step = "use the name on its tab"
+            check_kind("sheet", self.sheet, str, "must be the name of a sheet", step)
+
+
+class _ReadAgainError(Exception):
+    """Files must be read in another way, which their content has shown."""
+
+    def __init__(self, **ways: str) -> None:
+        super().__init__(ways)
+        self.ways = ways
+
+
+def read_files(
+    work: Callable[[FileReading], _Result], reading: FileReading | None = None
+) -> _Result:
+    """Do some work with files, and again if their encoding or decimal sign is found on the way."""
+    reading = reading or FileReading()
+    while True:
+        try:
+            return work(reading)
+        except _ReadAgainError as found:
+            reading = replace(reading, **found.ways)
+
+
 def quoted(column: str) -> str:
     """A column name in double quotes; quotes inside it are doubled."""
     return '"' + column.replace('"', '""') + '"'
@@ -193,6 +258,8 @@ def literal(value: Scalar) -> str:
 
 
 Array = npt.NDArray[Any]
+
+_Result = TypeVar("_Result")
 
 Progress = Callable[[float, int | None], None]
 """Called from time to time with the share of the work that is done, from 0 to 1, and the total
@@ -218,9 +285,12 @@ class Source:
         settings: Settings | None = None,
         name: str | None = None,
         groups: Sequence[str] = (),
+        reading: FileReading | None = None,
     ) -> None:
         self.path = str(path)
+        self.reading = reading or FileReading()
         self.file_set = find_files(path, name)
+        self.inputs = self.file_set.files
         if Path(self.path).is_file() and Path(self.path).stat().st_size == 0:
             raise no_rows(self.path)
         self.kind = self.file_set.kind
@@ -229,6 +299,10 @@ class Source:
             if damage := damage_of(file, self.file_set.compression):
                 raise self._unreadable(f"{file}: {damage}")
         self.is_text = self.format.is_text
+        self.decimal = self.reading.decimal or "."
+        # The copies are deleted with this object.
+        self.copies = converted(self.file_set, self.reading.encoding, self.reading.sheet)
+        self.file_set = self.copies.file_set
         self.settings = settings or Settings()
         self.connection = self.settings.connect()
         self._hive = ", hive_partitioning = " + ("true" if self.file_set.partitions else "false")
@@ -239,6 +313,25 @@ class Source:
         }
         self.found_types = dict(self.types)
         self._keep_dates(groups)
+
+    @property
+    def read_as(self) -> dict[str, str]:
+        """How the files were read, where that is not the usual way."""
+        ways = {"encoding": self.copies.encoding, "sheet": self.copies.sheet}
+        ways["decimal"] = "," if self.decimal == "," else None
+        return {name: way for name, way in ways.items() if way is not None}
+
+    def close(self) -> None:
+        """Close the connection and delete temporary copies."""
+        self.connection.close()
+        if self.copies.folder is not None:
+            self.copies.folder.cleanup()
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def check_divided(self) -> None:
         """Raise if a CSV has one column, because its lines could not be split consistently."""
@@ -298,7 +391,7 @@ class Source:
     def types_of_all(self) -> dict[str, str]:
         """The types of the columns of a CSV, from all rows; dates stay texts."""
         candidates = "auto_type_candidates = ['BOOLEAN', 'BIGINT', 'DOUBLE', 'VARCHAR']"
-        look = f"{candidates}, sample_size = -1"
+        look = f"{candidates}, sample_size = -1, decimal_separator = {literal(self.decimal)}"
         reader = self.reader.replace("all_varchar = true", look)
         rows = self.run(f"DESCRIBE SELECT * FROM {reader}").fetchall()
         types = {str(row[0]): str(row[1]) for row in rows}
@@ -386,7 +479,8 @@ class Source:
                 rows = self.run(f"SELECT * FROM {one} LIMIT 1").fetchall()
             except IsocostError:
                 continue
-            headers[file] = [str(name).strip() for row in rows for name in row if name is not None]
+            shown = self.copies.names.get(file, file)
+            headers[shown] = [str(name).strip() for row in rows for name in row if name is not None]
         return headers
 
     def _parquet_names(self) -> dict[str, list[str]]:
@@ -452,7 +546,12 @@ class Source:
                 raise
 
     def _explained(self, error: Exception) -> FileError | DataError | UsageError:
-        first = " ".join(line.strip() for line in str(error).splitlines()[:4] if line.strip())[:300]
+        message = str(error)
+        if re.search("not utf-8|invalid unicode|invalid utf-?8|unicode", message, re.IGNORECASE):
+            self._find_encoding()
+        for copy, name in self.copies.names.items():
+            message = message.replace(copy, name)
+        first = " ".join(line.strip() for line in message.splitlines()[:4] if line.strip())[:300]
         if "No files found" in first:
             return nothing_at(self.path)
         if "Out of Memory" in first:
@@ -464,6 +563,16 @@ class Source:
             step = "correct the line, or pass the data as a frame with the types you want"
             return DataError(Problem("file", rule, first, step))
         return self._unreadable(f"{self.path}: {first}")
+
+    def _find_encoding(self) -> None:
+        """Have the files read again in their encoding, if it can be found."""
+        asked = self.reading.encoding
+        if asked is not None or not self.file_set.files:
+            if asked is not None and is_utf8(asked):
+                rule, step = "must be text in UTF-8", "leave out encoding, to have it found"
+                raise FileError(Problem("file", rule, f"{self.path}, which is not", step))
+            return
+        raise _ReadAgainError(encoding=encoding_of(self.file_set))
 
     def _unreadable(self, got: str) -> FileError:
         rule = f"must be readable as {self.format.name}"
@@ -496,7 +605,7 @@ class Source:
             if self.is_text:
                 words = "WHEN 'true' THEN 1e0 WHEN 'false' THEN 0e0"
                 other = f"CASE lower({column}) {words} ELSE {other} END"
-            return f"coalesce({as_number(column)}, {other})"
+            return f"coalesce({self.text_number(column)}, {other})"
         if kind == "BOOLEAN":
             return f"CAST(CAST({column} AS INT) AS DOUBLE)"
         if not is_number(kind):
@@ -506,6 +615,13 @@ class Source:
             # DuckDB rounds twice where there are many digits.
             column = f"CAST({column} AS VARCHAR)"
         return f"CAST({column} AS DOUBLE)"
+
+    def text_number(self, text: str) -> str:
+        """A text as a double, null if it is not a number with the decimal sign of the files."""
+        if self.decimal == ".":
+            return as_number(text)
+        point = f"replace(CASE WHEN contains({text}, '.') THEN NULL ELSE {text} END, ',', '.')"
+        return as_number(point)
 
     def check_scalar(self, role: str, wanted: str) -> None:
         """Raise if the values of groups or labels are not texts, numbers or booleans."""
@@ -525,17 +641,56 @@ class Source:
         text, kind = f"{quoted(wanted)}::VARCHAR", self.types[wanted]
         if is_number(kind) or kind == "BOOLEAN":
             return
-        where, are = f"{text} IS NOT NULL", f"of type {kind}"
-        if kind == "VARCHAR":
-            where, are = f"{where} AND {as_number(text)} IS NULL", "that are not"
+        title = f"{role} (column {wanted!r})"
+        if kind != "VARCHAR":
+            query = f"SELECT count(*), min({text}) FROM {self.reader} WHERE {text} IS NOT NULL"
+            ((count, least),) = self.run(query).fetchall()
+            if count:
+                got = f"{count:,} values of type {kind}, for example {least!r}"
+                step = "convert them to numbers"
+                raise DataError(Problem(title, "must hold numbers", got, step))
+            return
+        found = self.text_numbers(wanted)
+        if found.odd:
+            raise DataError(found.problem(title, self.reading.decimal))
+
+    def text_numbers(self, wanted: str) -> TextNumbers:
+        """How the texts of a column might be read as numbers."""
+        text = f"trim({quoted(wanted)}::VARCHAR)"
+        where = f"{text} IS NOT NULL"
         if self.is_text:
             where += f" AND lower({text}) NOT IN ('true', 'false')"
-        query = f"SELECT count(*), min({text}) FROM {self.reader} WHERE {where}"
-        ((count, least),) = self.run(query).fetchall()
-        if count:
-            got = f"{count:,} values {are}, for example {least!r}"
-            step = "correct or drop those rows" if kind == "VARCHAR" else "convert them to numbers"
-            raise DataError(Problem(f"{role} (column {wanted!r})", "must hold numbers", got, step))
+        comma, point = _like(text, COMMA), f"({as_number(text)} IS NOT NULL)"
+        separated = f"{_like(text, THOUSANDS)} AND NOT {point}"
+        tests = {
+            "odd": f"{self.text_number(text)} IS NULL",
+            "commas": f"{comma} AND NOT {point}",
+            "points": f"{point} AND NOT {comma}",
+            "thousands": f"{separated} AND NOT {comma}",
+            "unclear": f"{separated} AND {comma}",
+            "whole": f"{point} AND {comma}",
+        }
+        counts = ", ".join(f"count_if({test})" for test in tests.values())
+        least = ", ".join(f"min({text}) FILTER ({test})" for test in tests.values())
+        query = f"SELECT count(*), {counts}, {least} FROM {self.reader} WHERE {where}"
+        ((total, *numbers),) = self.run(query).fetchall()
+        examples = dict(zip(tests, numbers[len(tests) :], strict=True))
+        return TextNumbers(
+            **dict(zip(tests, numbers, strict=False)),
+            total=total,
+            examples={kind: one for kind, one in examples.items() if one is not None},
+        )
+
+    def find_decimal(self, *wanted: str) -> None:
+        """Have the files read again with a decimal comma, if every number of columns fits."""
+        if self.reading.decimal is not None:
+            return
+        texts = [name for name in wanted if self.types.get(name) == "VARCHAR"]
+        found = [self.text_numbers(name) for name in texts]
+        fits = [one.fits_comma for one in found]
+        others = [not one.odd and not one.points for one in found]
+        if any(fits) and all(a or b for a, b in zip(fits, others, strict=True)):
+            raise _ReadAgainError(decimal=",")
 
 
 def _struct(values: dict[str, str]) -> str:
@@ -566,6 +721,10 @@ def _first_line(file: str, compression: str | None) -> object:
     with gzip.open(file) if compression == "gzip" else Path(file).open("rb") as lines:
         line = lines.readline(2**20)
     return file if line.count(b'"') % 2 or not line.endswith(b"\n") else line
+
+
+def _like(text: str, pattern: str) -> str:
+    return f"regexp_full_match({text}, {literal(pattern)})"
 
 
 def _is_name(text: str) -> str:

@@ -9,15 +9,17 @@ import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from isocost.errors import DataError, Problem, UsageError
+from isocost.errors import DataError, Problem, UsageError, setting, spoken
+from isocost.grid import PROBABILITY, Scale, scale_named, scale_step
 from isocost.groups import Group, Scalar, as_group, as_scalar, is_exact, is_null
+from isocost.rules import Rule
 from isocost.typing import Bools, Ints
 
 Array = npt.NDArray[Any]
@@ -55,6 +57,125 @@ def _is_whole(text: str) -> bool:
 
 def _bool(text: str) -> bool | None:
     return _BOOLEANS.get(text.lower())
+
+
+COMMA = r"[-+]?([0-9]+,?[0-9]*|,[0-9]+)([eE][-+]?[0-9]+)?"
+"""What a number with a decimal comma looks like, for Python and for DuckDB."""
+
+THOUSANDS = "[-+]?[1-9][0-9]{0,2}([,.' ][0-9]{3})+([.,][0-9]+)?"
+"""What a number with separated thousands looks like; 1,234 may also have a decimal comma."""
+
+DECIMALS = (".", ",")
+
+
+def check_decimal(decimal: object) -> None:
+    """Raise unless a decimal sign is a point, a comma or None."""
+    if decimal is not None and decimal not in DECIMALS:
+        rule, step = 'must be "." or ","', "leave it out to have it found"
+        raise UsageError(Problem("decimal", rule, repr(decimal)[:80], step))
+
+
+def number_text(text: str, decimal: str) -> str | None:
+    """A text as Python writes the number; None if it is not one.
+
+    Examples
+    --------
+    >>> number_text("0,5", ","), number_text("0.5", ","), number_text(" 1e-3 ", ".")
+    ('0.5', None, '1e-3')
+    """
+    text = text.strip()
+    if decimal == ",":
+        return text.replace(",", ".") if re.fullmatch(COMMA, text) else None
+    return text if NUMBER.fullmatch(text) else None
+
+
+@dataclass(frozen=True)
+class TextNumbers:
+    """The texts of a column that are not numbers, and how they might be read.
+
+    Attributes
+    ----------
+    odd, commas, points, thousands, unclear : int
+        How many are not numbers, have a decimal comma, a decimal point or separated thousands.
+        What has a comma, as 1,234 has, is unclear if that may separate thousands.
+    examples : dict of str
+        One text of each kind that occurs.
+    whole : int
+        How many have neither sign and are numbers.
+    total : int
+        How many there are.
+    """
+
+    odd: int
+    commas: int
+    points: int
+    thousands: int
+    unclear: int
+    whole: int
+    total: int
+    examples: dict[str, str]
+
+    @property
+    def fits_comma(self) -> bool:
+        """Whether every text is a number with a decimal comma, and not all may be thousands."""
+        return (
+            self.commas > 0
+            and self.commas + self.whole == self.total
+            and self.unclear < self.commas
+        )
+
+    def problem(self, title: str, asked: str | None) -> Problem:
+        """What is wrong, in four parts."""
+        shown = {kind: repr(text) for kind, text in self.examples.items()}
+        if self.thousands or (self.unclear and self.unclear == self.commas and asked != "."):
+            got = f"{self.thousands + self.unclear:,} values such as "
+            got += shown.get("thousands") or shown["unclear"]
+            step = "write 1234.5 for 1,234.5"
+            if self.unclear and self.unclear + self.whole == self.total:
+                step += '; or pass decimal="," (--decimal ,) if these are decimal commas'
+            return Problem(title, "must hold numbers without thousands separators", got, step)
+        if self.commas and self.points:
+            got = (
+                f"{self.commas:,} values with a comma, for example {shown['commas']}, and "
+                f"{self.points:,} with a point, for example {shown['points']}"
+            )
+            step = "write all numbers with the same decimal sign"
+            return Problem(title, "must have one decimal sign in every row", got, step)
+        example = shown.get("odd") or shown.get("commas") or shown.get("points") or ""
+        got, step = f"{self.odd:,} values that are not, for example {example}", ""
+        if asked == "," and self.points:
+            step = 'leave out decimal="," (--decimal ,): these numbers have a point'
+        elif asked == "." and self.commas + self.whole == self.total:
+            step = 'pass decimal="," (--decimal ,)'
+        return Problem(title, "must hold numbers", got, step or "correct or drop those rows")
+
+
+def text_numbers(texts: Sequence[str], decimal: str) -> TextNumbers:
+    """How texts might be read as numbers.
+
+    Examples
+    --------
+    >>> text_numbers(["0,5", "1"], ".").fits_comma, text_numbers(["0,5", "0.5"], ".").fits_comma
+    (True, False)
+    """
+    counts = dict.fromkeys(("odd", "commas", "points", "thousands", "unclear", "whole"), 0)
+    examples: dict[str, str] = {}
+    for text in texts:
+        plain = text.strip()
+        comma, point = number_text(plain, ","), number_text(plain, ".")
+        separated = re.fullmatch(THOUSANDS, plain) is not None and point is None
+        tests = {
+            "odd": number_text(plain, decimal) is None,
+            "commas": comma is not None and point is None,
+            "points": point is not None and comma is None,
+            "thousands": separated and comma is None,
+            "unclear": separated and comma is not None,
+            "whole": comma is not None and point is not None,
+        }
+        for kind in (kind for kind, is_so in tests.items() if is_so):
+            counts[kind] += 1
+            examples.setdefault(kind, text)
+    return TextNumbers(**counts, total=len(texts), examples=examples)
 
 
 _MEANINGS: dict[type, Callable[[str], Scalar | None]] = {int: _int, float: _float, bool: _bool}
@@ -128,13 +249,12 @@ _RULES = {
     ),
     "label": (
         "must be 0/1 or boolean in every row",
-        "drop rows without a label; name the positive label with positive= (--positive) if the "
+        "drop rows without a label; name the positive label with {positive} if the "
         "column has two other values",
     ),
     "group": (
         "must be known in every row",
-        'drop those rows, or count them as a group of their own with missing_group="unknown" '
-        "(--missing-group)",
+        "drop those rows, or count them as a group of their own with {missing_group}",
     ),
     "weight": (
         "must be a positive, finite number in every row",
@@ -142,7 +262,7 @@ _RULES = {
     ),
     "id": (
         "must be a whole number or a text in every row",
-        "give every row an id, or use seed= instead of id=",
+        "give every row an id{seed}",
     ),
 }
 
@@ -151,13 +271,19 @@ _RULES = {
 class Problems:
     """Counts of what is wrong, by role and kind, each with one example.
 
-    ``example`` is which one: the first, or the least where rows have no order.
+    ``example`` is which one: the first, or the least where rows have no order.  ``span`` is the
+    range of scores outside [0, 1], and whether they are whole.  ``decimal`` is the decimal sign of
+    texts, None until it is known, and ``texts`` are problems with it.
     """
 
     names: dict[str, str] = field(default_factory=dict)
     counts: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
     rows: int = 0
     example: str = "first"
+    scale: Scale = PROBABILITY
+    span: tuple[float, float, bool] | None = None
+    decimal: str | None = None
+    texts: list[Problem] = field(default_factory=list)
 
     def add(self, role: str, kind: str, count: int, example: Any = None, row: Any = None) -> None:
         """Add ``count`` of this kind; the first example is kept."""
@@ -172,18 +298,35 @@ class Problems:
 
     def check(self, more: Sequence[Problem] = ()) -> None:
         """Raise one error that reports everything, and ``more``, if there is anything."""
-        problems = []
+        problems = list(self.texts)
         for role in (role for role in _RULES if any(role == other for other, _ in self.counts)):
             got = ", ".join(
-                f"{count:,} {kind}{example}"
+                f"{count:,} {self._called(role, kind)}{example}"
                 for (other, kind), (count, example) in self.counts.items()
                 if other == role
             )
             counted = ", counted from 0" if " in row " in got else ""
             of = f", of {self.rows:,} rows{counted}" if self.rows else ""
-            problems.append(problem_of(role, self.names.get(role, role), got + of))
+            name, step = self.names.get(role, role), None
+            if role == "score" and self.span and self.scale.is_plain:
+                step = scale_step(*self.span) or None
+            problem = problem_of(role, name, got + of, step)
+            if role == "score" and not self.scale.is_plain:
+                step = "drop or fill rows without a score, and check that the scale is right"
+                problem = replace(problem, rule=self.scale.rule, next_step=step)
+            problems.append(problem)
         if problems or more:
             raise DataError([*problems, *more])
+
+    def _called(self, role: str, kind: str) -> str:
+        is_outside = role == "score" and kind == WRONG["score"][-3]
+        return self.scale.outside if is_outside else kind
+
+    @property
+    def reading(self) -> dict[str, str]:
+        """How values were read, where that is not the usual way."""
+        scale = {} if self.scale.is_plain else {"scale": self.scale.name}
+        return scale | ({"decimal": ","} if self.decimal == "," else {})
 
 
 def no_rows(path: object = "") -> DataError:
@@ -192,10 +335,9 @@ def no_rows(path: object = "") -> DataError:
     return DataError(Problem("data", "must have at least one row", got, step))
 
 
-def missing_id(
-    got: str = "none", step: str = "name the column that says who a row is about (id=, --id)"
-) -> UsageError:
+def missing_id(got: str = "none", step: str | None = None) -> UsageError:
     """The error for a rule with a coin that is applied without ids."""
+    step = step or f"name the column that says who a row is about with {setting('id')}"
     return UsageError(Problem("id", "must be given, because this rule throws a coin", got, step))
 
 
@@ -210,6 +352,11 @@ def problem_of(role: str, name: str, got: str, step: str | None = None) -> Probl
       next: give every row an id, or use seed= instead of id=
     """
     rule, usual_step = _RULES[role]
+    usual_step = usual_step.format(
+        positive=setting("positive"),
+        missing_group=setting("missing_group", "unknown"),
+        seed=spoken(", or use seed= instead of id=", ""),
+    )
     return Problem(title_of(role, name), rule, got, step or usual_step)
 
 
@@ -227,6 +374,25 @@ def title_of(role: str, name: str) -> str:
 def _show(value: Any) -> str:
     text = repr(value.item() if getattr(value, "ndim", None) == 0 else value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def scale_of(rule: Rule, asked: str | None) -> Scale:
+    """The scale of the scores that a rule is applied to: the one it was made from, if not told.
+
+    What the rule says about it is not trusted.
+    """
+    if asked is not None:
+        scale = scale_named(asked)
+        if not scale.is_open:
+            return scale
+        rule_scale = scale_of(rule, None)
+        if rule_scale.is_rank:
+            return rule_scale
+        must, step = "must name the range of the ranks here", "for example rank:1-10"
+        raise UsageError(Problem("scale", must, repr(asked), step))
+    reading = rule.made_from.get("reading")
+    made = reading.get("scale") if isinstance(reading, Mapping) else None
+    return PROBABILITY if made is None else scale_named(made)
 
 
 class LabelReader:

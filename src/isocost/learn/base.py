@@ -487,7 +487,9 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
         def coins() -> npt.NDArray[np.uint64]:
             return coins_of_rows(X, ids, self.rule_.salt, self.random_state)
 
-        repaired = apply_arrays(self.rule_, scores, [groups.encoded], coins, unknown=self.unknown)
+        _, repaired = apply_arrays(
+            self.rule_, scores, [groups.encoded], coins, unknown=self.unknown
+        )
         return np.column_stack([1.0 - repaired, repaired])
 
     def expected_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:

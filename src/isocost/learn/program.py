@@ -54,6 +54,12 @@ SHIFTS = (-2.0, -1.0, 1.0, 2.0)
 NOISE = 1e-8
 """Objectives that differ by less are equal."""
 
+TURNS = 10
+"""Number of further starts if all others give nearly everybody one class."""
+
+NEARLY_NOBODY = 0.05
+"""A share of people so small that a model which gives it one of the classes is of little use."""
+
 TIE = 1e-6
 """Cells nearer to the boundary than this, relative to the mean distance, lie on it."""
 
@@ -128,6 +134,23 @@ class Program:
         """The largest covariance between a group and its number of errors, not their distance."""
         z = self.x @ w
         return float(np.abs(self.over @ (z > 0) + self.under @ (z <= 0)).max())
+
+    def selected(self, w: Floats) -> float:
+        """The share of people who are given the positive class."""
+        return float(self.weight @ (self.x @ w > 0) / self.weight.sum())
+
+    def rarer(self, w: Floats) -> float:
+        """The share of people who are given the class that fewer are given."""
+        return min(self.selected(w), 1.0 - self.selected(w))
+
+    def accuracy(self, w: Floats) -> float:
+        """The share of people who are given the right class."""
+        right = np.where(self.x @ w > 0, self.positive, self.weight - self.positive)
+        return float(right.sum() / self.weight.sum())
+
+    def is_useful(self, w: Floats, free: Floats, least: float = NEARLY_NOBODY) -> bool:
+        """Whether both classes are given to many, and not by the noise of coefficients near 0."""
+        return self.rarer(w) >= least and self.distance(w) > 1e-3 * self.distance(free)
 
     def is_constant(self, w: Floats) -> bool:
         """Whether everybody is given one class."""
@@ -277,6 +300,7 @@ class Search:
     restarts: int
     max_cells: int | None = None
     verbose: int = 0
+    least_selected: float = 0.0
 
     @cached_property
     def free_covariances(self) -> Floats:
@@ -299,8 +323,18 @@ class Search:
             begins += [self.judge(name, w) for name, w in self._around(rng)]
             for begin in begins:
                 starts += [begin] * (begin.name == "given") + self._smoothed(begin)
+            if self.program.intercept and self._is_useless(starts):
+                # Boundaries in any direction lead to optima that give both classes to many.
+                for i in range(TURNS):
+                    starts += self._smoothed(self.judge(f"turned {i + 1}", self._turned(rng)))
             report(starts[-1])
         return starts
+
+    def _is_useless(self, starts: list[Start]) -> bool:
+        """Whether the bound is met, but only by giving nearly everybody one class."""
+        best = self.best(starts)
+        enough = max(self.least_selected, NEARLY_NOBODY)
+        return best.met and self.program.rarer(best.w) < enough <= self.program.rarer(self.free)
 
     def _around(self, rng: np.random.Generator) -> Iterator[tuple[str, Floats]]:
         """Starts near the unconstrained optimum.
@@ -318,12 +352,24 @@ class Search:
         for i in range(self.restarts):
             yield f"random {i + 1}", free + spread * rng.standard_normal(len(free))
 
+    def _turned(self, rng: np.random.Generator) -> Floats:
+        """A boundary in any direction, with a tenth of the people or more on each side."""
+        w = np.append(rng.standard_normal(len(self.free) - 1), 0.0)
+        w *= np.linalg.norm(self.free[:-1]) / np.linalg.norm(w)
+        z = np.sort(self.program.x @ w)
+        w[-1] = -z[int(rng.uniform(0.1, 0.9) * len(z))]
+        return w
+
     def best(self, starts: list[Start]) -> Start:
         """The lowest objective among those that meet the bound; else the smallest violation.
 
         Of objectives that are the same but for noise, the one that exceeds the bound least.
         """
         met = [start for start in starts if start.met]
+        # Those that select enough people, if there are any.
+        enough = self.least_selected
+        if enough > 0.0:
+            met = [s for s in met if self.program.is_useful(s.w, self.free, enough)] or met
         lowest = min((start.objective for start in met), default=np.inf)
         equal = [start for start in met if start.objective <= lowest + NOISE]
         return min(equal or starts, key=lambda start: start.violation)

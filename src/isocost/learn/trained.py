@@ -19,6 +19,7 @@ from isocost.groups import Group, names_of
 from isocost.learn.inputs import Groups, read_groups, require_groups, two_classes, weights_of
 from isocost.learn.program import (
     KINDS,
+    NEARLY_NOBODY,
     Program,
     Search,
     make_program,
@@ -129,6 +130,11 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
         Convex-concave programs are solved on at most this many distinct rows, drawn at random; the
         smooth solver then continues with all.  A thousand take about a second, all of them (None)
         minutes if there are many.
+    least_selected : float
+        The share of people that each of the two classes should get at least, on the training data.
+        Solutions that meet the bound but give one of the classes to fewer are passed over, if
+        there are others.  Bounds of 0 are often met at the lowest loss by giving nearly everybody
+        one class: then there is a :class:`~isocost.errors.ConstraintWarning` that says so.
     tol : float
         By how much the bound may be exceeded, relative to the mean distance from the boundary at
         the unconstrained optimum, or to 1 if that is less.
@@ -190,6 +196,7 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
         taus: tuple[float, ...] = (0.5, 5.0, 50.0),
         restarts: int = 3,
         max_cells: int | None = 1000,
+        least_selected: float = 0.0,
         tol: float = 1e-4,
         verbose: int = 0,
         random_state: Any = 0,
@@ -202,6 +209,7 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
         self.taus = taus
         self.restarts = restarts
         self.max_cells = max_cells
+        self.least_selected = least_selected
         self.tol = tol
         self.verbose = verbose
         self.random_state = random_state
@@ -295,6 +303,7 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
         check_word("constraint", self.constraint, tuple(KINDS))
         _check_number("bound", self.bound, 0.0, "use 0.0 for no covariance at all")
         _check_number("tol", self.tol, 0.0, "use 1e-4")
+        _check_number("least_selected", self.least_selected, 0.0, "use 0.05, or 0.0 for any share")
         for name, least in (("max_iter", 1), ("restarts", 0)):
             _check_number(name, getattr(self, name), least, f"use {least} or more")
         if self.C is not None:
@@ -338,6 +347,7 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
             restarts=int(self.restarts),
             max_cells=self.max_cells,
             verbose=int(self.verbose),
+            least_selected=float(self.least_selected),
         )
         starts = search.run(_generator(self.random_state), given)
         best = search.best(starts)
@@ -354,6 +364,8 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
             _warn_unmet(self)
         elif program.is_constant(w) and not program.is_constant(free):
             _warn_constant(self)
+        elif program.rarer(w) < NEARLY_NOBODY <= program.rarer(free):
+            _warn_useless(self, program, w, free)
 
 
 def _generator(random_state: Any) -> np.random.Generator:
@@ -448,5 +460,29 @@ def _warn_constant(model: EqualizedOddsLogisticRegression) -> None:
         "should allow predictions that vary",
         f'"{model.constraint}" with bound={model.bound:g}, met only by giving everybody one class',
         "raise the bound, choose another constraint, or use better features",
+    )
+    warnings.warn(ConstraintWarning(str(problem)), stacklevel=4)
+
+
+def _warn_useless(
+    model: EqualizedOddsLogisticRegression, program: Program, w: Floats, free: Floats
+) -> None:
+    """The bound is met because nearly everybody gets one class; say what else would meet it."""
+    selected, accuracy = program.selected(w), program.accuracy(w)
+    others = [start.w for start in model.starts_ if start.met and program.is_useful(start.w, free)]
+    step = "raise the bound, choose another constraint, or use better features"
+    if others:
+        other = max(others, key=program.accuracy)
+        step = (
+            f"least_selected={NEARLY_NOBODY:g}: of {len(others)} such solutions one selects "
+            f"{program.selected(other):.1%} with an accuracy of {program.accuracy(other):.4f}; "
+            f"or {step}"
+        )
+    problem = Problem(
+        "constraint",
+        "should leave predictions that are of use",
+        f'"{model.constraint}" with bound={model.bound:g} is met by selecting {selected:.1%} of '
+        f"the people, with an accuracy of {accuracy:.4f}",
+        step,
     )
     warnings.warn(ConstraintWarning(str(problem)), stacklevel=4)

@@ -8,14 +8,14 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from isocost.checks import check_threshold, check_word, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
-from isocost.errors import UncertainWarning, listing
+from isocost.errors import Problem, UncertainWarning, UsageError, listing
 from isocost.groups import Group, columns_of, group_names, names_of, shown_names, to_json
 from isocost.measures import rates
 from isocost.measures.calibration import levels_of
@@ -31,8 +31,15 @@ from isocost.measures.feasibility import (
 from isocost.measures.intervals import Intervals, check_min_group, intervals_of, population_of
 from isocost.measures.measure import Measure
 from isocost.measures.table import Chosen, chosen_measures
-from isocost.tables import LINE, frame_of, html_table, text_table, transposed
-from isocost.tallies import Sums, Tally, check_tally
+from isocost.tables import LINE, frame_of, html_table, text_table, transposed, wrapped
+from isocost.tallies import (
+    Reading,
+    Sums,
+    Tally,
+    TallyLike,
+    as_tally,
+    check_no_keywords,
+)
 from isocost.verdict.judgement import MIN_GROUP, Findings, Verdict, judge
 from isocost.verdict.sentences import SENTENCES, plain
 from isocost.verdict.wording import statement, told
@@ -357,6 +364,7 @@ class Audit:
             "version": 1,
             "cost": self.cost.to_dict(),
             "threshold": self.threshold,
+            "reading": dict(self.tally.reading),
             "groups": [[to_json(g), m.to_dict()] for g, m in self.groups.items()],
             "overall": self.overall.to_dict(),
             "disparity": self.disparity.to_dict(),
@@ -367,9 +375,18 @@ class Audit:
             "feasibility": self.feasibility.to_dict(),
             "verdict": self.verdict.to_dict(),
             "compared": [to_json(group) for group in self.compared],
+            **self._handed_over_fields(),
             "intervals": None if self.intervals is None else self.intervals.to_dict(),
             "advice": self.advice,
         }
+
+    def _handed_over_fields(self) -> dict[str, Any]:
+        """Who is missing in all other numbers; nothing if nobody was handed over."""
+        if not self.tally.handed_over:
+            return {}
+        shares = self.tally.shares_handed_over
+        listed = [[to_json(group), share] for group, share in shares.items()]
+        return {"handed_over": {"groups": listed, "overall": self.tally.share_handed_over}}
 
     def to_json(self) -> str:
         """The audit as JSON text."""
@@ -403,7 +420,33 @@ class Audit:
         check_word("what", what, ("groups", "disparities"))
         if what == "disparities":
             return frame_of(self._disparity_columns(), backend or self.tally.backend)
-        records = [*self.groups.values(), self.overall]
+        columns = self._columns([*self.groups.values(), self.overall])
+        return self.tally.frame_by_group([*self.groups, None], columns, backend)
+
+    @property
+    def by_group(self) -> Any:
+        """The numbers of the groups as a frame, as fairlearn's ``MetricFrame.by_group``.
+
+        :meth:`to_frame` without the last row; in pandas, the groups are the index.  The numbers
+        of everybody are in ``overall``.
+
+        Examples
+        --------
+        >>> import isocost as ic
+        >>> from isocost.examples import compas_rows
+        >>> a = ic.audit(compas_rows(), cost="fpr", confidence=None)
+        >>> a.by_group["fpr"].round(3).tolist(), round(a.overall["fpr"], 3)
+        ([0.343, 0.147], 0.254)
+        """
+        columns = self._columns(list(self.groups.values()))
+        frame = self.tally.frame_by_group(list(self.groups), columns)
+        if not hasattr(frame, "set_index"):
+            return frame
+        names = [name for name in frame.columns if name not in columns]
+        return frame.set_index(names if len(names) > 1 else names[0])
+
+    def _columns(self, records: Sequence[Measures]) -> Columns:
+        """What is printed, and more unless measures were chosen by name, with intervals."""
         columns: Columns = {}
         usual = set(chosen_measures().shown)
         left_out = self.measures.keys() - set(self.shown)
@@ -415,7 +458,9 @@ class Audit:
             if any(spans):
                 ends = np.array([span or (math.nan, math.nan) for span in spans])
                 columns[f"{name}_low"], columns[f"{name}_high"] = ends.T
-        return self.tally.frame_by_group([*self.groups, None], columns, backend)
+        if self.tally.handed_over:
+            columns["handed_over"] = np.array(self._handed_over())
+        return columns
 
     def _disparity_columns(self) -> Columns:
         spans = {} if self.intervals is None else self.intervals.disparities
@@ -449,6 +494,8 @@ class Audit:
             [title, *(_cell(name, m, not many or name in wide).rstrip() for m in columns)]
             for name, title in self._shown().items()
         ]
+        if self.tally.handed_over:
+            rows.insert(0, ["handed over", *(f"{share:.2%}" for share in self._handed_over())])
         header = ["", *names]
         return transposed(header, rows, "group") if many else (header, rows)
 
@@ -457,11 +504,20 @@ class Audit:
         rows = {name: self.measures[name].title for name in self.shown}
         return {"n": "n", **rows, "cost": "cost", "trivial_cost": "trivial cost"}
 
+    def _handed_over(self) -> list[float]:
+        """The share of each group and of everybody that is handed over, if any is."""
+        if not self.tally.handed_over:
+            return []
+        shares = self.tally.shares_handed_over
+        return [*(shares[group] for group in self.groups), self.tally.share_handed_over]
+
     def headline(self) -> str:
         """What was audited, in a line."""
         level = f"; {self.intervals.confidence:.4g} intervals" if self.intervals else ""
+        share = self.tally.share_handed_over
+        handed = f" ({share:.2%} of people are handed over)" if self.tally.handed_over else ""
         return (
-            f"Audit of {self.tally.n:,.15g} rows; cost {self.cost}, "
+            f"Audit of {self.tally.n:,.15g} rows{handed}; cost {self.cost}, "
             f"threshold {self.threshold:g}{level}"
         )
 
@@ -501,9 +557,9 @@ class Audit:
     def __repr__(self) -> str:
         said = statement(self)
         table = text_table(*self.table(), room=LINE)
-        before = [plain(one) for one in (said.headline, said.next, *said.details)]
-        after = [plain(one) for one in said.notes]
-        return "\n".join([*before, "", self.headline(), table, "", *self.summary(), *after])
+        before = [wrapped(plain(one)) for one in (said.headline, said.next, *said.details)]
+        after = [wrapped(one) for one in (*self.summary(), *map(plain, said.notes))]
+        return "\n".join([*before, "", self.headline(), table, "", *after])
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -545,7 +601,7 @@ def _short(interval: Sequence[float]) -> str:
 
 
 def audit(
-    tally: Tally,
+    tally: TallyLike,
     cost: CostLike = "fnr",
     threshold: float = 0.5,
     confidence: float | None = 0.95,
@@ -557,12 +613,13 @@ def audit(
     min_group: int = MIN_GROUP,
     reference: Group | None = None,
     warn: bool = True,
+    **reading: Unpack[Reading],
 ) -> Audit:
     """Measure each group's errors and calibration, and decide what can be made equal.
 
     Parameters
     ----------
-    tally : Tally
+    tally : Tally, or data
         At least two groups with positives and negatives.
     cost : Cost or str
         What an error costs: "fpr", "fnr", "weighted:1,3" or a :class:`Cost`.
@@ -588,6 +645,8 @@ def audit(
         selection rate, or mean score, if it is not named.
     warn : bool
         Whether to warn if a difference is not established; the verdict has it in any case.
+    **reading
+        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
     Warns
     -----
@@ -606,8 +665,8 @@ def audit(
     >>> a.verdict.established, a.verdict.feasible, a.verdict.act
     (True, 'no', False)
     """
-    check_tally(tally)
     cost, threshold = as_cost(cost), check_threshold(threshold)
+    tally = as_tally(tally, reading, threshold)
     groups = compared_groups(tally, check_min_group(min_group))
     reach = feasibility(tally.select(list(groups)), cost, tolerance)
     choice = chosen_measures(measures)
@@ -643,6 +702,32 @@ def audit(
     if warn and found and result.differs and not result.verdict.established:
         warnings.warn(_uncertain(result, found), UncertainWarning, stacklevel=2)
     return result
+
+
+def audit_or_tally(
+    subject: Audit | TallyLike, reading: Mapping[str, Any], *edges: float
+) -> Audit | Tally:
+    """An audit or a tally itself, or the tally of data; see :func:`isocost.tallies.as_tally`."""
+    if isinstance(subject, Audit):
+        check_no_keywords(reading, "audit")
+        return subject
+    return as_tally(subject, reading, *edges, name="audit")
+
+
+def as_audit(
+    subject: Audit | TallyLike, settings: Mapping[str, Any], reading: Mapping[str, Any]
+) -> Audit:
+    """An audit itself, or that of a tally or of data, with the settings that are not None."""
+    given = {name: value for name, value in settings.items() if value is not None}
+    # Repairs that flip scores need both.
+    threshold = check_threshold(given.get("threshold", 0.5))
+    measured = audit_or_tally(subject, reading, threshold, 1.0 - threshold)
+    if isinstance(measured, Tally):
+        return audit(measured, **given)
+    if given:
+        got, step = ", ".join(given), "leave them out, or pass the tally instead of the audit"
+        raise UsageError(Problem("settings", "belong to the audit already", got, step))
+    return measured
 
 
 def _uncertain(result: Audit, found: Intervals) -> str:

@@ -21,6 +21,12 @@ The paper calls costs distinct when their constraints differ as functions of all
 rates; with that meaning its theorem fails, as "weighted:1,3" and "weighted:3,1" show.
 Calibration and two distinct costs are four linear equations in the four error rates of
 two groups, solved by perfect scores alone.  Met within a tolerance, they bound the error rates.
+Among three groups or more all equations hold at once: a linear program, not the best of the pairs.
+
+Three results are not in the paper.  Equalizing one cost widens the difference in another exactly
+under the condition in :func:`trade_off`.  :func:`incompatible` says by how much one of two costs
+must differ at least.  And :func:`ratio_bound` is the bound of Camp (TMLR 2025) for monotone
+likelihood ratios.
 """
 
 from __future__ import annotations
@@ -31,24 +37,36 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
+from scipy.optimize import linprog
 
 from isocost.checks import check_amount, check_base_rate, check_unit, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
-from isocost.groups import Group, as_group, names_of, pairs_to_json, to_json
+from isocost.groups import Group, as_group, beside_groups, names_of, pairs_to_json, to_json
 from isocost.measures import rates
 from isocost.measures.calibration import gap_equal_width, levels_of
 from isocost.measures.rates import by_group
-from isocost.tables import html_table, text_table
-from isocost.tallies import Tally, check_tally
+from isocost.tables import columns_from, frame_of, html_table, text_table
+from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.sentences import round_up
 
 SLACK = 1e-12
 """How far rounding may put a number beyond a bound that it meets."""
+
+USUAL = ("fpr", "fnr", "weighted:1,1")
+"""Costs that are compared in pairs, besides the one asked for."""
+
+LEAST_SHOWN = 5e-5
+"""Smaller differences are shown as none."""
+
+PAIRS = (
+    "Two costs, if scores are calibrated and nobody's get better: whether both can be equal, and "
+    "how much one of them must differ."
+)
 
 PROPORTIONAL = 1e-12
 """How far, relatively, k'/k may vary over the groups by rounding."""
@@ -300,8 +318,8 @@ def impossibility_bound(
     nothing is bounded.  The norm ||A^-1||_inf max v, and the paper's 16 M^3 D^4 in place
     of ||A^-1||_inf and 2 gap in place of gap, are given beside it.
 
-    With more than two groups every pair is a bound, and each group has the best of those
-    that it takes part in: true, but not always the lowest there is.
+    With more than two groups each rate is maximized under the constraints of all groups at once,
+    by a linear program.  Only ``norm`` and ``paper`` are then the best of the pairs.
 
     Parameters
     ----------
@@ -334,6 +352,8 @@ def impossibility_bound(
         indices = list(pair)
         own = _pair_bounds(comparison, indices, difference, gap)
         best[indices] = np.minimum(best[indices], own)
+    if len(groups) > 2 and np.isfinite(best).any():
+        best[:, :2] = np.minimum(best[:, :2], _joint_bounds(comparison, difference, gap))
     fp, fn, norm, paper = best.T
     return ImpossibilityBound(
         comparison=comparison,
@@ -399,6 +419,31 @@ def _pair_bounds(
     return np.column_stack([each, np.full(2, norm), np.full(2, paper)])
 
 
+def _joint_bounds(comparison: CostComparison, difference: float, gap: float) -> Floats:
+    """For each group the largest c_fp and c_fn that meet the constraints of all groups."""
+    groups, mu = tuple(comparison.base_rates), np.array(list(comparison.base_rates.values()))
+    n, none = len(groups), np.zeros((len(groups), 2))
+    one = np.eye(n)
+    # The variables are c_fp and c_fn of each group, and the lowest of each cost.
+    line = np.hstack([one, -np.diag(mu / (1.0 - mu)), none])
+    rows, limits = [line, -line], [np.tile(gap / (1.0 - mu), 2)]
+    for i, cost in enumerate((comparison.cost, comparison.other)):
+        a, b = cost.coefficients(groups, mu)
+        size = max(a.max(), b.max())  # costs may be in cents or in billions
+        above = np.hstack([np.diag(a / size), np.diag(b / size), none])
+        above[:, 2 * n + i] = -1.0
+        rows += [above, -above]
+        limits += [np.full(n, difference / size), np.zeros(n)]
+    A, v = np.vstack(rows), np.concatenate(limits)
+    largest = []
+    for rate in range(2 * n):
+        aim = np.zeros(2 * n + 2)
+        aim[rate] = -1.0
+        found = linprog(aim, A, v, method="highs")
+        largest.append(-float(found.fun) if found.success else np.inf)
+    return np.array(largest).reshape(2, n).T
+
+
 def _constraints(comparison: CostComparison, mu: Floats, pair: list[int]) -> Floats:
     """The paper's matrix A."""
     groups = tuple(comparison.base_rates)
@@ -433,6 +478,216 @@ def _simplest(value: float) -> Fraction:
 
 def _at_most(bound: float) -> str:
     return f"at most {round_up(bound)}" if bound < 1.0 else "of any size"
+
+
+class TradeOff(NamedTuple):
+    """The difference in another cost, before and after one cost is made equal."""
+
+    before: float
+    after: float
+
+    @property
+    def widens(self) -> bool:
+        """Whether the difference grows."""
+        return self.after > self.before
+
+
+def trade_off(
+    cost: CostLike,
+    other: CostLike,
+    base_rates: Mapping[Group, float] | Iterable[float],
+    costs: Iterable[float],
+) -> TradeOff:
+    """What making one cost equal does to the difference in another, for two calibrated groups.
+
+    Let r = k'/k of each group (see :func:`compare_costs`), and let group 2, which costs less, be
+    brought to the cost of group 1: g_2 < g_1.  The other cost is r g, so its difference goes from
+    |r_1 g_1 - r_2 g_2| to g_1 |r_1 - r_2|, and
+
+        it grows if and only if   r_2 (g_1 + g_2) / 2 > r_1 g_1.
+
+    For "fnr" and "fpr" r is the odds of the base rate.  So if the false-negative rates are made
+    equal, the difference in false-positive rates grows only where the changed group has the
+    higher base rate, by more than the rates themselves differ.  Section 6 of the paper says that
+    it grows necessarily.
+
+    Parameters
+    ----------
+    cost, other : Cost or str
+        The cost that is made equal, and the one that is looked at.
+    base_rates : {group: float} or sequence of float
+        Of the two groups.
+    costs : sequence of float
+        The cost of each group, in the same order.
+
+    Examples
+    --------
+    >>> found = trade_off("fnr", "fpr", [0.50, 0.49], [0.077, 0.42])
+    >>> round(found.before, 3), round(found.after, 4), found.widens
+    (0.327, 0.0165, False)
+    """
+    comparison = compare_costs(cost, other, base_rates)
+    ratios, now = (
+        np.array(list(comparison.ratios.values())),
+        [check_amount("cost", c) for c in costs],
+    )
+    if len(ratios) != 2 or len(now) != 2:
+        rule, step = "must be of two groups", "compare two groups at a time"
+        got = f"{len(ratios)} base rates and {len(now)} costs"
+        raise UsageError(Problem("base_rates, costs", rule, got, step))
+    before = abs(ratios[0] * now[0] - ratios[1] * now[1])
+    return TradeOff(float(before), float(max(now) * abs(ratios[0] - ratios[1])))
+
+
+@dataclass(frozen=True)
+class Incompatible:
+    """Two costs, and by how much one of them must differ between the groups.
+
+    Attributes
+    ----------
+    comparison : CostComparison
+        The costs, and whether they are distinct.
+    least : float
+        The smallest number within which both costs can be brought: withholding scores can reach
+        it, and no calibrated scores with at least the present error rates can fall below it.
+    paper : float
+        The same from the paper's theorem, (largest error rate) / (16 M^3 D^4).
+    """
+
+    comparison: CostComparison
+    least: float
+    paper: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "comparison": self.comparison.to_dict(),
+            "least": self.least,
+            "paper": self.paper,
+        }
+
+
+def incompatible(tally: Tally, cost: CostLike, other: CostLike) -> Incompatible:
+    """By how much one of two costs must differ at least, if no score gets better.
+
+    Calibrated scores with no lower errors lie between the present point (c_fp, c_fn) of a group
+    and its trivial one (mu, 1-mu), a share x_t of the way; withholding the share x_t gets there.
+    Both costs are linear in x, so the least of max(difference, difference') is a linear program,
+    for any number of groups at once.
+
+    Examples
+    --------
+    >>> from isocost.examples import compas
+    >>> found = incompatible(compas(), "fpr", "fnr")
+    >>> round(found.least, 4), found.paper < 1e-6
+    (0.0886, True)
+    """
+    sums, groups = tally.totals, tally.groups
+    mu, c_fp, c_fn = (
+        f(sums) for f in (rates.base_rate, rates.generalized_fpr, rates.generalized_fnr)
+    )
+    comparison = compare_costs(cost, other, by_group(groups, mu))
+    n, rows, limits = len(groups), [], []
+    coefficients = [each.coefficients(groups, mu) for each in (comparison.cost, comparison.other)]
+    size = float(np.max(coefficients))  # costs may be in cents or in billions
+    # The variables are the share x of each group, the lowest of each cost, and the difference.
+    for i, (a, b) in enumerate(coefficients):
+        now, trivial = (a * c_fp + b * c_fn) / size, (a * mu + b * (1.0 - mu)) / size
+        at_least = np.hstack([np.diag(now - trivial), np.zeros((n, 3))])
+        at_least[:, n + i] = 1.0
+        at_most = -at_least
+        at_most[:, n + 2] = -1.0
+        rows += [at_least, at_most]
+        limits += [now, -now]
+    aim = np.append(np.zeros(n + 2), 1.0)
+    found = linprog(
+        aim,
+        np.vstack(rows),
+        np.concatenate(limits),
+        bounds=[(0.0, 1.0)] * n + [(None, None)] * 2 + [(0.0, None)],
+        method="highs",
+    )
+    pairs = [list(pair) for pair in combinations(range(n), 2)]
+    paper = max(
+        (
+            float(max(c_fp[p].max(), c_fn[p].max()))
+            / _paper_constant(_constraints(comparison, mu, p))
+        )
+        if _differ(*(np.array(list(k.values()))[p] for k in (comparison.k, comparison.other_k)))
+        else 0.0
+        for p in pairs
+    )
+    return Incompatible(comparison, size * max(0.0, float(found.fun)), paper)
+
+
+@dataclass(frozen=True)
+class RatioBound:
+    """How far apart error rates of decisions are, if the likelihood ratio is monotone.
+
+    Attributes
+    ----------
+    lower, higher : Group
+        The groups with the lowest and the highest base rate.
+    fnr : float
+        mu_higher / mu_lower: the false-negative rate of the lower group is at least this many
+        times that of the higher one ...
+    fpr : float
+        (1 - mu_lower) / (1 - mu_higher): ... or the false-positive rate of the higher group is at
+        least this many times that of the lower one.
+    odds : float
+        The ratio of the odds of the base rates, which is the product of the two ratios of
+        generalized rates for all calibrated scores, whether or not the likelihood ratio is
+        monotone.
+    """
+
+    lower: Group
+    higher: Group
+    fnr: float
+    fpr: float
+    odds: float
+
+    def __str__(self) -> str:
+        names = names_of([self.lower, self.higher])
+        lower, higher = names[self.lower], names[self.higher]
+        if self.odds == 1.0:
+            return "All base rates are equal: nothing keeps calibrated error rates apart."
+        return (
+            f"At every threshold, calibrated scores with these base rates and a monotone "
+            f"likelihood ratio have a false-negative rate for {lower} of at least {self.fnr:.4g} "
+            f"times that for {higher}, or a false-positive rate for {higher} of at least "
+            f"{self.fpr:.4g} times that for {lower}. Without the assumption, the two ratios of "
+            f"generalized rates still have the product {self.odds:.4g}."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self) | {"lower": to_json(self.lower), "higher": to_json(self.higher)}
+
+
+def ratio_bound(base_rates: Mapping[Group, float] | Iterable[float]) -> RatioBound:
+    """The disparity that calibrated scores cannot escape under a monotone likelihood ratio.
+
+    Let f and f' be the densities of calibrated scores in two groups with base rates mu < mu', and
+    let f'/f not fall.  Selected are scores of at least t.  If f'(t) <= f(t), then f' <= f at
+    every score below t; the positives who are missed have the density f(h) h / mu, so
+
+        FNR / FNR' >= mu' / mu;
+
+    otherwise f' >= f at every score from t on, and FPR' / FPR >= (1-mu) / (1-mu').  One of the
+    two holds at every threshold, and for every mu and mu' there are scores for which it is an
+    equality.  This is the bound of Camp (TMLR 2025); the proof is ours.
+
+    Examples
+    --------
+    >>> found = ratio_bound({"a": 0.25, "b": 0.5})
+    >>> found.fnr, found.fpr, round(found.odds, 4)
+    (2.0, 1.5, 3.0)
+    """
+    shares = _check_base_rates(base_rates)
+    lower, higher = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
+    low, high = shares[lower], shares[higher]
+    fnr, fpr = high / low, (1.0 - low) / (1.0 - high)
+    return RatioBound(lower, higher, fnr, fpr, fnr * fpr)
 
 
 @dataclass(frozen=True)
@@ -611,10 +866,16 @@ class Bounds:
         The statements about each group.
     impossibility : ImpossibilityBound or None
         Whether a second cost can be equal too, if one was given.
+    pairs : tuple of Incompatible
+        The usual costs in pairs: which cannot both be equal, and by how much at least.
+    ratio : RatioBound
+        How far apart error rates are at least, if the likelihood ratio is monotone.
     """
 
     cost: Cost
     groups: dict[Group, GroupBounds]
+    pairs: tuple[Incompatible, ...]
+    ratio: RatioBound
     impossibility: ImpossibilityBound | None = None
 
     @property
@@ -630,7 +891,23 @@ class Bounds:
             "cost": self.cost.to_dict(),
             "groups": pairs_to_json({group: each.to_dict() for group, each in self.groups.items()}),
             "impossibility": None if self.impossibility is None else self.impossibility.to_dict(),
+            "pairs": [pair.to_dict() for pair in self.pairs],
+            "ratio": self.ratio.to_dict(),
         }
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """A row for each group, in the library of the data; see :meth:`isocost.Audit.to_frame`."""
+        numbers = ("base_rate", "generalized_fpr", "generalized_fnr", "residual", "gap", "cost")
+        rows = [
+            {name: getattr(each, name) for name in (*numbers, "trivial_cost")}
+            | {
+                f"{rate}_{end}": value
+                for rate in ("generalized_fpr", "generalized_fnr")
+                for end, value in zip(("low", "high"), getattr(each.at_cost, rate), strict=True)
+            }
+            for each in self.groups.values()
+        ]
+        return frame_of(beside_groups(list(self.groups), columns_from(rows)), backend)
 
     def to_json(self) -> str:
         """The bounds as JSON text."""
@@ -651,6 +928,18 @@ class Bounds:
             rows.append([name, *numbers])
         return header, rows
 
+    def pair_table(self) -> tuple[list[str], list[list[str]]]:
+        """The pairs of costs, as header and rows."""
+        header = ["costs", "both equal", "one differs by at least", "by the paper's constants"]
+        rows = []
+        for pair in self.pairs:
+            both = pair.comparison
+            equal = pair.least <= LEAST_SHOWN
+            possible = "possible" if equal else "impossible" if both.distinct else "out of reach"
+            least = ["-", "-"] if equal else [f"{pair.least:.4f}", f"{pair.paper:.1e}"]
+            rows.append([f"{both.cost} and {both.other}", possible, *least])
+        return header, rows
+
     def summary(self) -> list[str]:
         """The statements in words."""
         lines = [
@@ -660,31 +949,34 @@ class Bounds:
         ]
         if self.impossibility is not None:
             lines.append(str(self.impossibility))
-        return lines
+        return [*lines, str(self.ratio)]
 
     def __repr__(self) -> str:
-        return "\n".join([text_table(*self.table()), "", *self.summary()])
+        tables = (text_table(*table()) for table in (self.table, self.pair_table))
+        return "\n".join([*("\n\n".join(tables), ""), PAIRS, *self.summary()])
 
     def _repr_html_(self) -> str:
         from html import escape
 
         lines = "".join(f"<p>{escape(line)}</p>" for line in self.summary())
-        return html_table(*self.table(), caption=f"Bounds; cost {self.cost}") + lines
+        tables = html_table(*self.table(), caption=f"Bounds; cost {self.cost}")
+        return tables + html_table(*self.pair_table(), caption=PAIRS) + lines
 
 
 def bounds(
-    tally: Tally,
+    tally: TallyLike,
     cost: CostLike = "fnr",
     other: CostLike | None = None,
     *,
     cost_difference: float = 0.0,
     gap: float | None = None,
+    **reading: Unpack[Reading],
 ) -> Bounds:
     """What the paper's theorems prove about a tally, with the best constants.
 
     Parameters
     ----------
-    tally : Tally
+    tally : Tally, or data
         At least two groups, each with positives and negatives.
     cost : Cost or str
         What an error costs.
@@ -694,6 +986,8 @@ def bounds(
         How far the two costs may then differ between groups.
     gap : float, optional
         How large the calibration gaps may then be; by default the largest there is now.
+    **reading
+        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
     Notes
     -----
@@ -709,16 +1003,20 @@ def bounds(
     >>> found.impossibility.excluded
     ('African-American', 'Caucasian')
     """
-    check_tally(tally)
+    tally = as_tally(tally, reading)
     cost = as_cost(cost)
     rates.require_two_groups(tally)
     rates.require_both_labels(tally)
     groups = _each_group(tally, cost)
+    usual = dict.fromkeys([cost, *map(as_cost, USUAL)])
+    pairs = tuple(incompatible(tally, *pair) for pair in combinations(usual, 2))
+    ratio = ratio_bound({group: each.base_rate for group, each in groups.items()})
     if other is None:
-        return Bounds(cost, groups)
+        return Bounds(cost, groups, pairs, ratio)
     allowed = max(each.gap for each in groups.values()) if gap is None else gap
     allowed = check_amount("gap", allowed)
-    return Bounds(cost, groups, both_costs(tally, cost, other, cost_difference, allowed))
+    both = both_costs(tally, cost, other, cost_difference, allowed)
+    return Bounds(cost, groups, pairs, ratio, both)
 
 
 def _each_group(tally: Tally, cost: Cost) -> dict[Group, GroupBounds]:

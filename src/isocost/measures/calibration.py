@@ -32,7 +32,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from isocost.errors import Problem, UsageError
+from isocost.errors import Problem, UsageError, setting
 from isocost.tallies import Tally, add_up
 from isocost.typing import Floats, Ints
 
@@ -184,7 +184,9 @@ def _fixed_point(function: Callable[[float], float]) -> float:
 
 def _equal_width_bins(levels: Levels, bins: int) -> Ints:
     if bins < 1:
-        raise UsageError(Problem("bins", "must be at least 1", repr(bins), "use bins=10"))
+        raise UsageError(
+            Problem("bins", "must be at least 1", repr(bins), f"use {setting('bins', 10)}")
+        )
     cuts = np.arange(bins + 1) / bins
     return np.clip(np.searchsorted(cuts, levels.position, side="right") - 1, 0, bins - 1)
 

@@ -23,13 +23,22 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from isocost.checks import check_numbers
 from isocost.groups import Group
-from isocost.tallies import KINDS, SUMS, Cells, Tally, add_up, check_tally
+from isocost.tallies import (
+    KINDS,
+    SUMS,
+    Cells,
+    Reading,
+    Tally,
+    TallyLike,
+    add_up,
+    as_tally,
+)
 from isocost.typing import Bools, Floats, Ints
 
 STEP = 1e-30
@@ -388,16 +397,22 @@ class NetBenefitCurve:
     rows: Floats
 
 
-def net_benefit_curve(tally: Tally, thresholds: Any = None) -> NetBenefitCurve:
+def net_benefit_curve(
+    tally: TallyLike,
+    thresholds: Any = None,
+    **reading: Unpack[Reading],
+) -> NetBenefitCurve:
     """Decision curves of the groups (Vickers and Elkin 2006).
 
     Parameters
     ----------
-    tally : Tally
+    tally : Tally, or data
         Scores and labels.
     thresholds : float or several, optional
         Edges of the tally, at which the curve is exact; nothing is interpolated, so a threshold
         inside a bin is refused.  By default about a hundred, up to the highest score.
+    **reading
+        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
     Examples
     --------
@@ -408,8 +423,9 @@ def net_benefit_curve(tally: Tally, thresholds: Any = None) -> NetBenefitCurve:
     >>> curve.treat_all.round(4).tolist()
     [[0.3062, 0.0287], [0.1338, -0.2127]]
     """
-    check_tally(tally)
-    t = _edges(tally) if thresholds is None else np.unique(check_numbers("thresholds", thresholds))
+    chosen = () if thresholds is None else check_numbers("thresholds", thresholds)
+    tally = as_tally(tally, reading, *chosen)
+    t = _edges(tally) if thresholds is None else np.unique(chosen)
     first = [tally.grid.first_bin(float(edge), "thresholds") for edge in t]
     cells, shape = tally.cells, (len(tally.groups), 2, tally.grid.size)
     place = (cells.group * 2 + cells.label) * tally.grid.size + cells.bin

@@ -42,6 +42,9 @@ _STEPS = 24
 BANDS = ((0.0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1.0))
 """Scores are compared with labels in each of these, besides all together; tenths are edges."""
 
+HANDED_OVER = "handed_over"
+"""What a claim about the share of people without a score is called."""
+
 WATCHABLE = ("cost", *(name for name, measure in MEASURES.items() if measure.is_linear))
 """What a stream of rows can be made of: it needs squares of what a row adds."""
 
@@ -201,11 +204,11 @@ class Claim:
     Attributes
     ----------
     kind : str
-        "cost", the name of a rate, or "calibration".
+        "cost", the name of a rate, "calibration", or "handed_over".
     groups : tuple
         Two groups whose numbers must not differ by more than the limit, or, for calibration, one
         whose scores must not lie further from the share of positives.  For a floor the group whose
-        rate it is; none for that of everybody.
+        rate it is; none for that of everybody.  For "handed_over" the group whose share it is.
     band : (low, high) or None
         The scores that calibration is about; None for all.
     limit : float
@@ -214,6 +217,8 @@ class Claim:
         The probability of a false alarm that this claim may use.
     is_floor : bool
         Whether the rate must be at least the limit.
+    promised : float
+        What a share handed over must not differ from by more than the limit.
     """
 
     kind: str
@@ -222,6 +227,7 @@ class Claim:
     limit: float
     error: float
     is_floor: bool = False
+    promised: float = 0.0
 
     @property
     def allowed(self) -> float:
@@ -247,6 +253,10 @@ class History:
             band: self._stacked([_within(tally, band, threshold) for tally in tallies], tallies)
             for band in BANDS
         }
+        # Rows, sum w and sum w^2 of people handed over, per period and group.
+        self.handed = np.array(
+            [[tally.handed_over.get(g, (0.0,) * 3) for g in self.groups] for tally in tallies]
+        )
 
     def _stacked(self, sums: list[Sums], tallies: Sequence[Tally]) -> Sums:
         """Sums as arrays (periods, groups, 4); groups that a period lacks have zeros."""
@@ -264,6 +274,8 @@ class History:
             sums = self.all if claim.band is None else self.bands[claim.band]
             group = self.groups.index(claim.groups[0])
             return [_stream(BIAS, sums.at(group))], BIAS.limits[0]
+        if claim.kind == HANDED_OVER:
+            return [self._handed(self.groups.index(claim.groups[0]))], -claim.promised
         if claim.is_floor:
             index = None if not claim.groups else self.groups.index(claim.groups[0])
             sums = self.all.pooled().at(0) if index is None else self.all.at(index)
@@ -271,6 +283,13 @@ class History:
             return [_stream(MEASURES[claim.kind], sums, -1.0)], claim.limit
         one, other = (self._number(claim.kind, group) for group in claim.groups)
         return [*one, *(Stream(-s.k, s.n, s.total, s.square) for s in other)], 0.0
+
+    def _handed(self, group: int) -> Stream:
+        """The people of a group, of whom those handed over count 1 and the others 0."""
+        _, w, w2 = self.handed[:, group].T
+        decided = self.all.at(group)
+        total, squares = w + decided.w.sum(axis=-1), w2 + decided.w2.sum(axis=-1)
+        return Stream.of(1.0, total, squares, w, w)
 
     def _number(self, kind: str, group: Group) -> list[Stream]:
         """A cost or rate of one group, up to a constant that all groups share."""
@@ -312,8 +331,11 @@ def claims_of(
     calibration_margin: float | None,
     error: float,
     floors: Mapping[str, float] | None = None,
+    handed_over: Mapping[Group, tuple[float, float]] | None = None,
 ) -> list[Claim]:
     """All claims about what must be equal within limits, about floors, and about calibration.
+
+    ``handed_over`` has the share of each group that was promised, and how far it may differ.
 
     The chance of a false alarm is divided among them (Bonferroni): half goes to what must be
     equal and to floors, a quarter each to calibration of all scores and by band.
@@ -324,10 +346,15 @@ def claims_of(
         for name, limit in (floors or {}).items()
         for whose in ([()] if name.startswith(OVERALL) else [(group,) for group in groups])
     ]
-    count = max(len(pairs) + len(least), 1)
+    handed = [(group, x) for group, x in (handed_over or {}).items() if group in groups]
+    count = max(len(pairs) + len(least) + len(handed), 1)
     share = error * (1.0 if calibration_margin is None else 0.5) / count
     claims = [Claim(kind, pair, None, limits[kind], share) for kind, pair in pairs]
     claims += [Claim(kind, whose, None, limit, share, True) for kind, whose, limit in least]
+    claims += [
+        Claim(HANDED_OVER, (group,), None, limit, share, promised=promised)
+        for group, (promised, limit) in handed
+    ]
     if calibration_margin is None:
         return claims
     share = error * (0.25 if claims else 0.5) / len(groups)

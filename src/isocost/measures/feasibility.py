@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from isocost.groups import Group, names_of, pairs_to_json, to_json
 from isocost.measures import rates
 from isocost.measures.rates import by_group
 from isocost.measures.table import MEASURES
-from isocost.tallies import KINDS, Tally, add_up, check_tally
+from isocost.tallies import KINDS, Reading, Tally, TallyLike, add_up, as_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import MIN_GROUP, MIN_LABEL
 from isocost.verdict.sentences import round_down, round_up
@@ -166,19 +166,26 @@ def mixing_rates(costs: Floats, trivial: Floats, tolerance: float) -> Floats:
     return np.where(need <= SLACK * scale, 0.0, alpha)
 
 
-def feasibility(tally: Tally, cost: CostLike = "fnr", tolerance: float = 0.0) -> Feasibility:
+def feasibility(
+    tally: TallyLike,
+    cost: CostLike = "fnr",
+    tolerance: float = 0.0,
+    **reading: Unpack[Reading],
+) -> Feasibility:
     """Decide whether calibrated scores can cost every group the same.
 
     Parameters
     ----------
-    tally : Tally
+    tally : Tally, or data
         At least two groups, each with positives and negatives.
     cost : Cost or str
         What an error costs.
     tolerance : float
         How far the costs may differ.
+    **reading
+        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
     """
-    check_tally(tally)
+    tally = as_tally(tally, reading)
     cost, tolerance = as_cost(cost), check_tolerance(tolerance)
     rates.require_two_groups(tally)
     rates.require_both_labels(tally)

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from isocost.checks import (
     short,
 )
 from isocost.costs import Cost, CostLike, as_cost
-from isocost.errors import Problem, UsageError, listing
+from isocost.errors import Problem, UsageError, listing, setting
 from isocost.groups import Group, group_names, to_json
 from isocost.measures import margins
 from isocost.measures.calibration import SMOOTH_CELLS, gap_noise, levels_of
@@ -57,7 +57,7 @@ from isocost.measures.margins import (
 )
 from isocost.measures.measure import Measure
 from isocost.measures.table import BIAS, Chosen, chosen_measures, cost_row
-from isocost.tallies import Cells, Tally, check_tally
+from isocost.tallies import Cells, Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import MIN_GROUP
 
@@ -296,7 +296,7 @@ class Intervals:
 
 
 def intervals(
-    tally: Tally,
+    tally: TallyLike,
     cost: CostLike = "fnr",
     threshold: float = 0.5,
     *,
@@ -307,12 +307,13 @@ def intervals(
     measures: Chosen = None,
     min_group: int = MIN_GROUP,
     reference: Group | None = None,
+    **reading: Unpack[Reading],
 ) -> Intervals:
     """Compute confidence intervals for every number of an audit.
 
     Parameters
     ----------
-    tally : Tally
+    tally : Tally, or data
         At least two groups with positives and negatives.
     cost, threshold, tolerance
         As for :func:`isocost.audit`.
@@ -326,6 +327,8 @@ def intervals(
         As for :func:`isocost.audit`.
     min_group : int
         Groups with fewer rows have intervals of their own, but are not compared with others.
+    **reading
+        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
     Notes
     -----
@@ -348,8 +351,8 @@ def intervals(
     >>> round(found.feasible_probability, 3)
     0.0
     """
-    check_tally(tally)
     cost, threshold = as_cost(cost), check_threshold(threshold)
+    tally = as_tally(tally, reading, threshold)
     groups = compared_groups(tally, check_min_group(min_group))
     reach = feasibility(tally.select(list(groups)), cost, check_tolerance(tolerance))
     people = population_of(tally, threshold, groups, reference)
@@ -481,11 +484,11 @@ def _check_replicates(replicates: Any, confidence: float) -> int:
             Problem(
                 "replicates",
                 f"must be 0, or a whole number from {least} to {MOST_REPLICATES} for "
-                f"confidence={confidence:g}",
+                f"{setting('confidence', confidence)}",
                 short(replicates),
-                f"use replicates={max(2000, least)}, or 0 for closed forms only"
+                f"use {setting('replicates', max(2000, least))}, or 0 for closed forms only"
                 if least <= MOST_REPLICATES
-                else "use a lower confidence, or replicates=0 for closed forms only",
+                else f"use a lower confidence, or {setting('replicates', 0)} for closed forms only",
             )
         )
     return int(replicates)
@@ -493,4 +496,6 @@ def _check_replicates(replicates: Any, confidence: float) -> int:
 
 def check_min_group(min_group: Any) -> int:
     """A whole number of rows."""
-    return check_whole("min_group", min_group, 0, step="use min_group=30, the default")
+    return check_whole(
+        "min_group", min_group, 0, step=f"use {setting('min_group', 30)}, the default"
+    )

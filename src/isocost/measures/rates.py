@@ -12,12 +12,13 @@ Always mu c_fn - (1-mu) c_fp = mu - E[h].
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 import numpy as np
 
 from isocost.costs import Cost
-from isocost.errors import DataError, Problem
+from isocost.errors import DataError, Problem, spoken
 from isocost.groups import Group
 from isocost.measures.table import MEASURES
 from isocost.tallies import Sums, Tally
@@ -64,24 +65,29 @@ def require_both_labels(tally: Tally) -> None:
     totals = tally.totals
     lacking = totals.w <= LEAST_SHARE * totals.weight[:, None]
     problems = []
+    merge = spoken("tally.relabel", "--merge-groups", "rename it in its rows")
     for index, label in np.argwhere(lacking).tolist():
         group, kind = tally.groups[index], ("negatives", "positives")[label]
         rate = ("false-positive", "false-negative")[label]
         share = "none of them" if totals.n[index, label] == 0 else "next to no weight of"
+        drop = spoken(
+            f"tally.drop([{group!r}])",
+            shlex.join(["--drop-group", str(group)]),
+            "delete its rows",
+        )
         problems.append(
             Problem(
                 f"group {group!r}",
                 f"must have {kind}: without them it has no {rate} rate",
                 f"{totals.n[index].sum():.6g} rows, {share} {kind}",
-                f"leave it out with tally.drop([{group!r}]) (--drop-group on the command line), "
-                "merge it with another through tally.relabel (--merge-groups), or gather more data",
+                f"leave it out ({drop}), merge it with another ({merge}), or gather more data",
             )
         )
     if len(problems) > MOST_LISTED:
         more = f"{len(problems) - MOST_LISTED:,} more groups without positives or negatives"
         step = (
-            "check that the group column is the right one; leave small groups out (--drop-group) "
-            "or merge them (--merge-groups)"
+            "check that the group column is the right one; leave small groups out "
+            f"({spoken('tally.drop', '--drop-group', 'delete their rows')}) or merge them ({merge})"
         )
         problems[MOST_LISTED:] = [Problem("groups", "must have both labels", more, step)]
     if problems:
@@ -92,8 +98,7 @@ def require_two_groups(tally: Tally) -> None:
     """Refuse a tally with one group: there is nothing to compare it with."""
     if len(tally.groups) < 2:
         rule, got = "must have at least two values, to be compared", f"only {tally.groups[0]!r}"
-        step = (
-            "check the group column; for the rates of one group use isocost.generalized_fpr "
-            "and generalized_fnr"
+        step = "check the group column" + spoken(
+            "; for the rates of one group use isocost.generalized_fpr and generalized_fnr", ""
         )
         raise DataError(Problem("group", rule, got, step))

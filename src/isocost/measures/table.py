@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Any, TypeAlias
 
 from isocost.checks import check_listed, short
-from isocost.errors import Problem, UsageError
+from isocost.errors import Problem, UsageError, spoken
 from isocost.measures import derived
 from isocost.measures.calibration import (
     gap_bound,
@@ -385,7 +385,7 @@ def chosen_measures(chosen: Any = None, argument: str = "measures") -> Choice:
     if chosen is None or isinstance(chosen, str):
         listed: list[Any] = [] if chosen is None else chosen.split(",")
     else:
-        listed = check_listed(argument, chosen, _CHOICES, _EXAMPLE)
+        listed = check_listed(argument, chosen, _CHOICES, _example())
     own = [one for one in listed if isinstance(one, Measure)]
     _check_own(own)
     names = {
@@ -401,7 +401,12 @@ def chosen_measures(chosen: Any = None, argument: str = "measures") -> Choice:
 
 _CHOICES = f"must be {', '.join(FAMILIES)} or all, names of measures, or Measures"
 
-_EXAMPLE = 'for example measures="all", ["ppv", "auc"] or [ic.Measure("mine", "Mine", over=...)]'
+
+def _example() -> str:
+    return spoken(
+        'for example measures="all", ["ppv", "auc"] or [ic.Measure("mine", "Mine", over=...)]',
+        "for example --measures all, or --measures ppv,auc",
+    )
 
 
 def _named(word: Any, argument: str) -> tuple[str, ...]:
@@ -413,7 +418,7 @@ def _named(word: Any, argument: str) -> tuple[str, ...]:
         return tuple(name for name, row in MEASURES.items() if row.family == word)
     if not isinstance(word, str) or word not in MEASURES:
         close = get_close_matches(word, MEASURES, 1) if isinstance(word, str) else []
-        step = f"did you mean {close[0]!r}?" if close else _EXAMPLE
+        step = f"did you mean {close[0]!r}?" if close else _example()
         raise UsageError(Problem(argument, _CHOICES, short(word), step))
     return (word,)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
@@ -23,9 +23,10 @@ from isocost.plots.display import (
     short_name,
 )
 from isocost.plots.plane import Rules
-from isocost.repairs.compare import Changes, changes, named_rules
+from isocost.repairs.compare import Changes, changes
+from isocost.repairs.composition import edges_of, named_rules
 from isocost.rules import Rule
-from isocost.tallies import Tally, add_up, check_tally
+from isocost.tallies import Reading, Tally, TallyLike, add_up, as_tally
 from isocost.typing import Bools, Floats
 
 if TYPE_CHECKING:
@@ -154,16 +155,17 @@ class ChangeDisplay(Display):
     @classmethod
     def from_tally(
         cls,
-        tally: Tally,
+        tally: TallyLike,
         rules: Rules,
         *,
         threshold: float = 0.5,
         ax: Axes | None = None,
+        **reading: Unpack[Reading],
     ) -> Self:
-        """What rules, by name or as a list, would do to the people of a tally."""
-        check_tally(tally)
-        threshold = check_threshold(threshold)
-        named, indices = named_rules(rules), range(len(tally.groups))
+        """What rules, by name or as a list, would do to the people of a tally or of data."""
+        threshold, named = check_threshold(threshold), named_rules(rules)
+        tally = as_tally(tally, reading, *edges_of(named.values(), threshold))
+        indices = range(len(tally.groups))
         display = cls(
             tally.groups,
             {
@@ -176,7 +178,7 @@ class ChangeDisplay(Display):
             },
             threshold,
         )
-        return display._drawn_on(ax)
+        return display.plot(ax)
 
     @classmethod
     def _edges(
@@ -187,9 +189,7 @@ class ChangeDisplay(Display):
         **options: Any,  # noqa: ARG003
     ) -> tuple[float, ...]:
         """The edges of the rules and the threshold, so that no bin is divided."""
-        rows = [row for rule in named_rules(rules).values() for row in rule.rows]
-        edges = {edge for row in rows for edge in (row.lo, row.hi)}
-        return tuple(sorted({*edges, threshold} - {0.0, 1.0}))
+        return edges_of(named_rules(rules).values(), check_threshold(threshold))
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the given axes, or on those of a new figure."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from isocost.repairs.counsel import titles_of
 from isocost.repairs.planning import RepairPlan, plan_repair
 from isocost.repairs.reconcile import Reconcilable, reconcilable
 from isocost.repairs.registry import REPAIRS
-from isocost.tallies import Tally
+from isocost.tallies import Reading, TallyLike, as_tally
 from isocost.typing import Floats
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class FrontierDisplay(Display):
     @classmethod
     def from_tally(
         cls,
-        tally: Tally,
+        tally: TallyLike,
         cost: CostLike = "fnr",
         *,
         methods: Sequence[str] = ("withhold",),
@@ -132,6 +132,7 @@ class FrontierDisplay(Display):
         threshold: float = 0.5,
         measures: Sequence[str] = USUAL,
         ax: Axes | None = None,
+        **reading: Unpack[Reading],
     ) -> Self:
         """The frontiers of one or several methods; the rest as for :func:`isocost.frontier`."""
         rule, step = "must be a list of methods", 'use methods=("withhold", "coarsen")'
@@ -139,12 +140,12 @@ class FrontierDisplay(Display):
         names = check_listed("methods", listed, rule, step)
         if not names:
             raise UsageError(Problem("methods", rule, "none", step))
+        tally = as_tally(tally, reading, check_threshold(threshold))
         frontiers = {
             method: frontier(tally, cost, method, points=points, threshold=threshold)
             for method in names
         }
-        display = cls(frontiers, measures)
-        return display._drawn_on(ax)
+        return cls(frontiers, measures).plot(ax)
 
     @classmethod
     def from_frontier(
@@ -160,8 +161,7 @@ class FrontierDisplay(Display):
         check_kind("found", named, Mapping, rule, step)
         for one in named.values():
             check_kind("found", one, Frontier, rule, step)
-        display = cls(named, measures)
-        return display._drawn_on(ax)
+        return cls(named, measures).plot(ax)
 
     @classmethod
     def _edges(cls, *args: Any, threshold: float = 0.5, **options: Any) -> tuple[float, ...]:  # noqa: ARG003
@@ -323,20 +323,20 @@ class ReconcilableDisplay(Display):
     @classmethod
     def from_tally(
         cls,
-        tally: Tally,
+        tally: TallyLike,
         thresholds: float | Iterable[float] | None = None,
         equal: str | Sequence[str] = ("fpr", "fnr"),
         *,
         ax: Axes | None = None,
         **options: Any,
     ) -> Self:
-        """From a tally; the arguments are those of :func:`isocost.reconcilable`."""
-        return cls(reconcilable(tally, thresholds, equal, **options))._drawn_on(ax)
+        """From a tally or data; the arguments are those of :func:`isocost.reconcilable`."""
+        return cls(reconcilable(tally, thresholds, equal, **options)).plot(ax)
 
     @classmethod
     def from_reconcilable(cls, found: Reconcilable, *, ax: Axes | None = None) -> Self:
         """From what :func:`isocost.reconcilable` returned."""
-        return cls(found)._drawn_on(ax)
+        return cls(found).plot(ax)
 
     @classmethod
     def _edges(cls, thresholds: Any = None, *args: Any, **options: Any) -> tuple[float, ...]:  # noqa: ARG003
@@ -439,12 +439,12 @@ class RepairPlanDisplay(Display):
     @classmethod
     def from_plan(cls, plan: RepairPlan, *, ax: Axes | None = None) -> Self:
         """From what :func:`isocost.plan_repair` returned."""
-        return cls(plan)._drawn_on(ax)
+        return cls(plan).plot(ax)
 
     @classmethod
     def from_tally(
         cls,
-        tally: Tally,
+        tally: TallyLike,
         method: str = "withhold",
         cost: CostLike = "fnr",
         *,
@@ -452,17 +452,20 @@ class RepairPlanDisplay(Display):
         within: float = 0.02,
         replicates: int = 100,
         ax: Axes | None = None,
+        **reading: Unpack[Reading],
     ) -> Self:
         """Plan a repair by one of the methods in ``isocost.REPAIRS``."""
         check_word("method", method, tuple(REPAIRS))
         repair, threshold = REPAIRS[method], check_threshold(threshold)
         of_cost: dict[str, Any] = {"cost": cost} if repair.goal == "cost" else {}
+        tally = as_tally(tally, reading, *cls._edges(threshold=threshold))
         rule = repair.make_with(tally, threshold=threshold, **of_cost)
-        return cls(plan_repair(tally, rule, within, replicates=replicates))._drawn_on(ax)
+        return cls(plan_repair(tally, rule, within, replicates=replicates)).plot(ax)
 
     @classmethod
     def _edges(cls, *args: Any, threshold: float = 0.5, **options: Any) -> tuple[float, ...]:  # noqa: ARG003
-        return (threshold,)
+        # Flipping scores needs both.
+        return (threshold, 1.0 - threshold)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the given axes, or on those of a new figure."""

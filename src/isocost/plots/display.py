@@ -8,6 +8,8 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from inspect import signature
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.legend import Legend
     from matplotlib.text import Annotation
 
-    from isocost.tallies import Tally
+    from isocost.tallies import Tally, TallyLike
 
 
 class Hue(NamedTuple):
@@ -460,12 +462,18 @@ def legend_below(ax: Axes, handles: Sequence[Any], title: str = "", inches: floa
 
 
 class Display(ABC):
-    """A display holds the numbers it draws; ``plot`` draws them, and keeps the artists."""
+    """A display holds the numbers it draws; ``plot`` draws them, and keeps the artists.
+
+    What begins with ``from_`` makes a display and draws it, as in scikit-learn.
+    """
+
+    ax_: Axes
+    figure_: Figure
 
     @classmethod
     @abstractmethod
-    def from_tally(cls, tally: Tally, *args: Any, **options: Any) -> Self:
-        """From a tally."""
+    def from_tally(cls, tally: TallyLike, *args: Any, **options: Any) -> Self:
+        """From a tally, or from data with the keywords of :func:`isocost.tally`."""
 
     @abstractmethod
     def plot(self, ax: Axes | None = None) -> Self:
@@ -551,5 +559,17 @@ class Display(ABC):
         options = {k: list(v) if isinstance(v, Iterator) else v for k, v in options.items()}
         return cls.from_tally(count(cls._edges(*args, **options)), *args, **options)
 
-    def _drawn_on(self, ax: Axes | None) -> Self:
-        return self if ax is None else self.plot(ax)
+    @classmethod
+    def _told_apart(cls, options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The keywords of :func:`isocost.tally`, and those of :meth:`plot`."""
+        names = signature(cls.plot).parameters
+        drawing = {name: value for name, value in options.items() if name in names}
+        return {name: value for name, value in options.items() if name not in names}, drawing
+
+    def _repr_png_(self) -> bytes | None:
+        """The picture as the last line of a notebook's cell; none before :meth:`plot`."""
+        if not hasattr(self, "figure_"):
+            return None
+        picture = BytesIO()
+        self.figure_.savefig(picture, format="png")
+        return picture.getvalue()

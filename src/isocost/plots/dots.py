@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
+from isocost.checks import check_threshold
 from isocost.groups import Group, group_names
 from isocost.measures.audit import Audit, audit
 from isocost.measures.measure import Measure
@@ -30,7 +31,7 @@ from isocost.plots.display import (
     short_names,
 )
 from isocost.plots.predictive import check_audit, confidence_of
-from isocost.tallies import Tally
+from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import MIN_GROUP
 
@@ -112,19 +113,20 @@ class MeasuresDisplay(Display):
     @classmethod
     def from_tally(
         cls,
-        tally: Tally,
+        tally: TallyLike,
         measures: Chosen = RANKS,
         *,
         threshold: float = 0.5,
         confidence: float | None = 0.95,
         reference: Group | None = None,
         ax: Axes | None = None,
+        **reading: Unpack[Reading],
     ) -> Self:
         """Measures of the groups of a tally.
 
         Parameters
         ----------
-        tally : Tally
+        tally : Tally, or data
             At least two groups with positives and negatives.
         measures : str or sequence
             A family, names of :data:`isocost.MEASURES`, or measures of your own; as for
@@ -132,10 +134,13 @@ class MeasuresDisplay(Display):
         threshold, confidence, reference
             As for :func:`isocost.audit`.
         ax : Axes, optional
-            Axes to draw on; by default nothing is drawn until :meth:`plot` is called.
+            Axes to draw on; by default those of a new figure, ``figure_``.
+        **reading
+            With data: the keywords of :func:`isocost.tally`.
         """
+        tally = as_tally(tally, reading, check_threshold(threshold))
         audited = _audited(tally, measures, threshold, confidence, reference)
-        return cls._of(audited, chosen_measures(measures).shown)._drawn_on(ax)
+        return cls._of(audited, chosen_measures(measures).shown).plot(ax)
 
     @classmethod
     def from_audit(cls, audit: Audit, measures: Chosen = None, *, ax: Axes | None = None) -> Self:
@@ -150,7 +155,7 @@ class MeasuresDisplay(Display):
                 checked.tally, measures, checked.threshold, confidence_of(checked),
                 checked.reference, checked.min_group,
             )  # fmt: skip
-        return cls._of(checked, names)._drawn_on(ax)
+        return cls._of(checked, names).plot(ax)
 
     @classmethod
     def _of(cls, audited: Audit, names: Sequence[str]) -> Self:

@@ -35,9 +35,9 @@ from isocost.plots.display import (
     short_name,
 )
 from isocost.plots.geometry import Level, level_lines
-from isocost.repairs.compare import cost_of_rules, named_rules
+from isocost.repairs.composition import cost_of_rules, edges_of, named_rules
 from isocost.rules import Rule
-from isocost.tallies import Tally, check_tally
+from isocost.tallies import Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import Findings, judge
 from isocost.verdict.sentences import Figures, Name, Vocabulary, plain
@@ -164,19 +164,20 @@ class PlaneDisplay(Display):
     @classmethod
     def from_tally(
         cls,
-        tally: Tally,
+        tally: TallyLike,
         rules: Rules = (),
         *,
         cost: CostLike | None = None,
         levels: Sequence[Level] | None = None,
         confidence: float | None = 0.95,
         ax: Axes | None = None,
+        **options: Any,
     ) -> Self:
         """The plane of a tally, and what rules would do to it.
 
         Parameters
         ----------
-        tally : Tally
+        tally : Tally, or data
             Every group with positives and negatives.
         rules : {name: Rule} or several rules
             Rules without a name are named after their method.
@@ -187,11 +188,14 @@ class PlaneDisplay(Display):
         confidence : float or None
             Of the ellipses; None for no ellipses.
         ax : Axes, optional
-            Axes to draw on; by default nothing is drawn until :meth:`plot` is called.
+            Axes to draw on; by default those of a new figure, ``figure_``.
+        **options
+            Those of :meth:`plot`; and with data, the keywords of :func:`isocost.tally`.
         """
-        check_tally(tally)
-        rates.require_both_labels(tally)
         named = named_rules(rules)
+        reading, drawing = cls._told_apart(options)
+        tally = as_tally(tally, reading, *edges_of(named.values()))
+        rates.require_both_labels(tally)
         after = {name: _points(rule.expected(tally)) for name, rule in named.items()}
         now = _points(tally)
         cost = cost_of_rules(cost, named)
@@ -207,7 +211,11 @@ class PlaneDisplay(Display):
             0.95 if confidence is None else confidence,
             said=None if confidence is None else _headline(tally, cost, confidence),
         )
-        return display._drawn_on(ax)
+        return display.plot(ax, **drawing)
+
+    @classmethod
+    def _edges(cls, rules: Rules = (), **options: Any) -> tuple[float, ...]:  # noqa: ARG003
+        return edges_of(named_rules(rules).values())
 
     def plot(
         self,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
@@ -40,7 +40,7 @@ from isocost.plots.display import (
     short_name,
     short_names,
 )
-from isocost.tallies import Tally, check_tally
+from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 
 if TYPE_CHECKING:
@@ -129,27 +129,30 @@ class PredictiveValuesDisplay(Display):
     @classmethod
     def from_tally(
         cls,
-        tally: Tally,
+        tally: TallyLike,
         *,
         threshold: float = 0.5,
         confidence: float | None = 0.95,
         ax: Axes | None = None,
+        **reading: Unpack[Reading],
     ) -> Self:
         """The predictive values of the groups of a tally.
 
         Parameters
         ----------
-        tally : Tally
+        tally : Tally, or data
             Scores and labels.
         threshold : float
             From which people are selected; must be an edge of the tally.
         confidence : float or None
             Of the intervals; None for no intervals.
         ax : Axes, optional
-            Axes to draw on; by default nothing is drawn until :meth:`plot` is called.
+            Axes to draw on; by default those of a new figure, ``figure_``.
+        **reading
+            With data: the keywords of :func:`isocost.tally`.
         """
-        check_tally(tally)
         threshold = check_threshold(threshold)
+        tally = as_tally(tally, reading, threshold)
         sums = tally.kinds(threshold)
         rows = [MEASURES[name] for name in ("false_omission_rate", "ppv")]
         passed, selected = [0, 2], [1, 3]
@@ -165,7 +168,7 @@ class PredictiveValuesDisplay(Display):
             MEASURES["base_rate"].of(sums),
             threshold,
         )
-        return display._drawn_on(ax)
+        return display.plot(ax)
 
     @classmethod
     def from_audit(cls, audit: Audit, *, ax: Axes | None = None) -> Self:
@@ -406,26 +409,29 @@ class NetBenefitDisplay(Display):
     @classmethod
     def from_tally(
         cls,
-        tally: Tally,
+        tally: TallyLike,
         thresholds: float | Sequence[float] | None = None,
         *,
         confidence: float | None = 0.95,
         ax: Axes | None = None,
+        **reading: Unpack[Reading],
     ) -> Self:
         """The decision curves of the groups of a tally.
 
         Parameters
         ----------
-        tally : Tally
+        tally : Tally, or data
             Scores and labels.
         thresholds : float or several, optional
             Edges of the tally; by default about a hundred, up to the highest score.
         confidence : float or None
             Of the bands; None for no bands.
         ax : Axes, optional
-            Axes to draw on; by default nothing is drawn until :meth:`plot` is called.
+            Axes to draw on; by default those of a new figure, ``figure_``.
+        **reading
+            With data: the keywords of :func:`isocost.tally`.
         """
-        return cls(net_benefit_curve(tally, thresholds), confidence)._drawn_on(ax)
+        return cls(net_benefit_curve(tally, thresholds, **reading), confidence).plot(ax)
 
     @classmethod
     def from_audit(cls, audit: Audit, *, ax: Axes | None = None) -> Self:

@@ -31,7 +31,7 @@ from isocost.plots.display import (
     plain_axes,
     short_name,
 )
-from isocost.tallies import Tally, add_up, check_tally
+from isocost.tallies import Tally, TallyLike, add_up, as_tally
 from isocost.typing import Floats, Ints
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ class ReliabilityDisplay(Display):
     @classmethod
     def from_tally(
         cls,
-        tally: Tally,
+        tally: TallyLike,
         *,
         bins: int = 10,
         strategy: str = "equal_width",
@@ -234,23 +234,27 @@ class ReliabilityDisplay(Display):
         replicates: int = 500,
         seed: int = 0,
         ax: Axes | None = None,
+        **options: Any,
     ) -> Self:
         """The reliability of each group of a tally.
 
         Parameters
         ----------
-        tally : Tally
+        tally : Tally, or data
             Scores and labels.
         bins : int
-            Number of bins, one dot each.
+            Number of bins, one dot each; data are counted in the usual number of bins.
         strategy : {"equal_width", "equal_mass"}
             Bins of equal width, or with equally many people.
         confidence, replicates, seed
             Of the consistency bands; no bands for 0 replicates.
         ax : Axes, optional
-            Axes to draw on; by default nothing is drawn until :meth:`plot` is called.
+            Axes to draw on; by default those of a new figure, ``figure_``.
+        **options
+            Those of :meth:`plot`; and with data, the keywords of :func:`isocost.tally`.
         """
-        check_tally(tally)
+        reading, drawing = cls._told_apart(options)
+        tally = as_tally(tally, reading)
         groups = range(len(tally.groups))
         display = cls(
             tally.groups,
@@ -265,7 +269,7 @@ class ReliabilityDisplay(Display):
             [gap_equal_width(levels_of(tally, group)) for group in groups],
             confidence,
         )  # fmt: skip
-        return display._drawn_on(ax)
+        return display.plot(ax, **drawing)
 
     def plot(
         self,

@@ -8,13 +8,13 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal, get_args
+from typing import Literal, Unpack, get_args
 
 import numpy as np
 
 from isocost.checks import check_flag, check_numbers, check_salt, check_tolerance, check_word
 from isocost.costs import Cost, CostLike, as_cost
-from isocost.errors import InfeasibleError, InfeasibleWarning, Problem, UsageError
+from isocost.errors import InfeasibleError, InfeasibleWarning, Problem, UsageError, setting
 from isocost.groups import Group, group_names, names_of
 from isocost.measures.calibration import Levels, levels_of
 from isocost.measures.feasibility import SLACK, Feasibility, feasibility
@@ -35,7 +35,7 @@ from isocost.repairs.pools import (
 from isocost.repairs.withhold import not_feasible, summary_of
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Promise, Rule
-from isocost.tallies import Tally, add_up, check_tally
+from isocost.tallies import Reading, Tally, TallyLike, add_up, as_tally
 from isocost.typing import Floats, Ints
 from isocost.verdict.sentences import round_up
 
@@ -45,7 +45,7 @@ NARROW = 0.1
 
 @heeding
 def coarsen(
-    tally: Tally,
+    tally: TallyLike,
     cost: CostLike = "fnr",
     thresholds: Iterable[float] | float = (0.5,),
     tolerance: float = 0.0,
@@ -54,6 +54,7 @@ def coarsen(
     allow_decision_changes: bool = False,
     minimize: Minimize = "largest",
     salt: str = DEFAULT_SALT,
+    **reading: Unpack[Reading],
 ) -> Rule:
     """Make errors cost every group the same by pooling neighbouring scores.
 
@@ -68,7 +69,7 @@ def coarsen(
 
     Parameters
     ----------
-    tally : Tally
+    tally : Tally, or data
         Of a holdout part: not the data the scores were trained on.
     cost : Cost or str
         What an error costs.
@@ -86,6 +87,8 @@ def coarsen(
         Which change of the scores to make as small as possible.
     salt : str
         The coin's salt.  At most one bin of each changed group is divided by a coin.
+    **reading
+        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
     Returns
     -------
@@ -133,7 +136,7 @@ def coarsen(
     >>> round(ic.audit(rule.expected(compas()), cost="fnr").disparity.difference, 9)
     0.08
     """
-    check_tally(tally)
+    tally = as_tally(tally, reading)
     check_salt(salt)
     check_flag("allow_decision_changes", allow_decision_changes)
     check_word("infeasible", infeasible, ("raise", "closest"))
@@ -179,9 +182,10 @@ def coarsen(
 
 
 def decision_limit(
-    tally: Tally,
+    tally: TallyLike,
     cost: CostLike = "fnr",
     thresholds: Iterable[float] | float = (0.5,),
+    **reading: Unpack[Reading],
 ) -> dict[Group, float]:
     """The largest cost that each group's pools can have and leave every decision alone.
 
@@ -196,7 +200,8 @@ def decision_limit(
     >>> {group: round(limit, 4) for group, limit in limits.items()}
     {'African-American': 0.4464, 'Caucasian': 0.5539}
     """
-    check_tally(tally)
+    thresholds = check_numbers("thresholds", thresholds)
+    tally = as_tally(tally, reading, *thresholds)
     edges = _check_thresholds(tally, thresholds)
     require_both_labels(tally)
     return {c.group: c.limit for c in _candidates(tally, as_cost(cost), edges)}
@@ -497,10 +502,13 @@ def _refused(
         f"at {_listed(thresholds)} must stay as they are while costs are raised to "
         f"{verdict.target_cost - verdict.tolerance:.4f}",
         limits,
-        f"accept tolerance={round_up(enough)} or more; or pass allow_decision_changes=True "
-        "(--allow-decision-changes) to let pools cross a threshold; or "
-        'pass infeasible="closest" to go as far as this',
+        f"accept {setting('tolerance', float(round_up(enough)))} or more; or {_ways_on()}",
     )
+
+
+def _ways_on() -> str:
+    changes, closest = setting("allow_decision_changes", True), setting("infeasible", "closest")
+    return f"pass {changes} to let pools cross a threshold; or {closest} to go as far as this"
 
 
 def _no_pools(
@@ -518,9 +526,8 @@ def _no_pools(
         f"no such pools found for {', '.join(names[group] for group in missed)} that cost "
         f"{goal:.4f} and leave every decision at {_listed(thresholds)} alone; a lower cost that "
         f"all groups can be raised to is {reached:.4f}",
-        f"accept tolerance={round_up(verdict.target_cost - reached)}; or name fewer thresholds; or "
-        "pass allow_decision_changes=True (--allow-decision-changes) to let pools cross a "
-        'threshold; or pass infeasible="closest" to go as far as this',
+        f"accept {setting('tolerance', float(round_up(verdict.target_cost - reached)))}; or name "
+        f"fewer thresholds; or {_ways_on()}",
     )
 
 

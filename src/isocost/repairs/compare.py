@@ -6,50 +6,56 @@ The trade-off is what equality costs as the tolerance goes from 0 to the present
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any, get_args
+from html import escape
+from typing import Any, Unpack, get_args
 
 import numpy as np
 
 from isocost.checks import (
     check_flag,
-    check_listed,
     check_threshold,
+    check_tolerance,
     check_whole,
     check_word,
     finite_or_none,
-    short,
 )
 from isocost.costs import Cost, CostLike, as_cost
-from isocost.errors import InfeasibleError, Problem, UsageError
+from isocost.errors import (
+    DeferralWarning,
+    InfeasibleError,
+    IsocostError,
+    UsageError,
+    setting,
+)
 from isocost.groups import Group, names_of, to_json
 from isocost.measures.audit import Audit, audit
+from isocost.measures.table import MEASURES
+from isocost.repairs.composition import ORIGINAL, cost_of_rules, edges_of, named_rules
+from isocost.repairs.counsel import doubt_of, titles_of
+from isocost.repairs.hand_over import explained
 from isocost.repairs.pools import Minimize
-from isocost.repairs.registry import REPAIRS
+from isocost.repairs.registry import REPAIRS, Repair
+from isocost.repairs.unseen import LEAST, SAME, Report, Unseen, unseen
+from isocost.repairs.unseen import NUMBERS as OUTLOOKS
 from isocost.rows import moved_bins
 from isocost.rules import Rule
 from isocost.tables import columns_from, frame_of, html_table, text_table, transposed
-from isocost.tallies import Tally, check_tally
+from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Bools, Floats
-
-SAME = 1e-12
-"""A score that moves by no more than this has not moved."""
-
-ORIGINAL = "original"
-
-_RULES = (
-    f"must be rules, by other names than {ORIGINAL!r}",
-    "pass one rule, a list of rules or {name: rule}, as withhold, coarsen ... return them",
-)
-"""What rules must be, and the next step."""
+from isocost.verdict.judgement import Candidate, RepairChoice, choose
+from isocost.verdict.sentences import SENTENCES
+from isocost.verdict.wording import chosen
 
 COLUMNS: Mapping[str, Callable[[Compared], str]] = {
     "costs differ by": lambda one: f"{one.audit.disparity.difference:.4f}",
     "FPR or FNR differ by": lambda one: f"{one.audit.equalized_odds_difference:.4f}",
     "largest calibration gap": lambda one: f"{one.gap:.4f}",
     "accuracy": lambda one: f"{one.audit.overall.accuracy:.4f}",
+    "handed over": lambda one: f"{one.changes.handed_over:.2%}",
     "people changed": lambda one: f"{one.changes.changed:.2%}",
     "mean change": lambda one: f"{one.changes.mean_change:.4f}",
     "largest change": lambda one: f"{one.changes.largest_change:.4f}",
@@ -60,6 +66,9 @@ COLUMNS: Mapping[str, Callable[[Compared], str]] = {
     ),
 }
 """The columns of the printed table after those of each group, and how a rule fills them."""
+
+CLOSE = 0.005
+"""Accuracies that are this close are the same, for whether a repair leaves anything."""
 
 BY_GROUP = {"cost": "cost", "selection rate": "selection_rate"}
 """What the printed table shows of each group, and what an audit calls it."""
@@ -78,16 +87,19 @@ class Changes:
     Attributes
     ----------
     changed : float
-        Share of people whose score changes.
+        Share of people whose score changes, without those who are handed over.
     mean_change, largest_change : float
-        Mean and maximum of ``|new - old|``; the mean is over everybody, changed or not.
+        Mean and maximum of ``|new - old|``; the mean is over everybody, changed or not, and those
+        who are handed over count as 0.
     by_coin : float
-        Share of people whose score is randomized.
+        Share of people whose score is randomized, or who are handed over by a coin.
     decisions : float
-        Share of people whose decision at the threshold changes.
+        Share of people whose decision at the threshold changes, as far as the score decides.
     gini : float
         Gini coefficient of ``|new - old|``: 0 if everybody is changed alike, near 1 if few bear
         it all.  NaN if nobody is changed.
+    handed_over : float
+        Share of people who get no score, because somebody else decides.
     """
 
     changed: float
@@ -96,6 +108,7 @@ class Changes:
     by_coin: float
     decisions: float
     gini: float
+    handed_over: float = 0.0
 
     def to_dict(self) -> dict[str, float | None]:
         """Plain values for JSON; an undefined Gini coefficient becomes null."""
@@ -119,6 +132,8 @@ def changes(tally: Tally, rule: Rule, threshold: float = 0.5, group: int | None 
     outcomes = [one for index in groups for one in _outcomes(tally, rule, threshold, index)]
     weight, distance, by_coin, flipped = map(np.concatenate, zip(*outcomes, strict=True))
     share = weight / weight.sum()
+    handed = np.isnan(distance)
+    distance = np.where(handed, 0.0, distance)
     moved = (distance > SAME) & (weight > 0)
     return Changes(
         changed=float(share[moved].sum()),
@@ -127,39 +142,23 @@ def changes(tally: Tally, rule: Rule, threshold: float = 0.5, group: int | None 
         by_coin=float(share[by_coin].sum()),
         decisions=float(share[flipped].sum()),
         gini=gini(distance, share),
+        handed_over=float(share[handed].sum()),
     )
-
-
-def share_changed(tally: Tally, rule: Rule) -> float:
-    """The share of people whose score changes; the same as in :func:`changes`, and faster.
-
-    Examples
-    --------
-    >>> import isocost as ic
-    >>> from isocost.examples import compas
-    >>> round(share_changed(compas(), ic.withhold(compas(), "fpr", 0.07)), 4)
-    0.2072
-    """
-    cells = tally.cells
-    scores, changed = cells.wh / cells.w, 0.0
-    for portion in (p for g in range(len(tally.groups)) for p in rule.portions(tally, g)):
-        if portion.row is not None:
-            old = scores[portion.cells]
-            moved = np.abs(portion.after(old) - old) > SAME
-            changed += float((cells.w[portion.cells] * portion.share)[moved].sum())
-    return changed / float(cells.w.sum())
 
 
 def _outcomes(
     tally: Tally, rule: Rule, threshold: float, group: int
 ) -> Iterator[tuple[Floats, Floats, Bools, Bools]]:
-    """Weight, distance moved, whether by a coin, and whether decided otherwise, per cell."""
+    """Weight, distance moved, whether by a coin, and whether decided otherwise, per cell.
+
+    The distance is NaN for people who are handed over.
+    """
     first, cells = tally.grid.first_bin(threshold), tally.cells
     scores = cells.wh / cells.w
     for portion in rule.portions(tally, group):
         mean, weight = scores[portion.cells], cells.w[portion.cells] * portion.share
         above = cells.bin[portion.cells] >= first
-        if portion.row is None:
+        if portion.row is None or portion.row.defers:
             after = above
         elif portion.row.action == "set":
             after = np.full(len(mean), portion.after(mean[:1]) >= threshold)
@@ -247,11 +246,27 @@ class Compared:
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """What :func:`compare` found; ``rules[name]`` has the numbers of each rule."""
+    """What :func:`compare` found.
+
+    Attributes
+    ----------
+    rules : {name: Compared}
+        The numbers of the original scores and of each rule.
+    outlooks : {name: Unseen}
+        What each rule does to people not seen, if the rules were made here.
+    not_made : {method: str}
+        Why a repair is not feasible, and what it would take.
+    choice : RepairChoice or None
+        Which repair to take, or none, in codes; ``said`` is the same in words.
+    """
 
     cost: Cost
     threshold: float
     rules: dict[str, Compared]
+    outlooks: dict[str, Unseen] = field(default_factory=dict)
+    not_made: dict[str, str] = field(default_factory=dict)
+    choice: RepairChoice | None = None
+    said: str = ""
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the printed table: rules across, or down when there are many."""
@@ -316,40 +331,94 @@ class Comparison:
             "cost": self.cost.to_dict(),
             "threshold": self.threshold,
             "rules": {name: one.to_dict() for name, one in self.rules.items()},
+            **(self._choice_to_dict() if self.choice else {}),
         }
 
+    def _choice_to_dict(self) -> dict[str, Any]:
+        return {
+            "unseen": {name: one.to_dict() for name, one in self.outlooks.items()},
+            "not_made": self.not_made,
+            "choice": asdict(self.choice) if self.choice else None,
+            "said": self.said,
+        }
+
+    def tables(self) -> list[tuple[str, list[str], list[list[str]]]]:
+        """Title, header and rows of every printed table: on these people, and on new ones."""
+        return [(self.headline(), *self.table()), *outlook_tables(self.outlooks)]
+
+    def lines(self) -> list[str]:
+        """What is said below the tables: what is not feasible, and the choice."""
+        return [*self.not_made.values(), *([self.said] if self.said else [])]
+
     def __repr__(self) -> str:
-        return f"{self.headline()}\n{text_table(*self.table())}"
+        tables = [f"{title}\n{text_table(header, rows)}" for title, header, rows in self.tables()]
+        return "\n\n".join([*tables, *self.lines()])
 
     def _repr_html_(self) -> str:
-        return html_table(*self.table(), caption=self.headline())
+        tables = (html_table(header, rows, caption=title) for title, header, rows in self.tables())
+        return "".join([*tables, *(f"<p>{escape(line)}</p>" for line in self.lines())])
+
+
+def outlook_tables(outlooks: Mapping[str, Unseen]) -> Iterator[tuple[str, list[str], Any]]:
+    """What rules do to people not seen, side by side; and what happens to them without."""
+    if not outlooks:
+        return
+    tables = {name: outlook.table()[1] for name, outlook in outlooks.items()}
+    nothing = [ORIGINAL, *(row[1] for row in next(iter(tables.values())))]
+    for title, column in (("expected", 3), ("at most (accuracy: at least)", 4)):
+        rows = [
+            [name, *(row[column].removeprefix("at least ") for row in table)]
+            for name, table in tables.items()
+        ]
+        first = [nothing] if column == 3 else []
+        header = ["rule", *OUTLOOKS.values()]
+        yield f"For new people, {title}", *transposed(header, [*first, *rows])
 
 
 def compare(
-    tally: Tally,
-    rules: Mapping[str, Rule] | Iterable[Rule],
+    tally: TallyLike,
+    rules: Mapping[str, Rule] | Iterable[Rule] | None = None,
     cost: CostLike | None = None,
     threshold: float = 0.5,
+    *,
+    tolerance: float = 0.0,
+    replicates: int | None = None,
+    progress: Report | None = None,
+    **reading: Unpack[Reading],
 ) -> Comparison:
-    """Put rules side by side, with the original scores first.
+    """Put rules side by side, with the original scores first; without rules, every repair.
+
+    Without rules, each repair of :data:`isocost.REPAIRS` is made from the tally.  The result then
+    also says what each does to people not seen, what is not feasible and what it would take, and
+    which repair to take, if any.
 
     Parameters
     ----------
-    tally : Tally
+    tally : Tally, or data
         What the rules would be applied to; data they were not made from say more.
-    rules : {name: Rule} or several rules
+    rules : {name: Rule} or several rules, optional
         Rules without names are called by their method.
     cost : Cost or str, optional
         What an error costs; by default the cost of the first rule that has one, else "fnr".
     threshold : float
         The score from which people are treated as positive.
+    tolerance : float
+        Without rules: how far the costs of groups may differ.
+    replicates : int, optional
+        Without rules: how often each is made again, for what it does to new people.  By default
+        30 times, and with more than eight groups less often.
+    progress : callable, optional
+        Without rules: called from time to time with the share done.
+    **reading
+        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
     Returns
     -------
     Comparison
         Per rule: cost and selection rate of each group, how far costs differ, how far FPR or FNR
-        at the threshold differ, the largest calibration gap, accuracy, the share of people changed,
-        mean and largest change, the share whose score is randomized, the share of decisions
+        at the threshold differ, the largest calibration gap, accuracy, the share of people handed
+        over (the numbers before it are about the others), the share of people changed, mean and
+        largest change, the share whose score is randomized, the share of decisions
         changed, and the Gini coefficient of the change within a group, the paper's measure of who
         bears it.
 
@@ -363,46 +432,124 @@ def compare(
     ['original', 'withhold', 'reconcile']
     >>> round(found.rules["withhold"].audit.disparity.difference, 4)
     0.06
+    >>> found = ic.compare(compas(), cost="fpr", replicates=10)
+    >>> found.choice.method, found.choice.standings["withhold"]
+    ('reconcile', 'infeasible')
     """
-    check_tally(tally)
+    threshold, tolerance = check_threshold(threshold), check_tolerance(tolerance)
+    if replicates is not None:
+        replicates = check_whole("replicates", replicates, LEAST, 1_000_000)
+    if rules is None:
+        settings = as_cost("fnr" if cost is None else cost), threshold, tolerance
+        return _every_repair(tally, *settings, replicates, progress, reading)
     named = named_rules(rules)
-    chosen = cost_of_rules(cost, named)
-    threshold = check_threshold(threshold)
+    of_all = cost_of_rules(cost, named)
+    tally = as_tally(tally, reading, *edges_of(named.values(), threshold))
     nothing = Rule(groups=tally.groups, rows=(), method="none")
     return Comparison(
-        cost=chosen,
+        cost=of_all,
         threshold=threshold,
         rules={
-            name: _compared(tally, rule, chosen, threshold)
+            name: _compared(tally, rule, of_all, threshold)
             for name, rule in {ORIGINAL: nothing, **named}.items()
         },
     )
 
 
-def cost_of_rules(cost: CostLike | None, rules: Mapping[str, Rule]) -> Cost:
-    """The given cost, or that of the first rule that has one, or "fnr"."""
-    if cost is not None:
-        return as_cost(cost)
-    costs = [rule.cost for rule in rules.values() if rule.cost is not None]
-    return costs[0] if costs else Cost.fnr()
+def _every_repair(
+    tally: TallyLike,
+    cost: Cost,
+    threshold: float,
+    tolerance: float,
+    replicates: int | None,
+    progress: Report | None,
+    reading: Mapping[str, Any],
+) -> Comparison:
+    """Every repair made from a tally, and which of them to take."""
+    tally = as_tally(tally, reading, threshold, 1.0 - threshold)
+    if replicates is None:
+        replicates = max(LEAST, min(30, 240 // len(tally.groups)))
+    now = audit(tally, cost, threshold, tolerance=tolerance, warn=False)
+    rules: dict[str, Rule] = {}
+    not_made: dict[str, str] = {}
+    for name, repair in REPAIRS.items():
+        goal: dict[str, Any] = {}
+        if repair.goal == "cost":
+            goal = {"cost": cost, "tolerance": tolerance}
+        try:
+            rules[name] = repair.make_with(tally, threshold=threshold, **goal)
+        except (InfeasibleError, UsageError) as error:
+            not_made[name] = _why_not(name, error)
+    working = [name for name, rule in rules.items() if rule.rows]
+    outlooks = {}
+    for place, name in enumerate(working):
+        share = partial(_part_of, progress, place, len(working))
+        options: dict[str, Any] = {"cost": cost, "threshold": threshold, "progress": share}
+        outlooks[name] = unseen(tally, rules[name], replicates, **options)
+    found = compare(tally, rules, cost, threshold)
+    candidates = [
+        _candidate(name, rules.get(name), found, outlooks.get(name), now) for name in REPAIRS
+    ]
+    choice = choose(candidates, now.verdict)
+    what = {name: titles_of(rule.promise) for name, rule in rules.items()}
+    said = chosen(choice, candidates, what, now)
+    return replace(found, outlooks=outlooks, not_made=not_made, choice=choice, said=said)
 
 
-def named_rules(rules: Mapping[str, Rule] | Iterable[Rule]) -> dict[str, Rule]:
-    """Rules by name; those without a name are called by their method, numbered if need be."""
-    if isinstance(rules, Mapping):
-        named = {str(name): rule for name, rule in rules.items()}
-    else:
-        named = {}
-        for rule in [rules] if isinstance(rules, Rule) else check_listed("rules", rules, *_RULES):
-            method = getattr(rule, "method", "?")
-            times = sum(name.split(" ")[0] == method for name in named)
-            named[method if not times else f"{method} {times + 1}"] = rule
-    wrong = [rule for rule in named.values() if not isinstance(rule, Rule)]
-    if wrong or ORIGINAL in named:
-        got = short(wrong[0]) if wrong else f"a rule called {ORIGINAL!r}"
-        must, step = _RULES
-        raise UsageError(Problem("rules", must, got, step))
-    return named
+def _part_of(
+    progress: Report | None, place: int, count: int, share: float, rows: int | None
+) -> None:
+    """Report the share of one of several tasks as that of all of them."""
+    if progress is not None:
+        progress((place + share) / count, rows)
+
+
+def _why_not(name: str, error: IsocostError) -> str:
+    """Why a repair cannot be made, and what it would take."""
+    steps = error.problems[0].next_step.split("; or ")
+    # Coming as close as possible is an option of the repairs, and not of the comparison.
+    asked = [step for step in steps if "closest" not in step]
+    return SENTENCES["not_made"].format(method=name, steps="; or ".join(asked or steps))
+
+
+def _candidate(
+    name: str, rule: Rule | None, found: Comparison, outlook: Unseen | None, now: Audit
+) -> Candidate:
+    """A repair as the verdict looks at it."""
+    if rule is None:
+        return Candidate(name)
+    if outlook is None or rule.promise is None:
+        return Candidate(name, made=True, idle=True)
+    one = found.rules[name]
+    return Candidate(
+        name,
+        made=True,
+        doubt=doubt_of(now.tally, rule.promise, rule.cost)[0],
+        expected=outlook.goal.expected,
+        unrepaired=outlook.goal.unrepaired,
+        cost_expected=outlook.cost_difference.expected,
+        cost_unrepaired=outlook.cost_difference.unrepaired,
+        uninformative=_loses_all(one.audit, now, outlook, rule.promise.calibrated),
+        calibrated=rule.promise.calibrated,
+        accuracy=outlook.accuracy.expected,
+        unrepaired_accuracy=outlook.accuracy.unrepaired,
+        by_coin=one.changes.by_coin,
+        changed=one.changes.changed,
+    )
+
+
+def _loses_all(after: Audit, now: Audit, outlook: Unseen, calibrated: bool) -> bool:
+    """Whether a repair takes away what scores told.
+
+    The same decision for everybody would be right more often; or calibrated scores of a group cost
+    as much as its base rate for everybody.
+    """
+    base_rate = now.overall.base_rate
+    same_for_all = max(base_rate, 1.0 - base_rate) - CLOSE
+    if outlook.accuracy.expected < same_for_all <= outlook.accuracy.unrepaired:
+        return True
+    lost = set(after.feasibility.uninformative) - set(now.feasibility.uninformative)
+    return calibrated and bool(lost)
 
 
 def _compared(tally: Tally, rule: Rule, cost: Cost, threshold: float) -> Compared:
@@ -417,6 +564,23 @@ def _compared(tally: Tally, rule: Rule, cost: Cost, threshold: float) -> Compare
 
 
 MOST_POINTS = 10_000
+
+MOST_SHARE = 0.6
+"""How large a share to hand over a trade-off ends with, unless more is needed."""
+
+SHARE_NUMBERS = (
+    "share",
+    "information",
+    "accuracy",
+    "fpr",
+    "fnr",
+    "ppv",
+    "npv",
+    "selection_rate",
+    "base_rate",
+    "by_coin",
+)
+"""What a trade-off shows of a method that hands people over; rates are those of the decided."""
 
 NUMBERS = (
     "disparity",
@@ -445,6 +609,12 @@ class FrontierPoint:
         Of everybody, and the largest of a group.
     changed, mean_change, by_coin, decisions : float
         Share of people changed, mean change, share decided by a coin, share of decisions changed.
+    share : float
+        The share of people handed over; what is above is about the others.
+    information : float
+        The share of the variance of labels within groups that scores explain then.
+    rates : {name: float}
+        FPR, FNR, PPV, NPV, selection rate and base rate of those who are decided, together.
     """
 
     tolerance: float
@@ -457,17 +627,29 @@ class FrontierPoint:
     mean_change: float
     by_coin: float
     decisions: float
+    share: float = 0.0
+    information: float = math.nan
+    rates: Mapping[str, float] = field(default_factory=dict)
+
+    def number(self, name: str) -> float:
+        """A number by its name, also one of the rates."""
+        return float(self.rates[name] if name in self.rates else getattr(self, name))
 
 
 @dataclass(frozen=True, repr=False)
 class Frontier:
-    """What :func:`frontier` found, a point per tolerance, from 0 up."""
+    """What :func:`frontier` found, a point per tolerance, from 0 up; or per share handed over."""
 
     method: str
     cost: Cost
     threshold: float
     points: tuple[FrontierPoint, ...]
     backend: str | None = None
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The numbers of each point; along shares that are handed over, the share first."""
+        return SHARE_NUMBERS if REPAIRS[self.method].defers else NUMBERS
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """:meth:`rows` as a frame, in the library of the data; see :meth:`isocost.Audit.to_frame`.
@@ -487,7 +669,7 @@ class Frontier:
             {
                 "tolerance": p.tolerance,
                 "feasible": p.feasible,
-                **{name: getattr(p, name) for name in NUMBERS},
+                **{name: p.number(name) for name in self.numbers},
                 **{f"cost {name}": p.costs[g] for g, name in names_of(p.costs).items()},
             }
             for p in self.points
@@ -505,7 +687,7 @@ class Frontier:
                 {
                     "tolerance": p.tolerance,
                     "feasible": p.feasible,
-                    **{name: finite_or_none(getattr(p, name)) for name in NUMBERS},
+                    **{name: finite_or_none(p.number(name)) for name in self.numbers},
                     "costs": [
                         [to_json(group), finite_or_none(cost)] for group, cost in p.costs.items()
                     ],
@@ -516,11 +698,12 @@ class Frontier:
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the printed table."""
-        header = ["tolerance", *(name.replace("_", " ") for name in NUMBERS)]
+        along = () if REPAIRS[self.method].defers else ("tolerance",)
+        header = [name.replace("_", " ") for name in (*along, *self.numbers)]
         rows = [
             [
-                f"{p.tolerance:.4f}",
-                *(f"{getattr(p, name):.4f}" if p.feasible else "-" for name in NUMBERS),
+                *(f"{p.number(name):.4f}" for name in along),
+                *(f"{p.number(name):.4f}" if p.feasible else "-" for name in self.numbers),
             ]
             for p in self.points
         ]
@@ -538,7 +721,7 @@ class Frontier:
 
 
 def frontier(
-    tally: Tally,
+    tally: TallyLike,
     cost: CostLike = "fnr",
     method: str = "withhold",
     *,
@@ -546,18 +729,21 @@ def frontier(
     threshold: float = 0.5,
     allow_decision_changes: bool = True,
     minimize: Minimize = "largest",
+    **reading: Unpack[Reading],
 ) -> Frontier:
     """Follow the trade-off as the tolerance goes from 0 to the present disparity.
 
     Parameters
     ----------
-    tally : Tally
+    tally : Tally, or data
         At least two groups, each with positives and negatives.
     cost : Cost or str
         What an error costs.
     method : str
         How to repair: "withhold", "coarsen", "reconcile" or any other of ``isocost.REPAIRS`` that
         has a tolerance.  For "reconcile" the tolerance is that of FPR and FNR at the threshold.
+        For "hand_over" the tolerance is 0, and points differ in the share that is handed over, from
+        the least on.
     points : int
         How many tolerances, evenly spaced; at least 2.
     threshold : float
@@ -566,6 +752,8 @@ def frontier(
         For "coarsen": whether pools may cross the threshold where the goal needs it.
     minimize : {"largest", "mean"}
         For "coarsen": which change of the scores to make as small as possible.
+    **reading
+        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
     Returns
     -------
@@ -579,15 +767,28 @@ def frontier(
     >>> found = ic.frontier(compas(), "fpr", points=3)
     >>> [(round(p.tolerance, 4), p.feasible, round(p.changed, 4)) for p in found.points]
     [(0.0, False, nan), (0.0437, False, nan), (0.0875, True, 0.0)]
+    >>> found = ic.frontier(compas(), method="hand_over", points=3)
+    >>> [(round(p.share, 3), round(p.information, 3), round(p.accuracy, 3)) for p in found.points]
+    [(0.231, 0.066, 0.615), (0.415, 0.072, 0.616), (0.6, 0.038, 0.564)]
     """
-    check_tally(tally)
-    cost = as_cost(cost)
+    cost, threshold = as_cost(cost), check_threshold(threshold)
+    tally = as_tally(tally, reading, threshold)
     known = tuple(name for name, repair in REPAIRS.items() if repair.has("tolerance"))
     check_word("method", method, known)
     check_flag("allow_decision_changes", allow_decision_changes)
     check_word("minimize", minimize, get_args(Minimize))
-    points = check_whole("points", points, 2, MOST_POINTS, "use points=21, the default")
+    points = check_whole(
+        "points", points, 2, MOST_POINTS, f"use {setting('points', 21)}, the default"
+    )
     now = audit(tally, cost, threshold, confidence=None)
+    if REPAIRS[method].defers:
+        return Frontier(
+            method=method,
+            cost=cost,
+            threshold=now.threshold,
+            points=tuple(_share_points(tally, REPAIRS[method], cost, now.threshold, points)),
+            backend=tally.backend,
+        )
     hard = REPAIRS[method].goal == "rates"
     maker = partial(
         REPAIRS[method].make_with,
@@ -610,6 +811,29 @@ def frontier(
     )
 
 
+def _share_points(
+    tally: Tally, repair: Repair, cost: Cost, threshold: float, points: int
+) -> Iterator[FrontierPoint]:
+    """From the least share that must be handed over to :data:`MOST_SHARE`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeferralWarning)
+        least = repair.make_with(tally, threshold=threshold, share=None)
+        smallest = least.expected(tally).share_handed_over
+        rest = np.linspace(smallest, max(MOST_SHARE, (1.0 + smallest) / 2.0), points)[1:]
+        rules = (repair.make_with(tally, threshold=threshold, share=float(s)) for s in rest)
+        for rule in (least, *rules):
+            point = _measured(tally, rule, 0.0, cost, threshold, hard=True)
+            after = rule.expected(tally)
+            pooled = after.kinds(threshold).pooled()
+            rates = [name for name in SHARE_NUMBERS if name in MEASURES and name != "accuracy"]
+            yield replace(
+                point,
+                share=after.share_handed_over,
+                information=explained(after),
+                rates={name: float(MEASURES[name].of(pooled)[0]) for name in rates},
+            )
+
+
 def _point(
     tally: Tally,
     tolerance: float,
@@ -622,7 +846,14 @@ def _point(
         rule = maker(tolerance=tolerance)
     except InfeasibleError:
         costs = dict.fromkeys(tally.groups, math.nan)
-        return FrontierPoint(tolerance, False, costs=costs, **dict.fromkeys(NUMBERS, math.nan))
+        unknown: Any = dict.fromkeys(NUMBERS, math.nan)
+        return FrontierPoint(tolerance, False, costs=costs, **unknown)
+    return _measured(tally, rule, tolerance, cost, threshold, hard)
+
+
+def _measured(
+    tally: Tally, rule: Rule, tolerance: float, cost: Cost, threshold: float, hard: bool
+) -> FrontierPoint:
     after = audit(rule.expected(tally), cost, threshold, confidence=None)
     done = changes(tally, rule, threshold)
     return FrontierPoint(

@@ -1,15 +1,19 @@
-"""Rules made from rules: one after another in one pass, and for groups that were merged."""
+"""Rules made from rules: one after another in one pass, and for groups that were merged.
+
+And several rules beside each other: their names, their cost and their edges.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from isocost.checks import check_kind
+from isocost.checks import check_kind, check_listed, short
+from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import IsocostError, Problem, UsageError
 from isocost.grid import Grid
 from isocost.groups import Group, as_group, from_json, sort_groups, to_json
@@ -134,7 +138,7 @@ def _outcomes(
     for row in rows:
         if row.probability > 0.0:
             left -= row.probability
-            if row.value is None and piece.row is None:
+            if row.defers or (row.value is None and piece.row is None):
                 yield replace(row, group=group, lo=lo, hi=hi)
             else:
                 yield Row.leading(group, lo, hi, _both(row, ends), row.probability)
@@ -201,3 +205,44 @@ def merged(rule: Rule, *tallies: Tally) -> tuple[Rule, list[Tally]]:
         made_from={key: value for key, value in rule.made_from.items() if key != MERGED},
     )
     return whole, [t.relabel({g: names[g] for g in t.groups if g in names}) for t in tallies]
+
+
+ORIGINAL = "original"
+
+_RULES = (
+    f"must be rules, by other names than {ORIGINAL!r}",
+    "pass one rule, a list of rules or {name: rule}, as withhold, coarsen ... return them",
+)
+"""What rules must be, and the next step."""
+
+
+def cost_of_rules(cost: CostLike | None, rules: Mapping[str, Rule]) -> Cost:
+    """The given cost, or that of the first rule that has one, or "fnr"."""
+    if cost is not None:
+        return as_cost(cost)
+    costs = [rule.cost for rule in rules.values() if rule.cost is not None]
+    return costs[0] if costs else Cost.fnr()
+
+
+def named_rules(rules: Mapping[str, Rule] | Iterable[Rule]) -> dict[str, Rule]:
+    """Rules by name; those without a name are called by their method, numbered if need be."""
+    if isinstance(rules, Mapping):
+        named = {str(name): rule for name, rule in rules.items()}
+    else:
+        named = {}
+        for rule in [rules] if isinstance(rules, Rule) else check_listed("rules", rules, *_RULES):
+            method = getattr(rule, "method", "?")
+            times = sum(name.split(" ")[0] == method for name in named)
+            named[method if not times else f"{method} {times + 1}"] = rule
+    wrong = [rule for rule in named.values() if not isinstance(rule, Rule)]
+    if wrong or ORIGINAL in named:
+        got = short(wrong[0]) if wrong else f"a rule called {ORIGINAL!r}"
+        must, step = _RULES
+        raise UsageError(Problem("rules", must, got, step))
+    return named
+
+
+def edges_of(rules: Iterable[Rule], *thresholds: float) -> tuple[float, ...]:
+    """The ends of the intervals of rules, and thresholds, so that no bin is divided."""
+    ends = {end for rule in rules for row in rule.rows for end in (row.lo, row.hi)}
+    return tuple(sorted({*ends, *thresholds} - {0.0, 1.0}))

@@ -6,25 +6,28 @@ Functions that make rules warn and write the doubt into the rule; ``isocost fit`
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import wraps
+from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from isocost.checks import check_numbers
 from isocost.errors import (
     IsocostWarning,
     NotAdvisedError,
     Problem,
     UncalibratedWarning,
     UncertainWarning,
+    spoken,
 )
 from isocost.groups import shown_names
 from isocost.measures.audit import audit
 from isocost.measures.feasibility import large_groups
 from isocost.measures.table import MEASURES
-from isocost.tallies import Tally
+from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.verdict.judgement import CALIBRATED, MIN_GROUP, MIN_LABEL, Verdict
-from isocost.verdict.sentences import SENTENCES
+from isocost.verdict.sentences import SENTENCES, fill, plain
 from isocost.verdict.wording import FEW
 
 if TYPE_CHECKING:
@@ -107,20 +110,37 @@ def require_support(tally: Tally, promise: Promise, cost: object = None) -> None
     """Raise :class:`isocost.NotAdvisedError` if the data do not support what a rule promises."""
     reason, doubt = doubt_of(tally, promise, cost)
     if doubt:
-        step = SENTENCES[f"doubt_{reason}_next"]
-        raise NotAdvisedError(
-            Problem("repair", "must be supported by the data", doubt, f"{step}; or pass --anyway")
-        )
+        raise not_advised("must be supported by the data", doubt, reason)
+
+
+def not_advised(rule: str, doubt: str, reason: str) -> NotAdvisedError:
+    """The error for a repair that can be made but should not be."""
+    step = plain(fill(SENTENCES[f"doubt_{reason}_next"]))
+    step += spoken("", "; or pass --anyway")
+    return NotAdvisedError(Problem("repair", rule, doubt, step))
+
+
+def _thresholds_in(arguments: Mapping[str, Any]) -> list[float]:
+    """The thresholds among the arguments of a repair, and what they are for flipped scores."""
+    names = [name for name in ("threshold", "thresholds") if name in arguments]
+    asked = [one for name in names for one in check_numbers(name, arguments[name])]
+    return [*asked, *(1.0 - one for one in asked)]
 
 
 def heeding(make: Make) -> Make:
     """A function that makes a rule, and warns if the data do not support it.
 
-    The function without the warning is its ``__wrapped__``.
+    It takes a tally, or data with the keywords of :func:`isocost.tally`.  The function without
+    the warning is its ``__wrapped__``.
     """
+    own = signature(make)
 
     @wraps(make)
-    def checked(tally: Tally, *args: Any, **options: Any) -> Rule:
+    def checked(tally: TallyLike, *args: Any, **options: Any) -> Rule:
+        names = Reading.__annotations__.keys() & options.keys() - own.parameters.keys()
+        reading = {name: options.pop(name) for name in names}
+        given = own.bind_partial(tally, *args, **options).arguments
+        tally = as_tally(tally, reading, *_thresholds_in(given))
         return heed(make(tally, *args, **options), tally, stacklevel=2)
 
     return cast("Make", checked)

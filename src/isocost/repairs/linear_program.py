@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from isocost.errors import IsocostError, Problem
+from isocost.errors import IsocostError, Problem, setting
 from isocost.measures.table import MEASURES
 from isocost.repairs.levels import ScoreLevels, isotonic
 from isocost.typing import Bools, Floats, Ints
@@ -521,6 +521,6 @@ def unsolved(message: str) -> IsocostError:
             "reconcile",
             "needs the solution of a linear program",
             f"from the solver: {message}",
-            "use fewer levels=, or a tolerance above 0",
+            f"use fewer {setting('levels')}, or a tolerance above 0",
         )
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Unpack
 
 import numpy as np
 
 from isocost.checks import check_salt, check_threshold, check_word
-from isocost.errors import Problem, UsageError, listing
+from isocost.errors import Problem, UsageError, listing, setting, spoken
 from isocost.groups import group_names
 from isocost.measures.rates import (
     base_rate,
@@ -21,7 +21,7 @@ from isocost.repairs.counsel import heeding
 from isocost.repairs.withhold import summary_of
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Promise, Rule
-from isocost.tallies import Tally, check_tally
+from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 
 RATES = ("generalized_fpr", "generalized_fnr", "fpr", "fnr")
@@ -53,11 +53,12 @@ NAMED = 10
 
 @heeding
 def equalize_odds(
-    tally: Tally,
+    tally: TallyLike,
     threshold: float = 0.5,
     *,
     rates: Literal["generalized", "hard"] = "generalized",
     salt: str = DEFAULT_SALT,
+    **reading: Unpack[Reading],
 ) -> Rule:
     """Give every group the same false-positive and false-negative rate by flipping scores.
 
@@ -71,7 +72,7 @@ def equalize_odds(
 
     Parameters
     ----------
-    tally : Tally
+    tally : Tally, or data
         Of a holdout part; any number of groups, each with positives and negatives.
     threshold : float
         The score from which people are treated as positive.  It and 1 - threshold must be
@@ -81,6 +82,8 @@ def equalize_odds(
         FNR at the threshold, as Hardt et al. do for decisions.
     salt : str
         The coin's salt; see :func:`isocost.withhold`.
+    **reading
+        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
     Returns
     -------
@@ -119,7 +122,7 @@ def equalize_odds(
     >>> [(round(one.generalized_fpr, 4), round(one.generalized_fnr, 4)) for one in after]
     [(0.4217, 0.4929), (0.4217, 0.4929)]
     """
-    check_tally(tally)
+    tally = as_tally(tally, reading)
     check_salt(salt)
     step = 'use "generalized" for mean scores, as the paper does, or "hard" for decisions'
     check_word("rates", rates, ("generalized", "hard"), step)
@@ -157,7 +160,7 @@ def _require_edges(tally: Tally, threshold: float) -> None:
             "before or after its scores are flipped"
         )
         got = f"{threshold!r}, and {' and '.join(f'{x:.12g}' for x in inside)} inside a bin"
-        step = f"make the tally with edges=({', '.join(map(repr, wanted))})"
+        step = f"make the tally with {setting('edges', tuple(wanted))}"
         raise UsageError(Problem("threshold", rule, got, step))
 
 
@@ -282,8 +285,9 @@ def _linprog(program: _Program) -> tuple[Floats, Floats]:
                 "equalized odds",
                 "has a solution, and the solver must find it",
                 str(result.message),
-                "make the tally with other edges= or bins=, or leave out groups whose scores are "
-                "all but constant with tally.drop",
+                f"make the tally with other {setting('edges')} or {setting('bins')}, or leave out "
+                "groups whose scores are all but constant with "
+                f"{spoken('tally.drop', '--drop-group')}",
             )
         )
     return _polished(start + result.x, program), result.lower.marginals + result.upper.marginals

@@ -7,7 +7,7 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -19,12 +19,13 @@ from isocost.measures.calibration import SMOOTH_CELLS, gap_noise, levels_of
 from isocost.measures.feasibility import large_groups
 from isocost.measures.margins import Mean, mean_of, normal_quantile, size_interval, stretch
 from isocost.measures.table import MEASURES, cost_row
+from isocost.repairs.composition import edges_of
 from isocost.repairs.counsel import titles_of
 from isocost.repairs.population import Population
 from isocost.repairs.unseen import LEAST, Replicates, Report, Yardstick, safe_level
 from isocost.rules import Rule, check_rule
 from isocost.tables import columns_from, frame_of, html_table, text_table
-from isocost.tallies import Cells, Tally, check_tally
+from isocost.tallies import Cells, Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import CALIBRATED, MIN_GROUP, MIN_LABEL
 
@@ -115,13 +116,14 @@ class Plan:
 
 
 def plan(
-    tally: Tally,
+    tally: TallyLike,
     cost: CostLike = "fnr",
     detect: float = 0.05,
     *,
     limit: float = CALIBRATED,
     confidence: float = 0.95,
     power: float = 0.8,
+    **reading: Unpack[Reading],
 ) -> Plan:
     """Compute how many people of each group are needed to establish a difference, or calibration.
 
@@ -138,7 +140,7 @@ def plan(
 
     Parameters
     ----------
-    tally : Tally
+    tally : Tally, or data
         A first sample.  A group that is too small to be compared is taken to vary as everybody
         does.
     cost : Cost or str
@@ -149,6 +151,8 @@ def plan(
         The calibration gap to be ruled out.
     confidence, power : float
         Of the intervals, and how often the plan is to succeed if the difference is there.
+    **reading
+        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
     Examples
     --------
@@ -161,7 +165,7 @@ def plan(
     African-American  3,696               2,225           10,731
     Caucasian         2,454               1,374           10,135
     """
-    check_tally(tally)
+    tally = as_tally(tally, reading)
     cost, detect = as_cost(cost), check_confidence(detect, "detect", 0.05)
     limit, confidence = check_confidence(limit, "limit", CALIBRATED), check_confidence(confidence)
     power = check_confidence(power, "power", 0.8)
@@ -310,7 +314,7 @@ class RepairPlan:
 
 
 def plan_repair(
-    tally: Tally,
+    tally: TallyLike,
     rule: Rule,
     within: float = 0.02,
     *,
@@ -318,6 +322,7 @@ def plan_repair(
     confidence: float = 0.95,
     seed: int = 0,
     progress: Report | None = None,
+    **reading: Unpack[Reading],
 ) -> RepairPlan:
     """Say how many people a repair needs to hold within a tolerance on new people.
 
@@ -327,7 +332,7 @@ def plan_repair(
 
     Parameters
     ----------
-    tally : Tally
+    tally : Tally, or data
         A first sample.
     rule : Rule
         Made from it by the method and with the settings that are planned.
@@ -335,6 +340,8 @@ def plan_repair(
         How far groups may differ, on new people, in what the rule makes equal.
     replicates, confidence, seed, progress
         As in :func:`isocost.unseen`.
+    **reading
+        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
     Examples
     --------
@@ -344,8 +351,8 @@ def plan_repair(
     >>> plan.times[:2], bool(plan.limit[0] > plan.limit[-1])
     (array([0.25, 0.5 ]), True)
     """
-    check_tally(tally)
     check_rule(rule)
+    tally = as_tally(tally, reading, *edges_of([rule]))
     within = check_within(within)
     replicates = check_whole("replicates", replicates, LEAST, 1_000_000)
     confidence, random = check_confidence(confidence), np.random.default_rng(check_seed(seed))

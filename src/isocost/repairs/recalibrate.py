@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator
+from typing import Unpack
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from isocost.repairs.maps import (
 from isocost.repairs.withhold import summary_of
 from isocost.rows import NARROWEST, Row
 from isocost.rules import Promise, Rule
-from isocost.tallies import Tally, add_up, check_tally
+from isocost.tallies import ColumnOptions, Tally, TallyLike, add_up, as_tally, check_tally
 from isocost.typing import Bools, Floats
 
 ERROR = 1e-4
@@ -37,7 +38,12 @@ CURVES = ("sigmoid", "beta")
 
 
 def recalibrate(
-    tally: Tally, method: str = "isotonic", *, shrinkage: float | str = "auto", bins: int = 10
+    tally: TallyLike,
+    method: str = "isotonic",
+    *,
+    shrinkage: float | str = "auto",
+    bins: int = 10,
+    **reading: Unpack[ColumnOptions],
 ) -> Rule:
     """Make the scores of each group calibrated.
 
@@ -50,7 +56,7 @@ def recalibrate(
 
     Parameters
     ----------
-    tally : Tally
+    tally : Tally, or data
         Of people the scores were not trained on.
     method : {"isotonic", "beta", "sigmoid", "histogram"}
         The map; see :mod:`isocost.repairs.maps`.
@@ -58,7 +64,9 @@ def recalibrate(
         The number of rows of the rarer label at which a group's own map counts half; "auto" is
         what :class:`isocost.learn.GroupCalibrator` uses.
     bins : int
-        Number of bins of the histogram.
+        Number of bins of the histogram; data are counted in the usual number of bins.
+    **reading
+        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
     Returns
     -------
@@ -88,6 +96,7 @@ def recalibrate(
     >>> [round(ic.audit(s).groups["b"].calibration_gap, 2) for s in (t, rule.expected(t))]
     [0.16, 0.01]
     """
+    tally = as_tally(tally, reading)
     rule = fitted_rule(tally, method, shrinkage=shrinkage, bins=bins)
     for note in rule.notes:
         warnings.warn(note, UncertainWarning, stacklevel=2)

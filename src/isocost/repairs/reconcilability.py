@@ -25,7 +25,7 @@ from isocost.checks import (
     short,
 )
 from isocost.costs import Cost, CostLike, as_cost
-from isocost.errors import Problem, UsageError
+from isocost.errors import Problem, UsageError, setting, spoken
 from isocost.groups import Group, group_names, to_json
 from isocost.measures.table import MEASURES, OVERALL
 from isocost.repairs.levels import MOST_LEVELS, ScoreLevels
@@ -143,33 +143,37 @@ def check_request(
     check_word("keep", keep, KEEPS)
     return Request(
         threshold=check_threshold(threshold),
-        tolerances=_check_tolerances(tolerance, names),
+        tolerances=check_tolerances(tolerance, names),
         cost=_check_cost(cost, names),
         keep=keep,
-        levels=_check_levels(levels),
-        floor=_check_floor(floor),
+        levels=check_levels(levels),
+        floor=check_floor(floor),
         no_worse=_check_no_worse(no_worse, names),
         monotone=check_flag("monotone", monotone),
     )
 
 
-def _check_levels(levels: Any) -> Levels:
+def check_levels(levels: Any) -> Levels:
+    """A number of levels, or how to choose one; raise if it is neither."""
     if isinstance(levels, str) and levels in get_args(CHOSEN):
         return cast("Levels", levels)
-    step = 'use levels="auto", the default, or "unseen"'
+    step = f"use {setting('levels', 'auto')}, the default, or {setting('levels', 'unseen')}"
     return check_whole("levels", levels, FEWEST_LEVELS, MOST_LEVELS, step)
 
 
-def _check_floor(floor: Any) -> dict[str, float]:
+def check_floor(floor: Any) -> dict[str, float]:
+    """What rates must at least be, by name; raise if a rate cannot have a floor."""
     if floor is None:
         return {}
     unknown = [name for name in floor if name not in FLOORS] if isinstance(floor, Mapping) else [0]
     if unknown:
-        rule = f"must be a mapping from rates to numbers; a floor can be of {', '.join(FLOORS)}"
-        step = 'use for example floor={"selection_rate": 0.1}'
+        mapping = spoken("must be a mapping from rates to numbers", "must name rates")
+        rule = f"{mapping}; a floor can be of {', '.join(FLOORS)}"
+        got = setting("floor", floor) if isinstance(floor, Mapping) else short(floor)
+        step = f"use for example {setting('floor', {'selection_rate': 0.1})}"
         if any(name in RATES for name in unknown):
-            step = f"{step}; to keep error rates from rising use no_worse=True"
-        raise UsageError(Problem("floor", rule, short(floor), step))
+            step = f"{step}; to keep error rates from rising use {setting('no_worse', True)}"
+        raise UsageError(Problem("floor", rule, spoken(short(floor), got), step))
     return {name: check_unit(f"floor of {name}", least) for name, least in floor.items()}
 
 
@@ -180,9 +184,11 @@ def direction_of(name: str) -> Literal["lower", "higher"] | None:
 
 def _check_no_worse(no_worse: Any, names: tuple[str, ...]) -> bool:
     if check_flag("no_worse", no_worse) and not any(map(direction_of, names)):
-        rule = "can be True only if equal= has a rate that can get worse"
-        step = 'use floor={"selection_rate": ...}, or another rate in equal='
-        raise UsageError(Problem("no_worse", rule, f"equal={names!r}", step))
+        can = spoken("can be True", "can be given")
+        rule = f"{can} only if {setting('equal')} has a rate that can get worse"
+        floor = setting("floor", {"selection_rate": ...})
+        step = f"use {floor}, or another rate in {setting('equal')}"
+        raise UsageError(Problem("no_worse", rule, setting("equal", names), step))
     return bool(no_worse)
 
 
@@ -191,26 +197,31 @@ def _check_equal(equal: Any) -> tuple[str, ...]:
     names = tuple(listed) if all(isinstance(name, str) for name in listed) else ()
     if not names or len(set(names)) != len(names) or not set(names) <= set(RATES):
         rule = f"must name rates to be equal, each once, from {', '.join(RATES)}"
-        raise UsageError(Problem("equal", rule, short(equal), 'use equal=("fpr", "fnr")'))
+        raise UsageError(
+            Problem("equal", rule, short(equal), f"use {setting('equal', ('fpr', 'fnr'))}")
+        )
     return names
 
 
-def _check_tolerances(tolerance: Any, names: tuple[str, ...]) -> dict[str, float]:
+def check_tolerances(tolerance: Any, names: tuple[str, ...]) -> dict[str, float]:
+    """A tolerance for each name, from one number or from numbers by name."""
     if not isinstance(tolerance, Mapping):
         return dict.fromkeys(names, check_tolerance(tolerance))
     unknown = [name for name in tolerance if name not in names]
     if unknown:
         rule = f"must be a number, or name only rates that are to be equal: {', '.join(names)}"
-        step = "add them to equal=, or leave them out; a rate that is not named gets 0"
+        step = f"add them to {setting('equal')}, or leave them out; a rate that is not named gets 0"
         raise UsageError(Problem("tolerance", rule, ", ".join(map(repr, unknown)), step))
     return {name: check_tolerance(tolerance.get(name, 0.0)) for name in names}
 
 
 def _check_cost(cost: CostLike | None, names: tuple[str, ...]) -> Cost | None:
     if (cost is not None) != ("cost" in names):
-        rule = 'must be passed if and only if equal= has "cost"'
-        step = 'use for example equal=("fpr", "cost"), cost="weighted:1,3"'
-        raise UsageError(Problem("cost", rule, f"cost={cost!r}, equal={names!r}", step))
+        rule = f'must be passed if and only if {setting("equal")} has "cost"'
+        both = setting("equal", ("fpr", "cost")), setting("cost", "weighted:1,3")
+        got = setting("equal", names), "no cost" if cost is None else setting("cost", str(cost))
+        step = f"use for example {spoken(', '.join(both), ' '.join(both))}"
+        raise UsageError(Problem("cost", rule, " and ".join(got), step))
     return None if cost is None else as_cost(cost)
 
 
@@ -356,10 +367,10 @@ class Reconcilability:
     def remedies(self) -> Iterator[str]:
         """What would be possible instead, as arguments."""
         if not math.isnan(self.excess):
-            yield f"tolerance={self.advice}"
+            yield setting("tolerance", float(self.advice))
         if self.largest_floor and not self.no_worse:
-            lowered = (f'"{n}": {round_down(least)}' for n, least in self.largest_floor.items())
-            yield f"floor={{{', '.join(lowered)}}}"
+            floor = {n: float(round_down(least)) for n, least in self.largest_floor.items()}
+            yield setting("floor", floor)
 
     def __str__(self) -> str:
         if self.feasible:
@@ -440,24 +451,25 @@ def explain(verdict: Reconcilability) -> Problem:
     got = str(verdict).splitlines()[0]
     name = f"equal {' and '.join(verdict.equal)} with calibration"
     rule = f"must be possible at the threshold {verdict.threshold:g}"
-    others = 'or choose another threshold; or pass infeasible="closest"'
-    ends = {"t": "or more", "f": "or less"}
-    steps = [f"accept {remedy} {ends[remedy[0]]}" for remedy in verdict.remedies()]
+    others = f"or choose another threshold; or pass {setting('infeasible', 'closest')}"
+    ends = {True: "or less", False: "or more"}
+    steps = [f"accept {remedy} {ends['floor' in remedy]}" for remedy in verdict.remedies()]
     if verdict.no_worse:
-        steps.append("leave out no_worse=True")
+        steps.append(f"leave out {setting('no_worse', True)}")
     elif verdict.floor and not verdict.largest_floor:
         steps.append("leave out the floor")
     if verdict.corner is not None:
         rule += f" with {SOME[verdict.corner.selected]}"
         if math.isnan(verdict.corner.tolerance):
-            leave = "leave that group out, as no tolerance helps; or use more levels="
-            more = "use more levels=, as no tolerance helps"
+            levels = f"use more {setting('levels')}"
+            leave = f"leave that group out, as no tolerance helps; or {levels}"
+            more = f"{levels}, as no tolerance helps"
             steps.append(leave if verdict.corner.groups else more)
         else:
             verb = "select" if verdict.corner.selected == "nobody" else "leave out"
             steps[0] += f", with which every group can {verb} half as many people as before"
     if not math.isnan(verdict.excess):
-        steps.append("leave a rate out of equal=")
+        steps.append(f"leave a rate out of {setting('equal')}")
     return Problem(name, rule, got, f"{'; or '.join(steps)}; {others}")
 
 
@@ -516,14 +528,14 @@ def _selecting(choices: Choices, selected: Selected) -> Limits:
         if flip:
             before, p, least = 1.0 - before, 1.0 - p, 1.0 - just_below(choices.threshold)
         # Where calibrated scores can select nobody, no tolerance is to be enough.
-        shares.append(min(before, _most(p, levels.w, least) or 1.0))
+        shares.append(min(before, most_with_mean(p, levels.w, least) or 1.0))
     half = HALF * np.array(shares)
     rates = choices.by_group(choices.rate("selection_rate"))
     lowest, highest = (0.0 * half, 1.0 - half) if flip else (half, np.ones(len(half)))
     return Limits.of(rates, highest) + Limits.of(-rates, -lowest)
 
 
-def _most(p: Floats, w: Floats, least: float) -> float:
+def most_with_mean(p: Floats, w: Floats, least: float) -> float:
     """The weight of the levels with the highest p, as many as have the mean ``least``."""
     order = np.argsort(-p)
     w, spare = w[order], (w * (p - least))[order]

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from isocost.errors import (
     Problem,
     UsageError,
     listing,
+    setting,
 )
 from isocost.grid import TENTHS
 from isocost.groups import Group, names_of, to_json
@@ -53,7 +54,7 @@ from isocost.repairs.withhold import summary_of
 from isocost.rows import Row, reversals
 from isocost.rules import DEFAULT_SALT, Promise, Rule
 from isocost.tables import html_table, text_table
-from isocost.tallies import Tally, check_tally
+from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 
 CANDIDATES = (8, 16, 32, 64)
@@ -65,7 +66,7 @@ SAMPLES = 16
 
 @heeding
 def reconcile(
-    tally: Tally,
+    tally: TallyLike,
     threshold: float = 0.5,
     equal: str | Sequence[str] = ("fpr", "fnr"),
     tolerance: float | Mapping[str, float] = 0.0,
@@ -78,6 +79,7 @@ def reconcile(
     monotone: bool = False,
     infeasible: Literal["raise", "closest"] = "raise",
     salt: str = DEFAULT_SALT,
+    **reading: Unpack[Reading],
 ) -> Rule:
     """Make rates equal over all groups with scores that are calibrated in every group.
 
@@ -93,7 +95,7 @@ def reconcile(
 
     Parameters
     ----------
-    tally : Tally
+    tally : Tally, or data
         Of a holdout part: not the data the scores were trained on.
     threshold : float
         Outputs at or above it are positive; must be an edge of the tally.
@@ -130,6 +132,8 @@ def reconcile(
         with any tolerance, it is relaxed as little as possible.
     salt : str
         The coin's salt.
+    **reading
+        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
     Returns
     -------
@@ -177,7 +181,7 @@ def reconcile(
     African-American 0.2490 0.4855 0.0000
     Caucasian        0.2490 0.4855 0.0000
     """
-    check_tally(tally)
+    tally = as_tally(tally, reading)
     check_salt(salt)
     request = check_request(
         threshold, equal, tolerance, cost, keep, levels, floor, no_worse, monotone
@@ -334,7 +338,7 @@ def _reversed_note(rows: Sequence[Row]) -> Iterator[str]:
         places = "once" if count == 1 else f"at {count} places"
         yield (
             f"From a level to the next higher one of its group the score may fall, {places}; "
-            "monotone=True rules that out."
+            f"{setting('monotone', True)} rules that out."
         )
 
 
@@ -494,7 +498,7 @@ def _share(value: float) -> str:
 
 
 def reconcilable(
-    tally: Tally,
+    tally: TallyLike,
     thresholds: float | Iterable[float] | None = None,
     equal: str | Sequence[str] = ("fpr", "fnr"),
     *,
@@ -503,17 +507,20 @@ def reconcilable(
     floor: Mapping[str, float] | None = None,
     no_worse: bool = False,
     monotone: bool = False,
+    **reading: Unpack[Reading],
 ) -> Reconcilable:
     """Whether :func:`isocost.reconcile` can make rates equal, threshold by threshold.
 
     Parameters
     ----------
-    tally : Tally
+    tally : Tally, or data
         Of a holdout part: not the data the scores were trained on.
     thresholds : numbers, optional
         Edges of the tally; by default the nine tenths.
     equal, cost, levels, floor, no_worse, monotone
         As in :func:`isocost.reconcile`.
+    **reading
+        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
     Returns
     -------
@@ -536,12 +543,12 @@ def reconcilable(
     >>> [(round(point.tolerance, 4), point.selected) for point in found.points]
     [(0.0004, 'everybody'), (0.0, None), (0.0, None), (nan, 'nobody')]
     """
-    check_tally(tally)
+    chosen = sorted(set(check_numbers("thresholds", TENTHS if thresholds is None else thresholds)))
+    tally = as_tally(tally, reading, *chosen)
     require_two_groups(tally)
     require_both_labels(tally)
-    chosen = sorted(set(check_numbers("thresholds", TENTHS if thresholds is None else thresholds)))
     if not chosen:
-        step = "leave out thresholds= for the nine tenths"
+        step = f"leave out {setting('thresholds')} for the nine tenths"
         raise UsageError(Problem("thresholds", "must be at least one number", "none", step))
     requests = [
         check_request(t, equal, 0.0, cost, "information", levels, floor, no_worse, monotone)

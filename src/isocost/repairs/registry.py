@@ -10,6 +10,9 @@ from isocost.errors import InfeasibleError, Problem, UsageError
 from isocost.repairs.coarsen import coarsen
 from isocost.repairs.composition import merged, merging
 from isocost.repairs.counsel import require_support
+from isocost.repairs.hand_over import EVERYTHING, SHARES, hand_over
+from isocost.repairs.hand_over import KEEPS as KEPT
+from isocost.repairs.hand_over import RATES as DECIDED_RATES
 from isocost.repairs.odds import equalize_odds
 from isocost.repairs.recalibrate import fitted_rule
 from isocost.repairs.reconcilability import FLOORS, KEEPS, RATES
@@ -74,13 +77,15 @@ class Repair:
         What the tolerance is about: one cost, or rates at a threshold.
     options : tuple of Option
         The arguments of ``make``.
+    defers : bool
+        Whether it hands people over, so that what it promises is about the others.
 
     Examples
     --------
     >>> import isocost as ic
     >>> from isocost.examples import compas
     >>> [repair.title for repair in ic.REPAIRS.values()]
-    ['Withhold', 'Coarsen', 'Equalize odds', 'Reconcile']
+    ['Withhold', 'Coarsen', 'Equalize odds', 'Reconcile', 'Hand over']
     >>> ic.REPAIRS["odds"].make_with(compas(), threshold=0.3, tolerance=0.1).settings
     {'threshold': 0.3, 'rates': 'generalized'}
     """
@@ -92,6 +97,7 @@ class Repair:
     make: Callable[..., Rule]
     goal: Literal["cost", "rates"]
     options: tuple[Option, ...]
+    defers: bool = False
 
     @property
     def function(self) -> str:
@@ -234,6 +240,35 @@ REPAIRS: Mapping[str, Repair] = {
                 ),
                 _INFEASIBLE,
             ),
+        ),
+        Repair(
+            "hand_over",
+            "Hand over",
+            "Some people get no score: somebody else decides about them.",
+            "Scores of the others are calibrated, and all their rates become equal.",
+            hand_over,
+            "rates",
+            (
+                Option("share", float, 0.25, 'Share to hand over: a number, or "least".'),
+                Option(
+                    "equal",
+                    str,
+                    EVERYTHING,
+                    "What to equalize among the others; repeat the option for several.",
+                    (EVERYTHING, *DECIDED_RATES),
+                    many=True,
+                ),
+                _TOLERANCE,
+                _THRESHOLD,
+                Option("cost", str, None, "What an error costs, with --equal cost."),
+                Option("keep", str, "information", "What to keep most of.", KEPT),
+                Option("shares", str, "equal", "The same share of each group, or least.", SHARES),
+                Option("levels", str, "auto", "The most levels of a group: auto, or a number."),
+                Option("floor", str, None, "NAME=NUMBER, as for reconcile."),
+                Option("no_worse", bool, False, "No rate of a group may get worse."),
+                _INFEASIBLE,
+            ),
+            defers=True,
         ),
     )
 }

@@ -24,16 +24,22 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from isocost.checks import check_confidence, check_kind, check_seed, check_whole, finite_or_none
-from isocost.costs import Cost
+from isocost.checks import (
+    check_confidence,
+    check_kind,
+    check_seed,
+    check_threshold,
+    check_whole,
+    finite_or_none,
+)
+from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import (
     IsocostError,
     IsocostWarning,
-    NotAdvisedError,
     Problem,
     UncertainWarning,
     UsageError,
@@ -44,14 +50,14 @@ from isocost.measures.calibration import Levels, gap_debiased, gap_equal_width, 
 from isocost.measures.feasibility import compared_groups
 from isocost.measures.rates import group_costs
 from isocost.measures.table import MEASURES
-from isocost.repairs.compare import cost_of_rules, share_changed
-from isocost.repairs.counsel import titles_of
+from isocost.repairs.composition import cost_of_rules, edges_of
+from isocost.repairs.counsel import not_advised, titles_of
 from isocost.repairs.population import Population
 from isocost.repairs.registry import REPAIRS
 from isocost.repairs.withhold import summary_of
 from isocost.rules import Rule, check_rule
 from isocost.tables import columns_from, frame_of, html_table, text_table
-from isocost.tallies import Sums, Tally, check_tally
+from isocost.tallies import Reading, Sums, Tally, TallyLike, as_tallies
 from isocost.typing import Floats
 from isocost.verdict.sentences import SENTENCES, number
 
@@ -61,6 +67,7 @@ NUMBERS = {
     "calibration_gap": "largest calibration gap",
     "accuracy": "accuracy",
     "changed": "people changed",
+    "handed_over": "handed over",
 }
 """What is estimated, and how tables call it."""
 
@@ -75,6 +82,30 @@ Report = Callable[[float, int | None], None]
 Gap = Callable[[Levels], float]
 
 
+SAME = 1e-12
+"""A score that moves by no more than this has not moved."""
+
+
+def share_changed(tally: Tally, rule: Rule) -> float:
+    """The share of people whose score changes; the same as in :func:`changes`, and faster.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> from isocost.examples import compas
+    >>> round(share_changed(compas(), ic.withhold(compas(), "fpr", 0.07)), 4)
+    0.2072
+    """
+    cells = tally.cells
+    scores, changed = cells.wh / cells.w, 0.0
+    for portion in (p for g in range(len(tally.groups)) for p in rule.portions(tally, g)):
+        if portion.row is not None:
+            old = scores[portion.cells]
+            moved = np.abs(portion.after(old) - old) > SAME
+            changed += float((cells.w[portion.cells] * portion.share)[moved].sum())
+    return changed / float(cells.w.sum())
+
+
 @dataclass(frozen=True)
 class Yardstick:
     """What is measured, between which groups, by which cost and at which threshold."""
@@ -85,11 +116,23 @@ class Yardstick:
     equal: tuple[str, ...]
 
     @classmethod
-    def of(cls, tally: Tally, rule: Rule) -> Yardstick:
-        """What is to be measured of a rule that was made from this tally."""
+    def of(
+        cls,
+        tally: Tally,
+        rule: Rule,
+        cost: CostLike | None = None,
+        threshold: float | None = None,
+    ) -> Yardstick:
+        """What is to be measured of a rule that was made from this tally.
+
+        The cost and the threshold are for what the rule does not make equal; it has its own.
+        """
         equal = () if rule.promise is None else tuple(rule.promise.equal)
-        cost = cost_of_rules(None, {"rule": rule})
-        return cls(compared_groups(tally), cost, threshold_of(rule), equal)
+        given = None if cost is None else as_cost(cost)
+        measured = cost_of_rules(given if rule.cost is None else None, {"rule": rule})
+        own = rule.promise is not None and rule.promise.threshold is not None
+        decided = threshold_of(rule) if own or threshold is None else check_threshold(threshold)
+        return cls(compared_groups(tally), measured, decided, equal)
 
     def numbers(self, tally: Tally, rule: Rule | None, gap: Gap | None = gap_equal_width) -> Floats:
         """The numbers of a rule, or of the original scores.
@@ -110,6 +153,7 @@ class Yardstick:
                 max(gap(levels_of(after, index)) for index in own) if gap else math.nan,
                 float(MEASURES["accuracy"].of(kinds.pooled())[0]),
                 0.0 if rule is None else share_changed(tally, rule),
+                after.share_handed_over,
                 max((differences[name] for name in self.equal), default=math.nan),
             ]
         )
@@ -169,6 +213,8 @@ class Unseen:
         Its limit is a lower one.
     changed : Outlook
         The share of people whose score changes.
+    handed_over : Outlook
+        The share of people who are handed over; all other numbers are about those who are not.
     goal : Outlook
         The largest difference in what the rule makes equal; NaN if it promises nothing.
     rule : Rule
@@ -188,6 +234,7 @@ class Unseen:
     calibration_gap: Outlook
     accuracy: Outlook
     changed: Outlook
+    handed_over: Outlook
     goal: Outlook
     rule: Rule
     people: float
@@ -264,9 +311,11 @@ class Unseen:
         """Header and rows of the printed table."""
         rows = []
         for name, title in NUMBERS.items():
+            if name == "handed_over" and not self.rule.defers:
+                continue
             one: Outlook = getattr(self, name)
             least = "at least " if name == "accuracy" else ""
-            style = ".2%" if name == "changed" else ".4f"
+            style = ".2%" if name in ("changed", "handed_over") else ".4f"
             shown = (one.unrepaired, one.fitted, one.expected, one.limit)
             texts = ["-" if math.isnan(value) else format(value, style) for value in shown]
             rows.append([title, *texts[:3], least + texts[3]])
@@ -299,14 +348,17 @@ class Unseen:
 
 
 def unseen(
-    tally: Tally,
+    tally: TallyLike,
     rule: Rule,
     replicates: int = 200,
     confidence: float = 0.95,
     seed: int = 0,
     *,
-    holdout: Tally | None = None,
+    holdout: TallyLike | None = None,
+    cost: CostLike | None = None,
+    threshold: float | None = None,
     progress: Report | None = None,
+    **reading: Unpack[Reading],
 ) -> Unseen:
     """Say what a rule does to people other than those it was made from.
 
@@ -315,27 +367,32 @@ def unseen(
 
     Parameters
     ----------
-    tally : Tally
+    tally : Tally, or data
         What the rule was made from.
     rule : Rule
-        Made by withhold, coarsen, equalize_odds or reconcile.
+        Made by withhold, coarsen, equalize_odds, reconcile or hand_over.  What that makes equal is
+        equal among the people it does not hand over.
     replicates : int
         How often the rule is made again.
     confidence : float
         How often the limits hold.
     seed : int
         Of the samples.
-    holdout : Tally, optional
+    holdout : Tally or data, optional
         Of people that were kept apart: the rule is measured on them, and not made again.  The
         limits then allow for their number.
+    cost, threshold : optional
+        For a rule that has none of its own; by default "fnr" and 0.5.
     progress : callable, optional
         Called from time to time with the share done.
+    **reading
+        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
     Returns
     -------
     Unseen
-        ``cost_difference``, ``rate_difference``, ``calibration_gap``, ``accuracy`` and ``changed``,
-        each with ``fitted``, ``expected``, ``limit`` and ``unrepaired``.
+        ``cost_difference``, ``rate_difference``, ``calibration_gap``, ``accuracy``, ``changed`` and
+        ``handed_over``, each with ``fitted``, ``expected``, ``limit`` and ``unrepaired``.
 
     Notes
     -----
@@ -358,16 +415,18 @@ def unseen(
     >>> u.cost_difference.limit > 0.06
     True
     """
-    check_tally(tally)
     check_rule(rule)
+    given = [("tally", tally)] + ([] if holdout is None else [("holdout", holdout)])
+    edges = () if threshold is None else (check_threshold(threshold),)
+    tally, *kept_apart = as_tallies(given, reading, *edges_of([rule], *edges))
+    holdout = next(iter(kept_apart), None)
     replicates = check_whole("replicates", replicates, LEAST, 1_000_000)
     confidence, seed = check_confidence(confidence), check_seed(seed)
-    yardstick = Yardstick.of(tally, rule)
+    yardstick = Yardstick.of(tally, rule, cost, threshold)
     if holdout is None:
         rule.remake(tally)
         measured = tally
     else:
-        check_tally(holdout, "holdout")
         measured = holdout
     population, random = Population(measured), np.random.default_rng(seed)
     fitted = yardstick.numbers(tally, rule)
@@ -551,6 +610,4 @@ def is_made_from(rule: Rule, tally: Tally) -> bool:
 def require_better(found: Unseen) -> None:
     """Raise :class:`isocost.NotAdvisedError` if new people are not expected to gain."""
     if not found.better:
-        step = f"{SENTENCES['doubt_unseen_next']}; or pass --anyway"
-        got = doubt_unseen(found)
-        raise NotAdvisedError(Problem("repair", "must help people not seen", got, step))
+        raise not_advised("must help people not seen", doubt_unseen(found), "unseen")

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -20,11 +20,12 @@ from isocost.checks import (
     short,
 )
 from isocost.costs import CostLike, as_cost
-from isocost.errors import DataError, Problem, UsageError, listing
+from isocost.errors import DataError, Problem, UsageError, listing, setting
 from isocost.groups import Group, as_group, names_of, to_json
 from isocost.measures.audit import disparity, measure_columns
 from isocost.measures.derived import GroupedPeople
 from isocost.measures.evidence import (
+    HANDED_OVER,
     WATCHABLE,
     Claim,
     Evidence,
@@ -38,7 +39,7 @@ from isocost.measures.table import MEASURES, OVERALL, chosen_measures
 from isocost.repairs.composition import merged
 from isocost.rules import Promise, Rule, check_rule, unknown_groups
 from isocost.tables import columns_from, frame_of, html_table, text_table
-from isocost.tallies import Tally
+from isocost.tallies import Reading, Tally, TallyLike, as_tallies
 
 FEW = 30
 """Fewer rows of a label than this say little about a period."""
@@ -79,6 +80,9 @@ class Period:
     measures : {name: float}
         The largest difference between two groups in each measure that was chosen, in this period;
         for information, never tested.
+    handed_over : float
+        The share of people without a score, because they were handed over; the rows are those of
+        the others.
     """
 
     name: str
@@ -89,6 +93,7 @@ class Period:
     calibration: float
     broken: tuple[str, ...]
     measures: Mapping[str, float] = field(default_factory=dict)
+    handed_over: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; unknown numbers become null."""
@@ -99,6 +104,7 @@ class Period:
             **{name: finite_or_none(getattr(self, name)) for name in numbers},
             "interval": list(self.interval),
             "broken": list(self.broken),
+            "handed_over": self.handed_over,
             "measures": {name: finite_or_none(value) for name, value in self.measures.items()},
         }
 
@@ -140,6 +146,13 @@ class Alarm:
             return (
                 f"The scores{where} of {names[0]} are {way} since {self.since}: by "
                 f"{abs(self.estimate):.4f} ({bound}; {allowed}). Shown in {self.period}."
+            )
+        if self.claim.kind == HANDED_OVER:
+            way = "More" if self.estimate > 0 else "Fewer"
+            return (
+                f"{way} of {names[0]} are handed over than promised since {self.since}: "
+                f"{self.claim.promised + self.estimate:.2%} instead of {self.claim.promised:.2%} "
+                f"(off by {bound}; {allowed}). Shown in {self.period}."
             )
         if self.claim.is_floor:
             whose = f" of {names[0]}" if names else " of everybody"
@@ -190,6 +203,9 @@ class Watch:
         The probability that there is never an alarm while everything holds.
     floors : {name: float}
         What rates must at least be.
+    handed_over : {group: float}
+        The shares that the rule promised to hand over, if they are tested; all other numbers are
+        about the people who are not handed over.
     """
 
     periods: tuple[Period, ...]
@@ -200,6 +216,7 @@ class Watch:
     confidence: float
     backend: str | None = None
     floors: Mapping[str, float] = field(default_factory=dict)
+    handed_over: Mapping[Group, float] = field(default_factory=dict)
 
     @property
     def equal(self) -> tuple[str, ...]:
@@ -237,6 +254,7 @@ class Watch:
                 "low": one.interval[0],
                 "high": one.interval[1],
                 "calibration": one.calibration,
+                **({"handed_over": one.handed_over} if self.handed_over else {}),
                 "broken": ", ".join(one.broken),
                 **one.measures,
             }
@@ -246,7 +264,8 @@ class Watch:
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the printed table."""
-        header = ["period", "rows", "differ by", "so far", "interval", "mean score off", "alarm"]
+        header = ["period", "rows", "differ by", "so far", "interval", "mean score off"]
+        header += [*(["handed over"] if self.handed_over else []), "alarm"]
         header += [f"{MEASURES[name].title} differs by" for name in self.periods[0].measures]
         rows = [
             [
@@ -256,6 +275,7 @@ class Watch:
                 _number(one.running),
                 f"[{one.interval[0]:.3f}, {one.interval[1]:.3f}]",
                 _number(one.calibration),
+                *([f"{one.handed_over:.2%}"] if self.handed_over else []),
                 ", ".join(one.broken),
                 *map(_number, one.measures.values()),
             ]
@@ -276,6 +296,9 @@ class Watch:
             allowed = f"groups may differ in {' and in '.join(each)}"
         for name, least in self.floors.items():
             more += f", {name} be no less than {least:.4g}"
+        if self.handed_over:
+            low, high = (f"{pick(self.handed_over.values()):.4g}" for pick in (min, max))
+            more += f", and {low if low == high else f'{low} to {high}'} be handed over"
         return f"Watch over {periods} at {self.confidence:.4g}: {allowed}{more}"
 
     def summary(self) -> list[str]:
@@ -297,6 +320,7 @@ class Watch:
             "limit": self.limit if self.limits else None,
             "limits": dict(self.limits),
             "floors": dict(self.floors),
+            "handed_over": [[to_json(group), share] for group, share in self.handed_over.items()],
             "calibration_margin": self.calibration_margin,
             "confidence": self.confidence,
             "periods": [one.to_dict() for one in self.periods],
@@ -324,7 +348,7 @@ def _number(value: float) -> str:
 
 def watch(
     rule: Rule,
-    tallies: Iterable[Tally] | Mapping[str, Tally],
+    tallies: Iterable[TallyLike] | Mapping[str, TallyLike],
     *,
     cost: CostLike | None = None,
     tolerance: float | None = None,
@@ -332,6 +356,7 @@ def watch(
     calibration_margin: float | None = 0.02,
     confidence: float = 0.95,
     measures: str | Iterable[str] | None = None,
+    **reading: Unpack[Reading],
 ) -> Watch:
     """Test whether what a rule made equal is still equal, and scores still calibrated.
 
@@ -341,7 +366,7 @@ def watch(
         What was deployed.  Its promise says what must be equal, and how nearly.  For a rule without
         a promise nothing is tested unless a tolerance is given.
     tallies : several tallies, or {name: tally}
-        One per period, in order, of the repaired scores and the true labels.
+        One per period, in order, of the repaired scores and the true labels; or data of each.
     cost : Cost or str, optional
         What an error costs; by default that of the rule.
     tolerance : float, optional
@@ -386,7 +411,7 @@ def watch(
 in some period; 0.06 is allowed). Shown in period 2.
     """
     check_rule(rule)
-    names, periods = _periods(tallies)
+    names, periods = _periods(tallies, reading, threshold)
     # The promise is about the groups as they were merged.
     rule, periods = merged(rule, *periods)
     _check_groups(rule, periods)
@@ -396,7 +421,7 @@ in some period; 0.06 is allowed). Shown in period 2.
     usual = ("fpr", "fnr") if chosen is None else ("cost",)
     measured = limits or dict.fromkeys(usual, math.inf)
     if "cost" in limits and chosen is None:
-        step = 'pass cost=, such as cost="fnr"'
+        step = f"pass {setting('cost')}, such as {setting('cost', 'fnr')}"
         raise UsageError(Problem("cost", "must be known", f"none in a {rule.method} rule", step))
     margin = calibration_margin if promise is not None and promise.calibrated else None
     margin = None if margin is None else check_tolerance(margin, "calibration_margin")
@@ -408,7 +433,9 @@ in some period; 0.06 is allowed). Shown in period 2.
     history = History(periods, groups, check_threshold(threshold), chosen)
     watched = math.inf if promise is None else margin
     floors = _floors(promise, tolerance)
-    claims = claims_of(groups, measured, watched, 1.0 - confidence, floors)
+    promised = _handed_over(promise, periods)
+    handed = {group: (share, tolerance or 0.0) for group, share in promised.items()}
+    claims = claims_of(groups, measured, watched, 1.0 - confidence, floors, handed)
     tracks = [(claim, evidence(*history.streams(claim))) for claim in claims]
     alarms = sorted(
         (
@@ -425,13 +452,33 @@ in some period; 0.06 is allowed). Shown in period 2.
             for one, tally in zip(_reported(names, periods, tracks, alarms), periods, strict=True)
         ),
         alarms=tuple(alarm for _, alarm in alarms),
-        notes=(*_about_promise(rule, limits), *_notes_on_data(rule, names, history)),
+        notes=(
+            *_about_promise(rule, limits),
+            *_about_handed_over(promise, promised),
+            *_notes_on_data(rule, names, history),
+        ),
         limits=limits,
         calibration_margin=margin,
         confidence=confidence,
         backend=periods[0].backend,
         floors=floors,
+        handed_over=promised,
     )
+
+
+def _handed_over(promise: Promise | None, tallies: Sequence[Tally]) -> dict[Group, float]:
+    """The shares promised, if the tallies know of people handed over; else there is no telling."""
+    known = any(tally.handed_over for tally in tallies)
+    return dict(promise.handed_over) if promise is not None and known else {}
+
+
+def _about_handed_over(promise: Promise | None, watched: Mapping[Group, float]) -> list[str]:
+    if promise is None or not promise.handed_over or watched:
+        return []
+    return [
+        "The rule hands people over, and no period says how many: that share is not watched. "
+        "Count them with isocost.tally(..., handed_over=True)."
+    ]
 
 
 def _shown(measures: Any) -> dict[str, Measure]:
@@ -498,19 +545,21 @@ def _about_promise(rule: Rule, limits: Mapping[str, float]) -> list[str]:
     ]
 
 
-def _periods(tallies: Iterable[Tally] | Mapping[str, Tally]) -> tuple[list[str], list[Tally]]:
-    if isinstance(tallies, Tally):
-        tallies = [tallies]
+def _periods(
+    tallies: Any, reading: Mapping[str, Any], threshold: float | None
+) -> tuple[list[str], list[Tally]]:
+    """The names of the periods, and their tallies."""
+    rule, step = _TALLIES
     if isinstance(tallies, Mapping):
         names, periods = [str(name) for name in tallies], list(tallies.values())
     else:
-        periods = check_listed("tallies", tallies, *_TALLIES)
+        one = isinstance(tallies, Tally) or hasattr(tallies, "columns")
+        periods = [tallies] if one else check_listed("tallies", tallies, rule, step)
         names = [f"period {number}" for number in range(1, len(periods) + 1)]
-    wrong = [one for one in periods if not isinstance(one, Tally)]
-    if wrong or not periods:
-        rule, step = _TALLIES
-        raise UsageError(Problem("tallies", rule, short(wrong[0]) if wrong else "none", step))
-    return names, periods
+    if not periods:
+        raise UsageError(Problem("tallies", rule, "none", step))
+    edges = () if threshold is None else (check_threshold(threshold),)
+    return names, as_tallies([("tallies", one) for one in periods], reading, *edges)
 
 
 def _check_groups(rule: Rule, tallies: Sequence[Tally]) -> None:
@@ -542,7 +591,7 @@ def _alarms(claim: Claim, track: Evidence, names: list[str]) -> list[tuple[int, 
             continue
         shown = replace(claim, groups=claim.groups if sign > 0 else claim.groups[::-1])
         # The difference of two groups is stated as positive, the bias of scores with its sign.
-        factor = 1.0 if claim.kind == "calibration" else sign
+        factor = sign if len(claim.groups) > 1 else 1.0
         alarm = Alarm(shown, names[when], names[since], factor * estimate, factor * sign * bound)
         alarms.append((when, alarm))
     return alarms
@@ -554,7 +603,7 @@ def _reported(
     tracks: list[tuple[Claim, Evidence]],
     alarms: Sequence[tuple[int, Alarm]],
 ) -> tuple[Period, ...]:
-    pairs = [(c, e) for c, e in tracks if c.kind != "calibration" and not c.is_floor]
+    pairs = [(c, e) for c, e in tracks if len(c.groups) > 1]
     means = [e for c, e in tracks if c.kind == "calibration" and c.band is None]
     periods = []
     for now, (name, tally) in enumerate(zip(names, tallies, strict=True)):
@@ -574,6 +623,7 @@ def _reported(
                 interval=(low, high),
                 calibration=_largest(e.estimate[now] for e in means),
                 broken=tuple(broken),
+                handed_over=tally.share_handed_over,
             )
         )
     return tuple(periods)
@@ -605,7 +655,8 @@ def _notes_on_data(rule: Rule, names: Sequence[str], history: History) -> list[s
         notes += [
             f"The {what} of {shown[group]} was {old:.4f} when the rule was made, now {new:.4f}."
             for what, old, new in numbers
-            if abs(new - old) >= MOVED
+            # Who is handed over decides the base rate of the others.
+            if abs(new - old) >= MOVED and (what == "share" or not rule.defers)
         ]
     return notes
 

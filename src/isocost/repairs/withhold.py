@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from isocost.checks import check_salt, check_tolerance, check_word
 from isocost.costs import CostLike, as_cost
-from isocost.errors import InfeasibleError, InfeasibleWarning, Problem
+from isocost.errors import InfeasibleError, InfeasibleWarning, Problem, setting
 from isocost.groups import names_of, to_json
 from isocost.measures.feasibility import Feasibility, feasibility
 from isocost.measures.rates import base_rate
 from isocost.repairs.counsel import heeding
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Promise, Rule
-from isocost.tallies import Tally, check_tally
+from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.verdict.sentences import round_down, round_up
 
 
@@ -23,6 +23,7 @@ def summary_of(tally: Tally) -> dict[str, Any]:
     mu = base_rate(tally.totals)
     return {
         "columns": dict(tally.columns),
+        **({"reading": dict(tally.reading)} if tally.reading else {}),
         "n": tally.n,
         "groups": [
             {
@@ -44,21 +45,21 @@ def not_feasible(verdict: Feasibility) -> Problem:
         "equal cost with calibration",
         f"is possible only if every group can be raised to {goal:.4f}",
         f"{short} cannot. {str(verdict).splitlines()[0]}",
-        f"accept tolerance={round_up(verdict.smallest_tolerance)} or more; or improve the scores "
-        f"of {names[verdict.target_group]} until they cost at most "
-        f"{round_down(verdict.required_cost)}; "
-        'or pass infeasible="closest" (--infeasible closest)',
+        f"accept {setting('tolerance', float(round_up(verdict.smallest_tolerance)))} or more; or "
+        f"improve the scores of {names[verdict.target_group]} until they cost at most "
+        f"{round_down(verdict.required_cost)}; or pass {setting('infeasible', 'closest')}",
     )
 
 
 @heeding
 def withhold(
-    tally: Tally,
+    tally: TallyLike,
     cost: CostLike = "fnr",
     tolerance: float = 0.0,
     infeasible: Literal["raise", "closest"] = "raise",
     *,
     salt: str = DEFAULT_SALT,
+    **reading: Unpack[Reading],
 ) -> Rule:
     """Make errors cost every group the same by withholding scores at random.
 
@@ -71,7 +72,7 @@ def withhold(
 
     Parameters
     ----------
-    tally : Tally
+    tally : Tally, or data
         Of a holdout part: not the data the scores were trained on.
     cost : Cost or str
         What an error costs.
@@ -83,6 +84,8 @@ def withhold(
     salt : str
         The coin's salt.  With a fixed salt a person keeps the same coin when the rule is made
         again; use a secret one where people can choose their id.
+    **reading
+        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
     Returns
     -------
@@ -102,7 +105,7 @@ def withhold(
     >>> {group: round(share, 4) for group, share in rule.alpha.items()}
     {'African-American': 0.6043, 'Caucasian': 0.0}
     """
-    check_tally(tally)
+    tally = as_tally(tally, reading)
     check_salt(salt)
     check_word("infeasible", infeasible, ("raise", "closest"))
     cost, tolerance = as_cost(cost), check_tolerance(tolerance)

@@ -28,7 +28,13 @@ from isocost.verdict.sentences import (
     percent,
     plain,
 )
-from isocost.verdict.wording import blocked_group, changed_groups, figures_of, statement
+from isocost.verdict.wording import (
+    blocked_group,
+    changed_groups,
+    figures_of,
+    reading_notes,
+    statement,
+)
 
 WORDS = {
     **SENTENCES,
@@ -136,8 +142,7 @@ WORDS = {
     "holds": "counts and sums per group, outcome and score bin",
     "holds_single": (
         "In {count} of {all} cells there is a single person, whose score, outcome and group can be "
-        "read from it. Before sharing the page, make it again with --min-count 10 (in Python "
-        "min_count=10)."
+        "read from it. Before sharing the page, make it again with {min_count}."
     ),
     "copied": "{what} copied.",
     "copy_below": "{what} is below: copy it from there.",
@@ -189,6 +194,8 @@ METHODS = {
         "keeps": repair.keeps,
     }
     for repair in REPAIRS.values()
+    # The page has no place yet for the people who are handed over.
+    if not repair.defers
 }
 
 HEADS = (
@@ -478,6 +485,7 @@ def computed(
     rows += [
         ("Rows", f"{tally.n:,.15g}{', weighted' if tally.is_weighted else ''}"),
         ("Columns", "; ".join(named) or "not recorded"),
+        *(("Read as", plain(one)) for one in reading_notes(tally.reading)),
         ("Groups", str(len(tally.groups))),
         ("Bins of scores", f"{tally.bins} of equal width, and the tenths"),
         (

@@ -14,30 +14,29 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from html import escape
 from textwrap import fill
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from isocost.checks import (
-    check_kind,
     check_numbers,
     check_threshold,
     check_word,
     finite_or_none,
     short,
 )
-from isocost.errors import Problem, UsageError, listing
+from isocost.errors import Problem, UsageError, listing, setting
 from isocost.groups import Group, names_of, shown_names, to_json
-from isocost.measures.audit import Audit
+from isocost.measures.audit import Audit, audit_or_tally
 from isocost.measures.audit import audit as measure
 from isocost.measures.derived import Estimated, GroupedPeople, People
 from isocost.measures.intervals import population_of
 from isocost.measures.margins import derived_interval
 from isocost.measures.table import MEASURES
-from isocost.repairs.compare import ORIGINAL
+from isocost.repairs.composition import ORIGINAL
 from isocost.reports.payload import Offer, options_of, undecided
 from isocost.tables import LINE, frame_of, html_table, text_table, transposed
-from isocost.tallies import Tally, add_up
+from isocost.tallies import Reading, Tally, TallyLike, add_up
 from isocost.typing import Floats
 
 FEW = 4
@@ -459,7 +458,7 @@ def _lending_notes(asked: Subject, audit: Audit) -> list[str]:
     return [
         f"Selected means a score {side} the cut-off. If approval goes to scores {other} it, as "
         f"it does for {'scores of repayment' if asked.below else 'scores of default'}, use "
-        f'selected="{SIDES[not asked.below]}" (--selected {SIDES[not asked.below]}).',
+        f"{setting('selected', SIDES[not asked.below])}.",
         f"Ratios and differences compare with {compared}. SMD is the standardized mean difference, "
         "in standard deviations of everybody; a negative one means less favourable scores.",
         "On ratios: a rule of thumb of the EEOC's guidelines of 1978 looks closer below 0.8. It is "
@@ -614,7 +613,7 @@ LAYOUTS: Mapping[str, LayoutKind] = {
 
 
 def layout(
-    audit: Audit | Tally,
+    audit: Audit | TallyLike,
     name: str,
     *,
     threshold: float | None = None,
@@ -622,12 +621,13 @@ def layout(
     thresholds: float | Iterable[float] | None = None,
     unknown: Any = None,
     selected: str = "above",
+    **reading: Unpack[Reading],
 ) -> Layout:
     """The tables that a law or a guideline asks for, filled from a tally.
 
     Parameters
     ----------
-    audit : Audit or Tally
+    audit : Audit, Tally, or data
         What it is about.  A tally is audited first, except for "ll144", which needs no labels.
     name : {"ll144", "tripod", "lending"}
         "ll144": selection and scoring rates and impact ratios per category, per intersection where
@@ -645,6 +645,8 @@ def layout(
         For "ll144": the values of the group columns that stand for an unknown category.
     selected : {"above", "below"}
         Who is selected: people at or above the threshold, or below it, as for a score of default.
+    **reading
+        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
     Returns
     -------
@@ -666,8 +668,10 @@ def layout(
     given = {"reference": reference, "thresholds": thresholds, "unknown": unknown}
     given["selected"] = selected if selected != SIDES[0] else None
     _check_options(kind, given)
-    subject = _subject(audit, kind, {"threshold": threshold, "reference": reference})
     cutoffs = None if thresholds is None else check_numbers("thresholds", thresholds)
+    edges = () if threshold is None else (check_threshold(threshold),)
+    measured = audit_or_tally(audit, reading, *edges, *(cutoffs or ()))
+    subject = _subject(measured, kind, {"threshold": threshold, "reference": reference})
     for cutoff in cutoffs or ():
         subject.tally.grid.first_bin(cutoff, "thresholds")
     named = _unknown_values(subject.tally, unknown)
@@ -739,11 +743,9 @@ def _check_options(kind: LayoutKind, given: Mapping[str, Any]) -> None:
             raise UsageError(Problem(option, rule, short(value), step))
 
 
-def _subject(subject: object, kind: LayoutKind, settings: Mapping[str, Any]) -> Subject:
+def _subject(subject: Audit | Tally, kind: LayoutKind, settings: Mapping[str, Any]) -> Subject:
     """The tally and the threshold, with an audit if there is one or it takes one."""
     given = {name: value for name, value in settings.items() if value is not None}
-    step = "make a tally: isocost.tally(data, score=..., label=..., group=...)"
-    check_kind("audit", subject, (Audit, Tally), "must be an Audit or a Tally", step)
     if isinstance(subject, Tally):
         if not kind.needs_labels:
             threshold = check_threshold(given.get("threshold", 0.5))
@@ -751,7 +753,6 @@ def _subject(subject: object, kind: LayoutKind, settings: Mapping[str, Any]) -> 
             return Subject(subject, threshold)
         audited = measure(subject, **given, replicates=0, measures=kind.measures, warn=False)
         return Subject(subject, audited.threshold, audited)
-    assert isinstance(subject, Audit)
     if given:
         got, step = ", ".join(given), "leave them out, or pass the tally instead of the audit"
         raise UsageError(Problem("settings", "belong to the audit already", got, step))

@@ -25,23 +25,33 @@ import numpy as np
 from isocost import __version__
 from isocost.checks import check_whole, finite_or_none
 from isocost.costs import Cost, as_cost
-from isocost.errors import DataError, InfeasibleError, InfeasibleWarning, IsocostError, Problem
+from isocost.errors import (
+    DataError,
+    InfeasibleError,
+    InfeasibleWarning,
+    IsocostError,
+    Problem,
+    setting,
+)
 from isocost.grid import TENTHS, Grid
 from isocost.groups import Group, Scalar, from_json, group_names, shown_names
 from isocost.measures.audit import Audit
 from isocost.measures.audit import audit as measure
+from isocost.measures.bounds import bounds
 from isocost.measures.derived import GroupedPeople
 from isocost.measures.feasibility import Feasibility
 from isocost.measures.intervals import population_of
 from isocost.measures.margins import derived_interval, mean_interval, mean_of
 from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
-from isocost.repairs.compare import Compared, compare, named_rules
+from isocost.repairs.compare import Compared, compare
+from isocost.repairs.composition import named_rules
+from isocost.repairs.hand_over import Deferral
 from isocost.repairs.reconcilability import Reconcilability
 from isocost.repairs.reconcile import ReconcilableAt, reconcilable
 from isocost.repairs.registry import REPAIRS, Repair
 from isocost.repairs.unseen import NUMBERS, Outlook, foreseen, is_made_from, unseen
-from isocost.reports.facts import THRESHOLD_HEADS, WORDS
+from isocost.reports.facts import COSTS, THRESHOLD_HEADS, WORDS
 from isocost.rules import Rule
 from isocost.tallies import KEYS, SUMS, Cells, Tally, add_up
 from isocost.typing import Floats, Ints
@@ -50,7 +60,7 @@ from isocost.verdict.wording import more_data
 
 Run = tuple[int, int]
 
-MOST_CELLS = 5500
+MOST_CELLS = 5000
 """With more cells than this the page would pass 1.6 megabytes, and answer slowly."""
 
 WIDTHS = (1024, 512, 256, 128, 64, 32)
@@ -335,6 +345,7 @@ class Origin:
             "missing-group": self.missing_group,
             "drop-group": list(self.drop_group),
             "bins": tally.bins,
+            **tally.reading,
         }
         words = list(files or ("data.csv",))
         for name, value in options.items():
@@ -444,7 +455,7 @@ def single_text(held: Mapping[str, Any]) -> str:
     counts = held["cells"]["n"]
     alone = sum(count == 1 for count in counts)
     told = {"count": f"{alone:,}", "all": f"{len(counts):,}"}
-    return WORDS["holds_single"].format(**told) if alone else ""
+    return WORDS["holds_single"].format(**told, min_count=setting("min_count", 10)) if alone else ""
 
 
 def _safe_amount(amount: float | Mapping[Group, float]) -> Any:
@@ -482,7 +493,7 @@ def _safe(part: Scalar) -> Any:
     return {"exact": json.dumps(part)} if whole or abs(part) >= SAFE else part
 
 
-MOST_ROWS = 2600
+MOST_ROWS = 2400
 """With more rows than this, rules for thresholds other than the audit's are left out."""
 
 
@@ -520,7 +531,8 @@ def options_of(audit: Audit, given: Mapping[str, Rule] | Iterable[Rule] | None) 
     if given is not None:
         return [Offer(name, rule) for name, rule in named_rules(given).items()]
     asked = Asked(audit.threshold, audit.cost, audit.feasibility.tolerance)
-    return [_attempt(audit.tally, repair, asked) for repair in REPAIRS.values()]
+    repairs = (repair for repair in REPAIRS.values() if not repair.defers)
+    return [_attempt(audit.tally, repair, asked) for repair in repairs]
 
 
 def _made(repair: Repair, tally: Tally, asked: Asked) -> Rule:
@@ -547,7 +559,7 @@ def _reason(error: IsocostError, tally: Tally, repair: Repair, asked: Asked) -> 
     if coarsens and problem.name == "decisions":
         least = round_up(_coarsest(tally, asked))
         return WORDS["needs_tolerance_decisions"].format(smallest=least)
-    if not isinstance(error, InfeasibleError):
+    if not isinstance(error, InfeasibleError) or isinstance(error.feasibility, Deferral):
         return f"{problem.name} {problem.rule}"
     if coarsens:
         return WORDS["needs_tolerance"].format(smallest=round_up(_coarsest(tally, asked)))
@@ -659,6 +671,32 @@ def thresholds_table(audit: Audit, held: dict[str, Any]) -> dict[str, Any] | Non
     header = [*THRESHOLD_HEADS, *(f"{names[g]} selected" for g in tally.groups)]
     points = reconcilable(tally, thresholds).points
     return {"header": header, "rows": [_threshold_row(point) for point in points]}
+
+
+def bounds_table(audit: Audit) -> dict[str, Any]:
+    """Which costs cannot both be equal, as header and rows, and what keeps error rates apart.
+
+    Without rows if fewer than two groups have both outcomes.
+    """
+    fewest = audit.tally.totals.n.min(axis=1)
+    groups = [g for g in audit.compared if fewest[audit.tally.index_of(g)] > 0]
+    if len(groups) < 2:
+        return {"rows": []}
+    found = bounds(audit.tally.select(groups), audit.cost)
+    header, rows = found.pair_table()
+    costs = [(pair.comparison.cost, pair.comparison.other) for pair in found.pairs]
+    for row, (one, other) in zip(rows, costs, strict=True):
+        row[0] = f"{_called(one)}; {_called(other).lower()}"
+    header = [head[:1].upper() + head[1:] for head in header]
+    return {"header": header, "rows": rows, "ratio": str(found.ratio)}
+
+
+def _called(cost: Cost) -> str:
+    """A cost as the page calls it."""
+    kind, _, weights = str(cost).partition(":")
+    if kind not in COSTS:
+        return str(cost)
+    return COSTS[kind]["label"] + (f" {weights.replace(',', ' : ')}" if weights else "")
 
 
 def _threshold_row(point: ReconcilableAt) -> list[str]:
@@ -819,7 +857,7 @@ def _given_settings(audit: Audit) -> list[tuple[Repair, Asked]]:
     costs = {str(cost): cost for cost in (audit.cost, as_cost("fpr"), as_cost("fnr"))}
     pairs: list[tuple[Repair, Asked]] = []
     for repair in REPAIRS.values():
-        if repair.name in COMPUTED:
+        if repair.name in COMPUTED or repair.defers:
             continue
         if repair.goal == "cost":
             settings = product(sorted({own, 0.5}), costs.values(), sorted({0.0, tolerance}))

@@ -22,7 +22,7 @@ from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
@@ -30,13 +30,13 @@ from isocost import __version__
 from isocost.atomic import check_ending, replacing, write_text
 from isocost.checks import check_kind, check_path, check_text, check_whole, finite_or_none
 from isocost.costs import Cost, CostLike
-from isocost.errors import DataError, FileError, Problem, UsageError, require_package
+from isocost.errors import DataError, FileError, Problem, require_package
 from isocost.groups import as_group, group_names, names_of, shown_names, to_json
-from isocost.measures.audit import Audit, audit
+from isocost.measures.audit import Audit, as_audit, audit
 from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
 from isocost.plots.display import PALETTE
-from isocost.repairs.compare import named_rules
+from isocost.repairs.composition import named_rules
 from isocost.repairs.unseen import NUMBERS, foreseen
 from isocost.reports.facts import (
     COSTS,
@@ -55,6 +55,7 @@ from isocost.reports.payload import (
     PAGE_REPLICATES,
     Offer,
     Origin,
+    bounds_table,
     compact,
     cost_evidence,
     given_repairs,
@@ -71,9 +72,9 @@ from isocost.reports.payload import (
     undecided,
 )
 from isocost.rules import Rule
-from isocost.tallies import Tally
+from isocost.tallies import Reading, Tally, TallyLike
 from isocost.verdict.judgement import ANSWERS, CALIBRATED, MIN_LABEL, REASONS, SLACK
-from isocost.verdict.sentences import Vocabulary, plain
+from isocost.verdict.sentences import Vocabulary, plain, with_ways
 from isocost.verdict.wording import DETAILS, figures_of
 
 MODEL = (
@@ -130,15 +131,16 @@ APP = (
     "say",
     "state",
     "repairs",
-    "figures",
     "placing",
+    "tables",
+    "figures",
     "plane",
     "drawing",
-    "tables",
     "alternatives",
     "verdicts",
-    "controls",
     "copying",
+    "pictures",
+    "controls",
     "main",
 )
 """The files of the page's own script, after those of the model; each imports only from before."""
@@ -230,29 +232,28 @@ def _costs(alt: Any) -> Any:
 
     Axes have no fixed format: Vega then writes as many digits as their ticks need.
     """
-    wide = alt.Scale(domain=[0, alt.ExprRef("high")], nice=False)
+    wide = alt.Scale(domain=[alt.ExprRef("left"), alt.ExprRef("right")], nice=False, zero=False)
     axis = alt.Axis(tickCount=5, labelSeparation=6, grid=False)
-    tall = alt.Scale(domain=[-0.55, alt.ExprRef("rows")], nice=False)
+    tall = alt.Scale(domain=[alt.ExprRef("low"), alt.ExprRef("high")], nice=False)
     x = alt.X("x:Q", title=None, scale=wide, axis=axis)
-    y = alt.Y("row:Q", axis=None, scale=tall)
-
-    def texts(data: str, align: str, dx: int, dy: int, **mark: Any) -> Any:
-        layer = _layer(alt, data, x=x, y=y, text="text:N")
-        return layer.mark_text(align=align, dx=dx, dy=dy, limit=260, **mark)
-
+    y = alt.Y("y:Q", axis=None, scale=tall)
     ends = _layer(alt, "ends", x=x, y=y, tooltip=[_name(alt), _tip(alt, "x", "highest possible")])
     layers = alt.layer(
         _layer(alt, "target", x=x, tooltip="tip:N").mark_rule(strokeWidth=2, strokeDash=[2, 3]),
         _spans(alt, x, y).mark_rule(strokeCap="butt"),
-        ends.mark_tick(thickness=3, size=22, orient="vertical"),
-        _after(alt, x, y).mark_point(size=150, strokeWidth=2.5, opacity=1, fillOpacity=1),
-        _points(alt, x, y).mark_point(filled=True, size=190, opacity=1),
-        texts("names", "left", 0, 0, fontWeight=600, fontSize=14),
-        texts("values", "center", 0, 20, fontSize=12.5),
-        texts("gaps", "right", -7, -13, fontSize=12.5, fontWeight=600),
+        _layer(alt, "whiskers", x=x, x2="x2:Q", y=y).mark_rule(strokeWidth=1.5, clip=True),
+        ends.mark_tick(thickness=3, size=alt.ExprRef("datum.long"), orient="vertical"),
+        _after(alt, x, y).mark_point(strokeWidth=2.5, opacity=1, fillOpacity=1),
+        _points(alt, x, y).mark_point(filled=True, opacity=1),
+        *_words(alt, x, y),
     )
-    params = alt.param(name="high", value=1), alt.param(name="rows", value=2)
-    return layers.add_params(*params).properties(width="container", height=200)
+    return _framed(alt, layers)
+
+
+def _framed(alt: Any, layers: Any) -> Any:
+    """A chart whose ends of axes the script sets, and its size as it draws it."""
+    params = [alt.param(name=name, value=i % 2) for i, name in enumerate(_PART)]
+    return layers.add_params(*params)
 
 
 def _spans(alt: Any, x: Any, y: Any) -> Any:
@@ -272,15 +273,16 @@ def _spans(alt: Any, x: Any, y: Any) -> Any:
 
 def _points(alt: Any, x: Any, y: Any) -> Any:
     tips = [_name(alt), _tip(alt, "x", "cost")]
-    return _layer(alt, "points", x=x, y=y, shape=alt.Shape("shape:N", scale=None), tooltip=tips)
+    shape, area = alt.Shape("shape:N", scale=None), alt.Size("area:Q", scale=None)
+    return _layer(alt, "points", x=x, y=y, shape=shape, size=area, tooltip=tips)
 
 
 def _after(alt: Any, x: Any, y: Any) -> Any:
     """Where a repair takes each group's cost: hollow, so that it is not taken for the present."""
     tips = [_name(alt), _tip(alt, "x", "cost after the repair")]
     fill = alt.Fill("paper:N", scale=None, legend=None)
-    shape = alt.Shape("shape:N", scale=None)
-    return _layer(alt, "after", x=x, y=y, shape=shape, fill=fill, tooltip=tips)
+    shape, area = alt.Shape("shape:N", scale=None), alt.Size("area:Q", scale=None)
+    return _layer(alt, "after", x=x, y=y, shape=shape, size=area, fill=fill, tooltip=tips)
 
 
 def _plane(alt: Any) -> Any:
@@ -303,40 +305,61 @@ def _plane(alt: Any) -> Any:
         rules("diagonal", strokeWidth=1.5),
         level.mark_line(strokeWidth=2, strokeDash=[2, 3], clip=True),
         rules("lines", strokeWidth=2, opacity=0.75),
-        rules("beyond", strokeWidth=2, strokeDash=[4, 4]),
+        rules("beyond", strokeWidth=2, strokeDash=[4, 4]).properties(name="beyond"),
         rules("arrows", strokeWidth=4),
         heads.mark_point(shape="triangle-up", filled=True, size=170, opacity=1),
         marks("trivial", filled=False, size=120, strokeWidth=2),
         marks("needed", filled=False, size=280, strokeWidth=3.5),
         marks("groups", filled=True, size=230),
-        *(_words(alt, x, y, align) for align in ("left", "right", "center")),
+        *_words(alt, x, y),
     )
-    params = alt.param(name="right", value=1), alt.param(name="top", value=1)
-    return layers.add_params(*params).properties(width="container", height=440)
+    return _framed(alt, layers)
 
 
 def _rate(alt: Any, name: str) -> Any:
-    """An axis of the plane; its end is a parameter that the script sets."""
-    kind, end, title = {
-        "x": (alt.X, "right", ["False alarms →", "average score of actual negatives"]),
-        "y": (alt.Y, "top", ["Misses →", "shortfall of actual positives"]),
-    }[name]
-    scale = alt.Scale(domain=[0, alt.ExprRef(end)], nice=False)
-    axis = alt.Axis(tickCount=6, labelSeparation=6)
+    """An axis of the plane."""
+    titles = {
+        "x": ["False alarms →", "average score of actual negatives"],
+        "y": ["Misses ↑", "shortfall of actual positives"],
+    }
+    return _axis(alt, name, titles[name])
+
+
+def _axis(alt: Any, name: str, title: Any, **options: Any) -> Any:
+    """An axis whose ends the script sets; the title of the upright one lies on top of it."""
+    kind, ends = {"x": (alt.X, _PART[:2]), "y": (alt.Y, _PART[2:])}[name]
+    scale = alt.Scale(domain=[alt.ExprRef(end) for end in ends], nice=False, zero=False)
+    on_top = {
+        "titleAngle": 0,
+        "titleAlign": "left",
+        "titleAnchor": "end",
+        "titleX": -44,
+        "titleBaseline": "middle",
+    }
+    on_top |= {"titleY": -14 * len(title) if isinstance(title, list) else -14}
+    axis = alt.Axis(
+        tickCount=6, labelSeparation=6, **(on_top if name == "y" else {}), **options
+    )  # fmt: skip
     return kind(f"{name}:Q", title=title, scale=scale, axis=axis)
 
 
-def _words(alt: Any, x: Any, y: Any, align: str) -> Any:
-    """Texts in the plane; their alignment cannot be a field, so each kind has a layer."""
-    layer = _layer(alt, "texts", x=x, y=y, text="text:N")
-    return layer.transform_filter(f"datum.align === '{align}'").mark_text(
-        align=align,
-        fontSize=12.5,
-        limit=190,
-        dx=alt.ExprRef("datum.dx"),
-        dy=alt.ExprRef("datum.dy"),
-        fontWeight=alt.ExprRef("datum.weight"),
-    )
+def _words(alt: Any, x: Any, y: Any) -> list[Any]:
+    """Texts, and lines to what they are about; alignment cannot be a field: each has a layer."""
+    ties = _layer(alt, "ties", x=x, y=y, x2="x2:Q", y2="y2:Q")
+    layers = [ties.mark_rule(strokeWidth=1).properties(name="ties")]
+    for align in ("left", "right", "center"):
+        layer = _layer(alt, "texts", x=x, y=y, text="text:N")
+        layers.append(
+            layer.transform_filter(f"datum.align === '{align}'").mark_text(
+                align=align,
+                fontSize=12.5,
+                limit=190,
+                dx=alt.ExprRef("datum.dx"),
+                dy=alt.ExprRef("datum.dy"),
+                fontWeight=alt.ExprRef("datum.weight"),
+            )
+        )
+    return layers
 
 
 def _reliability(alt: Any) -> Any:
@@ -366,13 +389,8 @@ def _reliability(alt: Any) -> Any:
 
 def _values(alt: Any) -> Any:
     """Who turned out positive among passed over and selected, beside what scores predict."""
-    axis = alt.Axis(tickCount=6, labelSeparation=6, grid=False)
-    ends = {
-        name: alt.Scale(domain=[alt.ExprRef(low), alt.ExprRef(high)], nice=False, zero=False)
-        for name, low, high in (("x", "left", "right"), ("y", "low", "high"))
-    }
-    x = alt.X("x:Q", title="Positive among the passed over →", scale=ends["x"], axis=axis)
-    y = alt.Y("y:Q", title="Positive among the selected →", scale=ends["y"], axis=axis)
+    x = _axis(alt, "x", "Positive among the passed over →", grid=False)
+    y = _axis(alt, "y", "Positive among the selected ↑", grid=False)
     rates = [_tip(alt, "y", "among the selected"), _tip(alt, "x", "among the passed over")]
     tips = [_name(alt), alt.Tooltip("what:N", title="what"), *rates]
 
@@ -394,13 +412,13 @@ def _values(alt: Any) -> Any:
         _layer(alt, "groups", x=x, y=y, shape=shape, tooltip=tips).mark_point(
             filled=True, size=190, opacity=1
         ),
+        *_words(alt, x, y),
     )
-    params = [alt.param(name=name, value=i % 2) for i, name in enumerate(_PART)]
-    return layers.add_params(*params).properties(width="container", height=400)
+    return _framed(alt, layers)
 
 
 _PART = ("left", "right", "low", "high")
-"""The ends of both axes of predictive values, which the script sets."""
+"""The ends of both axes, which the script sets."""
 
 ENDINGS = (".html", ".htm", ".pdf")
 """How the name of a report may end."""
@@ -409,7 +427,7 @@ Rules: TypeAlias = Mapping[str, Rule] | Iterable[Rule] | None
 
 
 def report(
-    audit: Audit | Tally,
+    audit: Audit | TallyLike,
     rules: Rules = None,
     path: str | Path = "report.html",
     *,
@@ -423,13 +441,14 @@ def report(
     outcome: str | None = None,
     positive_means: str | None = None,
     force: bool = True,
+    **reading: Unpack[Reading],
 ) -> Path:
     """Write the report: one HTML file that works offline, by e-mail and in print.
 
     Parameters
     ----------
-    audit : Audit or Tally
-        What it is about.  A tally is audited first.
+    audit : Audit, Tally, or data
+        What it is about.  A tally is audited first, and data are counted before that.
     rules : {name: Rule} or several rules, optional
         Repairs to compare; by default every method, as far as it is feasible.
     path : str or Path
@@ -441,7 +460,7 @@ def report(
         Bins of scores are merged until no cell of the page has fewer rows; groups with fewer
         rows of a label are left out.
     cost, threshold, tolerance
-        As for :func:`isocost.audit`; for a tally only, an audit has its own.
+        As for :func:`isocost.audit`; not with an audit, which has its own.
     origin : isocost.reports.payload.Origin, optional
         Where the data came from, for the table of provenance and the commands that the page offers.
     people, outcome, positive_means : str, optional
@@ -450,6 +469,8 @@ def report(
         "repaid / did not repay".
     force : bool
         Whether an existing file may be replaced.
+    **reading
+        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
     Returns
     -------
@@ -474,10 +495,10 @@ def report(
     """
     check_path(path)
     check_ending(path, *ENDINGS)
-    options: dict[str, Any] = {"cost": cost, "threshold": threshold, "tolerance": tolerance}
+    settings: dict[str, Any] = {"cost": cost, "threshold": threshold, "tolerance": tolerance}
     words = {"people": people, "outcome": outcome, "positive_means": positive_means}
     page: dict[str, Any] = {"title": title, "min_count": min_count, "origin": origin, **words}
-    text = report_html(audit, rules, **page, **options)
+    text = report_html(audit, rules, **page, **settings, **reading)
     if Path(path).suffix.lower() == ".pdf":
         write_pdf(text, path, force=force)
     else:
@@ -486,7 +507,7 @@ def report(
 
 
 def report_html(
-    audit: Audit | Tally,
+    audit: Audit | TallyLike,
     rules: Rules = None,
     *,
     title: str | None = None,
@@ -498,6 +519,7 @@ def report_html(
     people: str | None = None,
     outcome: str | None = None,
     positive_means: str | None = None,
+    **reading: Unpack[Reading],
 ) -> str:
     """The page of :func:`report` as text."""
     if title is not None:
@@ -506,7 +528,8 @@ def report_html(
     check_kind("origin", origin, (Origin, type(None)), "must be an Origin", step)
     words = {"people": people, "outcome": outcome, "positive_means": positive_means}
     vocabulary = Vocabulary(**{name: word for name, word in words.items() if word is not None})
-    subject = _audited(audit, {"cost": cost, "threshold": threshold, "tolerance": tolerance})
+    settings = {"cost": cost, "threshold": threshold, "tolerance": tolerance}
+    subject = as_audit(audit, settings, reading)
     compared = subject.tally.select(list(subject.compared))
     held = payload(compared, min_count, (subject.threshold,), subject.measures)
     held["left_out"] += _not_compared(subject)
@@ -633,15 +656,15 @@ def remade(held: dict[str, Any], made: dict[str, Any], own: Iterable[Measure] = 
     data = {
         "tally": held,
         "made": made,
-        "origin": origin.to_dict(),
+        "origin": {**origin.to_dict(), "reading": dict(subject.tally.reading)},
         "own": _own(subject, held, hidden),
         "judgement": JUDGEMENT,
         "rules": {} if given is None else _embedded(subject.tally, offers),
         "given": given_repairs(subject, held),
         "called": list(shown_names(subject.groups).values()),
         "spoken": [spoken.text for spoken in spoken_names(subject.groups).values()],
-        "words": {**WORDS, **vocabulary.fields(), "costs": COSTS, "methods": METHODS,
-                  "heads": HEADS, "rows": row_titles(subject)},
+        "words": {**{name: with_ways(text) for name, text in WORDS.items()}, **vocabulary.fields(),
+                  "costs": COSTS, "methods": METHODS, "heads": HEADS, "rows": row_titles(subject)},
         "charts": {key: {k: v for k, v in spec.items() if k != "$schema"}
                    for key, spec in charts().items()},
         "palette": PALETTE,
@@ -651,6 +674,7 @@ def remade(held: dict[str, Any], made: dict[str, Any], own: Iterable[Measure] = 
     tables = {
         "repairs": repair_rows(subject, offers, not hidden),
         "thresholds": thresholds_table(subject, held),
+        "bounds": bounds_table(subject),
         "outlooks": outlooks
         and {
             "header": ["Repair", *NUMBERS.values()],
@@ -706,6 +730,7 @@ CONTENTS = (
     ("reliability-title", "Do scores come true?"),
     ("repairs-title", "Repairs"),
     ("thresholds-title", "Thresholds"),
+    ("bounds-title", "What nothing can do"),
     ("outlooks-title", "New people"),
     ("layouts-title", "Layouts"),
     ("next-title", "How to do it"),
@@ -726,18 +751,6 @@ def _metas(said: dict[str, Any], made: dict[str, Any], embedded: str) -> list[tu
         ("isocost:data", f"sha256:{digest}"),
         *files,
     ]
-
-
-def _audited(subject: object, options: dict[str, Any]) -> Audit:
-    given = {name: value for name, value in options.items() if value is not None}
-    if isinstance(subject, Tally):
-        return audit(subject, **given)
-    step = "make a tally: isocost.tally(data, score=..., label=..., group=...)"
-    audited: Audit = check_kind("audit", subject, Audit, "must be an Audit or a Tally", step)
-    if given:
-        got, step = ", ".join(given), "leave them out, or pass the tally instead of the audit"
-        raise UsageError(Problem("settings", "belong to the audit already", got, step))
-    return audited
 
 
 def _not_compared(subject: Audit) -> list[str]:
@@ -854,7 +867,7 @@ def _ascii(html: str) -> str:
 
 
 def show_report(
-    audit: Audit | Tally, rules: Rules = None, *, height: int = 900, **options: Any
+    audit: Audit | TallyLike, rules: Rules = None, *, height: int = 900, **options: Any
 ) -> ShownReport:
     """The report as the last line of a notebook's cell; options are those of :func:`report`.
 

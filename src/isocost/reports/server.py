@@ -14,6 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from isocost.engines.source import FileReading
 from isocost.errors import FileError, IsocostError, Problem, UsageError, require_package
 from isocost.reports.session import (
     GONE,
@@ -357,13 +358,18 @@ def application(session: Session, port: int, keys: Keys) -> HostGuard:
 
     async def upload(request: Request) -> Response:
         name = request.query_params.get("name", "").replace("\\", "/").split("/")[-1][-200:]
+        reading = _reading(request)
         sent = Upload(name, session.folder)
         try:
             await _receive(request, sent, session.max_size)
-            await run_in_threadpool(session.open, sent.path, name, sent)
+            await run_in_threadpool(session.open, sent.path, name, sent, reading)
         except BaseException:
             sent.close()
             raise
+        return JSONResponse(session.to_dict())
+
+    async def look(request: Request) -> Response:
+        await run_in_threadpool(session.look_again, _reading(request))
         return JSONResponse(session.to_dict())
 
     async def make(request: Request) -> Response:
@@ -394,6 +400,7 @@ def application(session: Session, port: int, keys: Keys) -> HostGuard:
         Route("/serve.js", _file("serve.js", "text/javascript")),
         Route("/data", state),
         Route("/data", upload, methods=["POST"]),
+        Route("/look", look, methods=["POST"]),
         Route("/report", make, methods=["POST"]),
         Route("/report/{key:str}.html", show),
     ]
@@ -407,6 +414,12 @@ def application(session: Session, port: int, keys: Keys) -> HostGuard:
         },
     )
     return HostGuard(app, [f"{host}:{port}" for host in (LOOPBACK, "localhost")], keys)
+
+
+def _reading(request: Request) -> FileReading:
+    """How the page asks for a file to be read."""
+    asked = {name: request.query_params.get(name) for name in ("decimal", "encoding", "sheet")}
+    return FileReading(**asked)
 
 
 def _file(name: str, kind: str) -> Callable[[Request], Response]:

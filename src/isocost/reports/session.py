@@ -3,189 +3,29 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import secrets
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields, replace
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import IO, Any
 
 from isocost.checks import check_threshold
 from isocost.engines.files import tally_files
+from isocost.engines.look import Look, preview
 from isocost.engines.paths import kind_of
-from isocost.engines.source import Progress, Source, is_number
-from isocost.engines.values import typed
-from isocost.errors import FileError, IsocostError, Problem, UsageError
-from isocost.grid import Grid
+from isocost.engines.source import FileReading, Progress
+from isocost.errors import UNSET, FileError, IsocostError, Language, Problem, UsageError, speaking
+from isocost.grid import Grid, scale_named
 from isocost.reports.payload import Origin
 from isocost.reports.report import report_html
-
-SAMPLE = 5000
-"""Number of rows in the sample, drawn from all parts of the file."""
-
-SHOWN = 12
-"""The most values of a column that are shown."""
-
-MOST_GROUPS = 40
-"""A column with more values than this is not guessed to be the group."""
-
-_NAMES = {
-    "score": r"score|prob|risk|pred|yhat|y_hat|^p$|^p_",
-    "label": r"label|target|outcome|truth|y_true|recid|default|event|class|^y$|is_",
-    "group": r"group|race|sex|gender|ethnic|nation|age|region|site",
-    "weight": r"weight|^wt$|^w$|wgt",
-}
-
-_POSITIVE = ("1", "1.0", "true", "yes", "y", "t", "positive", "pos", "event", "case")
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of the file, as far as the sample shows it.
-
-    Attributes
-    ----------
-    name : str
-        Its name.
-    numeric : bool
-        Whether it contains numbers.
-    values : tuple of str
-        Some of its values, the most frequent first.
-    distinct : int
-        Number of distinct values in the sample.
-    low, high : float or None
-        The range of its numbers.
-    """
-
-    name: str
-    numeric: bool
-    values: tuple[str, ...]
-    distinct: int
-    low: float | None = None
-    high: float | None = None
-
-    def fits(self, role: str) -> bool:
-        """Whether its values can be those of a role."""
-        inside = self.low is not None and self.high is not None and self.low >= 0.0
-        if role == "score":
-            return inside and self.high is not None and self.high <= 1.0 and self.distinct > 2
-        if role == "weight":
-            return inside and self.low != 0.0 and self._named("weight")
-        return self.distinct == 2 if role == "label" else 2 <= self.distinct <= MOST_GROUPS
-
-    def _named(self, role: str) -> bool:
-        return re.search(_NAMES[role], self.name.lower()) is not None
-
-    def likelihood(self, role: str) -> tuple[bool, ...]:
-        """How well it suits a role, for sorting: by its name, then by its values."""
-        other = any(self._named(name) for name in _NAMES if name != role)
-        has_positive = any(value.lower() in _POSITIVE for value in self.values)
-        return self._named(role), not other, has_positive == (role == "label")
-
-
-@dataclass(frozen=True)
-class Preview:
-    """The columns of a file and a guess at what they are for."""
-
-    columns: tuple[Column, ...]
-    guess: dict[str, str | None]
-    positive: str | None
-
-
-def preview(path: str | Path, name: str | None = None) -> Preview:
-    r"""The columns of a file, some of their values, and a guess at what they are for.
-
-    ``name`` gives the ending of a file whose path has none.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> text = "who,risk,sex,charged\nAnn,0.2,F,no\nBob,0.7,M,yes\nEve,0.4,F,no\n"
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "data.csv")
-    ...     _ = path.write_text(text)
-    ...     looked = preview(path)
-    >>> looked.guess
-    {'score': 'risk', 'label': 'charged', 'group': 'sex', 'weight': None}
-    >>> looked.positive
-    'yes'
-    """
-    columns = _columns(path, name)
-    guess = _guess(columns)
-    label = next((c for c in columns if c.name == guess["label"]), None)
-    return Preview(tuple(columns), guess, _positive(label.values) if label else None)
-
-
-def _columns(path: str | Path, name: str | None) -> list[Column]:
-    source = Source(path, name=name)
-    try:
-        query = f"SELECT * FROM {source.reader} USING SAMPLE reservoir({SAMPLE} ROWS)"
-        rows = source.run(query).fetchall()
-    finally:
-        source.connection.close()
-    columns = []
-    for index, (column, kind) in enumerate(source.types.items()):
-        values = [row[index] for row in rows]
-        if source.is_text:
-            values, kind = _typed_values(values)
-        columns.append(_column(column, kind, values))
-    return columns
-
-
-def _typed_values(texts: Sequence[str | None]) -> tuple[list[Any], str]:
-    """The values of a CSV with their types, and the type of the column for DuckDB."""
-    meaning = typed(texts)
-    kinds = {type(value) for value in meaning.values()}
-    kind = "DOUBLE" if kinds and kinds <= {int, float} else "VARCHAR"
-    return [None if text is None else meaning[text] for text in texts], kind
-
-
-def _column(name: str, kind: str, values: Sequence[Any]) -> Column:
-    counts: dict[str, int] = {}
-    for value in values:
-        if value is not None and value == value:
-            text = _shown_text(value)
-            counts[text] = counts.get(text, 0) + 1
-    common = tuple(sorted(counts, key=lambda text: -counts[text])[:SHOWN])
-    if not is_number(kind):
-        return Column(name, False, common, len(counts))
-    numbers = [float(v) for v in values if v is not None and math.isfinite(v)]
-    ends = (min(numbers), max(numbers)) if numbers else (None, None)
-    return Column(name, True, common, len(counts), *ends)
-
-
-def _shown_text(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return text if len(text) <= 80 else f"{text[:79]}…"
-
-
-def _guess(columns: Sequence[Column]) -> dict[str, str | None]:
-    """The most likely column for each role; none is used twice."""
-    free = list(columns)
-    guess: dict[str, str | None] = {}
-    for role in ("score", "weight", "label", "group"):
-        fitting = [column for column in free if column.fits(role)]
-        best = max(fitting, key=lambda column: column.likelihood(role), default=None)
-        guess[role] = best.name if best else None
-        free = [column for column in free if column is not best]
-    return {role: guess[role] for role in _NAMES}
-
-
-def _positive(values: Sequence[str]) -> str | None:
-    """The positive label where it must be named: not for 0 and 1, nor for true and false."""
-    known = {value.lower() for value in values}
-    if known <= {"0", "1"} or known <= {"true", "false"}:
-        return None
-    return next((value for value in values if value.lower() in _POSITIVE), None)
-
 
 MAX_SIZE = 200_000_000
 """The largest file that may be uploaded, in bytes."""
@@ -209,6 +49,25 @@ GONE = Problem(
 CLOSING = Problem("report", "needs a running server", "one that is closing", "start it again")
 
 
+@cache
+def _labels() -> dict[str, str]:
+    """What the page calls its controls, by their ids."""
+    html = resources.files("isocost.reports").joinpath("page", "serve.html").read_text("utf-8")
+    found = re.findall(r'<label for="([\w-]+)">([^<(]+)', html)
+    return {id: text.strip() for id, text in found}
+
+
+def _on_page(name: str, value: Any) -> str:
+    """A setting as the label of its control; one without a control by its name."""
+    id = {"missing_group": "missing"}.get(name, name.replace("_", "-"))
+    label = f"“{_labels()[id]}”" if id in _labels() else name.replace("_", " ")
+    return label if value is UNSET else f"{label} {value}"
+
+
+PAGE = Language("page", _on_page)
+"""How messages name settings on the page."""
+
+
 class TooLargeError(FileError):
     """A file is too large to be uploaded."""
 
@@ -228,6 +87,10 @@ class ReportRequest:
     threshold: float = 0.5
     tolerance: float = 0.0
     min_count: int = 0
+    scale: str = "probability"
+    decimal: str | None = None
+    encoding: str | None = None
+    sheet: str | None = None
     people: str | None = None
     outcome: str | None = None
     positive_means: str | None = None
@@ -249,8 +112,9 @@ class ReportRequest:
         if not isinstance(content, dict):
             raise _invalid("request", "a JSON object", "something else")
         words = ("people", "outcome", "positive_means")
-        optional = ("weight", "positive", "missing_group", *words)
-        texts = ("file", "score", "label", "cost", *optional)
+        reading = ("decimal", "encoding", "sheet")
+        optional = ("weight", "positive", "missing_group", *reading, *words)
+        texts = ("file", "score", "label", "cost", "scale", *optional)
         values = {f.name: f.default for f in fields(cls) if f.default is not MISSING} | content
         for name in texts:
             value = values.get(name)
@@ -373,7 +237,7 @@ class OpenFile:
     id: str
     path: Path
     name: str
-    preview: Preview
+    preview: Look
     upload: Upload | None
 
 
@@ -395,15 +259,34 @@ class Session:
         self._lock = threading.Lock()
         self.closing: Callable[[], bool] = lambda: False
 
-    def open(self, path: Path, name: str, upload: Upload | None = None) -> None:
+    def open(
+        self,
+        path: Path,
+        name: str,
+        upload: Upload | None = None,
+        reading: FileReading | None = None,
+    ) -> None:
         """Open a file in place of the last one, with a preview of it."""
         try:
-            looked = preview(path, name if upload else None)
+            with speaking(PAGE):
+                looked = preview(path, name if upload else None, reading)
         except IsocostError as error:
             raise _with_name(error, path, name) from error
         with self._lock:
             self._close_file()
             self.file = OpenFile(secrets.token_hex(8), path, name, looked, upload)
+
+    def look_again(self, reading: FileReading) -> None:
+        """Look at the open file again, read in another way."""
+        with self._lock:
+            file = self.file
+            if file is None:
+                raise FileError(GONE)
+            try:
+                looked = preview(file.path, file.name if file.upload else None, reading)
+            except IsocostError as error:
+                raise _with_name(error, file.path, file.name) from error
+            self.file = replace(file, preview=looked)
 
     def _close_file(self) -> None:
         """Delete the open file if it was uploaded; a person's own file stays open."""
@@ -423,7 +306,8 @@ class Session:
             if file is None or file.id != request.file:
                 raise FileError(GONE)
             try:
-                page = _page(file, request, self._tick)
+                with speaking(PAGE):
+                    page = _page(file, request, self._tick)
             except IsocostError as error:
                 raise _with_name(error, file.path, file.name) from error
             self._close_file()
@@ -442,7 +326,18 @@ class Session:
     def to_dict(self) -> dict[str, Any]:
         """What the page shows."""
         file = self.file
-        shown = {"id": file.id, "name": file.name, **asdict(file.preview)} if file else None
+        shown = None
+        if file is not None:
+            looked = file.preview
+            columns = [{**asdict(c), "scales": c.scales} for c in looked.columns]
+            shown = {
+                "id": file.id,
+                "name": file.name,
+                "columns": columns,
+                "guess": looked.guess,
+                "positive": looked.positive,
+                "reading": looked.reading,
+            }
         return {"max_size": self.max_size, "file": shown}
 
 
@@ -457,6 +352,8 @@ def _page(file: OpenFile, request: ReportRequest, progress: Progress) -> str:
         missing_group=request.missing_group,
         progress=progress,
         name=file.name if file.upload else None,
+        scale=scale_named(request.scale),
+        reading=FileReading(request.decimal, request.encoding, request.sheet),
     )
     return report_html(
         tally,
@@ -472,9 +369,44 @@ def _page(file: OpenFile, request: ReportRequest, progress: Progress) -> str:
     )
 
 
+CONTROLS = {
+    "scale": "What the scores are",
+    "decimal": "Decimal sign",
+    "encoding": "Encoding",
+    "sheet": "Sheet of a workbook",
+    "missing_group": "Name for rows without a group",
+    "positive": "Which outcome does the score predict?",
+}
+"""What the page calls arguments that a message may ask for."""
+
+_ARGUMENT = re.compile(rf"({'|'.join(CONTROLS)})=(\S*)( \(--[^)]*\))?")
+
+
+def with_controls(step: str) -> str:
+    """A next step that names the controls of the page.
+
+    Examples
+    --------
+    >>> with_controls('pass decimal="," (--decimal ,)')
+    'set “Decimal sign” to ,'
+    """
+
+    def named(match: re.Match[str]) -> str:
+        value = match[2].strip("\"'")
+        return f"“{CONTROLS[match[1]]}”" + (f" to {value}" if value else "")
+
+    new = _ARGUMENT.sub(named, step)
+    return new if new == step else new.replace("pass “", "set “")
+
+
 def _with_name(error: IsocostError, path: Path, name: str) -> IsocostError:
-    """The error with the file's own name, and without DuckDB's query."""
+    """The error with the file's own name and the page's controls, and without DuckDB's query."""
     return FileError(
-        Problem(p.name, p.rule, p.got.split(" LINE 1:")[0].replace(str(path), name), p.next_step)
+        Problem(
+            p.name,
+            p.rule,
+            p.got.split(" LINE 1:")[0].replace(str(path), name),
+            with_controls(p.next_step),
+        )
         for p in error.problems
     )

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -181,6 +181,130 @@ class Verdict:
             "highest": [to_json(group) for group in self.highest],
             "findings": findings,
         }
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A repair that may be chosen, in numbers.
+
+    Attributes
+    ----------
+    method : str
+        Its name in the table of repairs.
+    made : bool
+        Whether the rule could be made as asked.
+    idle : bool
+        Whether there is nothing for it to change.
+    doubt : str
+        Why the data do not support it: a reason of :data:`isocost.repairs.counsel.DOUBTS`, or "".
+    expected, unrepaired : float
+        How far groups are expected to differ among new people in what it makes equal, with it and
+        without.
+    cost_expected, cost_unrepaired : float
+        How far costs are expected to differ among new people, with it and without.
+    uninformative : bool
+        Whether the scores of a group tell nothing after it, and told something before.
+    calibrated : bool
+        Whether scores stay calibrated.
+    accuracy, unrepaired_accuracy : float
+        Expected among new people, with it and without.
+    by_coin, changed : float
+        The share of people whose score is randomized, and whose score changes.
+    """
+
+    method: str
+    made: bool = False
+    idle: bool = False
+    doubt: str = ""
+    expected: float = math.nan
+    unrepaired: float = math.nan
+    cost_expected: float = math.nan
+    cost_unrepaired: float = math.nan
+    uninformative: bool = False
+    calibrated: bool = True
+    accuracy: float = math.nan
+    unrepaired_accuracy: float = math.nan
+    by_coin: float = math.nan
+    changed: float = math.nan
+
+    @property
+    def standing(self) -> str:
+        """Whether it is "fit" to be chosen, or the first thing that speaks against it."""
+        if self.idle:
+            return "equal"
+        if not self.made:
+            return "infeasible"
+        if self.doubt:
+            return self.doubt
+        if not self.unrepaired > self.expected + SLACK:
+            return "unhelpful"
+        return "uninformative" if self.uninformative else "fit"
+
+
+AS_ACCURATE = 0.01
+"""An accuracy lower by no more than this counts as the same when a repair is chosen."""
+
+AGAINST = (
+    "few",
+    "small",
+    "uncalibrated",
+    "unestablished",
+    "unhelpful",
+    "uninformative",
+    "infeasible",
+    "equal",
+)
+"""What speaks against a repair, in the order in which it is said when nothing is to be done."""
+
+
+@dataclass(frozen=True)
+class RepairChoice:
+    """Which repair to take, if any.
+
+    Attributes
+    ----------
+    method : str or None
+        The repair; None to leave the scores as they are.
+    reason : str
+        "fit", or why none is to be taken: one of :data:`AGAINST`.
+    standings : {method: str}
+        "fit", or what speaks against each repair.
+    """
+
+    method: str | None
+    reason: str
+    standings: Mapping[str, str]
+
+
+def choose(candidates: Sequence[Candidate], verdict: Verdict) -> RepairChoice:
+    """Choose among repairs, or none of them.
+
+    Without enough data, or with scores that do not mean the same for each group, none.  Of those
+    that the data support, that help new people and leave scores informative: those that keep scores
+    calibrated, if any; of these, those whose expected accuracy is within :data:`AS_ACCURATE` of the
+    highest; and of these the one that leaves least to a coin.
+
+    Examples
+    --------
+    >>> findings = Findings(2, 0.0, 0.03, 0.1, 0.05, 0.0, -0.2, -0.3, -0.1)
+    >>> flips = Candidate("odds", True, expected=0.0, unrepaired=0.1, calibrated=False)
+    >>> rounds = Candidate("coarsen", True, expected=0.01, unrepaired=0.1)
+    >>> choose([flips, rounds], judge(findings)).method
+    'coarsen'
+    """
+    standings = {one.method: one.standing for one in candidates}
+    if verdict.reason in ("few", "uncalibrated"):
+        return RepairChoice(None, verdict.reason, standings)
+    fit = [one for one in candidates if one.standing == "fit"]
+    if not fit:
+        return RepairChoice(
+            None, next(code for code in AGAINST if code in standings.values()), standings
+        )
+    calibrated = [one for one in fit if one.calibrated] or fit
+    highest = max(one.accuracy for one in calibrated)
+    accurate = [one for one in calibrated if one.accuracy >= highest - AS_ACCURATE] or calibrated
+    taken = min(accurate, key=lambda one: (one.by_coin, one.changed))
+    return RepairChoice(taken.method, "fit", standings)
 
 
 _COMPARE = {">": operator.gt, "<=": operator.le}

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from isocost.checks import short
-from isocost.errors import Problem, UsageError
+from isocost.errors import Problem, UsageError, spoken
 
 SENTENCES = {
     "gap_fpr": (
@@ -88,7 +88,7 @@ SENTENCES = {
     ),
     "few_none": "here no group is large enough",
     "few_one": "here only one group is large enough",
-    "few_how": "{plan} tells how much data it takes; tally.relabel merges groups.",
+    "few_how": "{plan} tells how much data it takes; {merge} merges groups.",
     "off_group": (
         "{group}: scores are {mean_score} on average, and {base_rate} {positive}. At a given score "
         "they are off by {gap} on average, and beyond chance by at least {floor}."
@@ -98,7 +98,7 @@ SENTENCES = {
         "they are off by {gap} on average."
     ),
     "off_more": "The scores of {count} more groups are off, too.",
-    "off_how": "isocost recalibrate, or ic.recalibrate, makes scores mean the same in every group.",
+    "off_how": "{recalibrate} makes scores mean the same in every group.",
     "calibrated_unknown": (
         "No group’s scores are shown to be off by more than {limit}, but there is too little data "
         "to rule out {gap} for {group}."
@@ -135,9 +135,7 @@ SENTENCES = {
         "Among new people the costs are expected to differ by {expected} with a repair, and by "
         "{unrepaired} without one."
     ),
-    "unhelpful_how": (
-        "isocost plan --method withhold, or ic.plan_repair, tells how much data a repair takes."
-    ),
+    "unhelpful_how": "{plan_repair} tells how much data a repair takes.",
     "helps_yes": (
         "Among new people the costs are expected to differ by {expected} with withholding, and by "
         "{unrepaired} without."
@@ -192,26 +190,20 @@ SENTENCES = {
         "It is not established that groups differ in {what}: this rule may only follow chance"
     ),
     "doubt_few_next": (
-        "gather more data (isocost plan, or ic.plan, tells how much), or merge small groups "
-        "(--merge-groups, or tally.relabel)"
+        "gather more data ({planning} tells how much), or merge small groups ({merge})"
     ),
-    "doubt_small_next": (
-        "leave them out (--drop-group, or tally.drop), or merge them with others (--merge-groups, "
-        "or tally.relabel)"
-    ),
+    "doubt_small_next": ("leave them out ({drop}), or merge them with others ({merge})"),
     "doubt_uncalibrated_next": (
-        "recalibrate each group first, in the same rule: isocost fit --recalibrate isotonic, or "
-        "ic.recalibrate"
+        "recalibrate each group first, in the same rule: {recalibrate_first}"
     ),
     "doubt_unestablished_next": (
-        "gather more data (isocost plan, or ic.plan, tells how much), and leave the scores as they "
-        "are until then"
+        "gather more data ({planning} tells how much), and leave the scores as they are until then"
     ),
     "doubt_unseen": (
         "For new people this repair is expected to do no better than nothing: groups would differ "
         "in {what} by {expected} with it, and by {unrepaired} without"
     ),
-    "doubt_unseen_next": "gather more data (isocost plan --method tells how much)",
+    "doubt_unseen_next": "gather more data ({plan_repair} tells how much)",
     "unseen_infeasible": (
         "In {infeasible} of {replicates} replicates the goal was out of reach, and the rule came "
         "as close as possible."
@@ -220,10 +212,66 @@ SENTENCES = {
         "{rule} was made from other people than these: the numbers above are for people it has not "
         "seen."
     ),
+    "choice_fit": (
+        "Take {method}: among new people groups are expected to differ in {what} by {expected} "
+        "with it, and by {unrepaired} without. {among} {calibration}; accuracy is expected to be "
+        "{accuracy}, without a repair {unrepaired_accuracy}; {changed} of people get another "
+        "score, {coin}."
+    ),
+    "choice_only": "No other repair is feasible, supported by the data and helps. It",
+    "choice_best": "Of the repairs that are feasible, supported by the data and help, it",
+    "choice_calibrated": "keeps scores calibrated",
+    "choice_uncalibrated": "gives up calibration",
+    "choice_coin": "{share} by a coin",
+    "choice_no_coin": "nobody by a coin",
+    "choice_few": (
+        "Do nothing yet: there is too little data to compare the groups. Gather more (isocost "
+        "plan, or ic.plan, tells how much), or merge small groups (--merge-groups, or "
+        "tally.relabel)."
+    ),
+    "choice_small": (
+        "Do nothing yet: some groups are too small to make a rule from. Leave them out "
+        "(--drop-group, or tally.drop), or merge them with others (--merge-groups, or "
+        "tally.relabel)."
+    ),
+    "choice_unsound": (
+        "Recalibrate first (isocost recalibrate, or ic.recalibrate): the scores of {off} do not "
+        "mean what they say, and no repair is judged by such scores."
+    ),
+    "choice_unestablished": (
+        "Do nothing: it is not established that groups differ, and a repair may only follow "
+        "chance. Gather more data (isocost plan, or ic.plan, tells how much)."
+    ),
+    "choice_unhelpful": (
+        "Do nothing: among new people, groups are expected to differ no less with {methods} than "
+        "without. Gather more data first (isocost plan --method, or ic.plan_repair, tells how "
+        "much)."
+    ),
+    "choice_uninformative": (
+        "Do nothing: what {methods} would leave of the scores tells nothing. Better scores would "
+        "help more than a repair."
+    ),
+    "choice_infeasible": (
+        "Do nothing, or allow groups to differ by a tolerance: no repair can reach the goal here."
+    ),
+    "choice_equal": "Do nothing: there is no difference to repair.",
+    "choice_costs": "Costs are then expected to differ by {cost_expected}, and by "
+    "{cost_unrepaired} without.",
+    "not_made": "{method} is not feasible. Next: {steps}.",
     "note_uninformative": (
         "As measured, the scores of {groups} cost at least as much as the base rate for everybody "
         "would: they tell nothing. Better scores would help more than any repair."
     ),
+    "read_percent": "Scores were read as percentages and divided by 100.",
+    "read_logit": "Scores were read as log-odds x and became 1 / (1 + exp(-x)).",
+    "read_rank": (
+        "Scores were read as ranks: rank r of {low} to {high} became (r - {low} + 1/2) / {size}. A "
+        "rank is not a probability: recalibrate before you compare costs."
+    ),
+    "read_scale": "Scores of several scales were added: {value}.",
+    "read_decimal": "Numbers were read with a decimal comma.",
+    "read_encoding": "Text was read as {value}.",
+    "read_sheet": "Rows were read from sheet {value}.",
     "note_small": (
         "Too small to be compared, and listed only: {groups} (fewer than {min_group} people, or "
         "{min_label} of an outcome)."
@@ -233,6 +281,17 @@ SENTENCES = {
         "miscalibration makes it matter."
     ),
 }
+
+
+WAYS = {
+    "planning": ("ic.plan", "isocost plan"),
+    "plan_repair": ("ic.plan_repair", "isocost plan --method withhold"),
+    "recalibrate": ("ic.recalibrate", "isocost recalibrate"),
+    "recalibrate_first": ("ic.recalibrate and rule.then", "--recalibrate isotonic"),
+    "merge": ("tally.relabel", "--merge-groups"),
+    "drop": ("tally.drop", "--drop-group"),
+}
+"""What sentences point to, in Python and in a shell."""
 
 
 @dataclass(frozen=True)
@@ -248,7 +307,7 @@ _FIELD = re.compile(r"\{(\w+)\}")
 
 
 def fill(template: str, **values: str | Name | Sentence) -> Sentence:
-    """A sentence with its fields filled.
+    """A sentence with its fields filled; those of :data:`WAYS` fill themselves.
 
     Examples
     --------
@@ -257,13 +316,23 @@ def fill(template: str, **values: str | Name | Sentence) -> Sentence:
     """
     sentence: Sentence = []
     for index, piece in enumerate(_FIELD.split(template)):
-        value = values[piece] if index % 2 else piece
+        value = piece if index % 2 == 0 else values[piece] if piece in values else way(piece)
         for part in value if isinstance(value, list) else [value]:
             if isinstance(part, str) and sentence and isinstance(sentence[-1], str):
                 sentence[-1] += part
             elif part != "":
                 sentence.append(part)
     return sentence
+
+
+def way(name: str) -> str:
+    """What a sentence points to, as it is called where the sentence is read."""
+    return spoken(*WAYS[name])
+
+
+def with_ways(template: str) -> str:
+    """A template in which only the fields of :data:`WAYS` are filled."""
+    return _FIELD.sub(lambda field: way(field[1]) if field[1] in WAYS else field[0], template)
 
 
 def plain(sentence: Sentence) -> str:

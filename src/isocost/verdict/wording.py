@@ -8,13 +8,14 @@ commands.  Nothing after the headline contradicts it.  The order is that of the 
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from isocost.groups import Group, names_of, shown_names
-from isocost.verdict.judgement import CALIBRATED, MIN_LABEL
+from isocost.verdict.judgement import CALIBRATED, MIN_LABEL, Candidate, RepairChoice
 from isocost.verdict.sentences import (
     CLEAR,
     NEUTRAL,
@@ -25,6 +26,7 @@ from isocost.verdict.sentences import (
     Vocabulary,
     fill,
     joined,
+    number,
     percent,
     plain,
     round_up,
@@ -265,6 +267,46 @@ def _means(audit: Audit, group: Group, figures: Figures) -> Fields:
     }
 
 
+def chosen(
+    choice: RepairChoice, candidates: Sequence[Candidate], what: Mapping[str, str], audit: Audit
+) -> str:
+    """Which repair to take and why, or why none; ``what`` each of them makes equal, in words."""
+    methods = [name for name, code in choice.standings.items() if code == choice.reason]
+    if choice.method is None:
+        names = {group: Name(name) for group, name in shown_names(audit.groups).items()}
+        off = _listed([names[group] for group in _miscalibrated(audit)]) or ["some groups"]
+        kind = {"uncalibrated": "unsound"}.get(choice.reason, choice.reason)
+        listed = joined(methods, SENTENCES["or"])
+        return plain(fill(SENTENCES[f"choice_{kind}"], off=off, methods=listed))
+    taken = next(one for one in candidates if one.method == choice.method)
+    coin = "choice_coin" if round(taken.by_coin, 3) else "choice_no_coin"
+    costs = fill(
+        SENTENCES["choice_costs"],
+        cost_expected=number(taken.cost_expected),
+        cost_unrepaired=number(taken.cost_unrepaired),
+    )
+    # Where it is the cost that becomes equal, the first sentence says so already.
+    is_cost = taken.expected == taken.cost_expected
+    return plain(
+        fill(
+            SENTENCES["choice_fit"] + ("" if is_cost else " {costs}"),
+            costs=costs,
+            method=taken.method,
+            what=what[taken.method],
+            expected=number(taken.expected),
+            unrepaired=number(taken.unrepaired),
+            among=SENTENCES["choice_best" if len(methods) > 1 else "choice_only"],
+            calibration=SENTENCES[
+                "choice_calibrated" if taken.calibrated else "choice_uncalibrated"
+            ],
+            accuracy=number(taken.accuracy),
+            unrepaired_accuracy=number(taken.unrepaired_accuracy),
+            changed=percent(taken.changed),
+            coin=SENTENCES[coin].format(share=percent(taken.by_coin)),
+        )
+    )
+
+
 def _listed(names: Sequence[Name], last: str = " and ") -> Sentence:
     """The names of a few groups; of more, how many they are."""
     if len(names) > FEW:
@@ -365,8 +407,23 @@ def _shares(reach: Feasibility, names: Mapping[Group, Name]) -> Sentence:
     return joined(shares)
 
 
+def reading_notes(reading: Mapping[str, str]) -> Iterator[Sentence]:
+    """How the data were read, where that is not the usual way; see :class:`isocost.Tally`."""
+    for name, value in reading.items():
+        if name != "scale":
+            yield fill(SENTENCES[f"read_{name}"], value=repr(value) if name == "sheet" else value)
+            continue
+        rank = re.fullmatch(r"rank:(-?\d+)-(-?\d+)", value)
+        if rank:
+            size = str(int(rank[2]) - int(rank[1]) + 1)
+            yield fill(SENTENCES["read_rank"], low=rank[1], high=rank[2], size=size)
+        else:
+            yield fill(SENTENCES.get(f"read_{value}", SENTENCES["read_scale"]), value=value)
+
+
 def _notes(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterator[Sentence]:
     verdict, reach, cost = audit.verdict, audit.feasibility, audit.cost
+    yield from reading_notes(audit.tally.reading)
     if verdict.reason in HOW:
         yield fill(SENTENCES[HOW[verdict.reason]], **fields)
     if verdict.reason in ("infeasible", "unreachable"):

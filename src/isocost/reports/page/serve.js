@@ -3,9 +3,10 @@
 "use strict";
 
 /** @typedef {{name: string, rule: string, got: string, next_step: string}} Problem
- * @typedef {{name: string, distinct: number, values: string[]}} Column
+ * @typedef {{name: string, distinct: number, values: string[], scales: string[], missing: number,
+ *   low: number | null, high: number | null}} Column
  * @typedef {{id: string, name: string, columns: Column[], guess: Record<string, string>,
- *   positive: string | null, there: boolean}} Held */
+ *   positive: string | null, reading: Record<string, string>, there: boolean}} Held */
 
 /** @type {(id: string) => any} the page has every element that is asked for */
 const $ = (id) => document.getElementById(id);
@@ -16,9 +17,17 @@ let held = null; // the file as the server has it
 let limit = Infinity;
 
 /** @type {Column} */
-const NONE = { name: "", distinct: 0, values: [] };
+const NONE = { name: "", distinct: 0, values: [], scales: [], missing: 0, low: null, high: null };
 const ROLES = ["score", "label", "group", "second", "weight"];
 const OPTIONAL = new Set(["second", "weight"]);
+const READING = ["encoding", "decimal", "sheet"];
+/** @type {[string, string][]} */
+const SCALES = [
+  ["probability", "probability (0 to 1)"],
+  ["percent", "percent (0 to 100)"],
+  ["logit", "logit (log-odds)"],
+  ["rank", "rank (deciles, for example)"],
+];
 
 /** @param {number} bytes */
 function size(bytes) {
@@ -87,7 +96,7 @@ async function upload(file) {
   [bar.hidden, bar.value] = [false, 0];
   say(`Reading ${file.name} …`);
   try {
-    const url = `data?name=${encodeURIComponent(file.name)}`;
+    const url = `data?${new URLSearchParams({ name: file.name, ...readingAsked() })}`;
     const answer = await ask("POST", url, file, (share) => {
       if (share < 1) bar.value = share;
       else bar.removeAttribute("value"); // the server looks at the file now
@@ -98,18 +107,36 @@ async function upload(file) {
   }
 }
 
+/** How the page asks for the file to be read; what is left open is found. */
+function readingAsked() {
+  const asked = READING.map((name) => [name, $(name).value]);
+  return Object.fromEntries(asked.filter(([, value]) => value));
+}
+
 /** @param {File} file */
 async function openFile(file) {
+  chosen = file;
+  await look(() => upload(file));
+}
+
+/** @param {() => Promise<any>} send sends what is to be looked at */
+async function look(send) {
   showProblems([]);
   $("form").hidden = true;
   $("result").hidden = true;
   try {
-    held = { ...(await upload(file)), there: true };
-    chosen = file;
+    held = { ...(await send()), there: true };
     offer();
   } catch (problems) {
     showFailure(problems);
   }
+}
+
+/** Look at the same file again, read in another way. */
+function lookAgain() {
+  const file = chosen;
+  if (file) look(() => upload(file));
+  else if (held) look(async () => (await ask("POST", `look?${new URLSearchParams(readingAsked())}`)).file);
 }
 
 /** @param {unknown} problems */
@@ -137,6 +164,10 @@ function offer() {
     hint(role);
   }
   offerOutcomes(held.positive);
+  offerScales();
+  const { reading } = held;
+  for (const name of READING) $(`${name}-hint`).textContent = reading[name] ? `Read as ${reading[name]}` : "";
+  if (Object.keys(reading).length) $("reading").open = true;
   say(`${held.name}: ${held.columns.length} columns. Check what was guessed.`);
   $("form").hidden = false;
 }
@@ -146,12 +177,22 @@ function columnOf(role) {
   return held?.columns.find((column) => column.name === $(role).value) ?? NONE;
 }
 
+/** Scores outside [0, 1] need to be called what they are; nothing is guessed. */
+function offerScales() {
+  const { scales, low, high } = columnOf("score");
+  const offered = SCALES.filter(([name]) => !scales.length || scales.includes(name));
+  const first = scales.length ? [option("", "choose what they are")] : [];
+  $("scale").replaceChildren(...first, ...offered.map(([value, text]) => option(value, text)));
+  $("scale-hint").textContent = scales.length ? `${low} to ${high} are no probabilities` : "";
+}
+
 /** @param {string} role */
 function hint(role) {
   if (role === "second") return;
   const column = columnOf(role);
   const values = column.values.slice(0, 3).join(", ");
   $(`${role}-hint`).textContent = column.distinct ? `For example ${values}${column.distinct > 3 ? " …" : ""}` : "";
+  if (role === "group") $("missing-hint").textContent = column.missing ? "Some rows have no group" : "";
 }
 
 /** Labels other than 0 and 1, or true and false, need one to be named.
@@ -182,6 +223,8 @@ function reportRequest() {
     threshold: Number($("threshold").value),
     tolerance: Number($("tolerance").value),
     min_count: Number($("min-count").value),
+    scale: $("scale").value,
+    ...readingAsked(),
     people: $("people").value || null,
     outcome: $("outcome").value || null,
     positive_means: $("positive-means").value || null,
@@ -234,6 +277,8 @@ function listen() {
   $("again").addEventListener("click", () => $("score").focus());
   for (const role of ROLES) $(role).addEventListener("change", () => hint(role));
   $("label").addEventListener("change", () => offerOutcomes(null));
+  $("score").addEventListener("change", offerScales);
+  for (const name of READING) $(name).addEventListener("change", lookAgain);
   for (const radio of $("form").querySelectorAll("input[name=cost]")) {
     radio.addEventListener("change", () => ($("weights").hidden = radio.value !== "weighted"));
   }

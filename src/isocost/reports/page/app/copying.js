@@ -8,7 +8,7 @@ import { byId, fill, make, plainText } from "./say.js";
  * @param {any} whole the tally of the page
  * @param {any} found @returns {string | null} */
 export function commandOf(page, whole, { chosen, state }) {
-  const { data, positive, missing_group, drop_group, merge_groups } = page.origin;
+  const { data, positive, missing_group, drop_group, merge_groups, reading } = page.origin;
   const { name, goal } = (chosen?.rule || chosen?.isElsewhere ? page.words.methods[chosen.key] : undefined) ?? {};
   return commandLine(
     {
@@ -23,6 +23,7 @@ export function commandOf(page, whole, { chosen, state }) {
       bins: whole.bins,
       positive,
       missing_group,
+      reading,
       data: data.length ? data : DATA,
     },
     whole.columns,
@@ -59,13 +60,13 @@ export async function copyText(text, words, what, more = "") {
 
 /** Offer a picture as SVG and PNG, and its numbers as CSV.
  * @param {HTMLElement} chart @param {string} name of the file, without its ending
- * @param {() => (string | number)[][]} numbers */
+ * @param {(string | number)[][]} numbers */
 export function offerSaving(chart, name, numbers) {
-  if (chart.nextElementSibling?.classList.contains("saving")) return;
+  if (chart.nextElementSibling?.classList.contains("saving")) chart.nextElementSibling.remove();
   const kinds = {
     SVG: async () => new window.Blob([drawnText(chart).text], { type: "image/svg+xml" }),
     PNG: () => painted(chart),
-    CSV: async () => new window.Blob([csvText(numbers())], { type: "text/csv" }),
+    CSV: async () => new window.Blob([csvText(numbers)], { type: "text/csv" }),
   };
   const buttons = Object.entries(kinds).map(([kind, content]) => {
     const button = make("button", { type: "button", class: "quiet", "aria-label": `Save ${name} as ${kind}` }, kind);

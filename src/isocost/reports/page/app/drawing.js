@@ -53,18 +53,18 @@ function configOf(look) {
 
 /** A picture that can be given other data.
  * @param {HTMLElement} place @param {any} spec @param {any} look
- * @param {{data: Record<string, any[]>, signals?: Record<string, number>}} figure
- * @param {number} [height]
+ * @param {{data: Record<string, any[]>, signals?: Record<string, number>, size?: any}} figure its words are placed for
+ *   this width, height and padding; without them it fills its place
  * @returns {Promise<any>} the view */
-export async function drawn(place, spec, look, { data, signals = {} }, height) {
+export async function drawn(place, spec, look, { data, signals = {}, size }) {
   const params = (spec.params ?? []).map((/** @type {any} */ one) => ({
     ...one, value: signals[one.name] ?? one.value,
   }));
   const { view } = await /** @type {any} */ (window).vegaEmbed(
     place,
     {
-      ...spec, params, datasets: data, ...(height ? { height } : {}),
-      autosize: { type: "fit", contains: "padding" },
+      ...spec, params, datasets: data, ...size,
+      autosize: size ? "none" : { type: "fit", contains: "padding" },
     },
     {
       mode: "vega-lite", renderer: "svg", ast: true, actions: false, defaultStyle: false,

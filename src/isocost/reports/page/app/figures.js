@@ -1,16 +1,15 @@
 /** @file The data of the pictures: plain lists of marks, computed from what was found. */
 
 import { fixed3 } from "./say.js";
+import { ON_MARK, crowdOf, lengthOf, placed, seatsAround } from "./placing.js";
 
 /** @typedef {Record<string, any[]>} Datasets */
 
-/** Names in pictures have little room. */
-const LONGEST = 26;
-
-/** @param {string} name */
-export function short(name) {
-  const letters = [...name];
-  return letters.length > LONGEST ? `${letters.slice(0, LONGEST - 1).join("")}…` : name;
+/** Names in pictures have little room, and less in narrow ones.
+ * @param {string} name @param {number} [width] of the picture, in pixels */
+export function short(name, width = Infinity) {
+  const [letters, longest] = [[...name], width < NARROW ? 17 : 26];
+  return letters.length > longest ? `${letters.slice(0, longest - 1).join("")}…` : name;
 }
 
 /** The group that is furthest from where it would have to be.
@@ -29,77 +28,154 @@ export function isAimed(chosen) {
   return !chosen || chosen.goal === "cost";
 }
 
+/** With more groups than this a plane would be a clump: rows of dots take its place. */
+const MOST_GROUPS = 8;
+
+/** Whether there are too many groups for a plane.
+ * @param {any} found */
+export function isMany({ shown }) {
+  return shown.length > MOST_GROUPS;
+}
+
+/** The interval of a number at the present settings.
+ * @param {string} key @param {any} found @param {number} i */
+function intervalOf(key, found, i) {
+  return found.own.intervals[found.shown[i]]?.[key] ?? null;
+}
+
+/** What rows show of the groups, from the one with the highest number in `order`: a value; as far as it can go (`end`);
+ * after a repair, or as scores predict it (`hollow`); its interval; and whether the goal is out of its reach (`isBlocked`).
+ * @param {any} found @param {any} look @param {(i: number) => any} tell @param {number[]} [order] */
+function rowsWith({ spoken, shown }, look, tell, order) {
+  const rows = spoken.map((/** @type {string} */ name, /** @type {number} */ i) => ({
+    name, color: look.colors[shown[i]], shape: look.shapes[shown[i]], ...tell(i), order: order?.[i] ?? -i,
+  }));
+  return rows.filter((/** @type {any} */ row) => Number.isFinite(row.value + row.order)).sort((/** @type {any} */ a, /** @type {any} */ b) => b.order - a.order);
+}
+
 /** Where each group's cost is, how far it can be raised, and the line it has to reach.
  * @param {any} found
  * @param {any} look colours and shapes
- * @param {number} width in pixels
- * @returns {{data: Datasets, signals: Record<string, number>}} */
-export function costsFigure({ f, spoken, shown, chosen }, look, width) {
-  const count = f.costs.length;
-  const tops = f.costs.map((/** @type {number} */ own, /** @type {number} */ i) =>
-    Math.max(own, f.trivial_costs[i], f.goal, chosen?.after?.[i].cost ?? 0),
-  );
-  const high = Math.max(...tops) * 1.1;
-  /** @type {Datasets} */
-  const data = { spans: [], points: [], ends: [], names: [], values: [], gaps: [], target: [], after: [] };
-  const room = (52 / Math.max(width, 200)) * high;
-  // Names stand on the line of their bar where there is room before it, and above it elsewhere.
-  const isRoomy = f.costs.every((/** @type {number} */ own, /** @type {number} */ i) =>
-    (own / high) * width > 8.6 * short(spoken[i]).length + 30,
-  );
-  f.costs.forEach((/** @type {number} */ own, /** @type {number} */ i) => {
-    const row = count - 1 - i;
-    const color = look.colors[shown[i]];
-    const name = spoken[i];
-    const end = f.trivial_costs[i];
-    const base = { row, name, color };
-    data["names"]?.push({ ...base, x: 0, row: row + (isRoomy ? 0 : 0.4), text: short(name), color: look.ink });
-    const point = { ...base, x: own, shape: look.shapes[shown[i]] };
-    data["points"]?.push(point);
-    data["after"]?.push(...movedMark(point, chosen?.after?.[i].cost, look, width / high));
-    const [left, right] = besides(own, end, isAimed(chosen) ? f.goal : Infinity, room);
-    data["values"]?.push({ ...base, x: left, text: fixed3(own), color: look.ink });
-    if (end > own) {
-      const tip = `calibrated scores can cost at most ${fixed3(end)}`;
-      data["spans"]?.push({ ...base, x: own, x2: end, dash: [1, 0], thick: 10, opacity: 0.32, tip });
-      data["ends"]?.push({ ...base, x: end });
-      data["values"]?.push({ ...base, x: right, text: fixed3(end), color: look.muted });
-    }
-    const top = Math.max(own, end);
-    if (f.unreachable.includes(i) && isAimed(chosen)) {
-      const tip = `${fixed3(f.goal - top)} out of reach`;
-      const span = { ...base, x: top, x2: f.goal, dash: [5, 4], thick: 3, opacity: 1 };
-      data["spans"]?.push({ ...span, color: look.alert, tip });
-      data["gaps"]?.push({ ...base, x: f.goal, text: tip, color: look.alert });
-    }
-  });
+ * @param {number} width in pixels */
+export function costsFigure(found, look, width) {
+  const { f, chosen } = found;
+  const isDense = isMany(found);
+  const rows = rowsWith(found, look, (i) => ({
+    value: f.costs[i], hollow: chosen?.after?.[i].cost, interval: isDense ? intervalOf("cost", found, i) : null,
+    end: f.trivial_costs[i] > f.costs[i] ? f.trivial_costs[i] : undefined,
+    isBlocked: isAimed(chosen) && f.unreachable.includes(i),
+  }), isDense ? f.costs : undefined);
+  const right = 1.1 * Math.max(f.goal, ...rows.flatMap((/** @type {any} */ row) => [row.value, row.end ?? 0, row.hollow ?? 0]));
   const text = f.tolerance ? `cost to reach: ${fixed3(f.goal)}` : `to match: ${fixed3(f.goal)}`;
-  if (isAimed(chosen) && (f.changed.length || !f.feasible)) {
-    data["target"]?.push({ x: f.goal, tip: text, color: look.ink });
-    data["gaps"]?.push({ x: f.goal, row: count - 0.35, text, color: look.ink });
-  }
-  return { data, signals: { high, rows: count + 0.1 } };
+  const goal = isAimed(chosen) && (f.changed.length || !f.feasible) ? { x: f.goal, text } : null;
+  return rowsFigure(rows, { left: 0, right }, look, { width, goal, isDense, isNamed: true, isNarrow: width < NARROW });
 }
 
-/** A hollow mark where a repair takes a cost; where hardly anything changes it would blur the other.
- * @param {any} point @param {number | undefined} cost @param {any} look
- * @param {number} scale pixels per unit of cost */
-function movedMark(point, cost, look, scale) {
-  if (cost === undefined || !(Math.abs(cost - point.x) * scale > 3)) return [];
-  return [{ ...point, x: cost, paper: look.paper }];
+/** Both error rates of many groups, in the order of their costs: the plane as two columns of dots.
+ * @param {any} found @param {any} look @param {number} width */
+export function ratesFigures(found, look, width) {
+  const { m, f, chosen } = found;
+  return pairOf(["generalized_fpr", "generalized_fnr"].map((key, side) => rowsWith(found, look, (i) => ({
+    value: m[i][key], end: side ? 1 - m[i].base_rate : m[i].base_rate, hollow: chosen?.after?.[i][key], interval: intervalOf(key, found, i),
+  }), f.costs)), found, look, width);
 }
 
-/** Places for the texts of a cost and its end that keep clear of each other and of the goal.
- * @param {number} own @param {number} end @param {number} goal
- * @param {number} room how wide a text is */
-function besides(own, end, goal, room) {
-  /** @param {number} x @param {boolean} right */
-  const clear = (x, right) =>
-    Math.abs(x - goal) > room / 2 ? x : goal + (right ? 0.6 : -0.6) * room;
-  const far = clear(end, end > goal);
-  if (end <= own) return [clear(own, false), end];
-  const near = clear(own, own > goal + room / 4);
-  return far - near >= room ? [near, far] : [Math.min(near, far - room), far];
+/** Both predictive values of many groups, in the order of the first.
+ * @param {any} found @param {any} look @param {number} width */
+export function valuesFigures(found, look, width) {
+  const { m, sides, state } = found;
+  const order = m.map((/** @type {any} */ one) => one.ppv);
+  return pairOf([["ppv", "selected"], ["false_omission_rate", "passed"]].map(([key = "", side = ""]) => rowsWith(found, look, (i) => ({
+    value: m[i][key], hollow: sides[i][side], interval: intervalOf(key, found, i),
+  }), order)), found, look, width, { x: state.threshold, text: "threshold" });
+}
+
+/** Two pictures of rows side by side; the first has the names.
+ * @param {any[][]} columns @param {any} found @param {any} look @param {number} width @param {any} [goal] */
+function pairOf(columns, { shown }, look, width, goal) {
+  const options = { isDense: true, isNarrow: width < NARROW, count: shown.length };
+  const names = roomOf(columns[0] ?? [], look, { ...options, isNamed: true }).padding.left;
+  return columns.map((rows, i) => {
+    const values = rows.flatMap((row) => [row.value, row.end, row.hollow, ...(row.interval ?? [])]).filter(Number.isFinite);
+    const [low, high] = values.length ? [Math.min(...values), Math.max(...values)] : [0, 1];
+    const pad = Math.max(0.06 * (high - low), 0.0005);
+    const ends = { left: Math.max(low - pad, 0), right: Math.min(high + pad, 1) };
+    const own = goal && goal.x > ends.left && goal.x < ends.right ? goal : null;
+    return rowsFigure(rows, ends, look, { ...options, width: (width - names - 12) / 2 + (i ? 0 : names), goal: own, isNamed: i === 0 });
+  });
+}
+
+/** Below this width names of rows stand above them. */
+const NARROW = 480;
+
+/** How high rows are, and the room around them.
+ * @param {any[]} rows @param {any} look @param {any} options with the `room` that names have before the marks */
+function roomOf(rows, look, { isDense, isNamed, isNarrow, room = 0 }) {
+  const longest = Math.max(0, ...rows.map((row) => lengthOf(short(row.name), 600, look)));
+  const isAbove = isDense ? isNarrow : room < longest + 30;
+  const left = isDense && isNamed && !isAbove ? longest + 18 : 8;
+  return { isAbove, pitch: isDense ? (isAbove ? 31 : 22) : isAbove ? 80 : 66, padding: { left, right: 14, top: 4, bottom: 24 } };
+}
+
+/** Rows of groups: a mark, how far it can go, its interval, where a repair takes it, and a goal.
+ * @param {any[]} rows @param {{left: number, right: number}} ends @param {any} look @param {any} options
+ * @returns {{data: Datasets, signals: Record<string, number>, size: any}} */
+function rowsFigure(rows, ends, look, { goal, width, count = rows.length, ...options }) {
+  const scale = (width - 22) / (ends.right - ends.left);
+  const { isAbove, pitch, padding } = roomOf(rows, look, { ...options, room: Math.min(...rows.map((row) => (row.value - ends.left) * scale)) });
+  const signals = { ...ends, low: -0.6, high: count + 0.1 };
+  const size = { width: width - padding.left - padding.right, height: pitch * (count + 0.7), padding };
+  const [thick, area] = options.isDense ? [6, 70] : [10, 190];
+  /** @type {Datasets} */
+  const data = { spans: [], whiskers: [], points: [], ends: [], after: [], target: [] };
+  if (goal) data["target"]?.push({ ...goal, y: signals.low, y2: signals.high, tip: goal.text, color: look.ink });
+  rows.forEach((row, i) => {
+    const base = { y: count - 1 - i, name: row.name, color: row.color };
+    const point = { ...base, x: row.value, shape: row.shape, area };
+    data["points"]?.push(point);
+    // Where hardly anything changes, a hollow mark would blur the other.
+    if (Math.abs(row.hollow - row.value) * scale > 3) data["after"]?.push({ ...point, x: row.hollow, paper: look.paper });
+    if (row.interval) data["whiskers"]?.push({ ...base, x: row.interval[0], x2: row.interval[1] });
+    if (row.end !== undefined) {
+      const tip = `calibrated scores can get to ${fixed3(row.end)}`;
+      data["spans"]?.push({ ...base, x: row.value, x2: row.end, dash: [1, 0], thick, opacity: 0.32, tip });
+      data["ends"]?.push({ ...base, x: row.end, long: 2.2 * thick });
+    }
+    if (!row.isBlocked || !goal) return;
+    const top = Math.max(row.value, row.end ?? row.value);
+    row.missing = `${fixed3(goal.x - top)} out of reach`;
+    data["spans"]?.push({ ...base, x: top, x2: goal.x, dash: [5, 4], thick: 3, opacity: 1, color: look.alert, tip: row.missing });
+  });
+  const frame = { ...signals, width: size.width, height: size.height };
+  const crowd = crowdOf(data, frame, { points: 8, after: 8, ends: 8 }, { target: 40, spans: 300 });
+  const wanted = wordsOf(rows, goal, look, { ...options, left: ends.left, scale, isAbove, count });
+  return { data: { ...data, ...placed(wanted, crowd, look, frame) }, signals, size };
+}
+
+/** Names, numbers below their marks, and what is out of reach; where rows are dense, names only.
+ * @param {any[]} rows @param {any} goal @param {any} look @param {any} options */
+function wordsOf(rows, goal, look, { left, scale, isAbove, isDense, isNamed, count }) {
+  /** @param {number} x @param {number} y @param {[string, number, number][]} seats */
+  const at = (x, y, seats) => seats.map(([align, dx, dy]) => ({ x, y, seat: { align, dx, dy } }));
+  const bold = { weight: 600, color: look.ink };
+  /** @type {[string, number, number]} */
+  const ofName = isAbove ? ["left", 0, isDense ? -13 : -36] : isDense ? ["right", -14, 0] : ["left", 0, 0];
+  const names = isNamed ? rows.map((row, i) => ({ ...bold, text: short(row.name), places: at(left, count - 1 - i, [ofName]) })) : [];
+  const top = goal ? [{ ...bold, text: goal.text, places: at(goal.x, count - (isDense && isAbove ? 0 : 0.3), [["right", -7, 0], ["left", 7, 0]]) }] : [];
+  if (isDense) return [...names, ...top];
+  const numbers = rows.flatMap((row, i) => {
+    const [y, plain] = [count - 1 - i, { weight: 400, worst: 200 }];
+    /** @type {[string, number, number][][]} */
+    const [middle = [], before = [], after = []] = [[["center", 0, 20]], [["right", 8, 20], ["right", -5, 20]], [["left", -8, 20], ["left", 5, 20]]];
+    const isClose = (row.end - row.value) * scale < 44;
+    const ofValue = isClose ? [...before, ...middle, ...after] : [...middle, ...before, ...after];
+    return [
+      { ...plain, color: look.ink, text: fixed3(row.value), places: at(row.value, y, ofValue) },
+      ...(row.end === undefined ? [] : [{ ...plain, color: look.muted, text: fixed3(row.end), places: at(row.end, y, [...middle, ...after, ...before]) }]),
+      ...(row.missing ? [{ ...bold, worst: 200, color: look.alert, text: row.missing, places: at(goal.x, y, [["right", -7, -19], ["left", 7, -19], ["left", 7, 0]]) }] : []),
+    ];
+  });
+  return [...names, ...top, ...numbers];
 }
 
 /** The floor of the strip of bars below the rates. */
@@ -125,15 +201,13 @@ export function reliabilityFigure(bins, color, look) {
 }
 
 /** How far beyond the marks, as a share of their range, the corner of calibrated scores may be and still be shown. */
-const NEAR = 1.5;
-
-/** With more groups than this, lines and intervals would hide the marks. */
-const MOST_LINES = 8;
+const CORNER = 1.5;
 
 /** Who turned out positive among the passed over (x) and the selected (y), and what scores predict.
  * @param {any} found @param {any} look
+ * @param {{width: number, height: number}} size in pixels
  * @returns {{data: Datasets, signals: Record<string, number>}} */
-export function valuesFigure(found, look) {
+export function valuesFigure(found, look, size) {
   const { state, m, sides, spoken, shown } = found;
   const t = state.threshold;
   /** @type {Datasets} */
@@ -147,27 +221,22 @@ export function valuesFigure(found, look) {
     if (!Number.isFinite(x + y)) return;
     const base = { color: look.colors[shown[i]], shape: look.shapes[shown[i]], name: spoken[i], x, y };
     const guess = { x: sides[i].passed, y: sides[i].selected };
-    if (m.length <= MOST_LINES) {
-      data["lines"]?.push({ ...base, x2: mu, y2: mu });
-      data["whiskers"]?.push(...whiskersOf(base, found.own.intervals[shown[i]], found.sameThreshold));
-    }
+    data["lines"]?.push({ ...base, x2: mu, y2: mu });
+    const [across, up] = [intervalOf("false_omission_rate", found, i), intervalOf("ppv", found, i)];
+    if (across && up) data["whiskers"]?.push({ ...base, x: across[0], x2: across[1], y2: y }, { ...base, x2: x, y: up[0], y2: up[1] });
     data["links"]?.push({ ...base, x2: guess.x, y2: guess.y });
     data["base"]?.push({ ...base, x: mu, y: mu, what: "base rate" });
     data["predicted"]?.push({ ...base, ...guess, paper: look.paper, what: "predicted by its own scores" });
     data["groups"]?.push({ ...base, what: "observed" });
   });
-  return { data, signals: partShown(data, t) };
-}
-
-/** The intervals of both rates, while they are those of the threshold.
- * @param {any} base @param {any} spans @param {boolean} isSame */
-function whiskersOf(base, spans, isSame) {
-  const [across, up] = [spans?.["false_omission_rate"], spans?.["ppv"]];
-  if (!isSame || !across || !up) return [];
-  return [
-    { ...base, x: across[0], x2: across[1], y2: base.y },
-    { ...base, x2: base.x, y: up[0], y2: up[1] },
-  ];
+  const signals = partShown(data, t);
+  const frame = { ...signals, ...size };
+  const crowd = crowdOf(data, frame, { groups: 9, predicted: 7, base: 7 }, { whiskers: 30, links: 30, lines: 12 });
+  // The longest are the hardest to place.
+  const wanted = [...(data["groups"] ?? [])].sort((a, b) => b.name.length - a.name.length).map(({ x, y, name }) => ({
+    text: short(name, size.width), weight: 600, color: look.ink, worst: ON_MARK, places: seatsAround(14).map((seat) => ({ x, y, name, seat })),
+  }));
+  return { data: { ...data, ...placed(wanted, crowd, look, frame) }, signals };
 }
 
 /** The part of the plane that has the marks, and some of the area of calibrated scores.
@@ -178,7 +247,7 @@ function partShown(data, t) {
   const ends = (axis, isAbove) => {
     const values = marks.flatMap((one) => [one[axis], one[`${axis}2`] ?? one[axis]]).filter(Number.isFinite);
     let [low, high] = values.length ? [Math.min(...values), Math.max(...values)] : [0, 1];
-    const room = NEAR * Math.max(high - low, 0.02);
+    const room = CORNER * Math.max(high - low, 0.02);
     if (isAbove ? t >= low - room : t <= high + room) [low, high] = [Math.min(low, t), Math.max(high, t)];
     const pad = Math.max(0.08 * (high - low), 0.002);
     return [Math.max(low - pad, 0), Math.min(high + pad, 1)];

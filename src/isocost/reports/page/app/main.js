@@ -7,18 +7,18 @@ import { costFor } from "../model/costs.js";
 import { measures, overall } from "../model/measures.js";
 import { feasibility } from "../model/feasibility.js";
 import { makeRule } from "../model/rules.js";
-import { reliability, scoresBySide } from "../model/views.js";
-import { byId, fill, fixed3, make, plainText, put } from "./say.js";
+import { scoresBySide } from "../model/views.js";
+import { byId, fill, make, plainText, put } from "./say.js";
 import { fromHash, ownState, toHash } from "./state.js";
 import { effects, repairsOf } from "./repairs.js";
-import { costsFigure, isAimed, reliabilityFigure, valuesFigure } from "./figures.js";
-import { planeFigure } from "./plane.js";
-import { drawn, lookOf, markOf, refill } from "./drawing.js";
+import { isAimed } from "./figures.js";
+import { lookOf, markOf } from "./drawing.js";
 import { evidenceOf, showNumbers, showRepairs } from "./tables.js";
-import { alternativesOf, numbersOf, valuesTold } from "./alternatives.js";
-import { isUncertain, sentencesOf, settingsOf, staleText } from "./verdicts.js";
+import { alternativesOf, valuesTold } from "./alternatives.js";
+import { sentencesOf, settingsOf, staleText } from "./verdicts.js";
+import { fold, showPictures, showReliability } from "./pictures.js";
 import { makeControls, showControls, showGroups } from "./controls.js";
-import { commandOf, commandText, copyText, offerSaving } from "./copying.js";
+import { commandOf, commandText, copyText } from "./copying.js";
 
 const page = JSON.parse(byId("data").textContent);
 const whole = readTally(page.tally);
@@ -36,7 +36,6 @@ let look = lookOf(page);
 /** The pictures, once they are drawn.
  * @type {Record<string, any>} */
 let views = {};
-let rowsDrawn = 0;
 /** What was computed last.
  * @type {any} */
 let latest = null;
@@ -71,7 +70,6 @@ function computed(settings) {
     before: effects(tally, nothing, exact),
     repairs,
     chosen: repairs.find((one) => one.key === settings.method) ?? null,
-    sameThreshold: true,
     isOwn: toHash({ ...settings, method: own.method }, own) === "",
   };
 }
@@ -139,63 +137,6 @@ function showAlternatives(found) {
   byId("values-groups").replaceChildren(...legend());
 }
 
-/** @param {any} found */
-async function showPictures(found) {
-  const count = found.f.costs.length;
-  const [costs, plane] = [byId("costs-chart"), byId("plane-chart")];
-  // What is not established is no cause for alarm.
-  const tone = isUncertain(found) ? { ...look, alert: look.ink } : look;
-  const bars = costsFigure(found, tone, costs.clientWidth);
-  if (!views["costs"] || rowsDrawn !== count) {
-    rowsDrawn = count;
-    views["costs"] = await drawn(costs, page.charts.costs, look, bars, 66 * count + 46);
-  } else await refill(views["costs"], bars);
-  // Axes and their titles take the rest.
-  const size = { width: plane.clientWidth - 70, height: plane.clientHeight - 62 };
-  const figure = planeFigure(found, tone, size);
-  showLegends(bars.data, figure.data, found);
-  if (!views["plane"]) views["plane"] = await drawn(plane, page.charts.plane, look, figure);
-  else await refill(views["plane"], figure);
-  const values = valuesFigure(found, look);
-  byId("values-none").hidden = values.data["groups"]?.length === count;
-  if (!views["values"]) views["values"] = await drawn(byId("values-chart"), page.charts.values, look, values);
-  else await refill(views["values"], values);
-  for (const name of ["costs", "plane", "values"]) offerSaving(byId(`${name}-chart`), name, () => numbersOf(latest)[name] ?? []);
-}
-
-/** Legends tell only of what is in their picture.
- * @param {Record<string, any[]>} bars @param {Record<string, any[]>} marks @param {any} found */
-function showLegends(bars, marks, found) {
-  byId("legend-target").hidden = !bars["target"]?.length;
-  byId("legend-level").hidden = !marks["levels"]?.length;
-  byId("legend-needed").hidden = !marks["needed"]?.length;
-  byId("legend-arrow").hidden = !marks["arrows"]?.length;
-  const repair = { name: found.chosen?.label ?? "" };
-  put(byId("legend-repair"), fill(page.words.what_repair, { repair }));
-  byId("legend-after").hidden = !bars["after"]?.length;
-  put(byId("legend-after-text"), fill(page.words.after_repair, { repair }));
-}
-
-/** One picture of reliability per group; they do not depend on the controls.
- * @param {any} found */
-async function showReliability(found) {
-  const place = byId("reliability");
-  place.replaceChildren();
-  for (const [i, name] of found.names.entries()) {
-    const at = found.shown[i];
-    const bins = reliability(found.tally, i);
-    const text = bins
-      .map((bin) => `scores ${bin.lo.toFixed(1)} to ${bin.hi.toFixed(1)}: ${fixed3(bin.mean_label)} came true`)
-      .join("; ");
-    const chart = make("div", { class: "chart", role: "img", "aria-label": `${name}. ${text}` });
-    const title = make("figcaption", {}, markOf(look.shapes[at], look.colors[at]), make("bdi", {}, name));
-    place.append(make("figure", {}, title, chart));
-    const figure = { data: reliabilityFigure(bins, look.colors[at], look) };
-    await drawn(chart, page.charts.reliability, look, figure);
-    offerSaving(chart, `reliability-${at + 1}`, () => [Object.keys(bins[0] ?? {}), ...bins.map((bin) => Object.values(bin))]);
-  }
-}
-
 /** Tell the present state everywhere but in the pictures.
  * @param {Element} [busy] the input that a person is typing in */
 function tell(busy) {
@@ -227,8 +168,8 @@ function remember(settings) {
 function draw(panels) {
   const mine = latest;
   queue(async () => {
-    if (mine === latest) await showPictures(mine);
-    if (panels && mine.shown.join() === latest.shown.join()) await showReliability(mine);
+    if (mine === latest) await showPictures({ page, look, views }, mine);
+    if (panels && mine.shown.join() === latest.shown.join()) await showReliability({ page, look, views }, mine, queue);
   });
 }
 
@@ -271,13 +212,14 @@ function retheme(theme) {
   tell();
   queue(async () => {
     views = {};
-    await showPictures(latest);
+    await showPictures({ page, look, views }, latest);
     document.documentElement.dataset["ready"] ??= String(Math.round(window.performance.now()));
-    await showReliability(latest);
+    await showReliability({ page, look, views }, latest, queue);
   });
 }
 
 function start() {
+  fold();
   byId("controls").hidden = false;
   byId("theme").hidden = false;
   makeControls(page, known, own, update);
@@ -305,6 +247,7 @@ function start() {
   let before = "";
   window.addEventListener("beforeprint", () => {
     before = document.documentElement.dataset["theme"] ?? "";
+    for (const one of document.querySelectorAll("details.fold")) one.setAttribute("open", "");
     if (look.dark) retheme("light");
   });
   window.addEventListener("afterprint", () => {
@@ -314,6 +257,7 @@ function start() {
       retheme(null);
     }
   });
+  window.addEventListener("resize", () => draw());
   window.addEventListener("hashchange", () => update(fromHash(window.location.hash, own, known)));
   retheme(null);
   queue(async () => {

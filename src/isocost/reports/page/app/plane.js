@@ -3,7 +3,7 @@
 import { coefficients, isPerGroup } from "../model/costs.js";
 import { levelCurve } from "../model/views.js";
 import { blockedOf, short } from "./figures.js";
-import { ON_MARK, bestPlace, seatsAround } from "./placing.js";
+import { ON_MARK, crowdOf, pixel, placed, seatsAround } from "./placing.js";
 
 /** @typedef {Record<string, any[]>} Datasets */
 
@@ -12,13 +12,9 @@ const MARK = 9;
 /** An arrow that is shorter, in pixels, would be a blob on its mark. */
 const SHORTEST = 14;
 
-/** With more groups than this, their names are in the legend only. */
-const MOST_NAMES = 4;
+/** @typedef {import("./placing.js").Frame} Frame */
 
-/** A picture of the plane: how far its axes go, and from rates to pixels and back.
- * @typedef {{right: number, top: number, width: number, height: number}} Frame */
-
-/** @typedef {{x: number, y: number}} Place two rates, or pixels */
+/** @typedef {{x: number, y: number}} Place two rates */
 
 /** The groups in the plane of the two rates, with lines, ends, the place needed and arrows.
  * @param {any} found @param {any} look
@@ -27,7 +23,7 @@ const MOST_NAMES = 4;
 export function planeFigure(found, look, size) {
   const { f, m, shown, spoken, chosen } = found;
   const bare = m.map((/** @type {any} */ one, /** @type {number} */ i) => spotOf(one, f, i));
-  const signals = boundsOf(bare, chosen, size.width);
+  const signals = { left: 0, low: 0, ...boundsOf(bare, chosen, size.width) };
   /** @type {Frame} */
   const frame = { ...signals, ...size };
   const spots = bare.map((/** @type {any} */ spot) => ({ ...spot, ...neededIn(spot, frame) }));
@@ -35,7 +31,7 @@ export function planeFigure(found, look, size) {
   const data = {
     diagonal: [{ x: 0, y: 1, x2: 1, y2: 0, color: look.line }],
     levels: levelLine(found, signals, look),
-    lines: [], beyond: [], arrows: [], heads: [], trivial: [], needed: [], groups: [], texts: [],
+    lines: [], beyond: [], arrows: [], heads: [], trivial: [], needed: [], groups: [],
   };
   spots.forEach((/** @type {any} */ spot, /** @type {number} */ i) => {
     const base = { color: look.colors[shown[i]], name: spoken[i], shape: look.shapes[shown[i]] };
@@ -47,8 +43,7 @@ export function planeFigure(found, look, size) {
     if (arrow) data["heads"]?.push(arrow.head);
     addNeeded(data, spot, base, { blocked: f.unreachable.includes(i), arrow, frame, look });
   });
-  data["texts"] = textsOf(found, spots, data, look, frame);
-  return { data, signals };
+  return { data: { ...data, ...textsOf(found, spots, data, look, frame) }, signals };
 }
 
 /** The place that a group would have to be at; not where it is, or its arrow ends, as far as one can see.
@@ -63,12 +58,6 @@ function addNeeded(data, { now, trivial, needed, isCut }, base, { blocked, arrow
   if (blocked) data["beyond"]?.push({ ...ends(trivial, needed), color });
 }
 
-/** Rates as pixels, from the upper left corner.
- * @param {Place} place @param {Frame} frame @returns {Place} */
-function pixel({ x, y }, { right, top, width, height }) {
-  return { x: (x / right) * width, y: height - (y / top) * height };
-}
-
 /** How many pixels are between two places.
  * @param {Place} from @param {Place} to @param {Frame} frame */
 function apart(from, to, frame) {
@@ -78,12 +67,12 @@ function apart(from, to, frame) {
 
 /** Where a group would have to be, cut off where the picture ends: Vega makes room for all it is given.
  * @param {any} spot @param {Frame} frame */
-function neededIn({ trivial, needed }, { right, top }) {
+function neededIn({ trivial, needed }, { right, high }) {
   if (!needed) return { needed, isCut: false };
   const [dx, dy] = [needed.x - trivial.x, needed.y - trivial.y];
   /** @param {number} start @param {number} step @param {number} end */
   const share = (start, step, end) => (step > 0 ? (end - start) / step : step < 0 ? start / -step : 1);
-  const part = Math.min(1, share(trivial.x, dx, right), share(trivial.y, dy, top));
+  const part = Math.min(1, share(trivial.x, dx, right), share(trivial.y, dy, high));
   return { needed: { x: trivial.x + part * dx, y: trivial.y + part * dy }, isCut: part < 1 };
 }
 
@@ -119,15 +108,14 @@ function boundsOf(spots, chosen, width) {
     );
     const after = (chosen?.after ?? []).map((/** @type {any} */ one) => one[rate]);
     // No rate exceeds 1; a place past it is only pointed to.
-    return Math.min(1.08, Math.max(...values, ...after) + 0.1);
+    return Math.min(1.08, 1.12 * Math.max(...values, ...after));
   };
   // Names stand beside their marks, and take more of a narrow picture.
-  const wider = width < 420 && spots.length <= MOST_NAMES ? 1.2 : 1;
-  return { right: wider * top("x", "generalized_fpr"), top: top("y", "generalized_fnr") };
+  return { right: (width < 420 ? 1.2 : 1.05) * top("x", "generalized_fpr"), high: top("y", "generalized_fnr") };
 }
 
 /** Where the cost is the one to reach: a line, or for a weighted cost a curve over base rates.
- * @param {any} found @param {{right: number, top: number}} bounds @param {any} look */
+ * @param {any} found @param {{right: number, high: number}} bounds @param {any} look */
 function levelLine({ f, tally }, bounds, look) {
   /** @param {{x: number, y: number}[]} points */
   const colored = (points) => points.map((point, order) => ({ ...point, order, color: look.ink }));
@@ -135,7 +123,7 @@ function levelLine({ f, tally }, bounds, look) {
   if (f.cost.kind === "weighted") return colored(levelCurve(f.cost.fp + f.cost.fn, f.goal));
   const [a, b] = coefficients(f.cost, tally.groups[0], 0.5);
   const [x, y] = [f.goal / a, f.goal / b];
-  if (b === 0) return colored([{ x, y: 0 }, { x, y: bounds.top }]);
+  if (b === 0) return colored([{ x, y: 0 }, { x, y: bounds.high }]);
   if (a === 0) return colored([{ x: 0, y }, { x: bounds.right, y }]);
   return colored([{ x: 0, y }, { x, y: 0 }]);
 }
@@ -159,87 +147,27 @@ function arrowOf(now, after, base, frame) {
  * @param {Datasets} data what is drawn
  * @param {any} look @param {Frame} frame */
 function textsOf({ f, spoken }, spots, data, look, frame) {
-  const crowd = crowdOf(data, frame);
-  /** @type {any[]} */
-  const texts = [];
-  /** @param {any} words text, weight and colour
-   * @param {any[]} places
-   * @param {number} [worst] a place that is worse is none */
-  const add = (words, places, worst = Infinity) => {
-    const { place, box, score } = bestPlace(places, widthOf(words, look), crowd);
-    if (score > worst) return;
-    crowd.boxes.push(box);
-    texts.push({ ...words, x: place.x, y: place.y, ...place.seat });
-  };
-  /** @param {any} spot @param {number} gap */
-  const around = (spot, gap) => seatsAround(gap).map((seat) => ({ ...spot, at: pixel(spot, frame), seat }));
-  const plain = { weight: 400, color: look.muted };
+  /** @param {any} spot @param {number} gap @param {string} [name] whose mark it is */
+  const around = (spot, gap, name) => seatsAround(gap).map((seat) => ({ ...spot, seat, name }));
+  // Words that only explain are left out rather than put on something.
+  const plain = { weight: 400, color: look.muted, worst: 35 };
   const blocked = f.unreachable.length ? blockedOf(f) : -1;
   const beyond = blocked >= 0 ? spots[blocked].needed : null;
-  if (spots.length <= MOST_NAMES) {
-    // The longest are the hardest to place.
-    const order = spots.map((_, i) => i).sort((a, b) => spoken[b].length - spoken[a].length);
-    for (const i of order) {
-      // Where there is no room, the legend has the name.
-      add({ text: short(spoken[i]), weight: 600, color: look.ink }, around(spots[i].now, 14), ON_MARK);
-    }
-  }
-  if (beyond) {
-    add({ text: "out of reach", weight: 600, color: look.alert }, around(beyond, 14));
-    add({ ...plain, text: "its line ends here" }, around(spots[blocked].trivial, 13), MOST);
-  }
-  add({ ...plain, text: "perfect scores" }, alongTheFloor(frame), MOST);
-  add({ ...plain, text: "no information" }, alongTheDiagonal(frame), MOST);
-  return texts;
-}
-
-/** Words that only explain are left out rather than put on something. */
-const MOST = 35;
-
-/** @param {any} words @param {any} look */
-function widthOf({ text, weight }, look) {
-  // Vega cuts a text that is longer than this.
-  return Math.min(190, look.measure?.(text, weight) ?? 7.4 * text.length);
-}
-
-/** What the words must keep clear of.
- * @param {Datasets} data @param {Frame} frame @returns {import("./placing.js").Crowd} */
-function crowdOf(data, frame) {
-  /** @param {string} name @param {number} r */
-  const marks = (name, r) => (data[name] ?? []).map((one) => ({ ...pixel(one, frame), r }));
-  /** @param {string} name @param {number} weight */
-  const strokes = (name, weight) =>
-    (data[name] ?? []).map((one) => ({ a: pixel(one, frame), b: pixel({ x: one.x2, y: one.y2 }, frame), weight }));
-  const levels = (data["levels"] ?? []).map((one) => pixel(one, frame));
-  return {
-    ...frame,
-    marks: [...marks("groups", MARK), ...marks("trivial", 7), ...marks("needed", 9), ...marks("heads", 8)],
-    strokes: [
-      ...levels.slice(1).map((b, i) => ({ a: levels[i] ?? b, b, weight: 40 })),
-      ...strokes("arrows", 60), ...strokes("beyond", 40), ...strokes("lines", 12), ...strokes("diagonal", 12),
-    ],
-    boxes: [],
-  };
-}
-
-/** @param {Frame} frame */
-function alongTheFloor(frame) {
-  return Array.from({ length: 12 }, (_, i) => ({
-    x: 0, y: 0, at: pixel({ x: 0, y: 0 }, frame), seat: { align: /** @type {const} */ ("left"), dx: 14 + 18 * i, dy: -9 },
+  // The longest are the hardest to place; where there is no room, the legend has the name.
+  const order = spots.map((_, i) => i).sort((a, b) => spoken[b].length - spoken[a].length);
+  const wanted = order.map((i) => ({
+    text: short(spoken[i], frame.width), weight: 600, color: look.ink, places: around(spots[i].now, 14, spoken[i]), worst: ON_MARK,
   }));
-}
-
-/** Places on both sides of the diagonal, from its ends inwards: groups are in the middle.
- * @param {Frame} frame */
-function alongTheDiagonal(frame) {
-  const [start, end] = [Math.max(0, 1 - frame.top) + 0.02, Math.min(1, frame.right) - 0.02];
-  return Array.from({ length: 8 }, (_, i) => i / 16).flatMap((share) =>
-    [share, 1 - share].flatMap((part) => {
-      const x = start + part * (end - start);
-      const place = { x, y: 1 - x };
-      return /** @type {const} */ ([["left", 9, -6], ["right", -9, 8]]).map(([align, dx, dy]) => ({
-        ...place, at: pixel(place, frame), seat: { align, dx, dy },
-      }));
-    }),
-  );
+  if (beyond) {
+    wanted.push({ text: "out of reach", weight: 600, color: look.alert, places: around(beyond, 14, spoken[blocked]), worst: ON_MARK });
+    wanted.push({ ...plain, text: "its line ends here", places: around(spots[blocked].trivial, 13, spoken[blocked]).slice(0, 32) });
+  }
+  // The ends of the diagonal first: groups are in the middle.
+  const diagonal = [0.04, 0.9, 0.15, 0.8, 0.3, 0.6].map((part) => part * Math.min(1, frame.right)).map((x) => ({ x, y: 1 - x }));
+  wanted.push({ ...plain, text: "perfect scores", places: around({ x: 0, y: 0 }, 16).slice(0, 48) });
+  wanted.push({ ...plain, text: "no information", places: diagonal.flatMap((spot) => around(spot, 9).slice(0, 8)) });
+  const levels = data["levels"] ?? [];
+  const shown = { ...data, levels: levels.slice(1).map((b, i) => ends(levels[i], b)) };
+  const [marks, strokes] = [{ groups: MARK, trivial: 7, needed: 9, heads: 8 }, { levels: 40, arrows: 60, beyond: 40, lines: 12, diagonal: 12 }];
+  return placed(wanted, crowdOf(shown, frame, marks, strokes), look, frame);
 }

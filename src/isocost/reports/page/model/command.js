@@ -18,6 +18,7 @@ import { costText, isPerGroup } from "./costs.js";
  * @property {number} [bins]
  * @property {string | null} [positive]
  * @property {string | null} [missing_group]
+ * @property {Record<string, string>} [reading] scale, decimal, encoding and sheet, where they are not the usual ones
  * @property {string | string[]} [data] the files, or their names */
 
 /** The file of a page that does not know where its data came from. */
@@ -41,6 +42,7 @@ export function commandLine(settings, columns) {
     ["weight", weight],
     ["positive", settings.positive],
     ["missing-group", settings.missing_group],
+    ...Object.entries(settings.reading ?? {}),
     ["method", isFit ? (settings.method ?? "withhold") : null],
     ["cost", usesCost ? costText(cost) : null],
     ["threshold", threshold],

@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
+from isocost.engines.look import SAMPLE, SHOWN, preview
 from isocost.errors import FileError
 from isocost.examples import compas_rows
-from isocost.reports.session import SAMPLE, SHOWN, preview
 from tests.conftest import sample
 
 

@@ -1,0 +1,530 @@
+"""What is in a file: its columns, what each could be, and what is wrong with it.
+
+The local page, the commands and :func:`look` guess columns here, by their names and then by their
+values.  Whoever guesses tells it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from isocost.checks import check_path
+from isocost.engines.source import FileReading, Source, is_number, quoted, read_files
+from isocost.engines.values import number_text, text_numbers, typed
+from isocost.errors import Problem, UsageError, listing
+from isocost.grid import fitting_scales
+from isocost.tables import frame_of, html_table, text_table
+
+SAMPLE = 5000
+"""Number of rows in the sample, drawn from all parts of the file."""
+
+SHOWN = 12
+"""The most values of a column that are shown."""
+
+MOST_GROUPS = 40
+"""A column with more values than this is not guessed to be the group."""
+
+_NAMES = {
+    "score": r"score|prob|risk|pred|yhat|y_hat|^p$|^p_",
+    "label": r"label|target|outcome|truth|y_true|recid|default|event|class|^y$|is_",
+    "group": r"group|race|sex|gender|ethnic|nation|age|region|site",
+    "weight": r"weight|^wt$|^w$|wgt",
+}
+
+ROLES = (*_NAMES, "id")
+
+_POSITIVE = (
+    "1", "1.0", "1,0", "true", "yes", "y", "t", "positive", "pos", "event", "case", "ja", "j",
+    "oui", "si", "sí", "sim", "tak", "wahr", "vrai",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a file, as far as a sample of its rows shows it.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    numeric : bool
+        Whether it contains numbers.
+    values : tuple of str
+        Some of its values, the most frequent first.
+    distinct : int
+        Number of distinct values in the sample.
+    low, high : float or None
+        The range of its numbers.
+    whole : bool
+        Whether its numbers are whole.
+    unique : bool
+        Whether no value occurs twice in the sample.
+    decimal : str
+        The decimal sign of its numbers.
+    missing : int
+        Number of missing values in the sample, or among all rows.
+    wrong : str
+        What is wrong with its values; empty if nothing is.
+    """
+
+    name: str
+    numeric: bool
+    values: tuple[str, ...]
+    distinct: int
+    low: float | None = None
+    high: float | None = None
+    whole: bool = False
+    unique: bool = False
+    decimal: str = "."
+    missing: int = 0
+    wrong: str = ""
+
+    @property
+    def is_unit(self) -> bool:
+        """Whether its numbers lie in [0, 1]."""
+        return self.low is not None and self.high is not None and 0 <= self.low <= self.high <= 1
+
+    @property
+    def scales(self) -> list[str]:
+        """The scales that its numbers may have if they are scores outside [0, 1]."""
+        if self.low is None or self.high is None or self.is_unit:
+            return []
+        return fitting_scales(self.low, self.high, self.whole)
+
+    def fits(self, role: str) -> bool:
+        """Whether its values can be those of a role."""
+        if role == "score":
+            other = self._named("score") and bool(self.scales)
+            return (self.is_unit or other) and self.distinct > 2
+        if role == "weight":
+            return self.low is not None and self.low > 0.0 and self._named("weight")
+        if role == "id":
+            is_text = not self.numeric and not self.wrong
+            return self.unique and self.distinct > 2 and (is_text or self.whole)
+        return self.distinct == 2 if role == "label" else 2 <= self.distinct <= MOST_GROUPS
+
+    def _named(self, role: str) -> bool:
+        return re.search(_NAMES[role], self.name.lower()) is not None
+
+    def likelihood(self, role: str) -> tuple[bool, ...]:
+        """How well it suits a role, for sorting: by its name, then by its values."""
+        other = any(self._named(name) for name in _NAMES if name != role)
+        has_positive = any(value.lower() in _POSITIVE for value in self.values)
+        suits = self.is_unit if role == "score" else has_positive == (role == "label")
+        return self._named(role), not other, suits
+
+    def range(self) -> str:
+        """Its values in a few words."""
+        if self.numeric and self.low is not None and self.distinct > 3:
+            return f"{self.low:.6g} to {self.high:.6g}"
+        shown = [value if len(value) <= 20 else f"{value[:19]}…" for value in self.values]
+        return ", ".join(shown[:3]) + (" …" if self.distinct > 3 else "")
+
+
+@dataclass(frozen=True, repr=False)
+class Look:
+    """What is in a file, made by :func:`look`.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    rows : int or None
+        Number of rows; None if they were not counted.
+    columns : tuple of Column
+        Its columns.
+    separator : str or None
+        What separates the values of a text file.
+    reading : dict of str
+        How it was read, where that is not the usual way: encoding, decimal, sheet.
+    guess : dict
+        The most likely column for each role; None where there is none.
+    positive : str or None
+        The positive label, where it must be named and is known.
+    """
+
+    path: str
+    rows: int | None
+    columns: tuple[Column, ...]
+    separator: str | None
+    reading: dict[str, str]
+    guess: dict[str, str | None]
+    positive: str | None
+
+    def column(self, role: str) -> Column | None:
+        """The column that was guessed for a role."""
+        return next((c for c in self.columns if c.name == self.guess.get(role)), None)
+
+    def could_be(self, column: Column) -> list[str]:
+        """The roles that a column can have; the one it was guessed for comes first."""
+        mine = [role for role, name in self.guess.items() if name == column.name]
+        return mine + [role for role in ROLES if role not in mine and column.fits(role)]
+
+    def notes(self, column: Column) -> list[str]:
+        """What is wrong with a column in the roles that it can have."""
+        roles, notes = self.could_be(column), [column.wrong] if column.wrong else []
+        if column.missing and roles:
+            notes.append(f"{column.missing:,} missing")
+        if "score" in roles and column.scales:
+            notes.append(f"outside [0, 1]: --scale {' or '.join(column.scales)}")
+        if roles[:1] == ["label"] and self.positive is None and not _is_binary(column.values):
+            notes.append("--positive must say which value is positive")
+        return notes
+
+    @property
+    def obstacles(self) -> list[str]:
+        """Why there is no command line to go on with."""
+        told = [
+            f"no column could be the {role}: name it with --{role}"
+            for role in ("score", "label", "group")
+            if self.column(role) is None
+        ]
+        for role in ("score", "label"):
+            column = self.column(role)
+            if column is not None and column.missing:
+                told.append(f"{column.missing:,} rows have no {role} in {column.name!r}: drop them")
+        label = self.column("label")
+        if label is not None and self.positive is None and not _is_binary(label.values):
+            one = " or ".join(map(repr, label.values))
+            told.append(f"--positive must be {one}: the outcome that a high score predicts")
+        return told
+
+    @property
+    def command(self) -> str | None:
+        """The command line to go on with; None while there are obstacles."""
+        if self.obstacles:
+            return None
+        score, group = self.column("score"), self.column("group")
+        options = {role: self.guess[role] for role in ("score", "label", "group", "weight")}
+        options = {n: v for n, v in options.items() if v is not None and v != n}
+        options |= {} if self.positive is None else {"positive": self.positive}
+        options |= {"scale": score.scales[0]} if score is not None and score.scales else {}
+        options |= {"missing-group": "unknown"} if group is not None and group.missing else {}
+        options |= self.reading
+        words = ["isocost", "audit", self.path, *(f"--{n}={v}" for n, v in options.items())]
+        return shlex.join(words)
+
+    def headline(self) -> str:
+        """The file in one line."""
+        counted = "" if self.rows is None else f"{self.rows:,} rows and "
+        ways = {"separator": self.separator, "encoding": "utf-8", "decimal": "."} | self.reading
+        told = (f"{name} {value!r}" for name, value in ways.items() if value is not None)
+        text = "" if self.separator is None and not self.reading else f"; {', '.join(told)}"
+        return f"{self.path}: {counted}{len(self.columns)} columns{text}"
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Header and rows of the printed table."""
+        header = ["column", "values", "distinct", "could be", "note"]
+        rows = [
+            [c.name, c.range(), f"{c.distinct:,}", ", ".join(self.could_be(c)) or "-",
+             "; ".join(self.notes(c))]
+            for c in self.columns
+        ]  # fmt: skip
+        return header, rows
+
+    def summary(self) -> list[str]:
+        """What to do next."""
+        if self.command is not None:
+            lines = [f"To go on: {self.command}"]
+            score = self.column("score")
+            if score is not None and len(score.scales) > 1:
+                lines.append(
+                    f"--scale {score.scales[0]} is a guess: use --scale {score.scales[1]} if the "
+                    "scores are that."
+                )
+            return lines
+        return ["Before you go on:", *(f"- {one}" for one in self.obstacles)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        columns = [
+            {**asdict(c), "values": list(c.values), "could_be": self.could_be(c),
+             "notes": self.notes(c)}
+            for c in self.columns
+        ]  # fmt: skip
+        return {
+            "format": "isocost-look",
+            "version": 1,
+            "path": self.path,
+            "rows": self.rows,
+            "separator": self.separator,
+            "reading": {"encoding": "utf-8", "decimal": "."} | self.reading,
+            "columns": columns,
+            "guess": dict(self.guess),
+            "positive": self.positive,
+            "obstacles": self.obstacles,
+            "command": self.command,
+        }
+
+    def to_json(self) -> str:
+        """The same as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """The columns as a frame, with a row for each."""
+        header, rows = self.table()
+        table = {name: [row[i] for row in rows] for i, name in enumerate(header)}
+        return frame_of({**table, "missing": [c.missing for c in self.columns]}, backend)
+
+    def __repr__(self) -> str:
+        return "\n".join([self.headline(), text_table(*self.table()), "", *self.summary()])
+
+    def _repr_html_(self) -> str:
+        return html_table(*self.table(), caption=self.headline())
+
+
+def look(
+    path: str | Path,
+    *,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
+) -> Look:
+    r"""What is in a file: which columns could be what, what is wrong, and how to go on.
+
+    Parameters
+    ----------
+    path : path, glob or directory
+        The data, as for :func:`isocost.tally`.
+    decimal, encoding, sheet
+        As for :func:`isocost.tally`.
+
+    Returns
+    -------
+    Look
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> text = "who;risk;sex;charged\nAnn;0,2;F;no\nBob;0,7;M;yes\nEve;0,4;F;no\n"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "data.csv")
+    ...     _ = path.write_text(text)
+    ...     looked = look(path)
+    >>> looked.guess
+    {'score': 'risk', 'label': 'charged', 'group': 'sex', 'weight': None}
+    >>> looked.positive, looked.reading
+    ('yes', {'decimal': ','})
+    """
+    check_path(path)
+    return read_files(
+        lambda reading: _looked(path, None, reading, counted=True),
+        FileReading(decimal, encoding, sheet),
+    )
+
+
+def preview(path: str | Path, name: str | None = None, reading: FileReading | None = None) -> Look:
+    """The same from a sample, without counting the rows.
+
+    ``name`` gives the ending of a file whose path has none.
+    """
+    return read_files(lambda reading: _looked(path, name, reading, counted=False), reading)
+
+
+def _looked(path: str | Path, name: str | None, reading: FileReading, counted: bool) -> Look:
+    with Source(path, name=name, reading=reading) as source:
+        columns = sampled(source)
+        rows = None
+        if counted:
+            source.check_divided()
+            rows, columns = _counted(source, columns)
+        separator, how = _separator(source), source.read_as
+    guess = guessed(columns)
+    commas = [c for c in columns if c.decimal == "," and c.name in guess.values()]
+    how |= {"decimal": ","} if commas else {}
+    label = next((c for c in columns if c.name == guess["label"]), None)
+    positive = positive_of(label.values) if label else None
+    return Look(str(path), rows, tuple(columns), separator, how, guess, positive)
+
+
+def sampled(source: Source) -> list[Column]:
+    """The columns of a source, from a sample of its rows."""
+    query = f"SELECT * FROM {source.reader} USING SAMPLE reservoir({SAMPLE} ROWS)"
+    rows = source.run(query).fetchall()
+    columns = []
+    for index, (name, kind) in enumerate(source.types.items()):
+        values = [row[index] for row in rows]
+        if source.is_text:
+            columns.append(_text_column(name, values, source.reading.decimal))
+        else:
+            columns.append(_column(name, kind, values))
+    return columns
+
+
+def _text_column(name: str, texts: Sequence[str | None], asked: str | None) -> Column:
+    """A column of texts, with the types that they have."""
+    present = [text for text in texts if text is not None]
+    has_commas = asked != "." and any("," in text for text in present)
+    found = text_numbers(present, asked or ".") if has_commas else None
+    if found is not None and (found.fits_comma or (asked == "," and not found.odd)):
+        numbers = [None if text is None else float(number_text(text, ",") or "") for text in texts]
+        shown = _column(name, "DOUBLE", numbers)
+        listed = _common(present)
+        return replace(shown, values=listed, decimal=",")
+    meaning = typed(texts)
+    kinds = {type(value) for value in meaning.values()}
+    kind = "DOUBLE" if kinds and kinds <= {int, float} else "VARCHAR"
+    column = _column(name, kind, [None if text is None else meaning[text] for text in texts])
+    if found is not None and found.commas + found.thousands and column.distinct > 2:
+        numeric = found.commas + found.points + found.thousands + found.whole
+        if numeric == found.total:
+            return replace(column, wrong=found.problem(name, asked).rule)
+    return column
+
+
+def _column(name: str, kind: str, values: Sequence[Any]) -> Column:
+    texts = [_shown_text(value) for value in values if value is not None and value == value]
+    common, distinct = _common(texts), len(set(texts))
+    is_unique = distinct == len(texts)
+    missing = len(values) - len(texts)
+    if not is_number(kind):
+        return Column(name, False, common, distinct, unique=is_unique, missing=missing)
+    numbers = [float(v) for v in values if v is not None and math.isfinite(v)]
+    low, high = (min(numbers), max(numbers)) if numbers else (None, None)
+    whole = bool(numbers) and all(number.is_integer() for number in numbers)
+    return Column(name, True, common, distinct, low, high, whole, unique=is_unique, missing=missing)
+
+
+def _common(texts: Sequence[str]) -> tuple[str, ...]:
+    """The most frequent texts."""
+    counts: dict[str, int] = {}
+    for text in texts:
+        counts[text] = counts.get(text, 0) + 1
+    return tuple(sorted(counts, key=lambda text: -counts[text])[:SHOWN])
+
+
+def _shown_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def _counted(source: Source, columns: Sequence[Column]) -> tuple[int, list[Column]]:
+    """The number of rows, and the columns with what only all rows can tell."""
+    asked = []
+    for column in columns:
+        name = quoted(column.name)
+        asked.append(f"count({name})")
+        number = _as_double(source, column) if column.numeric else "NULL::DOUBLE"
+        finite = f"CASE WHEN isfinite({number}) THEN {number} END"
+        asked += [f"min({finite})", f"max({finite})"]
+    query = f"SELECT count(*), {', '.join(asked)} FROM {source.reader}"
+    ((rows, *found),) = source.run(query).fetchall()
+    counted = []
+    for index, column in enumerate(columns):
+        present, low, high = found[3 * index : 3 * index + 3]
+        counted.append(replace(column, missing=rows - present, low=low, high=high))
+    return rows, counted
+
+
+def _as_double(source: Source, column: Column) -> str:
+    name = quoted(column.name)
+    if not source.is_text:
+        return f"CAST({name} AS DOUBLE)"
+    text = f"replace({name}, ',', '.')" if column.decimal == "," else name
+    return f"try_cast({text} AS DOUBLE)"
+
+
+def _separator(source: Source) -> str | None:
+    """What separates the values of a text file."""
+    if not source.is_text or source.copies.sheet is not None or not source.file_set.files:
+        return None
+    file = source.file_set.files[0].replace("'", "''")
+    options = "header = true, comment = '', quote = '\"', escape = '\"', skip = 0"
+    try:
+        rows = source.connection.execute(
+            f"SELECT Delimiter FROM sniff_csv('{file}', {options}, all_varchar = true)"
+        ).fetchall()
+    except Exception:
+        # Older releases do not take every option; the separator is only told.
+        return None
+    return str(rows[0][0]) if rows else None
+
+
+def guessed(columns: Sequence[Column]) -> dict[str, str | None]:
+    """The most likely column for each role; none is used twice."""
+    free = list(columns)
+    guess: dict[str, str | None] = {}
+    for role in ("score", "weight", "label", "group"):
+        best = next(iter(ranked(free, role)), None)
+        guess[role] = best.name if best else None
+        free = [column for column in free if column is not best]
+    return {role: guess[role] for role in _NAMES}
+
+
+def ranked(columns: Sequence[Column], role: str) -> list[Column]:
+    """The columns that fit a role, the most likely first."""
+    fitting = [column for column in columns if column.fits(role)]
+    return sorted(fitting, key=lambda column: column.likelihood(role), reverse=True)
+
+
+def _is_binary(values: Sequence[str]) -> bool:
+    """Whether labels are 0 and 1, or true and false."""
+    known = {value.lower() for value in values}
+    zeros_and_ones = {"0", "1", "0.0", "1.0", "0,0", "1,0"}
+    return known <= zeros_and_ones or known <= {"true", "false"}
+
+
+def positive_of(values: Sequence[str]) -> str | None:
+    """The positive label where it must be named: not for 0 and 1, nor for true and false."""
+    if _is_binary(values):
+        return None
+    return next((value for value in values if value.lower() in _POSITIVE), None)
+
+
+def completed(
+    source: Source,
+    asked: Mapping[str, Any],
+    positive: Any,
+    tell: Callable[[str], None],
+) -> tuple[dict[str, Any], Any]:
+    """The columns of a source, guessed where the usual names were asked for and are not there.
+
+    ``tell`` is told each guess.  Where two columns are as likely, an error lists them.
+    """
+    usual = {"score": "score", "label": "label", "group": ["group"]}
+    open_roles = [
+        role
+        for role, name in usual.items()
+        if asked[role] == name and (name[0] if role == "group" else name) not in source.types
+    ]
+    if not open_roles:
+        return dict(asked), positive
+    columns = sampled(source)
+    taken = [asked["weight"], *(asked[role] for role in ("score", "label") if role in asked)]
+    taken += asked["group"]
+    free = [column for column in columns if column.name not in taken]
+    chosen = dict(asked)
+    for role in open_roles:
+        best = _clear(free, role, [column.name for column in columns])
+        chosen[role] = [best.name] if role == "group" else best.name
+        tell(f"{role}: {best.name!r}")
+        free = [column for column in free if column is not best]
+        if role == "label" and positive is None:
+            positive = positive_of(best.values)
+            if positive is not None:
+                tell(f"positive: {positive!r}")
+    return chosen, positive
+
+
+def _clear(columns: Sequence[Column], role: str, names: Sequence[str]) -> Column:
+    """The column that is more likely than any other for a role."""
+    likely = ranked(columns, role)
+    best = [c for c in likely if c.likelihood(role) == likely[0].likelihood(role)]
+    if len(best) == 1:
+        return best[0]
+    got = f"{len(best)} columns that could be it: {listing((repr(c.name) for c in best), 8)}"
+    if best:
+        step = f"name one, for example --{role} {shlex.quote(best[0].name)}"
+    else:
+        got = f"no column that could be it among {listing(map(repr, names), 30)}"
+        step = f"name it with --{role}; isocost look FILE says what is in there"
+    raise UsageError(Problem(role, "must name a column of the data", got, step))

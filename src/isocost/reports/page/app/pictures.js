@@ -1,0 +1,151 @@
+/** @file Putting the pictures into the page, with their legends. */
+
+import { reliability } from "../model/views.js";
+import { byId, fill, fixed3, make, put } from "./say.js";
+import { costsFigure, isMany, ratesFigures, reliabilityFigure, valuesFigure, valuesFigures } from "./figures.js";
+import { planeFigure } from "./plane.js";
+import { drawn, markOf, refill } from "./drawing.js";
+import { numbersOf } from "./alternatives.js";
+import { offerSaving } from "./copying.js";
+import { isUncertain } from "./verdicts.js";
+
+/** What the page holds, how it looks, and the pictures that are drawn, by name.
+ * @typedef {{page: any, look: any, views: Record<string, any>}} Sheet */
+
+/** Draw costs, the plane and predictive values.
+ * @param {Sheet} sheet @param {any} found */
+export async function showPictures(sheet, found) {
+  const { look } = sheet;
+  // A frame that is not shown has no room; it tells when it has.
+  if (!byId("costs-chart").clientWidth) return;
+  // What is not established is no cause for alarm.
+  const tone = isUncertain(found) ? { ...look, alert: look.ink } : look;
+  const bars = costsFigure(found, tone, byId("costs-chart").clientWidth);
+  await show(sheet, "costs", byId("costs-chart"), "costs", bars);
+  const many = isMany(found);
+  for (const one of document.querySelectorAll("[data-few]")) /** @type {HTMLElement} */ (one).hidden = many;
+  for (const one of document.querySelectorAll("[data-many]")) /** @type {HTMLElement} */ (one).hidden = !many;
+  if (many) {
+    showLegends(sheet.page, bars.data, {}, found);
+    await showPair(sheet, "plane", ratesFigures(found, tone, byId("plane-chart").clientWidth), ["False alarms", "Misses"]);
+    await showPair(sheet, "values", valuesFigures(found, look, byId("values-chart").clientWidth), ["Positive among the selected", "Positive among the passed over"]);
+    offerAll(found);
+    return;
+  }
+  const size = sizeIn(byId("plane-chart"), 440);
+  const figure = planeFigure(found, tone, size);
+  showLegends(sheet.page, bars.data, figure.data, found);
+  await show(sheet, "plane", byId("plane-chart"), "plane", { ...figure, size });
+  const square = sizeIn(byId("values-chart"), 420);
+  const values = valuesFigure(found, look, square);
+  byId("values-none").hidden = values.data["groups"]?.length === found.shown.length;
+  await show(sheet, "values", byId("values-chart"), "values", { ...values, size: square });
+  offerAll(found);
+}
+
+/** Offer every large picture to be saved, with the numbers of the present settings.
+ * @param {any} found */
+function offerAll(found) {
+  for (const [name, rows] of Object.entries(numbersOf(found))) {
+    const place = byId(`${name}-chart`);
+    const pair = [...place.querySelectorAll(".pair > div > div")];
+    for (const [i, one] of (pair.length ? pair : [place]).entries()) offerSaving(one, i ? `${name}-${i + 1}` : name, rows);
+  }
+}
+
+/** The room that a picture has within its axes.
+ * @param {HTMLElement} place @param {number} height */
+function sizeIn(place, height) {
+  const padding = { left: 48, right: 16, top: 42, bottom: 52 };
+  return { width: place.clientWidth - padding.left - padding.right, height: height - padding.top - padding.bottom, padding };
+}
+
+/** Draw a picture, or put other data into the one that has its size.
+ * @param {Sheet} sheet @param {string} name @param {HTMLElement} place @param {string} chart @param {any} figure */
+async function show({ page, look, views }, name, place, chart, figure) {
+  const drawnFor = `${chart} ${JSON.stringify(figure.size)}`;
+  if (views[name] && place.dataset["drawnFor"] === drawnFor) return await refill(views[name], figure);
+  views[name] = await drawn(place, page.charts[chart], look, figure);
+  place.dataset["drawnFor"] = drawnFor;
+}
+
+/** Two pictures of rows, side by side.
+ * @param {Sheet} sheet @param {string} name @param {any[]} figures @param {string[]} titles */
+async function showPair(sheet, name, figures, titles) {
+  const place = byId(`${name}-chart`);
+  if (!place.querySelector(".pair")) {
+    place.replaceChildren(make("div", { class: "pair" }, ...titles.map((title) => make("div", {}, make("p", {}, title), make("div")))));
+    delete place.dataset["drawnFor"];
+  }
+  for (const [i, figure] of figures.entries()) {
+    const column = /** @type {HTMLElement} */ (place.firstElementChild?.children[i]);
+    const [head, chart] = /** @type {HTMLElement[]} */ ([...column.children]);
+    const { width, padding } = figure.size;
+    column.style.width = `${width + padding.left + padding.right}px`;
+    if (head) head.style.paddingLeft = `${padding.left}px`;
+    if (chart) await show(sheet, `${name}-${i}`, chart, "costs", figure);
+  }
+}
+
+/** Legends tell only of what is in their picture.
+ * @param {any} page @param {Record<string, any[]>} bars @param {Record<string, any[]>} marks @param {any} found */
+function showLegends(page, bars, marks, found) {
+  byId("legend-target").hidden = !bars["target"]?.length;
+  byId("legend-level").hidden = !marks["levels"]?.length;
+  byId("legend-needed").hidden = !marks["needed"]?.length;
+  byId("legend-arrow").hidden = !marks["arrows"]?.length;
+  const repair = { name: found.chosen?.label ?? "" };
+  put(byId("legend-repair"), fill(page.words.what_repair, { repair }));
+  byId("legend-after").hidden = !bars["after"]?.length;
+  put(byId("legend-after-text"), fill(page.words.after_repair, { repair }));
+}
+
+/** With more groups than this, only those furthest from what they say are shown at once. */
+const MOST_PANELS = 6;
+
+/** One picture of reliability per group; they do not depend on the controls.
+ * @param {Sheet} sheet @param {any} found @param {(task: () => Promise<any>) => void} later */
+export async function showReliability(sheet, found, later) {
+  const place = byId("reliability");
+  const order = found.m.map((/** @type {any} */ _, /** @type {number} */ i) => i);
+  if (order.length > MOST_PANELS) order.sort((/** @type {number} */ a, /** @type {number} */ b) => found.m[b].calibration_gap - found.m[a].calibration_gap);
+  const rest = order.splice(MOST_PANELS);
+  place.replaceChildren();
+  place.parentElement?.querySelector("details")?.remove();
+  if (rest.length) {
+    const more = make("details", { class: "fold" }, make("summary", {}, `${rest.length} more groups, with smaller calibration gaps`), make("div", { class: "panels" }));
+    more.addEventListener("toggle", () => later(() => showPanels(sheet, /** @type {HTMLElement} */ (more.lastElementChild), found, rest)), { once: true });
+    place.after(more);
+  }
+  await showPanels(sheet, place, found, order);
+}
+
+/** @param {Sheet} sheet @param {HTMLElement} place @param {any} found @param {number[]} order */
+async function showPanels({ page, look }, place, found, order) {
+  for (const i of order) {
+    const [at, name] = [found.shown[i], found.names[i]];
+    const bins = reliability(found.tally, i);
+    const text = bins
+      .map((bin) => `scores ${bin.lo.toFixed(1)} to ${bin.hi.toFixed(1)}: ${fixed3(bin.mean_label)} came true`)
+      .join("; ");
+    const chart = make("div", { class: "chart", role: "img", "aria-label": `${name}. ${text}` });
+    const title = make("figcaption", {}, markOf(look.shapes[at], look.colors[at]), make("bdi", {}, name));
+    place.append(make("figure", {}, title, chart));
+    await drawn(chart, page.charts.reliability, look, { data: reliabilityFigure(bins, look.colors[at], look) });
+    offerSaving(chart, `reliability-${at + 1}`, [Object.keys(bins[0] ?? {}), ...bins.map((bin) => Object.values(bin))]);
+  }
+}
+
+/** Long parts that a phone folds away until they are asked for. */
+const FOLDED = [[".geometry", "How to read it"], [".scroll:has(#thresholds)", "Threshold by threshold"], [".computed", "All settings"], [".glossary", "The words"]];
+
+export function fold() {
+  if (!window.matchMedia("(max-width: 640px)").matches) return;
+  for (const [selector = "", title = ""] of FOLDED) {
+    for (const part of document.querySelectorAll(selector)) {
+      const folded = make("details", { class: "fold", ...(part.matches("[data-few]") ? { "data-few": "" } : {}) }, make("summary", {}, title));
+      part.replaceWith(folded);
+      folded.append(part);
+    }
+  }
+}

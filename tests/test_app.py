@@ -1,0 +1,97 @@
+"""The command line as a whole: help, examples, completion, and output that fits a screen."""
+
+import re
+import runpy
+import shlex
+from pathlib import Path
+
+import pytest
+
+from isocost.cli.app import COMMANDS, main
+from isocost.examples import compas_csv
+
+ROOT = Path(__file__).parent.parent
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as left:
+        main(list(arguments))
+    assert left.value.code == 0
+    return capsys.readouterr().out
+
+
+@pytest.fixture(autouse=True)
+def narrow(monkeypatch, tmp_path):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+
+
+def test_summaries_are_whole_sentences_in_sections(capsys):
+    text = run(capsys, "--help")
+    assert "..." not in text.replace("[ARGS]...", "")
+    assert max(map(len, text.splitlines())) <= 80
+    said = " ".join(text.split())
+    for name, entry in COMMANDS.items():
+        summary = " ".join(entry.function.__doc__.split("\n\n")[0].split())
+        assert f"{name} {summary}" in said
+        assert summary.endswith(".")
+        assert f"{entry.section}:" in text
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_groups_an_example_and_a_page(name, capsys):
+    text = run(capsys, name, "--help")
+    entry = COMMANDS[name]
+    assert text.endswith(f"Example:\n  {entry.example}\n\nMore:\n  {entry.page}\n")
+    assert (ROOT / entry.page).exists()
+    assert not re.search(r"^Options:$", text, re.MULTILINE)
+    if "--output" in text:
+        assert text.index("\nOutput:") < text.index("--output")
+    if "--score" in text:
+        assert text.index("\nData:") < text.index("--score")
+
+
+def test_the_examples_of_the_help_run(capsys):
+    Path("data.csv").write_text(compas_csv())
+    # In an order in which each finds what it needs; serve would stay.
+    first = ["fit", "tally"]
+    for name in [*first, *(n for n in COMMANDS if n not in (*first, "serve", "demo", "doctor"))]:
+        word, *arguments = shlex.split(COMMANDS[name].example)
+        assert (word, arguments[0]) == ("isocost", name)
+        quick = ["--replicates", "20"] if name in ("fit", "compare") else []
+        run(capsys, *arguments, *quick)
+    assert Path("repaired.csv").exists()
+
+
+def test_a_two_group_audit_fits_a_screen(capsys):
+    Path("data.csv").write_text(compas_csv())
+    lines = run(capsys, "audit", "data.csv", "--cost", "fpr").splitlines()
+    assert len(lines) <= 28
+    assert max(map(len, lines)) <= 80
+    assert lines[0].startswith("Errors are more costly for African-American")
+    assert lines[-1] == "--full shows 8 more numbers and every note."
+    whole = run(capsys, "audit", "data.csv", "--cost", "fpr", "--full")
+    assert "generalized FPR" in whole
+    assert "generalized FPR" not in "\n".join(lines)
+    assert "Equalized odds difference" in whole
+
+
+def test_completion_for_bash(monkeypatch, capsys):
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
+    assert "complete -o default -F _isocost_completion isocost" in run(
+        capsys, "--show-completion", "bash"
+    )
+    monkeypatch.setenv("_ISOCOST_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "isocost au")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    assert run(capsys).split() == ["audit"]
+    monkeypatch.setenv("COMP_WORDS", "isocost audit --thresh")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    assert run(capsys).split() == ["--threshold", "--thresholds"]
+
+
+def test_python_runs_the_package(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["isocost", "--version"])
+    with pytest.raises(SystemExit):
+        runpy.run_module("isocost", run_name="__main__")
+    assert capsys.readouterr().out.startswith("isocost ")
