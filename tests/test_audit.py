@@ -58,10 +58,10 @@ def test_json_is_complete_and_plain():
 def test_print_is_a_table_a_person_can_read():
     text = str(ic.audit(compas(), "fpr"))
     lines = text.splitlines()
-    assert lines[0] == (
+    assert " ".join(lines).startswith(
         "People who turned out negative were given an average score of 45\u00a0% if "
         "African-American, 36\u00a0% if Caucasian. No repair can make that equal and keep scores "
-        "meaning what they say."
+        "meaning what they say. Get better scores for African-American"
     )
     first = lines.index("Audit of 6,150 rows; cost fpr, threshold 0.5; 0.95 intervals")
     assert "generalized FPR  0.4475 [.440, .455]  0.3600 [.353, .368]  0.4078 [.402, .413]" in lines

@@ -157,7 +157,7 @@ COMMANDS = {
         Entry(sql, _DEPLOY, "isocost sql rule.json --dialect bigquery", "docs/sql.md"),
         Entry(watch, _DEPLOY, "isocost watch rule.json day1.json", "docs/monitoring.md"),
         Entry(report, _SHOW, "isocost report data.csv -o report.html", "README.md"),
-        Entry(verify, _SHOW, "isocost verify report.html", "docs/report.md"),
+        Entry(verify, _SHOW, "isocost verify report.html", "README.md"),
         Entry(serve, _SHOW, "isocost serve data.csv", "README.md"),
         Entry(demo, _ABOUT, "isocost demo --data", "README.md"),
         Entry(doctor, _ABOUT, "isocost doctor", "docs/command-line.md"),
