@@ -32,6 +32,7 @@ WORDS = ["foo", "", 3, None, ["raise"], FRAME]
 TALLIES = [None, 3, [TALLY], RULE, AUDIT, pandas.Series([0.5]), "no such file.csv", {}]
 RULES = [None, 3, "rule.json", {}, FRAME, TALLY, AUDIT, [RULE]]
 PATHS = [None, 3, [], FRAME, True]
+NAMED = [3, "", " ", "a\nb", "x" * 81, ["x"], FRAME]
 WRONG = {
     "tally": TALLIES,
     "audit": [None, 3, "no such file.csv", {}, [TALLY], RULE],
@@ -83,6 +84,9 @@ WRONG = {
     "height": [0, 1.5, "a", None],
     "origin": [3, "x", {}],
     "title": [3, ["x"], "\ud800"],
+    "people": NAMED,
+    "outcome": NAMED,
+    "positive_means": NAMED,
     "base_rates": [3, None, "ab", [], {}, [0.5], [0.5, 2], ["a", "b"], {"a": 0.5, "b": NAN}, FRAME],
     "score": [3, None, "nobody", ["score"], FRAME],
     "label": [3, None, "nobody", ["label"], FRAME],
@@ -157,6 +161,7 @@ DOORS = {
     "tally_from_cells": (ic.tally_from_cells, {}),
     "tally_sql": (ic.tally_sql, {}),
     "unseen": (ic.unseen, TALLY_AND | {"rule": RULE, "replicates": 10}),
+    "verify": (ic.verify, {}),
     "watch": (ic.watch, {"rule": RULE, "tallies": [TALLY]}),
     "withhold": (ic.withhold, TALLY_AND | {"tolerance": 0.1}),
     "apply_file": (ic.apply_file, {"rule": RULE, "path": "scores.csv", "output": "new.csv"}),
@@ -390,7 +395,7 @@ RESULTS = {
     "Frontier", "GroupPlan", "HandedOver", "Intervals", "LAYOUTS", "Layout", "MEASURES", "Measure",
     "Measures", "Outlook", "Plan",
     "Promise", "REPAIRS", "Reconcilability", "Reconcilable", "Repair", "RepairPlan", "Unseen",
-    "Verdict", "Watch", "metrics",
+    "Verdict", "Verification", "Watch", "metrics",
 }  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from isocost.repairs.coarsen import decision_limit
 from isocost.reports.report import JUDGEMENT
 from isocost.verdict.judgement import AGAINST, REASONS, Candidate, Findings, choose, judge
 from isocost.verdict.sentences import SENTENCES, plain
-from isocost.verdict.wording import statement
+from isocost.verdict.wording import DETAILS, statement
 
 ANSWERED = ("enough", "calibrated", "differs", "established", "feasible", "helps", "act", "reason")
 CLEAR = Findings(2, 0.0, 0.03, 0.1, 0.05, 0.0, -0.2, -0.3, -0.1)
@@ -144,6 +144,8 @@ def test_a_headline_for_each_reason():
     kinds = {"equal": "equal", "unreachable": "uncertain"}
     for reason, _, _ in REASONS:
         assert f"headline_{kinds.get(reason, reason)}" in SENTENCES
+        assert f"next_{reason}" in SENTENCES
+        assert reason in DETAILS
 
 
 def population(shapes, sizes, seed=0, shift=0.0):
@@ -168,10 +170,10 @@ def test_what_follows_does_not_contradict_the_headline(tally, cost, reason):
     audit = ic.audit(tally, cost)
     assert audit.verdict.reason == reason
     said = statement(audit)
-    after = " ".join(plain(one) for one in (*said.details, *said.notes))
+    after = " ".join(plain(one) for one in (said.next, *said.details, *said.notes))
     assert ("Withholding does that" in after) == audit.verdict.act
-    assert ("Do not change anybody" in after) == (reason == "unestablished")
-    assert ("Recalibrate each group first" in after) == (reason == "uncalibrated")
+    assert ("Leave everybody’s score as it is" in after) == (reason == "unestablished")
+    assert ("Recalibrate the scores of each group first" in after) == (reason == "uncalibrated")
 
 
 @pytest.mark.filterwarnings("ignore::isocost.UncertainWarning")
@@ -234,7 +236,10 @@ def test_coarsening_is_said_to_leave_decisions_alone_where_it_does():
 def test_better_scores_are_asked_for_every_group_above_the_limit():
     audit = ic.audit(population([(2, 2), (2, 2), (1, 4)], [5000] * 3), "fpr")
     assert audit.verdict.highest == (0, 1)
-    assert "better scores for group 0 and group 1, down to a cost of 0." in audit.advice
+    assert "Get better scores for group 0 and group 1, or accept" in audit.advice
+    assert "Which group’s errors cost most is not established: it could be group 0 or group 1." in (
+        audit.advice
+    )
 
 
 def test_reconcile_is_advised_where_it_can_work():

@@ -7,8 +7,8 @@ import isocost as ic
 from isocost.examples import compas
 from isocost.reports.payload import (
     MOST_CELLS,
+    held_tally,
     merged,
-    page_tally,
     payload,
     runs_of,
     snapped,
@@ -24,14 +24,14 @@ def many():
 
 def test_nothing_is_merged_without_need():
     assert merged(compas(), 0, (0.5,)) is None
-    assert page_tally(compas(), payload(compas())) is not None
+    assert held_tally(payload(compas()), compas().groups) is not None
     assert runs_of(payload(compas()), 0) == []
 
 
 def test_many_cells_are_merged_and_sums_stay(many):
     held = payload(many, thresholds=(0.3330078125,))
     assert len(many.cells) > MOST_CELLS >= len(held["cells"]["n"])
-    tally = page_tally(many, held)
+    tally = held_tally(held, many.groups)
     for name in ("n", "w", "wh", "wh2"):
         sums = [getattr(t.totals, name) for t in (many, tally)]
         np.testing.assert_allclose(*sums, rtol=1e-12)
@@ -42,7 +42,7 @@ def test_many_cells_are_merged_and_sums_stay(many):
 
 
 def test_measures_at_the_tenths_stay(many):
-    tally = page_tally(many, payload(many))
+    tally = held_tally(payload(many), many.groups)
     for wanted, found in zip(
         measured(many, "fnr", 0.4).groups.values(),
         measured(tally, "fnr", 0.4).groups.values(),
@@ -56,7 +56,7 @@ def test_measures_at_the_tenths_stay(many):
 def test_no_interval_of_reconcile_rests_on_few_people(least):
     tally = ic.tally(sample(1500, 3, seed=9))
     held = payload(tally, least)
-    seen = page_tally(tally, held)
+    seen = held_tally(held, tally.groups)
     rule = snapped(ic.reconcile(seen), seen, held)
     cells, cuts = tally.cells, tally.grid.cuts
     for row in rule.rows:

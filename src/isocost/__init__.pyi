@@ -73,6 +73,8 @@ from .reports.layouts import layout as layout
 from .reports.report import report as report
 from .reports.report import report_html as report_html
 from .reports.report import show_report as show_report
+from .reports.verify import Verification as Verification
+from .reports.verify import verify as verify
 from .rules import Promise as Promise
 from .rules import Rule as Rule
 from .tallies import Tally as Tally

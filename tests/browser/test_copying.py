@@ -72,7 +72,8 @@ def test_a_repair_that_is_not_possible_is_said_to_be_left_out(asked, capsys):
 
 
 def test_reconcile_away_from_its_thresholds_speaks_of_its_own(visit):
-    page = visit("compas", hash="#method=reconcile&threshold=0.59375")
+    page = visit("compas", hash="#method=reconcile")
+    settled(page, {"threshold": 0.59375})
     rule = json.loads(copied(page, "#copy-rule"))
     assert rule["settings"]["threshold"] == 0.6
     assert "--threshold=0.6 " in copied(page, "#copy-command")

@@ -11,6 +11,8 @@ import pytest
 
 import isocost as ic
 from isocost.measures.feasibility import feasibility
+from isocost.verdict.sentences import plain
+from isocost.verdict.wording import statement
 from tests.browser.conftest import HOSTILE
 from tests.conftest import measured
 
@@ -36,8 +38,9 @@ OPENED = """() => {
 def test_opens_with_the_verdict_and_the_pictures(visit, audits):
     page = visit("compas")
     assert text(page, "#verdict") == (
-        "Errors are more costly for African-American than for Caucasian, "
-        "and no calibrated repair can make the costs equal."
+        "People who turned out negative were given an average score of 45\u00a0% if "
+        "African-American, 36\u00a0% if Caucasian. No repair can make that equal and keep scores "
+        "meaning what they say."
     )
     assert page.locator("#costs-chart svg, #plane-chart svg").count() == 2
     assert page.locator("#reliability svg.marks").count() == 2
@@ -51,7 +54,7 @@ def test_says_at_first_what_python_wrote_into_it(visit, browser, pages):
         still = browser.new_context(java_script_enabled=False).new_page()
         still.goto(pages(name).as_uri())
         live = visit(name)
-        for part in ("#verdict", "#ledes", "#keys", "#geometry", "#meaning"):
+        for part in ("#verdict", "#next", "#ledes", "#keys", "#geometry", "#meaning", "#settings"):
             assert text(live, part) == text(still, part), part
         numbers = [t.locator("#numbers tbody").inner_text().split() for t in (still, live)]
         close = [
@@ -123,7 +126,7 @@ def test_sliders_move_by_keyboard_and_numbers_follow(visit, audits):
     alpha = ic.withhold(tally, "fpr", tolerance).alpha["Caucasian"]
     assert f"{100 * alpha:.1f}\u00a0%" in page.inner_text("#keys")
     assert page.inner_text("#why") == "Why it can come that close"
-    assert "Allowed difference: 0.06." in page.inner_text("#settings")
+    assert "Allowed difference: 6 points." in page.inner_text("#settings")
     assert f"tolerance={tolerance}" in page.evaluate("location.hash")
     page.focus("#threshold")
     page.keyboard.press("ArrowRight")
@@ -133,14 +136,73 @@ def test_sliders_move_by_keyboard_and_numbers_follow(visit, audits):
     row = page.inner_text("#numbers tr[data-row=fpr]")
     wanted = measured(tally, "fpr", threshold).groups["Caucasian"].fpr
     assert f"{wanted:.3f}" in row
-    # Intervals were computed for 0.5 only, so none is shown, and the page says so.
-    assert " to " not in row
-    assert " to " in page.inner_text("#numbers tr[data-row=generalized_fpr]")
-    assert page.is_visible("#stale")
+    # Intervals were computed for each threshold that is offered.
+    low, high = ic.audit(tally, "fpr", threshold, replicates=0).groups["Caucasian"].intervals["fpr"]
+    assert f"{low:.3f} to {high:.3f}" in row
+    assert page.is_hidden("#stale")
     page.click("#reset")
     page.evaluate("isocost.settled()")
-    assert page.is_hidden("#stale")
     assert page.evaluate("isocost.state.threshold") == 0.5
+
+
+def test_from_false_alarms_to_misses_nothing_is_lost(visit, audits):
+    page, tally = visit("compas"), audits("compas").tally
+    page.check("#cost-fnr")
+    page.evaluate("isocost.settled()")
+    wanted = ic.audit(tally, "fnr", replicates=0)
+    low, high = wanted.intervals.disparities["cost"]
+    assert f"{100 * low:.1f} to {100 * high:.1f}" in page.inner_text("#keys")
+    assert text(page, "#verdict") == plain(statement(wanted).headline)
+    assert page.is_hidden("#stale")
+    assert "stale" in page.locator(".only-own").first.get_attribute("class")
+    page.select_option("#method", "reconcile")
+    page.evaluate("isocost.settled()")
+    assert "“Reconcile” would leave a difference of" in text(page, "#verdict")
+    assert "of all scores would change" in text(page, "#keys")
+    page.check("#cost-weighted")
+    page.evaluate("isocost.settled()")
+    assert text(page, "#verdict").startswith("As measured: ")
+    assert "for false alarms and misses, and for all groups" in text(page, "#stale")
+
+
+def test_the_three_paths_by_keyboard_alone(visit, audits):
+    """Open, change the cost, copy the rule: with Tab, arrows and Enter."""
+    page, tally = visit("six"), audits("six").tally
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(Error('no')); }")
+
+    def tab_to(wanted):
+        for _ in range(60):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.id") == wanted:
+                return
+        raise AssertionError(wanted)
+
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the picture"
+    page.keyboard.press("Enter")
+    tab_to("cost-fnr")
+    page.keyboard.press("ArrowUp")
+    page.evaluate("isocost.settled()")
+    assert page.evaluate("isocost.state.cost.kind") == "fpr"
+    tab_to("tolerance-number")
+    page.keyboard.type("0.2")
+    tab_to("copy-rule")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#copied:not([hidden])")
+    rule = ic.Rule.from_json(page.input_value("#copied"))
+    assert rule.method == "withhold"
+    assert measured(rule.expected(tally), "fpr").disparity.difference <= 0.2 + 1e-9
+
+
+def test_pictures_and_their_numbers_can_be_saved(visit, tmp_path):
+    page = visit("compas")
+    for name, start in (("SVG", b"<svg"), ("PNG", b"\x89PNG"), ("CSV", b'"group","cost"')):
+        with page.expect_download() as download:
+            page.click(f'button[aria-label="Save costs as {name}"]')
+        path = tmp_path / download.value.suggested_filename
+        download.value.save_as(path)
+        assert path.name == f"costs.{name.lower()}"
+        assert path.read_bytes().startswith(start)
 
 
 def test_a_tolerance_that_is_none_is_not_left_standing(visit):

@@ -2,50 +2,28 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { feasibility } from "./model.js";
-import { counted, fill, fixed3, listed, percent1, plainText } from "../../src/isocost/reports/page/app/say.js";
-import { fromHash, ownState, thresholdsOf, toHash, weightsOf } from "../../src/isocost/reports/page/app/state.js";
+import { counted, figuresOf, fill, fixed3, listed, percent1, plainText } from "../../src/isocost/reports/page/app/say.js";
+import { fromHash, ownState, toHash, weightsOf } from "../../src/isocost/reports/page/app/state.js";
 import { blockedOf, costsFigure, isMany, reliabilityFigure, short, valuesFigure, valuesFigures } from "../../src/isocost/reports/page/app/figures.js";
 import { planeFigure } from "../../src/isocost/reports/page/app/plane.js";
 import { sentencesOf, settingsOf, staleText } from "../../src/isocost/reports/page/app/verdicts.js";
-import { givenRule, repairsOf, spreadOf } from "../../src/isocost/reports/page/app/repairs.js";
+import { spreadOf } from "../../src/isocost/reports/page/app/repairs.js";
 import { alternativesOf } from "../../src/isocost/reports/page/app/alternatives.js";
-import { holds } from "../../src/isocost/reports/page/app/tables.js";
+import { evidenceOf } from "../../src/isocost/reports/page/app/tables.js";
 import { measures, subset } from "./model.js";
-import { tallyOf, twoGroups } from "./small.js";
+import { tallyOf, twoGroups, words } from "./small.js";
 
 /** @type {any} the browser's name for what node has as well */
 (globalThis).window = globalThis;
 
-/** The page's words, read from Python's file: one "name": "text" after the other.
- * @returns {Record<string, any>} */
-function words() {
-  /** @type {Record<string, any>} */
-  const texts = {};
-  for (const [file, table] of [["verdict/sentences.py", "SENTENCES = {"], ["reports/facts.py", "WORDS = {"]]) {
-    const source = readFileSync(`src/isocost/${file}`, "utf-8");
-    const start = source.indexOf(String(table));
-    const entries = source.slice(start, source.indexOf("\n}", start));
-    for (const [, name, text] of entries.matchAll(/^ {4}"(\w+)": (\((?:\s*"[^"]*")+\s*\)|"[^"]*")/gm)) {
-      texts[String(name)] = [...String(text).matchAll(/"([^"]*)"/g)].map((part) => part[1]).join("");
-    }
-  }
-  return texts;
-}
-
 const JUDGEMENT = JSON.parse(readFileSync("tests/js/judgement.json", "utf-8"));
 
-/** What Python computed for the audit's own settings.
- * @param {any} f
- * @param {boolean} isEstablished
- * @returns {any} */
-function ownOf(f, isEstablished = true) {
+/** What Python computed in advance about the cost.
+ * @param {any} f @param {boolean} [isEstablished] @returns {any} */
+function ofCostOf(f, isEstablished = true) {
   const [excess_low, excess_high] = f.feasible ? [-0.2, -0.1] : [0.1, 0.3];
-  const findings = { groups: f.costs.length, difference_low: isEstablished ? 0.1 : 0, excess_low, excess_high };
-  return {
-    confidence: 0.95, tolerance: 0, difference: [0.1, 0.2], disparity: [0.1, 0.2], more_data: "More data.", plan: "isocost plan data.csv",
-    verdict: { findings, highest: [f.target] }, floors: f.costs.map(() => 0), intervals: f.costs.map(() => ({})),
-    min_group: 30, min_label: 5,
-  };
+  const findings = { difference_low: isEstablished ? 0.1 : 0, excess_low, excess_high };
+  return { findings, highest: [f.target], difference: [0.1, 0.2], disparity: [0.1, 0.2], more_data: "More data.", intervals: [] };
 }
 
 /** What main.js computes, as far as sentences and pictures need it.
@@ -54,10 +32,15 @@ function ownOf(f, isEstablished = true) {
  * @returns {any} */
 function found(tally, { cost = { kind: "fpr" }, tolerance = 0, ...more } = {}) {
   const f = feasibility(tally, cost, tolerance);
+  const own = {
+    confidence: 0.95, tolerance: 0, groups: f.costs.length, floors: f.costs.map(() => 0), intervals: f.costs.map(() => ({})),
+    min_group: 30, min_label: 5, evidence: { fpr: {}, fnr: {} }, reconcilable: true,
+  };
   return {
-    f, m: measures(tally, { cost, threshold: 0.5 }), n: 8,
+    f, m: measures(tally, { cost, threshold: 0.5 }), n: 8, state: { threshold: 0.5, tolerance, off: [] },
     spoken: tally.names, called: tally.names, shown: tally.groups.map((/** @type {any} */ _, /** @type {number} */ i) => i),
-    words: words(), judgement: JUDGEMENT, own: ownOf(f), sameCost: true, sameGroups: true, sameThreshold: true, tally, chosen: null, ...more,
+    words: { ...words(), People: "Patients", people: "patients", positive: "died", negative: "lived", score: "risk", costs: {} },
+    judgement: JUDGEMENT, own, ofCost: ofCostOf(f), isOwn: true, tally, chosen: null, ...more,
   };
 }
 
@@ -94,7 +77,7 @@ test("the weights of the audit stand among those on offer, in order", () => {
 test("settings survive the address, and nonsense does not", () => {
   const tally = twoGroups();
   const own = ownState({ cost: { kind: "fpr" }, tolerance: 0, threshold: 0.5 }, tally);
-  const known = { thresholds: thresholdsOf(tally, 0.5), methods: ["none", "withhold"], groups: 4 };
+  const known = { thresholds: [0.3, 0.5], methods: ["none", "withhold"], groups: 4 };
   assert.equal(toHash(own, own), "");
   const cost = { kind: /** @type {const} */ ("weighted"), fp: 1, fn: 2.5 };
   const state = { cost, tolerance: 0.03, threshold: 0.3, method: "none", off: [1, 3] };
@@ -105,17 +88,47 @@ test("settings survive the address, and nonsense does not", () => {
   }
 });
 
+const GAP = "Patients who lived were given an average risk of 40\u00a0% if b, 25\u00a0% if a.";
+
+test("numbers are written so that groups differ", () => {
+  for (const [costs, decimals] of /** @type {[number[], number][]} */ ([[[0.447, 0.36], 1], [[0.0105, 0.0093], 2], [[0.2014, 0.2011], 2], [[0.2, 0.2], 1]])) {
+    assert.equal(figuresOf(costs, "fpr").decimals, decimals, String(costs));
+  }
+  const rare = figuresOf([0.0105, 0.0093], "fpr");
+  assert.deepEqual([rare.cost(0.0105), rare.difference(-0.0012), rare.tolerance(0.06), rare.enough(0.05381)], ["1.05\u00a0%", "−0.12 points", "6 points", "5.39 points"]);
+  const harm = figuresOf([0.9, 0.8], "weighted");
+  assert.deepEqual([harm.cost(0.9), harm.difference(0.1), harm.tolerance(0.06)], ["0.900", "0.100", "0.06"]);
+});
+
 test("a feasible repair is told, with the tolerance if there is one", () => {
   const exact = sentencesOf(found(twoGroups()));
-  assert.equal(plainText(exact.verdict), "Errors are more costly for b than for a. The costs can be made equal, but only by making scores worse for a.");
+  assert.equal(plainText(exact.verdict), `${GAP} That can be made equal, but only by making scores worse for a.`);
+  assert.match(plainText(exact.next), /a coin would replace the score of \d+\.\d\u00a0% of a by the group’s average/);
   assert.equal(exact.why, "Why it can be equal");
   const close = sentencesOf(found(twoGroups(), { tolerance: 0.05 }));
-  assert.match(plainText(close.verdict), /can be brought within 0\.05 of each other, but only by making scores worse for a\.$/);
+  assert.equal(plainText(close.verdict), `${GAP} That can be brought down to 5 points, but only by making scores worse for a.`);
   assert.equal(close.why, "Why it can come that close");
-  assert.match(plainText(close.geometry[2] ?? []), /^To cost as much as b, to within 0\.05, a must move/);
+  assert.match(plainText(close.geometry[2] ?? []), /^To cost as much as b, to within 5 points, a must move/);
   const done = sentencesOf(found(twoGroups(), { tolerance: 0.2 }));
-  assert.equal(plainText(done.verdict), "Errors are equally costly for every group, to within 0.2.");
+  assert.equal(plainText(done.verdict), "Patients who lived were given the same average risk in every group, to within 20 points.");
   assert.equal(done.why, "Where the groups are");
+  const misses = sentencesOf(found(twoGroups(), { cost: { kind: "fnr" } }));
+  assert.match(plainText(misses.verdict), /^Patients who died were given an average risk of only \d/);
+});
+
+test("a choice of repair changes headline and tiles", () => {
+  const changes = { changed: 0.25 };
+  const chosen = { key: "reconcile", goal: "rates", label: "Reconcile", rule: {}, disparity: 0.12, odds: 0, changes };
+  const told = sentencesOf(found(twoGroups(), { chosen, outlooks: { Reconcile: 0.13 } }));
+  assert.equal(
+    plainText(told.verdict),
+    `${GAP} “Reconcile” would leave a difference of 12.0 points, make the rates of wrong decisions differ by 0.0 points, and change the scores of 25.0\u00a0% of all patients.`,
+  );
+  assert.deepEqual(told.keys.slice(3).map((/** @type {any} */ key) => [key.value, key.label]), [
+    ["25.0\u00a0%", "of all scores would change"], ["13.0 points", "difference among new people"],
+  ]);
+  // What holds for the audit's own settings is not told for others.
+  assert.equal(sentencesOf(found(twoGroups(), { chosen, outlooks: { Reconcile: 0.13 }, isOwn: false })).keys.length, 4);
 });
 
 /** b costs 0.8 false alarms; a's trivial cost is 0.25, c's 0.5: a is further away. */
@@ -132,7 +145,7 @@ test("the group that is furthest from its place is the one that is told and mark
   assert.deepEqual(all.f.unreachable, [0, 2]);
   assert.equal(blockedOf(all.f), 0);
   const told = sentencesOf(all);
-  assert.match(plainText(told.verdict), /^Errors are most costly for b, and no calibrated repair/);
+  assert.match(plainText(told.verdict), /if b, .* if a, the two extremes of 3 groups\. No repair can/);
   assert.match(plainText(told.geometry[2] ?? []), /b, a would have to move past the end of its line/);
   const bars = costsFigure(all, LOOK, 600).data;
   const written = bars["texts"]?.map((one) => one.text) ?? [];
@@ -173,14 +186,14 @@ test("predictive values stand beside what scores predict", () => {
   const sides = [{ passed: 0.012, selected: 0.6 }, { passed: 0.02, selected: Number.NaN }];
   const spans = { false_omission_rate: [0.005, 0.015], ppv: [0.6, 0.8] };
   const state = { ...plain.state, threshold: 0.5 };
-  const told = { ...plain, state, m, sides, own: { intervals: [spans, {}] }, sameThreshold: true };
+  const told = { ...plain, state, m, sides, own: { intervals: [spans, {}] } };
   const { data, signals } = valuesFigure(told, LOOK, SIZE);
   assert.deepEqual(data["groups"]?.map(({ x, y }) => [x, y]), [[0.01, 0.7]]);
   assert.deepEqual(data["predicted"]?.map(({ x, y }) => [x, y]), [[0.012, 0.6]]);
   assert.deepEqual(data["whiskers"]?.map(({ x, x2, y, y2 }) => [x, x2, y, y2]), [[0.005, 0.015, 0.7, 0.7], [0.01, 0.01, 0.6, 0.8]]);
   assert.ok((signals["right"] ?? 1) < 0.1, "the corner at 0.5 is too far away across");
   assert.ok((signals["low"] ?? 1) < 0.02 && (signals["high"] ?? 0) > 0.8);
-  assert.equal(valuesFigure({ ...told, sameThreshold: false }, LOOK, SIZE).data["whiskers"]?.length, 0);
+  assert.equal(valuesFigure({ ...told, own: { intervals: [{}, {}] } }, LOOK, SIZE).data["whiskers"]?.length, 0);
   const near = valuesFigure({ ...told, m: [{ ...m[0], false_omission_rate: 0.3, base_rate: 0.45 }, m[1]] }, LOOK, SIZE);
   assert.ok((near.signals["right"] ?? 0) > 0.5);
   assert.deepEqual(data["texts"]?.map((one) => one.text), ["a"]);
@@ -214,117 +227,67 @@ test("a cross is drawn unless the arrow ends there", () => {
 test("what is not established is not claimed", () => {
   const unsure = (/** @type {any} */ tally) => {
     const all = found(tally);
-    return sentencesOf({ ...all, own: ownOf(all.f, false) });
+    return sentencesOf({ ...all, ofCost: ofCostOf(all.f, false) });
   };
   const two = unsure(twoGroups());
-  assert.equal(plainText(two.verdict), "It is not established that errors are more costly for one group than for the other.");
+  assert.equal(plainText(two.verdict), `${GAP} It is not established that this is more than chance.`);
+  assert.equal(plainText(two.next), "Leave everybody’s score as it is. More data.");
   const many = unsure(outOfReach());
-  assert.equal(plainText(many.verdict), "It is not established that errors are more costly for any group than for another.");
-  assert.match(plainText(many.ledes[0] ?? []), /anything from 0\.100 to 0\.200\. More data\./);
+  assert.match(plainText(many.ledes[1] ?? []), /anything from 10\.0 to 20\.0 points\.$/);
   assert.equal(many.why, "As measured, it cannot be equal");
-  assert.deepEqual(many.keys.map((key) => key.alert ?? false), [false, false, false, false]);
-  assert.deepEqual([two.keys[1].value, two.keys[1].label], ["none", "of the repairs is advised"]);
+  assert.ok(many.keys.every((/** @type {any} */ key) => !key.alert));
+  assert.deepEqual([two.keys[3].value, two.keys[3].label], ["none", "of the repairs is advised"]);
   assert.equal(two.why, "Where the groups are");
   assert.equal(two.noneAdvised, "None of them is advised here: the difference may be chance.");
   assert.equal(sentencesOf(found(twoGroups())).noneAdvised, "");
-  assert.equal(sentencesOf(found(outOfReach())).keys[1].alert, true);
+  assert.equal(sentencesOf(found(outOfReach())).keys[3].alert, true);
 });
 
 test("a group that is off comes before what errors cost", () => {
   const all = found(twoGroups());
   const off = sentencesOf({ ...all, own: { ...all.own, floors: [0.05, 0] } });
-  assert.equal(plainText(off.verdict), "The scores of a do not mean what they say.");
-  assert.match(plainText(off.ledes[0] ?? []), /^The calibration gap of a is 0\.\d+, beyond chance at least 0\.050;/);
-  assert.deepEqual(off.keys.map((key) => key.alert ?? false), [false, false, true, false]);
+  assert.match(plainText(off.verdict), /^The scores of a do not mean what they say: [\d.]+\u00a0% on average, when [\d.]+\u00a0% died\.$/);
+  assert.match(plainText(off.ledes[0] ?? []), /^a: scores are .* beyond chance by at least 5\.0 points\.$/);
+  assert.deepEqual(off.keys.map((/** @type {any} */ key) => key.alert ?? false), [false, true, false, false]);
 });
 
 test("two groups are needed, and several may be the costliest", () => {
   const all = found(outOfReach());
-  const few = { ...all.own, verdict: { ...all.own.verdict, findings: { ...all.own.verdict.findings, groups: 1 } } };
-  assert.equal(plainText(sentencesOf({ ...all, own: few }).verdict), "There is too little data to compare the groups.");
-  const own = { ...all.own, verdict: { ...all.own.verdict, highest: [0, 1] } };
-  assert.match(plainText(sentencesOf({ ...all, own }).verdict), /^Errors are most costly for a or b, and no calibrated repair/);
+  assert.equal(plainText(sentencesOf({ ...all, own: { ...all.own, groups: 1 } }).verdict), "There is too little data to compare the groups.");
+  const told = sentencesOf({ ...all, ofCost: { ...all.ofCost, highest: [0, 1] } });
+  assert.ok(told.ledes.some((/** @type {any} */ one) => plainText(one) === "Which group’s errors cost most is not established: it could be a or b."));
 });
 
-test("without intervals it is said to be as measured", () => {
-  const wanted = "As measured, errors are more costly for b than for a. The costs can be made equal, but only by making scores worse for a.";
-  for (const change of [{ sameCost: false }, { sameGroups: false }]) {
-    assert.equal(plainText(sentencesOf(found(twoGroups(), change)).verdict), wanted);
-  }
-  assert.equal(sentencesOf(found(outOfReach(), { sameCost: false })).why, "As measured, it cannot be equal");
-  const all = found(twoGroups());
-  const never = { own: { ...all.own, confidence: null }, sameCost: false };
-  assert.match(plainText(sentencesOf({ ...all, ...never }).verdict), /^Errors are more costly for b/);
-  assert.match(plainText(sentencesOf(found(twoGroups(), { sameThreshold: false })).verdict), /^Errors are more costly for b/);
-});
-
-test("what was computed beforehand is dropped only where it no longer holds", () => {
-  const all = found(twoGroups());
-  assert.equal(staleText(all, "s"), "");
-  assert.doesNotMatch(staleText({ ...all, sameThreshold: false }, "s"), /more than chance/);
-  assert.match(staleText({ ...all, sameCost: false }, "s"), /audit’s own \(s\).*more than chance/);
-  assert.equal(staleText({ ...all, sameCost: false, own: { confidence: null } }, "s"), "");
-  assert.equal(holds("fpr", { ...all, sameThreshold: false }, false), false);
-  assert.equal(holds("cost", { ...all, sameThreshold: false }, false), true);
-  assert.equal(holds("brier", { ...all, sameGroups: false }, true), false);
-  const state = { tolerance: 0.05, threshold: 0.5, off: [1] };
+test("without evidence it is said to be as measured", () => {
+  const wanted = `As measured: ${GAP} That can be made equal, but only by making scores worse for a.`;
+  const bare = found(twoGroups(), { ofCost: null });
+  assert.equal(plainText(sentencesOf(bare).verdict), wanted);
+  assert.match(staleText(bare), /^Intervals were computed for fpr and fnr, and for all groups\./);
+  assert.equal(staleText(found(twoGroups())), "");
+  assert.equal(sentencesOf(found(outOfReach(), { ofCost: null })).why, "As measured, it cannot be equal");
+  const never = { ...bare, own: { ...bare.own, confidence: null } };
+  assert.ok(plainText(sentencesOf(never).verdict).startsWith(GAP));
+  assert.equal(staleText(never), "");
   assert.equal(
-    plainText(settingsOf({ ...all, state }, "Cost of errors: misses")),
-    "Cost of errors: misses. Allowed difference: 0.05. Decisions at a score of 0.5. Switched off: b.",
+    plainText(settingsOf({ ...bare, state: { tolerance: 0.05, threshold: 0.5, off: [1] } }, "Cost of errors: misses")),
+    "Cost of errors: misses. Allowed difference: 5 points. Decisions at a score of 0.5. Switched off: b.",
   );
 });
 
-/** What Python gives: odds at two thresholds, coarsen for one cost and two tolerances.
- * @returns {any} */
-function givenPage() {
-  const rule = { method: "m", cost: null, settings: {}, coin: { salt: "s" }, rows: [], notes: [] };
-  const coarsen = { method: "coarsen", threshold: 0.5, cost: "fpr", rule };
-  const costs = { fpr: { label: "False alarms" } };
-  return {
-    tally: { groups: ["a", "b"] },
-    words: { ...words(), costs, methods: { coarsen: { label: "Coarsen" }, equalize_odds: { label: "Equalize odds" } } },
-    given: [
-      { method: "equalize_odds", threshold: 0.5, cost: null, tolerance: null, rule },
-      { method: "equalize_odds", threshold: 0.3, cost: null, tolerance: null, rule: null, why: "it is hard" },
-      { ...coarsen, tolerance: 0, rule: null, why: "it would take more" },
-      { ...coarsen, tolerance: 0.1 },
-    ],
+test("moving from one cost or threshold to another keeps the intervals", () => {
+  const own = {
+    thresholds: [0.3, 0.5], intervals: [{ brier: [0, 1] }, { brier: [0, 1] }], given: [{ auc: 0.7 }, { auc: 0.7 }],
+    at: [{ fpr: [[0.1, 0.2], [0.3, 0.4]], impact_ratio: [[0.5, 0.9, 0.7], [null, null, null]] }, { fpr: [null, [0.1, 0.3]] }],
+    evidence: { fpr: { intervals: [{ cost: [0.2, 0.3] }, {}] }, fnr: { intervals: [{ cost: [0.4, 0.5] }, {}] } },
   };
-}
-
-test("a rule that the caller supplied has the goal of its method", () => {
-  const rule = { cost: null, settings: {}, coin: { salt: "s" }, rows: [], notes: [] };
-  const methods = { coarsen: { name: "coarsen", goal: "cost" }, equalize_odds: { name: "odds", goal: "rates" } };
-  const page = { ...givenPage(), rules: { a: { ...rule, method: "coarsen" }, b: { ...rule, method: "odds" }, c: { ...rule, method: "mine" } } };
-  page.words.methods = methods;
-  const state = { cost: { kind: "fpr" }, tolerance: 0, threshold: 0.5 };
-  const goals = repairsOf(page, twoGroups(), [0, 1], state).map((one) => [one.key, one.goal]);
-  assert.deepEqual(goals, [["rule:a", "cost"], ["rule:b", "rates"], ["rule:c", undefined], ["coarsen", "cost"], ["equalize_odds", "rates"]]);
-});
-
-test("a given rule is shown for its own settings, or says what it was made for", () => {
-  /** @param {string} method
-   * @param {any} change
-   * @param {number[]} [shown]
-   * @returns {any} */
-  const offer = (method, change, shown = [0, 1]) =>
-    givenRule(givenPage(), twoGroups(), shown, method, { cost: { kind: "fpr" }, tolerance: 0, threshold: 0.5, ...change });
-  const exact = offer("equalize_odds", { cost: { kind: "fnr" }, tolerance: 0.07 });
-  assert.deepEqual([exact.rule.method, exact.at, exact.note], ["m", undefined, undefined]);
-  const near = offer("equalize_odds", { threshold: 0.45 });
-  assert.deepEqual([near.rule.method, near.at, near.label], ["m", 0.5, "Equalize odds at 0.5"]);
-  assert.match(near.note, /this is for 0\.5, the nearest to yours/);
-  const none = offer("equalize_odds", { threshold: 0.2 });
-  assert.deepEqual([none.rule, none.why, none.at], [null, "Not possible here: it is hard.", 0.3]);
-  assert.equal(offer("coarsen", { tolerance: 0.1 }).rule.method, "m");
-  assert.equal(offer("coarsen", {}).why, "Not possible here: it would take more.");
-  const elsewhere = [offer("coarsen", { tolerance: 0.05 }), offer("coarsen", { cost: { kind: "fnr" } })];
-  for (const { rule, why, isElsewhere } of elsewhere) {
-    assert.deepEqual([rule, isElsewhere], [null, true]);
-    assert.match(why, /only for false alarms, with a tolerance of 0 or 0\.1\. For your settings, choose it/);
-  }
-  const some = offer("equalize_odds", {}, [0]);
-  assert.deepEqual([some.rule, some.isElsewhere], [null, true]);
-  assert.match(some.why, /for all groups only/);
-  assert.match(offer("reconcile", {}).why, /too few people/);
+  const state = { cost: { kind: "fpr" }, threshold: 0.3, off: [] };
+  const before = evidenceOf(own, state);
+  assert.deepEqual(before.intervals[0], { brier: [0, 1], cost: [0.2, 0.3], fpr: [0.1, 0.2], impact_ratio: [0.5, 0.9, 0.7] });
+  assert.deepEqual(before.given, [{ auc: 0.7, impact_ratio: 0.7 }, { auc: 0.7, impact_ratio: null }]);
+  const after = evidenceOf(own, { ...state, cost: { kind: "fnr" }, threshold: 0.5 });
+  assert.deepEqual(after.intervals[0], { brier: [0, 1], cost: [0.4, 0.5] });
+  assert.equal(after.ofCost, own.evidence.fnr);
+  const some = evidenceOf(own, { ...state, off: [0] });
+  assert.deepEqual([some.ofCost, some.intervals[1], some.given[0]], [null, {}, {}]);
+  assert.deepEqual(some.intervals[0], before.intervals[0]);
 });

@@ -69,3 +69,19 @@ export function merged() {
   );
   return { ...tally, cells };
 }
+
+/** The page's words, read from Python's file: one "name": "text" after the other.
+ * @returns {Record<string, any>} */
+export function words() {
+  /** @type {Record<string, any>} */
+  const texts = {};
+  for (const [file, table] of [["verdict/sentences.py", "SENTENCES = {"], ["reports/facts.py", "WORDS = {"]]) {
+    const source = readFileSync(`src/isocost/${file}`, "utf-8");
+    const start = source.indexOf(String(table));
+    const entries = source.slice(start, source.indexOf("\n}", start));
+    for (const [, name, text] of entries.matchAll(/^ {4}"(\w+)": (\((?:\s*"[^"]*")+\s*\)|"[^"]*")/gm)) {
+      texts[String(name)] = [...String(text).matchAll(/"([^"]*)"/g)].map((part) => part[1]).join("");
+    }
+  }
+  return texts;
+}

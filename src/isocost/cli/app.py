@@ -40,8 +40,8 @@ from isocost.cli.commands import (
 from isocost.cli.config import defaults_for, options_of
 from isocost.cli.doctor import doctor
 from isocost.cli.options import SHELL, expanded, panels_of
-from isocost.cli.output import complain, standard_streams, use_color
-from isocost.cli.page_commands import demo, report, serve
+from isocost.cli.output import complain, remember_typed, standard_streams, use_color
+from isocost.cli.page_commands import demo, report, serve, verify
 from isocost.errors import (
     InfeasibleError,
     IsocostError,
@@ -157,6 +157,7 @@ COMMANDS = {
         Entry(sql, _DEPLOY, "isocost sql rule.json --dialect bigquery", "docs/sql.md"),
         Entry(watch, _DEPLOY, "isocost watch rule.json day1.json", "docs/monitoring.md"),
         Entry(report, _SHOW, "isocost report data.csv -o report.html", "README.md"),
+        Entry(verify, _SHOW, "isocost verify report.html", "README.md"),
         Entry(serve, _SHOW, "isocost serve data.csv", "README.md"),
         Entry(demo, _ABOUT, "isocost demo --data", "README.md"),
         Entry(doctor, _ABOUT, "isocost doctor", "docs/command-line.md"),
@@ -164,7 +165,7 @@ COMMANDS = {
 }
 """Every command, in the order of the list."""
 
-_WITHOUT_FILE = ("demo", "doctor")
+_WITHOUT_FILE = ("demo", "doctor", "verify")
 """Commands that read no data, and so no file of options."""
 
 _OPTIONS = {
@@ -249,6 +250,7 @@ def main(arguments: list[str] | None = None) -> None:
     received = list(sys.argv[1:] if arguments is None else arguments)
     rest = [argument for argument in received if argument not in ANYWHERE]
     use_color("--no-color" not in received)
+    remember_typed(received)
     with speaking(SHELL), warnings.catch_warnings(), standard_streams() as lost:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", IsocostWarning)

@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from textwrap import fill, wrap
 from typing import Any, TextIO
@@ -247,6 +248,19 @@ def use_color(wanted: bool) -> None:
 def console_of(*, error: bool = False) -> Console:
     """The terminal of this command, for tables and progress bars."""
     return Console(stderr=error, emoji=False, color_system="auto" if _colored else None)
+
+
+_typed: ContextVar[tuple[str, ...]] = ContextVar("what was typed", default=())
+
+
+def remember_typed(words: Sequence[str]) -> None:
+    """Keep the command line, which a report names as its origin."""
+    _typed.set(tuple(words))
+
+
+def typed() -> tuple[str, ...]:
+    """The words of the command line, without the name of the program."""
+    return _typed.get()
 
 
 def say(text: str = "", *, error: bool = False) -> None:

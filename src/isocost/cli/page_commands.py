@@ -12,7 +12,7 @@ import typer
 from isocost.atomic import check_ending, check_target, write_text
 from isocost.checks import check_threshold
 from isocost.cli import options
-from isocost.cli.output import prose, say, show_table
+from isocost.cli.output import prose, say, show_table, typed
 from isocost.cli.reading import audit_settings, read
 from isocost.errors import FileError, MissingDependencyError, Problem, UsageError
 from isocost.examples import compas, compas_csv
@@ -41,12 +41,26 @@ def report(
     min_count: Annotated[
         int, typer.Option("--min-count", help="Merge cells of the page with fewer rows than this.")
     ] = 0,
-    output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")] = Path(
-        "report.html"
-    ),
+    people: Annotated[
+        str | None, typer.Option("--people", help="Whom rows are about, for example: defendants.")
+    ] = None,
+    outcome: Annotated[
+        str | None,
+        typer.Option("--outcome", help="What positive people did, for example: reoffended."),
+    ] = None,
+    positive_means: Annotated[
+        str | None,
+        typer.Option("--positive-means", help="What a high score speaks of, for example: risk."),
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="HTML or PDF file to write.")
+    ] = Path("report.html"),
     force: options.Force = False,
 ) -> None:
-    """Write an interactive report: one HTML file that works offline and holds no rows."""
+    """Write an interactive report: one HTML file that works offline and holds no rows.
+
+    A PDF takes a browser such as Chromium on this machine.
+    """
     check_target(output, force, *ENDINGS)
     loaded = {path.stem: Rule.load(path) for path in rule or []}
     ends = {end for one in loaded.values() for row in one.rows for end in (row.lo, row.hi)}
@@ -56,6 +70,7 @@ def report(
     dropped = tuple(columns.drop_group or ())
     merged = tuple(columns.merge_groups or ())
     origin = Origin(tuple(data), columns.positive, columns.missing_group, dropped, merged)
+    origin = origin.with_files().with_command(["isocost", *typed()], output, *(rule or []))
     write_report(
         result,
         loaded or None,
@@ -63,12 +78,32 @@ def report(
         title=title,
         min_count=min_count,
         origin=origin,
+        people=people,
+        outcome=outcome,
+        positive_means=positive_means,
         force=force,
     )
-    say(f"The report is in {output}: open it in a browser.")
+    is_pdf = output.suffix.lower() == ".pdf"
+    say(f"The report is in {output}{'.' if is_pdf else ': open it in a browser.'}")
     single = single_text(payload(tally, min_count, (threshold,)))
     if single:
         say(single)
+
+
+def verify(
+    page: Annotated[Path, typer.Argument(help="A report, as isocost report wrote it.")],
+) -> None:
+    """Recompute every number of a report, and say whether any was changed.
+
+    Exit codes: 0 all numbers are as computed; 1 some were changed; 2 no report that can be checked.
+    """
+    from isocost.reports.verify import verify as check
+
+    found = check(page)
+    for line in found.lines():
+        say(line)
+    if not found.unchanged:
+        raise typer.Exit(1)
 
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
@@ -146,14 +181,14 @@ def demo(
         return
     output = output or Path("report.html")
     if report:
-        check_ending(output, *ENDINGS)
+        check_ending(output, ".html", ".htm")
         if not force:
             _only_its_own(output)
     tally = compas()
     prose("COMPAS risk scores of 6,150 defendants: does a wrong score cost every group the same?\n")
     result = audit(tally, "fpr")
     said = statement(result)
-    prose("\n".join(plain(one) for one in (said.headline, *said.details)))
+    prose("\n".join(plain(one) for one in (said.headline, said.next, *said.details)))
     rules = {
         "withhold": withhold(tally, "fpr", TOLERANCE),
         "odds": equalize_odds(tally),

@@ -557,7 +557,7 @@ class Audit:
     def __repr__(self) -> str:
         said = statement(self)
         table = text_table(*self.table(), room=LINE)
-        before = [wrapped(plain(one)) for one in (said.headline, *said.details)]
+        before = [wrapped(plain(one)) for one in (said.headline, said.next, *said.details)]
         after = [wrapped(one) for one in (*self.summary(), *map(plain, said.notes))]
         return "\n".join([*before, "", self.headline(), table, "", *after])
 
@@ -565,7 +565,9 @@ class Audit:
         from html import escape
 
         said = statement(self)
-        verdict = html_verdict(plain(said.headline), [plain(one) for one in said.details])
+        verdict = html_verdict(
+            plain(said.headline), [plain(one) for one in (said.next, *said.details)]
+        )
         more = "".join(
             f"<p style='max-width:50em'>{escape(text)}</p>"
             for text in (*self.summary(), *(plain(one) for one in said.notes))

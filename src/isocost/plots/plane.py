@@ -44,8 +44,8 @@ from isocost.rules import Rule
 from isocost.tallies import Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import Findings, judge
-from isocost.verdict.sentences import Name, plain
-from isocost.verdict.wording import changed_groups, headline, statement
+from isocost.verdict.sentences import Figures, Name, Vocabulary, plain
+from isocost.verdict.wording import changed_groups, extremes, headline, statement
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -124,8 +124,8 @@ class PlaneDisplay(Display):
     >>> display.names, display.unreachable.tolist()
     (['African-American', 'Caucasian'], [False, True])
     >>> print(display.verdict)
-    Errors are more costly for African-American than for Caucasian, and no calibrated repair can \
-make the costs equal.
+    People who turned out negative were given an average score of 45\u00a0% if African-American, \
+36\u00a0% if Caucasian. No repair can make that equal and keep scores meaning what they say.
     """
 
     groups: Sequence[Group]
@@ -360,16 +360,17 @@ make the costs equal.
         findings = Findings(
             len(names), 0.0, 0.0, difference, difference, 0.0, excess, excess, excess, False
         )
-        return plain(
-            headline(
-                judge(findings).reason,
-                [names[top]],
-                names[lowest],
-                len(names),
-                0.0,
-                changed=changed_groups(below, dict(enumerate(names))),
-            )
-        )
+        kind = as_cost(self.cost).kind
+        numbers = Figures.of(self.costs, kind)
+        high, low = ((names[i], float(self.costs[i])) for i in (top, lowest))
+        fields = {
+            **Vocabulary().fields(),
+            **extremes(kind, numbers, high, low),
+            "count": str(len(names)),
+            "is_near": False,
+            "changed": changed_groups(below, dict(enumerate(names))),
+        }
+        return plain(headline(judge(findings).reason, kind, fields))
 
     def _outlines(self, name: str) -> list[Floats]:
         shape = (len(self.groups), 2, 2)

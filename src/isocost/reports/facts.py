@@ -7,26 +7,54 @@ in; ``{high}``, ``{low}`` and the like are groups.  What is filled in is made of
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from isocost import __version__
 from isocost.groups import Group, shown_names
 from isocost.measures.audit import Audit
-from isocost.measures.feasibility import Feasibility
 from isocost.repairs.registry import REPAIRS
-from isocost.verdict.sentences import SENTENCES, Name, Sentence, fill, number, percent, plain
-from isocost.verdict.wording import blocked_group, changed_groups, reading_notes, statement
+from isocost.verdict.sentences import (
+    NEUTRAL,
+    SENTENCES,
+    Name,
+    Sentence,
+    Vocabulary,
+    fill,
+    number,
+    percent,
+    plain,
+)
+from isocost.verdict.wording import (
+    blocked_group,
+    changed_groups,
+    figures_of,
+    reading_notes,
+    statement,
+)
 
 WORDS = {
     **SENTENCES,
     "stale": (
-        "You changed the settings. Intervals were computed for the audit’s own ({own}) and are "
-        "left out where they no longer hold.{chance}"
+        "Intervals were computed for {kept}, and for all groups. For what you chose there are "
+        "none, so whether this difference is more than chance is not known here."
     ),
-    "stale_chance": " So whether this difference is more than chance is not known here.",
+    "own_only": (
+        "This holds for the audit’s own settings, whatever the controls say: cost {cost}, "
+        "threshold {threshold}, tolerance {tolerance}."
+    ),
+    "as_measured": "As measured: {headline}",
+    "chosen_cost": (
+        "{gap}. “{repair}” would bring the difference to {after}, by changing the scores of "
+        "{share} of all {people}."
+    ),
+    "chosen_rates": (
+        "{gap}. “{repair}” would leave a difference of {after}, make the rates of wrong decisions "
+        "differ by {odds}, and change the scores of {share} of all {people}."
+    ),
     "settings": (
         "{axis}. Allowed difference: {tolerance}. Decisions at a score of {threshold}.{off}"
     ),
@@ -63,7 +91,7 @@ WORDS = {
         "Lines of groups with different base rates meet only in the perfect corner. That is why "
         "imperfect scores cannot be calibrated and have both kinds of error equal."
     ),
-    "key_difference": "difference in cost",
+    "key_difference": "difference between groups",
     "key_reach": "out of reach",
     "key_reach_note": "what remains after the most that calibrated repairs can do",
     "key_withheld": "would lose their score",
@@ -80,8 +108,12 @@ WORDS = {
     "none_advised": "None of them is advised here: {why}.",
     "key_gap": "largest calibration gap",
     "key_gap_note": "{group}; 0 means a score of 30\u00a0% comes true for 30\u00a0%",
-    "key_people": "rows",
+    "key_people": "{people}",
     "key_people_note": "in {count} groups",
+    "key_new": "difference among new people",
+    "key_new_note": "expected with “{repair}”; {unrepaired} as it is",
+    "key_changed": "of all scores would change",
+    "key_changed_note": "with “{repair}”",
     "interval": "{level} interval {low} to {high}",
     "not_feasible": "Not possible here: {why}.",
     "needs_tolerance": "it would take a tolerance of {smallest}",
@@ -124,14 +156,15 @@ COSTS = {
     "fpr": {
         "label": "False alarms",
         "hint": "scores too high for people who turned out negative",
-        "meaning": "Cost is the average score of people who turned out negative.",
+        "meaning": "Cost is the average {score} of {people} who {negative}.",
         "axis": "Cost of errors: false alarms",
     },
     "fnr": {
         "label": "Misses",
         "hint": "scores too low for people who turned out positive",
         "meaning": (
-            "Cost is how far scores of people who turned out positive fall short of 1, on average."
+            "Cost is how far the {score} of {people} who {positive} falls short of 100\u00a0%, on "
+            "average."
         ),
         "axis": "Cost of errors: misses",
     },
@@ -255,10 +288,10 @@ def _shortened(name: str) -> str:
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 1].rstrip()}…"
 
 
-def cost_words(audit: Audit) -> dict[str, str]:
+def cost_words(audit: Audit, vocabulary: Vocabulary = NEUTRAL) -> dict[str, str]:
     """What the cost of the audit is called and what it means."""
-    amounts = {"fp": _amount(audit.cost.fp), "fn": _amount(audit.cost.fn)}
-    return {name: text.format(**amounts) for name, text in COSTS[audit.cost.kind].items()}
+    words = {"fp": _amount(audit.cost.fp), "fn": _amount(audit.cost.fn), **vocabulary.fields()}
+    return {name: plain(fill(text, **words)) for name, text in COSTS[audit.cost.kind].items()}
 
 
 def _amount(amount: float | Mapping[Group, float]) -> str:
@@ -268,30 +301,29 @@ def _amount(amount: float | Mapping[Group, float]) -> str:
 def facts(
     audit: Audit,
     title: str,
-    suppressed: str = "nothing",
     hidden: Collection[int] = (),
-    single: str = "",
     data: str = "data.csv",
+    vocabulary: Vocabulary = NEUTRAL,
 ) -> dict[str, Any]:
     """Everything that the page says before a control is moved.
 
     ``hidden`` are the indices of groups whose rates at the threshold must not be shown;
-    ``single`` says how many cells hold a single person, ``data`` how commands name the data.
+    ``data`` is how commands name the data.
     """
-    said = statement(audit, spoken_names(audit.groups), data)
+    said = statement(audit, spoken_names(audit.groups), data, vocabulary)
     return {
         "title": title,
         "verdict": said.headline,
-        "ledes": [[cost_words(audit)["meaning"]], *said.details],
-        "figures": [{"alert": False, **key} for key in keys(audit)],
+        "next": said.next,
+        "ledes": [[cost_words(audit, vocabulary)["meaning"]], *said.details],
+        "figures": [{"alert": False, **key} for key in keys(audit, vocabulary)],
         "settings": settings(audit),
         "why": why(audit),
         "geometry": list(geometry(audit)),
         "table": table(audit, hidden),
-        "advice": [*(said.details[-1:] if _doubt(audit) else ()), *said.notes],
+        "advice": said.notes,
         "none_advised": _none_advised(audit),
-        "computed": computed(audit, suppressed, single),
-        "cost": cost_words(audit),
+        "cost": cost_words(audit, vocabulary),
     }
 
 
@@ -307,9 +339,9 @@ def _none_advised(audit: Audit) -> str:
 
 def settings(audit: Audit) -> Sentence:
     """The settings in words: on paper there are no controls."""
-    tolerance, threshold = audit.feasibility.tolerance, audit.threshold
+    tolerance = figures_of(audit).tolerance(audit.feasibility.tolerance)
     axis = cost_words(audit)["axis"]
-    words = {"tolerance": f"{tolerance:g}", "threshold": f"{threshold:g}", "off": ""}
+    words = {"tolerance": tolerance, "threshold": f"{audit.threshold:g}", "off": ""}
     return fill(WORDS["settings"], axis=axis, **words)
 
 
@@ -323,38 +355,49 @@ def why(audit: Audit) -> str:
     return WORDS["why_closer" if reach.tolerance else "why_equal"]
 
 
-def keys(audit: Audit) -> Iterator[dict[str, Any]]:
-    """The few numbers that stand large at the top; what the verdict rests on stands out."""
-    names, reason = spoken_names(audit.groups), audit.verdict.reason
+def keys(audit: Audit, vocabulary: Vocabulary = NEUTRAL) -> Iterator[dict[str, Any]]:
+    """The few numbers that stand large at the top, in the order of the verdict.
+
+    What the verdict rests on stands out.
+    """
+    names, reason, figures = spoken_names(audit.groups), audit.verdict.reason, figures_of(audit)
+    yield {
+        "value": f"{audit.tally.n:,.0f}",
+        "label": WORDS["key_people"].format(people=vocabulary.fields()["people"]),
+        "note": fill(WORDS["key_people_note"], count=str(len(audit.groups))),
+    }
+    worst = max(audit.compared, key=lambda group: audit.groups[group].calibration_gap)
+    yield {
+        "value": f"{figures.points(audit.groups[worst].calibration_gap)} points",
+        "label": WORDS["key_gap"],
+        "note": fill(WORDS["key_gap_note"], group=names[worst]),
+        "alert": reason == "uncalibrated",
+    }
     interval = None
     if audit.intervals is not None and audit.verdict.enough:
         low, high = audit.intervals.disparities["cost"]
         level = f"{100 * audit.intervals.confidence:.4g}\u00a0%"
-        interval = fill(WORDS["interval"], level=level, low=number(low), high=number(high))
-    difference = number(audit.disparity.difference)
+        ends = {"low": figures.bare(low), "high": figures.bare(high)}
+        interval = fill(WORDS["interval"], level=level, **ends)
+    difference = figures.difference(audit.disparity.difference)
     yield {"value": difference, "label": WORDS["key_difference"], "note": interval}
     doubt = _doubt(audit)
     if doubt:
         yield {"value": WORDS["key_no"], "label": WORDS["key_not_advised"], "note": [doubt]}
     else:
-        yield {**_reach_key(audit.feasibility, names), "alert": reason == "infeasible"}
-    worst = max(audit.compared, key=lambda group: audit.groups[group].calibration_gap)
-    yield {
-        "value": number(audit.groups[worst].calibration_gap),
-        "label": WORDS["key_gap"],
-        "note": fill(WORDS["key_gap_note"], group=names[worst]),
-        "alert": reason == "uncalibrated",
-    }
-    yield {
-        "value": f"{audit.tally.n:,.0f}",
-        "label": WORDS["key_people"],
-        "note": fill(WORDS["key_people_note"], count=str(len(audit.groups))),
-    }
+        yield {**_reach_key(audit, names), "alert": reason == "infeasible"}
+    findings = audit.verdict.findings
+    if not math.isnan(findings.expected):
+        told = {"unrepaired": figures.difference(findings.unrepaired)}
+        note = fill(WORDS["key_new_note"], repair=REPAIRS["withhold"].title, **told)
+        value = figures.difference(findings.expected)
+        yield {"value": value, "label": WORDS["key_new"], "note": note}
 
 
-def _reach_key(reach: Feasibility, names: Mapping[Group, Name]) -> dict[str, Any]:
+def _reach_key(audit: Audit, names: Mapping[Group, Name]) -> dict[str, Any]:
+    reach = audit.feasibility
     if not reach.feasible:
-        short = number(reach.smallest_tolerance - reach.tolerance)
+        short = figures_of(audit).difference(reach.smallest_tolerance - reach.tolerance)
         note = fill(WORDS["key_reach_note"])
         return {"value": short, "label": WORDS["key_reach"], "note": note}
     if not reach.changed:
@@ -371,7 +414,8 @@ def geometry(audit: Audit) -> Iterator[Sentence]:
     reach, names = audit.feasibility, spoken_names(audit.groups)
     yield fill(WORDS["geometry_axes"])
     yield fill(WORDS["geometry_line"])
-    within = fill(WORDS["within"], tolerance=f"{reach.tolerance:g}") if reach.tolerance else ""
+    tolerance = figures_of(audit).tolerance(reach.tolerance)
+    within = fill(WORDS["within"], tolerance=tolerance) if reach.tolerance else ""
     told: dict[str, Any] = {"high": names[reach.target_group], "within": within}
     if not reach.feasible:
         blocked = names[blocked_group(reach)]
@@ -409,30 +453,36 @@ def table(audit: Audit, hidden: Collection[int] = ()) -> list[dict[str, Any]]:
     """The rows of the table: for each group, and last for everybody, value and interval."""
     columns = [*audit.groups.values(), audit.overall]
     untold = {*hidden, len(columns) - 1} if hidden else set()
+    decimals = figures_of(audit).decimals + 2
     rows = []
     for key, (label, hint) in row_titles(audit).items():
         hides = key in audit.measures and audit.measures[key].uses_threshold
         cells = []
         for index, m in enumerate(columns):
             value = m[key]
-            text = f"{value:,.6g}" if key == "n" else number(value)
+            text = f"{value:,.6g}" if key == "n" else number(value, decimals)
             span = m.intervals.get(key)
             if math.isnan(value) or (index in untold and hides):
                 text, span = "–", None
-            told = f"{number(span[0])} to {number(span[1])}" if span else ""
+            told = " to ".join(number(end, decimals) for end in span) if span else ""
             cells.append({"value": text, "span": told})
         rows.append({"key": key, "label": label, "hint": hint, "cells": cells})
     return rows
 
 
-def computed(audit: Audit, suppressed: str, single: str = "") -> list[tuple[str, str]]:
-    """How the report was made, so that somebody else can make it again."""
-    tally, intervals = audit.tally, audit.intervals
+def computed(
+    audit: Audit, made: Mapping[str, Any], suppressed: str, single: str = ""
+) -> list[tuple[str, str]]:
+    """Where the page comes from and how it was made, so that it can be cited and made again."""
+    tally, intervals, origin = audit.tally, audit.intervals, made["origin"]
     columns = {k: v for k, v in tally.columns.items() if v}
     named = (f"{k}: {', '.join(v) if isinstance(v, list) else v}" for k, v in columns.items())
-    rows = [
-        ("Made with", f"isocost {__version__}"),
-        ("Made on", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"),
+    rows = [("Made with", f"isocost {__version__}"), ("Made on", made["made_on"])]
+    if origin["command"]:
+        rows.append(("Made by", origin["command"]))
+    for name, size, digest in origin["files"]:
+        rows.append(("File", f"{name}, {size:,} bytes, SHA-256 {digest}"))
+    rows += [
         ("Rows", f"{tally.n:,.15g}{', weighted' if tally.is_weighted else ''}"),
         ("Columns", "; ".join(named) or "not recorded"),
         *(("Read as", plain(one)) for one in reading_notes(tally.reading)),
@@ -452,8 +502,9 @@ def computed(audit: Audit, suppressed: str, single: str = "") -> list[tuple[str,
         if intervals.method != "replicates":
             how = "closed forms"
         rows.append(("Intervals", f"{100 * intervals.confidence:.4g} %; {how}"))
-    rows.append(("Left out of this page", suppressed))
-    rows.append(
-        ("What this page holds", f"{WORDS['holds']}. {single}" if single else WORDS["holds"])
-    )
-    return rows
+    for name, rule in (made["rules"] or {}).items():
+        text = json.dumps(rule, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        rows.append(("Rule", f"{name}, as JSON, SHA-256 {digest}"))
+    holds = f"{WORDS['holds']}. {single}" if single else WORDS["holds"]
+    return [*rows, ("Left out of this page", suppressed), ("What this page holds", holds)]

@@ -34,7 +34,7 @@ from isocost.measures.intervals import population_of
 from isocost.measures.margins import derived_interval
 from isocost.measures.table import MEASURES
 from isocost.repairs.composition import ORIGINAL
-from isocost.reports.payload import Offer, options_of, page_tally, undecided
+from isocost.reports.payload import Offer, options_of, undecided
 from isocost.tables import LINE, frame_of, html_table, text_table, transposed
 from isocost.tallies import Reading, Tally, TallyLike, add_up
 from isocost.typing import Floats
@@ -705,14 +705,14 @@ def page_layouts(
     merged, the only cut-off is the threshold, and repairs are left out.  ``unknown`` is the group
     of rows without one.
     """
-    tally = page_tally(audit.tally, held)
+    tally = audit.tally
     if len(tally.groups) > MOST_ON_PAGE or undecided(held, tally.grid, audit.threshold):
         return []
-    merged = tally is not audit.tally
+    merged = "first" in held["cells"]
     asked = Subject(
         tally,
         audit.threshold,
-        replace(audit, tally=tally),
+        audit,
         thresholds=() if merged else None,
         unknown=() if unknown is None else (unknown,),
         offers=[] if merged else offers,

@@ -8,12 +8,14 @@ they were, and so do base rates, generalized rates, costs and mixing rates.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import shlex
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from glob import glob
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from isocost import __version__
-from isocost.checks import check_whole
+from isocost.checks import check_whole, finite_or_none
 from isocost.costs import Cost, as_cost
 from isocost.errors import (
     DataError,
@@ -33,11 +35,14 @@ from isocost.errors import (
     setting,
 )
 from isocost.grid import TENTHS, Grid
-from isocost.groups import Group, Scalar, group_names, shown_names
+from isocost.groups import Group, Scalar, from_json, group_names, shown_names
 from isocost.measures.audit import Audit
 from isocost.measures.audit import audit as measure
 from isocost.measures.bounds import bounds
+from isocost.measures.derived import GroupedPeople
 from isocost.measures.feasibility import Feasibility
+from isocost.measures.intervals import population_of
+from isocost.measures.margins import derived_interval, mean_interval, mean_of
 from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
 from isocost.repairs.compare import Compared, compare
@@ -46,17 +51,18 @@ from isocost.repairs.hand_over import Deferral
 from isocost.repairs.reconcilability import Reconcilability
 from isocost.repairs.reconcile import ReconcilableAt, reconcilable
 from isocost.repairs.registry import REPAIRS, Repair
-from isocost.repairs.unseen import NUMBERS, Outlook, is_made_from, unseen
+from isocost.repairs.unseen import NUMBERS, Outlook, foreseen, is_made_from, unseen
 from isocost.reports.facts import COSTS, THRESHOLD_HEADS, WORDS, spoken_names
 from isocost.rules import Rule
 from isocost.tallies import KEYS, SUMS, Cells, Tally, add_up
 from isocost.typing import Floats, Ints
 from isocost.verdict.sentences import fill, number, percent, round_up
+from isocost.verdict.wording import more_data
 
 Run = tuple[int, int]
 
-MOST_CELLS = 8000
-"""With more cells than this the page would pass two megabytes, and answer slowly."""
+MOST_CELLS = 5000
+"""With more cells than this the page would pass 1.6 megabytes, and answer slowly."""
 
 WIDTHS = (1024, 512, 256, 128, 64, 32)
 """The numbers of equal parts that bins may be merged into, the finest first."""
@@ -85,18 +91,25 @@ def merged(shown: Tally, least: int, thresholds: Iterable[float]) -> dict[str, A
     keys = {"group": cells.group, "label": cells.label, "bin": bin_, "first": first, "end": end}
     names = SUMS if shown.is_weighted else ("n", "wh", "wh2")
     sums = {name: add_up(merged_cell, getattr(cells, name), 0).tolist() for name in names}
-    plain = {name: [int(v) if v.is_integer() else v for v in sums[name]] for name in sums}
+    # Of so many cells thirteen digits are enough; all of them would fill the page.
+    digits = 17 if blocks is None else 13
+    short = {name: [float(f"{v:.{digits}g}") for v in values] for name, values in sums.items()}
+    plain = {name: [int(v) if v.is_integer() else v for v in short[name]] for name in short}
     return {**{name: values[example].tolist() for name, values in keys.items()}, **plain}
 
 
-def page_tally(shown: Tally, held: dict[str, Any]) -> Tally:
-    """The tally that the page has: what is computed from it tells nothing that the page hides."""
+def held_tally(held: Mapping[str, Any], groups: Sequence[Any]) -> Tally:
+    """The tally that a page holds; everything on the page is computed from it.
+
+    ``groups`` are those of the page as plain JSON; ``held`` spells them as JavaScript can.
+    """
     columns = held["cells"]
-    if "first" not in columns:
-        return shown
-    counts = columns["n"]
+    # Without weights only rows are held.
+    weights = {"w": columns["n"], "w2": columns["n"]}
     kept = {name: columns[name] for name in (*KEYS, *SUMS) if name in columns}
-    return replace(shown, cells=Cells(**{"w": counts, "w2": counts, **kept}))
+    named = {name: held[name] for name in ("columns", "reading") if name in held}
+    grid = Grid(held["bins"], tuple(held["edges"]))
+    return Tally.build(grid, list(map(from_json, groups)), Cells(**{**weights, **kept}), **named)
 
 
 def runs_of(held: dict[str, Any], group: int) -> list[tuple[int, int, int]]:
@@ -231,7 +244,7 @@ SAFE = 2**53
 
 @dataclass(frozen=True)
 class Origin:
-    """How the data of a page were read, so that its command lines can say it again.
+    """Where the data of a page came from, so that it can be cited and its commands say it again.
 
     Attributes
     ----------
@@ -243,6 +256,10 @@ class Origin:
         Names of the groups that were left out before the page was made.
     merge_groups : tuple of str
         Which groups were counted as one, as the command line takes it.
+    files : tuple of (name, bytes, SHA-256)
+        The files themselves; see :meth:`with_files`.
+    command : str
+        The command line that made the page.
     """
 
     data: tuple[str, ...] = ()
@@ -250,6 +267,39 @@ class Origin:
     missing_group: str | None = None
     drop_group: tuple[str, ...] = ()
     merge_groups: tuple[str, ...] = ()
+    files: tuple[tuple[str, int, str], ...] = ()
+    command: str = ""
+
+    def with_files(self, place: str | Path | None = None) -> Origin:
+        """The same with sizes and digests of the files; of very many only the first are listed.
+
+        A file that has another name where it lies now keeps its own.
+        """
+        places = self.data if place is None else (str(place),)
+        paths = [path for name in places for path in files_of(name)]
+        files = [_file_facts(path) for path in paths[:MOST_FILES]]
+        if place is not None and len(files) == 1:
+            files = [(self.to_dict()["data"][0], *files[0][1:])]
+        return replace(self, files=tuple(files))
+
+    def with_command(self, words: Sequence[str], *paths: str | Path) -> Origin:
+        """The same with a command line, in which these paths are named without their folders.
+
+        Examples
+        --------
+        >>> words = ["isocost", "report", "/home/ann/s.csv"]
+        >>> Origin(("/home/ann/s.csv",)).with_command(words).command
+        'isocost report s.csv'
+        """
+        private = {str(path) for path in (*self.data, *paths)}
+
+        def public(word: str) -> str:
+            option, equals, value = word.partition("=")
+            if equals and value in private:
+                return f"{option}={Path(value).name}"
+            return Path(word).name if word in private else word
+
+        return replace(self, command=shlex.join(map(public, words)))
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: files by their last name only, as folders are nobody else's business.
@@ -267,7 +317,17 @@ class Origin:
             "missing_group": self.missing_group,
             "drop_group": list(self.drop_group),
             "merge_groups": list(self.merge_groups),
+            "files": [list(one) for one in self.files],
+            "command": self.command,
         }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Origin:
+        """The reverse of :meth:`to_dict`, as far as folders were kept."""
+        lists = ("data", "drop_group", "merge_groups")
+        kept: dict[str, Any] = {name: tuple(content[name]) for name in lists}
+        kept.update((name, content[name]) for name in ("positive", "missing_group", "command"))
+        return cls(**kept, files=tuple((name, size, sha) for name, size, sha in content["files"]))
 
     def words(self, tally: Tally, *, with_folders: bool = False) -> str:
         """The words of a command line that name the data and its columns.
@@ -294,6 +354,26 @@ class Origin:
                 several = value if isinstance(value, list) else [value]
                 words += [f"--{name}={one}" for one in several]
         return shlex.join(words)
+
+
+MOST_FILES = 20
+
+
+def _file_facts(path: Path) -> tuple[str, int, str]:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return path.name, path.stat().st_size, digest
+
+
+def files_of(name: str) -> list[Path]:
+    """The files that a path stands for: itself, those of a glob, or those in a folder."""
+    path = Path(name)
+    if path.is_file():
+        return [path]
+    pattern = str(path / "**" / "*") if path.is_dir() else name
+    # The pattern may be absolute.
+    found = map(Path, sorted(glob(pattern, recursive=True)))  # noqa: PTH207
+    return [each for each in found if each.is_file()]
 
 
 def payload(
@@ -341,9 +421,7 @@ def payload(
         "format": FORMAT,
         "version": VERSION,
         "isocost": __version__,
-        "bins": tally.bins,
-        "edges": list(tally.edges),
-        "columns": dict(tally.columns),
+        **{k: v for k, v in shown.to_dict().items() if k not in _CHANGED},
         "groups": [safe_group(tally.groups[i]) for i in kept],
         "names": [names[i] for i in kept],
         "cells": cells,
@@ -360,6 +438,10 @@ def payload(
         "merged": len(cells["n"]) < len(shown.cells),
         "left_out": [names[i] for i in left_out],
     }
+
+
+_CHANGED = ("format", "version", "groups", "cells")
+"""What a page holds otherwise than the JSON of a tally."""
 
 
 def single_text(held: Mapping[str, Any]) -> str:
@@ -412,7 +494,7 @@ def _safe(part: Scalar) -> Any:
     return {"exact": json.dumps(part)} if whole or abs(part) >= SAFE else part
 
 
-MOST_ROWS = 3200
+MOST_ROWS = 2400
 """With more rows than this, rules for thresholds other than the audit's are left out."""
 
 
@@ -568,7 +650,9 @@ def outlook_rows(
         if given or goal == "cost" or len(rule.groups) <= MOST_RECONCILED:
             numbers = unseen(audit.tally, rule, PAGE_REPLICATES[goal])
             cells = [_three(getattr(numbers, name), name, decided) for name in told_of(offers)]
-            rows.append({"label": one.label, "cells": cells, "notes": numbers.notes()})
+            expected = finite_or_none(numbers.cost_difference.expected)
+            told = {"cells": cells, "notes": numbers.notes(), "expected": expected}
+            rows.append({"label": one.label, **told})
     return rows
 
 
@@ -591,7 +675,7 @@ def thresholds_table(audit: Audit, held: dict[str, Any]) -> dict[str, Any] | Non
 
     From the bins that the page holds, so that it reveals nothing that the page hides.
     """
-    tally = page_tally(audit.tally, held)
+    tally = audit.tally
     thresholds = [
         at for at in sorted({audit.threshold, *TENTHS}) if not undecided(held, tally.grid, at)
     ]
@@ -641,13 +725,124 @@ def _threshold_row(point: ReconcilableAt) -> list[str]:
     return [f"{point.threshold:g}", point.answer, least, accuracy, everybody, possible, *groups]
 
 
+def offered_thresholds(tally: Tally, held: dict[str, Any], own: float) -> list[float]:
+    """The thresholds that the page offers: there the numbers have intervals.
+
+    The audit's own, the tenths, edges that were asked for, and those that select about so many
+    people; where outcomes are rare, scores are far below the tenths.
+    """
+    cells, cuts = tally.cells, tally.grid.cuts
+    above = cells.w.sum() - np.cumsum(np.bincount(cells.bin, cells.w, tally.grid.size))
+    shares = above / cells.w.sum()
+    selecting = [cuts[1 + int(np.abs(shares[:-1] - share).argmin())] for share in SHARES]
+    all_ = {*TENTHS, *tally.edges[:MOST_EDGES], *map(float, selecting)}
+    return sorted({own, *(at for at in all_ if not undecided(held, tally.grid, at))})
+
+
+SHARES = (0.5, 0.2, 0.1, 0.05, 0.01)
+
+MOST_EDGES = 20
+
+
+def threshold_evidence(
+    audit: Audit, thresholds: Iterable[float], hidden: Collection[int]
+) -> list[dict[str, list[Any]]]:
+    """What depends on a threshold, at each that is offered: {name: [low, high, number] by group}.
+
+    Everybody comes last; the number is there only if the page cannot compute it.  ``hidden``
+    groups are not told of at the audit's own threshold.
+    """
+    tally, level = audit.tally, _level(audit)
+    rows = {name: row for name, row in audit.measures.items() if row.uses_threshold}
+    rows = {name: row for name, row in rows.items() if row.is_plain or name in audit.shown}
+    whole = Cells.merge([tally.cells.recoded([0] * len(tally.groups))])
+    cells = [tally.cells.take(tally.cells.of_group(i)) for i in range(len(tally.groups))]
+    found = []
+    for at in thresholds:
+        first = tally.grid.first_bin(at)
+        people = population_of(tally, at, audit.compared, audit.reference)
+        untold = {*hidden, len(cells)} if hidden and at == audit.threshold else set()
+        table: dict[str, list[Any]] = {}
+        for name, row in rows.items():
+            table[name] = [
+                None if place in untold else _evidence(row, own, place, people, first, level)
+                for place, own in enumerate([*cells, whole])
+            ]
+        found.append(table)
+    return found
+
+
+def _level(audit: Audit) -> float | None:
+    return None if audit.intervals is None else audit.intervals.confidence
+
+
+def _evidence(
+    row: Measure, cells: Cells, place: int, people: GroupedPeople, first: int, level: float | None
+) -> list[float | None] | None:
+    if row.is_plain:
+        if level is None:
+            return None
+        ends: tuple[float, ...] = mean_interval(mean_of(row, cells, first), level)
+    else:
+        number = row.estimated(people, place if place < len(people.groups) else None)
+        ends = (*(derived_interval(number, row.limits, level) if level else (math.nan,) * 2),
+                number.value)  # fmt: skip
+    return [rounded(end) for end in ends]
+
+
+def rounded(value: float) -> float | None:
+    """Six digits, more than the page shows; nothing where there is no number."""
+    return float(f"{value:.6g}") if math.isfinite(value) else None
+
+
+def cost_evidence(audit: Audit) -> dict[str, dict[str, Any]]:
+    """What is established about each cost that the page offers by name, and the audit's own.
+
+    So moving from false alarms to misses loses no interval.  Tolerances only shift the excess.
+    """
+    found = {}
+    for cost in {str(cost): cost for cost in (audit.cost, as_cost("fpr"), as_cost("fnr"))}.values():
+        one = (
+            audit if cost == audit.cost else foreseen(_about(audit, cost), PAGE_REPLICATES["cost"])
+        )
+        groups = list(one.groups)
+        spans = one.intervals
+        found[str(cost)] = {
+            "findings": one.verdict.to_dict()["findings"],
+            "highest": [groups.index(group) for group in one.verdict.highest],
+            "more_data": more_data(one),
+            "difference": None if spans is None else list(spans.differences["cost"]),
+            "disparity": None if spans is None else list(spans.disparities["cost"]),
+            "intervals": [
+                {name: [rounded(end) for end in m.intervals[name]] for name in OF_COST}
+                if OF_COST[0] in m.intervals else {}
+                for m in (*one.groups.values(), one.overall)
+            ],
+        }  # fmt: skip
+    return found
+
+
+OF_COST = ("cost", "trivial_cost")
+
+
+def _about(audit: Audit, cost: Cost) -> Audit:
+    """The same audit of another cost; calibration gaps do not depend on it."""
+    level = _level(audit)
+    again = measure(audit.tally, cost, audit.threshold, level, 0, warn=False,
+                    tolerance=audit.feasibility.tolerance, min_group=audit.min_group)  # fmt: skip
+    if again.intervals is None or audit.intervals is None:
+        return again
+    floors = audit.intervals.gap_floors
+    return replace(again, intervals=replace(again.intervals, gap_floors=floors))
+
+
 def given_repairs(audit: Audit, held: dict[str, Any]) -> list[dict[str, Any]]:
     """The repairs that the page shows but does not compute, each for a few settings.
 
     The page computes only ``withhold``.  The other methods are made here, from the bins that the
     page holds, so that they reveal nothing that it hides.
     """
-    tally = page_tally(audit.tally, held)
+    tally = audit.tally
     repairs: list[dict[str, Any]] = []
     total = 0
     for repair, asked in _given_settings(audit):

@@ -9,26 +9,34 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
+import shutil
+import subprocess
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from functools import cache
 from html import escape
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
 from isocost import __version__
-from isocost.atomic import check_ending, write_text
+from isocost.atomic import check_ending, replacing, write_text
 from isocost.checks import check_kind, check_path, check_text, check_whole, finite_or_none
-from isocost.costs import CostLike
-from isocost.errors import DataError, Problem, require_package
-from isocost.groups import group_names, names_of, shown_names
+from isocost.costs import Cost, CostLike
+from isocost.errors import DataError, FileError, Problem, require_package
+from isocost.groups import as_group, group_names, names_of, shown_names, to_json
 from isocost.measures.audit import Audit, as_audit, audit
+from isocost.measures.measure import Measure
+from isocost.measures.table import MEASURES
 from isocost.plots.display import PALETTE
+from isocost.repairs.composition import named_rules
 from isocost.repairs.unseen import foreseen
 from isocost.reports.facts import (
     COSTS,
@@ -36,23 +44,30 @@ from isocost.reports.facts import (
     HEADS,
     METHODS,
     WORDS,
+    computed,
     facts,
     row_titles,
     spoken_names,
 )
 from isocost.reports.layouts import page_layouts
 from isocost.reports.payload import (
+    OF_COST,
     PAGE_REPLICATES,
     Offer,
     Origin,
     bounds_table,
     compact,
+    cost_evidence,
     given_repairs,
+    held_tally,
+    offered_thresholds,
     options_of,
     outlook_rows,
     payload,
     repair_rows,
+    rounded,
     single_text,
+    threshold_evidence,
     thresholds_table,
     told_of,
     undecided,
@@ -60,8 +75,8 @@ from isocost.reports.payload import (
 from isocost.rules import Rule
 from isocost.tallies import Reading, Tally, TallyLike
 from isocost.verdict.judgement import ANSWERS, CALIBRATED, MIN_LABEL, REASONS, SLACK
-from isocost.verdict.sentences import with_ways
-from isocost.verdict.wording import commands, more_data
+from isocost.verdict.sentences import Vocabulary, plain, with_ways
+from isocost.verdict.wording import DETAILS, figures_of
 
 MODEL = (
     "numbers",
@@ -124,9 +139,9 @@ APP = (
     "drawing",
     "alternatives",
     "verdicts",
+    "copying",
     "pictures",
     "controls",
-    "copying",
     "main",
 )
 """The files of the page's own script, after those of the model; each imports only from before."""
@@ -406,7 +421,7 @@ def _values(alt: Any) -> Any:
 _PART = ("left", "right", "low", "high")
 """The ends of both axes, which the script sets."""
 
-ENDINGS = (".html", ".htm")
+ENDINGS = (".html", ".htm", ".pdf")
 """How the name of a report may end."""
 
 Rules: TypeAlias = Mapping[str, Rule] | Iterable[Rule] | None
@@ -423,6 +438,9 @@ def report(
     threshold: float | None = None,
     tolerance: float | None = None,
     origin: Origin | None = None,
+    people: str | None = None,
+    outcome: str | None = None,
+    positive_means: str | None = None,
     force: bool = True,
     **reading: Unpack[Reading],
 ) -> Path:
@@ -435,7 +453,8 @@ def report(
     rules : {name: Rule} or several rules, optional
         Repairs to compare; by default every method, as far as it is feasible.
     path : str or Path
-        Where to write, ending in .html or .htm; whole or not at all.
+        Where to write, ending in .html, .htm or .pdf; whole or not at all.  A PDF takes a browser
+        such as Chromium on this machine.
     title : str, optional
         What stands on top.
     min_count : int
@@ -444,7 +463,11 @@ def report(
     cost, threshold, tolerance
         As for :func:`isocost.audit`; not with an audit, which has its own.
     origin : isocost.reports.payload.Origin, optional
-        How the data were read, for the command lines that the page offers.
+        Where the data came from, for the table of provenance and the commands that the page offers.
+    people, outcome, positive_means : str, optional
+        What people, the positive outcome and a high score are called, such as "defendants",
+        "reoffended" and "risk"; what holds of the others may follow a slash, as in
+        "repaid / did not repay".
     force : bool
         Whether an existing file may be replaced.
     **reading
@@ -474,9 +497,13 @@ def report(
     check_path(path)
     check_ending(path, *ENDINGS)
     settings: dict[str, Any] = {"cost": cost, "threshold": threshold, "tolerance": tolerance}
-    shown: dict[str, Any] = {"title": title, "min_count": min_count, "origin": origin}
-    text = report_html(audit, rules, **shown, **settings, **reading)
-    write_text(path, text, force=force)
+    words = {"people": people, "outcome": outcome, "positive_means": positive_means}
+    page: dict[str, Any] = {"title": title, "min_count": min_count, "origin": origin, **words}
+    text = report_html(audit, rules, **page, **settings, **reading)
+    if Path(path).suffix.lower() == ".pdf":
+        write_pdf(text, path, force=force)
+    else:
+        write_text(path, text, force=force)
     return Path(path)
 
 
@@ -490,6 +517,9 @@ def report_html(
     threshold: float | None = None,
     tolerance: float | None = None,
     origin: Origin | None = None,
+    people: str | None = None,
+    outcome: str | None = None,
+    positive_means: str | None = None,
     **reading: Unpack[Reading],
 ) -> str:
     """The page of :func:`report` as text."""
@@ -497,49 +527,168 @@ def report_html(
         check_text("title", title)
     step = "leave it out, or make one with isocost.reports.payload.Origin"
     check_kind("origin", origin, (Origin, type(None)), "must be an Origin", step)
+    words = {"people": people, "outcome": outcome, "positive_means": positive_means}
+    vocabulary = Vocabulary(**{name: word for name, word in words.items() if word is not None})
     settings = {"cost": cost, "threshold": threshold, "tolerance": tolerance}
     subject = as_audit(audit, settings, reading)
     compared = subject.tally.select(list(subject.compared))
     held = payload(compared, min_count, (subject.threshold,), subject.measures)
     held["left_out"] += _not_compared(subject)
-    subject = foreseen(_without_small_groups(subject, held), PAGE_REPLICATES["cost"])
-    offers = options_of(subject, rules)
+    if len(held["groups"]) < 2:
+        rule = "must leave at least two groups to compare"
+        got = f"{held['min_count']}, which leaves {len(held['groups'])}"
+        step = "use a smaller number, or pool groups with tally.relabel"
+        raise DataError(Problem("min_count", rule, got, step))
+    made = {
+        "title": title or "Do errors cost every group the same?",
+        "made_on": f"{_now():%Y-%m-%d %H:%M} UTC",
+        "origin": (origin or Origin()).to_dict(),
+        "vocabulary": asdict(vocabulary),
+        **_settings(subject, held),
+        "rules": None if rules is None else {n: r.to_dict() for n, r in named_rules(rules).items()},
+    }
+    return remade(
+        held, made, [one for name, one in subject.measures.items() if name not in MEASURES]
+    )
+
+
+BROWSERS = (
+    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge",
+    "microsoft-edge", "brave-browser",
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    "/Applications/Microsoft Edge.app/Contents/MacOS/Microsoft Edge",
+    r"C:\Program Files\Google\Chrome\Application\chrome.exe",
+    r"C:\Program Files (x86)\Microsoft\Edge\Application\msedge.exe",
+)  # fmt: skip
+"""Programs that print a page to PDF without a window; ISOCOST_BROWSER names another."""
+
+PRINTING = 120
+"""Seconds until a browser is given up."""
+
+
+def write_pdf(html: str, path: str | Path, *, force: bool = True) -> None:
+    """Print a page to PDF with a browser of this machine."""
+    own = os.environ.get("ISOCOST_BROWSER")
+    program = next(filter(None, map(shutil.which, [own] if own else BROWSERS)), None)
+    if program is None:
+        got = f"ISOCOST_BROWSER={own}" if own else "neither Chromium, Chrome nor Edge was found"
+        step = "install Chromium, or name the report .html and print it to PDF in your browser"
+        raise FileError(Problem("PDF", "takes a browser that prints without a window", got, step))
+    with replacing(path, force=force) as target, TemporaryDirectory() as folder:
+        page, printed = Path(folder, "report.html"), Path(folder, "report.pdf")
+        page.write_text(html, encoding="utf-8")
+        # Root may not use the sandbox; the page has a policy that lets it run nothing else.
+        flags = ["--headless", "--disable-gpu", "--no-pdf-header-footer", "--no-first-run"]
+        flags += ["--virtual-time-budget=20000", f"--user-data-dir={Path(folder, 'profile')}"]
+        flags += ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+        command = [program, *flags, f"--print-to-pdf={printed}", page.as_uri()]
+        try:
+            done = subprocess.run(command, capture_output=True, timeout=PRINTING, check=False)
+            said = done.stderr.decode(errors="replace").strip()[-200:]
+        except (OSError, subprocess.TimeoutExpired) as error:
+            said = str(error)[:200]
+        if not printed.exists():
+            step = "name the report .html and print it to PDF in your browser"
+            rule = f"must be printed by {Path(program).name}"
+            raise FileError(Problem("PDF", rule, said or "no file", step))
+        shutil.copyfile(printed, target)
+
+
+def _now() -> datetime:
+    """The date of a report; SOURCE_DATE_EPOCH, in seconds, makes reports reproducible."""
+    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return datetime.fromtimestamp(int(fixed), UTC) if fixed.isdecimal() else datetime.now(UTC)
+
+
+def _settings(subject: Audit, held: dict[str, Any]) -> dict[str, Any]:
+    """What the page needs to make its audit again."""
+    names, found = group_names(subject.tally.groups), subject.intervals
+    kept = [g for g, name in zip(subject.tally.groups, names, strict=True) if name in held["names"]]
+    cost = subject.cost
+    if cost.is_per_group:
+        amounts = {
+            name: {group: amount[group] for group in kept}
+            if isinstance(amount, Mapping)
+            else amount
+            for name, amount in (("fp", cost.fp), ("fn", cost.fn))
+        }
+        cost = Cost(**amounts, by_base_rate=cost.by_base_rate)
+    return {
+        "groups": [to_json(group) for group in kept],
+        "cost": cost.to_dict(),
+        "threshold": subject.threshold,
+        "tolerance": subject.feasibility.tolerance,
+        "confidence": None if found is None else found.confidence,
+        "replicates": 0 if found is None else found.replicates,
+        "seed": 0 if found is None else found.seed,
+        "measures": [name for name in subject.shown if name in MEASURES],
+        "own_measures": [name for name in subject.measures if name not in MEASURES],
+        "min_group": subject.min_group,
+        "reference": to_json(subject.reference) if subject.reference in kept else None,
+    }
+
+
+def remade(held: dict[str, Any], made: dict[str, Any], own: Iterable[Measure] = ()) -> str:
+    """The page from what it holds and how it was made, which is all that it shows.
+
+    So that :func:`isocost.verify` can make it again; measures of one's ``own`` are not held.
+    """
+    settings = {name: made[name] for name in ("threshold", "confidence", "replicates", "seed",
+                                              "tolerance", "min_group")}  # fmt: skip
+    reference = None if made["reference"] is None else as_group(made["reference"])
+    subject = audit(
+        held_tally(held, made["groups"]),
+        Cost.from_dict(made["cost"]),
+        **settings,
+        measures=[*dict.fromkeys([*made["measures"], *ALWAYS]), *own],
+        reference=reference,
+        warn=False,
+    )
+    subject = foreseen(subject, PAGE_REPLICATES["cost"])
+    rules = made["rules"]
+    given = None if rules is None else {n: Rule.from_json(json.dumps(r)) for n, r in rules.items()}
+    origin, vocabulary = Origin.from_dict(made["origin"]), Vocabulary(**made["vocabulary"])
+    offers = options_of(subject, given)
     hidden = undecided(held, subject.tally.grid, subject.threshold)
-    repairs = repair_rows(subject, offers, not hidden)
-    outlooks = outlook_rows(subject, offers, rules is not None, not hidden)
-    scripts = [vega_script(), page_script()]
-    name = title or "Do errors cost every group the same?"
-    origin = origin or Origin()
     words = origin.words(subject.tally)
-    said = facts(subject, name, _suppressed(held), hidden, single_text(held), words)
+    said = facts(subject, made["title"], hidden, words, vocabulary)
+    said["computed"] = computed(subject, made, _suppressed(held), single_text(held))
+    outlooks = outlook_rows(subject, offers, given is not None, not hidden)
     data = {
         "tally": held,
+        "made": made,
         "origin": {**origin.to_dict(), "reading": dict(subject.tally.reading)},
-        "own": _own(subject, hidden, words),
+        "own": _own(subject, held, hidden),
         "judgement": JUDGEMENT,
-        "rules": {} if rules is None else _embedded(subject.tally, offers),
+        "rules": {} if given is None else _embedded(subject.tally, offers),
         "given": given_repairs(subject, held),
         "called": list(shown_names(subject.groups).values()),
         "spoken": [spoken.text for spoken in spoken_names(subject.groups).values()],
-        "words": {**{name: with_ways(text) for name, text in WORDS.items()}, "costs": COSTS,
-                  "methods": METHODS, "heads": HEADS, "rows": row_titles(subject)},
+        "words": {**{name: with_ways(text) for name, text in WORDS.items()}, **vocabulary.fields(),
+                  "costs": COSTS, "methods": METHODS, "heads": HEADS, "rows": row_titles(subject)},
         "charts": {key: {k: v for k, v in spec.items() if k != "$schema"}
                    for key, spec in charts().items()},
         "palette": PALETTE,
         "shapes": SHAPES,
+        "outlooks": {one["label"]: one["expected"] for one in outlooks},
     }  # fmt: skip
     tables = {
-        "repairs": repairs,
+        "repairs": repair_rows(subject, offers, not hidden),
         "thresholds": thresholds_table(subject, held),
         "bounds": bounds_table(subject),
-        "outlooks": {
+        "outlooks": outlooks
+        and {
             "header": ["Repair", *told_of(offers).values()],
             "rows": [[one["label"], *one["cells"]] for one in outlooks],
             "notes": [one["notes"] for one in outlooks],
         },
         "layouts": page_layouts(subject, held, offers, origin.missing_group),
     }
-    return _rendered(subject, said, tables, data, scripts)
+    return _rendered(subject, said, tables, data, [vega_script(), page_script()])
+
+
+ALWAYS = ("selection_rate", "impact_ratio", "ppv", "false_omission_rate")
+"""What an auditor looks for, beside the measures that were chosen."""
 
 
 def _rendered(
@@ -549,11 +698,17 @@ def _rendered(
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     markup = import_module("markupsafe").Markup
     level = subject.intervals.confidence if subject.intervals else 0.95
+    embedded = embedded_json(data)
+    tolerance = subject.feasibility.tolerance
+    own = {"cost": str(subject.cost), "threshold": f"{subject.threshold:g}"}
     return str(
         environment.from_string(page_file("template.html")).render(
             audit=subject,
             facts=said,
             **tables,
+            contents=[one for one in CONTENTS if tables.get(one[0].removesuffix("-title"), True)],
+            own_settings=WORDS["own_only"].format(**own, tolerance=f"{tolerance:g}"),
+            metas=_metas(said, data["made"], embedded),
             names=list(shown_names(subject.groups).values()),
             glossary=GLOSSARY,
             heads=HEADS,
@@ -563,41 +718,45 @@ def _rendered(
             policy=policy(scripts),
             style=markup(page_file("page.css")),
             scripts=[markup(script) for script in scripts],
-            data=markup(embedded_json(data)),
+            data=markup(embedded),
         )
     )
+
+
+CONTENTS = (
+    ("picture", "What errors cost"),
+    ("why", "What can be equal"),
+    ("table-title", "The numbers"),
+    ("values-title", "What decisions tell"),
+    ("reliability-title", "Do scores come true?"),
+    ("repairs-title", "Repairs"),
+    ("thresholds-title", "Thresholds"),
+    ("bounds-title", "What nothing can do"),
+    ("outlooks-title", "New people"),
+    ("layouts-title", "Layouts"),
+    ("next-title", "How to do it"),
+    ("computed-title", "Where it comes from"),
+    ("glossary-title", "In plain words"),
+)
+"""The contents of the page: ids, and what they are called; tables may be left out."""
+
+
+def _metas(said: dict[str, Any], made: dict[str, Any], embedded: str) -> list[tuple[str, str]]:
+    """What a machine that reads only the head of the page should know."""
+    digest = hashlib.sha256(embedded.encode()).hexdigest()
+    files = ((f"isocost:file:{name}", f"sha256:{sha}") for name, _, sha in made["origin"]["files"])
+    return [
+        ("description", plain(said["verdict"])),
+        ("date", made["made_on"]),
+        ("isocost:version", __version__),
+        ("isocost:data", f"sha256:{digest}"),
+        *files,
+    ]
 
 
 def _not_compared(subject: Audit) -> list[str]:
     names = names_of(subject.groups)
     return [names[group] for group in subject.groups if group not in subject.compared]
-
-
-def _without_small_groups(subject: Audit, held: dict[str, Any]) -> Audit:
-    """The same audit of the groups that may be shown; the page must not tell of the others."""
-    if not held["left_out"]:
-        return subject
-    names = group_names(subject.tally.groups)
-    kept = [g for g, n in zip(subject.tally.groups, names, strict=True) if n in held["names"]]
-    if len(kept) < 2:
-        rule = "must leave at least two groups to compare"
-        got = f"{held['min_count']}, which leaves {len(kept)}"
-        step = "use a smaller number, or pool groups with tally.relabel"
-        raise DataError(Problem("min_count", rule, got, step))
-    found = subject.intervals
-    return audit(
-        subject.tally.select(kept),
-        subject.cost,
-        subject.threshold,
-        None if found is None else found.confidence,
-        2000 if found is None else found.replicates,
-        0 if found is None else found.seed,
-        tolerance=subject.feasibility.tolerance,
-        measures=subject.measures.values(),
-        min_group=subject.min_group,
-        reference=subject.reference if subject.reference in kept else None,
-        warn=False,
-    )
 
 
 def _suppressed(held: dict[str, Any]) -> str:
@@ -612,6 +771,7 @@ def _suppressed(held: dict[str, Any]) -> str:
 
 
 JUDGEMENT = {
+    "details": DETAILS,
     "answers": ANSWERS,
     "reasons": [(reason, dict(needed), act) for reason, needed, act in REASONS],
     "slack": SLACK,
@@ -620,48 +780,45 @@ JUDGEMENT = {
 """The tables of the judgement, for the page."""
 
 
-def _own(subject: Audit, hidden: Collection[int], words: str) -> dict[str, Any]:
-    """The audit's own settings and what was computed for them alone."""
+def _own(subject: Audit, held: dict[str, Any], hidden: Collection[int]) -> dict[str, Any]:
+    """The audit's own settings, and what was computed in advance: see `cost_evidence`."""
     found = subject.intervals
-    disparity = found and found.disparities.get("cost")
     columns = [*subject.groups.values(), subject.overall]
-    untold = {*hidden, len(columns) - 1} if hidden else set()
-    hides = {name for name, one in subject.measures.items() if one.uses_threshold}
+    decided = {name for name, one in subject.measures.items() if one.uses_threshold}
+    elsewhere = {*decided, *OF_COST}
     spans = [
         {
-            name: list(ends)
+            name: [rounded(end) for end in ends]
             for name, ends in m.intervals.items()
-            if np.isfinite(ends).all() and (place not in untold or name not in hides)
+            if np.isfinite(ends).all() and name not in elsewhere
         }
-        for place, m in enumerate(columns)
+        for m in columns
     ]
     given = [
         {
             name: finite_or_none(m[name])
             for name in subject.shown
-            if subject.measures[name].is_derived and (place not in untold or name not in hides)
+            if subject.measures[name].is_derived and name not in decided
         }
-        for place, m in enumerate(columns)
+        for m in columns
     ]
-    groups = list(subject.groups)
-    highest = [groups.index(group) for group in subject.verdict.highest]
-    plan = commands(subject, words)["plan"]
+    thresholds = offered_thresholds(subject.tally, held, subject.threshold)
     return {
         "cost": _cost(subject),
         "threshold": subject.threshold,
         "tolerance": subject.feasibility.tolerance,
         "intervals": spans,
         "given": given,
-        "decided": sorted(hides),
+        "thresholds": thresholds,
+        "at": threshold_evidence(subject, thresholds, hidden),
+        "evidence": cost_evidence(subject),
         "confidence": None if found is None else found.confidence,
-        "verdict": {**subject.verdict.to_dict(), "highest": highest},
+        "groups": subject.verdict.findings.groups,
         "floors": [subject.gap_floor(group) for group in subject.groups],
+        "decimals": figures_of(subject).decimals,
+        "reconcilable": subject.reconcilable,
         "min_group": subject.min_group,
         "min_label": MIN_LABEL,
-        "plan": plan,
-        "more_data": more_data(subject, plan),
-        "difference": None if found is None else list(found.differences["cost"]),
-        "disparity": disparity and list(disparity),
     }
 
 
@@ -699,8 +856,8 @@ class ShownReport:
 
     def _repr_html_(self) -> str:
         return (
-            '<iframe title="isocost report" sandbox="allow-scripts" allow="clipboard-write" '
-            f'width="100%" height="{self.height}" style="border:0" '
+            '<iframe title="isocost report" sandbox="allow-scripts allow-downloads" '
+            f'allow="clipboard-write" width="100%" height="{self.height}" style="border:0" '
             f'srcdoc="{_ascii(self.html)}"></iframe>'
         )
 

@@ -91,6 +91,9 @@ class ReportRequest:
     decimal: str | None = None
     encoding: str | None = None
     sheet: str | None = None
+    people: str | None = None
+    outcome: str | None = None
+    positive_means: str | None = None
 
     @classmethod
     def read(cls, body: bytes) -> ReportRequest:
@@ -108,7 +111,9 @@ class ReportRequest:
             content = None
         if not isinstance(content, dict):
             raise _invalid("request", "a JSON object", "something else")
-        optional = ("weight", "positive", "missing_group", "decimal", "encoding", "sheet")
+        words = ("people", "outcome", "positive_means")
+        reading = ("decimal", "encoding", "sheet")
+        optional = ("weight", "positive", "missing_group", *reading, *words)
         texts = ("file", "score", "label", "cost", "scale", *optional)
         values = {f.name: f.default for f in fields(cls) if f.default is not MISSING} | content
         for name in texts:
@@ -357,7 +362,10 @@ def _page(file: OpenFile, request: ReportRequest, progress: Progress) -> str:
         tolerance=request.tolerance,
         title=file.name,
         min_count=request.min_count,
-        origin=Origin((file.name,), request.positive, request.missing_group),
+        origin=Origin((file.name,), request.positive, request.missing_group).with_files(file.path),
+        people=request.people,
+        outcome=request.outcome,
+        positive_means=request.positive_means,
     )
 
 

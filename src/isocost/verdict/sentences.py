@@ -8,38 +8,77 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from isocost.errors import spoken
+from isocost.checks import short
+from isocost.errors import Problem, UsageError, spoken
 
 SENTENCES = {
-    "costlier": "Errors are more costly for {high} than for {low}",
-    "costliest": "Errors are most costly for {high}",
-    "costlier_some": "Errors are more costly for some groups than for others",
+    "gap_fpr": (
+        "{People} who {negative} were given an average {score} of {high_value} if {high}, "
+        "{low_value} if {low}"
+    ),
+    "gap_fnr": (
+        "{People} who {positive} were given an average {score} of only {high_value} if {high}, "
+        "{low_value} if {low}"
+    ),
+    "gap_weighted": "Errors cost {high_value} per person if {high}, {low_value} if {low}",
+    "gap_plain": "Errors cost {high_value} if {high}, {low_value} if {low}",
+    "of_many": "{gap}, the two extremes of {count} groups",
+    "alike_fpr": "{People} who {negative} were given the same average {score} in every group",
+    "alike_fnr": "{People} who {positive} were given the same average {score} in every group",
+    "alike_weighted": "Errors cost the same per person in every group",
+    "alike_plain": "Errors cost the same in every group",
     "headline_few": "There is too little data to compare the groups.",
     "headline_uncalibrated": "The scores of {off} do not mean what they say.",
-    "headline_equal": "Errors are equally costly for every group.",
-    "headline_within": "Errors are equally costly for every group, to within {tolerance}.",
-    "headline_unestablished": (
-        "It is not established that errors are more costly for one group than for the other."
+    "headline_uncalibrated_one": (
+        "The scores of {off} do not mean what they say: {mean_score} on average, when {base_rate} "
+        "{positive}."
     ),
-    "headline_unestablished_many": (
-        "It is not established that errors are more costly for any group than for another."
+    "headline_equal": "{alike}.",
+    "headline_within": "{alike}, to within {tolerance}.",
+    "headline_unestablished": "{gap}. It is not established that this is more than chance.",
+    "headline_infeasible": (
+        "{gap}. No repair can make that equal and keep scores meaning what they say."
     ),
-    "headline_infeasible": "{costlier}, and no calibrated repair can make the costs equal.",
     "headline_unhelpful": (
-        "{costlier}. For new people a repair is expected to do no better than nothing."
+        "{gap}. For new people a repair is expected to do no better than nothing."
     ),
-    "headline_uncertain": ("{costlier}. Whether the costs can be made equal is not established."),
+    "headline_uncertain": "{gap}. Whether that can be made equal is not established.",
     "headline_repair": (
-        "{costlier}. The costs can be made equal, but only by making scores worse for {changed}."
+        "{gap}. That can be made equal, but only by making scores worse for {changed}."
     ),
     "headline_closer": (
-        "{costlier}. The costs can be brought within {tolerance} of each other, but only by making "
-        "scores worse for {changed}."
+        "{gap}. That can be brought down to {tolerance}, but only by making scores worse for "
+        "{changed}."
     ),
-    "as_measured": "As measured, {headline}",
+    "next_few": "Gather more data, or merge small groups, before anything is compared.",
+    "next_uncalibrated": (
+        "Recalibrate the scores of each group first, on other people than they were trained on. "
+        "Until a score means the same for everybody, comparing errors says little."
+    ),
+    "next_equal": "Nothing needs to be changed. Look again when there are new data.",
+    "next_unestablished": "Leave everybody’s score as it is. {more_data}",
+    "next_infeasible": (
+        "Get better scores for {costly}, or accept a difference of {smallest}.{decisions}"
+    ),
+    "next_unreachable": (
+        "Gather more data, get better scores for {costly}, or accept a difference of "
+        "{smallest}.{decisions}"
+    ),
+    "next_unhelpful": "Leave everybody’s score as it is, and gather more data first.",
+    "next_uncertain": (
+        "Gather more data to be sure. With these data a coin would have to replace the score of "
+        "{shares} by the group’s average."
+    ),
+    "next_repair": (
+        "Decide whether equal errors are worth it: a coin would replace the score of {shares} by "
+        "the group’s average. Other repairs do without the coin, or look at decisions only."
+    ),
+    "next_decisions": (
+        " Decisions at a score of {threshold} can still be made equally often wrong in all groups."
+    ),
     "or": " or ",
     "several": "{count} groups",
     "others": "{count} other groups",
@@ -49,79 +88,54 @@ SENTENCES = {
     ),
     "few_none": "here no group is large enough",
     "few_one": "here only one group is large enough",
-    "few_next": (
-        "Gather more data ({plan} tells how much), or merge small groups ({merge}). The "
-        "numbers are those of the people seen and say little about others."
-    ),
+    "few_how": "{plan} tells how much data it takes; {merge} merges groups.",
     "off_group": (
-        "The calibration gap of {group} is {gap}, beyond chance at least {floor}; on average its "
-        "scores are too {way} by {bias}."
+        "{group}: scores are {mean_score} on average, and {base_rate} {positive}. At a given score "
+        "they are off by {gap} on average, and beyond chance by at least {floor}."
     ),
     "off_group_measured": (
-        "The calibration gap of {group} is {gap}; on average its scores are too {way} by {bias}."
+        "{group}: scores are {mean_score} on average, and {base_rate} {positive}. At a given score "
+        "they are off by {gap} on average."
     ),
     "off_more": "The scores of {count} more groups are off, too.",
-    "off_next": (
-        "Recalibrate each group first ({recalibrate}), on other data than "
-        "the scores were trained on: equal costs of scores that do not mean the same say little."
-    ),
-    "too_low": "low",
-    "too_high": "high",
+    "off_how": "{recalibrate} makes scores mean the same in every group.",
     "calibrated_unknown": (
-        "No group is shown to be off by more than 0.02, but there is too little data to rule out a "
-        "calibration gap of {gap} for {group}."
+        "No group’s scores are shown to be off by more than {limit}, but there is too little data "
+        "to rule out {gap} for {group}."
     ),
     "calibrated_yes": (
-        "No group is shown to be off by more than 0.02, so a score means about the same for each."
+        "No group’s scores are shown to be off by more than {limit}, so a score means about the "
+        "same for each."
     ),
-    "lede_equal": "The costs of all groups lie between {low_cost} and {high_cost}.",
-    "lede_unestablished": (
-        "As measured, the cost is {high_cost} for {high} and {low_cost} for {low}. The true "
-        "difference could be anything from {span_low} to {span_high}. {more_data} Do not change "
-        "anybody’s score because of it."
-    ),
-    "lede_unestablished_many": (
-        "As measured, the cost is highest for {high}, {high_cost}, and lowest for {low}, "
-        "{low_cost}. The true difference between the highest and the lowest could be anything from "
-        "{span_low} to {span_high}. {more_data} Do not change anybody’s score because of it."
-    ),
-    "more_data": (
-        "If the difference is real, about {times} times as many rows would show it; {plan} tells "
-        "how many of each group."
-    ),
-    "more_data_some": "More data may settle it.",
-    "more_data_none": "If it is as small as it looks, no practical amount of data settles it.",
-    "lede_difference": (
-        "The difference is {difference}; the true difference could be anything from {span_low} to "
+    "range": "The costs of all groups lie between {lowest_cost} and {highest_cost}.",
+    "difference": (
+        "The difference is {difference}; the true one could be anything from {span_low} to "
         "{span_high}."
     ),
-    "lede_difference_many": (
+    "difference_many": (
         "The largest difference between two groups is {difference}; the true one could be anything "
         "from {span_low} to {span_high}."
     ),
-    "lede_infeasible": (
-        "The cost is {high_cost} for {high}. For {blocked} it is {blocked_cost} now, and as long "
-        "as scores mean what they say it can never exceed {ceiling}: the cost of telling nobody "
-        "apart. That leaves {short} out of reach."
+    "difference_measured": "The difference is {difference}.",
+    "highest": "Which group’s errors cost most is not established: it could be {candidates}.",
+    "more_data": "About {times} times as many people would show the difference, if it is real.",
+    "more_data_some": "More data may settle it.",
+    "more_data_none": "If it is as small as it looks, no practical amount of data settles it.",
+    "more_data_how": "{plan} tells how many people of each group would settle it.",
+    "limit": (
+        "While scores mean what they say, the cost of {blocked}, now {blocked_cost}, can never "
+        "exceed {ceiling}: that of telling nobody apart. That leaves {short} out of reach."
     ),
-    "lede_uncertain": (
-        "It is feasible if the cost of {high} exceeds the highest that calibrated scores of "
-        "{blocked} can have by no more than {tolerance}. As measured that excess is {excess}; the "
-        "true one could be anything from {excess_low} to {excess_high}."
+    "excess": (
+        "Equal costs need the cost of {high} to exceed what calibrated scores of {blocked} can "
+        "have by no more than {tolerance}. As measured it does by {excess}; the true number could "
+        "be anything from {excess_low} to {excess_high}."
     ),
-    "lede_repair": (
-        "The cost is {high_cost} for {high} and {low_cost} for {low}. On these data the costs "
-        "become equal, to within {tolerance}, if a coin replaces the score of {shares} by the "
-        "group’s average."
-    ),
-    "lede_repair_exact": (
-        "The cost is {high_cost} for {high} and {low_cost} for {low}. On these data the costs "
-        "become equal if a coin replaces the score of {shares} by the group’s average."
-    ),
-    "lede_unhelpful": (
+    "unhelpful": (
         "Among new people the costs are expected to differ by {expected} with a repair, and by "
-        "{unrepaired} without one. Gather more data first; {plan_repair} tells how much."
+        "{unrepaired} without one."
     ),
+    "unhelpful_how": "{plan_repair} tells how much data a repair takes.",
     "helps_yes": (
         "Among new people the costs are expected to differ by {expected} with withholding, and by "
         "{unrepaired} without."
@@ -133,8 +147,8 @@ SENTENCES = {
     "share_of": "{share} of {group}",
     "share_of_more": "smaller shares of {count} more groups",
     "way_out": (
-        "What would help: better scores for {high}, down to a cost of {required}, or a "
-        "tolerance of {smallest}."
+        "Costs become equal if those of {costly} fall to {required}, or with a tolerance of "
+        "{exactly}."
     ),
     "advice_share": (
         "For {group} the share that is truly needed could be anything from {low} to {high}."
@@ -341,19 +355,14 @@ def joined(sentences: Sequence[str | Name | Sentence], last: str = " and ") -> S
     return fill(template, **{f"s{i}": one for i, one in enumerate(sentences)})
 
 
-def number(value: float) -> str:
-    """Three decimals: more than anybody compares by eye."""
-    return f"{value:.3f}"
+def number(value: float, decimals: int = 3) -> str:
+    """Three decimals, unless more are needed, with a real minus sign."""
+    return f"{value:.{decimals}f}".replace("-", "−")
 
 
-def signed(value: float) -> str:
-    """A number with a real minus sign."""
-    return number(value).replace("-", "−")
-
-
-def percent(value: float) -> str:
-    """A share in percent, with one decimal."""
-    return f"{100 * value:.1f}\u00a0%"
+def percent(value: float, decimals: int = 1) -> str:
+    """A share in percent, with one decimal unless more are needed."""
+    return f"{number(100 * value, decimals)}\u00a0%"
 
 
 def round_up(value: float) -> str:
@@ -364,3 +373,156 @@ def round_up(value: float) -> str:
 def round_down(value: float) -> str:
     """Four decimals, rounded down."""
     return f"{math.floor(value * 1e4 + 1e-9) / 1e4:.4f}"
+
+
+CLEAR = 0.03
+"""Groups that differ by this much still differ in whole percents, as a headline gives them."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """How the numbers of an audit are written: the same everywhere, and so that groups differ.
+
+    Attributes
+    ----------
+    decimals : int
+        Of percents; plain numbers have two more.
+    of_scores : bool
+        Whether a cost is an average score, and so a percentage.
+    """
+
+    decimals: int = 1
+    of_scores: bool = True
+
+    @classmethod
+    def of(cls, costs: Iterable[float], kind: str) -> Figures:
+        """For groups with these costs.
+
+        Examples
+        --------
+        >>> Figures.of([0.447, 0.360], "fpr").decimals, Figures.of([0.0105, 0.0093], "fpr").decimals
+        (1, 2)
+        >>> Figures.of([0.2014, 0.2011], "fpr").decimals
+        2
+        """
+        low, high = min(costs := list(costs)), max(costs)
+        decimals = 1
+        while decimals < MOST_DECIMALS and (
+            100 * high * 10**decimals < 100 or 0 < 100 * (high - low) * 10**decimals < 2
+        ):
+            decimals += 1
+        return cls(decimals, kind in ("fpr", "fnr"))
+
+    def percent(self, value: float) -> str:
+        """A score or a share, in percent."""
+        return percent(value, self.decimals)
+
+    def cost(self, value: float) -> str:
+        """A cost: in percent if it is an average score."""
+        return self.percent(value) if self.of_scores else number(value, self.decimals + 2)
+
+    def points(self, value: float) -> str:
+        """The difference between two percentages, without its unit."""
+        return number(100 * value, self.decimals)
+
+    def difference(self, value: float) -> str:
+        """The difference between two costs."""
+        return f"{self.points(value)} points" if self.of_scores else self.cost(value)
+
+    def bare(self, value: float) -> str:
+        """The same without its unit, which follows with another number."""
+        return self.points(value) if self.of_scores else self.cost(value)
+
+    def tolerance(self, value: float) -> str:
+        """A difference that somebody chose, as it was chosen."""
+        return f"{100 * value:.10g} points" if self.of_scores else f"{value:g}"
+
+    def enough(self, value: float) -> str:
+        """A tolerance, rounded up so that it is enough."""
+        exact = round_up(value)
+        return f"{100 * float(exact):.2f} points" if self.of_scores else exact
+
+
+MOST_DECIMALS = 3
+"""More decimals of a percent than this nobody reads."""
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What people, outcome and score are called in sentences.
+
+    Parameters
+    ----------
+    people : str
+        Whom the rows are about, such as "defendants".
+    outcome : str, optional
+        What happened to people who are positive, as it follows "who", such as "reoffended".  What
+        holds of the others may follow a slash: "repaid / did not repay"; otherwise it is derived.
+    positive_means : str
+        What a high score speaks of, such as "risk" or "chance".
+
+    Examples
+    --------
+    >>> Vocabulary("defendants", "reoffended", "risk").fields()["negative"]
+    'did not reoffend'
+    >>> [Vocabulary(outcome=o).fields()["negative"] for o in ("were hired", "relapsed", "a / b")]
+    ['were not hired', 'have not relapsed', 'b']
+    """
+
+    people: str = "people"
+    outcome: str | None = None
+    positive_means: str = "score"
+
+    def __post_init__(self) -> None:
+        for name in ("people", "outcome", "positive_means"):
+            if getattr(self, name) is not None:
+                _check_word(name, getattr(self, name))
+
+    def fields(self) -> dict[str, str]:
+        """The words that sentences are filled with."""
+        people = self.people.strip()
+        positive, _, negative = (self.outcome or OUTCOME).partition("/")
+        return {
+            "people": people,
+            "People": people[:1].upper() + people[1:],
+            "positive": positive.strip(),
+            "negative": negative.strip() or _negated(positive.strip()),
+            "score": self.positive_means.strip(),
+        }
+
+
+OUTCOME = "turned out positive / turned out negative"
+"""What is said of people as long as nobody says what the outcome is."""
+
+_AUXILIARY = re.compile(
+    r"(was|were|are|is|had|have|has|will|would|can|could|did|do) (.*)", re.DOTALL
+)
+
+_REGULAR = re.compile(r"(\w+(?:nd|ct|lt|rt|rn|nt|pt|ss|ck|rd|ld|ft))ed\b(.*)")
+"""Verbs whose past tense is surely the verb with "ed"; of "relapsed" one cannot tell."""
+
+
+def _negated(outcome: str) -> str:
+    if match := _AUXILIARY.fullmatch(outcome):
+        return f"{match[1]} not {match[2]}"
+    if match := _REGULAR.fullmatch(outcome):
+        return f"did not {match[1]}{match[2]}"
+    return f"have not {outcome}"
+
+
+LONGEST_WORD = 80
+"""Letters of what people, outcome or score are called."""
+
+
+def _check_word(name: str, text: object) -> None:
+    if isinstance(text, str) and text.strip() and len(text) <= LONGEST_WORD and text.isprintable():
+        return
+    rule = f"must be a few words, at most {LONGEST_WORD} letters on one line"
+    step = f"for example {EXAMPLES[name]!r}, or leave it out"
+    raise UsageError(Problem(name, rule, short(text), step))
+
+
+EXAMPLES = {"people": "defendants", "outcome": "reoffended", "positive_means": "risk"}
+
+NEUTRAL = Vocabulary()
+"""The words as long as nobody chooses others."""

@@ -1,7 +1,8 @@
 """A verdict in words: which sentences are said, in which order, and what they are filled with.
 
-The headline gives the reason of the verdict, the details the numbers behind it, and the notes
-what else a reader should know.  Nothing after the headline contradicts it.
+The headline gives the reason of the verdict, the next step what follows from it in the reader's
+words, the details the numbers behind it, and the notes what else a reader should know, with
+commands.  Nothing after the headline contradicts it.  The order is that of the judgement.
 """
 
 from __future__ import annotations
@@ -16,17 +17,19 @@ from typing import TYPE_CHECKING, Any
 from isocost.groups import Group, names_of, shown_names
 from isocost.verdict.judgement import CALIBRATED, MIN_LABEL, Candidate, RepairChoice
 from isocost.verdict.sentences import (
+    CLEAR,
+    NEUTRAL,
     SENTENCES,
+    Figures,
     Name,
     Sentence,
+    Vocabulary,
     fill,
     joined,
     number,
     percent,
     plain,
-    round_down,
     round_up,
-    signed,
 )
 
 if TYPE_CHECKING:
@@ -40,17 +43,45 @@ MOST_SHARES = 4
 """With more groups to change than this, a sentence names only those that lose most."""
 
 
+DETAILS = {
+    "few": ("few_groups",),
+    "uncalibrated": (),
+    "equal": ("calibrated", "range"),
+    "unestablished": ("calibrated", "difference"),
+    "infeasible": ("calibrated", "difference", "highest", "limit"),
+    "unreachable": ("calibrated", "difference", "highest", "excess"),
+    "uncertain": ("calibrated", "difference", "highest", "excess"),
+    "unhelpful": ("calibrated", "difference", "highest", "unhelpful"),
+    "repair": ("calibrated", "difference", "highest", "helps"),
+}
+"""The sentences of the details for each reason of a verdict; the page reads the same table.  One
+on calibration, on the difference or on new people takes the form that fits the answer.  Groups
+whose scores are off have a sentence each."""
+
+HOW = {
+    "few": "few_how",
+    "uncalibrated": "off_how",
+    "unestablished": "more_data_how",
+    "unhelpful": "unhelpful_how",
+}
+"""How to take the next step, in commands."""
+
+
 @dataclass(frozen=True)
 class Statement:
     """What is said about an audit."""
 
     headline: Sentence
+    next: Sentence
     details: list[Sentence]
     notes: list[Sentence]
 
 
 def statement(
-    audit: Audit, names: Mapping[Group, Name] | None = None, data: str | None = None
+    audit: Audit,
+    names: Mapping[Group, Name] | None = None,
+    data: str | None = None,
+    vocabulary: Vocabulary = NEUTRAL,
 ) -> Statement:
     """The verdict on an audit in words; groups may be given other names.
 
@@ -61,24 +92,28 @@ def statement(
     --------
     >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> print(plain(statement(ic.audit(compas(), "fpr")).headline))
-    Errors are more costly for African-American than for Caucasian, and no calibrated repair can \
-make the costs equal.
+    >>> words = Vocabulary("defendants", "reoffended", "risk")
+    >>> print(plain(statement(ic.audit(compas(), "fpr"), vocabulary=words).headline))
+    Defendants who did not reoffend were given an average risk of 45\u00a0% if African-American, \
+36\u00a0% if Caucasian. No repair can make that equal and keep scores meaning what they say.
     """
     if names is None:
         names = {group: Name(name) for group, name in shown_names(audit.groups).items()}
     calls = commands(audit, data)
+    fields = _fields(audit, names, vocabulary)
     return Statement(
-        _headline(audit, names),
-        list(_details(audit, names, calls)),
-        list(_notes(audit, names, calls)),
+        headline(audit.verdict.reason, audit.cost.kind, fields),
+        fill(SENTENCES[f"next_{audit.verdict.reason}"], **fields),
+        list(_details(audit, names, fields)),
+        list(_notes(audit, names, {**fields, **calls})),
     )
 
 
 def told(audit: Audit) -> str:
     """The whole statement as text, a sentence per line."""
     said = statement(audit)
-    return "\n".join(plain(one) for one in (said.headline, *said.details, *said.notes))
+    lines = (said.headline, said.next, *said.details, *said.notes)
+    return "\n".join(plain(one) for one in lines)
 
 
 def commands(audit: Audit, data: str | None = None) -> dict[str, str]:
@@ -133,43 +168,103 @@ def _python_calls(audit: Audit, detect: str) -> dict[str, str]:
     }
 
 
-def _headline(audit: Audit, names: Mapping[Group, Name]) -> Sentence:
-    return headline(
-        audit.verdict.reason,
-        [names[group] for group in audit.verdict.highest],
-        names[audit.disparity.lowest],
-        len(audit.compared),
-        audit.feasibility.tolerance,
-        changed=changed_groups(audit.feasibility.changed, names),
-        off=_listed([names[group] for group in _miscalibrated(audit)]),
-    )
+Fields = dict[str, Any]
+"""What sentences are filled with: texts, names and sentences."""
 
 
-def headline(
-    reason: str,
-    highest: Sequence[Name],
-    lowest: Name,
-    groups: int,
-    tolerance: float,
-    **fields: str | Name | Sentence,
-) -> Sentence:
-    """The sentence that gives the reason of a verdict on so many groups.
+def headline(reason: str, kind: str, fields: Fields) -> Sentence:
+    """The sentence that gives the reason of a verdict about a kind of cost."""
+    form = {"unreachable": "uncertain"}.get(reason, reason)
+    if fields["is_near"]:
+        form = {"equal": "within", "repair": "closer"}.get(form, form)
+    if form == "uncalibrated" and "base_rate" in fields:
+        form = "uncalibrated_one"
+    gap = fill(SENTENCES[f"gap_{kind}"], **fields)
+    if int(fields["count"]) > 2:
+        gap = fill(SENTENCES["of_many"], gap=gap, count=fields["count"])
+    alike = fill(SENTENCES[f"alike_{kind}"], **fields)
+    return fill(SENTENCES[f"headline_{form}"], **{**fields, "gap": gap, "alike": alike})
 
-    ``highest`` are those that may be the costliest.
-    """
-    kind = {"unreachable": "uncertain"}.get(reason, reason)
-    if tolerance:
-        kind = {"equal": "within", "repair": "closer"}.get(kind, kind)
-    if reason == "unestablished" and groups > 2:
-        kind = "unestablished_many"
-    high: str | Name | Sentence = joined(highest[:FEW], SENTENCES["or"])
-    form = "costlier" if groups == 2 else "costliest"
-    if len(highest) > FEW:
-        form = "costlier_some"
-    costlier = fill(SENTENCES[form], high=high, low=lowest)
-    return fill(
-        SENTENCES[f"headline_{kind}"], tolerance=f"{tolerance:g}", costlier=costlier, **fields
-    )
+
+def extremes(
+    kind: str, figures: Figures, high: tuple[Name, float], low: tuple[Name, float]
+) -> Fields:
+    """The groups with the highest and the lowest cost, and the numbers that a headline gives."""
+    costs = (high[1], low[1])
+    shown = figures
+    if figures.decimals == 1 and high[1] - low[1] >= CLEAR:
+        shown = Figures(0, figures.of_scores) if figures.of_scores else figures
+    # A miss is a low score: what people were given is what is left of 1.
+    values = (1.0 - cost if kind == "fnr" else cost for cost in costs)
+    high_value, low_value = map(shown.cost, values)
+    names = {"high": high[0], "low": low[0]}
+    return {**names, "high_value": high_value, "low_value": low_value}
+
+
+def _fields(audit: Audit, names: Mapping[Group, Name], vocabulary: Vocabulary) -> Fields:
+    """Everything that a sentence of the verdict may be filled with."""
+    reach, findings = audit.feasibility, audit.verdict.findings
+    figures = figures_of(audit)
+    d, tolerance, blocked = audit.disparity, reach.tolerance, blocked_group(reach)
+    costs = {group: audit.groups[group].cost for group in audit.compared}
+    required = reach.required_cost + tolerance
+    costly = [names[group] for group, cost in reach.costs.items() if cost > required]
+    excess = (findings.excess, findings.excess_low, findings.excess_high)
+    ceiling, short = reach.ceiling(blocked), reach.smallest_tolerance - tolerance
+    fields: Fields = {
+        **vocabulary.fields(),
+        **extremes(audit.cost.kind, figures, (names[d.highest], costs[d.highest]),
+               (names[d.lowest], costs[d.lowest])),
+        "count": str(len(audit.compared)),
+        "tolerance": figures.tolerance(tolerance),
+        "is_near": tolerance > 0,
+        "candidates": _listed([names[group] for group in audit.verdict.highest], SENTENCES["or"]),
+        "threshold": f"{audit.threshold:g}",
+        "changed": changed_groups(reach.changed, names),
+        "shares": _shares(reach, names),
+        "off": _listed([names[group] for group in _miscalibrated(audit)]),
+        "difference": figures.difference(d.difference),
+        "lowest_cost": figures.cost(costs[d.lowest]),
+        "highest_cost": figures.cost(costs[d.highest]),
+        "more_data": more_data(audit),
+        "costly": _listed(costly),
+        "smallest": figures.enough(reach.smallest_tolerance),
+        "exactly": round_up(reach.smallest_tolerance),
+        "required": figures.cost(required),
+        "decisions": "",
+        "blocked": names[blocked],
+        "blocked_cost": figures.cost(reach.costs[blocked]),
+        "ceiling": figures.cost(ceiling),
+        "short": figures.difference(short),
+        "expected": figures.difference(findings.expected),
+        "unrepaired": figures.difference(findings.unrepaired),
+        "limit": f"{100 * CALIBRATED:g} points",
+        "min_group": f"{audit.min_group:,}",
+        "min_label": str(MIN_LABEL),
+        "large": SENTENCES["few_one" if findings.groups == 1 else "few_none"],
+        **_span(audit, figures),
+    }  # fmt: skip
+    for name, value in zip(("excess", "excess_low", "excess_high"), excess, strict=True):
+        fields[name] = figures.difference(value + tolerance)
+    if audit.verdict.reason in ("infeasible", "unreachable") and audit.reconcilable:
+        fields["decisions"] = fill(SENTENCES["next_decisions"], **fields)
+    off = _miscalibrated(audit)
+    if len(off) == 1:
+        fields.update(_means(audit, off[0], figures))
+    return fields
+
+
+def figures_of(audit: Audit) -> Figures:
+    """How the numbers of an audit are written."""
+    return Figures.of((audit.groups[g].cost for g in audit.compared), audit.cost.kind)
+
+
+def _means(audit: Audit, group: Group, figures: Figures) -> Fields:
+    m = audit.groups[group]
+    return {
+        "mean_score": figures.percent(m.mean_score),
+        "base_rate": figures.percent(m.base_rate),
+    }
 
 
 def chosen(
@@ -212,9 +307,11 @@ def chosen(
     )
 
 
-def _listed(names: Sequence[Name]) -> Sentence:
+def _listed(names: Sequence[Name], last: str = " and ") -> Sentence:
     """The names of a few groups; of more, how many they are."""
-    return joined(names) if len(names) <= FEW else fill(SENTENCES["several"], count=str(len(names)))
+    if len(names) > FEW:
+        return fill(SENTENCES["several"], count=str(len(names)))
+    return joined(names, last)
 
 
 def _miscalibrated(audit: Audit) -> list[Group]:
@@ -224,121 +321,40 @@ def _miscalibrated(audit: Audit) -> list[Group]:
     return sorted(off, key=lambda group: -floors[group])
 
 
-def _details(
-    audit: Audit, names: Mapping[Group, Name], calls: Mapping[str, str]
-) -> Iterator[Sentence]:
-    reason = audit.verdict.reason
-    if reason == "few":
-        large = SENTENCES["few_one" if audit.verdict.findings.groups == 1 else "few_none"]
-        yield fill(SENTENCES["few_groups"], large=large, **_limits(audit))
-        yield fill(SENTENCES["few_next"], **calls)
-    elif reason == "uncalibrated":
-        yield from _calibration(audit, names)
-    else:
-        yield from _costs(audit, names, reason, calls)
+def _details(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterator[Sentence]:
+    verdict = audit.verdict
+    if verdict.reason == "uncalibrated":
+        yield from _calibration(audit, names, fields)
+    for name in DETAILS[verdict.reason]:
+        if name == "calibrated":
+            yield _calibrated(audit, names, fields)
+        elif name == "difference":
+            many = "_many" if len(audit.compared) > 2 else ""
+            form = many if audit.intervals else "_measured"
+            yield fill(SENTENCES[f"difference{form}"], **fields)
+        elif name == "helps":
+            if verdict.helps == "yes":
+                yield fill(SENTENCES["helps_yes"], **fields)
+        elif name != "highest" or len(verdict.highest) > 1:
+            yield fill(SENTENCES[name], **fields)
 
 
-def _limits(audit: Audit) -> dict[str, str]:
-    return {"min_group": f"{audit.min_group:,}", "min_label": str(MIN_LABEL)}
-
-
-def _calibration(audit: Audit, names: Mapping[Group, Name]) -> Iterator[Sentence]:
-    off = _miscalibrated(audit)
+def _calibration(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterator[Sentence]:
+    off, figures = _miscalibrated(audit), figures_of(audit)
     kind = "off_group" if audit.verdict.findings.intervals else "off_group_measured"
     for group in off[:FEW]:
-        m = audit.groups[group]
-        yield fill(
-            SENTENCES[kind],
-            group=names[group],
-            gap=number(m.calibration_gap),
-            floor=number(audit.gap_floor(group)),
-            way=SENTENCES["too_low" if m.mean_score < m.base_rate else "too_high"],
-            bias=number(m.calibration_gap_bound),
-        )
+        own = {
+            "group": names[group],
+            "gap": f"{figures.points(audit.groups[group].calibration_gap)} points",
+            "floor": f"{figures.points(audit.gap_floor(group))} points",
+            **_means(audit, group, figures),
+        }
+        yield fill(SENTENCES[kind], **{**fields, **own})
     if len(off) > FEW:
         yield fill(SENTENCES["off_more"], count=str(len(off) - FEW))
-    yield fill(SENTENCES["off_next"])
 
 
-def _ends(audit: Audit, names: Mapping[Group, Name]) -> dict[str, Any]:
-    """The two groups that a sentence is about, and what their errors cost."""
-    d = audit.disparity
-    return {
-        "high": names[d.highest],
-        "low": names[d.lowest],
-        "high_cost": number(audit.groups[d.highest].cost),
-        "low_cost": number(audit.groups[d.lowest].cost),
-    }
-
-
-def _costs(
-    audit: Audit, names: Mapping[Group, Name], reason: str, calls: Mapping[str, str]
-) -> Iterator[Sentence]:
-    reach, ends = audit.feasibility, _ends(audit, names)
-    if reason == "equal":
-        yield fill(SENTENCES["lede_equal"], **ends)
-    elif reason == "unestablished":
-        many = "_many" if len(audit.compared) > 2 else ""
-        yield fill(
-            SENTENCES[f"lede_unestablished{many}"],
-            **ends,
-            **_span(audit),
-            more_data=more_data(audit, calls["plan"]),
-        )
-    elif audit.verdict.act:
-        exact = "" if reach.tolerance else "_exact"
-        yield fill(
-            SENTENCES[f"lede_repair{exact}"],
-            **ends,
-            tolerance=f"{reach.tolerance:g}",
-            shares=_shares(reach, names),
-        )
-    if reason == "unhelpful":
-        yield fill(SENTENCES["lede_unhelpful"], **_outlook(audit))
-    if reason in ("infeasible", "unreachable", "uncertain"):
-        yield from _out_of_reach(audit, names, reason)
-
-
-def _out_of_reach(audit: Audit, names: Mapping[Group, Name], reason: str) -> Iterator[Sentence]:
-    reach, ends = audit.feasibility, _ends(audit, names)
-    blocked = blocked_group(reach)
-    if reason == "infeasible":
-        yield fill(
-            SENTENCES["lede_infeasible"],
-            **ends,
-            blocked=names[blocked],
-            blocked_cost=number(reach.costs[blocked]),
-            ceiling=number(reach.ceiling(blocked)),
-            short=number(reach.smallest_tolerance - reach.tolerance),
-        )
-    else:
-        findings = audit.verdict.findings
-        yield fill(
-            SENTENCES["lede_uncertain"],
-            **ends,
-            blocked=names[blocked],
-            tolerance=f"{reach.tolerance:g}",
-            excess=signed(findings.excess + reach.tolerance),
-            excess_low=signed(findings.excess_low + reach.tolerance),
-            excess_high=signed(findings.excess_high + reach.tolerance),
-        )
-    if not reach.feasible:
-        required = reach.required_cost + reach.tolerance
-        yield fill(
-            SENTENCES["way_out"],
-            high=_listed([names[g] for g, cost in reach.costs.items() if cost > required]),
-            required=round_down(required),
-            smallest=round_up(reach.smallest_tolerance),
-        )
-
-
-def _outlook(audit: Audit) -> dict[str, str]:
-    """How far costs are expected to differ among new people."""
-    findings = audit.verdict.findings
-    return {"expected": number(findings.expected), "unrepaired": number(findings.unrepaired)}
-
-
-def _span(audit: Audit) -> dict[str, str]:
+def _span(audit: Audit, figures: Figures) -> dict[str, str]:
     """The interval that decides whether costs differ: of two groups signed, of more the largest."""
     if audit.intervals is None:
         low = high = audit.disparity.difference
@@ -346,11 +362,11 @@ def _span(audit: Audit) -> dict[str, str]:
         low, high = audit.intervals.differences["cost"]
     else:
         low, high = audit.intervals.disparities["cost"]
-    return {"span_low": signed(low), "span_high": signed(high)}
+    return {"span_low": figures.bare(low), "span_high": figures.difference(high)}
 
 
-def more_data(audit: Audit, plan: str) -> str:
-    """How much more data would settle whether costs differ; ``plan`` tells of each group."""
+def more_data(audit: Audit) -> str:
+    """How much more data would settle whether costs differ."""
     difference = audit.disparity.difference
     low = audit.intervals.disparities["cost"][0] if audit.intervals else difference
     if audit.intervals and len(audit.compared) == 2:
@@ -361,7 +377,7 @@ def more_data(audit: Audit, plan: str) -> str:
     times = max(2, math.ceil(((difference - low) / difference) ** 2))
     if times > 1000:
         return SENTENCES["more_data_none"]
-    return SENTENCES["more_data"].format(times=times, plan=plan)
+    return SENTENCES["more_data"].format(times=times)
 
 
 def blocked_group(reach: Feasibility) -> Group:
@@ -405,27 +421,23 @@ def reading_notes(reading: Mapping[str, str]) -> Iterator[Sentence]:
             yield fill(SENTENCES.get(f"read_{value}", SENTENCES["read_scale"]), value=value)
 
 
-def _notes(
-    audit: Audit, names: Mapping[Group, Name], calls: Mapping[str, str]
-) -> Iterator[Sentence]:
+def _notes(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterator[Sentence]:
     verdict, reach, cost = audit.verdict, audit.feasibility, audit.cost
     yield from reading_notes(audit.tally.reading)
-    if verdict.reason not in ("few", "uncalibrated"):
-        yield _calibrated(audit, names)
-    if verdict.established and verdict.enough and audit.intervals is not None:
-        difference = number(audit.disparity.difference)
-        many = "_many" if len(audit.compared) > 2 else ""
-        template = SENTENCES[f"lede_difference{many}"]
-        yield fill(template, difference=difference, **_span(audit))
+    if verdict.reason in HOW:
+        yield fill(SENTENCES[HOW[verdict.reason]], **fields)
+    if verdict.reason in ("infeasible", "unreachable"):
+        yield fill(SENTENCES["way_out"], **fields)
     if verdict.act:
         yield from _withheld(audit, names)
         kind = "advice_repair" if audit.coarsenable else "advice_repair_decisions"
-        yield fill(SENTENCES[kind], threshold=f"{audit.threshold:g}", **calls)
-        yield fill(SENTENCES[f"helps_{verdict.helps}"], **calls, **_outlook(audit))
+        yield fill(SENTENCES[kind], **fields)
+        if verdict.helps == "unknown":
+            yield fill(SENTENCES["helps_unknown"], **fields)
     if verdict.reason in ("infeasible", "unreachable", "uncertain", "repair"):
         if audit.reconcilable:
-            yield fill(SENTENCES["advice_reconcile"], threshold=f"{audit.threshold:g}", **calls)
-        yield fill(SENTENCES["advice_odds"], **calls)
+            yield fill(SENTENCES["advice_reconcile"], **fields)
+        yield fill(SENTENCES["advice_odds"], **fields)
     untold = [group for group in reach.uninformative if _tells_nothing(audit, group)]
     if untold:
         groups = _listed([names[group] for group in untold])
@@ -435,7 +447,7 @@ def _notes(
         listed: list[str | Name | Sentence] = [*small[:FEW]]
         if len(small) > FEW:
             listed.append(fill(SENTENCES["others"], count=str(len(small) - FEW)))
-        yield fill(SENTENCES["note_small"], groups=joined(listed), **_limits(audit))
+        yield fill(SENTENCES["note_small"], **{**fields, "groups": joined(listed)})
     if cost.by_base_rate and not isinstance(cost.fp, Mapping) and cost.fp != cost.fn:
         yield fill(SENTENCES["note_weights"], cost=str(cost))
 
@@ -450,16 +462,16 @@ def _tells_nothing(audit: Audit, group: Group) -> bool:
     return numbers.intervals["cost"][0] > numbers.intervals["trivial_cost"][1]
 
 
-def _calibrated(audit: Audit, names: Mapping[Group, Name]) -> Sentence:
+def _calibrated(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Sentence:
     if audit.verdict.calibrated == "yes":
-        return fill(SENTENCES["calibrated_yes"])
+        return fill(SENTENCES["calibrated_yes"], **fields)
 
     def largest(group: Group) -> float:
         return audit.groups[group].intervals["calibration_gap"][1]
 
     worst = max(audit.compared, key=largest)
-    gap = number(largest(worst))
-    return fill(SENTENCES["calibrated_unknown"], gap=gap, group=names[worst])
+    gap = f"{figures_of(audit).points(largest(worst))} points"
+    return fill(SENTENCES["calibrated_unknown"], **{**fields, "gap": gap, "group": names[worst]})
 
 
 def _withheld(audit: Audit, names: Mapping[Group, Name]) -> Iterator[Sentence]:

@@ -224,6 +224,9 @@ function reportRequest() {
     min_count: Number($("min-count").value),
     scale: $("scale").value,
     ...readingAsked(),
+    people: $("people").value || null,
+    outcome: $("outcome").value || null,
+    positive_means: $("positive-means").value || null,
   };
 }
 

@@ -1,4 +1,4 @@
-/** @file What the pictures show, in words for those who do not see them. */
+/** @file What the pictures show, in words for those who do not see them, and in numbers. */
 
 import { fill, fixed3, plainText } from "./say.js";
 import { isAimed } from "./figures.js";
@@ -44,4 +44,16 @@ function afterOf(found, tell) {
   if (!chosen?.after) return "";
   const after = toldOf(found, (i) => tell(chosen.after[i])).join("; ");
   return ` ${plainText(fill(words.after_told, { repair: { name: chosen.label }, after }))}`;
+}
+
+/** The numbers of the large pictures, a row for each group under a header.
+ * @param {any} found @returns {Record<string, (string | number)[][]>} */
+export function numbersOf({ f, m, sides, names, chosen }) {
+  /** @param {string[]} header @param {(i: number) => number[]} row */
+  const table = (header, row) => [["group", ...header], ...names.map((/** @type {string} */ name, /** @type {number} */ i) => [name, ...row(i)])];
+  return {
+    costs: table(["cost", "highest_possible_cost", "cost_after_repair"], (i) => [f.costs[i], f.trivial_costs[i], chosen?.after?.[i].cost ?? Number.NaN]),
+    plane: table(["generalized_fpr", "generalized_fnr", "base_rate"], (i) => [m[i].generalized_fpr, m[i].generalized_fnr, m[i].base_rate]),
+    values: table(["ppv", "predicted_ppv", "false_omission_rate", "predicted_false_omission_rate"], (i) => [m[i].ppv, sides[i].selected, m[i].false_omission_rate, sides[i].passed]),
+  };
 }

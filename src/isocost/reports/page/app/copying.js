@@ -1,7 +1,7 @@
-/** @file What can be copied: the rule, and the command line that does what the page shows. */
+/** @file What can be copied: the rule, and the command line that does what the page shows; and saved: the pictures. */
 
 import { DATA, commandLine } from "../model/command.js";
-import { byId, fill, plainText } from "./say.js";
+import { byId, fill, make, plainText } from "./say.js";
 
 /** The command line for what was found; null where it cannot be said.
  * @param {any} page
@@ -56,4 +56,59 @@ export async function copyText(text, words, what, more = "") {
     area.select();
     byId("told").textContent = `${plainText(fill(words.copy_below, { what }))}${more}`;
   }
+}
+
+/** Offer a picture as SVG and PNG, and its numbers as CSV.
+ * @param {HTMLElement} chart @param {string} name of the file, without its ending
+ * @param {(string | number)[][]} numbers */
+export function offerSaving(chart, name, numbers) {
+  if (chart.nextElementSibling?.classList.contains("saving")) chart.nextElementSibling.remove();
+  const kinds = {
+    SVG: async () => new window.Blob([drawnText(chart).text], { type: "image/svg+xml" }),
+    PNG: () => painted(chart),
+    CSV: async () => new window.Blob([csvText(numbers)], { type: "text/csv" }),
+  };
+  const buttons = Object.entries(kinds).map(([kind, content]) => {
+    const button = make("button", { type: "button", class: "quiet", "aria-label": `Save ${name} as ${kind}` }, kind);
+    button.addEventListener("click", async () => {
+      const address = window.URL.createObjectURL(await content());
+      make("a", { href: address, download: `${name}.${kind.toLowerCase()}` }).click();
+      window.URL.revokeObjectURL(address);
+    });
+    return button;
+  });
+  chart.after(make("p", { class: "saving" }, ...buttons));
+}
+
+/** A picture as a file of its own, on paper of the page's colour.
+ * @param {HTMLElement} chart */
+function drawnText(chart) {
+  const svg = /** @type {SVGElement} */ (chart.querySelector("svg")?.cloneNode(true));
+  const paper = window.getComputedStyle(document.documentElement).getPropertyValue("--paper").trim();
+  svg.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  svg.setAttribute("style", `background: ${paper}`);
+  for (const text of svg.querySelectorAll(".mark-text text")) {
+    text.setAttribute("style", `paint-order: stroke; stroke: ${paper}; stroke-width: 4px; stroke-linejoin: round`);
+  }
+  const [width, height] = ["width", "height"].map((name) => Number.parseFloat(svg.getAttribute(name) ?? "") || 600);
+  return { text: new window.XMLSerializer().serializeToString(svg), width: width ?? 600, height: height ?? 600 };
+}
+
+/** @param {HTMLElement} chart @returns {Promise<Blob>} */
+async function painted(chart) {
+  const { text, width, height } = drawnText(chart);
+  const image = new window.Image();
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
+  await image.decode();
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [2 * width, 2 * height];
+  canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
+  return new Promise((done) => canvas.toBlob((blob) => done(blob ?? new window.Blob())));
+}
+
+/** @param {(string | number)[][]} rows */
+export function csvText(rows) {
+  const cell = (/** @type {string | number} */ value) =>
+    typeof value === "number" ? (Number.isFinite(value) ? String(value) : "") : `"${value.replaceAll('"', '""')}"`;
+  return rows.map((row) => `${row.map(cell).join(",")}\r\n`).join("");
 }

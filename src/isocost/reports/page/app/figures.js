@@ -2,7 +2,6 @@
 
 import { fixed3 } from "./say.js";
 import { ON_MARK, crowdOf, lengthOf, placed, seatsAround } from "./placing.js";
-import { holds } from "./tables.js";
 
 /** @typedef {Record<string, any[]>} Datasets */
 
@@ -38,10 +37,10 @@ export function isMany({ shown }) {
   return shown.length > MOST_GROUPS;
 }
 
-/** The interval of a number, while it is that of the settings.
+/** The interval of a number at the present settings.
  * @param {string} key @param {any} found @param {number} i */
 function intervalOf(key, found, i) {
-  return holds(key, found, false) ? (found.own.intervals[found.shown[i]]?.[key] ?? null) : null;
+  return found.own.intervals[found.shown[i]]?.[key] ?? null;
 }
 
 /** What rows show of the groups, from the one with the highest number in `order`: a value; as far as it can go (`end`);

@@ -3,19 +3,19 @@
 import { general } from "../model/numbers.js";
 import { jsonText } from "../model/groups.js";
 import { readTally, rowsOf, subset } from "../model/tally.js";
-import { costFor, costText } from "../model/costs.js";
+import { costFor } from "../model/costs.js";
 import { measures, overall } from "../model/measures.js";
 import { feasibility } from "../model/feasibility.js";
 import { makeRule } from "../model/rules.js";
 import { scoresBySide } from "../model/views.js";
 import { byId, fill, make, plainText, put } from "./say.js";
-import { fromHash, ownState, thresholdsOf, toHash } from "./state.js";
+import { fromHash, ownState, toHash } from "./state.js";
 import { effects, repairsOf } from "./repairs.js";
 import { isAimed } from "./figures.js";
 import { lookOf, markOf } from "./drawing.js";
-import { showNumbers, showRepairs } from "./tables.js";
+import { evidenceOf, showNumbers, showRepairs } from "./tables.js";
 import { alternativesOf, valuesTold } from "./alternatives.js";
-import { isUncertain, sentencesOf, settingsOf, staleText } from "./verdicts.js";
+import { sentencesOf, settingsOf, staleText } from "./verdicts.js";
 import { fold, showPictures, showReliability } from "./pictures.js";
 import { makeControls, showControls, showGroups } from "./controls.js";
 import { commandOf, commandText, copyText } from "./copying.js";
@@ -24,7 +24,7 @@ const page = JSON.parse(byId("data").textContent);
 const whole = readTally(page.tally);
 const own = ownState(page.own, whole);
 const known = {
-  thresholds: thresholdsOf(whole, own.threshold),
+  thresholds: page.own.thresholds,
   methods: ["none", ...Object.keys(page.rules).map((name) => `rule:${name}`), ...Object.keys(page.words.methods)],
   groups: whole.groups.length,
 };
@@ -49,6 +49,7 @@ function computed(settings) {
   const exact = { ...settings, cost };
   const nothing = makeRule(tally, { method: "none", settings: {}, rows: [], notes: [] });
   const repairs = repairsOf(page, tally, shown, exact);
+  const { ofCost, ...evidence } = evidenceOf(page.own, settings);
   return {
     state: settings,
     shown,
@@ -58,7 +59,9 @@ function computed(settings) {
     spoken: shown.map((i) => page.spoken[i]),
     called: page.called,
     words: page.words,
-    own: page.own,
+    own: { ...page.own, ...evidence },
+    ofCost,
+    outlooks: page.outlooks,
     judgement: page.judgement,
     f: feasibility(tally, cost, settings.tolerance),
     m: measures(tally, exact),
@@ -67,21 +70,20 @@ function computed(settings) {
     before: effects(tally, nothing, exact),
     repairs,
     chosen: repairs.find((one) => one.key === settings.method) ?? null,
-    sameCost: costText(settings.cost) === costText(own.cost),
-    sameThreshold: settings.threshold === own.threshold,
-    sameGroups: settings.off.length === 0,
+    isOwn: toHash({ ...settings, method: own.method }, own) === "",
   };
 }
 
 /** @param {any} found */
 function showWords(found) {
-  const { verdict, ledes, keys, geometry, why, noneAdvised } = sentencesOf(found);
+  const { verdict, next, ledes, keys, geometry, why, noneAdvised, isAlarm } = sentencesOf(found);
   put(byId("verdict"), verdict);
+  put(byId("next"), next);
   byId("why").textContent = why;
   byId("none-advised").textContent = noneAdvised;
   paragraphs(byId("geometry"), geometry);
   byId("keys").replaceChildren(
-    ...keys.map((key) => {
+    ...keys.map((/** @type {any} */ key) => {
       const note = make("span", { class: "note" });
       if (key.note) put(note, key.note);
       const value = make("dd", {}, make("span", { class: "figure" }, key.value), note);
@@ -91,17 +93,17 @@ function showWords(found) {
   const { words } = page;
   const { kind, fp, fn } = found.f.cost;
   const amounts = { fp: amountText(fp), fn: amountText(fn) };
-  const meaning = fill(words.costs[kind].meaning, amounts);
+  const meaning = fill(words.costs[kind].meaning, { ...words, ...amounts });
   put(byId("meaning"), meaning);
   paragraphs(byId("ledes"), [meaning, ...ledes]);
   const axis = plainText(fill(words.costs[kind].axis, amounts));
   put(byId("settings"), settingsOf(found, axis));
-  const settings = `cost ${costText(own.cost)}, threshold ${general(own.threshold)}, tolerance ${general(own.tolerance)}`;
-  const stale = staleText(found, settings);
+  const stale = staleText(found);
   byId("stale").hidden = stale === "";
   byId("stale").textContent = stale;
   byId("legend-gap").hidden = found.f.feasible || !isAimed(found.chosen);
-  byId("legend-gap").classList.toggle("alert", !isUncertain(found));
+  byId("legend-gap").classList.toggle("alert", isAlarm);
+  for (const one of document.querySelectorAll(".only-own")) one.classList.toggle("stale", !found.isOwn);
 }
 
 /** @param {any} amount */

@@ -5,6 +5,8 @@ import { byId, fill, fixed3, make, put } from "./say.js";
 import { costsFigure, isMany, ratesFigures, reliabilityFigure, valuesFigure, valuesFigures } from "./figures.js";
 import { planeFigure } from "./plane.js";
 import { drawn, markOf, refill } from "./drawing.js";
+import { numbersOf } from "./alternatives.js";
+import { offerSaving } from "./copying.js";
 import { isUncertain } from "./verdicts.js";
 
 /** What the page holds, how it looks, and the pictures that are drawn, by name.
@@ -27,6 +29,7 @@ export async function showPictures(sheet, found) {
     showLegends(sheet.page, bars.data, {}, found);
     await showPair(sheet, "plane", ratesFigures(found, tone, byId("plane-chart").clientWidth), ["False alarms", "Misses"]);
     await showPair(sheet, "values", valuesFigures(found, look, byId("values-chart").clientWidth), ["Positive among the selected", "Positive among the passed over"]);
+    offerAll(found);
     return;
   }
   const size = sizeIn(byId("plane-chart"), 440);
@@ -37,6 +40,17 @@ export async function showPictures(sheet, found) {
   const values = valuesFigure(found, look, square);
   byId("values-none").hidden = values.data["groups"]?.length === found.shown.length;
   await show(sheet, "values", byId("values-chart"), "values", { ...values, size: square });
+  offerAll(found);
+}
+
+/** Offer every large picture to be saved, with the numbers of the present settings.
+ * @param {any} found */
+function offerAll(found) {
+  for (const [name, rows] of Object.entries(numbersOf(found))) {
+    const place = byId(`${name}-chart`);
+    const pair = [...place.querySelectorAll(".pair > div > div")];
+    for (const [i, one] of (pair.length ? pair : [place]).entries()) offerSaving(one, i ? `${name}-${i + 1}` : name, rows);
+  }
 }
 
 /** The room that a picture has within its axes.
@@ -118,6 +132,7 @@ async function showPanels({ page, look }, place, found, order) {
     const title = make("figcaption", {}, markOf(look.shapes[at], look.colors[at]), make("bdi", {}, name));
     place.append(make("figure", {}, title, chart));
     await drawn(chart, page.charts.reliability, look, { data: reliabilityFigure(bins, look.colors[at], look) });
+    offerSaving(chart, `reliability-${at + 1}`, [Object.keys(bins[0] ?? {}), ...bins.map((bin) => Object.values(bin))]);
   }
 }
 

@@ -1,5 +1,7 @@
 /** @file Sentences and numbers: templates are filled with texts and names, never with markup. */
 
+import { general, roundUp } from "../model/numbers.js";
+
 /** A part of a sentence: words, or the name of a group.
  * @typedef {string | {name: string}} Part */
 
@@ -52,13 +54,60 @@ export function byId(id) {
 /** Three decimals, or a dash for what does not exist.
  * @param {number} value @returns {string} */
 export function fixed3(value) {
-  return Number.isFinite(value) ? value.toFixed(3).replace("-", "−") : "–";
+  return fixed(value, 3);
 }
 
 /** A share in percent with one decimal.
  * @param {number} share @returns {string} */
 export function percent1(share) {
   return Number.isFinite(share) ? `${(100 * share).toFixed(1)}\u00a0%` : "–";
+}
+
+/** How costs are written: see Figures in verdict/sentences.py.
+ * @typedef {object} Figures
+ * @property {number} decimals
+ * @property {(value: number) => string} percent
+ * @property {(value: number) => string} cost
+ * @property {(value: number) => string} points
+ * @property {(value: number) => string} difference
+ * @property {(value: number) => string} bare
+ * @property {(value: number) => string} tolerance
+ * @property {(value: number) => string} enough */
+
+const MOST_DECIMALS = 3;
+
+/** The figures for groups with these costs.
+ * @param {number[]} costs @param {string} kind @returns {Figures} */
+export function figuresOf(costs, kind) {
+  const [low, high] = [Math.min(...costs), Math.max(...costs)];
+  let decimals = 1;
+  /** @param {number} value */
+  const isUnclear = (value) => value * 100 * 10 ** decimals;
+  while (decimals < MOST_DECIMALS && (isUnclear(high) < 100 || (high > low && isUnclear(high - low) < 2))) decimals += 1;
+  return figuresWith(decimals, kind === "fpr" || kind === "fnr");
+}
+
+/** @param {number} decimals @param {boolean} isScore whether a cost is an average score @returns {Figures} */
+export function figuresWith(decimals, isScore) {
+  /** @param {number} value */
+  const percent = (value) => `${fixed(100 * value, decimals)}\u00a0%`;
+  /** @param {number} value */
+  const plain = (value) => fixed(value, decimals + 2);
+  /** @param {number} value */
+  const points = (value) => fixed(100 * value, decimals);
+  const bare = isScore ? points : plain;
+  return {
+    decimals, percent, points, bare, cost: isScore ? percent : plain,
+    difference: (value) => (isScore ? `${points(value)} points` : plain(value)),
+    tolerance: (value) => (isScore ? `${general(100 * value, 10)} points` : general(value)),
+    enough: (value) => (isScore ? `${(100 * Number(roundUp(value))).toFixed(2)} points` : roundUp(value)),
+  };
+}
+
+/** A number of decimals, or a dash for what does not exist.
+ * @param {number} value @param {number} decimals @returns {string} */
+export function fixed(value, decimals) {
+  return Number.isFinite(value) ? value.toFixed(decimals).replace("-", "−") : "–";
 }
 
 /** A count with separators.

@@ -1,7 +1,6 @@
 /** @file What the controls say: cost, tolerance, threshold, repair, groups; kept in the address. */
 
 import { costText } from "../model/costs.js";
-import { decides } from "../model/tally.js";
 
 /** @typedef {object} State
  * @property {import("../model/costs.js").Cost} cost
@@ -35,24 +34,6 @@ export function weightsOf(own) {
   const rest = isOwn ? RATIOS.filter((pair) => share(pair) !== share([fp, fn])) : RATIOS;
   const all = isOwn ? [...rest, [fp, fn]] : rest;
   return /** @type {[number, number][]} */ (all.sort((a, b) => share(a) - share(b)));
-}
-
-const MOST_THRESHOLDS = 129;
-
-/** The thresholds on offer: edges of the tally, so that nobody is on both sides.
- * @param {import("../model/tally.js").Tally} tally @param {number} own @returns {number[]} */
-export function thresholdsOf(tally, own) {
-  const inner = tally.cuts.slice(1, -1);
-  const few = inner.length <= MOST_THRESHOLDS;
-  const round = inner.filter(
-    (cut) => few || cut === own || Number.isInteger(cut * 32) || tally.edges.includes(cut) || isTenth(cut),
-  );
-  return round.filter((cut) => decides(tally, cut) || cut === own);
-}
-
-/** @param {number} cut */
-function isTenth(cut) {
-  return Math.round(cut * 10) / 10 === cut;
 }
 
 /** The settings as text for the address, without what is as in the audit.

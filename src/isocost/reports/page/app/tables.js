@@ -1,16 +1,32 @@
 /** @file The two tables: numbers of the groups, and repairs side by side. */
 
-import { counted, fixed3, make, percent1 } from "./say.js";
+import { costText } from "../model/costs.js";
+import { counted, fixed, fixed3, make, percent1 } from "./say.js";
 
 const OF_COST = ["cost", "trivial_cost"];
 
-/** Whether the interval that the audit computed for a number still holds.
- * @param {string} key @param {any} found @param {boolean} isOverall */
-export function holds(key, found, isOverall) {
-  if (key in (found.own.given?.[0] ?? {})) return found.sameGroups && (found.sameThreshold || !found.own.decided.includes(key));
-  if (isOverall && !found.sameGroups) return false;
-  if (found.tally.measures[key]?.uses_threshold) return found.sameThreshold;
-  return OF_COST.includes(key) ? found.sameCost : true;
+/** What Python computed in advance that holds for the present settings: intervals and given numbers
+ * of each group and, last, of everybody; and what is established about the cost, if it is known.
+ * @param {any} own @param {any} state
+ * @returns {{intervals: any[], given: any[], ofCost: any}} */
+export function evidenceOf(own, state) {
+  const at = Object.entries(own.at[own.thresholds.indexOf(state.threshold)] ?? {});
+  const ofCost = own.evidence[costText(state.cost)] ?? null;
+  const everybody = own.intervals.length - 1;
+  /** @param {number} i */
+  const isShown = (i) => i < everybody || !state.off.length;
+  /** @param {number} i @returns {[string, any][]} */
+  const decided = (i) => at.map(([name, rows]) => [name, rows[i]]);
+  return {
+    ofCost: state.off.length ? null : ofCost,
+    intervals: own.intervals.map((/** @type {any} */ spans, /** @type {number} */ i) => (!isShown(i) ? {} : {
+      ...spans, ...ofCost?.intervals[i], ...Object.fromEntries(decided(i).filter(([, row]) => Number.isFinite(row?.[0]))),
+    })),
+    // These compare groups with each other, so all must be there.
+    given: own.given.map((/** @type {any} */ numbers, /** @type {number} */ i) => (state.off.length ? {} : {
+      ...numbers, ...Object.fromEntries(decided(i).filter(([, row]) => row?.length > 2).map(([name, row]) => [name, row[2]])),
+    })),
+  };
 }
 
 /** The table of numbers.
@@ -23,15 +39,15 @@ export function showNumbers(table, found, look, mark) {
   );
   const head = make("tr", {}, make("td"), ...heads, make("th", { scope: "col" }, "All"));
   const columns = [...m, all];
+  /** @param {number} value */
+  const text = (value) => fixed(value, own.decimals + 2);
   const rows = Object.entries(words.rows).map(([key, [label, hint]]) => {
     const cells = columns.map((one, i) => {
-      const isOverall = i === m.length;
-      const place = isOverall ? own.intervals.length - 1 : shown[i];
-      const span = holds(key, found, isOverall) ? own.intervals[place]?.[key] : null;
-      const given = own.given?.[place]?.[key];
-      const number = given === undefined ? one[key] : holds(key, found, isOverall) ? given : null;
-      const value = key === "n" ? counted(one.n) : fixed3(number ?? Number.NaN);
-      return make("td", { "data-label": names[i] ?? "All" }, value, ...(span ? [" ", make("small", {}, `${fixed3(span[0])} to ${fixed3(span[1])}`)] : []));
+      const place = i === m.length ? own.intervals.length - 1 : shown[i];
+      const span = own.intervals[place][key];
+      const value = key === "n" ? counted(one.n) : text(own.given[place][key] ?? one[key] ?? Number.NaN);
+      const small = span ? [" ", make("small", {}, `${text(span[0])} to ${text(span[1])}`)] : [];
+      return make("td", { "data-label": names[i] ?? "All" }, value, ...small);
     });
     const kind = OF_COST.includes(key) ? "main" : "";
     const title = make("th", { scope: "row" }, `${label} `, make("small", {}, hint));

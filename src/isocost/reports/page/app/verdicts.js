@@ -1,8 +1,11 @@
-/** @file The verdict, the numbers under it and the explanation, for any settings. */
+/** @file The verdict, the numbers under it and the explanation, for any settings.
+ *
+ * Which sentences are said follows from the tables of Python's judgement and wording; here are the
+ * fields that they are filled with. */
 
 import { judge } from "../model/judgement.js";
-import { roundDown, roundUp, general } from "../model/numbers.js";
-import { counted, fill, fixed3, listed, percent1, plainText } from "./say.js";
+import { general } from "../model/numbers.js";
+import { counted, figuresOf, figuresWith, fill, listed, percent1, plainText } from "./say.js";
 import { blockedOf } from "./figures.js";
 
 /** So many groups are named in a sentence. */
@@ -11,53 +14,59 @@ const FEW = 3;
 /** With more groups to change than this, a sentence names only those that lose most. */
 const MOST_SHARES = 4;
 
+/** Groups that differ by this much still differ in whole percents. */
+const CLEAR = 0.03;
+
 /** The sentences of the page for what was found; Python says the same at the audit's settings.
  * @param {any} found what main.js computed
- * @returns {{verdict: any[], ledes: any[][], keys: any[], geometry: any[][], why: string, noneAdvised: string}} */
+ * @returns {any} */
 export function sentencesOf(found) {
-  const judged = { ...found, verdict: verdictOf(found) };
+  const figures = figuresOf(found.f.costs, found.f.cost.kind);
+  const judged = { ...found, figures, verdict: verdictOf(found) };
+  const fields = fieldsOf(judged);
+  const doubt = doubtOf(judged);
   return {
-    verdict: headlineOf(judged),
-    ledes: detailsOf(judged),
-    keys: keysOf(judged),
-    geometry: geometryOf(judged),
+    verdict: headlineOf(judged, fields),
+    next: fill(judged.words[`next_${judged.verdict.reason}`], fields),
+    ledes: detailsOf(judged, fields),
+    keys: keysOf(judged, fields),
+    geometry: geometryOf(judged, fields),
     why: whyOf(judged),
-    noneAdvised: doubtOf(judged) ? plainText(fill(judged.words.none_advised, { why: doubtOf(judged) })) : "",
+    noneAdvised: doubt ? plainText(fill(judged.words.none_advised, { why: doubt })) : "",
+    isAlarm: judged.verdict.reason === "infeasible",
   };
 }
 
 /** Why the data do not support a repair; nothing if they do, or if none would do it.
- * @param {any} found
- * @returns {string} */
+ * @param {any} found @returns {string} */
 function doubtOf({ words, verdict }) {
   return words[`key_${verdict.reason}`] ?? "";
 }
 
-/** What the numbers say, in codes; intervals of costs hold for the audit's own cost and groups only.
- * @param {any} found
- * @returns {any} */
-export function verdictOf({ f, shown, own, judgement, sameCost, sameGroups }) {
-  const isOwn = own.confidence !== null && sameCost && sameGroups;
-  const { findings } = own.verdict;
+/** What the numbers say, in codes; without evidence about the cost the bounds are the numbers.
+ * @param {any} found @returns {any} */
+export function verdictOf({ f, shown, own, judgement, ofCost }) {
+  const isKnown = own.confidence !== null && ofCost !== null;
   const off = f.tolerance - own.tolerance;
   const difference = f.target_cost - Math.min(...f.costs);
   const excess = excessOf(f);
-  const numbers = {
-    groups: Math.min(shown.length, findings.groups),
+  const { difference_low, excess_low, excess_high, expected, unrepaired } = ofCost?.findings ?? {};
+  const findings = {
+    groups: Math.min(shown.length, own.groups),
     gap_low: Math.max(...shown.map((/** @type {number} */ i) => own.floors[i])),
     gap_high: Math.max(...shown.map((/** @type {number} */ i) => own.intervals[i].calibration_gap?.[1] ?? -1)),
     difference,
-    difference_low: isOwn ? findings.difference_low : difference,
+    difference_low: isKnown ? difference_low : difference,
     tolerance: f.tolerance,
     excess,
-    excess_low: isOwn ? findings.excess_low - off : excess,
-    excess_high: isOwn ? findings.excess_high - off : excess,
-    intervals: isOwn,
-    expected: isOwn && !off ? findings.expected : null,
-    unrepaired: isOwn && !off ? findings.unrepaired : null,
+    excess_low: isKnown ? excess_low - off : excess,
+    excess_high: isKnown ? excess_high - off : excess,
+    intervals: isKnown,
+    expected: off ? null : expected,
+    unrepaired: off ? null : unrepaired,
   };
-  const highest = isOwn ? own.verdict.highest : [f.target];
-  return { ...judge(judgement, numbers), findings: numbers, highest };
+  const highest = isKnown ? ofCost.highest : [f.target];
+  return { ...judge(judgement, findings), findings, highest };
 }
 
 /** How far the highest cost is above what another group can reach, less the tolerance.
@@ -75,27 +84,63 @@ export function isUncertain(found) {
   return verdictOf(found).reason !== "infeasible";
 }
 
-/** The groups with the highest and lowest cost, as sentences name them.
- * @param {any} found */
-function endsOf({ f, spoken }) {
-  const low = f.costs.indexOf(Math.min(...f.costs));
-  return {
-    high: { name: spoken[f.target] },
-    low: { name: spoken[low] },
-    high_cost: fixed3(f.target_cost),
-    low_cost: fixed3(f.costs[low]),
+/** Everything that a sentence of the verdict may be filled with.
+ * @param {any} found @returns {Record<string, any>} */
+function fieldsOf(found) {
+  const { f, words, spoken, own, ofCost, state, verdict, figures, repairs } = found;
+  const { findings } = verdict;
+  const [low, blocked, required] = [f.costs.indexOf(Math.min(...f.costs)), blockedOf(f), f.required_cost + f.tolerance];
+  const spans = ofCost && own.confidence !== null ? (spoken.length > 2 ? ofCost.disparity : ofCost.difference) : [findings.difference, findings.difference];
+  const isReconcilable = found.isOwn ? own.reconcilable : Boolean(repairs?.find((/** @type {any} */ one) => one.key === "reconcile" && !one.at)?.rule);
+  const fields = {
+    ...words,
+    ...endsOf(found, low),
+    count: String(spoken.length),
+    tolerance: figures.tolerance(f.tolerance),
+    threshold: general(state.threshold),
+    candidates: namesOf(found, verdict.highest, words.or),
+    changed: f.changed.length === 1 ? { name: spoken[f.changed[0]] } : fill(words.several, { count: String(f.changed.length) }),
+    shares: listed(sharesOf(found)),
+    off: namesOf(found, miscalibrated(found)),
+    difference: figures.difference(findings.difference),
+    lowest_cost: figures.cost(f.costs[low]),
+    highest_cost: figures.cost(f.target_cost),
+    more_data: ofCost?.more_data ?? "",
+    costly: namesOf(found, f.costs.flatMap((/** @type {number} */ cost, /** @type {number} */ i) => (cost > required ? [i] : []))),
+    smallest: figures.enough(f.smallest_tolerance),
+    blocked: { name: spoken[blocked] },
+    blocked_cost: figures.cost(f.costs[blocked]),
+    ceiling: figures.cost(Math.max(f.trivial_costs[blocked], f.costs[blocked])),
+    short: figures.difference(f.smallest_tolerance - f.tolerance),
+    expected: figures.difference(findings.expected ?? Number.NaN),
+    unrepaired: figures.difference(findings.unrepaired ?? Number.NaN),
+    excess: figures.difference(findings.excess + f.tolerance),
+    excess_low: figures.difference(findings.excess_low + f.tolerance),
+    excess_high: figures.difference(findings.excess_high + f.tolerance),
+    limit: `${general(100 * found.judgement.calibrated)} points`,
+    min_group: counted(own.min_group),
+    min_label: String(own.min_label),
+    large: words[findings.groups === 1 ? "few_one" : "few_none"],
+    span_low: figures.bare(spans[0]),
+    span_high: figures.difference(spans[1]),
   };
+  const decisions = isReconcilable ? fill(words.next_decisions, fields) : "";
+  return { ...fields, decisions };
 }
 
-/** @param {any} found */
-function changedOf({ f, spoken, words }) {
-  if (f.changed.length === 1) return { name: spoken[f.changed[0]] };
-  return fill(words.several, { count: String(f.changed.length) });
+/** The groups with the highest and lowest cost, and the numbers that a headline gives.
+ * @param {any} found @param {number} low */
+function endsOf({ f, spoken, figures }, low) {
+  const isScore = f.cost.kind === "fpr" || f.cost.kind === "fnr";
+  const isClear = figures.decimals === 1 && isScore && f.target_cost - f.costs[low] >= CLEAR;
+  const shown = isClear ? figuresWith(0, true) : figures;
+  // A miss is a low score: what people were given is what is left of 1.
+  const [high_value, low_value] = [f.target_cost, f.costs[low]].map((cost) => shown.cost(f.cost.kind === "fnr" ? 1 - cost : cost));
+  return { high: { name: spoken[f.target] }, low: { name: spoken[low] }, high_value, low_value };
 }
 
 /** The groups that are shown to be off, the worst first.
- * @param {any} found
- * @returns {number[]} */
+ * @param {any} found @returns {number[]} */
 function miscalibrated({ shown, own, judgement }) {
   const limit = judgement.calibrated;
   const floor = (/** @type {number} */ i) => own.floors[shown[i]];
@@ -105,123 +150,77 @@ function miscalibrated({ shown, own, judgement }) {
     .sort((/** @type {number} */ a, /** @type {number} */ b) => floor(b) - floor(a));
 }
 
-/** @param {any} found
- * @returns {any[]} */
-function headlineOf(found) {
-  const { words, own, verdict } = found;
-  const [first = "", ...rest] = settledHeadline(found);
-  const isCheckable = own.confidence !== null && !["few", "uncalibrated"].includes(verdict.reason);
-  if (verdict.findings.intervals || !isCheckable || typeof first !== "string") return [first, ...rest];
-  const headline = [`${first.charAt(0).toLowerCase()}${first.slice(1)}`, ...rest];
-  return fill(words.as_measured, { headline });
-}
-
-/** @param {any} found
- * @returns {any[]} */
-function settledHeadline(found) {
-  const { f, words, spoken, verdict } = found;
+/** What a repair does that was chosen is part of the headline, unless none is advised.
+ * @param {any} found @param {Record<string, any>} fields @returns {any[]} */
+function headlineOf(found, fields) {
+  const { f, words, own, verdict, chosen, figures, spoken } = found;
   const { reason } = verdict;
-  const tolerance = general(f.tolerance);
-  if (reason === "equal") return fill(words[f.tolerance ? "headline_within" : "headline_equal"], { tolerance });
-  if (reason === "few") return fill(words.headline_few);
-  if (reason === "uncalibrated") return fill(words.headline_uncalibrated, { off: namesOf(found, miscalibrated(found)) });
-  if (reason === "unestablished") return fill(words[`headline_unestablished${spoken.length > 2 ? "_many" : ""}`]);
-  const kind = reason === "repair" && f.tolerance ? "closer" : reason === "unreachable" ? "uncertain" : reason;
-  const high = listed(verdict.highest.slice(0, FEW).map((/** @type {number} */ i) => [{ name: spoken[i] }]), words.or);
-  const form = verdict.highest.length > FEW ? "costlier_some" : spoken.length > 2 ? "costliest" : "costlier";
-  const costlier = fill(words[form], { high, low: endsOf(found).low });
-  return fill(words[`headline_${kind}`], { costlier, changed: changedOf(found), tolerance });
+  const off = miscalibrated(found);
+  let form = reason === "unreachable" ? "uncertain" : reason;
+  if (f.tolerance && form === "equal") form = "within";
+  if (f.tolerance && form === "repair") form = "closer";
+  if (reason === "uncalibrated" && off.length === 1) form = "uncalibrated_one";
+  let gap = fill(words[`gap_${f.cost.kind}`], fields);
+  if (spoken.length > 2) gap = fill(words.of_many, { ...fields, gap });
+  const all = { ...fields, ...meansOf(found, off[0] ?? 0), gap, alike: fill(words[`alike_${f.cost.kind}`], fields) };
+  const isOther = chosen?.rule && chosen.key !== "withhold" && !doubtOf(found) && reason !== "equal";
+  const headline = !isOther ? fill(words[`headline_${form}`], all) : fill(words[chosen.goal === "rates" ? "chosen_rates" : "chosen_cost"], {
+    ...all, repair: { name: chosen.label }, after: figures.difference(chosen.disparity),
+    odds: `${figures.points(chosen.odds)} points`, share: percent1(chosen.changes.changed),
+  });
+  const isCheckable = own.confidence !== null && !["few", "uncalibrated"].includes(reason);
+  return verdict.findings.intervals || !isCheckable ? headline : fill(words.as_measured, { headline });
 }
 
-/** @param {any} found
- * @param {number[]} groups */
-function namesOf({ words, spoken }, groups) {
+/** @param {any} found @param {number} i */
+function meansOf({ m, figures }, i) {
+  return { mean_score: figures.percent(m[i].mean_score), base_rate: figures.percent(m[i].base_rate) };
+}
+
+/** @param {any} found @param {number[]} groups @param {string} [word] */
+function namesOf({ words, spoken }, groups, word) {
   if (groups.length > FEW) return fill(words.several, { count: String(groups.length) });
-  return listed(groups.map((i) => [{ name: spoken[i] }]));
+  return listed(groups.map((i) => [{ name: spoken[i] }]), word);
 }
 
-/** @param {any} found
- * @returns {any[][]} */
-function detailsOf(found) {
-  const { words, verdict, own } = found;
-  const { reason } = verdict;
-  if (reason === "few") {
-    const large = words[verdict.findings.groups === 1 ? "few_one" : "few_none"];
-    const limits = { min_group: counted(own.min_group), min_label: String(own.min_label) };
-    return [fill(words.few_groups, { large, ...limits }), fill(words.few_next, { plan: own.plan })];
-  }
-  if (reason === "uncalibrated") return calibrationOf(found);
-  return costsOf(found);
+/** @param {any} found @param {Record<string, any>} fields @returns {any[][]} */
+function detailsOf(found, fields) {
+  const { words, verdict, judgement, own, shown, spoken, figures } = found;
+  if (verdict.reason === "uncalibrated") return calibrationOf(found, fields);
+  return judgement.details[verdict.reason].flatMap((/** @type {string} */ name) => {
+    if (name === "highest" && verdict.highest.length < 2) return [];
+    if (name === "helps") return verdict.helps === "yes" ? [fill(words.helps_yes, fields)] : [];
+    if (name === "calibrated") {
+      if (verdict.calibrated === "yes") return [fill(words.calibrated_yes, fields)];
+      const tops = shown.map((/** @type {number} */ i) => own.intervals[i].calibration_gap?.[1] ?? -1);
+      const worst = tops.indexOf(Math.max(...tops));
+      return [fill(words.calibrated_unknown, { ...fields, gap: `${figures.points(tops[worst])} points`, group: { name: spoken[worst] } })];
+    }
+    if (name !== "difference") return [fill(words[name], fields)];
+    const form = !verdict.findings.intervals ? "_measured" : spoken.length > 2 ? "_many" : "";
+    return [fill(words[`difference${form}`], fields)];
+  });
 }
 
-/** @param {any} found
- * @returns {any[][]} */
-function calibrationOf(found) {
-  const { m, words, spoken, shown, own } = found;
+/** @param {any} found @param {Record<string, any>} fields @returns {any[][]} */
+function calibrationOf(found, fields) {
+  const { m, words, spoken, shown, own, figures } = found;
   const off = miscalibrated(found);
   const kind = own.confidence === null ? "off_group_measured" : "off_group";
   const said = off.slice(0, FEW).map((i) =>
     fill(words[kind], {
+      ...fields,
+      ...meansOf(found, i),
       group: { name: spoken[i] },
-      gap: fixed3(m[i].calibration_gap),
-      floor: fixed3(own.floors[shown[i]]),
-      way: words[m[i].mean_score < m[i].base_rate ? "too_low" : "too_high"],
-      bias: fixed3(Math.abs(m[i].mean_score - m[i].base_rate)),
+      gap: `${figures.points(m[i].calibration_gap)} points`,
+      floor: `${figures.points(own.floors[shown[i]])} points`,
     }),
   );
   if (off.length > FEW) said.push(fill(words.off_more, { count: String(off.length - FEW) }));
-  return [...said, fill(words.off_next)];
+  return said;
 }
 
-/** @param {any} found
- * @returns {any[][]} */
-function costsOf(found) {
-  const { f, words, spoken, own, verdict } = found;
-  const ends = endsOf(found);
-  if (verdict.reason === "equal") return [fill(words.lede_equal, ends)];
-  if (verdict.reason === "unestablished") {
-    const many = spoken.length > 2 ? "_many" : "";
-    const [span_low, span_high] = (many ? own.disparity : own.difference).map(fixed3);
-    return [fill(words[`lede_unestablished${many}`], { ...ends, span_low, span_high, more_data: own.more_data })];
-  }
-  if (verdict.reason === "unhelpful") {
-    const { expected, unrepaired } = verdict.findings;
-    return [fill(words.lede_unhelpful, { expected: fixed3(expected), unrepaired: fixed3(unrepaired) })];
-  }
-  const repair = words[f.tolerance ? "lede_repair" : "lede_repair_exact"];
-  const values = { ...ends, shares: listed(sharesOf(found)), tolerance: general(f.tolerance) };
-  const said = verdict.act ? [fill(repair, values)] : [];
-  return verdict.reason === "repair" ? said : [...said, ...outOfReach(found)];
-}
-
-/** @param {any} found
- * @returns {any[][]} */
-function outOfReach(found) {
-  const { f, words, spoken, verdict } = found;
-  const ends = endsOf(found);
-  const blocked = blockedOf(f);
-  const { excess, excess_low, excess_high } = verdict.findings;
-  const values = {
-    ...ends,
-    blocked: { name: spoken[blocked] },
-    blocked_cost: fixed3(f.costs[blocked]),
-    ceiling: fixed3(Math.max(f.trivial_costs[blocked], f.costs[blocked])),
-    short: fixed3(f.smallest_tolerance - f.tolerance),
-    tolerance: general(f.tolerance),
-    excess: fixed3(excess + f.tolerance),
-    excess_low: fixed3(excess_low + f.tolerance),
-    excess_high: fixed3(excess_high + f.tolerance),
-  };
-  const kind = verdict.reason === "infeasible" ? "lede_infeasible" : "lede_uncertain";
-  if (f.feasible) return [fill(words[kind], values)];
-  const required = f.required_cost + f.tolerance;
-  const costly = f.costs.flatMap((/** @type {number} */ cost, /** @type {number} */ i) => (cost > required ? [i] : []));
-  const help = { high: namesOf(found, costly), required: roundDown(required), smallest: roundUp(f.smallest_tolerance) };
-  return [fill(words[kind], values), fill(words.way_out, help)];
-}
-
-/** @param {any} found
- * @returns {any[][]} */
+/** @param {any} found @returns {any[][]} */
 function sharesOf({ f, words, spoken }) {
   const isMany = f.changed.length > MOST_SHARES;
   const most = [...f.changed].sort((a, b) => f.alpha[b] - f.alpha[a]).slice(0, MOST_SHARES - 1);
@@ -233,39 +232,44 @@ function sharesOf({ f, words, spoken }) {
   return isMany ? [...shares, fill(words.share_of_more, { count: more })] : shares;
 }
 
-/** @param {any} found */
-function keysOf(found) {
-  const { f, m, n, words, spoken, own, verdict } = found;
-  const holds = own.disparity && verdict.findings.intervals && verdict.enough;
-  const [low, high] = holds ? own.disparity.map(fixed3) : [];
+/** The tiles, in the order of the verdict.
+ * @param {any} found @param {Record<string, any>} fields */
+function keysOf(found, fields) {
+  const { m, n, words, spoken, own, ofCost, verdict, figures, chosen } = found;
+  const isKnown = ofCost?.disparity && verdict.findings.intervals && verdict.enough;
+  const [low, high] = isKnown ? ofCost.disparity.map(figures.bare) : [];
   const level = `${general(100 * (own.confidence ?? 0.95), 4)}\u00a0%`;
-  const span = holds ? fill(words.interval, { level, low, high }) : null;
   const gaps = m.map((/** @type {any} */ one) => one.calibration_gap);
   const worst = gaps.indexOf(Math.max(...gaps));
-  return [
-    { value: fixed3(verdict.findings.difference), label: words.key_difference, note: span },
-    { ...reachKey(found), alert: verdict.reason === "infeasible" },
+  const isOther = chosen && chosen.key !== "withhold";
+  const expected = isOther ? (found.isOwn ? found.outlooks?.[chosen.label] : null) : verdict.findings.expected;
+  const repair = { name: chosen?.label ?? words.methods?.withhold.label ?? "" };
+  const tiles = [
+    { value: counted(n), label: plainText(fill(words.key_people, fields)), note: fill(words.key_people_note, fields) },
     {
-      value: fixed3(gaps[worst]),
-      label: words.key_gap,
-      note: fill(words.key_gap_note, { group: { name: spoken[worst] } }),
-      alert: verdict.reason === "uncalibrated",
+      value: `${figures.points(gaps[worst])} points`, label: words.key_gap,
+      note: fill(words.key_gap_note, { group: { name: spoken[worst] } }), alert: verdict.reason === "uncalibrated",
     },
-    {
-      value: counted(n),
-      label: words.key_people,
-      note: fill(words.key_people_note, { count: String(f.costs.length) }),
-    },
+    { value: fields["difference"], label: words.key_difference, note: isKnown ? fill(words.interval, { level, low, high }) : null },
+    { ...reachKey(found), alert: verdict.reason === "infeasible" && !(isOther && chosen.rule) },
   ];
+  if (typeof expected !== "number") return tiles;
+  const unrepaired = figures.difference(isOther ? verdict.findings.difference : verdict.findings.unrepaired);
+  const note = fill(words.key_new_note, { repair, unrepaired });
+  return [...tiles, { value: figures.difference(expected), label: words.key_new, note }];
 }
 
 /** @param {any} found */
 function reachKey(found) {
-  const { f, words, spoken } = found;
+  const { f, words, spoken, figures, chosen } = found;
   const doubt = doubtOf(found);
   if (doubt) return { value: words.key_no, label: words.key_not_advised, note: fill(doubt) };
+  if (chosen?.rule && chosen.key !== "withhold") {
+    const note = fill(words.key_changed_note, { repair: { name: chosen.label } });
+    return { value: percent1(chosen.changes.changed), label: words.key_changed, note };
+  }
   if (!f.feasible) {
-    const value = fixed3(f.smallest_tolerance - f.tolerance);
+    const value = figures.difference(f.smallest_tolerance - f.tolerance);
     return { value, label: words.key_reach, note: fill(words.key_reach_note) };
   }
   if (!f.changed.length) {
@@ -279,23 +283,15 @@ function reachKey(found) {
   return { value: percent1(f.alpha[most]), label: words.key_withheld, note };
 }
 
-/** @param {any} found */
-function geometryOf(found) {
-  const { f, words, spoken } = found;
-  const high = { name: spoken[f.target] };
-  const within = f.tolerance ? fill(words.within, { tolerance: general(f.tolerance) }) : "";
-  let move = fill(words.geometry_equal);
-  if (!f.feasible) {
-    move = fill(words.geometry_infeasible, { high, within, blocked: { name: spoken[blockedOf(f)] } });
-  } else if (f.changed.length) {
-    move = fill(words.geometry_feasible, { high, within, changed: changedOf(found) });
-  }
-  return [fill(words.geometry_axes), fill(words.geometry_line), move, fill(words.geometry_both)];
+/** @param {any} found @param {Record<string, any>} fields */
+function geometryOf({ f, words }, fields) {
+  const within = f.tolerance ? fill(words.within, fields) : "";
+  const move = !f.feasible ? "infeasible" : f.changed.length ? "feasible" : "equal";
+  return ["axes", "line", move, "both"].map((name) => fill(words[`geometry_${name}`], { ...fields, within }));
 }
 
 /** What stands above the explanation.
- * @param {any} found
- * @returns {string} */
+ * @param {any} found @returns {string} */
 function whyOf(found) {
   const { f, words, verdict } = found;
   if (!f.feasible) return verdict.reason === "infeasible" && verdict.findings.intervals ? words.why_not : words.why_not_measured;
@@ -306,20 +302,17 @@ function whyOf(found) {
 /** What the page is shown for: on paper there are no controls to see it from.
  * @param {any} found
  * @param {string} axis the cost in words */
-export function settingsOf({ state, words, called }, axis) {
+export function settingsOf({ f, state, words, called }, axis) {
   const groups = listed(state.off.map((/** @type {number} */ i) => [{ name: called[i] }]));
   const off = groups.length ? fill(words.off_groups, { groups }) : "";
-  const [tolerance, threshold] = [general(state.tolerance), general(state.threshold)];
-  return fill(words.settings, { axis, tolerance, threshold, off });
+  const tolerance = figuresOf(f.costs, f.cost.kind).tolerance(state.tolerance);
+  return fill(words.settings, { axis, tolerance, threshold: general(state.threshold), off });
 }
 
-/** What no longer holds of what was computed beforehand; nothing if all does.
- * @param {any} found
- * @param {string} settings those of the audit
- * @returns {string} */
-export function staleText({ own, words, sameCost, sameGroups, sameThreshold }, settings) {
-  if (own.confidence === null || (sameCost && sameGroups && sameThreshold)) return "";
-  // The interval of the difference in cost depends on neither threshold nor tolerance.
-  const chance = sameCost && sameGroups ? "" : words.stale_chance;
-  return plainText(fill(words.stale, { own: settings, chance }));
+/** That nothing is established about a cost, or about some groups only; nothing if it is.
+ * @param {any} found @returns {string} */
+export function staleText({ own, words, ofCost }) {
+  if (own.confidence === null || ofCost) return "";
+  const costs = Object.keys(own.evidence).map((cost) => words.costs[cost]?.label.toLowerCase() ?? cost);
+  return plainText(fill(words.stale, { kept: plainText(listed(costs.map((one) => [one]))) }));
 }
