@@ -7,6 +7,7 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas
+from isocost.measures.audit import _short
 from tests.conftest import DATA, measured, sample
 
 
@@ -285,3 +286,8 @@ def test_without_resamples_nothing_speaks_of_them():
     plain = json.loads(result.to_json())
     assert plain["verdict"]["reason"] == "unestablished"
     assert "resample" not in result.to_json()
+
+
+def test_an_interval_without_bounds_is_told_in_words():
+    assert _short((-np.inf, np.inf)) == "[any value]"
+    assert _short((0.5, np.inf)) == "[.500, inf]"

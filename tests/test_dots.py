@@ -113,3 +113,13 @@ def test_names_do_not_overlap(groups, given):
         panels = list(display.axes_.values())
         left = [label.get_window_extent().x0 for label in panels[1].get_yticklabels()]
         assert min(left) > panels[0].get_window_extent().x1
+
+
+def test_an_interval_without_bounds_is_an_arrow_and_not_a_bare_dot():
+    display = MeasuresDisplay.from_tally(compas(), ["calibration_slope"])
+    display.intervals[0] = [[0.5, np.inf], [-np.inf, np.inf]]
+    display.plot()
+    assert len(display.arrows_) == 3
+    assert sorted(arrow.xy for arrow in display.arrows_) == [(0.0, 0), (1.0, 0), (1.0, 1)]
+    assert np.isfinite(display.axes_["calibration_slope"].get_xlim()).all()
+    assert "not bounded" in [text.get_text() for text in display.legend_.get_texts()]

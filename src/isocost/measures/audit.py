@@ -594,7 +594,7 @@ def _cell(name: str, measures: Measures, with_interval: bool) -> str:
 def _short(interval: Sequence[float]) -> str:
     """An interval in few letters: [.438, .457]."""
     if all(math.isinf(end) for end in interval):
-        return "(any)"
+        return "[any value]"
     low, high = (f"{end:.3f}".removeprefix("0").replace("-0.", "-.") for end in interval)
     return f"[{low}, {high}]"
 

@@ -100,9 +100,12 @@ _IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
 
 _EXPORT = re.compile(r"^export ", re.MULTILINE)
 
+_COMMENT = re.compile(r"^ */\*\*(?:(?!\*/).)*\*/\n", re.MULTILINE | re.DOTALL)
+"""Comments that fill their lines: a fifth of the script, and of no use in the page."""
+
 
 def bundle() -> str:
-    """The model as one script: the same functions, without import and export.
+    """The model as one script: the same functions, without import, export and comments.
 
     Notes
     -----
@@ -123,8 +126,8 @@ def page_file(*path: str) -> str:
 
 
 def joined(folder: str, names: Iterable[str]) -> str:
-    """The modules of a folder as one script, without import and export."""
-    modules = (page_file(folder, f"{name}.js") for name in names)
+    """The modules of a folder as one script, without import, export and comments."""
+    modules = (_COMMENT.sub("", page_file(folder, f"{name}.js")) for name in names)
     return "\n".join(_EXPORT.sub("", _IMPORT.sub("", module)) for module in modules)
 
 

@@ -77,8 +77,7 @@ export async function drawn(place, spec, look, { data, signals = {}, size }) {
 }
 
 /** Put data and signals into a picture.
- * @param {any} view
- * @param {{data: Record<string, any[]>, signals?: Record<string, number>}} figure */
+ * @param {any} view @param {{data: Record<string, any[]>, signals?: Record<string, number>}} figure */
 export async function refill(view, { data, signals = {} }) {
   for (const [name, value] of Object.entries(signals)) view.signal(name, value);
   for (const [name, rows] of Object.entries(data)) view.data(name, rows);

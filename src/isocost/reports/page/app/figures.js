@@ -54,9 +54,7 @@ function rowsWith({ spoken, shown }, look, tell, order) {
 }
 
 /** Where each group's cost is, how far it can be raised, and the line it has to reach.
- * @param {any} found
- * @param {any} look colours and shapes
- * @param {number} width in pixels */
+ * @param {any} found @param {any} look colours and shapes @param {number} width in pixels */
 export function costsFigure(found, look, width) {
   const { f, chosen } = found;
   const isDense = isMany(found);
@@ -183,8 +181,7 @@ function wordsOf(rows, goal, look, { left, scale, isAbove, isDense, isNamed, cou
 const STRIP = -0.2;
 
 /** What scores say beside what came true, for one group.
- * @param {any[]} bins of the model's reliability
- * @param {string} color @param {any} look @returns {Datasets} */
+ * @param {any[]} bins of the model's reliability @param {string} color @param {any} look @returns {Datasets} */
 export function reliabilityFigure(bins, color, look) {
   const all = bins.reduce((total, bin) => total + bin.n, 0);
   const most = Math.max(...bins.map((bin) => bin.n / all));
@@ -205,8 +202,7 @@ export function reliabilityFigure(bins, color, look) {
 const CORNER = 1.5;
 
 /** Who turned out positive among the passed over (x) and the selected (y), and what scores predict.
- * @param {any} found @param {any} look
- * @param {{width: number, height: number}} size in pixels
+ * @param {any} found @param {any} look @param {{width: number, height: number}} size in pixels
  * @returns {{data: Datasets, signals: Record<string, number>}} */
 export function valuesFigure(found, look, size) {
   const { state, m, sides, spoken, shown } = found;

@@ -37,8 +37,7 @@ function unpixel({ x, y }, { left, right, low, high, width, height }) {
 const TURNS = [0, 8, 14, 10, 2, 6, 12, 4, 15, 9, 1, 7, 13, 11, 3, 5];
 
 /** The seats around an anchor, the best first.
- * @param {number} gap to keep from it
- * @returns {Seat[]} */
+ * @param {number} gap to keep from it @returns {Seat[]} */
 export function seatsAround(gap) {
   return [0, 8, 18, 30, 44, 60, 80, 104, 132, 164].flatMap((more) =>
     TURNS.map((turn) => {
@@ -87,8 +86,7 @@ function isCrossed(one, other) {
 }
 
 /** How bad a place is for a text, 0 if it touches nothing; and the line to its mark, if it needs one.
- * @param {Box} box
- * @param {Pixel & {name?: string | undefined}} anchor what the text is about
+ * @param {Box} box @param {Pixel & {name?: string | undefined}} anchor what the text is about
  * @param {Crowd} crowd @returns {{score: number, tie: Stretch | null}} */
 export function badness(box, anchor, { width, height, marks, strokes, boxes, ties = [] }) {
   const isOut = box.left < 0 || box.right > width || box.top < 0 || box.bottom > height;

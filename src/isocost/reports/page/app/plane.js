@@ -17,8 +17,7 @@ const SHORTEST = 14;
 /** @typedef {{x: number, y: number}} Place two rates */
 
 /** The groups in the plane of the two rates, with lines, ends, the place needed and arrows.
- * @param {any} found @param {any} look
- * @param {{width: number, height: number}} size in pixels
+ * @param {any} found @param {any} look @param {{width: number, height: number}} size in pixels
  * @returns {{data: Datasets, signals: Record<string, number>}} */
 export function planeFigure(found, look, size) {
   const { f, m, shown, spoken, chosen } = found;
@@ -98,8 +97,7 @@ function spotOf(one, f, i) {
 }
 
 /** How far the axes go.
- * @param {any[]} spots @param {any} chosen
- * @param {number} width in pixels */
+ * @param {any[]} spots @param {any} chosen @param {number} width in pixels */
 function boundsOf(spots, chosen, width) {
   /** @param {"x" | "y"} axis @param {string} rate */
   const top = (axis, rate) => {
@@ -143,9 +141,7 @@ function arrowOf(now, after, base, frame) {
 }
 
 /** The words in the plane: few, beside what they are about, and clear of everything else.
- * @param {any} found @param {any[]} spots
- * @param {Datasets} data what is drawn
- * @param {any} look @param {Frame} frame */
+ * @param {any} found @param {any[]} spots @param {Datasets} data what is drawn @param {any} look @param {Frame} frame */
 function textsOf({ f, spoken }, spots, data, look, frame) {
   /** @param {any} spot @param {number} gap @param {string} [name] whose mark it is */
   const around = (spot, gap, name) => seatsAround(gap).map((seat) => ({ ...spot, seat, name }));
