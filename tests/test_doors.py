@@ -136,7 +136,7 @@ DOORS = {
     "generalized_fnr": (ic.generalized_fnr, {"y_true": [0, 1], "y_score": [0.2, 0.7]}),
     "generalized_fpr": (ic.generalized_fpr, {"y_true": [0, 1], "y_score": [0.2, 0.7]}),
     "intervals": (ic.intervals, TALLY_AND | {"replicates": 0}),
-    "look": (ic.look, {}),
+    "look": (ic.look, {"path": "scores.csv"}),
     "layout": (ic.layout, {"audit": TALLY, "name": "lending"}),
     "plan": (ic.plan, TALLY_AND),
     "plan_repair": (ic.plan_repair, TALLY_AND | {"rule": RULE, "within": 0.5, "replicates": 10}),
@@ -291,7 +291,7 @@ def test_right_arguments_are_not(door, tmp_path, monkeypatch):
     """Otherwise the test above would hold for any reason."""
     function, good = DOORS[door]
     needed = {k for k, v in inspect.signature(function).parameters.items() if v.default is v.empty}
-    if not needed <= set(good) | {"options"} or door == "apply_file":
+    if not needed <= set(good) | {"options"} or door in ("apply_file", "look"):
         return
     monkeypatch.chdir(tmp_path)
     function(**good)
