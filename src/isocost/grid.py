@@ -305,7 +305,7 @@ def fitting_scales(low: float, high: float, is_whole: bool) -> list[str]:
     >>> fitting_scales(1, 10, True), fitting_scales(-3.2, 4.1, False), fitting_scales(0, 1.1, False)
     (['rank', 'percent'], ['logit'], [])
     """
-    if low > -0.5 and high < 1.5:
+    if low > -0.5 and high < 2.0:
         return []
     ranks = ["rank"] if is_whole and high - low < 10_000 else []
     if low >= 0.0 and high <= 100.0:

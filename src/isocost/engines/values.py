@@ -70,7 +70,7 @@ DECIMALS = (".", ",")
 
 def check_decimal(decimal: object) -> None:
     """Raise unless a decimal sign is a point, a comma or None."""
-    if decimal is not None and decimal not in DECIMALS:
+    if decimal is not None and not (isinstance(decimal, str) and decimal in DECIMALS):
         rule, step = 'must be "." or ","', "leave it out to have it found"
         raise UsageError(Problem("decimal", rule, repr(decimal)[:80], step))
 
