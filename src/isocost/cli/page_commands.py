@@ -199,7 +199,7 @@ def demo(
     show_table("What repairs do, beside the scores as they are", header, _telling(rows))
     prose(
         f"\nwithhold brings the costs to within {TOLERANCE:g}. odds brings them together and gives "
-        "up calibration. reconcile keeps scores calibrated and makes wrong decisions equally frequent."
+        "up calibration. reconcile keeps it, and makes wrong decisions equally frequent."
     )
     if report:
         _write(result, output)
