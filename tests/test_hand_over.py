@@ -9,6 +9,8 @@ import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
+import pyarrow.compute
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -326,7 +328,7 @@ def test_people_get_null_on_every_engine(compas_rule, tmp_path):
         compas_rule.apply(rows, handed_over="score")
 
 
-def test_who_was_handed_over_is_counted(compas_rule):
+def test_who_was_handed_over_is_counted(compas_rule, tmp_path, monkeypatch):
     rows = sample(3_000, groups=2, seed=4, weighted=True)
     rows["group"] = np.array(compas().groups)[rows["group"]]
     out = compas_rule.apply(rows)
@@ -355,8 +357,30 @@ def test_who_was_handed_over_is_counted(compas_rule):
     assert "handed over" in repr(expected)
     assert "handed over" in repr(ic.audit(expected, confidence=None))
     assert ic.audit(expected, confidence=None).to_dict()["handed_over"]["overall"] > 0
-    with pytest.raises(ic.UsageError, match="is for data in memory"):
-        ic.tally("rows.csv", handed_over=True)
+    # Files too, whatever the labels of people handed over, and batches that are all without scores.
+    frame = pd.DataFrame(out).astype({"label": object})
+    frame.loc[gone, "label"] = None
+    frame.to_csv(tmp_path / "out.csv", index=False)
+    frame.astype({"label": float}).to_parquet(tmp_path / "out.parquet")
+    for name in ("out.csv", "out.parquet"):
+        assert ic.tally(tmp_path / name, weight="weight", handed_over=True) == counted
+    with pytest.raises(ic.DataError, match="score: must be a number"):
+        ic.tally(tmp_path / "out.csv", weight="weight")
+    table = pa.Table.from_pandas(frame.sort_values("score")).drop(["id"])
+    monkeypatch.setattr("isocost.engines.streams._ROWS_AT_ONCE", 100)
+    assert ic.tally(table.to_reader(50), weight="weight", handed_over=True) == counted
+    nobody = table.filter(pa.compute.is_null(table["score"]))
+    pd.DataFrame(out)[gone].to_csv(tmp_path / "nobody.csv", index=False)
+    for nothing in (nobody, nobody.to_reader(50), pl.from_arrow(nobody).lazy(), "nobody.csv"):
+        data = tmp_path / nothing if isinstance(nothing, str) else nothing
+        with pytest.raises(ic.DataError, match="rows, all without one"):
+            ic.tally(data, handed_over=True)
+    # A positive label that is named is looked for among the others.
+    named = pd.DataFrame(out).assign(label=np.where(gone, "?", np.where(out["label"], "y", "n")))
+    named.to_csv(tmp_path / "named.csv", index=False)
+    for data in (named, tmp_path / "named.csv", pl.from_pandas(named).lazy()):
+        found = ic.tally(data, weight="weight", handed_over=True, positive="y")
+        assert found == counted
 
 
 @pytest.mark.parametrize(

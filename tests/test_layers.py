@@ -44,8 +44,8 @@ ORDERS = {
         "hand_over", "reconcile", "registry", "unseen", "compare", "planning", "watch", "review",
     ],
     "engines": [
-        "values", "arrays", "dispatch", "dialects", "queries", "paths", "source", "look",
-        "backends", "lazy", "files",
+        "values", "arrays", "streams", "dispatch", "dialects", "queries", "paths", "source",
+        "look", "backends", "lazy", "files",
     ],
     "learn": [
         "inputs", "calibrator", "base", "postprocess", "scorers", "program", "trained",

@@ -53,7 +53,7 @@ from isocost.rows import (
     share_of,
 )
 from isocost.tables import frame_of, html_table, text_table
-from isocost.tallies import Cells, Tally, check_tally
+from isocost.tallies import Cells, Tally, added, check_tally
 
 if TYPE_CHECKING:
     from isocost.repairs.review import HandedOver
@@ -376,14 +376,8 @@ class Rule:
         if not len(cells):
             got, step = "everybody is handed over", "use a rule made from such people"
             raise UsageError(Problem("tally", "must have people whom the rule decides", got, step))
-        gone, before = self.deferred(tally), tally.handed_over
-        new: dict[Group, tuple[float, float, float]] = {}
-        for index in np.unique(gone.group):
-            group, mine = tally.groups[index], gone.group == index
-            n, w, w2 = (float(column[mine].sum()) for column in (gone.n, gone.w, gone.w2))
-            earlier = before.get(group, (0.0, 0.0, 0.0))
-            new[group] = (n + earlier[0], w + earlier[1], w2 + earlier[2])
-        return tally.rebuilt(cells, handed={**before, **new})
+        gone = self.deferred(tally).handed(tally.groups)
+        return tally.rebuilt(cells, handed=added([*tally.handed_over.items(), *gone.items()]))
 
     def deferred(self, tally: Tally) -> Cells:
         """The cells of those who are handed over, with the scores they had."""

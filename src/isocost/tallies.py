@@ -149,7 +149,7 @@ class Cells:
     def merge(cls, parts: Sequence[Cells]) -> Cells:
         """Put cells together: add up those that share a key, drop empty ones, sort."""
         group, label, bin_ = (np.concatenate([getattr(p, name) for p in parts]) for name in KEYS)
-        bins = int(bin_.max()) + 1
+        bins = int(bin_.max(initial=0)) + 1
         # One number per cell sorts many times as fast as three.
         unique, index = _distinct((group * 2 + label) * bins + bin_)
         joined = (np.concatenate([getattr(p, name) for p in parts]) for name in SUMS)
@@ -183,6 +183,12 @@ class Cells:
         """Sum over bins, per group and label."""
         return self._summed(self.label, groups, 2)
 
+    def handed(self, groups: Sequence[Group]) -> Handed:
+        """How many there are of each group, if these are people handed over."""
+        sums = [add_up(self.group, getattr(self, name), len(groups)) for name in SUMS[:3]]
+        found = {group: (n, w, w2) for group, n, w, w2 in zip(groups, *sums, strict=True) if n}
+        return {as_group(g): (float(n), float(w), float(w2)) for g, (n, w, w2) in found.items()}
+
     def kinds(self, groups: int, first: int) -> Sums:
         """Sum over bins, per group and kind; ``first`` is the first bin at the threshold."""
         return self._summed(self.kind(first), groups, len(KINDS))
@@ -198,7 +204,7 @@ def _distinct(keys: Ints) -> tuple[Ints, Ints]:
 
     Where there are nearly as many keys as there could be, counting is quicker than sorting.
     """
-    if keys.max() > 4 * len(keys):
+    if keys.max(initial=0) > 4 * len(keys):
         unique, index = np.unique(keys, return_inverse=True)
         return unique, index
     occurs = np.bincount(keys) > 0
@@ -541,7 +547,7 @@ class Tally:
         renamed = [as_group(names.get(group, group)) for group in self.groups]
         codes = _indices(renamed)
         cells = self.cells.recoded([codes[group] for group in renamed])
-        handed = _added([(as_group(names.get(g, g)), x) for g, x in self.handed_over.items()])
+        handed = added([(as_group(names.get(g, g)), x) for g, x in self.handed_over.items()])
         return self.rebuilt(cells, list(codes), handed)
 
     def __add__(self, other: object) -> Tally:
@@ -554,7 +560,7 @@ class Tally:
         codes = _indices([*self.groups, *other.groups])
         others = other.cells.recoded([codes[group] for group in other.groups])
         cells = Cells.merge([self.cells, others])
-        handed = _added([*self.handed_over.items(), *other.handed_over.items()])
+        handed = added([*self.handed_over.items(), *other.handed_over.items()])
         return replace(self.rebuilt(cells, list(codes), handed), reading=_both(self, other))
 
     __radd__ = __add__
@@ -713,7 +719,7 @@ def _both(one: Tally, other: Tally) -> dict[str, str]:
     return {name: " and ".join(dict.fromkeys(ways)) for name, ways in pairs.items()}
 
 
-def _added(pairs: Iterable[tuple[Group, tuple[float, ...]]]) -> Handed:
+def added(pairs: Iterable[tuple[Group, tuple[float, ...]]]) -> Handed:
     """Sums of the same group added up."""
     sums: dict[Group, tuple[float, float, float]] = {}
     for group, (n, w, w2) in pairs:

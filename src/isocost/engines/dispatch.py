@@ -7,9 +7,8 @@ they are.
 from __future__ import annotations
 
 import math
-import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, partialmethod
 from pathlib import Path
@@ -29,7 +28,14 @@ from isocost.checks import (
     check_written,
     short,
 )
-from isocost.engines.arrays import apply_arrays, tally_arrays
+from isocost.engines.arrays import apply_arrays, same_length, tally_arrays
+from isocost.engines.streams import (
+    apply_to_pyspark_pandas,
+    apply_to_stream,
+    is_pyspark_pandas,
+    is_stream,
+    tally_stream,
+)
 from isocost.engines.values import (
     Encoded,
     as_objects,
@@ -38,14 +44,15 @@ from isocost.engines.values import (
     is_uniform,
     missing_id,
     scale_of,
+    scored,
     title_of,
 )
 from isocost.errors import DataError, IsocostWarning, Problem, UsageError, missing_column, setting
-from isocost.grid import Grid, scale_named
+from isocost.grid import PROBABILITY, Grid, scale_named
 from isocost.groups import Group, as_group, as_scalar, is_null
 from isocost.rules import Rule, check_unknown
 from isocost.tables import BACKENDS
-from isocost.tallies import SUMS, Tally
+from isocost.tallies import Tally
 
 _HEAD, _FEW = 2**12, 12
 
@@ -114,7 +121,7 @@ def tally(
         For files: number of threads (default: one per core).
     handed_over : bool
         Whether a null score means that a rule handed this person over: such rows are counted
-        apart, in ``tally.handed_over``, and their labels are not looked at.  Not for files.
+        apart, in ``tally.handed_over``, and their labels are not looked at.
 
     Returns
     -------
@@ -130,46 +137,44 @@ def tally(
     a      2          1     0.5000      0.4500
     b      1          1     1.0000      0.4000
     """
-    if check_flag("handed_over", handed_over):
-        return _tally_apart(
-            data, score, label, group, weight, bins=bins, edges=edges, positive=positive,
-            missing_group=missing_group, scale=scale, decimal=decimal, encoding=encoding,
-            sheet=sheet, memory_limit=memory_limit, threads=threads,
-        )  # fmt: skip
     grid = Grid(bins, check_numbers("edges", edges))
     missing_group = None if missing_group is None else as_group(missing_group)
     check_single("positive", positive)
     options = {"grid": grid, "positive": positive, "missing_group": missing_group}
-    options["scale"] = scale_named(scale)
+    options |= {"scale": scale_named(scale), "handed_over": check_flag("handed_over", handed_over)}
     check_decimal(decimal)
     if not isinstance(data, str | Path):
         _only_for_files(memory_limit=memory_limit, threads=threads, encoding=encoding, sheet=sheet)
     if data is None:
-        group = group if isinstance(group, list | tuple) and _holds_arrays(group) else [group]
-        _need_arrays(score=score, label=label, group=group[0])
-        return tally_arrays(score, label, group, weight, decimal=decimal, **options)
+        parts = group if isinstance(group, list | tuple) and _holds_arrays(group) else [group]
+        _need_arrays(score=score, label=label, group=parts[0])
+        return scored(_tally_arrays(score, label, parts, weight, decimal=decimal, **options))
     columns = check_columns(score, label, group, weight)
-    if is_stream(data):
-        names = {"score": score, "label": label, "group": group, "weight": weight}
-        settings = {"bins": bins, "edges": edges, "positive": positive, "decimal": decimal}
-        settings |= {"scale": scale, "missing_group": missing_group}
-        return _tally_stream(data, columns, **names, **settings)
     if isinstance(data, str | Path):
         from isocost.engines.files import tally_files
         from isocost.engines.source import FileReading, Settings
 
         limits, reading = Settings(memory_limit, threads), FileReading(decimal, encoding, sheet)
         return tally_files(data, columns, settings=limits, reading=reading, **options)
+    count: Callable[..., Tally] = partial(_tally_frame, columns=columns, decimal=decimal, **options)
+    if is_stream(data):
+        return scored(tally_stream(data, columns, count, positive, scale))
+    return scored(count(data))
+
+
+def _tally_frame(data: Any, columns: dict[str, Any], decimal: str | None, **options: Any) -> Tally:
+    """The tally of a frame or a dict of arrays."""
     source = as_frame(data)
     check_known(source.columns, columns)
     if isinstance(source, Lazy):
         from isocost.engines.lazy import LazyRows, count_cells
 
-        rows = LazyRows(source, columns, positive)
+        rows = LazyRows(source, columns, options["positive"])
         return replace(count_cells(rows, columns, **options), backend=backend_of(source.frame))
     names = {role: name for role, name in columns.items() if isinstance(name, str)}
     names["group"] = ", ".join(columns["group"])
-    counted = tally_arrays(
+    weight = columns["weight"]
+    counted = _tally_arrays(
         source.numbers(columns["score"], "score"),
         source.labels(columns["label"]),
         [source.groups(name) for name in columns["group"]],
@@ -182,59 +187,38 @@ def tally(
     return replace(counted, backend=backend_of(getattr(source, "frame", None)))
 
 
-def _tally_apart(
-    data: Any, score: Any, label: Any, group: Any, weight: Any, **options: Any
+def _tally_arrays(
+    score: Any, label: Any, groups: Any, weight: Any, *, handed_over: bool, **options: Any
 ) -> Tally:
-    """The tally of people with a score, which says how many of each group have none."""
-    if isinstance(data, str | Path):
-        must, got = "is for data in memory and lazy frames", f"the path {str(data)!r}"
-        step = "pass a frame, for example duckdb.read_parquet(path)"
-        raise UsageError(Problem("handed_over", must, got, step))
-    if data is None:
-        parts = list(group) if isinstance(group, list | tuple) and _holds_arrays(group) else [group]
-        _need_arrays(score=score, label=label, group=parts[0])
-        group = [f"group {i}" for i in range(len(parts))]
-        data = {"score": score, "label": label, **dict(zip(group, parts, strict=True))}
-        data |= {} if weight is None else {"weight": weight}
-        score, label, weight = "score", "label", None if weight is None else "weight"
-    columns = check_columns(score, label, group, weight)
-    source = as_frame(data)
-    check_known(source.columns, columns)
-    decided, handed = _apart(source, columns["score"], columns["label"])
-    counted = tally(decided, score, label, group, weight, **options)
-    if handed is None:
-        return counted
+    """The tally of arrays; if some are handed over, those without a score are counted apart."""
+    if not handed_over:
+        return tally_arrays(score, label, groups, weight, **options)
+    score = column_array("score", score)
+    apart = np.array([is_null(value) for value in score.tolist()], dtype=bool)
+    columns = {"label": label, **{f"group {i}": group for i, group in enumerate(groups)}}
+    columns |= {} if weight is None else {"weight": weight}
+    columns = {name: column_array(name, column) for name, column in columns.items()}
+    same_length({"score": score, **columns})
+
+    def part(rows: npt.NDArray[np.bool_], **given: Any) -> Tally:
+        taken = {
+            name: Encoded(column[rows], column.values)
+            if isinstance(column, Encoded)
+            else column[rows]
+            for name, column in columns.items()
+        }
+        chosen = [taken.pop(f"group {i}") for i in range(len(groups))]
+        return tally_arrays(groups=chosen, **{**options, "score": score[rows], **taken, **given})
+
+    if not apart.any():
+        return part(~apart)
     # Labels of people handed over may be unknown, and are not needed.
-    apart = {**options, "positive": None, "scale": "probability"}
-    others = tally(handed, score, label, group, weight, **apart)
-    sums = others.totals
-    listed = zip(*(getattr(sums, name).sum(axis=1).tolist() for name in SUMS[:3]), strict=True)
-    return replace(counted, handed_over=dict(zip(others.groups, listed, strict=True)))
-
-
-def _apart(source: Any, score: str, label: str) -> tuple[Any, Any]:
-    """The rows with a score, and those without, whose score and label are 0; None if none are."""
-    import narwhals as nw
-
-    if isinstance(source, Arrays):
-        values = column_array("score", source.numbers(score, "score"))
-        missing = np.array([is_null(value) for value in values.tolist()], dtype=bool)
-        arrays = {str(n): column_array(str(n), column) for n, column in source.data.items()}
-        handed = {name: column[missing] for name, column in arrays.items()}
-        zeros = np.zeros(int(missing.sum()))
-        without = {**handed, score: zeros, label: zeros}
-        decided = {name: column[~missing] for name, column in arrays.items()}
-        return decided, without if missing.any() else None
-    values = nw.col(score)
-    schema = source.types if isinstance(source, Lazy) else source.frame.schema
-    lost = values.is_null() | values.is_nan() if schema[score].is_float() else values.is_null()
-    # NaN is no null, and a comparison with null is null.
-    frame = source.frame.filter(lost).with_columns(nw.lit(0.0).alias(score), nw.lit(0).alias(label))
-    count = frame.select(nw.len().alias("n"))
-    rows = (count.collect() if isinstance(source, Lazy) else count).item()
-    kept = source.frame.filter(~values.is_null())
-    kept = kept.filter(~values.is_nan()) if schema[score].is_float() else kept
-    return nw.to_native(kept), nw.to_native(frame) if rows else None
+    zeros = np.zeros(int(apart.sum()))
+    others = part(apart, score=zeros, label=zeros, positive=None, scale=PROBABILITY)
+    handed = others.cells.handed(others.groups)
+    if apart.all():
+        return others.rebuilt(others.cells.take(slice(0, 0)), handed=handed)
+    return replace(part(~apart), handed_over=handed)
 
 
 def apply_rule(
@@ -271,9 +255,13 @@ def apply_rule(
         raise UsageError(Problem("data", must, got, step))
     if is_stream(data) or is_pyspark_pandas(data):
         given: dict[str, Any] = {"score": score, "group": group, "id": id, "output": output}
-        given |= {"changed": changed, "handed_over": handed_over, "seed": seed, **options}
-        apply_to = _apply_to_stream if is_stream(data) else _apply_to_pyspark_pandas
-        return apply_to(rule, data, {**given, "scale": scale})
+        given |= {"changed": changed, "handed_over": handed_over, **options, "scale": scale}
+        if not is_stream(data):
+            return apply_to_pyspark_pandas(partial(apply_rule, rule, seed=seed, **given), data)
+        if seed is not None:
+            must, step = "must be left out for a stream of batches", "pass ids, or a table"
+            raise UsageError(Problem("seed", must, repr(seed), step))
+        return apply_to_stream(partial(apply_rule, rule, seed=None, **given), data)
     source = as_frame(data)
     groups = check_columns(score, "label", group)["group"]
     check_known(source.columns, {"score": score, "group": groups})
@@ -696,122 +684,3 @@ def as_frame(data: Any) -> Arrays | Frame | Lazy:
 def _not_unique(got: str) -> UsageError:
     step = "rename or drop the columns that have the same name"
     return UsageError(Problem("data", "must have columns with different names", got, step))
-
-
-# Streams of batches, and pandas on Spark
-
-_ROWS_AT_ONCE = 2**17
-
-
-def is_stream(data: Any) -> bool:
-    """Whether it is a dataset, a scanner or a reader of pyarrow, which gives batches of rows."""
-    arrow, dataset = (sys.modules.get(name) for name in ("pyarrow", "pyarrow.dataset"))
-    kinds = [arrow.RecordBatchReader] if arrow is not None else []
-    kinds += [dataset.Dataset, dataset.Scanner] if dataset is not None else []
-    return isinstance(data, tuple(kinds))
-
-
-def _schema(data: Any) -> Any:
-    return data.projected_schema if hasattr(data, "projected_schema") else data.schema
-
-
-def _tables(data: Any, columns: Sequence[str] | None = None) -> Iterator[Any]:
-    """The rows of a stream as tables of a hundred thousand rows or more, but for the last."""
-    import pyarrow as pa
-
-    if columns is not None and hasattr(data, "scanner"):
-        batches = data.to_batches(columns=list(columns))
-    else:
-        batches = data.to_batches() if hasattr(data, "to_batches") else iter(data)
-    waiting: list[Any] = []
-    for batch in batches:
-        waiting.append(batch)
-        if sum(len(one) for one in waiting) >= _ROWS_AT_ONCE:
-            yield pa.Table.from_batches(waiting)
-            waiting = []
-    if waiting:
-        yield pa.Table.from_batches(waiting)
-
-
-def _tally_stream(data: Any, columns: Mapping[str, Any], **options: Any) -> Tally:
-    """The tally of all batches, which are counted one after the other."""
-    if scale_named(options["scale"]).is_open:
-        must, step = "must name the range of the ranks for a stream", "for example rank:1-10"
-        raise UsageError(Problem("scale", must, repr(options["scale"]), step))
-    schema = _schema(data)
-    check_known(schema.names, columns)
-    single = [columns[role] for role in ("score", "label", "weight") if columns.get(role)]
-    counted, first = None, 0
-    # Whether there are two labels, of which one is positive, no batch can tell alone.
-    positive, known = options.pop("positive"), dict[Any, None]()
-    for table in _tables(data, [*dict.fromkeys([*single, *columns["group"]])]):
-        if not table.num_rows:
-            continue
-        if positive is not None:
-            table = _with_positive(table, columns["label"], positive, known)
-        try:
-            part = tally(table, **options)
-        except DataError as error:
-            raise _located(error, first, first + table.num_rows) from error
-        counted, first = part if counted is None else counted + part, first + table.num_rows
-    if known:
-        same = [0] * len(known)
-        tally_arrays(same, list(known), [same], grid=Grid(), positive=positive)
-    return tally(schema.empty_table(), **options) if counted is None else counted
-
-
-def _with_positive(table: Any, label: str, positive: Any, known: dict[Any, None]) -> Any:
-    """The table with whether each label is the positive one; adds the labels to those known."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    column = table.column(label)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    values = [value for value in column.unique().to_pylist() if not is_null(value)]
-    known.update(dict.fromkeys(values))
-    wanted = [value for value in values if type(value) is type(positive) and value == positive]
-    is_positive = pc.is_in(column, value_set=pa.array(wanted, column.type))
-    is_positive = pc.if_else(pc.is_null(column), pa.scalar(None, pa.bool_()), is_positive)
-    return table.set_column(table.schema.get_field_index(label), label, is_positive)
-
-
-def _located(error: DataError, first: int, stop: int) -> DataError:
-    """The error, which says which rows of a stream it is about."""
-    if not first:
-        return error
-    where = f"among rows {first:,} to {stop - 1:,}: "
-    return DataError([replace(problem, got=where + problem.got) for problem in error.problems])
-
-
-def _apply_to_stream(rule: Rule, data: Any, options: Mapping[str, Any]) -> Any:
-    """A reader of repaired batches, each of which is made when it is asked for."""
-    import pyarrow as pa
-
-    if options["seed"] is not None:
-        must, step = "must be left out for a stream of batches", "pass ids, or a table"
-        raise UsageError(Problem("seed", must, repr(options["seed"]), step))
-    tables = _tables(data)
-    repaired = (apply_rule(rule, table, **options) for table in tables if table.num_rows)
-    first = next(repaired, None)
-    if first is None:
-        return _schema(data).empty_table().to_reader()
-
-    def batches() -> Iterator[Any]:
-        yield from first.to_batches()
-        for table in repaired:
-            yield from table.cast(first.schema).to_batches()
-
-    return pa.RecordBatchReader.from_batches(first.schema, batches())
-
-
-def is_pyspark_pandas(data: Any) -> bool:
-    """Whether it is a frame of pyspark.pandas."""
-    return type(data).__module__.startswith("pyspark.pandas") and hasattr(data, "to_spark")
-
-
-def _apply_to_pyspark_pandas(rule: Rule, data: Any, options: Mapping[str, Any]) -> Any:
-    """The repaired frame with the same index."""
-    levels = [f"__index_{level}__" for level in range(data.index.nlevels)]
-    repaired = apply_rule(rule, data.to_spark(index_col=levels), **options)
-    return repaired.pandas_api(index_col=levels).rename_axis(data.index.names)

@@ -43,6 +43,7 @@ from isocost.engines.values import (
     problem_of,
     read_as,
     scale_of,
+    scored,
     typed,
 )
 from isocost.errors import DataError, FileError, Problem
@@ -90,6 +91,7 @@ def tally_files(
     scale: Scale = PROBABILITY,
     reading: FileReading | None = None,
     guess: Guess | None = None,
+    handed_over: bool = False,
 ) -> Tally:
     """Count the cells of files in one query; see :func:`isocost.tally`.
 
@@ -107,7 +109,8 @@ def tally_files(
             source.check_names(used)
             rows = _FileRows(source, used, named, progress, part)
             options: dict[str, Any] = {"positive": named, "missing_group": missing_group}
-            counted = count_cells(rows, used, grid=grid, scale=scale, **options)
+            options["handed_over"] = handed_over
+            counted = scored(count_cells(rows, used, grid=grid, scale=scale, **options))
             return replace(counted, reading={**counted.reading, **source.read_as})
 
     return read_files(count, reading)

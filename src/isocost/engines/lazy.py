@@ -102,8 +102,12 @@ def count_cells(
     positive: Any = None,
     missing_group: Group | None = None,
     scale: Scale = PROBABILITY,
+    handed_over: bool = False,
 ) -> Tally:
-    """Count the cells of rows in one query, where they are; open ranks take one more."""
+    """Count the cells of rows in one query, where they are; open ranks take one more.
+
+    If some were ``handed_over``, cells without a score are kept apart, whatever their labels.
+    """
     if scale.is_open:
         scale = scale.within(*_span(rows, rows.pick(True))[:2])
     placed, cells = _cells(rows, grid, positive, scale)
@@ -117,21 +121,31 @@ def count_cells(
     raw = [rows.group_values(i, cells[f"g{i}"]) for i in range(len(columns["group"]))]
     encoder = GroupEncoder(raw, missing_group)
     codes = encoder.encode_cells(raw, n, problems)
+    apart = (cells["b"] == _NO_SCORE) & handed_over
+    if apart.any():
+        placed = placed.filter(nw.col("b") != float(_NO_SCORE))
+        cells |= {key: np.where(apart, 0, cells[key]) for key in ("y", "b")}
     codes_of = {role: cells[key] for role, (key, _) in _CODES.items() if key in cells}
     count_bad(codes_of, n, problems, partial(_example, rows, placed))
     if scale.is_plain and (cells["b"] == _OUTSIDE).any():
         problems.span = _span(rows, placed)
-    seen = [cells[key] for key in ("least_l", "most_l") if key in cells]
-    problems.check(label_problems(cells["y"], seen, positive, columns["label"], rows.label_value))
+    seen = [cells[key][~apart] for key in ("least_l", "most_l") if key in cells]
+    labels = cells["y"][~apart]
+    problems.check(label_problems(labels, seen, positive, columns["label"], rows.label_value))
     sums = {name: _floats(cells[name]) if name in cells else n for name in _SUMS}
+    counted = Cells(codes, cells["y"], grid.at_count(cells["b"]), n=n, **sums)
     return Tally.build(
         grid,
         encoder.groups,
-        Cells(codes, cells["y"], grid.at_count(cells["b"]), n=n, **sums),
+        counted.take(~apart),
         columns,
         reading=problems.reading,
+        handed_over=counted.take(apart).handed(encoder.groups),
     )
 
+
+_NO_SCORE = -1
+"""The code of a score that is null or NaN."""
 
 _OUTSIDE = -3
 """The code of a score that is on another scale."""
@@ -156,7 +170,9 @@ def _cells(rows: Rows, grid: Grid, positive: Any, scale: Scale) -> tuple[Any, di
     for careful in (False, True):
         placed = _placed(rows.pick(careful), grid, scale)
         cells = rows.collect(_counted(placed, positive))
-        sums = [_floats(cells[name]) for name in _SUMS if name in cells]
+        # People who are handed over have no score to sum.
+        known = cells["b"] != _NO_SCORE
+        sums = [_floats(cells[n])[known | ("h" not in n)] for n in _SUMS if n in cells]
         if not rows.believes_statistics or all(np.isfinite(values).all() for values in sums):
             break
     return placed, cells

@@ -20,6 +20,7 @@ from isocost.errors import DataError, Problem, UsageError, setting, spoken
 from isocost.grid import PROBABILITY, Scale, scale_named, scale_step
 from isocost.groups import Group, Scalar, as_group, as_scalar, is_exact, is_null
 from isocost.rules import Rule
+from isocost.tallies import Tally
 from isocost.typing import Bools, Ints
 
 Array = npt.NDArray[Any]
@@ -335,6 +336,16 @@ def no_rows(path: object = "") -> DataError:
     return DataError(Problem("data", "must have at least one row", got, step))
 
 
+def scored(tally: Tally) -> Tally:
+    """The tally; an error if nobody in it has a score, because everybody was handed over."""
+    if tally.groups:
+        return tally
+    got = f"{sum(n for n, _, _ in tally.handed_over.values()):,.0f} rows, all without one"
+    step = "check the column of scores: a rule hands over some people, not all"
+    name = title_of("score", str(tally.columns.get("score", "score")))
+    raise DataError(Problem(name, "must be known in some row", got, step))
+
+
 def missing_id(got: str = "none", step: str | None = None) -> UsageError:
     """The error for a rule with a coin that is applied without ids."""
     step = step or f"name the column that says who a row is about with {setting('id')}"
@@ -543,7 +554,7 @@ class Encoded:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def __getitem__(self, part: slice) -> Array:
+    def __getitem__(self, part: slice | Bools) -> Array:
         return self.codes[part]
 
 

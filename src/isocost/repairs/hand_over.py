@@ -763,6 +763,9 @@ def _rows(tally: Tally, program: DeferralProgram, found: Found) -> Iterator[Row]
             rest = 1.0 - math.fsum(shares)
             if rest > NOISE:
                 yield Row(group, lo, hi, "defer", None, min(rest, 1.0))
+            else:
+                # What rounding leaves over would keep a score that nobody else has.
+                shares[np.argmax(shares)] += rest
             for j in np.flatnonzero(shares > 0.0):
                 yield Row(group, lo, hi, "set", float(outputs[j]), min(float(shares[j]), 1.0))
         if last < 1.0:
