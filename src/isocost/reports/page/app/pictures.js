@@ -101,7 +101,7 @@ function showLegends(page, bars, marks, found) {
 }
 
 /** With more groups than this, only those furthest from what they say are shown at once. */
-const mostPanels = () => (window.matchMedia("(max-width: 640px)").matches ? 3 : 6);
+const mostPanels = () => (window.matchMedia("(max-width: 640px)").matches ? 2 : 6);
 
 /** One picture of reliability per group; they do not depend on the controls.
  * @param {Sheet} sheet @param {any} found @param {(task: () => Promise<any>) => void} later */
