@@ -48,12 +48,6 @@ export function roundUp(value) {
   return (Math.ceil(value * 1e4 - 1e-9) / 1e4).toFixed(4);
 }
 
-/** Four decimals, rounded down.
- * @param {number} value @returns {string} */
-export function roundDown(value) {
-  return (Math.floor(value * 1e4 + 1e-9) / 1e4).toFixed(4);
-}
-
 /** A number with so many digits and no needless zeros, as Python's "g" writes it.
  * @param {number} value @param {number} [digits] @returns {string} */
 export function general(value, digits = 6) {
