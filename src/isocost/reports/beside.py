@@ -80,7 +80,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class TwoAudits:
     """Two tallies of different people, and the audits of the groups that both can compare.
 
     Attributes
@@ -146,7 +146,7 @@ def compared(
     threshold: float = 0.5,
     tolerance: float = 0.0,
     min_count: int = 0,
-) -> Comparison:
+) -> TwoAudits:
     """Compare two tallies of different people, such as those of two periods.
 
     Examples
@@ -176,11 +176,11 @@ def compared(
     # So many draws as the ends of intervals at this level need.
     draws = max(2000, math.ceil(10.0 * lines / ERROR) + 1)
     strict = audits(1.0 - ERROR / lines, draws if draws <= MOST_REPLICATES else 0)
-    return Comparison(audits(1.0 - ERROR, 2000), strict, left_out, min_count)
+    return TwoAudits(audits(1.0 - ERROR, 2000), strict, left_out, min_count)
 
 
 def beside_html(
-    comparison: Comparison, names: Sequence[str], vocabulary: Vocabulary = NEUTRAL
+    comparison: TwoAudits, names: Sequence[str], vocabulary: Vocabulary = NEUTRAL
 ) -> str:
     """A page with both audits side by side, and every number that changed."""
     jinja2 = require_package("jinja2", "jinja2", "is needed to write the report", INSTALL)
@@ -209,7 +209,7 @@ def beside_html(
     )
 
 
-def _headline(comparison: Comparison, figures: Figures) -> Sentence:
+def _headline(comparison: TwoAudits, figures: Figures) -> Sentence:
     lines = [line for line in comparison.changes("cost") if line.is_established]
     told = [
         fill(
@@ -227,7 +227,7 @@ def _headline(comparison: Comparison, figures: Figures) -> Sentence:
     return fill(HEADLINES["changed"], changes=joined(told))
 
 
-def _tables(comparison: Comparison, decimals: int) -> list[Mapping[str, Any]]:
+def _tables(comparison: TwoAudits, decimals: int) -> list[Mapping[str, Any]]:
     """A table for each measure: the cost first, and open where a change is established."""
     first = comparison.audits[0]
     titles = {key: title for key, title in row_titles(first).items() if key != "n"}

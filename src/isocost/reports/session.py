@@ -446,6 +446,8 @@ def with_controls(step: str) -> str:
     --------
     >>> with_controls('pass decimal="," (--decimal ,)')
     'set “Decimal sign” to ,'
+    >>> with_controls('leave out decimal="," (--decimal ,): these numbers have a point')
+    'set “Decimal sign” to “found by itself”: these numbers have a point'
     """
 
     def named(match: re.Match[str]) -> str:
@@ -453,6 +455,7 @@ def with_controls(step: str) -> str:
         return _on_page(match[1], UNSET) + (f" to {value}" if value else "")
 
     new = _ARGUMENT.sub(named, step)
+    new = re.sub(r"leave out (“[^”]+”)( to \S+?)?(?=[:; ]|$)", r"set \1 to “found by itself”", new)
     return new if new == step else new.replace("pass “", "set “")
 
 

@@ -153,8 +153,8 @@ async function openFile(file) {
 /** @param {() => Promise<any>} send sends what is to be looked at */
 async function look(send) {
   showProblems([]);
-  $("form").hidden = true;
-  $("result").hidden = true;
+  $("form").hidden = $("result").hidden = true;
+  for (const name of READING) $(`${name}-hint`).textContent = "";
   try {
     offer(await send());
   } catch (problems) {

@@ -51,12 +51,6 @@ export function byId(id) {
   return found;
 }
 
-/** Three decimals, or a dash for what does not exist.
- * @param {number} value @returns {string} */
-export function fixed3(value) {
-  return fixed(value, 3);
-}
-
 /** A share in percent with one decimal.
  * @param {number} share @returns {string} */
 export function percent1(share) {
@@ -66,6 +60,7 @@ export function percent1(share) {
 /** How costs are written: see Figures in verdict/sentences.py.
  * @typedef {object} Figures
  * @property {number} decimals
+ * @property {(value: number) => string} plain
  * @property {(value: number) => string} percent
  * @property {(value: number) => string} cost
  * @property {(value: number) => string} points
@@ -75,6 +70,12 @@ export function percent1(share) {
  * @property {(value: number) => string} enough */
 
 const MOST_DECIMALS = 3;
+
+/** The figures for what was found: one precision for headline, tables and pictures.
+ * @param {any} found @returns {Figures} */
+export function figuresFor({ f }) {
+  return figuresOf(f.costs, f.cost.kind);
+}
 
 /** The figures for groups with these costs.
  * @param {number[]} costs @param {string} kind @returns {Figures} */
@@ -97,7 +98,7 @@ export function figuresWith(decimals, isScore) {
   const points = (value) => fixed(100 * value, decimals);
   const bare = isScore ? points : plain;
   return {
-    decimals, percent, points, bare, cost: isScore ? percent : plain,
+    decimals, plain, percent, points, bare, cost: isScore ? percent : plain,
     difference: (value) => (isScore ? `${points(value)} points` : plain(value)),
     tolerance: (value) => (isScore ? `${general(100 * value, 10)} points` : general(value)),
     enough: (value) => (isScore ? `${(100 * Number(roundUp(value))).toFixed(2)} points` : roundUp(value)),

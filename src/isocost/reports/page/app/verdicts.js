@@ -5,7 +5,7 @@
 
 import { judge } from "../model/judgement.js";
 import { general } from "../model/numbers.js";
-import { counted, figuresOf, figuresWith, fill, listed, percent1, plainText } from "./say.js";
+import { counted, figuresFor, figuresWith, fill, listed, percent1, plainText } from "./say.js";
 import { blockedOf } from "./figures.js";
 
 /** So many groups are named in a sentence. */
@@ -21,8 +21,7 @@ const CLEAR = 0.03;
  * @param {any} found what main.js computed
  * @returns {any} */
 export function sentencesOf(found) {
-  const figures = figuresOf(found.f.costs, found.f.cost.kind);
-  const judged = { ...found, figures, verdict: verdictOf(found) };
+  const judged = { ...found, figures: figuresFor(found), verdict: verdictOf(found) };
   const fields = fieldsOf(judged);
   const doubt = doubtOf(judged);
   return {
@@ -305,7 +304,7 @@ function whyOf(found) {
 export function settingsOf({ f, state, words, called }, axis) {
   const groups = listed(state.off.map((/** @type {number} */ i) => [{ name: called[i] }]));
   const off = groups.length ? fill(words.off_groups, { groups }) : "";
-  const tolerance = figuresOf(f.costs, f.cost.kind).tolerance(state.tolerance);
+  const tolerance = figuresFor({ f }).tolerance(state.tolerance);
   return fill(words.settings, { axis, tolerance, threshold: general(state.threshold), off });
 }
 
