@@ -91,12 +91,7 @@ function goTo(id) {
 }
 
 /** @type {Problem} */
-const LOST = {
-  name: "isocost serve",
-  rule: "must be running",
-  got: "no answer",
-  next_step: "start it again, and open the address it prints",
-};
+const LOST = { name: "isocost serve", rule: "must be running", got: "no answer", next_step: "start it again, and open the address it prints" };
 
 /** Send a request; the answer, or an error that holds problems.
  * @param {string} method @param {string} url @param {File | string | null} [body]
@@ -237,24 +232,18 @@ function offerOutcomes(guess) {
 
 function reportRequest() {
   const cost = new FormData($("form")).get("cost");
-  const group = [$("group").value, $("second").value].filter(Boolean);
+  /** @param {string[]} ids @param {(text: string) => unknown} read */
+  const values = (ids, read) => Object.fromEntries(ids.map((id) => [id.replace("-", "_"), read($(id).value)]));
   return {
     file: held?.id,
-    score: $("score").value,
-    label: $("label").value,
-    group,
-    weight: $("weight").value || null,
+    group: [$("group").value, $("second").value].filter(Boolean),
     positive: $("positive-field").hidden ? null : $("positive").value,
     missing_group: $("missing").value || null,
     cost: cost === "weighted" ? `weighted:${$("fp").value},${$("fn").value}` : cost,
-    threshold: Number($("threshold").value),
-    tolerance: Number($("tolerance").value),
-    min_count: Number($("min-count").value),
-    scale: $("scale").value,
+    ...values(["score", "label", "scale"], String),
+    ...values(["threshold", "tolerance", "min-count"], Number),
+    ...values(["weight", "people", "outcome", "positive-means"], (text) => text || null),
     ...readingAsked(),
-    people: $("people").value || null,
-    outcome: $("outcome").value || null,
-    positive_means: $("positive-means").value || null,
   };
 }
 

@@ -94,13 +94,8 @@ export function fullRule(compact, tally, shown) {
   const rows = compact.rows
     .filter((/** @type {any[]} */ row) => shown.includes(row[0]))
     .map((/** @type {any[]} */ [place, lo, hi, value, probability, end]) => ({
-      group: tally.groups[shown.indexOf(place)],
-      lo,
-      hi,
-      action: value === null ? "mirror" : end === undefined ? "set" : "line",
-      value,
-      probability,
-      ...(end === undefined ? {} : { end }),
+      group: tally.groups[shown.indexOf(place)], lo, hi,
+      action: value === null ? "mirror" : end === undefined ? "set" : "line", value, probability, ...(end === undefined ? {} : { end }),
     }));
   const rule = makeRule(tally, { method, settings, rows, notes, salt: coin.salt, promise });
   return { ...rule, cost };

@@ -23,14 +23,11 @@ export function plainText(parts) {
   return parts.map((part) => (typeof part === "string" ? part : part.name)).join("");
 }
 
-/** Put a sentence into an element; names stand apart, so that their direction stays their own.
+/** Put a sentence into an element, and give that; names stand apart, so that their direction stays their own.
  * @param {Element} element @param {Part[]} parts */
 export function put(element, parts) {
-  element.replaceChildren(
-    ...parts.map((part) =>
-      typeof part === "string" ? part : make("bdi", { class: "name" }, part.name),
-    ),
-  );
+  element.replaceChildren(...parts.map((part) => (typeof part === "string" ? part : make("bdi", { class: "name" }, part.name))));
+  return element;
 }
 
 /** An element with attributes and children.
@@ -58,16 +55,9 @@ export function percent1(share) {
 }
 
 /** How costs are written: see Figures in verdict/sentences.py.
- * @typedef {object} Figures
- * @property {number} decimals
- * @property {(value: number) => string} plain
- * @property {(value: number) => string} percent
- * @property {(value: number) => string} cost
- * @property {(value: number) => string} points
- * @property {(value: number) => string} difference
- * @property {(value: number) => string} bare
- * @property {(value: number) => string} tolerance
- * @property {(value: number) => string} enough */
+ * @typedef {{decimals: number, plain: (value: number) => string, percent: (value: number) => string, cost: (value:
+ *   number) => string, points: (value: number) => string, difference: (value: number) => string, bare: (value: number)
+ *   => string, tolerance: (value: number) => string, enough: (value: number) => string}} Figures */
 
 const MOST_DECIMALS = 3;
 
