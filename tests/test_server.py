@@ -246,6 +246,7 @@ def test_bad_files_are_told_in_four_parts_and_not_kept(running, name, body, rule
     assert status == 422, answer
     told = answer["problems"][0]
     assert rule in told["rule"]
+    assert told.pop("controls") == ["file"]
     assert set(told) == {"name", "rule", "got", "next_step"}
     assert all(told.values())
     for hidden in (str(running.temporary), "/proc"):

@@ -136,7 +136,9 @@ def test_choose_a_file_and_get_the_report(page, running, tmp_path):
     with page.expect_download() as download:
         page.click("#download")
     assert download.value.suggested_filename == "report.html"
-    assert "Caucasian" in Path(download.value.path()).read_text()
+    saved = Path(download.value.path()).read_text()
+    assert saved.rstrip().endswith("</html>")
+    assert "Caucasian" in saved
     with page.expect_popup() as popup:
         page.click("#open")
     popup.value.wait_for_selector("#verdict")
@@ -257,7 +259,11 @@ def test_a_wrong_column_is_told(page, tmp_path):
     page.wait_for_selector("#problems:not([hidden])")
     assert "set “What the scores are” to rank" in page.inner_text("#problems")
     assert "score (column 'decile'): must be a number in [0, 1]" in page.inner_text("#problems")
-    assert page.evaluate("document.activeElement.id") == "problems"
+    # The control that mends it has the focus, and the message stands beside it.
+    assert page.evaluate("document.activeElement.id") == "scale"
+    assert page.locator(".field:has(#scale) + #problems").count() == 1
+    page.get_by_role("button", name="Go to “Score”").click()
+    assert page.evaluate("document.activeElement.id") == "score"
     page.select_option("#score", "score")
     page.click("#make")
     report_of(page)
@@ -275,6 +281,60 @@ def test_outcomes_in_words_must_be_named(page, tmp_path):
     page.select_option("#positive", "won")
     page.click("#make")
     assert "Caucasian" in report_of(page).locator("body").inner_text()
+
+
+def test_a_closed_control_is_opened_and_mends_the_error(page, tmp_path):
+    names = ["Köln", "Bonn"]
+    rows = [f"{(i % 10) / 10};{i % 3 % 2};{names[i % 2]}" for i in range(400)]
+    text = "\n".join(["score;label;group", *rows]).encode("windows-1252")
+    path = file_of(tmp_path, "towns.csv", text)
+    page.set_input_files("#file", path)
+    page.wait_for_selector("#form:not([hidden])")
+    assert page.inner_text("#encoding-hint") == "Read as “windows-1252”"
+    page.evaluate("document.querySelector('#reading').open = false")
+    choose = "one => { one.value = 'utf-8'; one.dispatchEvent(new Event('change')); }"
+    page.locator("#encoding").evaluate(choose)
+    page.wait_for_selector("#problems:not([hidden])")
+    assert "set “Encoding” to “found by itself”" in page.inner_text("#problems")
+    assert page.evaluate("document.activeElement.id") == "encoding"
+    assert page.evaluate("document.querySelector('#reading').open")
+    page.select_option("#encoding", "")
+    page.wait_for_selector("#form:not([hidden])")
+    assert page.is_hidden("#problems")
+    assert page.locator("[aria-invalid]").count() == 0
+
+
+def test_another_file_is_laid_beside_the_report(page, tmp_path):
+    before = compas_csv()
+    # Everybody of one group gets a lower score than in the first file.
+    after = re.sub(r"(Caucasian,.*),0\.(\d+)$", r"\1,0.0\2", before, flags=re.MULTILINE)
+    page.set_input_files("#file", file_of(tmp_path, "before.csv", before))
+    page.wait_for_selector("#form:not([hidden])")
+    page.check("input[value=fpr]")
+    page.click("#make")
+    report_of(page)
+    first = page.get_attribute("#report", "src")
+    page.set_input_files("#beside", file_of(tmp_path, "after.csv", after))
+    page.wait_for_function(
+        "old => document.querySelector('#report').getAttribute('src') !== old", arg=first
+    )
+    frame = report_of(page)
+    assert "fell for Caucasian by" in frame.locator("#verdict").inner_text()
+    assert frame.locator("#cost .changed th").all_inner_texts()[0] == "Caucasian"
+    assert frame.locator("#cost tr:has-text('African-American')").get_attribute("class") is None
+    shot(page, "beside")
+    with page.expect_download() as download:
+        page.click("#download")
+    saved = Path(download.value.path()).read_text()
+    assert saved.rstrip().endswith("</html>")
+    assert saved.count("before.csv") > 2 < saved.count("after.csv")
+    # Other columns are told, and the first file is at hand for another report.
+    page.set_input_files("#beside", file_of(tmp_path, "c.csv", "a,b,c\n0.5,1,x\n"))
+    page.wait_for_selector("#problems:not([hidden])")
+    assert page.evaluate("document.activeElement.id") == "score"
+    page.click("#make")
+    report_of(page)
+    assert page.is_hidden("#problems")
 
 
 def test_a_phone_needs_no_sideways_scrolling(phone, tmp_path):

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { feasibility } from "./model.js";
-import { counted, figuresOf, fill, fixed3, listed, percent1, plainText } from "../../src/isocost/reports/page/app/say.js";
+import { counted, figuresOf, fill, fixed, listed, percent1, plainText } from "../../src/isocost/reports/page/app/say.js";
 import { fromHash, ownState, toHash, weightsOf } from "../../src/isocost/reports/page/app/state.js";
 import { blockedOf, costsFigure, isMany, reliabilityFigure, short, valuesFigure, valuesFigures } from "../../src/isocost/reports/page/app/figures.js";
 import { planeFigure } from "../../src/isocost/reports/page/app/plane.js";
@@ -57,7 +57,7 @@ test("sentences are filled with texts and names, and never with markup", () => {
 });
 
 test("numbers for people", () => {
-  assert.deepEqual([fixed3(-0.0504), fixed3(Number.NaN), fixed3(Infinity)], ["−0.050", "–", "–"]);
+  assert.deepEqual([fixed(-0.0504, 3), fixed(Number.NaN, 3), fixed(Infinity, 3)], ["−0.050", "–", "–"]);
   assert.deepEqual([percent1(0.1234), percent1(Number.NaN)], ["12.3\u00a0%", "–"]);
   assert.equal(counted(1234567.25), "1,234,567.3");
   assert.equal(short("🦊".repeat(30)), `${"🦊".repeat(25)}…`);

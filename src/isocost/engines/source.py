@@ -583,7 +583,7 @@ class Source:
         asked = self.reading.encoding
         if asked is not None or not self.file_set.files:
             if asked is not None and is_utf8(asked):
-                rule, step = "must be text in UTF-8", "leave out encoding, to have it found"
+                rule, step = "must be text in UTF-8", "leave out encoding= to have it found"
                 raise FileError(Problem("file", rule, f"{self.path}, which is not", step))
             return
         raise _ReadAgainError(encoding=encoding_of(self.file_set))

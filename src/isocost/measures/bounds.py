@@ -1017,7 +1017,8 @@ def bounds(
     rates.require_two_groups(tally)
     rates.require_both_labels(tally)
     groups = _each_group(tally, cost)
-    usual = dict.fromkeys([cost, *map(as_cost, USUAL)])
+    # A cost per group has no hash.
+    usual = [cost, *(one for one in map(as_cost, USUAL) if one != cost)]
     pairs = tuple(incompatible(tally, *pair) for pair in combinations(usual, 2))
     ratio = ratio_bound({group: each.base_rate for group, each in groups.items()})
     if other is None:

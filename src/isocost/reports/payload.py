@@ -55,8 +55,8 @@ from isocost.reports.facts import COSTS, THRESHOLD_HEADS, WORDS, spoken_names
 from isocost.rules import Rule
 from isocost.tallies import KEYS, SUMS, Cells, Tally, add_up
 from isocost.typing import Floats, Ints
-from isocost.verdict.sentences import fill, number, percent, round_up
-from isocost.verdict.wording import more_data
+from isocost.verdict.sentences import Figures, fill, round_up
+from isocost.verdict.wording import figures_of, more_data
 
 Run = tuple[int, int]
 
@@ -612,19 +612,19 @@ def repair_rows(audit: Audit, offers: list[Offer], decided: bool = True) -> list
             "does": offer.does,
             "keeps": offer.keeps,
             "why": offer.why,
-            **(_line(compared[key], decided) if key in compared else {}),
+            **(_line(compared[key], figures_of(audit), decided) if key in compared else {}),
         }
         for key, offer in keyed.items()
     ]
 
 
-def _line(one: Compared, decided: bool) -> dict[str, Any]:
-    audit, names = one.audit, shown_names(one.by_group)
+def _line(one: Compared, figures: Figures, decided: bool) -> dict[str, Any]:
+    audit, names, percent = one.audit, shown_names(one.by_group), figures.percent
     return {
         "numbers": [
-            number(audit.disparity.difference),
-            number(audit.equalized_odds_difference) if decided else "–",
-            number(one.gap),
+            figures.plain(audit.disparity.difference),
+            figures.plain(audit.equalized_odds_difference) if decided else "–",
+            figures.plain(one.gap),
             percent(audit.overall.accuracy) if decided else "–",
         ],
         "who": [(names[g], percent(c.changed)) for g, c in one.by_group.items() if c.changed],
@@ -652,7 +652,10 @@ def outlook_rows(
         goal = "rates" if rule.cost is None else "cost"
         if given or goal == "cost" or len(rule.groups) <= MOST_RECONCILED:
             numbers = unseen(audit.tally, rule, PAGE_REPLICATES[goal])
-            cells = [_three(getattr(numbers, name), name, decided) for name in told_of(offers)]
+            cells = [
+                _three(getattr(numbers, name), name, figures_of(audit), decided)
+                for name in told_of(offers)
+            ]
             expected = finite_or_none(numbers.cost_difference.expected)
             told = {"cells": cells, "notes": numbers.notes(), "expected": expected}
             rows.append({"label": one.label, **told})
@@ -665,10 +668,11 @@ def told_of(offers: list[Offer]) -> dict[str, str]:
     return {name: title for name, title in NUMBERS.items() if deferring or name != "handed_over"}
 
 
-def _three(one: Outlook, name: str, decided: bool) -> str:
+def _three(one: Outlook, name: str, figures: Figures, decided: bool) -> str:
     if not decided and name in ("rate_difference", "accuracy"):
         return "–"
-    style = percent if name in ("accuracy", "changed", "handed_over") else number
+    is_share = name in ("accuracy", "changed", "handed_over")
+    style = figures.percent if is_share else figures.plain
     shown = (one.fitted, one.expected, one.limit)
     return " / ".join("–" if math.isnan(value) else style(value) for value in shown)
 
@@ -687,7 +691,10 @@ def thresholds_table(audit: Audit, held: dict[str, Any]) -> dict[str, Any] | Non
     names = shown_names(audit.groups)
     header = [*THRESHOLD_HEADS, *(f"{names[g]} selected" for g in tally.groups)]
     points = reconcilable(tally, thresholds).points
-    return {"header": header, "rows": [_threshold_row(point) for point in points]}
+    return {
+        "header": header,
+        "rows": [_threshold_row(point, figures_of(audit)) for point in points],
+    }
 
 
 def bounds_table(audit: Audit) -> dict[str, Any]:
@@ -718,8 +725,9 @@ def _called(cost: Cost) -> str:
     return COSTS[kind]["label"] + (f" {weights.replace(',', ' : ')}" if weights else "")
 
 
-def _threshold_row(point: ReconcilableAt) -> list[str]:
+def _threshold_row(point: ReconcilableAt, figures: Figures) -> list[str]:
     """What the page shows of a threshold; dashes where no tolerance is enough."""
+    percent = figures.percent
     known = math.isfinite(point.tolerance)
     possible = f"{percent(point.lowest)} to {percent(point.highest)}" if known else "–"
     shares = [point.accuracy, point.selection_rate, *point.selection_rates.values()]

@@ -224,7 +224,7 @@ def _layer(alt: Any, data: str, **encodings: Any) -> Any:
     return alt.Chart(alt.NamedData(name=data)).encode(color=color, **encodings)
 
 
-def _tip(alt: Any, field: str, title: str, format: str = ".3f") -> Any:
+def _tip(alt: Any, field: str, title: str, format: str = ".3r") -> Any:
     return alt.Tooltip(f"{field}:Q", title=title, format=format)
 
 

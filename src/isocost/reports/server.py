@@ -23,6 +23,7 @@ from isocost.reports.session import (
     Session,
     TooLargeError,
     Upload,
+    controls_of,
     delete_leftovers,
 )
 
@@ -378,13 +379,13 @@ def application(session: Session, port: int, keys: Keys) -> HostGuard:
         return JSONResponse({"report": f"report/{key}.html"})
 
     async def show(request: Request) -> Response:
-        page = session.reports.get(request.path_params["key"])
-        if page is None:
+        made = session.reports.get(request.path_params["key"])
+        if made is None:
             raise FileError(GONE)
         headers = {"Content-Security-Policy": REPORT_POLICY}
         if "download" in request.query_params:
             headers["Content-Disposition"] = 'attachment; filename="report.html"'
-        return HTMLResponse(page, headers=headers)
+        return HTMLResponse(made.page, headers=headers)
 
     @asynccontextmanager
     async def lifespan(app: object) -> AsyncIterator[None]:
@@ -490,4 +491,5 @@ async def _error_response(request: Request, error: Exception) -> Response:
         got = f"{type(error).__name__}: {error}"[:300]
         step = "the terminal shows where; please report it"
         problems, code = (Problem("isocost", "must not fail", got, step),), 500
-    return JSONResponse({"problems": [vars(problem) for problem in problems]}, code)
+    told = [{**vars(problem), "controls": controls_of(problem)} for problem in problems]
+    return JSONResponse({"problems": told}, code)

@@ -24,8 +24,11 @@ from isocost.engines.paths import kind_of
 from isocost.engines.source import FileReading, Progress
 from isocost.errors import UNSET, FileError, IsocostError, Language, Problem, UsageError, speaking
 from isocost.grid import Grid, scale_named
+from isocost.reports.beside import beside_html, compared
 from isocost.reports.payload import Origin
 from isocost.reports.report import report_html
+from isocost.tallies import Tally
+from isocost.verdict.sentences import Vocabulary
 
 MAX_SIZE = 200_000_000
 """The largest file that may be uploaded, in bytes."""
@@ -50,17 +53,37 @@ CLOSING = Problem("report", "needs a running server", "one that is closing", "st
 
 
 @cache
-def _labels() -> dict[str, str]:
+def labels() -> dict[str, str]:
     """What the page calls its controls, by their ids."""
     html = resources.files("isocost.reports").joinpath("page", "serve.html").read_text("utf-8")
     found = re.findall(r'<label for="([\w-]+)">([^<(]+)', html)
     return {id: text.strip() for id, text in found}
 
 
+def control_of(name: str) -> str | None:
+    """The id of the control of a setting, if it has one."""
+    id = {"missing_group": "missing"}.get(name, name.replace("_", "-"))
+    return id if id in labels() else None
+
+
+def controls_of(problem: Problem) -> list[str]:
+    """The ids of the controls that mend a problem: those its next step names, or its own.
+
+    Examples
+    --------
+    >>> step = "set “Decimal sign” to ,"
+    >>> controls_of(Problem("score (column 'p')", "must be a number", "0,5", step))
+    ['decimal', 'score']
+    """
+    named = [id for id, label in labels().items() if f"“{label}”" in problem.next_step]
+    own = control_of(problem.name.partition(" ")[0])
+    return list(dict.fromkeys([*named, *([own] if own else [])]))
+
+
 def _on_page(name: str, value: Any) -> str:
     """A setting as the label of its control; one without a control by its name."""
-    id = {"missing_group": "missing"}.get(name, name.replace("_", "-"))
-    label = f"“{_labels()[id]}”" if id in _labels() else name.replace("_", " ")
+    id = control_of(name)
+    label = f"“{labels()[id]}”" if id else name.replace("_", " ")
     return label if value is UNSET else f"{label}: {value}"
 
 
@@ -94,6 +117,7 @@ class ReportRequest:
     people: str | None = None
     outcome: str | None = None
     positive_means: str | None = None
+    beside: str | None = None
 
     @classmethod
     def read(cls, body: bytes) -> ReportRequest:
@@ -113,7 +137,7 @@ class ReportRequest:
             raise _invalid("request", "a JSON object", "something else")
         words = ("people", "outcome", "positive_means")
         reading = ("decimal", "encoding", "sheet")
-        optional = ("weight", "positive", "missing_group", *reading, *words)
+        optional = ("weight", "positive", "missing_group", *reading, *words, "beside")
         texts = ("file", "score", "label", "cost", "scale", *optional)
         values = {f.name: f.default for f in fields(cls) if f.default is not MISSING} | content
         for name in texts:
@@ -241,6 +265,15 @@ class OpenFile:
     upload: Upload | None
 
 
+@dataclass(frozen=True)
+class MadeReport:
+    """A report, and what another file can be laid beside."""
+
+    page: str
+    name: str
+    tally: Tally
+
+
 class Session:
     """At most one open file, and the last reports.
 
@@ -254,7 +287,8 @@ class Session:
         self.max_size = max_size
         self.folder = PrivateFolder()
         self.file: OpenFile | None = None
-        self.reports: dict[str, str] = {}
+        self.own: OpenFile | None = None  # named when starting: it stays, whatever is uploaded
+        self.reports: dict[str, MadeReport] = {}
         # Two pages may be open; each request has a thread.
         self._lock = threading.Lock()
         self.closing: Callable[[], bool] = lambda: False
@@ -275,24 +309,27 @@ class Session:
         with self._lock:
             self._close_file()
             self.file = OpenFile(secrets.token_hex(8), path, name, looked, upload)
+            self.own = self.own if upload else self.file
 
     def look_again(self, reading: FileReading) -> None:
         """Look at the open file again, read in another way."""
         with self._lock:
-            file = self.file
+            file = self.own or self.file
             if file is None:
                 raise FileError(GONE)
             try:
                 looked = preview(file.path, file.name if file.upload else None, reading)
             except IsocostError as error:
                 raise _with_name(error, file.path, file.name) from error
+            self._close_file()
             self.file = replace(file, preview=looked)
+            self.own = self.file
 
     def _close_file(self) -> None:
         """Delete the open file if it was uploaded; a person's own file stays open."""
         if self.file and self.file.upload:
             self.file.upload.close()
-            self.file = None
+            self.file = self.own
 
     def close(self) -> None:
         """Delete what was uploaded."""
@@ -300,19 +337,28 @@ class Session:
         self.folder.close()
 
     def report(self, request: ReportRequest) -> str:
-        """Make a report and return the key it is kept under; an upload is then deleted."""
+        """Make a report and return the key it is kept under; an upload is then deleted.
+
+        ``request.beside`` is the key of an earlier report: the page then has both files.
+        """
         with self._lock:
-            file = self.file
-            if file is None or file.id != request.file:
+            earlier = self.reports.get(request.beside or "")
+            file = next((f for f in (self.file, self.own) if f and f.id == request.file), None)
+            if file is None or (request.beside and not earlier):
                 raise FileError(GONE)
             try:
                 with speaking(PAGE):
-                    page = _page(file, request, self._tick)
+                    tally = _tally(file, request, self._tick)
+                    page = (
+                        _beside(earlier, tally, file, request)
+                        if earlier
+                        else _page(tally, file, request)
+                    )
             except IsocostError as error:
                 raise _with_name(error, file.path, file.name) from error
             self._close_file()
             key = secrets.token_hex(8)
-            self.reports[key] = page
+            self.reports[key] = MadeReport(page, file.name, tally)
             for old in list(self.reports)[:-MAX_REPORTS]:
                 del self.reports[old]
             return key
@@ -341,10 +387,9 @@ class Session:
         return {"max_size": self.max_size, "file": shown}
 
 
-def _page(file: OpenFile, request: ReportRequest, progress: Progress) -> str:
-    """The report as ``isocost report`` makes it."""
+def _tally(file: OpenFile, request: ReportRequest, progress: Progress) -> Tally:
     threshold = check_threshold(request.threshold)
-    tally = tally_files(
+    return tally_files(
         file.path,
         request.columns,
         grid=Grid(edges=(threshold, 1.0 - threshold)),
@@ -355,10 +400,14 @@ def _page(file: OpenFile, request: ReportRequest, progress: Progress) -> str:
         scale=scale_named(request.scale),
         reading=FileReading(request.decimal, request.encoding, request.sheet),
     )
+
+
+def _page(tally: Tally, file: OpenFile, request: ReportRequest) -> str:
+    """The report as ``isocost report`` makes it."""
     return report_html(
         tally,
         cost=request.cost,
-        threshold=threshold,
+        threshold=request.threshold,
         tolerance=request.tolerance,
         title=file.name,
         min_count=request.min_count,
@@ -369,17 +418,25 @@ def _page(file: OpenFile, request: ReportRequest, progress: Progress) -> str:
     )
 
 
-CONTROLS = {
-    "scale": "What the scores are",
-    "decimal": "Decimal sign",
-    "encoding": "Encoding",
-    "sheet": "Sheet of a workbook",
-    "missing_group": "Name for rows without a group",
-    "positive": "Which outcome does the score predict?",
-}
-"""What the page calls arguments that a message may ask for."""
+def _beside(earlier: MadeReport, tally: Tally, file: OpenFile, request: ReportRequest) -> str:
+    """The page of two files."""
+    comparison = compared(
+        earlier.tally,
+        tally,
+        cost=request.cost,
+        threshold=request.threshold,
+        tolerance=request.tolerance,
+        min_count=request.min_count,
+    )
+    words = {name: getattr(request, name) for name in ("people", "outcome", "positive_means")}
+    vocabulary = Vocabulary(**{name: word for name, word in words.items() if word is not None})
+    return beside_html(comparison, (earlier.name, file.name), vocabulary)
 
-_ARGUMENT = re.compile(rf"({'|'.join(CONTROLS)})=(\S*)( \(--[^)]*\))?")
+
+_ARGUMENT = re.compile(
+    r"\b(scale|decimal|encoding|sheet|missing_group|positive)=(\S*)( \(--[^)]*\))?"
+)
+"""Arguments that a message may ask for, as Python writes them."""
 
 
 def with_controls(step: str) -> str:
@@ -389,13 +446,16 @@ def with_controls(step: str) -> str:
     --------
     >>> with_controls('pass decimal="," (--decimal ,)')
     'set “Decimal sign” to ,'
+    >>> with_controls('leave out decimal="," (--decimal ,): these numbers have a point')
+    'set “Decimal sign” to “found by itself”: these numbers have a point'
     """
 
     def named(match: re.Match[str]) -> str:
         value = match[2].strip("\"'")
-        return f"“{CONTROLS[match[1]]}”" + (f" to {value}" if value else "")
+        return _on_page(match[1], UNSET) + (f" to {value}" if value else "")
 
     new = _ARGUMENT.sub(named, step)
+    new = re.sub(r"leave out (“[^”]+”)( to \S+?)?(?=[:; ]|$)", r"set \1 to “found by itself”", new)
     return new if new == step else new.replace("pass “", "set “")
 
 

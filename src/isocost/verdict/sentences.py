@@ -417,9 +417,13 @@ class Figures:
         """A score or a share, in percent."""
         return percent(value, self.decimals)
 
+    def plain(self, value: float) -> str:
+        """The same as a plain number."""
+        return number(value, self.decimals + 2)
+
     def cost(self, value: float) -> str:
         """A cost: in percent if it is an average score."""
-        return self.percent(value) if self.of_scores else number(value, self.decimals + 2)
+        return self.percent(value) if self.of_scores else self.plain(value)
 
     def points(self, value: float) -> str:
         """The difference between two percentages, without its unit."""

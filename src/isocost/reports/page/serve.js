@@ -2,7 +2,7 @@
 // Every text from the file is put in as text, never as markup.
 "use strict";
 
-/** @typedef {{name: string, rule: string, got: string, next_step: string}} Problem
+/** @typedef {{name: string, rule: string, got: string, next_step: string, controls?: string[]}} Problem
  * @typedef {{name: string, distinct: number, values: string[], scales: string[], missing: number,
  *   low: number | null, high: number | null}} Column
  * @typedef {{id: string, name: string, columns: Column[], guess: Record<string, string>,
@@ -14,6 +14,8 @@ const $ = (id) => document.getElementById(id);
 let chosen = null; // the file as the browser has it, to send it again for another report
 /** @type {Held | null} */
 let held = null; // the file as the server has it
+/** @type {string | null} */
+let base = null; // the report that another file is laid beside
 let limit = Infinity;
 
 /** @type {Column} */
@@ -39,31 +41,57 @@ function say(text) {
   $("status").textContent = text;
 }
 
-/** @param {Problem[]} problems */
+/** Tell what is wrong beside the control that mends it, and go there.
+ * @param {Problem[]} problems */
 function showProblems(problems) {
-  const parts = problems.flatMap((told) => {
-    const title = document.createElement("h3");
-    title.textContent = `${told.name}: ${told.rule}`;
-    const list = document.createElement("dl");
-    for (const [name, text] of /** @type {const} */ ([["Got", told.got], ["Next", told.next_step]])) {
-      const [term, meaning] = [document.createElement("dt"), document.createElement("dd")];
-      [term.textContent, meaning.textContent] = [name, text];
-      list.append(term, meaning);
-    }
-    return [title, list];
-  });
-  $("problems").replaceChildren(...parts);
+  for (const one of document.querySelectorAll("[aria-invalid]")) one.removeAttribute("aria-invalid");
+  $("problems").replaceChildren(...problems.flatMap(told));
   $("problems").hidden = problems.length === 0;
-  if (problems.length) $("problems").focus();
+  const mending = problems.flatMap(({ controls = [] }) => controls);
+  if (problems.length && !mending.some((id) => goTo(id))) {
+    $("form").after($("problems"));
+    $("problems").focus();
+  }
+}
+
+/** @param {Problem} problem @returns {HTMLElement[]} */
+function told({ name, rule, got, next_step, controls = [] }) {
+  const list = element("dl");
+  for (const [term, text] of [["Got", got], ["Next", next_step]]) list.append(element("dt", term), element("dd", text));
+  const buttons = controls.filter((id) => $(id).offsetParent || $(id).closest("details")).map((id) => {
+    const button = element("button", `Go to “${$(id).labels[0].textContent}”`);
+    button.setAttribute("type", "button");
+    button.addEventListener("click", () => goTo(id));
+    return button;
+  });
+  const row = element("div");
+  [row.className, row.hidden] = ["buttons", !buttons.length];
+  row.append(...buttons);
+  return [element("h3", `${name}: ${rule}`), list, row];
+}
+
+/** @param {string} tag @param {string} [text] */
+function element(tag, text = "") {
+  return Object.assign(document.createElement(tag), { textContent: text });
+}
+
+/** Open what hides a control, tell what is wrong beside it, and focus it; whether it is on the page now.
+ * @param {string} id */
+function goTo(id) {
+  const control = $(id);
+  if (id === "positive" && !$("form").hidden) $("positive-field").hidden = false;
+  control.closest("details")?.setAttribute("open", "");
+  if (!control.offsetParent) return false;
+  control.closest(".field, .drop").after($("problems"));
+  control.setAttribute("aria-invalid", "true");
+  control.setAttribute("aria-errormessage", "problems");
+  control.focus({ preventScroll: true });
+  control.scrollIntoView({ block: "center" });
+  return true;
 }
 
 /** @type {Problem} */
-const LOST = {
-  name: "isocost serve",
-  rule: "must be running",
-  got: "no answer",
-  next_step: "start it again, and open the address it prints",
-};
+const LOST = { name: "isocost serve", rule: "must be running", got: "no answer", next_step: "start it again, and open the address it prints" };
 
 /** Send a request; the answer, or an error that holds problems.
  * @param {string} method @param {string} url @param {File | string | null} [body]
@@ -83,15 +111,12 @@ function ask(method, url, body, progress) {
   });
 }
 
-/** @param {File} file @returns {Problem} */
-function tooLarge(file) {
-  const next_step = "start isocost serve with a larger --max-size, or name the file when starting it: isocost serve FILE";
-  return { name: "file", rule: `must be at most ${size(limit)} here`, got: `${file.name}, ${size(file.size)}`, next_step };
-}
-
 /** @param {File} file */
 async function upload(file) {
-  if (file.size > limit) throw [tooLarge(file)];
+  if (file.size > limit) {
+    const next_step = "start isocost serve with a larger --max-size, or name the file when starting it: isocost serve FILE";
+    throw [{ name: "file", rule: `must be at most ${size(limit)} here`, got: `${file.name}, ${size(file.size)}`, next_step }];
+  }
   const bar = $("progress");
   [bar.hidden, bar.value] = [false, 0];
   say(`Reading ${file.name} …`);
@@ -113,8 +138,9 @@ function readingAsked() {
   return Object.fromEntries(asked.filter(([, value]) => value));
 }
 
-/** @param {File} file */
+/** @param {File | undefined} file */
 async function openFile(file) {
+  if (!file) return;
   chosen = file;
   await look(() => upload(file));
 }
@@ -122,11 +148,10 @@ async function openFile(file) {
 /** @param {() => Promise<any>} send sends what is to be looked at */
 async function look(send) {
   showProblems([]);
-  $("form").hidden = true;
-  $("result").hidden = true;
+  $("form").hidden = $("result").hidden = true;
+  for (const name of READING) $(`${name}-hint`).textContent = "";
   try {
-    held = { ...(await send()), there: true };
-    offer();
+    offer(await send());
   } catch (problems) {
     showFailure(problems);
   }
@@ -148,15 +173,14 @@ function showFailure(problems) {
 
 /** @param {string} value @param {string} text */
 function option(value, text) {
-  const one = document.createElement("option");
-  [one.value, one.textContent] = [value, text];
-  return one;
+  return Object.assign(element("option", text), { value });
 }
 
-/** Fill the form with the columns of the file, the likely ones chosen. */
-function offer() {
-  if (!held) return;
-  const { columns, guess } = held;
+/** Fill the form with the columns of the file, the likely ones chosen.
+ * @param {Held} file */
+function offer(file) {
+  held = { ...file, there: true };
+  const { columns, guess, reading } = held;
   for (const role of ROLES) {
     const first = option("", OPTIONAL.has(role) ? "none" : "choose a column");
     $(role).replaceChildren(first, ...columns.map((column) => option(column.name, column.name)));
@@ -165,7 +189,6 @@ function offer() {
   }
   offerOutcomes(held.positive);
   offerScales();
-  const { reading } = held;
   for (const name of READING) $(`${name}-hint`).textContent = reading[name] ? `Read as “${reading[name]}”` : "";
   if (Object.keys(reading).length) $("reading").open = true;
   say(`${held.name}: ${held.columns.length} columns. Check what was guessed.`);
@@ -209,54 +232,58 @@ function offerOutcomes(guess) {
 
 function reportRequest() {
   const cost = new FormData($("form")).get("cost");
-  const group = [$("group").value, $("second").value].filter(Boolean);
+  /** @param {string[]} ids @param {(text: string) => unknown} read */
+  const values = (ids, read) => Object.fromEntries(ids.map((id) => [id.replace("-", "_"), read($(id).value)]));
   return {
     file: held?.id,
-    score: $("score").value,
-    label: $("label").value,
-    group,
-    weight: $("weight").value || null,
+    group: [$("group").value, $("second").value].filter(Boolean),
     positive: $("positive-field").hidden ? null : $("positive").value,
     missing_group: $("missing").value || null,
     cost: cost === "weighted" ? `weighted:${$("fp").value},${$("fn").value}` : cost,
-    threshold: Number($("threshold").value),
-    tolerance: Number($("tolerance").value),
-    min_count: Number($("min-count").value),
-    scale: $("scale").value,
+    ...values(["score", "label", "scale"], String),
+    ...values(["threshold", "tolerance", "min-count"], Number),
+    ...values(["weight", "people", "outcome", "positive-means"], (text) => text || null),
     ...readingAsked(),
-    people: $("people").value || null,
-    outcome: $("outcome").value || null,
-    positive_means: $("positive-means").value || null,
   };
 }
 
-/** @param {boolean} yes */
-function busy(yes) {
-  $("make").disabled = yes;
-  $("make").textContent = yes ? "Making the report …" : "Make the report";
-  if (yes) say("Making the report …");
-}
-
-/** @param {SubmitEvent} event */
-async function make(event) {
-  event.preventDefault();
+/** Do what makes a report, with the form held still; then show it.
+ * @param {string} doing @param {() => Promise<string>} task */
+async function reporting(doing, task) {
   showProblems([]);
-  busy(true);
+  say(doing);
+  $("make").disabled = $("beside").disabled = true;
   try {
-    // The server deletes its copy with each report, so for the next one it gets another.
-    if (!held) return;
-    if (!held.there && chosen) {
-      held.id = (await upload(chosen)).id;
-      held.there = true;
-    }
-    const answer = await ask("POST", "report", JSON.stringify(reportRequest()));
-    held.there = !chosen;
-    show(answer.report);
+    show(await task());
   } catch (problems) {
     showFailure(problems);
   } finally {
-    busy(false);
+    $("make").disabled = $("beside").disabled = false;
   }
+}
+
+/** @param {SubmitEvent} event */
+function make(event) {
+  event.preventDefault();
+  return reporting("Making the report …", async () => {
+    // The server deletes its copy with each report, so for the next one it gets another.
+    if (held && !held.there && chosen) held = { ...held, id: (await upload(chosen)).id };
+    const { report } = await ask("POST", "report", JSON.stringify(reportRequest()));
+    if (held) held.there = !chosen;
+    [base] = report.match(/\w+(?=\.html)/) ?? [null];
+    return report;
+  });
+}
+
+/** Send a second file with the same columns, and show both.
+ * @param {File} file */
+function layBeside(file) {
+  $("beside").value = "";
+  return reporting(`Laying ${file.name} beside it …`, async () => {
+    const { id } = await upload(file);
+    if (held && chosen) held.there = false;
+    return (await ask("POST", "report", JSON.stringify({ ...reportRequest(), file: id, beside: base }))).report;
+  });
 }
 
 /** @param {string} address */
@@ -271,7 +298,8 @@ function show(address) {
 }
 
 function listen() {
-  $("file").addEventListener("change", () => $("file").files[0] && openFile($("file").files[0]));
+  $("file").addEventListener("change", () => openFile($("file").files[0]));
+  $("beside").addEventListener("change", () => $("beside").files[0] && layBeside($("beside").files[0]));
   $("form").addEventListener("submit", make);
   $("again").addEventListener("click", () => $("score").focus());
   for (const role of ROLES) $(role).addEventListener("change", () => hint(role));
@@ -289,8 +317,7 @@ function listen() {
     });
   }
   document.addEventListener("drop", (event) => {
-    const file = event.dataTransfer?.files[0];
-    if (file) openFile(file);
+    openFile(event.dataTransfer?.files[0]);
   });
 }
 
@@ -300,10 +327,7 @@ async function start() {
     const state = await ask("GET", "data");
     limit = state.max_size;
     $("limit").textContent = `, up to ${size(limit)}`;
-    if (state.file) {
-      held = { ...state.file, there: true };
-      offer();
-    }
+    if (state.file) offer(state.file);
   } catch (problems) {
     showFailure(problems);
   }

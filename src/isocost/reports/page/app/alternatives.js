@@ -1,17 +1,20 @@
 /** @file What the pictures show, in words for those who do not see them, and in numbers. */
 
-import { fill, fixed3, plainText } from "./say.js";
+import { figuresFor, fill, plainText } from "./say.js";
 import { isAimed } from "./figures.js";
 
 /** The texts of the two large pictures.
  * @param {any} found @returns {{costs: string, plane: string}} */
 export function alternativesOf(found) {
   const { f, m, chosen } = found;
-  const costs = toldOf(found, (i) => `cost ${fixed3(f.costs[i])}, at most ${fixed3(f.trivial_costs[i])} if calibrated`);
-  const goal = isAimed(chosen) ? ` To match: ${fixed3(f.goal)}.` : "";
-  const places = toldOf(found, (i) => `${bothRates(m[i])}; its line ends at ${fixed3(m[i].base_rate)}, ${fixed3(1 - m[i].base_rate)}`);
+  const { plain } = figuresFor(found);
+  /** @param {any} one */
+  const bothRates = (one) => `false alarms ${plain(one.generalized_fpr)}, misses ${plain(one.generalized_fnr)}`;
+  const costs = toldOf(found, (i) => `cost ${plain(f.costs[i])}, at most ${plain(f.trivial_costs[i])} if calibrated`);
+  const goal = isAimed(chosen) ? ` To match: ${plain(f.goal)}.` : "";
+  const places = toldOf(found, (i) => `${bothRates(m[i])}; its line ends at ${plain(m[i].base_rate)}, ${plain(1 - m[i].base_rate)}`);
   return {
-    costs: `Costs of errors. ${costs.join("; ")}.${goal}${afterOf(found, (one) => `cost ${fixed3(one.cost)}`)}`,
+    costs: `Costs of errors. ${costs.join("; ")}.${goal}${afterOf(found, (one) => `cost ${plain(one.cost)}`)}`,
     plane: `The plane of both rates. ${places.join(". ")}.${afterOf(found, bothRates)}`,
   };
 }
@@ -20,9 +23,10 @@ export function alternativesOf(found) {
  * @param {any} found @returns {string} */
 export function valuesTold(found) {
   const { m, sides } = found;
+  const { plain } = figuresFor(found);
   const told = toldOf(found, (i) =>
-    `positive among the selected ${fixed3(m[i].ppv)}, scores predict ${fixed3(sides[i].selected)}; ` +
-    `among the passed over ${fixed3(m[i].false_omission_rate)}, scores predict ${fixed3(sides[i].passed)}`,
+    `positive among the selected ${plain(m[i].ppv)}, scores predict ${plain(sides[i].selected)}; ` +
+    `among the passed over ${plain(m[i].false_omission_rate)}, scores predict ${plain(sides[i].passed)}`,
   );
   return `${told.join(". ")}.`;
 }
@@ -30,11 +34,6 @@ export function valuesTold(found) {
 /** @param {any} found @param {(place: number) => string} tell @returns {string[]} */
 function toldOf({ spoken }, tell) {
   return spoken.map((/** @type {string} */ name, /** @type {number} */ i) => `${name}: ${tell(i)}`);
-}
-
-/** @param {any} one */
-function bothRates(one) {
-  return `false alarms ${fixed3(one.generalized_fpr)}, misses ${fixed3(one.generalized_fnr)}`;
 }
 
 /** Where the chosen repair takes the groups; nothing if there is none.

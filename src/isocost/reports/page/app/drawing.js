@@ -10,13 +10,8 @@ export function lookOf(page) {
   const palette = page.palette[dark ? "dark" : "light"];
   const many = page.tally.groups.length;
   return {
-    dark,
-    ink: color("ink"),
-    muted: color("muted"),
-    line: color("strong-line"),
-    soft: color("line"),
-    paper: color("paper"),
-    alert: color("alert"),
+    dark, ink: color("ink"), muted: color("muted"), line: color("strong-line"), soft: color("line"),
+    paper: color("paper"), alert: color("alert"),
     measure: measureWith(window.getComputedStyle(document.body).fontFamily),
     colors: Array.from({ length: many }, (_, i) => palette[i % palette.length]),
     shapes: Array.from({ length: many }, (_, i) => page.shapes[i % page.shapes.length]),
@@ -39,10 +34,7 @@ function measureWith(font) {
 function configOf(look) {
   const font = window.getComputedStyle(document.body).fontFamily;
   return {
-    font,
-    background: "transparent",
-    view: { stroke: null },
-    text: { color: look.ink },
+    font, background: "transparent", view: { stroke: null }, text: { color: look.ink },
     axis: {
       labelColor: look.muted, titleColor: look.ink, domainColor: look.line, tickColor: look.line,
       gridColor: look.soft, gridOpacity: 0.6, labelFontSize: 12, titleFontSize: 12.5,

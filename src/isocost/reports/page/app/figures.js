@@ -1,6 +1,6 @@
 /** @file The data of the pictures: plain lists of marks, computed from what was found. */
 
-import { fixed3 } from "./say.js";
+import { figuresFor } from "./say.js";
 import { ON_MARK, crowdOf, lengthOf, placed, seatsAround } from "./placing.js";
 
 /** @typedef {Record<string, any[]>} Datasets */
@@ -57,6 +57,7 @@ function rowsWith({ spoken, shown }, look, tell, order) {
  * @param {any} found @param {any} look colours and shapes @param {number} width in pixels */
 export function costsFigure(found, look, width) {
   const { f, chosen } = found;
+  const { plain } = figuresFor(found);
   const isDense = isMany(found);
   const rows = rowsWith(found, look, (i) => ({
     value: f.costs[i], hollow: chosen?.after?.[i].cost, interval: isDense ? intervalOf("cost", found, i) : null,
@@ -64,9 +65,9 @@ export function costsFigure(found, look, width) {
     isBlocked: isAimed(chosen) && f.unreachable.includes(i),
   }), isDense ? f.costs : undefined);
   const right = 1.1 * Math.max(f.goal, ...rows.flatMap((/** @type {any} */ row) => [row.value, row.end ?? 0, row.hollow ?? 0]));
-  const text = f.tolerance ? `cost to reach: ${fixed3(f.goal)}` : `to match: ${fixed3(f.goal)}`;
+  const text = f.tolerance ? `cost to reach: ${plain(f.goal)}` : `to match: ${plain(f.goal)}`;
   const goal = isAimed(chosen) && (f.changed.length || !f.feasible) ? { x: f.goal, text } : null;
-  return rowsFigure(rows, { left: 0, right }, look, { width, goal, isDense, isNamed: true, isNarrow: width < NARROW });
+  return rowsFigure(rows, { left: 0, right }, look, { width, goal, plain, isDense, isNamed: true, isNarrow: width < NARROW });
 }
 
 /** Both error rates of many groups, in the order of their costs: the plane as two columns of dots.
@@ -90,8 +91,9 @@ export function valuesFigures(found, look, width) {
 
 /** Two pictures of rows side by side; the first has the names.
  * @param {any[][]} columns @param {any} found @param {any} look @param {number} width @param {any} [goal] */
-function pairOf(columns, { shown }, look, width, goal) {
-  const options = { isDense: true, isNarrow: width < NARROW, count: shown.length };
+function pairOf(columns, found, look, width, goal) {
+  const { shown } = found;
+  const options = { plain: figuresFor(found).plain, isDense: true, isNarrow: width < NARROW, count: shown.length };
   const names = roomOf(columns[0] ?? [], look, { ...options, isNamed: true }).padding.left;
   return columns.map((rows, i) => {
     const values = rows.flatMap((row) => [row.value, row.end, row.hollow, ...(row.interval ?? [])]).filter(Number.isFinite);
@@ -136,13 +138,13 @@ function rowsFigure(rows, ends, look, { goal, width, count = rows.length, ...opt
     if (Math.abs(row.hollow - row.value) * scale > 3) data["after"]?.push({ ...point, x: row.hollow, paper: look.paper });
     if (row.interval) data["whiskers"]?.push({ ...base, x: row.interval[0], x2: row.interval[1] });
     if (row.end !== undefined) {
-      const tip = `calibrated scores can get to ${fixed3(row.end)}`;
+      const tip = `calibrated scores can get to ${options.plain(row.end)}`;
       data["spans"]?.push({ ...base, x: row.value, x2: row.end, dash: [1, 0], thick, opacity: 0.32, tip });
       data["ends"]?.push({ ...base, x: row.end, long: 2.2 * thick });
     }
     if (!row.isBlocked || !goal) return;
     const top = Math.max(row.value, row.end ?? row.value);
-    row.missing = `${fixed3(goal.x - top)} out of reach`;
+    row.missing = `${options.plain(goal.x - top)} out of reach`;
     data["spans"]?.push({ ...base, x: top, x2: goal.x, dash: [5, 4], thick: 3, opacity: 1, color: look.alert, tip: row.missing });
   });
   const frame = { ...signals, width: size.width, height: size.height };
@@ -153,7 +155,7 @@ function rowsFigure(rows, ends, look, { goal, width, count = rows.length, ...opt
 
 /** Names, numbers below their marks, and what is out of reach; where rows are dense, names only.
  * @param {any[]} rows @param {any} goal @param {any} look @param {any} options */
-function wordsOf(rows, goal, look, { left, scale, isAbove, isDense, isNamed, count }) {
+function wordsOf(rows, goal, look, { left, scale, isAbove, isDense, isNamed, count, plain: text }) {
   /** @param {number} x @param {number} y @param {[string, number, number][]} seats */
   const at = (x, y, seats) => seats.map(([align, dx, dy]) => ({ x, y, seat: { align, dx, dy } }));
   const bold = { weight: 600, color: look.ink };
@@ -169,8 +171,8 @@ function wordsOf(rows, goal, look, { left, scale, isAbove, isDense, isNamed, cou
     const isClose = (row.end - row.value) * scale < 44;
     const ofValue = isClose ? [...before, ...middle, ...after] : [...middle, ...before, ...after];
     return [
-      { ...plain, color: look.ink, text: fixed3(row.value), places: at(row.value, y, ofValue) },
-      ...(row.end === undefined ? [] : [{ ...plain, color: look.muted, text: fixed3(row.end), places: at(row.end, y, [...middle, ...after, ...before]) }]),
+      { ...plain, color: look.ink, text: text(row.value), places: at(row.value, y, ofValue) },
+      ...(row.end === undefined ? [] : [{ ...plain, color: look.muted, text: text(row.end), places: at(row.end, y, [...middle, ...after, ...before]) }]),
       ...(row.missing ? [{ ...bold, worst: 200, color: look.alert, text: row.missing, places: at(goal.x, y, [["right", -7, -19], ["left", 7, -19], ["left", 7, 0]]) }] : []),
     ];
   });

@@ -51,24 +51,17 @@ function computed(settings) {
   const repairs = repairsOf(page, tally, shown, exact);
   const { ofCost, ...evidence } = evidenceOf(page.own, settings);
   return {
-    state: settings,
-    shown,
-    tally,
+    state: settings, shown, tally, repairs, ofCost,
     n: rowsOf(tally),
     names: shown.map((i) => page.called[i]),
     spoken: shown.map((i) => page.spoken[i]),
-    called: page.called,
-    words: page.words,
+    called: page.called, words: page.words, outlooks: page.outlooks, judgement: page.judgement,
     own: { ...page.own, ...evidence },
-    ofCost,
-    outlooks: page.outlooks,
-    judgement: page.judgement,
     f: feasibility(tally, cost, settings.tolerance),
     m: measures(tally, exact),
     all: overall(tally, exact),
     sides: shown.map((_, i) => scoresBySide(tally, settings.threshold, i)),
     before: effects(tally, nothing, exact),
-    repairs,
     chosen: repairs.find((one) => one.key === settings.method) ?? null,
     isOwn: toHash({ ...settings, method: own.method }, own) === "",
   };
@@ -84,8 +77,7 @@ function showWords(found) {
   paragraphs(byId("geometry"), geometry);
   byId("keys").replaceChildren(
     ...keys.map((/** @type {any} */ key) => {
-      const note = make("span", { class: "note" });
-      if (key.note) put(note, key.note);
+      const note = put(make("span", { class: "note" }), key.note ?? []);
       const value = make("dd", {}, make("span", { class: "figure" }, key.value), note);
       return make("div", key.alert ? { class: "alert" } : {}, make("dt", {}, key.label), value);
     }),
@@ -114,11 +106,7 @@ function amountText(amount) {
 /** @param {HTMLElement} place @param {any[][]} sentences */
 function paragraphs(place, sentences) {
   place.replaceChildren(
-    ...sentences.map((parts) => {
-      const line = make("p");
-      put(line, parts);
-      return line;
-    }),
+    ...sentences.map((parts) => put(make("p"), parts)),
   );
 }
 
@@ -223,21 +211,15 @@ function start() {
   byId("controls").hidden = false;
   byId("theme").hidden = false;
   makeControls(page, known, own, update);
-  byId("theme").addEventListener("click", () => {
-    retheme(look.dark ? "light" : "dark");
-  });
+  byId("theme").addEventListener("click", () => retheme(look.dark ? "light" : "dark"));
   byId("reset").addEventListener("click", (/** @type {Event} */ event) => {
     event.preventDefault();
     update({ ...own });
   });
-  byId("copy-rule").addEventListener("click", () => {
-    const { chosen } = /** @type {any} */ (window).isocost.found;
-    queue(() => copyText(`${jsonText(chosen.rule)}\n`, page.words, "The rule"));
-  });
+  byId("copy-rule").addEventListener("click", () => queue(() => copyText(`${jsonText(latest.chosen.rule)}\n`, page.words, "The rule")));
   byId("copy-command").addEventListener("click", () => {
-    const { found } = /** @type {any} */ (window).isocost;
-    const line = commandOf(page, whole, found) ?? "";
-    queue(() => copyText(line, page.words, "The command line", commandText(page, found)));
+    const line = commandOf(page, whole, latest) ?? "";
+    queue(() => copyText(line, page.words, "The command line", commandText(page, latest)));
   });
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   dark.addEventListener("change", () => {

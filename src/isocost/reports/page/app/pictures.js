@@ -1,7 +1,7 @@
 /** @file Putting the pictures into the page, with their legends. */
 
 import { reliability } from "../model/views.js";
-import { byId, fill, fixed3, make, put } from "./say.js";
+import { byId, figuresFor, fill, make, put } from "./say.js";
 import { costsFigure, isMany, ratesFigures, reliabilityFigure, valuesFigure, valuesFigures } from "./figures.js";
 import { planeFigure } from "./plane.js";
 import { drawn, markOf, refill } from "./drawing.js";
@@ -127,7 +127,7 @@ async function showPanels({ page, look }, place, found, order) {
     const [at, name] = [found.shown[i], found.names[i]];
     const bins = reliability(found.tally, i);
     const text = bins
-      .map((bin) => `scores ${bin.lo.toFixed(1)} to ${bin.hi.toFixed(1)}: ${fixed3(bin.mean_label)} came true`)
+      .map((bin) => `scores ${bin.lo.toFixed(1)} to ${bin.hi.toFixed(1)}: ${figuresFor(found).plain(bin.mean_label)} came true`)
       .join("; ");
     const chart = make("div", { class: "chart", role: "img", "aria-label": `${name}. ${text}` });
     const title = make("figcaption", {}, markOf(look.shapes[at], look.colors[at]), make("bdi", {}, name));

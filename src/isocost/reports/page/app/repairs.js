@@ -12,14 +12,9 @@ import { withhold } from "../model/withhold.js";
 import { changes } from "../model/changes.js";
 import { fill, plainText } from "./say.js";
 
-/** A rule, or why there is none.
- * @typedef {object} Offer
- * @property {any} rule
- * @property {string} [why]
- * @property {boolean} [isElsewhere] whether only the command line makes it for these settings
- * @property {number} [at] the threshold that it was made for, if it is another
- * @property {string} [label]
- * @property {string} [note] */
+/** A rule, or why there is none; whether only the command line makes it for these settings (`isElsewhere`), and the
+ * threshold that it was made for, if it is another (`at`).
+ * @typedef {{rule: any, why?: string, isElsewhere?: boolean, at?: number, label?: string, note?: string}} Offer */
 
 /** Every repair, with its rule or the reason why there is none.
  * @param {any} page the embedded data
@@ -94,13 +89,9 @@ export function fullRule(compact, tally, shown) {
   const rows = compact.rows
     .filter((/** @type {any[]} */ row) => shown.includes(row[0]))
     .map((/** @type {any[]} */ [place, lo, hi, value, probability, end]) => ({
-      group: tally.groups[shown.indexOf(place)],
-      lo,
-      hi,
+      group: tally.groups[shown.indexOf(place)], lo, hi,
       action: value === null ? "mirror" : value === "defer" ? value : end === undefined ? "set" : "line",
-      value: value === "defer" ? null : value,
-      probability,
-      ...(end === undefined ? {} : { end }),
+      value: value === "defer" ? null : value, probability, ...(end === undefined ? {} : { end }),
     }));
   const rule = makeRule(tally, { method, settings, rows, notes, salt: coin.salt, promise });
   return { ...rule, cost };
@@ -121,8 +112,7 @@ export function effects(tally, rule, state) {
       odds: Math.max(spreadOf(groups, "fpr"), spreadOf(groups, "fnr")),
       gap: Math.max(...groups.map((one) => one.calibration_gap)),
       accuracy: overall(after, { threshold, cost }).accuracy,
-      changes: everybody,
-      by_group: by,
+      changes: everybody, by_group: by,
     };
   } catch (error) {
     return { rule: null, why: error instanceof Error ? error.message : String(error) };

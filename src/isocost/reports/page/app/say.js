@@ -23,14 +23,11 @@ export function plainText(parts) {
   return parts.map((part) => (typeof part === "string" ? part : part.name)).join("");
 }
 
-/** Put a sentence into an element; names stand apart, so that their direction stays their own.
+/** Put a sentence into an element, and give that; names stand apart, so that their direction stays their own.
  * @param {Element} element @param {Part[]} parts */
 export function put(element, parts) {
-  element.replaceChildren(
-    ...parts.map((part) =>
-      typeof part === "string" ? part : make("bdi", { class: "name" }, part.name),
-    ),
-  );
+  element.replaceChildren(...parts.map((part) => (typeof part === "string" ? part : make("bdi", { class: "name" }, part.name))));
+  return element;
 }
 
 /** An element with attributes and children.
@@ -51,12 +48,6 @@ export function byId(id) {
   return found;
 }
 
-/** Three decimals, or a dash for what does not exist.
- * @param {number} value @returns {string} */
-export function fixed3(value) {
-  return fixed(value, 3);
-}
-
 /** A share in percent with one decimal.
  * @param {number} share @returns {string} */
 export function percent1(share) {
@@ -64,17 +55,17 @@ export function percent1(share) {
 }
 
 /** How costs are written: see Figures in verdict/sentences.py.
- * @typedef {object} Figures
- * @property {number} decimals
- * @property {(value: number) => string} percent
- * @property {(value: number) => string} cost
- * @property {(value: number) => string} points
- * @property {(value: number) => string} difference
- * @property {(value: number) => string} bare
- * @property {(value: number) => string} tolerance
- * @property {(value: number) => string} enough */
+ * @typedef {{decimals: number, plain: (value: number) => string, percent: (value: number) => string, cost: (value:
+ *   number) => string, points: (value: number) => string, difference: (value: number) => string, bare: (value: number)
+ *   => string, tolerance: (value: number) => string, enough: (value: number) => string}} Figures */
 
 const MOST_DECIMALS = 3;
+
+/** The figures for what was found: one precision for headline, tables and pictures.
+ * @param {any} found @returns {Figures} */
+export function figuresFor({ f }) {
+  return figuresOf(f.costs, f.cost.kind);
+}
 
 /** The figures for groups with these costs.
  * @param {number[]} costs @param {string} kind @returns {Figures} */
@@ -97,7 +88,7 @@ export function figuresWith(decimals, isScore) {
   const points = (value) => fixed(100 * value, decimals);
   const bare = isScore ? points : plain;
   return {
-    decimals, percent, points, bare, cost: isScore ? percent : plain,
+    decimals, plain, percent, points, bare, cost: isScore ? percent : plain,
     difference: (value) => (isScore ? `${points(value)} points` : plain(value)),
     tolerance: (value) => (isScore ? `${general(100 * value, 10)} points` : general(value)),
     enough: (value) => (isScore ? `${(100 * Number(roundUp(value))).toFixed(2)} points` : roundUp(value)),

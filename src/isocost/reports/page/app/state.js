@@ -2,12 +2,8 @@
 
 import { costText } from "../model/costs.js";
 
-/** @typedef {object} State
- * @property {import("../model/costs.js").Cost} cost
- * @property {number} tolerance
- * @property {number} threshold
- * @property {string} method
- * @property {number[]} off places of the groups that are switched off */
+/** What the controls are set to; `off` are the places of the groups that are switched off.
+ * @typedef {{cost: import("../model/costs.js").Cost, tolerance: number, threshold: number, method: string, off: number[]}} State */
 
 /** The settings of the audit, where the page starts.
  * @param {any} own @param {import("../model/tally.js").Tally} tally @returns {State} */
@@ -17,9 +13,7 @@ export function ownState(own, tally) {
     Array.isArray(amount) ? amount.map((number, i) => [tally.groups[i], number]) : amount;
   const { kind, fp, fn } = own.cost;
   const cost = kind === "fpr" || kind === "fnr" ? { kind } : { kind, fp: perGroup(fp), fn: perGroup(fn) };
-  return /** @type {State} */ ({
-    cost, tolerance: own.tolerance, threshold: own.threshold, method: "withhold", off: [],
-  });
+  return /** @type {State} */ ({ cost, tolerance: own.tolerance, threshold: own.threshold, method: "withhold", off: [] });
 }
 
 const RATIOS = [[10, 1], [5, 1], [3, 1], [2, 1], [1, 1], [1, 2], [1, 3], [1, 5], [1, 10]];

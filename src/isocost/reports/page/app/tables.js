@@ -1,7 +1,7 @@
 /** @file The two tables: numbers of the groups, and repairs side by side. */
 
 import { costText } from "../model/costs.js";
-import { counted, fixed, fixed3, make, percent1 } from "./say.js";
+import { counted, figuresFor, make } from "./say.js";
 
 const OF_COST = ["cost", "trivial_cost"];
 
@@ -39,14 +39,13 @@ export function showNumbers(table, found, look, mark) {
   );
   const head = make("tr", {}, make("td"), ...heads, make("th", { scope: "col" }, "All"));
   const columns = [...m, all];
-  /** @param {number} value */
-  const text = (value) => fixed(value, own.decimals + 2);
+  const { plain } = figuresFor(found);
   const rows = Object.entries(words.rows).map(([key, [label, hint]]) => {
     const cells = columns.map((one, i) => {
       const place = i === m.length ? own.intervals.length - 1 : shown[i];
       const span = own.intervals[place][key];
-      const value = key === "n" ? counted(one.n) : text(own.given[place][key] ?? one[key] ?? Number.NaN);
-      const small = span ? [" ", make("small", {}, `${text(span[0])} to ${text(span[1])}`)] : [];
+      const value = key === "n" ? counted(one.n) : plain(own.given[place][key] ?? one[key] ?? Number.NaN);
+      const small = span ? [" ", make("small", {}, `${plain(span[0])} to ${plain(span[1])}`)] : [];
       return make("td", { "data-label": names[i] ?? "All" }, value, ...small);
     });
     const kind = OF_COST.includes(key) ? "main" : "";
@@ -74,7 +73,9 @@ export function showRepairs(table, found, look) {
 }
 
 /** @param {any} one @param {any} found @param {any} look */
-function repairCells(one, { names, shown, words }, look) {
+function repairCells(one, found, look) {
+  const { names, shown, words } = found;
+  const { plain, percent } = figuresFor(found);
   if (one.why) return [make("td", { role: "cell", colspan: "8", class: "none" }, one.why)];
   /** @param {number} i @param {string} text */
   const cell = (i, text) => make("td", { role: "cell", "data-label": words.heads[i] }, text);
@@ -83,16 +84,16 @@ function repairCells(one, { names, shown, words }, look) {
     const bar = make("span");
     bar.style.width = `${100 * share}%`;
     bar.style.background = look.colors[shown[i]];
-    return make("div", {}, make("bdi", {}, name), make("span", {}, percent1(share)), make("div", { class: "bar" }, bar));
+    return make("div", {}, make("bdi", {}, name), make("span", {}, percent(share)), make("div", { class: "bar" }, bar));
   });
   return [
-    cell(0, fixed3(one.disparity)),
-    cell(1, fixed3(one.odds)),
-    cell(2, fixed3(one.gap)),
-    cell(3, percent1(one.accuracy)),
+    cell(0, plain(one.disparity)),
+    cell(1, plain(one.odds)),
+    cell(2, plain(one.gap)),
+    cell(3, percent(one.accuracy)),
     make("td", { role: "cell", class: "who", "data-label": words.heads[4] }, ...who),
-    cell(5, percent1(one.changes.by_coin)),
-    cell(6, percent1(one.changes.decisions)),
-    cell(7, percent1(one.changes.handed_over)),
+    cell(5, percent(one.changes.by_coin)),
+    cell(6, percent(one.changes.decisions)),
+    cell(7, percent(one.changes.handed_over)),
   ];
 }

@@ -5,7 +5,7 @@
 
 import { judge } from "../model/judgement.js";
 import { general } from "../model/numbers.js";
-import { counted, figuresOf, figuresWith, fill, listed, percent1, plainText } from "./say.js";
+import { counted, figuresFor, figuresWith, fill, listed, percent1, plainText } from "./say.js";
 import { blockedOf } from "./figures.js";
 
 /** So many groups are named in a sentence. */
@@ -21,8 +21,7 @@ const CLEAR = 0.03;
  * @param {any} found what main.js computed
  * @returns {any} */
 export function sentencesOf(found) {
-  const figures = figuresOf(found.f.costs, found.f.cost.kind);
-  const judged = { ...found, figures, verdict: verdictOf(found) };
+  const judged = { ...found, figures: figuresFor(found), verdict: verdictOf(found) };
   const fields = fieldsOf(judged);
   const doubt = doubtOf(judged);
   return {
@@ -103,26 +102,21 @@ function fieldsOf(found) {
     shares: listed(sharesOf(found)),
     off: namesOf(found, miscalibrated(found)),
     difference: figures.difference(findings.difference),
-    lowest_cost: figures.cost(f.costs[low]),
-    highest_cost: figures.cost(f.target_cost),
+    lowest_cost: figures.cost(f.costs[low]), highest_cost: figures.cost(f.target_cost),
     more_data: ofCost?.more_data ?? "",
     costly: namesOf(found, f.costs.flatMap((/** @type {number} */ cost, /** @type {number} */ i) => (cost > required ? [i] : []))),
     smallest: figures.enough(f.smallest_tolerance),
-    blocked: { name: spoken[blocked] },
-    blocked_cost: figures.cost(f.costs[blocked]),
+    blocked: { name: spoken[blocked] }, blocked_cost: figures.cost(f.costs[blocked]),
     ceiling: figures.cost(Math.max(f.trivial_costs[blocked], f.costs[blocked])),
     short: figures.difference(f.smallest_tolerance - f.tolerance),
     expected: figures.difference(findings.expected ?? Number.NaN),
     unrepaired: figures.difference(findings.unrepaired ?? Number.NaN),
     excess: figures.difference(findings.excess + f.tolerance),
-    excess_low: figures.difference(findings.excess_low + f.tolerance),
-    excess_high: figures.difference(findings.excess_high + f.tolerance),
+    excess_low: figures.difference(findings.excess_low + f.tolerance), excess_high: figures.difference(findings.excess_high + f.tolerance),
     limit: `${general(100 * found.judgement.calibrated)} points`,
-    min_group: counted(own.min_group),
-    min_label: String(own.min_label),
+    min_group: counted(own.min_group), min_label: String(own.min_label),
     large: words[findings.groups === 1 ? "few_one" : "few_none"],
-    span_low: figures.bare(spans[0]),
-    span_high: figures.difference(spans[1]),
+    span_low: figures.bare(spans[0]), span_high: figures.difference(spans[1]),
   };
   const decisions = isReconcilable ? fill(words.next_decisions, fields) : "";
   return { ...fields, decisions };
@@ -210,11 +204,8 @@ function calibrationOf(found, fields) {
   const kind = own.confidence === null ? "off_group_measured" : "off_group";
   const said = off.slice(0, FEW).map((i) =>
     fill(words[kind], {
-      ...fields,
-      ...meansOf(found, i),
-      group: { name: spoken[i] },
-      gap: `${figures.points(m[i].calibration_gap)} points`,
-      floor: `${figures.points(own.floors[shown[i]])} points`,
+      ...fields, ...meansOf(found, i), group: { name: spoken[i] },
+      gap: `${figures.points(m[i].calibration_gap)} points`, floor: `${figures.points(own.floors[shown[i]])} points`,
     }),
   );
   if (off.length > FEW) said.push(fill(words.off_more, { count: String(off.length - FEW) }));
@@ -273,12 +264,8 @@ function reachKey(found) {
     const value = figures.difference(f.smallest_tolerance - f.tolerance);
     return { value, label: words.key_reach, note: fill(words.key_reach_note) };
   }
-  if (!f.changed.length) {
-    return { value: "0", label: words.key_nothing, note: fill(words.key_nothing_note) };
-  }
-  const most = f.changed.reduce((/** @type {number} */ a, /** @type {number} */ b) =>
-    f.alpha[b] > f.alpha[a] ? b : a,
-  );
+  if (!f.changed.length) return { value: "0", label: words.key_nothing, note: fill(words.key_nothing_note) };
+  const most = f.changed.reduce((/** @type {number} */ a, /** @type {number} */ b) => (f.alpha[b] > f.alpha[a] ? b : a));
   const kind = f.tolerance ? "closer" : "withheld";
   const note = fill(words[`key_${kind}_note`], { group: { name: spoken[most] } });
   return { value: percent1(f.alpha[most]), label: words.key_withheld, note };
@@ -306,7 +293,7 @@ function whyOf(found) {
 export function settingsOf({ f, state, words, called }, axis) {
   const groups = listed(state.off.map((/** @type {number} */ i) => [{ name: called[i] }]));
   const off = groups.length ? fill(words.off_groups, { groups }) : "";
-  const tolerance = figuresOf(f.costs, f.cost.kind).tolerance(state.tolerance);
+  const tolerance = figuresFor({ f }).tolerance(state.tolerance);
   return fill(words.settings, { axis, tolerance, threshold: general(state.threshold), off });
 }
 

@@ -8,12 +8,8 @@ import { isDeferred, portionsOf } from "./rules.js";
 /** @import {Portion, Rule} from "./rules.js" */
 /** @import {Group} from "./groups.js" */
 
-/** What a rule does to people, on average over the coin; see Python's Changes.
- * @typedef {object} Changes
- * @property {number} changed
- * @property {number} by_coin
- * @property {number} handed_over share of people who get no score
- * @property {number} decisions NaN where it is not known who is on which side */
+/** What a rule does to people, on average over the coin; decisions are NaN where it is not known who is on which side.
+ * @typedef {{changed: number, by_coin: number, handed_over: number, decisions: number}} Changes */
 
 /** A score that moves by no more than this has not moved. */
 const SAME = 1e-12;

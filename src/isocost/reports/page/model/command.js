@@ -5,21 +5,12 @@ import { costText, isPerGroup } from "./costs.js";
 /** @import {Columns} from "./tally.js" */
 /** @import {Cost} from "./costs.js" */
 
-/** What the page is set to.
- * @typedef {object} CommandSettings
- * @property {"audit" | "fit"} command
- * @property {Cost} cost
- * @property {number} [threshold]
- * @property {number} [tolerance]
- * @property {string} [method] the repair, as the command line calls it
- * @property {"cost" | "rates"} [goal] what it makes equal; rates without a tolerance
- * @property {string[]} [merge] groups that were counted as one, as --merge-groups takes them
- * @property {string[]} [drop] names of the groups that are switched off or left out
- * @property {number} [bins]
- * @property {string | null} [positive]
- * @property {string | null} [missing_group]
- * @property {Record<string, string>} [reading] scale, decimal, encoding and sheet, where they are not the usual ones
- * @property {string | string[]} [data] the files, or their names */
+/** What the page is set to: `method` as the command line calls the repair, and its `goal`, where rates need no tolerance;
+ * `merge` as --merge-groups takes it; `drop`, the groups that are switched off or left out; `reading`, scale, decimal,
+ * encoding and sheet where they are not the usual ones; `data`, the files.
+ * @typedef {{command: "audit" | "fit", cost: Cost, threshold?: number, tolerance?: number, method?: string,
+ *   goal?: "cost" | "rates", merge?: string[], drop?: string[], bins?: number, positive?: string | null,
+ *   missing_group?: string | null, reading?: Record<string, string>, data?: string | string[]}} CommandSettings */
 
 /** The file of a page that does not know where its data came from. */
 export const DATA = "data.csv";
@@ -36,19 +27,13 @@ export function commandLine(settings, columns) {
   const { score = "score", label = "label", group = ["group"], weight } = columns;
   /** @type {[string, string | number | string[] | null | undefined][]} */
   const options = [
-    ["score", score],
-    ["label", label],
-    ["group", group],
-    ["weight", weight],
-    ["positive", settings.positive],
-    ["missing-group", settings.missing_group],
+    ["score", score], ["label", label], ["group", group], ["weight", weight],
+    ["positive", settings.positive], ["missing-group", settings.missing_group],
     ...Object.entries(settings.reading ?? {}),
     ["method", isFit ? (settings.method ?? "withhold") : null],
     ["cost", usesCost ? costText(cost) : null],
-    ["threshold", threshold],
-    ["tolerance", usesCost ? tolerance : null],
-    ["merge-groups", settings.merge],
-    ["drop-group", settings.drop],
+    ["threshold", threshold], ["tolerance", usesCost ? tolerance : null],
+    ["merge-groups", settings.merge], ["drop-group", settings.drop],
     ["bins", bins === 1024 ? null : bins],
   ];
   const words = options.flatMap(([name, value]) =>

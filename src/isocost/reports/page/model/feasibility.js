@@ -11,20 +11,12 @@ import { costOf, trivialCostOf } from "./measures.js";
 const COST_SLACK = 1e-12;
 
 /** The facts of Python's Feasibility; lists run over the groups, and sets hold their places.
- * @typedef {object} Feasibility
- * @property {Cost} cost
- * @property {number} tolerance
- * @property {boolean} feasible
- * @property {number} target the place of the group whose errors cost most
- * @property {number} target_cost
- * @property {number} goal the target cost less the tolerance
- * @property {number[]} costs
- * @property {number[]} trivial_costs
- * @property {number[]} alpha above 1 or infinite where no share is enough
- * @property {number[]} unreachable groups that cannot reach the goal
- * @property {number[]} changed groups whose scores must be withheld in part
- * @property {number} smallest_tolerance
- * @property {number} required_cost */
+ *
+ * `target` is the place of the group whose errors cost most, `goal` its cost less the tolerance; `alpha` is above 1 or
+ * infinite where no share is enough; `unreachable` cannot reach the goal, and `changed` lose some of their scores.
+ * @typedef {{cost: Cost, tolerance: number, feasible: boolean, target: number, target_cost: number, goal: number,
+ *   costs: number[], trivial_costs: number[], alpha: number[], unreachable: number[], changed: number[],
+ *   smallest_tolerance: number, required_cost: number}} Feasibility */
 
 /** Decide whether calibrated scores can cost every group the same.
  * @param {Tally} tally @param {Cost} cost @param {number} [tolerance] @returns {Feasibility} */
@@ -47,15 +39,7 @@ export function feasibility(tally, cost, tolerance = 0) {
   });
   const required = Math.min(...ceiling);
   return {
-    cost,
-    tolerance,
-    feasible: !isShort.includes(true),
-    target,
-    target_cost: highest,
-    goal,
-    costs,
-    trivial_costs: trivial,
-    alpha,
+    cost, tolerance, feasible: !isShort.includes(true), target, target_cost: highest, goal, costs, trivial_costs: trivial, alpha,
     unreachable: placesWhere(isShort),
     changed: placesWhere(alpha.map((share) => share > 0)),
     smallest_tolerance: Math.max(0, highest - required),

@@ -2,10 +2,8 @@
 
 /** @typedef {Record<string, number | boolean | null>} Findings */
 
-/** @typedef {object} Tables
- * @property {[string, [any, string, string, number | string][], any][]} answers
- * @property {[string, Record<string, any>, boolean][]} reasons
- * @property {number} slack */
+/** @typedef {{answers: [string, [any, string, string, number | string][], any][], reasons: [string, Record<string,
+ *   any>, boolean][], slack: number}} Tables */
 
 /** The answer to each question, the reason of the verdict and whether a repair is advised.
  * @param {Tables} tables

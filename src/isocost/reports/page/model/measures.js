@@ -1,7 +1,7 @@
 /** @file The numbers of one group, and of everybody. */
 
-import { at, justBelow, placeAfter, sum } from "./numbers.js";
-import { decides, firstBin, pooled, weightOf } from "./tally.js";
+import { addUp, at, justBelow, placeAfter, sum } from "./numbers.js";
+import { decides, firstBin, joinTo, pooled, weightOf } from "./tally.js";
 import { coefficients, isPerGroup } from "./costs.js";
 
 /** @import {Measure, Sums, Tally} from "./tally.js" */
@@ -19,15 +19,8 @@ import { coefficients, isPerGroup } from "./costs.js";
 const KINDS = ["tn", "fp", "fn", "tp"];
 
 /** People in one bin of a group, whatever their label.
- * @typedef {object} Level
- * @property {number} position
- * @property {number} w
- * @property {number} wy
- * @property {number} wh
- * @property {number} w2
- * @property {number} n
- * @property {number} first
- * @property {number} end */
+ * @typedef {{position: number, w: number, wy: number, wh: number, w2: number, n: number, first: number, end: number}}
+ *   Level */
 
 /** The share of positives, mu.
  * @param {Sums} sums */
@@ -110,10 +103,7 @@ function plainNumbers(tally, threshold, group) {
   for (const cell of tally.cells) {
     if (group !== undefined && cell.group !== group) continue;
     const sums = kinds[at(KINDS, 2 * cell.label + Number(cell.bin >= first))];
-    if (!sums) continue;
-    sums.w += cell.w;
-    sums.wh += cell.wh;
-    sums.wh2 += cell.wh2;
+    if (sums) addUp(sums, cell, ["w", "wh", "wh2"]);
     n += cell.n;
     weight += cell.w;
   }
@@ -144,17 +134,10 @@ export function levelsOf(tally, group) {
   const found = new Map();
   for (const cell of tally.cells) {
     if (group !== undefined && cell.group !== group) continue;
-    const known = found.get(cell.bin);
     const { first, end } = cell;
-    const level = known ?? { position: 0, w: 0, wy: 0, wh: 0, w2: 0, n: 0, first, end };
-    if (!known) found.set(cell.bin, level);
-    level.w += cell.w;
-    level.wy += cell.w * cell.label;
-    level.wh += cell.wh;
-    level.w2 += cell.w2;
-    level.n += cell.n;
-    level.first = Math.min(level.first, first);
-    level.end = Math.max(level.end, end);
+    const level = found.get(cell.bin) ?? { position: 0, w: 0, wy: 0, wh: 0, w2: 0, n: 0, first, end };
+    found.set(cell.bin, level);
+    joinTo(level, { ...cell, wy: cell.w * cell.label }, ["w", "wy", "wh", "w2", "n"]);
   }
   const levels = [...found.entries()].sort(([a], [b]) => a - b).map(([, level]) => level);
   for (const level of levels) level.position = positionOf(level, tally.cuts);
@@ -179,9 +162,7 @@ export function pooledLevels(levels, bins) {
   for (const level of levels) {
     const place = placeAfter(cuts, level.position) - 1;
     const part = at(parts, Math.min(Math.max(place, 0), bins - 1));
-    for (const name of /** @type {const} */ (["n", "w", "wy", "wh", "w2"])) {
-      part[name] += level[name];
-    }
+    addUp(part, level, ["n", "w", "wy", "wh", "w2"]);
   }
   return parts.filter((part) => part.w > 0);
 }

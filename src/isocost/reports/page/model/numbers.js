@@ -18,6 +18,13 @@ export function sum(values) {
   return total;
 }
 
+/** Add the sums of a part that have these names to a total.
+ * @template {string} Name
+ * @param {Record<Name, number>} total @param {Record<Name, number>} part @param {readonly Name[]} names */
+export function addUp(total, part, names) {
+  for (const name of names) total[name] += part[name];
+}
+
 /** How many of the sorted values are at most x (the place after them).
  * @param {readonly number[]} sorted @param {number} x @returns {number} */
 export function placeAfter(sorted, x) {

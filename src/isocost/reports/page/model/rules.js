@@ -15,37 +15,17 @@ const NEAR_CUT = 1e-12;
 
 /** A score of the group in [lo, hi), the last hi included, becomes `value` or, mirrored, 1 - score;
  * or it follows a line that leads from `value` at lo to `end` at hi; or it is no more: who has it is handed over.
- * @typedef {object} Row
- * @property {Group} group
- * @property {number} lo
- * @property {number} hi
- * @property {"set" | "mirror" | "line" | "defer"} action
- * @property {number | null} value
- * @property {number} probability
- * @property {number} [end] */
+ * @typedef {{group: Group, lo: number, hi: number, action: "set" | "mirror" | "line" | "defer", value: number | null,
+ *   probability: number, end?: number}} Row */
 
 /** What a rule is to be held to; see Python's Promise.
- * @typedef {object} Promised
- * @property {Record<string, number>} equal
- * @property {Record<string, number>} asked
- * @property {boolean} calibrated
- * @property {boolean} coin
- * @property {number | null} threshold */
+ * @typedef {{equal: Record<string, number>, asked: Record<string, number>, calibrated: boolean, coin: boolean,
+ *   threshold: number | null}} Promised */
 
 /** A rule as Python's Rule.to_json writes it.
- * @typedef {object} Rule
- * @property {"isocost-rule"} format
- * @property {1 | 2} version
- * @property {string} made_by
- * @property {string} method
- * @property {CostFields | null} cost
- * @property {Record<string, unknown>} settings
- * @property {{scheme: string, salt: string}} coin
- * @property {Group[]} groups
- * @property {Row[]} rows
- * @property {string[]} notes
- * @property {Promised} [promise]
- * @property {Record<string, unknown>} made_from */
+ * @typedef {{format: "isocost-rule", version: 1 | 2, made_by: string, method: string, cost: CostFields | null, settings:
+ *   Record<string, unknown>, coin: {scheme: string, salt: string}, groups: Group[], rows: Row[], notes: string[],
+ *   promise?: Promised, made_from: Record<string, unknown>}} Rule */
 
 /** Rows of one interval, which share a coin.
  * @typedef {{lo: number, hi: number, rows: Row[]}} Segment */
@@ -55,20 +35,12 @@ const NEAR_CUT = 1e-12;
  * @param {{method: string, cost?: Cost, settings: Record<string, unknown>, rows: Row[],
  *   notes: string[], salt?: string, promise?: Promised}} parts
  * @returns {Rule} */
-export function makeRule(tally, parts) {
+export function makeRule(tally, { method, cost, settings, rows, notes, salt = "isocost", promise }) {
   const { groups, totals } = tally;
   return {
-    format: "isocost-rule",
-    version: parts.rows.some(isDeferred) ? 2 : 1,
-    made_by: `isocost ${tally.isocost}`,
-    method: parts.method,
-    cost: parts.cost ? costFields(parts.cost) : null,
-    settings: parts.settings,
-    coin: { scheme: "md5-52", salt: parts.salt ?? "isocost" },
-    groups,
-    rows: parts.rows,
-    notes: parts.notes,
-    ...(parts.promise ? { promise: parts.promise } : {}),
+    format: "isocost-rule", version: rows.some(isDeferred) ? 2 : 1, made_by: `isocost ${tally.isocost}`,
+    method, cost: cost ? costFields(cost) : null, settings, coin: { scheme: "md5-52", salt },
+    groups, rows, notes, ...(promise ? { promise } : {}),
     made_from: {
       columns: tally.columns,
       n: rowsOf(tally),

@@ -1,6 +1,6 @@
 /** @file The tally: the one small table that everything else is computed from. */
 
-import { at, placeAfter, sum } from "./numbers.js";
+import { addUp, at, placeAfter, sum } from "./numbers.js";
 
 /** @import {Group} from "./groups.js" */
 
@@ -8,41 +8,21 @@ import { at, placeAfter, sum } from "./numbers.js";
  *
  * Small bins may have been merged into one before they came here: the people of the cell lie
  * somewhere in the bins from `first` up to, not including, `end`.
- * @typedef {object} Cell
- * @property {number} group
- * @property {number} label
- * @property {number} bin
- * @property {number} first
- * @property {number} end
- * @property {number} n
- * @property {number} w
- * @property {number} w2
- * @property {number} wh
- * @property {number} wh2 */
+ * @typedef {{group: number, label: number, bin: number, first: number, end: number, n: number, w: number, w2: number,
+ *   wh: number, wh2: number}} Cell */
 
 /** The sums of one group's negatives and positives.
  * @typedef {{n: [number, number], w: [number, number], wh: [number, number]}} Sums */
 
 /** A row of Python's table of measures: a mean over kinds of people ("tn", "fp", "fn", "tp") of
  * a + b h + c h^2, with (a, b, c) by kind.
- * @typedef {object} Measure
- * @property {string[]} over
- * @property {Record<string, [number, number, number]>} adds
- * @property {boolean} uses_threshold */
+ * @typedef {{over: string[], adds: Record<string, [number, number, number]>, uses_threshold: boolean}} Measure */
 
 /** @typedef {{score?: string, label?: string, group?: string[], weight?: string | null}} Columns */
 
 /** What Python's payload() writes into the page.
- * @typedef {object} Payload
- * @property {string} isocost
- * @property {number} bins
- * @property {number[]} edges
- * @property {Columns} columns
- * @property {Group[]} groups
- * @property {string[]} names
- * @property {Record<string, number[]>} cells
- * @property {Record<string, Measure>} measures
- * @property {string[]} left_out */
+ * @typedef {{isocost: string, bins: number, edges: number[], columns: Columns, groups: Group[], names: string[],
+ *   cells: Record<string, number[]>, measures: Record<string, Measure>, left_out: string[]}} Payload */
 
 /** A payload whose columns are cells, with the cut points between bins and the sums of each group.
  * @typedef {Omit<Payload, "cells"> & {cuts: number[], cells: Cell[], totals: Sums[]}} Tally */
@@ -88,13 +68,7 @@ export function subset(tally, groupIndexes) {
     .filter((cell) => place.has(cell.group))
     .map((cell) => ({ ...cell, group: place.get(cell.group) ?? 0 }));
   const groups = kept.map((i) => at(tally.groups, i));
-  return {
-    ...tally,
-    groups,
-    names: kept.map((i) => at(tally.names, i)),
-    cells,
-    totals: totalsOf(cells, groups.length),
-  };
+  return { ...tally, groups, names: kept.map((i) => at(tally.names, i)), cells, totals: totalsOf(cells, groups.length) };
 }
 
 /** The same groups with other cells: those that share a key are added up, empty ones dropped.
@@ -107,20 +81,19 @@ export function withCells(tally, cells) {
     const key = (cell.group * 2 + cell.label) * size + cell.bin;
     const known = found.get(key);
     if (!known) found.set(key, { ...cell });
-    else addTo(known, cell);
+    else joinTo(known, cell, ["n", "w", "w2", "wh", "wh2"]);
   }
   const kept = [...found.entries()].filter(([, cell]) => cell.w > 0);
   const merged = kept.sort(([a], [b]) => a - b).map(([, cell]) => cell);
   return { ...tally, cells: merged, totals: totalsOf(merged, tally.groups.length) };
 }
 
-/** @param {Cell} known @param {Cell} more */
-function addTo(known, more) {
-  known.n += more.n;
-  known.w += more.w;
-  known.w2 += more.w2;
-  known.wh += more.wh;
-  known.wh2 += more.wh2;
+/** Add the sums of a part, and reach over its bins too.
+ * @template {string} Name
+ * @param {Record<Name | "first" | "end", number>} known @param {Record<Name | "first" | "end", number>} more
+ * @param {readonly Name[]} names */
+export function joinTo(known, more, names) {
+  addUp(known, more, names);
   known.first = Math.min(known.first, more.first);
   known.end = Math.max(known.end, more.end);
 }

@@ -8,15 +8,8 @@ import { levelsOf, pooledLevels } from "./measures.js";
 
 /** People with scores in [lo, hi), the last hi included; low and high are Wilson's interval of the
  * share of positives.
- * @typedef {object} ReliabilityPoint
- * @property {number} lo
- * @property {number} hi
- * @property {number} n
- * @property {number} weight
- * @property {number} mean_score
- * @property {number} mean_label
- * @property {number} low
- * @property {number} high */
+ * @typedef {{lo: number, hi: number, n: number, weight: number, mean_score: number, mean_label: number, low: number,
+ *   high: number}} ReliabilityPoint */
 
 /** A place in the plane: x is the generalized false-positive rate, y the false-negative one.
  * @typedef {{x: number, y: number}} Point */

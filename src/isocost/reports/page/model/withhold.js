@@ -17,20 +17,11 @@ export function withhold(tally, { cost, tolerance = 0 }) {
   if (!found.feasible) return null;
   /** @type {Row[]} */
   const rows = found.changed.map((place) => ({
-    group: at(tally.groups, place),
-    lo: 0,
-    hi: 1,
-    action: "set",
-    value: baseRate(at(tally.totals, place)),
-    probability: at(found.alpha, place),
+    group: at(tally.groups, place), lo: 0, hi: 1,
+    action: "set", value: baseRate(at(tally.totals, place)), probability: at(found.alpha, place),
   }));
   const settings = { tolerance, infeasible: "raise" };
-  const promise = {
-    equal: { cost: tolerance },
-    asked: { cost: tolerance },
-    calibrated: true,
-    coin: rows.some(({ probability }) => probability > 0 && probability < 1),
-    threshold: null,
-  };
+  const coin = rows.some(({ probability }) => probability > 0 && probability < 1);
+  const promise = { equal: { cost: tolerance }, asked: { cost: tolerance }, calibrated: true, coin, threshold: null };
   return makeRule(tally, { method: "withhold", cost, settings, rows, notes: [], promise });
 }
