@@ -199,6 +199,13 @@ class Deferral:
     no_worse: bool
     slack: float = 0.0
 
+    @classmethod
+    def met(cls, request: DeferralRequest, groups: Sequence[Group]) -> Deferral:
+        """That a share is enough; the least one is not known."""
+        unknown = dict.fromkeys(groups, math.nan)
+        asked = (request.equal, request.threshold, request.floor, request.no_worse)
+        return cls(True, request.share, math.nan, math.nan, unknown, *asked)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         numbers = ("smallest_share", "bound", "slack")
@@ -216,6 +223,8 @@ class Deferral:
         }
 
     def __str__(self) -> str:
+        if math.isnan(self.smallest_share) and self.feasible:
+            return "Feasible."
         if math.isnan(self.smallest_share):
             return "Not feasible, whatever share is handed over."
         least = f"{self.smallest_share:.2%} must be handed over."
@@ -676,31 +685,21 @@ class DeferralSearch:
         yield {name: 0.5 if math.isnan(x) else float(x) for name, x in plain.items()}
 
     def _verdict(self, feasible: bool, least: Found | None) -> Deferral:
-        request, groups = self.request, self.tally.groups
-        smallest = bound = math.nan
-        shares = dict.fromkeys(groups, math.nan)
-        slack = 0.0
-        if least is not None:
-            smallest = self._handed(least.solved.decided)
-            bound = least.solved.bound
-            if request.shares == "equal":
-                # The value of the program is u, the same for all groups.
-                bound = 1.0 - 1.0 / bound
-            decided = 1.0 - least.solved.decided
-            shares = dict(zip(groups, map(float, decided), strict=True))
-        elif not feasible:
-            slack = self._least_slack()
-        return Deferral(
+        verdict = Deferral.met(self.request, self.tally.groups)
+        if least is None:
+            slack = 0.0 if feasible else self._least_slack()
+            return replace(verdict, feasible=feasible, slack=slack)
+        bound = least.solved.bound
+        if self.request.shares == "equal":
+            # The value of the program is u, the same for all groups.
+            bound = 1.0 - 1.0 / bound
+        shares = map(float, 1.0 - least.solved.decided)
+        return replace(
+            verdict,
             feasible=feasible,
-            share=request.share,
-            smallest_share=smallest,
+            smallest_share=self._handed(least.solved.decided),
             bound=bound,
-            smallest_shares=shares,
-            equal=request.equal,
-            threshold=request.threshold,
-            floor=request.floor,
-            no_worse=request.no_worse,
-            slack=slack,
+            smallest_shares=dict(zip(self.tally.groups, shares, strict=True)),
         )
 
     def _least_slack(self) -> float:
