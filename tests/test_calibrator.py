@@ -22,6 +22,7 @@ from sklearn.utils.validation import validate_data
 
 import isocost as ic
 from isocost.learn.calibrator import GroupCalibrator
+from isocost.learn.inputs import log_of
 from isocost.repairs.maps import (
     CLIP,
     SHRINKAGE,
@@ -820,7 +821,7 @@ class Grouped(GroupCalibrator):
         return np.column_stack([1 - positive, positive])
 
     def predict_log_proba(self, X):
-        return np.log(self.predict_proba(X))
+        return log_of(self.predict_proba(X))
 
     def score(self, X, y):
         return -np.mean((self.predict(X) - (y == np.unique(y)[-1])) ** 2)

@@ -53,7 +53,10 @@ ORDERS = {
     "plots": [
         "display", "geometry", "reliability", "curves", "predictive", "dots", "plane", "change",
     ],
-    "reports": ["facts", "payload", "layouts", "report", "verify", "terminal", "session", "server"],
+    "reports": [
+        "facts", "payload", "handed_over", "layouts", "report", "verify", "terminal", "session",
+        "server",
+    ],
     "cli": ["options", "output", "reading", "config", "commands", "page_commands", "doctor",
             "app"],
 }  # fmt: skip

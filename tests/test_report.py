@@ -701,6 +701,25 @@ def test_a_report_verifies_and_a_changed_digit_does_not(page, tmp_path, capsys):
     assert "report: must be a report as isocost wrote it" in capsys.readouterr().err
 
 
+def test_the_people_handed_over_have_a_section(tmp_path):
+    rule = ic.hand_over(compas(), 0.25)
+    path = ic.report(
+        ic.audit(compas(), "fpr", replicates=0), {"hand": rule}, tmp_path / "page.html"
+    )
+    text = " ".join(Texts(path.read_text()).text.split())
+    who = ic.handed_over(rule, compas())
+    for name, one in who.groups.items():
+        assert f"{name}: 25.0 % handed over, {one.rows:,.0f} of" in text
+    for reviewer, said in (("score", "decides as the old score did"), ("coin", "tosses a coin")):
+        wrong = (f"differ by {number:.3f}" for number in who.differences(reviewer))
+        assert re.search(".{0,30}".join([said, *wrong]), text), reviewer
+    assert "All groups as a whole have FPR 0.2191 if the reviewer reaches" in text
+    # No number of the decided stands without the share.
+    assert re.search(r"hand, 25.0 % handed over ?0.000", text)
+    assert not re.search(r"hand ?0.000", text)
+    assert ic.verify(path).unchanged
+
+
 def test_a_pdf_takes_a_browser(audit, tmp_path, monkeypatch):
     monkeypatch.setenv("ISOCOST_BROWSER", "no-such-browser")
     with pytest.raises(ic.FileError, match="PDF: takes a browser that prints without a window"):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import isocost as ic
+from isocost.examples import compas
 from isocost.measures.feasibility import feasibility
 from isocost.verdict.sentences import plain
 from isocost.verdict.wording import statement
@@ -371,6 +372,29 @@ def check_copied(page, tally, method):
     page.evaluate("isocost.settled()")
     name = "odds" if method == "equalize_odds" else method
     assert f"--method={name}" in page.input_value("#copied")
+
+
+def test_a_rule_that_hands_people_over(browser, audits, tmp_path):
+    rule = ic.hand_over(compas(), 0.25)
+    path = ic.report(audits("compas"), {"hand": rule}, tmp_path / "report.html")
+    page = browser.new_page(viewport={"width": 390, "height": 900}, color_scheme="dark")
+    page.goto(path.as_uri())
+    page.wait_for_selector("html[data-done]", timeout=60_000)
+    assert "the difference among the others to 0.0 points" in text(page, "#verdict")
+    for threshold in (0.5, 0.4):
+        page.evaluate(f"isocost.set({{threshold: {threshold}}})")
+        shown = page.evaluate("isocost.found.chosen")
+        numbers = ic.compare(compas(), [rule], "fpr", threshold).rules["hand_over"].numbers()
+        for name in ("changed", "by_coin", "decisions", "handed_over"):
+            assert shown["changes"][name] == pytest.approx(numbers[name], abs=1e-9)
+        assert shown["odds"] == pytest.approx(numbers["equalized_odds_difference"], abs=1e-9)
+        assert shown["accuracy"] == pytest.approx(numbers["accuracy"], abs=1e-9)
+    assert ic.Rule.from_json(json.dumps(shown["rule"])).rows == rule.rows
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    if AXE.exists():
+        page.evaluate(AXE.read_text())
+        assert [v["id"] for v in page.evaluate("axe.run()")["violations"]] == []
+    page.close()
 
 
 def test_theme_switch(visit):

@@ -667,7 +667,8 @@ def show_audit(
     ``data`` are the words of the command line that name the data.
     """
     said = statement(result, data=data)
-    prose("\n".join(plain(one) for one in (said.headline, said.next, *said.details)) + "\n")
+    details = said.details if full else said.details[:2]
+    prose("\n".join(plain(one) for one in (said.headline, said.next, *details)) + "\n")
     usual = {name for name, measure in MEASURES.items() if measure.printed}
     shown = result.shown
     if not full and set(shown) == usual:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -25,7 +25,7 @@ from isocost.reports.payload import Origin, payload, single_text
 from isocost.reports.report import ENDINGS
 from isocost.reports.report import report as write_report
 from isocost.rules import Rule
-from isocost.verdict.sentences import plain
+from isocost.verdict.sentences import Vocabulary, plain
 from isocost.verdict.wording import statement
 
 
@@ -187,8 +187,8 @@ def demo(
     tally = compas()
     prose("COMPAS risk scores of 6,150 defendants: does a wrong score cost every group the same?\n")
     result = audit(tally, "fpr")
-    said = statement(result)
-    prose("\n".join(plain(one) for one in (said.headline, said.next, *said.details)))
+    said = statement(result, vocabulary=Vocabulary(**WORDS))
+    prose("\n".join(plain(one) for one in (said.headline, said.next, *said.details[:2])))
     rules = {
         "withhold": withhold(tally, "fpr", TOLERANCE),
         "odds": equalize_odds(tally),
@@ -198,14 +198,20 @@ def demo(
     say()
     show_table("What repairs do, beside the scores as they are", header, _telling(rows))
     prose(
-        f"\nwithhold brings the costs to within {TOLERANCE:g}, about as close as calibrated scores "
-        "can come. odds brings them together and gives up calibration. reconcile keeps scores "
-        "calibrated and makes wrong decisions at 0.5 equally frequent in both groups."
+        f"\nwithhold brings the costs to within {TOLERANCE:g}. odds brings them together and gives "
+        "up calibration. reconcile keeps it, and makes wrong decisions equally frequent."
     )
     if report:
         _write(result, output)
-    prose("Next: isocost demo --data leaves these people in data.csv, to try every command on.")
+    prose("Next: isocost demo --data leaves these people in data.csv, for other commands.")
 
+
+WORDS: dict[str, Any] = {
+    "people": "defendants",
+    "outcome": "reoffended",
+    "positive_means": "risk",
+}
+"""What the demo is about."""
 
 TELLING = (
     "costs differ by",
@@ -248,7 +254,7 @@ def _write(result: Audit, path: Path) -> None:
     from isocost.reports.report import report
 
     try:
-        report(result, None, path, title=TITLE)
+        report(result, None, path, title=TITLE, **WORDS)
     except MissingDependencyError as error:
         say(f"\nNo report was written. {error}")
         return

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, product
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 
@@ -73,7 +73,7 @@ from isocost.repairs.review import deferral_notes, deferral_warnings
 from isocost.repairs.withhold import summary_of
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Promise, Rule
-from isocost.tallies import Tally, check_tally
+from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.sentences import round_up
 
@@ -225,7 +225,7 @@ class Deferral:
 
 @heeding
 def hand_over(
-    tally: Tally,
+    tally: TallyLike,
     share: float | Literal["least"] | None = 0.25,
     equal: str | Sequence[str] = EVERYTHING,
     tolerance: float | Mapping[str, float] = 0.0,
@@ -239,6 +239,7 @@ def hand_over(
     no_worse: bool = False,
     infeasible: Literal["raise", "closest"] = "raise",
     salt: str = DEFAULT_SALT,
+    **reading: Unpack[Reading],
 ) -> Rule:
     """Hand some people over, so that calibrated scores treat the others of all groups alike.
 
@@ -255,7 +256,7 @@ def hand_over(
 
     Parameters
     ----------
-    tally : Tally
+    tally : Tally, or data
         Of a holdout part: not the data the scores were trained on.
     share : float, "least" or None
         The share that is handed over; "least", or None, for the least that is enough.
@@ -292,6 +293,8 @@ def hand_over(
         Where no share is enough there is nothing closest, and it is raised.
     salt : str
         The coin's salt.
+    **reading
+        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
     Returns
     -------
@@ -332,7 +335,7 @@ def hand_over(
     African-American 0.2191 0.5609 0.6263 0.6248 0.4554
     Caucasian        0.2191 0.5609 0.6263 0.6248 0.4554
     """
-    check_tally(tally)
+    tally = as_tally(tally, reading)
     check_salt(salt)
     request = check_request(
         share, equal, tolerance, threshold, cost, keep, shares, levels, floor, no_worse

@@ -13,7 +13,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -22,10 +22,11 @@ from isocost.errors import Problem, UsageError, listing
 from isocost.grid import TENTHS
 from isocost.groups import Group, names_of, to_json
 from isocost.measures.table import MEASURES
+from isocost.repairs.composition import edges_of
 from isocost.repairs.withhold import threshold_of
 from isocost.rules import Rule, check_rule
 from isocost.tables import columns_from, html_table, text_table
-from isocost.tallies import Cells, Sums, Tally, check_tally
+from isocost.tallies import Cells, Reading, Sums, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 
 EDGES = (0.0, *TENTHS, 1.0)
@@ -294,17 +295,21 @@ def _apart(pairs: Any) -> Pair:
     return float(np.ptp(fpr)), float(np.ptp(fnr))
 
 
-def handed_over(rule: Rule, tally: Tally, threshold: float | None = None) -> HandedOver:
+def handed_over(
+    rule: Rule, tally: TallyLike, threshold: float | None = None, **reading: Unpack[Reading]
+) -> HandedOver:
     """Say who is handed over by a rule, and what whoever decides about them must reach.
 
     Parameters
     ----------
     rule : Rule
         Made by :func:`isocost.hand_over`, or any other that hands people over.
-    tally : Tally
+    tally : Tally, or data
         Of the scores before the rule.
     threshold : float, optional
         The score from which people are selected; by default that of the rule.
+    **reading
+        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
     Returns
     -------
@@ -332,11 +337,11 @@ def handed_over(rule: Rule, tally: Tally, threshold: float | None = None) -> Han
     [0.196, 0.247]
     """
     check_rule(rule)
-    check_tally(tally)
     if not rule.defers:
         step = "use a rule made by isocost.hand_over"
         raise UsageError(Problem("rule", "must hand people over", f"one by {rule.method}", step))
     at = check_threshold(threshold_of(rule) if threshold is None else threshold)
+    tally = as_tally(tally, reading, at, *edges_of([rule]))
     after, gone, first = rule.expected(tally), rule.deferred(tally), tally.grid.first_bin(at)
     # A group that is handed over as a whole is not among those of the decided.
     decided_cells = after.cells.recoded([tally.index_of(group) for group in after.groups])

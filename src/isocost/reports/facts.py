@@ -55,6 +55,10 @@ WORDS = {
         "{gap}. “{repair}” would leave a difference of {after}, make the rates of wrong decisions "
         "differ by {odds}, and change the scores of {share} of all {people}."
     ),
+    "chosen_deferring": (
+        "{gap}. “{repair}” would bring the difference among the others to {after}; for those "
+        "handed over it depends on who decides."
+    ),
     "settings": (
         "{axis}. Allowed difference: {tolerance}. Decisions at a score of {threshold}.{off}"
     ),
@@ -91,6 +95,11 @@ WORDS = {
         "Lines of groups with different base rates meet only in the perfect corner. That is why "
         "imperfect scores cannot be calibrated and have both kinds of error equal."
     ),
+    "geometry_deferring": (
+        "Lines of groups with different base rates meet only in the perfect corner. Handing people "
+        "over changes the base rate of the others: their marks lie on other lines, and these can "
+        "be the same for all groups."
+    ),
     "key_difference": "difference between groups",
     "key_reach": "out of reach",
     "key_reach_note": "what remains after the most that calibrated repairs can do",
@@ -122,6 +131,7 @@ WORDS = {
     "needs_tolerance_decisions": (
         "not without changing decisions, unless with a tolerance of {smallest}"
     ),
+    "deferring": "{repair}, {share} handed over",
     "after_repair": "cost after “{repair}”",
     "after_told": "After the repair “{repair}”: {after}.",
     "what_repair": "what the repair “{repair}” does",
@@ -194,7 +204,7 @@ METHODS = {
         "keeps": repair.keeps,
     }
     for repair in REPAIRS.values()
-    # The page has no place yet for the people who are handed over.
+    # It takes long to make, and a share that the page cannot choose: only rules given are shown.
     if not repair.defers
 }
 
@@ -206,6 +216,7 @@ HEADS = (
     "Whose scores change",
     "Depends on a coin",
     "Decisions changed",
+    "Handed over",
 )
 """The columns of the table of repairs."""
 

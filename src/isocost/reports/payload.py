@@ -31,7 +31,6 @@ from isocost.errors import (
     InfeasibleWarning,
     IsocostError,
     Problem,
-    UsageError,
     setting,
 )
 from isocost.grid import TENTHS, Grid
@@ -530,17 +529,20 @@ class Offer:
 def options_of(audit: Audit, given: Mapping[str, Rule] | Iterable[Rule] | None) -> list[Offer]:
     """The rules given, or every method as far as it is feasible at the audit's settings."""
     if given is not None:
-        named = named_rules(given)
-        for name, rule in named.items():
-            if rule.defers:
-                # The page would show numbers of the decided alone.
-                must = "must decide about everybody: the report has no place for those handed over"
-                step = "leave it out; isocost.handed_over(rule, tally) says who they are"
-                raise UsageError(Problem("rules", must, f"{name!r}", step))
-        return [Offer(name, rule) for name, rule in named.items()]
+        return [
+            Offer(_told(name, rule, audit.tally), rule) for name, rule in named_rules(given).items()
+        ]
     asked = Asked(audit.threshold, audit.cost, audit.feasibility.tolerance)
     repairs = (repair for repair in REPAIRS.values() if not repair.defers)
     return [_attempt(audit.tally, repair, asked) for repair in repairs]
+
+
+def _told(name: str, rule: Rule, tally: Tally) -> str:
+    """The name of a rule; with the share it hands over, as its numbers are of the others."""
+    if not rule.defers:
+        return name
+    share = rule.expected(tally).share_handed_over
+    return WORDS["deferring"].format(repair=name, share=percent(share))
 
 
 def _made(repair: Repair, tally: Tally, asked: Asked) -> Rule:
@@ -629,6 +631,7 @@ def _line(one: Compared, decided: bool) -> dict[str, Any]:
         "chance": [
             percent(one.changes.by_coin),
             percent(one.changes.decisions) if decided else "–",
+            percent(one.changes.handed_over),
         ],
     }
 
@@ -893,14 +896,14 @@ def _given_settings(audit: Audit) -> list[tuple[Repair, Asked]]:
 def compact(groups: Sequence[Group], rule: Rule) -> dict[str, Any]:
     """A rule for the page: rows are [index of the group, lo, hi, value or null, probability].
 
-    The row of a line has its end after that.
+    The row of a line has its end after that; where people are handed over the value is "defer".
 
     Indices instead of groups, because JavaScript does not know 1.0 from 1.
     """
     content = rule.to_dict()
     indices = {group: index for index, group in enumerate(groups)}
     content["rows"] = [
-        [indices[row.group], row.lo, row.hi, row.value, row.probability]
+        [indices[row.group], row.lo, row.hi, "defer" if row.defers else row.value, row.probability]
         + ([] if row.end is None else [row.end])
         for row in rule.rows
         if row.group in indices

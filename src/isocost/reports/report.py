@@ -49,6 +49,7 @@ from isocost.reports.facts import (
     row_titles,
     spoken_names,
 )
+from isocost.reports.handed_over import handed_over_sections
 from isocost.reports.layouts import page_layouts
 from isocost.reports.payload import (
     OF_COST,
@@ -677,6 +678,7 @@ def remade(held: dict[str, Any], made: dict[str, Any], own: Iterable[Measure] = 
     }  # fmt: skip
     tables = {
         "repairs": repair_rows(subject, offers, not hidden),
+        "handed": handed_over_sections(subject, offers, not hidden),
         "thresholds": thresholds_table(subject, held),
         "bounds": bounds_table(subject),
         "outlooks": outlooks
@@ -733,6 +735,7 @@ CONTENTS = (
     ("values-title", "What decisions tell"),
     ("reliability-title", "Do scores come true?"),
     ("repairs-title", "Repairs"),
+    ("handed-title", "Handed over"),
     ("thresholds-title", "Thresholds"),
     ("bounds-title", "What nothing can do"),
     ("outlooks-title", "New people"),

@@ -101,15 +101,16 @@ function showLegends(page, bars, marks, found) {
 }
 
 /** With more groups than this, only those furthest from what they say are shown at once. */
-const MOST_PANELS = 6;
+const mostPanels = () => (window.matchMedia("(max-width: 640px)").matches ? 2 : 6);
 
 /** One picture of reliability per group; they do not depend on the controls.
  * @param {Sheet} sheet @param {any} found @param {(task: () => Promise<any>) => void} later */
 export async function showReliability(sheet, found, later) {
   const place = byId("reliability");
   const order = found.m.map((/** @type {any} */ _, /** @type {number} */ i) => i);
-  if (order.length > MOST_PANELS) order.sort((/** @type {number} */ a, /** @type {number} */ b) => found.m[b].calibration_gap - found.m[a].calibration_gap);
-  const rest = order.splice(MOST_PANELS);
+  const most = mostPanels();
+  if (order.length > most) order.sort((/** @type {number} */ a, /** @type {number} */ b) => found.m[b].calibration_gap - found.m[a].calibration_gap);
+  const rest = order.splice(most);
   place.replaceChildren();
   place.parentElement?.querySelector("details")?.remove();
   if (rest.length) {
@@ -137,7 +138,7 @@ async function showPanels({ page, look }, place, found, order) {
 }
 
 /** Long parts that a phone folds away until they are asked for. */
-const FOLDED = [[".geometry", "How to read it"], [".scroll:has(#thresholds)", "Threshold by threshold"], [".computed", "All settings"], [".glossary", "The words"]];
+const FOLDED = [[".geometry", "How to read it"], [".scroll:has(#thresholds)", "Threshold by threshold"], [".scroll:has(#bounds)", "Pair by pair"], [".scroll:has(#unseen)", "Repair by repair"], [".computed", "All settings"], [".glossary", "The words"]];
 
 export function fold() {
   if (!window.matchMedia("(max-width: 640px)").matches) return;

@@ -146,14 +146,19 @@ export function lengthOf(text, weight, look) {
 
 /** Put texts into a picture, the first first; those whose best place is worse than they allow are left out.
  * @param {any[]} wanted texts with weight and colour, the places they may have, and how bad these may be
- * @param {Crowd} crowd @param {any} look @param {Frame} frame */
-export function placed(wanted, crowd, look, frame) {
+ * @param {Crowd} crowd @param {any} look @param {Frame} frame
+ * @param {number} [tries] how often a name that found no room may go first @returns {{texts: any[], ties: any[]}} */
+export function placed(wanted, crowd, look, frame, tries = 4) {
   /** @type {{texts: any[], ties: any[]}} */
   const data = { texts: [], ties: [] };
-  const taken = { ...crowd, ties: /** @type {Stretch[]} */ ([]) };
+  const taken = { ...crowd, boxes: [...crowd.boxes], ties: /** @type {Stretch[]} */ ([]) };
   for (const { places, worst = Infinity, ...words } of wanted) {
     const seats = places.map((/** @type {any} */ one) => ({ ...one, at: { ...pixel(one, frame), name: one.name } }));
     const { place, box, score, tie } = bestPlace(seats, lengthOf(words.text, words.weight, look), taken);
+    if (score > worst && worst === ON_MARK && tries) {
+      const without = wanted.find((one) => one.text === words.text);
+      return placed([without, ...wanted.filter((one) => one !== without)], crowd, look, frame, tries - 1);
+    }
     if (score > worst) continue;
     taken.boxes.push(box);
     data.texts.push({ ...words, x: place.x, y: place.y, name: place.name, ...place.seat });

@@ -97,8 +97,8 @@ export function fullRule(compact, tally, shown) {
       group: tally.groups[shown.indexOf(place)],
       lo,
       hi,
-      action: value === null ? "mirror" : end === undefined ? "set" : "line",
-      value,
+      action: value === null ? "mirror" : value === "defer" ? value : end === undefined ? "set" : "line",
+      value: value === "defer" ? null : value,
       probability,
       ...(end === undefined ? {} : { end }),
     }));

@@ -75,7 +75,7 @@ export function showRepairs(table, found, look) {
 
 /** @param {any} one @param {any} found @param {any} look */
 function repairCells(one, { names, shown, words }, look) {
-  if (one.why) return [make("td", { role: "cell", colspan: "7", class: "none" }, one.why)];
+  if (one.why) return [make("td", { role: "cell", colspan: "8", class: "none" }, one.why)];
   /** @param {number} i @param {string} text */
   const cell = (i, text) => make("td", { role: "cell", "data-label": words.heads[i] }, text);
   const who = !one.changes.changed ? [words.nobody] : names.map((/** @type {string} */ name, /** @type {number} */ i) => {
@@ -93,5 +93,6 @@ function repairCells(one, { names, shown, words }, look) {
     make("td", { role: "cell", class: "who", "data-label": words.heads[4] }, ...who),
     cell(5, percent1(one.changes.by_coin)),
     cell(6, percent1(one.changes.decisions)),
+    cell(7, percent1(one.changes.handed_over)),
   ];
 }

@@ -164,7 +164,8 @@ function headlineOf(found, fields) {
   if (spoken.length > 2) gap = fill(words.of_many, { ...fields, gap });
   const all = { ...fields, ...meansOf(found, off[0] ?? 0), gap, alike: fill(words[`alike_${f.cost.kind}`], fields) };
   const isOther = chosen?.rule && chosen.key !== "withhold" && !doubtOf(found) && reason !== "equal";
-  const headline = !isOther ? fill(words[`headline_${form}`], all) : fill(words[chosen.goal === "rates" ? "chosen_rates" : "chosen_cost"], {
+  const kind = chosen?.changes?.handed_over ? "deferring" : chosen?.goal === "rates" ? "rates" : "cost";
+  const headline = !isOther ? fill(words[`headline_${form}`], all) : fill(words[`chosen_${kind}`], {
     ...all, repair: { name: chosen.label }, after: figures.difference(chosen.disparity),
     odds: `${figures.points(chosen.odds)} points`, share: percent1(chosen.changes.changed),
   });
@@ -284,10 +285,10 @@ function reachKey(found) {
 }
 
 /** @param {any} found @param {Record<string, any>} fields */
-function geometryOf({ f, words }, fields) {
+function geometryOf({ f, words, chosen }, fields) {
   const within = f.tolerance ? fill(words.within, fields) : "";
   const move = !f.feasible ? "infeasible" : f.changed.length ? "feasible" : "equal";
-  return ["axes", "line", move, "both"].map((name) => fill(words[`geometry_${name}`], { ...fields, within }));
+  return ["axes", "line", move, chosen?.changes?.handed_over ? "deferring" : "both"].map((name) => fill(words[`geometry_${name}`], { ...fields, within }));
 }
 
 /** What stands above the explanation.

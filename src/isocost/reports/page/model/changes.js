@@ -2,7 +2,7 @@
 
 import { at, sum } from "./numbers.js";
 import { decides, firstBin, straddles } from "./tally.js";
-import { portionsOf } from "./rules.js";
+import { isDeferred, portionsOf } from "./rules.js";
 
 /** @import {Tally} from "./tally.js" */
 /** @import {Portion, Rule} from "./rules.js" */
@@ -12,6 +12,7 @@ import { portionsOf } from "./rules.js";
  * @typedef {object} Changes
  * @property {number} changed
  * @property {number} by_coin
+ * @property {number} handed_over share of people who get no score
  * @property {number} decisions NaN where it is not known who is on which side */
 
 /** A score that moves by no more than this has not moved. */
@@ -45,6 +46,7 @@ function changesOf(portions, first, isDecided) {
   return {
     // The old score is the mean of the cell.
     changed: weight(portions.filter(({ cell, after }) => Math.abs(after.wh - cell.wh) / cell.w > SAME)) / total,
+    handed_over: weight(portions.filter(({ row }) => isDeferred(row))) / total,
     by_coin: weight(portions.filter(({ coin }) => coin)) / total,
     decisions: isKnown ? weight(turned) / total : Number.NaN,
   };

@@ -14,12 +14,12 @@ import { baseRate, positionOf } from "./measures.js";
 const NEAR_CUT = 1e-12;
 
 /** A score of the group in [lo, hi), the last hi included, becomes `value` or, mirrored, 1 - score;
- * or it follows a line that leads from `value` at lo to `end` at hi.
+ * or it follows a line that leads from `value` at lo to `end` at hi; or it is no more: who has it is handed over.
  * @typedef {object} Row
  * @property {Group} group
  * @property {number} lo
  * @property {number} hi
- * @property {"set" | "mirror" | "line"} action
+ * @property {"set" | "mirror" | "line" | "defer"} action
  * @property {number | null} value
  * @property {number} probability
  * @property {number} [end] */
@@ -35,7 +35,7 @@ const NEAR_CUT = 1e-12;
 /** A rule as Python's Rule.to_json writes it.
  * @typedef {object} Rule
  * @property {"isocost-rule"} format
- * @property {1} version
+ * @property {1 | 2} version
  * @property {string} made_by
  * @property {string} method
  * @property {CostFields | null} cost
@@ -59,7 +59,7 @@ export function makeRule(tally, parts) {
   const { groups, totals } = tally;
   return {
     format: "isocost-rule",
-    version: 1,
+    version: parts.rows.some(isDeferred) ? 2 : 1,
     made_by: `isocost ${tally.isocost}`,
     method: parts.method,
     cost: parts.cost ? costFields(parts.cost) : null,
@@ -129,6 +129,12 @@ function scoreAfter(row, score) {
   return Math.min(Math.max(row.value + slopeOf(row) * (score - row.lo), 0), 1);
 }
 
+/** Whether a row hands people over.
+ * @param {Row | null} row */
+export function isDeferred(row) {
+  return row?.action === "defer";
+}
+
 /** Part of a cell with one fate: what becomes of it, its share, and whether a coin decides.
  * @typedef {{cell: Cell, row: Row | null, after: Cell, share: number, coin: boolean}} Portion */
 
@@ -159,7 +165,8 @@ export function portionsOf(rule, tally) {
 /** What the rule will do to these scores on average over the coin, in closed form.
  * @param {Rule} rule @param {Tally} tally @returns {Tally} */
 export function expected(rule, tally) {
-  const moved = portionsOf(rule, tally).flatMap(({ cell, row, share }) =>
+  const decided = portionsOf(rule, tally).filter(({ row }) => !isDeferred(row));
+  const moved = decided.flatMap(({ cell, row, share }) =>
     (row === null ? [cell] : movedCells(cell, row, tally)).map((one) => shareOf(one, share)),
   );
   return withCells(tally, moved);
@@ -170,6 +177,7 @@ export function expected(rule, tally) {
  * Its bin is that of the moved mean, not that of the moved bin: 0.5 mirrored stays in its bin.
  * @param {Cell} cell @param {Row} row @param {number[]} cuts @returns {Cell} */
 function movedCell(cell, row, cuts) {
+  if (isDeferred(row)) return cell;
   const mean = scoreAfter(row, cellMean(cell, cuts));
   const bin = binOf(cuts, mean);
   const after = { ...cell, bin, first: bin, end: bin + 1, ...movedSums(cell, row, mean) };
