@@ -59,8 +59,8 @@ only if whoever decides about the others has the same error rates: `ic.handed_ov
 
 ## Time
 
-With {levels} levels and {groups} groups the least share takes {seconds:.1f} s, and a rule with a
-larger one {more:.1f} s.
+With {levels} levels and {groups} groups the least share takes {seconds:.1f} s of one processor, and
+a rule with a larger one {more:.1f} s.
 """
 
 
@@ -126,7 +126,7 @@ def spreads(tally: ic.Tally) -> Floats:
 
 
 def numbers(tally: ic.Tally) -> str:
-    from isocost.repairs.hand_over import explained
+    from isocost.repairs.review import explained
 
     accuracy = float(ic.MEASURES["accuracy"].of(tally.kinds(0.5).pooled())[0])
     return f"{accuracy:.3f}, {explained(tally):.3f}"
@@ -213,9 +213,9 @@ def main() -> None:
         warnings.simplefilter("ignore", ic.IsocostWarning)
         shapes = ((0.8, 1.2), (0.7, 1.5), (1.0, 1.5), (0.9, 1.3))
         tally = drawn(shapes, (50_000,) * len(shapes), 0).tally
-        start = time.perf_counter()
+        start = time.process_time()
         least = share_of(make(tally, None, levels=levels), tally)
-        middle = time.perf_counter()
+        middle = time.process_time()
         make(tally, least + 0.1, levels=levels)
         text = TEXT.format(
             halves=halves,
@@ -223,7 +223,7 @@ def main() -> None:
             levels=levels,
             groups=len(shapes),
             seconds=middle - start,
-            more=time.perf_counter() - middle,
+            more=time.process_time() - middle,
             least=least_shares(),
             unseen=on_new_people(halves),
         )

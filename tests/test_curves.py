@@ -107,8 +107,22 @@ def test_wrong_arguments():
         FrontierDisplay({})
     with pytest.raises(ic.UsageError, match='method: must be "withhold", "coarsen", "reconcile"'):
         FrontierDisplay.from_tally(compas(), methods="mix")
-    with pytest.raises(ic.UsageError, match="frontiers: must run along a tolerance"):
-        FrontierDisplay.from_tally(compas(), methods="hand_over", points=2)
+    with pytest.raises(ic.UsageError, match="frontiers: must all run along a tolerance"):
+        FrontierDisplay.from_tally(compas(), methods=("withhold", "hand_over"), points=2)
+
+
+def test_the_share_handed_over_against_what_is_left():
+    found = ic.frontier(compas(), method="hand_over", points=4)
+    display = FrontierDisplay.from_frontier(found)
+    rows = found.rows()
+    for measure in ("information", "accuracy", "fpr", "fnr", "ppv", "npv"):
+        line = display.lines_[measure]["hand_over"]
+        assert line.get_xdata() == pytest.approx([row["share"] for row in rows])
+        assert line.get_ydata() == pytest.approx([row[measure] for row in rows])
+    assert display.infeasible_to == pytest.approx(0.230985, abs=1e-6)
+    assert display.axes_["npv"].get_xlabel() == "share of people handed over"
+    with pytest.raises(ic.UsageError, match="measures: must be some of information"):
+        FrontierDisplay.from_frontier(found, measures=("changed",))
 
 
 def test_it_draws_what_was_found():

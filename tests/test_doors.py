@@ -244,6 +244,8 @@ FINE = {
     ("watch", "measures"): [None, []],
     ("PlaneDisplay.from_tally", "confidence"): [None],
     ("PlaneDisplay.from_tally", "levels"): [None],
+    ("FrontierDisplay.from_tally", "measures"): [None],
+    ("FrontierDisplay.from_frontier", "measures"): [None],
     ("MeasuresDisplay.from_tally", "measures"): [None, []],
     ("MeasuresDisplay.from_tally", "confidence"): [None],
     ("MeasuresDisplay.from_audit", "measures"): [None, []],

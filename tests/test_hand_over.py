@@ -20,8 +20,9 @@ from scipy.sparse import coo_array
 import isocost as ic
 from isocost.examples import compas
 from isocost.repairs.deferral import DeferralProgram, assigned
-from isocost.repairs.hand_over import DeferralSearch, check_request, explained
+from isocost.repairs.hand_over import DeferralSearch, check_request
 from isocost.repairs.levels import ScoreLevels, score_levels
+from isocost.repairs.review import explained
 from isocost.rows import Row
 from tests.conftest import sample
 

@@ -29,6 +29,7 @@ import isocost as ic
 from isocost.learn import (
     CalibratedEqualizedOdds,
     EqualizedOdds,
+    HandOver,
     Reconciled,
     cost_disparity_scorer,
 )
@@ -732,3 +733,61 @@ def test_reconciling_that_selects_nobody_is_infeasible():
     assert min(m.selection_rate for m in after.groups.values()) > 0.005
     odds = after.equalized_odds_difference
     assert odds == pytest.approx(verdict.selecting_tolerance, abs=1e-8)
+
+
+# Handing over: a third value
+
+
+@pytest.mark.filterwarnings("ignore::isocost.DeferralWarning", "ignore:y has the labels")
+def test_people_who_are_handed_over_have_a_third_value():
+    X, y, group = people(3000, base=0.5)
+    model = HandOver(FAST, share=0.4, cv=2).fit(X, y, sensitive_features=group)
+    assert model.rule_.method == "hand_over"
+    assert model.repaired_audit_.equalized_odds_difference < 1e-9
+    assert model.classes_.tolist() == [0, 1]
+    assert model.feasibility_.feasible
+    assert str(model.feasibility_) == "Feasible."
+    given = {"sensitive_features": NEW_GROUP, "ids": np.arange(len(NEW_X))}
+    gone = model.handed_over(NEW_X, **given)
+    assert gone.mean() == pytest.approx(0.4, abs=0.1)
+    predicted, scores = model.predict(NEW_X, **given), model.predict_proba(NEW_X, **given)
+    np.testing.assert_array_equal(predicted == -1, gone)
+    np.testing.assert_array_equal(np.isnan(scores).all(axis=1), gone)
+    np.testing.assert_array_equal(predicted[~gone], scores[~gone].argmax(axis=1))
+    right = (predicted == NEW_Y)[~gone].mean()
+    assert model.score(NEW_X, NEW_Y, **given) == pytest.approx(right)
+    # The rule does the same to data.
+    raw = model.estimator_.predict_proba(NEW_X)[:, 1]
+    after = model.rule_.apply(score=raw, group=NEW_GROUP, id=given["ids"])
+    np.testing.assert_array_equal(after, scores[:, 1])
+    # On average over the coin there is a score wherever somebody may be decided.
+    mean = model.expected_proba(NEW_X, sensitive_features=NEW_GROUP)[:, 1]
+    assert not np.isnan(mean[~gone]).any()
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen", "third", "kind"),
+    [
+        ([False, True], None, -1, "i"),
+        ([-1, 1], None, -2, "i"),
+        ([1.0, 2.0], None, np.nan, "f"),
+        (["no", "yes"], None, "handed over", "U"),
+        (["no", "yes"], -1, -1, "O"),
+        ([0, 1], 9, 9, "i"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::isocost.DeferralWarning", "ignore:y has the labels")
+def test_the_third_value_fits_the_classes(names, chosen, third, kind):
+    X, y, group = people(400, base=0.5)
+    model = HandOver(FAST, share=0.6, cv=2, handed_over_label=chosen, infeasible="closest")
+    model.fit(X, np.array(names)[y], sensitive_features=group)
+    predicted = model.predict(X, sensitive_features=group)
+    assert predicted.dtype.kind == kind
+    gone = model.handed_over(X, sensitive_features=group)
+    wanted = np.full(gone.sum(), third, dtype=predicted.dtype)
+    np.testing.assert_array_equal(predicted[gone], wanted)
+    assert set(predicted[~gone].tolist()) <= set(names)
+    with pytest.raises(ic.UsageError, match="must be none of the classes"):
+        model.set_params(handed_over_label=names[0]).fit(
+            X, np.array(names)[y], sensitive_features=group
+        )

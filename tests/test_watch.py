@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import isocost as ic
-from isocost.examples import compas
+from isocost.examples import compas, compas_rows
 from isocost.measures import rates
 from isocost.measures.evidence import Claim, History, evidence
 from isocost.rows import Row
@@ -338,7 +339,8 @@ def test_the_command(tmp_path):
     order = ["watch", "rule.json", "bad-2.json", "bad-1.json", "--json"]
     assert json.loads(run(*order, cwd=tmp_path).stdout)["periods"][0]["name"] == "bad-2"
     for arguments, message in (
-        (["rule.json", "data.csv"], "tallies: must be tallies, in .json"),
+        (["rule.json", "data.csv"], "nothing at 'data.csv'"),
+        (["rule.json", "bad-1.json", "--score", "risk"], "--score: must be left out"),
         (["rule.json", "rule.json"], "got:  a rule"),
         (["rule.json", "bad-1.json", "bad-1.json"], "files: must each be given once"),
         (["bad-1.json", "bad-1.json"], "rule file"),
@@ -346,6 +348,26 @@ def test_the_command(tmp_path):
         done = run("watch", *arguments, cwd=tmp_path)
         assert done.returncode == 2, done.stderr
         assert message in done.stderr
+
+
+def test_the_command_on_files_that_a_rule_wrote(tmp_path):
+    """Columns are those of the rule, and people without a score were handed over."""
+    rows = {f"the {name}": column for name, column in compas_rows().items()}
+    frame = pd.DataFrame(rows)
+    names = {"score": "the score", "label": "the label", "group": "the group"}
+    rule = ic.hand_over(ic.tally(frame, **names), share=0.25)
+    rule.save(tmp_path / "rule.json")
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    given = {"score": "the score", "group": "the group", "id": "the id"}
+    ic.apply_file(rule, tmp_path / "data.csv", tmp_path / "may.csv", **given)
+    ic.tally(tmp_path / "may.csv", **names, edges=(0.5,), handed_over=True).save(
+        tmp_path / "june.json"
+    )
+    done = run("watch", "rule.json", "may.csv", "june.json", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    may, june = json.loads(done.stdout)["periods"]
+    assert may["handed_over"] == june["handed_over"] == pytest.approx(0.25, abs=0.02)
+    assert (may["name"], may["rows"]) == ("may", june["rows"])
 
 
 FLOOR = {"selection_rate": 0.35, "overall_accuracy": 0.6}

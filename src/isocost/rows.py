@@ -113,10 +113,17 @@ class Segment:
         return self.rows[0].holds(scores)
 
     def mean(self, scores: Floats) -> Floats:
-        """What scores in the interval become on average over the coin."""
-        left = 1.0 - sum(row.probability for row in self.rows)
-        moved = sum(row.probability * row.after(scores) for row in self.rows)
-        return moved + max(left, 0.0) * scores
+        """What scores in the interval become on average over the coin, unless handed over.
+
+        NaN if everybody is.
+        """
+        left = max(1.0 - sum(row.probability for row in self.rows), 0.0)
+        decided = [row for row in self.rows if not row.defers]
+        share = left + sum(row.probability for row in decided)
+        if share < ROUNDING:
+            return np.full(len(scores), np.nan)
+        moved = sum((row.probability * row.after(scores) for row in decided), left * scores)
+        return moved / share if len(decided) < len(self.rows) else moved
 
     def outputs(self, score: float) -> tuple[Floats, Floats]:
         """What a score in the interval, or at its end, may become, and the share of each value.

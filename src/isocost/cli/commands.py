@@ -16,15 +16,12 @@ from isocost.cli import options
 from isocost.cli.output import complain, draw, progress, prose, say, show_result, show_table
 from isocost.cli.reading import (
     audit_settings,
-    check_alike,
     check_once,
     format_of,
-    is_tally_path,
-    load_tally,
     local,
     read,
     read_merged,
-    tally_paths,
+    read_periods,
 )
 from isocost.engines.dialects import DIALECTS
 from isocost.engines.files import Part, apply_file
@@ -591,9 +588,10 @@ def watch(
         list[str],
         typer.Argument(
             help="Tallies of repaired scores and labels, one per period, in order; or a glob in "
-            "quotes, in the order of the names."
+            "quotes, in the order of the names; or files of repaired data."
         ),
     ],
+    columns: options.Columns,
     printing: options.Printing,
     cost: Annotated[
         str | None, typer.Option("--cost", help="Default: what the rule makes equal.")
@@ -627,9 +625,13 @@ def watch(
 ) -> None:
     """Watch a deployed rule: exit with 1 if its promises are shown not to hold."""
     printing.chosen()
+    deployed = Rule.load(rule)
+    promised = None if deployed.promise is None else deployed.promise.threshold
+    at = promised if threshold is None else threshold
+    edges = () if at is None else (check_threshold(at),)
     report = look_after(
-        Rule.load(rule),
-        _named(tallies),
+        deployed,
+        read_periods(tallies, columns, options.as_deployed(columns, deployed), edges),
         cost=cost,
         tolerance=tolerance,
         threshold=threshold,
@@ -640,20 +642,6 @@ def watch(
     show_result(report, printing, lambda: show_watch(report))
     if report.alarm:
         raise typer.Exit(1)
-
-
-def _named(names: list[str]) -> dict[str, Tally]:
-    """The tallies by the names of their files, with their folders if two have the same name."""
-    data = [name for name in names if not is_tally_path(name)]
-    if data:
-        step = f"isocost tally {data[0]} -o period.json"
-        raise UsageError(Problem("tallies", "must be tallies, in .json", data[0], step))
-    paths = tally_paths(names)
-    loaded = [(path, load_tally(path)) for path in paths]
-    check_alike(loaded)
-    stems = [Path(path).stem for path in paths]
-    plain = len(set(stems)) == len(stems)
-    return {stem if plain else path: t for stem, (path, t) in zip(stems, loaded, strict=True)}
 
 
 def show_watch(report: Watch) -> None:

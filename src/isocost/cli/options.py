@@ -10,7 +10,7 @@ import functools
 import inspect
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args, get_type_hints
@@ -140,6 +140,12 @@ class Columns:
     decimal: Decimal = None
     encoding: Encoding = None
     sheet: Sheet = None
+    handed_over: Annotated[
+        bool,
+        typer.Option(
+            "--handed-over", help="Count people without a score apart: a rule handed them over."
+        ),
+    ] = False
 
     @property
     def reading(self) -> FileReading:
@@ -333,6 +339,26 @@ class RepairedColumns:
             "unknown": self.unknown.value,
             "missing_group": self.missing_group,
         }
+
+
+def as_deployed(columns: Columns, rule: Rule) -> Columns:
+    """The columns of repaired data: those without an option are as the rule was made, or wrote.
+
+    People without a score were handed over, if the rule does that.
+    """
+    usual, made = Columns(), RepairedColumns().of(rule)
+    names = rule.made_from.get("columns")
+    names = names if isinstance(names, dict) else {}
+    reading = rule.made_from.get("reading")
+    if isinstance(reading, dict) and "scale" in reading:
+        made["score"] = f"repaired_{made['score']}"
+    made |= {role: names[role] for role in ("label", "weight") if isinstance(names.get(role), str)}
+    filled = {
+        role: made[role]
+        for role in ("score", "label", "group", "weight")
+        if role in made and getattr(columns, role) == getattr(usual, role)
+    }
+    return replace(columns, **filled, handed_over=columns.handed_over or rule.defers)
 
 
 def expanded(function: Callable[..., Any]) -> Callable[..., Any]:

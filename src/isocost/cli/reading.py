@@ -9,8 +9,9 @@ import sys
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial, reduce
+from itertools import chain
 from operator import add
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,30 @@ def read_merged(
     return tally, {group: name for group, name in names.items() if name in tally.groups}
 
 
+def read_periods(
+    names: Sequence[str], columns: Columns, deployed: Columns, edges: tuple[float, ...]
+) -> dict[str, Tally]:
+    """A tally per file, by the names of the files, with folders if two have the same name.
+
+    ``deployed`` are the columns of files with data, where ``columns`` are what was asked for.
+    """
+    each = [tally_paths([name]) if is_tally_path(name) else [name] for name in names]
+    paths = list(chain(*each))
+    check_once(paths)
+    loaded = {path: load_tally(path) for path in paths if is_tally_path(path)}
+    check_alike(list(loaded.items()))
+    if loaded:
+        first = next(iter(loaded.values()))
+        _check_options(columns, first, only=len(loaded) == len(paths))
+        deployed, edges = replace(deployed, bins=first.bins), first.edges
+    stems = [Path(path).stem for path in paths]
+    plain = len(set(stems)) == len(stems)
+    return {
+        stem if plain else path: loaded[path] if path in loaded else read(path, deployed, edges)
+        for stem, path in zip(stems, paths, strict=True)
+    }
+
+
 def audit_settings(measuring: Measuring, tally: Tally) -> dict[str, Any]:
     """The arguments of :func:`isocost.audit`, with the reference as a group of the tally."""
     settings = asdict(measuring)
@@ -198,6 +223,7 @@ def _count(data: str, columns: Columns, grid: Grid, limits: Settings, part: Part
                 scale=scale_named(columns.scale),
                 reading=columns.reading,
                 guess=partial(completed, tell=guesses.append),
+                handed_over=columns.handed_over,
             )
     finally:
         # Also before an error, which may be about a column that was guessed.

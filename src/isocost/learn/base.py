@@ -545,9 +545,13 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
 
     def predict(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Any:
         """The class of each row: the positive one from the threshold on."""
-        is_positive = self._repaired(X, sensitive_features, ids) >= self.threshold
+        return self._decisions(self._repaired(X, sensitive_features, ids))
+
+    def _decisions(self, scores: Floats) -> npt.NDArray[Any]:
+        """The classes of repaired scores."""
         index = int(self.classes_[1] == self.pos_label_)
-        return self.classes_[np.where(is_positive, index, 1 - index)]
+        classes: npt.NDArray[Any] = self.classes_
+        return classes[np.where(scores >= self.threshold, index, 1 - index)]
 
     def score(
         self,

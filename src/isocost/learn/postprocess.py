@@ -21,14 +21,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
+from sklearn.metrics import accuracy_score
 
-from isocost.checks import check_threshold, check_word
+from isocost.checks import check_single, check_threshold, check_word
 from isocost.costs import CostLike
-from isocost.errors import InfeasibleError
+from isocost.errors import InfeasibleError, Problem, UsageError
 from isocost.learn.base import PostProcessor
 from isocost.learn.inputs import GroupsFrom
 from isocost.measures.audit import Audit, audit
 from isocost.measures.feasibility import Feasibility, feasibility
+from isocost.repairs.hand_over import Deferral, hand_over
+from isocost.repairs.hand_over import check_request as check_deferral
 from isocost.repairs.odds import equalize_odds
 from isocost.repairs.pools import Minimize
 from isocost.repairs.reconcilability import Levels, Reconcilability, check_request
@@ -36,6 +39,7 @@ from isocost.repairs.reconcile import reconcile
 from isocost.repairs.registry import REPAIRS
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import Tally
+from isocost.typing import Bools
 
 Calibration = Literal["sigmoid", "isotonic", "histogram", "beta"]
 
@@ -388,6 +392,183 @@ class Reconciled(PostProcessor):
             return reconcile(tally, **options, infeasible="closest"), error.feasibility
         request = check_request(**self._options())
         return rule, Reconcilability.met(request)
+
+    def _audit(self, tally: Tally) -> Audit:
+        return audit(tally, self.cost or "fnr", self.threshold, self.confidence)
+
+
+class HandOver(PostProcessor):
+    """Hand some people over, and treat the others of all groups alike, with calibrated scores.
+
+    Scores are repaired by :func:`isocost.hand_over`: everybody gets a calibrated score, or none.
+    Those without one have NaN in :meth:`predict_proba`, and in :meth:`predict` a third value, which
+    is no class.
+
+    Parameters
+    ----------
+    estimator : classifier
+        With predict_proba or decision_function; LogisticRegression() if None.
+    share, equal, tolerance, threshold, cost, keep, shares, levels, floor, no_worse, infeasible
+        As in :func:`isocost.hand_over`.
+    handed_over_label : optional
+        What :meth:`predict` returns for people who are handed over.  By default, for classes that
+        are whole numbers or booleans, the whole number before the least of them (-1 for 0 and 1),
+        NaN for other numbers, and "handed over" for texts.
+    recalibrate, cv, groups_from, unknown, salt, random_state, confidence, pos_label
+        As in :class:`CalibratedEqualizedOdds`.
+
+    Attributes
+    ----------
+    handed_over_label_ : object
+        What :meth:`predict` returns for people who are handed over.
+    feasibility_ : Deferral
+        Whether the share is enough; ``smallest_share`` is NaN unless it had to be computed.
+
+    Notes
+    -----
+    The other attributes are those of :class:`CalibratedEqualizedOdds`; ``classes_`` are the two
+    classes.  ``repaired_audit_`` is about the decided and says how many are not, and so does
+    ``rule_.handed_over(tally_)``.  Scorers of scikit-learn that need a probability of everybody
+    refuse NaN: pass them the rows where :meth:`handed_over` is False.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isocost.learn import HandOver
+    >>> random = np.random.default_rng(0)
+    >>> group = random.choice(["a", "b"], 4000)
+    >>> X = random.normal(size=(4000, 2)) + np.where(group == "a", 0.5, 0.0)[:, None]
+    >>> y = (random.random(4000) < 1 / (1 + np.exp(-X.sum(axis=1)))).astype(int)
+    >>> model = HandOver(share=0.3).fit(X, y, sensitive_features=group)
+    >>> round(model.repaired_audit_.equalized_odds_difference, 9)
+    0.0
+    >>> np.unique(model.predict(X, sensitive_features=group)).tolist()
+    [-1, 0, 1]
+    >>> gone = model.handed_over(X, sensitive_features=group)
+    >>> f"{gone.mean():.2f}"
+    '0.30'
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        share: float | Literal["least"] | None = 0.25,
+        equal: str | Sequence[str] = "everything",
+        tolerance: float | Mapping[str, float] = 0.0,
+        threshold: float = 0.5,
+        cost: CostLike | None = None,
+        keep: Literal["information", "brier"] = "information",
+        shares: Literal["equal", "least"] = "equal",
+        levels: Levels = "auto",
+        floor: Mapping[str, float] | None = None,
+        no_worse: bool = False,
+        infeasible: Literal["raise", "closest"] = "raise",
+        handed_over_label: Any = None,
+        recalibrate: Calibration | None = None,
+        cv: Any = 5,
+        groups_from: GroupsFrom = None,
+        unknown: Literal["error", "keep"] = "error",
+        salt: str = DEFAULT_SALT,
+        random_state: Any = None,
+        confidence: float | None = None,
+        pos_label: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.share = share
+        self.equal = equal
+        self.tolerance = tolerance
+        self.threshold = threshold
+        self.cost = cost
+        self.keep = keep
+        self.shares = shares
+        self.levels = levels
+        self.floor = floor
+        self.no_worse = no_worse
+        self.infeasible = infeasible
+        self.handed_over_label = handed_over_label
+        self.recalibrate = recalibrate
+        self.cv = cv
+        self.groups_from = groups_from
+        self.unknown = unknown
+        self.salt = salt
+        self.random_state = random_state
+        self.confidence = confidence
+        self.pos_label = pos_label
+
+    def _options(self) -> dict[str, Any]:
+        names = [o.name for o in REPAIRS["hand_over"].options if o.name != "infeasible"]
+        return {name: getattr(self, name) for name in names}
+
+    def _check_words(self) -> None:
+        super()._check_words()
+        check_word("infeasible", self.infeasible, ("raise", "closest"))
+        check_single("handed_over_label", self.handed_over_label)
+        check_deferral(**self._options())
+
+    def _make_rule(self, tally: Tally) -> tuple[Rule, Deferral]:
+        self.handed_over_label_ = self._third_value()
+        options = {**self._options(), "salt": self.salt}
+        try:
+            rule = hand_over(tally, **options, infeasible="raise")
+        except InfeasibleError as error:
+            if self.infeasible == "raise" or not isinstance(error.feasibility, Deferral):
+                raise
+            return hand_over(tally, **options, infeasible="closest"), error.feasibility
+        return rule, Deferral.met(check_deferral(**self._options()), tally.groups)
+
+    def _third_value(self) -> Any:
+        """What stands for people who are handed over; an error if it is one of the classes."""
+        classes = self.classes_
+        if self.handed_over_label is None:
+            if classes.dtype.kind in "biu":
+                return int(classes.min()) - 1
+            if classes.dtype.kind == "f":
+                return np.nan
+            return "handed over"
+        if self.handed_over_label in classes.tolist():
+            rule, step = "must be none of the classes", "leave it out, or use another value"
+            raise UsageError(Problem("handed_over_label", rule, f"{classes.tolist()}", step))
+        return self.handed_over_label
+
+    def handed_over(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Bools:
+        """Whether each person is handed over; the arguments are those of :meth:`predict_proba`."""
+        return np.isnan(self._repaired(X, sensitive_features, ids))
+
+    def predict(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Any:
+        """The class of each row, or ``handed_over_label_``, which is no class."""
+        scores = self._repaired(X, sensitive_features, ids)
+        predicted, gone = self._decisions(scores), np.isnan(scores)
+        if not gone.any():
+            return predicted
+        if predicted.dtype.kind == "b":
+            predicted = predicted.astype(np.intp)
+        third = np.asarray(self.handed_over_label_)
+        alike = any(predicted.dtype.kind in k and third.dtype.kind in k for k in ("iuf", "U"))
+        both = predicted.astype(np.result_type(predicted, third) if alike else object)
+        both[gone] = self.handed_over_label_
+        return both
+
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        sensitive_features: Any = None,
+        ids: Any = None,
+    ) -> float:
+        """The accuracy of :meth:`predict` among the decided; NaN if nobody is.
+
+        It says nothing about how many are handed over: :meth:`handed_over` does.
+        """
+        repaired = self._repaired(X, sensitive_features, ids)
+        kept = ~np.isnan(repaired)
+        if not kept.any():
+            return float("nan")
+        predicted = self._decisions(repaired)
+        weight = None if sample_weight is None else np.asarray(sample_weight)[kept]
+        return float(accuracy_score(np.asarray(y)[kept], predicted[kept], sample_weight=weight))
 
     def _audit(self, tally: Tally) -> Audit:
         return audit(tally, self.cost or "fnr", self.threshold, self.confidence)

@@ -12,6 +12,7 @@ from isocost.checks import check_kind, check_listed, check_numbers, check_thresh
 from isocost.costs import CostLike
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, names_of
+from isocost.measures.table import MEASURES
 from isocost.plots.display import (
     GREY,
     INK,
@@ -28,7 +29,7 @@ from isocost.plots.display import (
     place_labels,
     plain_axes,
 )
-from isocost.repairs.compare import NUMBERS, Frontier, frontier
+from isocost.repairs.compare import NUMBERS, SHARE_NUMBERS, Frontier, frontier
 from isocost.repairs.counsel import titles_of
 from isocost.repairs.planning import RepairPlan, plan_repair
 from isocost.repairs.reconcile import Reconcilable, reconcilable
@@ -48,11 +49,19 @@ TITLES = {
     "mean_change": "mean change of a score",
     "by_coin": "people decided by a coin",
     "decisions": "decisions that change",
+    "information": "variance of labels that scores explain",
+} | {
+    name: f"{MEASURES[name].title} among the decided"
+    for name in SHARE_NUMBERS
+    if name in MEASURES and name != "accuracy"
 }
 
-SHARES = {"accuracy", "changed", "by_coin", "decisions"}
+SHARES = {"accuracy", "changed", "by_coin", "decisions", *SHARE_NUMBERS}
 
 USUAL = ("changed", "mean_change", "decisions", "accuracy")
+
+USUAL_ALONG_SHARES = ("information", "accuracy", "fpr", "fnr", "ppv", "npv")
+"""What is shown of the decided, if points differ in the share that is handed over."""
 
 
 @dataclass
@@ -60,23 +69,26 @@ class FrontierDisplay(Display):
     """What repairs take as the tolerance goes from 0, equal costs, to the present disparity.
 
     A small diagram per measure, a line per frontier.  Tolerances that no repair can meet are
-    hatched; a line begins at the smallest tolerance tried that can be met.
+    hatched; a line begins at the smallest tolerance tried that can be met.  For "hand_over" lines
+    run along the share that is handed over instead, and begin at the least that is enough.
 
     Parameters
     ----------
     frontiers : {name: Frontier}
         What :func:`isocost.frontier` returned.
     measures : sequence of str
-        Which numbers of :class:`isocost.repairs.compare.FrontierPoint` to show.
+        Which numbers of :class:`isocost.repairs.compare.FrontierPoint` to show; along shares
+        handed over by default information, accuracy and rates of the decided.
 
     Attributes
     ----------
     tolerance : {name: array}
-        The tolerances of each frontier.
+        The tolerances of each frontier, or the shares handed over.
     values : {name: {measure: array}}
         The numbers; NaN where it is not feasible.
     infeasible_to : float
-        The largest tolerance tried that no frontier can meet; NaN if each can be met.
+        The largest tolerance tried that no frontier can meet; NaN if each can be met.  The least
+        share that must be handed over.
     ax_, figure_, axes_
         The axes given or made, their figure, and {measure: Axes}.
     lines_ : {measure: {name: Line2D}}
@@ -95,35 +107,41 @@ class FrontierDisplay(Display):
     """
 
     frontiers: Mapping[str, Frontier]
-    measures: Sequence[str] = USUAL
+    measures: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        rule, step = f"must be some of {', '.join(NUMBERS)}", f"use measures={USUAL!r}"
-        measures = check_listed("measures", self.measures, rule, step)
         if not self.frontiers:
             step = "pass what isocost.frontier returned"
             raise UsageError(Problem("frontiers", "must hold at least one", "none", step))
-        along = [f.method for f in self.frontiers.values() if REPAIRS[f.method].defers]
-        if along:
-            must, step = "must run along a tolerance", "plot the share of its to_frame()"
-            raise UsageError(Problem("frontiers", must, f"that of {along[0]!r}", step))
-        unknown = [measure for measure in measures if measure not in NUMBERS]
-        if unknown or not self.measures:
+        along = {f.method: REPAIRS[f.method].defers for f in self.frontiers.values()}
+        if len(set(along.values())) > 1:
+            must = "must all run along a tolerance, or all along the share handed over"
+            step = "draw hand_over in a figure of its own"
+            raise UsageError(Problem("frontiers", must, ", ".join(along), step))
+        self._along_shares = any(along.values())
+        known = SHARE_NUMBERS[1:] if self._along_shares else NUMBERS
+        usual = USUAL_ALONG_SHARES if self._along_shares else USUAL
+        rule, step = f"must be some of {', '.join(known)}", f"use measures={usual!r}"
+        self.measures = usual if self.measures is None else self.measures
+        measures = check_listed("measures", self.measures, rule, step)
+        unknown = [measure for measure in measures if measure not in known]
+        if unknown or not measures:
             got = ", ".join(map(repr, unknown)) or "none"
             raise UsageError(Problem("measures", rule, got, step))
         self.tolerance: dict[str, Floats] = {
-            name: np.array([p.tolerance for p in frontier.points])
-            for name, frontier in self.frontiers.items()
+            name: np.array([p.share if self._along_shares else p.tolerance for p in found.points])
+            for name, found in self.frontiers.items()
         }
         self.values: dict[str, dict[str, Floats]] = {
-            name: {m: np.array([getattr(p, m) for p in frontier.points]) for m in self.measures}
-            for name, frontier in self.frontiers.items()
+            name: {m: np.array([p.number(m) for p in found.points]) for m in measures}
+            for name, found in self.frontiers.items()
         }
         failed = [
-            max((p.tolerance for p in frontier.points if not p.feasible), default=np.nan)
-            for frontier in self.frontiers.values()
+            max((p.tolerance for p in found.points if not p.feasible), default=np.nan)
+            for found in self.frontiers.values()
         ]
-        self.infeasible_to = float(np.min(failed))
+        shares = [float(share[0]) for share in self.tolerance.values()]
+        self.infeasible_to = float(np.min(shares if self._along_shares else failed))
 
     @classmethod
     def from_tally(
@@ -134,7 +152,7 @@ class FrontierDisplay(Display):
         methods: Sequence[str] = ("withhold",),
         points: int = 21,
         threshold: float = 0.5,
-        measures: Sequence[str] = USUAL,
+        measures: Sequence[str] | None = None,
         ax: Axes | None = None,
         **reading: Unpack[Reading],
     ) -> Self:
@@ -156,7 +174,7 @@ class FrontierDisplay(Display):
         cls,
         found: Frontier | Mapping[str, Frontier],
         *,
-        measures: Sequence[str] = USUAL,
+        measures: Sequence[str] | None = None,
         ax: Axes | None = None,
     ) -> Self:
         """From one frontier, or several by name; see :func:`isocost.frontier`."""
@@ -173,14 +191,15 @@ class FrontierDisplay(Display):
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the given axes, or on those of a new figure."""
-        columns = min(len(self.measures), 2)
+        measures = tuple(next(iter(self.values.values())))
+        columns = min(len(measures), 2)
         size, margin, gap = (3.6, 2.5), (0.6, 0.4), (0.7, 0.55)
-        self.ax_, self.figure_, small = panels(ax, len(self.measures), columns, size, margin, gap)
-        self.axes_ = dict(zip(self.measures, small, strict=True))
+        self.ax_, self.figure_, small = panels(ax, len(measures), columns, size, margin, gap)
+        self.axes_ = dict(zip(measures, small, strict=True))
         self.lines_: dict[str, dict[str, Any]] = {}
         self.hatched_: dict[str, Any] = {}
         for index, (measure, panel) in enumerate(self.axes_.items()):
-            self._panel(panel, measure, index >= len(self.measures) - columns)
+            self._panel(panel, measure, index >= len(measures) - columns)
         self.figure_.draw_without_rendering()
         self._write(next(iter(self.axes_)))
         return self
@@ -204,11 +223,15 @@ class FrontierDisplay(Display):
                 0.0, self.infeasible_to, facecolor="#f4f4f4", edgecolor="#c9c9c9", hatch="///",
                 linewidth=0, zorder=0.5,
             )  # fmt: skip
+        if self._along_shares:
+            ax.xaxis.set_major_formatter(percent)
         if lowest:
             ax.set_xlabel(self._tolerance_text(), fontsize=SIZE, color=INK)
 
     def _tolerance_text(self) -> str:
-        """What may differ: costs, or the error rates at the threshold."""
+        """What may differ: costs, or the error rates at the threshold; or the share."""
+        if self._along_shares:
+            return "share of people handed over"
         of_rates = [name for name, repair in REPAIRS.items() if repair.goal == "rates"]
         hard = {frontier.method in of_rates for frontier in self.frontiers.values()}
         what = "costs" if hard == {False} else "FPR and FNR"

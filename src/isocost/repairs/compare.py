@@ -35,9 +35,9 @@ from isocost.measures.audit import Audit, audit
 from isocost.measures.table import MEASURES
 from isocost.repairs.composition import ORIGINAL, cost_of_rules, edges_of, named_rules
 from isocost.repairs.counsel import doubt_of, titles_of
-from isocost.repairs.hand_over import explained
 from isocost.repairs.pools import Minimize
 from isocost.repairs.registry import REPAIRS, Repair
+from isocost.repairs.review import explained
 from isocost.repairs.unseen import LEAST, SAME, Report, Unseen, unseen
 from isocost.repairs.unseen import NUMBERS as OUTLOOKS
 from isocost.rows import moved_bins

@@ -23,16 +23,18 @@ threshold.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from isocost.groups import Group
 from isocost.measures.measure import Measure
 from isocost.repairs.levels import ScoreLevels
 from isocost.repairs.linear_program import SOLVED, unsolved
+from isocost.rows import Row
 from isocost.tallies import KINDS
 from isocost.typing import Floats, Ints
 
@@ -502,6 +504,33 @@ def _exact(p: Floats, left: Floats, taken: Floats, q: float, wanted: float) -> F
     exact[last] += upper
     exact[first] += missing - upper
     return np.clip(exact, 0.0, left)
+
+
+def rows_of(groups: Sequence[Group], program: DeferralProgram, solved: Solved) -> Iterator[Row]:
+    """For each level those who are handed over first, then outputs from low to high.
+
+    First, so that a person who is handed over still is if the rule is made again with a larger
+    share: the coins below a bound stay below a higher one.
+    """
+    for t, group in enumerate(groups):
+        levels, outputs = program.levels[t], program.outputs[t]
+        given = assigned(levels, outputs, solved.weights[t], float(solved.decided[t]))
+        first, last = float(levels.lo[0]), float(levels.hi[-1])
+        if first > 0.0:
+            # Nobody had such a score: somebody else must decide.
+            yield Row(group, 0.0, first, "defer", None, 1.0)
+        for level, shares in enumerate(given):
+            lo, hi = float(levels.lo[level]), float(levels.hi[level])
+            rest = 1.0 - math.fsum(shares)
+            if rest > NOISE:
+                yield Row(group, lo, hi, "defer", None, min(rest, 1.0))
+            else:
+                # What rounding leaves over would keep a score that nobody else has.
+                shares[np.argmax(shares)] += rest
+            for j in np.flatnonzero(shares > 0.0):
+                yield Row(group, lo, hi, "set", float(outputs[j]), min(float(shares[j]), 1.0))
+        if last < 1.0:
+            yield Row(group, last, 1.0, "defer", None, 1.0)
 
 
 def best_targets(

@@ -43,22 +43,20 @@ from isocost.errors import (
     InfeasibleWarning,
     Problem,
     UsageError,
-    listing,
 )
-from isocost.groups import Group, names_of, to_json
+from isocost.groups import Group, to_json
 from isocost.measures.rates import require_both_labels, require_two_groups
 from isocost.measures.table import MEASURES, OVERALL
 from isocost.repairs.counsel import heeding
 from isocost.repairs.deferral import (
     FEWEST_DECIDED,
     MOST_OUTPUTS,
-    NOISE,
     DeferralProgram,
     Rate,
     Solved,
-    assigned,
     best_targets,
     parts_of,
+    rows_of,
 )
 from isocost.repairs.levels import ScoreLevels, score_levels
 from isocost.repairs.linear_program import just_below, unsolved
@@ -71,10 +69,11 @@ from isocost.repairs.reconcilability import (
     direction_of,
     most_with_mean,
 )
+from isocost.repairs.review import deferral_notes, deferral_warnings
 from isocost.repairs.withhold import summary_of
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Promise, Rule
-from isocost.tallies import Cells, Reading, Tally, TallyLike, as_tally
+from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.sentences import round_up
 
@@ -103,13 +102,6 @@ GRID = 7
 
 IMPOSSIBLE = 1e6
 """The score of common values of rates that cannot be had; finite, as a search needs it."""
-
-UNEQUAL = 0.01
-"""Groups of whom shares handed over differ by more bear it unequally."""
-
-MATTER = 2.0 / 3.0
-"""If more than this share of those selected before is handed over, the others are not those who
-matter."""
 
 
 @dataclass(frozen=True)
@@ -199,6 +191,13 @@ class Deferral:
     no_worse: bool
     slack: float = 0.0
 
+    @classmethod
+    def met(cls, request: DeferralRequest, groups: Sequence[Group]) -> Deferral:
+        """That a share is enough; the least one is not known."""
+        unknown = dict.fromkeys(groups, math.nan)
+        asked = (request.equal, request.threshold, request.floor, request.no_worse)
+        return cls(True, request.share, math.nan, math.nan, unknown, *asked)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         numbers = ("smallest_share", "bound", "slack")
@@ -216,6 +215,8 @@ class Deferral:
         }
 
     def __str__(self) -> str:
+        if math.isnan(self.smallest_share) and self.feasible:
+            return "Feasible."
         if math.isnan(self.smallest_share):
             return "Not feasible, whatever share is handed over."
         least = f"{self.smallest_share:.2%} must be handed over."
@@ -353,7 +354,7 @@ def hand_over(
             f"closest: {round_up(verdict.smallest_share)} is handed over."
         )
         warnings.warn(notes[0], InfeasibleWarning, stacklevel=3)
-    rows = tuple(_rows(tally, search.program, found))
+    rows = tuple(rows_of(tally.groups, search.program, found.solved))
     rule = Rule(
         groups=tally.groups,
         rows=rows,
@@ -365,12 +366,12 @@ def hand_over(
     )
     after = rule.expected(tally)
     gone = rule.deferred(tally)
-    loud = list(_warnings(tally, gone, request))
+    loud = list(deferral_warnings(tally, gone, request.threshold))
     for text in loud:
         warnings.warn(text, DeferralWarning, stacklevel=3)
     return replace(
         rule,
-        notes=(*notes, *loud, *_notes(tally, after, gone, request)),
+        notes=(*notes, *loud, *deferral_notes(tally, after, gone, request.threshold)),
         promise=_promise(rows, request, after),
     )
 
@@ -679,31 +680,21 @@ class DeferralSearch:
         yield {name: 0.5 if math.isnan(x) else float(x) for name, x in plain.items()}
 
     def _verdict(self, feasible: bool, least: Found | None) -> Deferral:
-        request, groups = self.request, self.tally.groups
-        smallest = bound = math.nan
-        shares = dict.fromkeys(groups, math.nan)
-        slack = 0.0
-        if least is not None:
-            smallest = self._handed(least.solved.decided)
-            bound = least.solved.bound
-            if request.shares == "equal":
-                # The value of the program is u, the same for all groups.
-                bound = 1.0 - 1.0 / bound
-            decided = 1.0 - least.solved.decided
-            shares = dict(zip(groups, map(float, decided), strict=True))
-        elif not feasible:
-            slack = self._least_slack()
-        return Deferral(
+        verdict = Deferral.met(self.request, self.tally.groups)
+        if least is None:
+            slack = 0.0 if feasible else self._least_slack()
+            return replace(verdict, feasible=feasible, slack=slack)
+        bound = least.solved.bound
+        if self.request.shares == "equal":
+            # The value of the program is u, the same for all groups.
+            bound = 1.0 - 1.0 / bound
+        shares = map(float, 1.0 - least.solved.decided)
+        return replace(
+            verdict,
             feasible=feasible,
-            share=request.share,
-            smallest_share=smallest,
+            smallest_share=self._handed(least.solved.decided),
             bound=bound,
-            smallest_shares=shares,
-            equal=request.equal,
-            threshold=request.threshold,
-            floor=request.floor,
-            no_worse=request.no_worse,
-            slack=slack,
+            smallest_shares=dict(zip(self.tally.groups, shares, strict=True)),
         )
 
     def _least_slack(self) -> float:
@@ -745,101 +736,3 @@ def _explain(request: DeferralRequest, verdict: Deferral) -> Problem:
             kinds += ["let rates get worse"] * request.no_worse
             steps.insert(0, " and ".join(kinds) + far)
     return Problem(name, rule, f"{asked}; {str(verdict).lower()}".rstrip("."), "; or ".join(steps))
-
-
-def _rows(tally: Tally, program: DeferralProgram, found: Found) -> Iterator[Row]:
-    """For each level those who are handed over first, then outputs from low to high.
-
-    First, so that a person who is handed over still is if the rule is made again with a larger
-    share: the coins below a bound stay below a higher one.
-    """
-    solved = found.solved
-    for t, group in enumerate(tally.groups):
-        levels, outputs = program.levels[t], program.outputs[t]
-        given = assigned(levels, outputs, solved.weights[t], float(solved.decided[t]))
-        first, last = float(levels.lo[0]), float(levels.hi[-1])
-        if first > 0.0:
-            # Nobody had such a score: somebody else must decide.
-            yield Row(group, 0.0, first, "defer", None, 1.0)
-        for level, shares in enumerate(given):
-            lo, hi = float(levels.lo[level]), float(levels.hi[level])
-            rest = 1.0 - math.fsum(shares)
-            if rest > NOISE:
-                yield Row(group, lo, hi, "defer", None, min(rest, 1.0))
-            else:
-                # What rounding leaves over would keep a score that nobody else has.
-                shares[np.argmax(shares)] += rest
-            for j in np.flatnonzero(shares > 0.0):
-                yield Row(group, lo, hi, "set", float(outputs[j]), min(float(shares[j]), 1.0))
-        if last < 1.0:
-            yield Row(group, last, 1.0, "defer", None, 1.0)
-
-
-KINDS_HANDED = {"selected so far": [1, 3], "who turned out positive": [2, 3]}
-"""Whom a rule should not lose sight of, and the columns of their kinds."""
-
-
-def _handed_parts(tally: Tally, gone: Cells, threshold: float) -> dict[str, Floats]:
-    """The share of each group's selected, and of its positives, that is handed over."""
-    away = gone.kinds(len(tally.groups), tally.grid.first_bin(threshold)).w
-    before = tally.kinds(threshold).w
-    parts = {}
-    for what, columns in KINDS_HANDED.items():
-        part, whole = away[:, columns].sum(axis=1), before[:, columns].sum(axis=1)
-        parts[what] = np.divide(part, whole, out=np.zeros_like(part), where=whole > 0.0)
-    return parts
-
-
-def _warnings(tally: Tally, gone: Cells, request: DeferralRequest) -> Iterator[str]:
-    """What nobody should overlook: who bears it, and whether the others still matter."""
-    names = names_of(tally.groups)
-    away, all_ = gone.totals(len(tally.groups)).weight, tally.totals.weight
-    shares = away / all_
-    if np.ptp(shares) > UNEQUAL:
-        each = (f"{x:.1%} of {names[g]}" for g, x in zip(tally.groups, shares, strict=True))
-        yield (
-            f"Groups bear it unequally: {away.sum() / all_.sum():.1%} of all people are handed "
-            f"over, {listing(each, most=6)}."
-        )
-    for what, part in _handed_parts(tally, gone, request.threshold).items():
-        worst = int(np.argmax(part))
-        if part[worst] > max(MATTER, shares[worst]):
-            yield (
-                f"{part[worst]:.1%} of those {what} of {names[tally.groups[worst]]} are handed "
-                "over: what is equal among the others says little about them."
-            )
-            return
-
-
-def explained(tally: Tally) -> float:
-    """The share of the variance of labels within groups that calibrated scores explain.
-
-    1 - E[(y - h)^2] / E[(y - mu)^2], with mu the base rate of the group: how much scores tell.
-
-    Examples
-    --------
-    >>> from isocost.examples import compas
-    >>> round(explained(compas()), 4)
-    0.1127
-    """
-    totals = tally.totals
-    brier = float((totals.wh2.sum(axis=1) - 2.0 * totals.wh[:, 1] + totals.w[:, 1]).sum())
-    spread = float((totals.w[:, 0] * totals.w[:, 1] / totals.weight).sum())
-    return 1.0 - brier / spread
-
-
-def _notes(tally: Tally, after: Tally, gone: Cells, request: DeferralRequest) -> Iterator[str]:
-    """What becomes of those who are decided."""
-    before, now = (
-        float(MEASURES["accuracy"].of(t.kinds(request.threshold).pooled())[0])
-        for t in (tally, after)
-    )
-    yield (
-        f"{after.share_handed_over:.2%} of people are handed over. Among the others accuracy at "
-        f"{request.threshold:g} is {now:.4f} ({before:.4f} among all before), and scores explain "
-        f"{explained(after):.2%} of the variance of labels ({explained(tally):.2%})."
-    )
-    names, parts = names_of(tally.groups), _handed_parts(tally, gone, request.threshold)
-    for what, part in parts.items():
-        each = (f"{x:.1%} of {names[g]}" for g, x in zip(tally.groups, part, strict=True))
-        yield f"Handed over are of those {what}: {listing(each, most=6)}."

@@ -18,13 +18,12 @@ from typing import Any, Unpack
 import numpy as np
 
 from isocost.checks import check_threshold, finite_or_none
-from isocost.errors import Problem, UsageError
+from isocost.errors import Problem, UsageError, listing
 from isocost.grid import TENTHS
 from isocost.groups import Group, names_of, to_json
 from isocost.measures.table import MEASURES
 from isocost.repairs.composition import edges_of
-from isocost.repairs.hand_over import MATTER, explained
-from isocost.repairs.unseen import threshold_of
+from isocost.repairs.withhold import threshold_of
 from isocost.rules import Rule, check_rule
 from isocost.tables import columns_from, html_table, text_table
 from isocost.tallies import Cells, Reading, Sums, Tally, TallyLike, as_tally
@@ -38,6 +37,13 @@ SAME = 1e-9
 
 REVIEWERS = ("perfect", "score", "coin")
 """Who might decide: somebody who is always right, the score itself, or a fair coin."""
+
+UNEQUAL = 0.01
+"""Groups of whom shares handed over differ by more bear it unequally."""
+
+MATTER = 2.0 / 3.0
+"""If more than this share of those selected before is handed over, the others are not those who
+matter."""
 
 Pair = tuple[float, float]
 
@@ -508,3 +514,74 @@ def _shares_by_tenth(tally: Tally, index: int, gone: Cells) -> tuple[float, ...]
         for one in (cells, gone)
     )
     return tuple(_ratio(a, b) for a, b in zip(away.tolist(), before.tolist(), strict=True))
+
+
+# What a rule says about the people it hands over
+
+KINDS_HANDED = {"selected so far": [1, 3], "who turned out positive": [2, 3]}
+"""Whom a rule should not lose sight of, and the columns of their kinds."""
+
+
+def _handed_parts(tally: Tally, gone: Cells, threshold: float) -> dict[str, Floats]:
+    """The share of each group's selected, and of its positives, that is handed over."""
+    away = gone.kinds(len(tally.groups), tally.grid.first_bin(threshold)).w
+    before = tally.kinds(threshold).w
+    parts = {}
+    for what, columns in KINDS_HANDED.items():
+        part, whole = away[:, columns].sum(axis=1), before[:, columns].sum(axis=1)
+        parts[what] = np.divide(part, whole, out=np.zeros_like(part), where=whole > 0.0)
+    return parts
+
+
+def deferral_warnings(tally: Tally, gone: Cells, threshold: float) -> Iterator[str]:
+    """What nobody should overlook: who bears it, and whether the others still matter."""
+    names = names_of(tally.groups)
+    away, all_ = gone.totals(len(tally.groups)).weight, tally.totals.weight
+    shares = away / all_
+    if np.ptp(shares) > UNEQUAL:
+        each = (f"{x:.1%} of {names[g]}" for g, x in zip(tally.groups, shares, strict=True))
+        yield (
+            f"Groups bear it unequally: {away.sum() / all_.sum():.1%} of all people are handed "
+            f"over, {listing(each, most=6)}."
+        )
+    for what, part in _handed_parts(tally, gone, threshold).items():
+        worst = int(np.argmax(part))
+        if part[worst] > max(MATTER, shares[worst]):
+            yield (
+                f"{part[worst]:.1%} of those {what} of {names[tally.groups[worst]]} are handed "
+                "over: what is equal among the others says little about them."
+            )
+            return
+
+
+def explained(tally: Tally) -> float:
+    """The share of the variance of labels within groups that calibrated scores explain.
+
+    1 - E[(y - h)^2] / E[(y - mu)^2], with mu the base rate of the group: how much scores tell.
+
+    Examples
+    --------
+    >>> from isocost.examples import compas
+    >>> round(explained(compas()), 4)
+    0.1127
+    """
+    totals = tally.totals
+    brier = float((totals.wh2.sum(axis=1) - 2.0 * totals.wh[:, 1] + totals.w[:, 1]).sum())
+    spread = float((totals.w[:, 0] * totals.w[:, 1] / totals.weight).sum())
+    return 1.0 - brier / spread
+
+
+def deferral_notes(tally: Tally, after: Tally, gone: Cells, threshold: float) -> Iterator[str]:
+    """What becomes of those who are decided."""
+    before, now = (
+        float(MEASURES["accuracy"].of(t.kinds(threshold).pooled())[0]) for t in (tally, after)
+    )
+    yield (
+        f"{after.share_handed_over:.2%} of people are handed over. Among the others accuracy at "
+        f"{threshold:g} is {now:.4f} ({before:.4f} among all before), and scores explain "
+        f"{explained(after):.2%} of the variance of labels ({explained(tally):.2%})."
+    )
+    names, parts = names_of(tally.groups), _handed_parts(tally, gone, threshold)
+    for what, part in parts.items():
+        each = (f"{x:.1%} of {names[g]}" for g, x in zip(tally.groups, part, strict=True))
+        yield f"Handed over are of those {what}: {listing(each, most=6)}."

@@ -54,7 +54,7 @@ from isocost.repairs.composition import cost_of_rules, edges_of
 from isocost.repairs.counsel import not_advised, titles_of
 from isocost.repairs.population import Population
 from isocost.repairs.registry import REPAIRS
-from isocost.repairs.withhold import summary_of
+from isocost.repairs.withhold import summary_of, threshold_of
 from isocost.rules import Rule, check_rule
 from isocost.tables import columns_from, frame_of, html_table, html_verdict, text_table
 from isocost.tallies import Reading, Sums, Tally, TallyLike, as_tallies
@@ -163,14 +163,6 @@ class Yardstick:
         if name == "cost":
             return group_costs(tally.totals, tally.groups, self.cost)
         return MEASURES[name].of(kinds)
-
-
-def threshold_of(rule: Rule) -> float:
-    """The threshold that a rule was made for; 0.5 if it knows none."""
-    if rule.promise is not None and rule.promise.threshold is not None:
-        return rule.promise.threshold
-    several = rule.settings.get("thresholds") or [0.5]
-    return float(rule.settings.get("threshold") or several[0])
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ from isocost.reports.facts import COSTS, THRESHOLD_HEADS, WORDS, spoken_names
 from isocost.rules import Rule
 from isocost.tallies import KEYS, SUMS, Cells, Tally, add_up
 from isocost.typing import Floats, Ints
-from isocost.verdict.sentences import Figures, fill, round_up
+from isocost.verdict.sentences import Figures, fill, percent, round_up
 from isocost.verdict.wording import figures_of, more_data
 
 Run = tuple[int, int]
