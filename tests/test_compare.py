@@ -156,9 +156,10 @@ def test_compare_refuses_other_things(rules):
 def test_every_repair_and_a_choice():
     """Costs cannot be made equal, so reconcile: odds would give up calibration."""
     found = ic.compare(compas(), cost="fpr", replicates=10)
-    assert list(found.rules) == ["original", "odds", "reconcile"]
+    assert list(found.rules) == ["original", "odds", "reconcile", "hand_over"]
     assert found.choice.standings == {
         "withhold": "infeasible", "coarsen": "infeasible", "odds": "fit", "reconcile": "fit",
+        "hand_over": "fit",
     }  # fmt: skip
     assert found.choice.method == "reconcile"
     assert "accept tolerance=0.0539 or more" in found.not_made["withhold"]
@@ -174,7 +175,7 @@ def test_every_repair_and_a_choice():
     assert "original" in text.split("For new people, expected")[1]
     content = found.to_dict()
     assert content["choice"]["method"] == "reconcile"
-    assert content["unseen"].keys() == {"odds", "reconcile"}
+    assert content["unseen"].keys() == {"odds", "reconcile", "hand_over"}
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,9 @@ page = data_of(html)
 assert page["tally"]["measures"]["selected_score"]["over"] == ["fp", "tp"]
 titles = page["words"]["rows"]["selected_score"]
 assert titles == ["Average score of the selected", "score of selected"]
-assert page["own"]["intervals"][1]["selected_score"] == [low, high]
+own = page["own"]
+at = own["at"][own["thresholds"].index(0.5)]
+assert at["selected_score"][1] == [float(f"{end:.6g}") for end in (low, high)]
 assert metrics.selected_score([0, 1, 1, 1], [0.6, 0.7, 0.8, 0.2]) == 2.1 / 3
 assert "selected_score" in WATCHABLE
 groups = compas().groups

@@ -486,12 +486,18 @@ def _every_repair(
     now = audit(tally, cost, threshold, tolerance=tolerance, warn=False)
     rules: dict[str, Rule] = {}
     not_made: dict[str, str] = {}
+    # Repairs that hand over those who matter.
+    empty: set[str] = set()
     for name, repair in REPAIRS.items():
         goal: dict[str, Any] = {}
         if repair.goal == "cost":
             goal = {"cost": cost, "tolerance": tolerance}
         try:
-            rules[name] = repair.make_with(tally, threshold=threshold, **goal)
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always", DeferralWarning)
+                rules[name] = repair.make_with(tally, threshold=threshold, **goal)
+            if any(issubclass(one.category, DeferralWarning) for one in told):
+                empty.add(name)
         except (InfeasibleError, UsageError) as error:
             not_made[name] = _why_not(name, error)
     working = [name for name, rule in rules.items() if rule.rows]
@@ -499,10 +505,15 @@ def _every_repair(
     for place, name in enumerate(working):
         share = partial(_part_of, progress, place, len(working))
         options: dict[str, Any] = {"cost": cost, "threshold": threshold, "progress": share}
-        outlooks[name] = unseen(tally, rules[name], replicates, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeferralWarning)
+            outlooks[name] = unseen(tally, rules[name], replicates, **options)
     found = compare(tally, rules, cost, threshold)
     candidates = [
         _candidate(name, rules.get(name), found, outlooks.get(name), now) for name in REPAIRS
+    ]
+    candidates = [
+        replace(one, uninformative=True) if one.method in empty else one for one in candidates
     ]
     choice = choose(candidates, now.verdict)
     what = {name: titles_of(rule.promise) for name, rule in rules.items()}
@@ -549,6 +560,7 @@ def _candidate(
         unrepaired_accuracy=outlook.accuracy.unrepaired,
         by_coin=one.changes.by_coin,
         changed=one.changes.changed,
+        handed_over=one.changes.handed_over,
     )
 
 

@@ -210,6 +210,8 @@ class Candidate:
         Expected among new people, with it and without.
     by_coin, changed : float
         The share of people whose score is randomized, and whose score changes.
+    handed_over : float
+        The share of people about whom somebody else decides; the other numbers are not theirs.
     """
 
     method: str
@@ -226,6 +228,7 @@ class Candidate:
     unrepaired_accuracy: float = math.nan
     by_coin: float = math.nan
     changed: float = math.nan
+    handed_over: float = 0.0
 
     @property
     def standing(self) -> str:
@@ -280,9 +283,10 @@ def choose(candidates: Sequence[Candidate], verdict: Verdict) -> RepairChoice:
     """Choose among repairs, or none of them.
 
     Without enough data, or with scores that do not mean the same for each group, none.  Of those
-    that the data support, that help new people and leave scores informative: those that keep scores
-    calibrated, if any; of these, those whose expected accuracy is within :data:`AS_ACCURATE` of the
-    highest; and of these the one that leaves least to a coin.
+    that the data support, that help new people and leave scores informative: those that decide
+    about everybody, if any; of these, those that keep scores calibrated, if any; of these, those
+    whose expected accuracy is within :data:`AS_ACCURATE` of the highest; and of these the one that
+    leaves least to a coin.
 
     Examples
     --------
@@ -300,6 +304,7 @@ def choose(candidates: Sequence[Candidate], verdict: Verdict) -> RepairChoice:
         return RepairChoice(
             None, next(code for code in AGAINST if code in standings.values()), standings
         )
+    fit = [one for one in fit if not one.handed_over] or fit
     calibrated = [one for one in fit if one.calibrated] or fit
     highest = max(one.accuracy for one in calibrated)
     accurate = [one for one in calibrated if one.accuracy >= highest - AS_ACCURATE] or calibrated

@@ -255,6 +255,9 @@ SENTENCES = {
         "Do nothing, or allow groups to differ by a tolerance: no repair can reach the goal here."
     ),
     "choice_equal": "Do nothing: there is no difference to repair.",
+    "choice_handed_over": (
+        "These numbers are of the people it decides about: {share} are handed to a person."
+    ),
     "choice_costs": "Costs are then expected to differ by {cost_expected}, and by "
     "{cost_unrepaired} without.",
     "not_made": "{method} is not feasible. Next: {steps}.",

@@ -285,12 +285,15 @@ def chosen(
         cost_expected=number(taken.cost_expected),
         cost_unrepaired=number(taken.cost_unrepaired),
     )
+    handed = fill(SENTENCES["choice_handed_over"], share=percent(taken.handed_over))
     # Where it is the cost that becomes equal, the first sentence says so already.
     is_cost = taken.expected == taken.cost_expected
+    more = ("" if is_cost else " {costs}") + (" {handed}" if taken.handed_over else "")
     return plain(
         fill(
-            SENTENCES["choice_fit"] + ("" if is_cost else " {costs}"),
+            SENTENCES["choice_fit"] + more,
             costs=costs,
+            handed=handed,
             method=taken.method,
             what=what[taken.method],
             expected=number(taken.expected),
