@@ -191,6 +191,7 @@ def test_a_wrong_choice_keeps_the_file_for_another(running):
             "rule": "must name a column of the data",
             "got": "'scor', and the columns are 'id', 'group', 'decile', 'label', 'score'",
             "next_step": "did you mean “Score”: score?",
+            "controls": ["score"],
         }
     ]
     assert running.report(file, score="decile")[1]["problems"][0]["name"].startswith("score")
@@ -418,7 +419,7 @@ def test_the_page_knows_how_its_file_was_read(tmp_path):
     request = ReportRequest(
         session.file.id, "score", "label", ("group",), positive="1", missing_group="none"
     )
-    page = session.reports[session.report(request)]
+    page = session.reports[session.report(request)].page
     told = '"data":["mine.csv"],"positive":"1","missing_group":"none","drop_group":[]'
     assert told in page.replace('": ', '":').replace(', "', ',"')
 

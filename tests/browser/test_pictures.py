@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import isocost as ic
+from isocost.verdict.sentences import Figures
 from tests.browser.test_page import settled, text
 from tests.conftest import measured
 
@@ -188,7 +189,7 @@ def is_tied(word, picture, own):
     return any(gap(tie, mark) < 3 for tie in touching for mark in own)
 
 
-def check_words(picture):
+def check_words(picture, decimals):
     """No two texts overlap; each is nearest to what it is about, or has a line to it."""
     texts = picture["words"] + picture["axes"]
     for place, one in enumerate(texts):
@@ -196,7 +197,7 @@ def check_words(picture):
             assert gap(one["box"], other["box"]) > -1.5, (one["text"], other["text"])
     for word in picture["words"]:
         if picture["rows"]:
-            check_row(word, picture)
+            check_row(word, picture, decimals)
         elif word["of"].get("name") is not None:
             own, others = about(word, picture)
             nearest = min(gap(word["box"], box) for box in own) <= min(
@@ -205,14 +206,14 @@ def check_words(picture):
             assert nearest or is_tied(word, picture, own), word["text"]
 
 
-def check_row(word, picture):
+def check_row(word, picture, decimals):
     """A number is that of the mark it is nearest to, a name that of the nearest row."""
     text, box = word["text"], middle(word["box"])
     if text.replace(".", "").isdigit():
         away = [
             (gap(word["box"], middle(mark["box"])), mark["of"]["x"]) for mark in picture["marks"]
         ]
-        assert text in {f"{x:.3f}" for far, x in away if far <= min(away)[0] + 1}
+        assert text in {f"{x:.{decimals}f}" for far, x in away if far <= min(away)[0] + 1}
     elif "reach" not in text and "match" not in text and text != "threshold":
         row = min(picture["marks"], key=lambda mark: abs(middle(mark["box"])[1] - box[1]))
         assert is_name(text, row["of"]["name"]), text
@@ -251,8 +252,11 @@ def test_pictures_are_right_on_any_data(browser, tmp_path, artifacts, name):
             check_ticks(page.evaluate(TICKS))
             pictures = page.evaluate(WORDS)
             assert len(pictures) == (3 if count <= 8 else 5)
+            # As many as the headline has, which tells groups apart.
+            f = page.evaluate("isocost.found.f")
+            decimals = Figures.of(f["costs"], f["cost"]["kind"]).decimals + 2
             for picture in pictures:
-                check_words(picture)
+                check_words(picture, decimals)
             check_names(pictures, tally.groups)
         page.close()
 
@@ -263,7 +267,7 @@ def test_pictures_are_drawn_for_the_width_they_have(visit):
     page.wait_for_timeout(50)
     page.evaluate("isocost.settled()")
     for picture in page.evaluate(WORDS):
-        check_words(picture)
+        check_words(picture, 3)
     drawn = "[...document.querySelectorAll('#costs-chart svg, #plane-chart svg')]"
     widths = page.evaluate(f"{drawn}.map(svg => svg.clientWidth)")
     assert all(abs(width - 636) < 30 for width in widths)

@@ -62,7 +62,7 @@ def labels() -> dict[str, str]:
 
 def control_of(name: str) -> str | None:
     """The id of the control of a setting, if it has one."""
-    id = {"missing_group": "missing"}.get(name, name.replace("_", "-"))
+    id = {"missing_group": "missing", "data": "file"}.get(name, name.replace("_", "-"))
     return id if id in labels() else None
 
 
