@@ -114,9 +114,9 @@ def test_scales_on_every_engine(tmp_path, scale, engine):
 @pytest.mark.parametrize(
     ("scores", "scale", "told"),
     [
-        ([0.5, 57.0], "probability", 'pass scale="percent" (--scale percent) if they are perc'),
-        ([2.0, 57.0], "probability", 'or scale="rank" (--scale rank) if they are ranks'),
-        ([-2.5, 3.5], "probability", 'pass scale="logit" (--scale logit) if they are log-odds'),
+        ([0.5, 57.0], "probability", 'pass scale="percent" if they are perc'),
+        ([2.0, 57.0], "probability", 'or scale="rank" if they are ranks'),
+        ([-2.5, 3.5], "probability", 'pass scale="logit" if they are log-odds'),
         ([0.5, 1.0001], "probability", "divide percentages by 100"),
         ([0.5, 157.0], "percent", "must be a percentage in [0, 100] in every row"),
         ([0.5, 3.0], "rank:1-5", "must be a whole number from 1 to 5 in every row"),

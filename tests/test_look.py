@@ -179,7 +179,7 @@ def test_commands_guess_and_tell(tmp_path, capsys):
     code, _, err = run(capsys, "audit", path)
     assert code == 2
     assert err.startswith(guessed)
-    assert 'pass scale="percent" (--scale percent) if they are percentages' in err
+    assert "pass --scale percent if they are percentages" in err
 
 
 def test_what_is_not_clear_is_not_guessed(tmp_path, capsys):
@@ -195,7 +195,7 @@ def test_what_is_not_clear_is_not_guessed(tmp_path, capsys):
     assert (code, err) == (0, "score: 'risk'\nlabel: 'y'\n")
     # A name that was asked for is never replaced.
     code, _, err = run(capsys, "tally", path, "--group", "race", "--score", "rsk")
-    assert "did you mean score='risk'?" in err
+    assert "did you mean --score risk?" in err
     # In Python nothing is guessed.
     with pytest.raises(ic.UsageError, match="must name a column"):
         ic.tally(path)

@@ -57,9 +57,9 @@ ODD = [
     (["1,234.5", "0.5", "1", "0"], {}, "without thousands separators\n  got:  1 values such as "
      "'1,234.5'\n  next: write 1234.5 for 1,234.5"),
     (["1.234,5", "0,5", "1", "0"], {}, "without thousands separators\n  got:  1 values such as"),
-    (["1,234", "2,345", "1", "0"], {}, 'or pass decimal="," (--decimal ,) if these are decimal'),
+    (["1,234", "2,345", "1", "0"], {}, 'or pass decimal="," if these are decimal'),
     (["0,5", "0,2", "1", "high"], {}, "1 values that are not"),
-    (["0,5", "0,2", "1", "0"], {"decimal": "."}, 'next: pass decimal="," (--decimal ,)'),
+    (["0,5", "0,2", "1", "0"], {"decimal": "."}, 'next: pass decimal=","'),
     (["0.5", "0.2", "1", "0"], {"decimal": ","}, "these numbers have a point"),
 ]  # fmt: skip
 

@@ -321,7 +321,7 @@ _MEANT = {
 def scale_step(low: float, high: float, is_whole: bool) -> str:
     """The next step for scores outside [0, 1]: the scales that fit."""
     offered = " or ".join(
-        f'scale="{name}" (--scale {name}) if they are {_MEANT[name]}'
+        f"{setting('scale', name)} if they are {_MEANT[name]}"
         for name in fitting_scales(low, high, is_whole)
     )
     return f"pass {offered}; else correct those rows" if offered else ""

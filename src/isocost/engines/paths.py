@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, NoReturn, cast
 
 from isocost.atomic import check_regular, status_of
 from isocost.checks import is_writable
-from isocost.errors import FileError, Problem, UsageError, listing, require_package
+from isocost.errors import FileError, Problem, UsageError, listing, require_package, setting
 
 
 @dataclass(frozen=True)
@@ -506,7 +506,7 @@ def _marked(path: str, compression: str | None) -> str | None:
     if head.count(0) > len(head) // 4:
         # Letters of UTF-16 have a zero byte, on the right if the little end comes first.
         likely = "utf-16-le" if head[1::2].count(0) > head[::2].count(0) else "utf-16-be"
-        step = f'pass encoding="{likely}" (--encoding {likely}), or save it as UTF-8'
+        step = f"pass {setting('encoding', likely)}, or save it as UTF-8"
         got = f"{path}, which looks like UTF-16 without a byte order mark"
         raise FileError(Problem("file", "must be text in a known encoding", got, step))
     return None
@@ -519,7 +519,7 @@ def encoding_of(file_set: FileSet) -> str:
         if position is not None:
             _check_western(name, file_set.compression)
             return WESTERN
-    rule, step = "must be text in UTF-8", 'pass encoding="..." (--encoding), or save it as UTF-8'
+    rule, step = "must be text in UTF-8", f"name it with {setting('encoding')}, or save it as UTF-8"
     raise FileError(Problem("file", rule, file_set.path, step))
 
 
@@ -537,7 +537,7 @@ def _not_utf8(path: str, compression: str | None) -> int | None:
                 if is_ascii and text.isascii():
                     return place
                 got = f"{path}: UTF-8 up to byte {place:,}, and then 0x{byte:02X}, which is not"
-                step = "save the file in one encoding, or name it with encoding= (--encoding)"
+                step = f"save the file in one encoding, or name it with {setting('encoding')}"
                 rule = "must be text in one encoding"
                 raise FileError(Problem("file", rule, got, step)) from error
             position += len(chunk)
@@ -556,10 +556,7 @@ def _check_western(path: str, compression: str | None) -> None:
 
 
 def _neither(path: str, what: str) -> FileError:
-    step = (
-        'name the encoding, for example encoding="cp850" or "shift_jis" (--encoding); or save the '
-        "file as UTF-8"
-    )
+    step = f"pass its encoding, for example {setting('encoding', 'cp850')}; or save it as UTF-8"
     got = f"{path}: {what}, which neither has"
     return FileError(Problem("file", "must be text in UTF-8 or Windows-1252", got, step))
 
@@ -654,7 +651,7 @@ def _sheet_of(book: Any, path: str, sheet: str | None) -> str:
     full = [name for name in names if book.get_sheet_by_name(name).height > 1]
     if len(full) != 1:
         got = f"{path} has {len(full)} with rows: {listing(map(repr, full))}"
-        step = f"pass sheet={full[0] if full else 'Sheet1'!r} (--sheet), for example"
+        step = f"pass {setting('sheet', full[0] if full else 'Sheet1')}, for example"
         if not full:
             got, step = f"{path} has none with rows", "save the rows below one line of names"
         rule = "must be named, unless only one sheet has rows"

@@ -133,7 +133,7 @@ class TextNumbers:
             got += shown.get("thousands") or shown["unclear"]
             step = "write 1234.5 for 1,234.5"
             if self.unclear and self.unclear + self.whole == self.total:
-                step += '; or pass decimal="," (--decimal ,) if these are decimal commas'
+                step += f"; or pass {setting('decimal', ',')} if these are decimal commas"
             return Problem(title, "must hold numbers without thousands separators", got, step)
         if self.commas and self.points:
             got = (
@@ -145,9 +145,9 @@ class TextNumbers:
         example = shown.get("odd") or shown.get("commas") or shown.get("points") or ""
         got, step = f"{self.odd:,} values that are not, for example {example}", ""
         if asked == "," and self.points:
-            step = 'leave out decimal="," (--decimal ,): these numbers have a point'
+            step = f"leave out {setting('decimal', ',')}: these numbers have a point"
         elif asked == "." and self.commas + self.whole == self.total:
-            step = 'pass decimal="," (--decimal ,)'
+            step = f"pass {setting('decimal', ',')}"
         return Problem(title, "must hold numbers", got, step or "correct or drop those rows")
 
 

@@ -433,30 +433,19 @@ def _beside(earlier: MadeReport, tally: Tally, file: OpenFile, request: ReportRe
     return beside_html(comparison, (earlier.name, file.name), vocabulary)
 
 
-_ARGUMENT = re.compile(
-    r"\b(scale|decimal|encoding|sheet|missing_group|positive)=(\S*)( \(--[^)]*\))?"
-)
-"""Arguments that a message may ask for, as Python writes them."""
-
-
 def with_controls(step: str) -> str:
-    """A next step that names the controls of the page.
+    """A next step in the words of somebody who sees the controls of the page.
 
     Examples
     --------
-    >>> with_controls('pass decimal="," (--decimal ,)')
+    >>> with_controls("pass “Decimal sign”: ,")
     'set “Decimal sign” to ,'
-    >>> with_controls('leave out decimal="," (--decimal ,): these numbers have a point')
+    >>> with_controls("leave out “Decimal sign”: ,: these numbers have a point")
     'set “Decimal sign” to “found by itself”: these numbers have a point'
     """
-
-    def named(match: re.Match[str]) -> str:
-        value = match[2].strip("\"'")
-        return _on_page(match[1], UNSET) + (f" to {value}" if value else "")
-
-    new = _ARGUMENT.sub(named, step)
-    new = re.sub(r"leave out (“[^”]+”)( to \S+?)?(?=[:; ]|$)", r"set \1 to “found by itself”", new)
-    return new if new == step else new.replace("pass “", "set “")
+    step = re.sub(r"leave out (“[^”]+”)(: \S+?)?(?=[:; ]|$)", r"set \1 to “found by itself”", step)
+    step = re.sub(r"\b(pass|or) (“[^”]+”):(?= )", r"\1 \2 to", step)
+    return step.replace("pass “", "set “")
 
 
 def _with_name(error: IsocostError, path: Path, name: str) -> IsocostError:
