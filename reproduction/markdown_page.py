@@ -31,6 +31,9 @@ Every sentence of Section 5 and of the supplement's procedures that can be true 
 claim, decided by one number: the average over models, as in the paper's figure. Three thresholds
 were set before looking at the results: "approximately" is 0.03 on the scale of a rate, "little" is
 one person in ten, "large" is a third. Claims added after the first run use the same thresholds.
+Three things were decided when earlier results were known: the correction of intervals for people
+that splits share, the claim that costs come nearer to each other on health, and that "the same
+level" on health is read as 0.03 of the divided cost.
 Where "little" may be read as a share of the group that is changed or of everybody, both are
 measured. A weighted cost is divided by the sum of its weights, as in the authors' code; undivided
 costs are in the tables of repairs.
