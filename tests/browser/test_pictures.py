@@ -246,7 +246,7 @@ def test_pictures_are_right_on_any_data(browser, tmp_path, artifacts, name):
         page.wait_for_selector("html[data-done]", timeout=60_000)
         page.screenshot(path=artifacts / f"pictures-{name}-{width}.png", full_page=True)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        assert len(page.evaluate(TICKS)) == 5 + 2 * min(count, 6)
+        assert len(page.evaluate(TICKS)) == 5 + 2 * min(count, 6 if width > 640 else 2)
         for cost in (None, {"kind": "fnr"}, {"kind": "weighted", "fp": 1, "fn": 1000}):
             settled(page, {"cost": cost, "tolerance": 0.001} if cost else {})
             check_ticks(page.evaluate(TICKS))
