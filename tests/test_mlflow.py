@@ -14,7 +14,7 @@ AUDIT = ic.audit(compas(), confidence=None)
 @pytest.mark.parametrize(
     ("arguments", "name"),
     [
-        ({"audit": compas()}, "audit"),
+        ({"audit": 3}, "audit"),
         ({"audit": None}, "audit"),
         ({"rule": AUDIT}, "rule"),
         ({"report": "yes"}, "report"),

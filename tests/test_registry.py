@@ -146,7 +146,9 @@ def test_the_registry_knows_every_argument(name):
     repair = ic.REPAIRS[name]
     signature = inspect.signature(repair.make).parameters
     known = {option.name: option.default for option in repair.options}
-    assert known == {n: p.default for n, p in signature.items() if n not in ("tally", "salt")}
+    assert known == {
+        n: p.default for n, p in signature.items() if n not in ("tally", "salt", "reading")
+    }
     for option in repair.options:
         values = option.default
         if not option.many or isinstance(values, str):

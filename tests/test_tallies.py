@@ -67,7 +67,7 @@ def test_unequal_bins_refuse_to_merge():
     data = {"score": [0.1, 0.9], "label": [0, 1], "group": ["a", "b"]}
     with pytest.raises(ic.UsageError, match="both must have the same bins and edges"):
         ic.tally(data) + ic.tally(data, bins=8)
-    with pytest.raises(ic.UsageError, match=r"edges=\(0.33,\)"):
+    with pytest.raises(ic.UsageError, match=r"the edges \(0.33,\)"):
         ic.tally(data) + ic.tally(data, edges=(0.33,))
 
 

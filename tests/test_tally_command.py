@@ -1,6 +1,7 @@
 """isocost tally, and tallies instead of data: in a real process, against the data themselves."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -70,7 +71,11 @@ def test_fit_and_compare_take_tallies(folder, tmp_path):
     apart = run("compare", "day1.json", "day2.json", rule, cwd=folder)
     together = run("compare", "all.csv", rule, cwd=folder)
     assert apart.returncode == 0, apart.stderr
-    assert apart.stdout == together.stdout
+    # The same but for the last digit: sums of several tallies are added in another order.
+    texts = [re.sub(r"\d+\.\d+", "#", done.stdout) for done in (apart, together)]
+    numbers = [list(map(float, re.findall(r"\d+\.\d+", d.stdout))) for d in (apart, together)]
+    assert texts[0] == texts[1]
+    assert numbers[0] == pytest.approx(numbers[1], abs=1.01e-4)
 
 
 def test_reading_in_any_mixture(folder, monkeypatch):

@@ -128,7 +128,7 @@ def test_other_commands_break_no_number(folder, columns):
 def test_the_demo_fits_a_narrow_terminal():
     text = without_escapes(on_terminal("demo", "--no-report", columns=40))
     assert all(width(line) <= 40 for line in text.splitlines())
-    assert "0.4475" in text
+    assert "0.0875" in text
 
 
 HEADER = ["", "one", "two words"]

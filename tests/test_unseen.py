@@ -1,6 +1,7 @@
 """What a rule does to people not seen: against independent bootstraps, known truth, and rows."""
 
 import json
+import re
 import subprocess
 import sys
 import warnings
@@ -309,7 +310,8 @@ def test_the_verdict_says_whether_new_people_gain():
     assert 'ic.unseen(tally, ic.withhold(tally, "fpr")) tells' in audit.advice
     judged = found.judged(audit)
     assert (judged.verdict.helps, judged.verdict.act) == ("yes", True)
-    assert f"expected to differ by {found.goal.expected:.3f} with withholding" in judged.advice
+    points = f"{100 * found.goal.expected:.1f}"
+    assert re.search(rf"expected to differ by {points} points? with withholding", judged.advice)
     assert foreseen(audit, 50).verdict == judged.verdict
     useless = replace(found, goal=replace(found.goal, expected=found.goal.unrepaired + 0.01))
     judged = useless.judged(audit)

@@ -63,7 +63,7 @@ def compas_csv() -> str:
 
     Examples
     --------
-    >>> print(compas_csv()[:54])
+    >>> print(compas_csv()[:51])
     id,group,decile,label,score
     1,Caucasian,1,0,0.21594
     """

@@ -348,10 +348,14 @@ def prose(text: str, *, piped: bool = True) -> None:
         return
     console = console_of()
     if not (piped or console.is_terminal):
-        say(text)
+        say(text.translate(_TYPED))
         return
     wide = min(LINE, console.width) if console.is_terminal else LINE
-    say(wrapped(text, wide))
+    say(wrapped(text, wide).translate(_TYPED))
+
+
+_TYPED = str.maketrans({"\u00a0": " ", "\u2019": "'"})
+"""Characters as a keyboard has them, which every stream can write and everybody can search for."""
 
 
 def draw(audit: Audit, wanted: bool | None = None) -> None:

@@ -356,8 +356,9 @@ def positive_labels(
 
     Examples
     --------
-    >>> positive_labels(np.array(["bad", "good"]), np.array([0, 1, 1]), "bad")
-    ('bad', array([1, 0, 0]))
+    >>> positive, labels = positive_labels(np.array(["bad", "good"]), np.array([0, 1, 1]), "bad")
+    >>> str(positive), labels.tolist()
+    ('bad', [1, 0, 0])
     """
     listed = classes.tolist()
     if pos_label is None:
