@@ -40,7 +40,6 @@ from itertools import combinations
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
-from scipy.optimize import linprog
 
 from isocost.checks import check_amount, check_base_rate, check_unit, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
@@ -433,6 +432,8 @@ def _joint_bounds(comparison: CostComparison, difference: float, gap: float) -> 
     n, none = len(groups), np.zeros((len(groups), 2))
     one = np.eye(n)
     # The variables are c_fp and c_fn of each group, and the lowest of each cost.
+    from scipy.optimize import linprog
+
     line = np.hstack([one, -np.diag(mu / (1.0 - mu)), none])
     rows, limits = [line, -line], [np.tile(gap / (1.0 - mu), 2)]
     for i, cost in enumerate((comparison.cost, comparison.other)):
@@ -590,6 +591,8 @@ def incompatible(tally: Tally, cost: CostLike, other: CostLike) -> Incompatible:
     >>> round(found.least, 4), found.paper < 1e-6
     (0.0886, True)
     """
+    from scipy.optimize import linprog
+
     sums, groups = tally.totals, tally.groups
     mu, c_fp, c_fn = (
         f(sums) for f in (rates.base_rate, rates.generalized_fpr, rates.generalized_fnr)
