@@ -40,6 +40,10 @@ def test_so_is_counting_and_repairing_arrays():
     assert loaded_after(COUNTING) == set()
 
 
+def test_the_command_line_starts_with_little():
+    assert loaded_after("import isocost.cli.app") == {"rich", "typer"}
+
+
 def test_measuring_loads_only_scipy():
     assert loaded_after(f"{COUNTING}str(ic.audit(t))") == {"scipy"}
 
