@@ -41,7 +41,15 @@ from isocost.engines.values import (
     title_of,
     unmasked,
 )
-from isocost.errors import DataError, FileError, IsocostError, Problem, UsageError, missing_column
+from isocost.errors import (
+    DataError,
+    FileError,
+    IsocostError,
+    Problem,
+    UsageError,
+    missing_column,
+    setting,
+)
 from isocost.groups import Scalar
 
 DOUBT = "SET disabled_optimizers = 'statistics_propagation'"
@@ -583,7 +591,8 @@ class Source:
         asked = self.reading.encoding
         if asked is not None or not self.file_set.files:
             if asked is not None and is_utf8(asked):
-                rule, step = "must be text in UTF-8", "leave out encoding= to have it found"
+                rule = "must be text in UTF-8"
+                step = f"leave out {setting('encoding')} to have it found"
                 raise FileError(Problem("file", rule, f"{self.path}, which is not", step))
             return
         raise _ReadAgainError(encoding=encoding_of(self.file_set))
