@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from isocost import __version__
 from isocost.costs import CostLike
-from isocost.errors import DataError, Problem, require_package
+from isocost.errors import DataError, Problem
 from isocost.groups import Group, shown_names
 from isocost.measures.audit import Audit, Measures, audit
 from isocost.measures.feasibility import compared_groups
 from isocost.measures.intervals import MOST_REPLICATES
 from isocost.measures.margins import Interval, difference
 from isocost.reports.facts import cost_words, row_titles, spoken_names
-from isocost.reports.report import INSTALL, page_file, policy
+from isocost.reports.report import filled, page_file, policy
 from isocost.tallies import Tally
 from isocost.verdict.judgement import MIN_GROUP
 from isocost.verdict.sentences import (
     NEUTRAL,
+    SENTENCES,
     Figures,
     Name,
     Sentence,
@@ -34,13 +34,6 @@ from isocost.verdict.wording import figures_of, statement
 
 ERROR = 0.05
 """The chance that any interval in one table of changes misses."""
-
-HEADLINES = {
-    "changed": "Between the two files the cost of errors {changes}.",
-    "same": "It is not established that the cost of errors changed for any group.",
-    "rose": "rose for {group} by {by} ({low} to {high})",
-    "fell": "fell for {group} by {by} ({low} to {high})",
-}
 
 
 @dataclass(frozen=True)
@@ -183,8 +176,6 @@ def beside_html(
     comparison: TwoAudits, names: Sequence[str], vocabulary: Vocabulary = NEUTRAL
 ) -> str:
     """A page with both audits side by side, and every number that changed."""
-    jinja2 = require_package("jinja2", "jinja2", "is needed to write the report", INSTALL)
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     audits = comparison.audits
     figures = max(map(figures_of, audits), key=lambda one: one.decimals)
     sides = [
@@ -195,17 +186,15 @@ def beside_html(
         }
         for name, one in zip(names, audits, strict=True)
     ]
-    return str(
-        environment.from_string(page_file("beside.html")).render(
-            sides=sides,
-            headline=_headline(comparison, figures),
-            axis=cost_words(audits[0], vocabulary)["axis"],
-            tables=list(_tables(comparison, figures.decimals + 2)),
-            left_out=[name.text for name in spoken_names(comparison.left_out).values()],
-            version=__version__,
-            style=import_module("markupsafe").Markup(page_file("page.css")),
-            policy=policy(()),
-        )
+    return filled(
+        "beside.html",
+        sides=sides,
+        headline=_headline(comparison, figures),
+        axis=cost_words(audits[0], vocabulary)["axis"],
+        tables=list(_tables(comparison, figures.decimals + 2)),
+        left_out=[name.text for name in spoken_names(comparison.left_out).values()],
+        style=import_module("markupsafe").Markup(page_file("page.css")),
+        policy=policy(()),
     )
 
 
@@ -213,7 +202,7 @@ def _headline(comparison: TwoAudits, figures: Figures) -> Sentence:
     lines = [line for line in comparison.changes("cost") if line.is_established]
     told = [
         fill(
-            HEADLINES["rose" if line.change > 0 else "fell"],
+            SENTENCES["beside_rose" if line.change > 0 else "beside_fell"],
             group=Name(line.name),
             by=figures.difference(abs(line.change)),
             low=figures.bare(min(map(abs, line.interval or ()))),
@@ -223,8 +212,8 @@ def _headline(comparison: TwoAudits, figures: Figures) -> Sentence:
         if line.is_group
     ]
     if not told:
-        return fill(HEADLINES["same"])
-    return fill(HEADLINES["changed"], changes=joined(told))
+        return fill(SENTENCES["beside_same"])
+    return fill(SENTENCES["beside_changed"], changes=joined(told))
 
 
 def _tables(comparison: TwoAudits, decimals: int) -> list[Mapping[str, Any]]:

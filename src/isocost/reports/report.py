@@ -126,6 +126,17 @@ def page_file(*path: str) -> str:
     return files("isocost.reports").joinpath("page", *path).read_text(encoding="utf-8")
 
 
+def filled(template: str, **values: Any) -> str:
+    """A template of the page with its values; templates may import from each other."""
+    jinja2 = require_package("jinja2", "jinja2", "is needed to write the report", INSTALL)
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        loader=jinja2.FunctionLoader(page_file),
+    )
+    return str(environment.get_template(template).render(values, version=__version__))
+
+
 def joined(folder: str, names: Iterable[str]) -> str:
     """The modules of a folder as one script, without import, export and comments."""
     modules = (_COMMENT.sub("", page_file(folder, f"{name}.js")) for name in names)
@@ -699,32 +710,28 @@ ALWAYS = ("selection_rate", "impact_ratio", "ppv", "false_omission_rate")
 def _rendered(
     subject: Audit, said: dict[str, Any], tables: dict[str, Any], data: Any, scripts: list[str]
 ) -> str:
-    jinja2 = require_package("jinja2", "jinja2", "is needed to write the report", INSTALL)
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     markup = import_module("markupsafe").Markup
     level = subject.intervals.confidence if subject.intervals else 0.95
     embedded = embedded_json(data)
     tolerance = subject.feasibility.tolerance
     own = {"cost": str(subject.cost), "threshold": f"{subject.threshold:g}"}
-    return str(
-        environment.from_string(page_file("template.html")).render(
-            audit=subject,
-            facts=said,
-            **tables,
-            contents=[one for one in CONTENTS if tables.get(one[0].removesuffix("-title"), True)],
-            own_settings=WORDS["own_only"].format(**own, tolerance=f"{tolerance:g}"),
-            metas=_metas(said, data["made"], embedded),
-            names=list(shown_names(subject.groups).values()),
-            glossary=GLOSSARY,
-            heads=HEADS,
-            holds=WORDS["holds"],
-            level=f"{100 * level:.4g} %",
-            version=__version__,
-            policy=policy(scripts),
-            style=markup(page_file("page.css")),
-            scripts=[markup(script) for script in scripts],
-            data=markup(embedded),
-        )
+    return filled(
+        "template.html",
+        audit=subject,
+        facts=said,
+        **tables,
+        contents=[one for one in CONTENTS if tables.get(one[0].removesuffix("-title"), True)],
+        own_settings=WORDS["own_only"].format(**own, tolerance=f"{tolerance:g}"),
+        metas=_metas(said, data["made"], embedded),
+        names=list(shown_names(subject.groups).values()),
+        glossary=GLOSSARY,
+        heads=HEADS,
+        holds=WORDS["holds"],
+        level=f"{100 * level:.4g} %",
+        policy=policy(scripts),
+        style=markup(page_file("page.css")),
+        scripts=[markup(script) for script in scripts],
+        data=markup(embedded),
     )
 
 

@@ -260,6 +260,10 @@ SENTENCES = {
     ),
     "choice_costs": "Costs are then expected to differ by {cost_expected}, and by "
     "{cost_unrepaired} without.",
+    "beside_changed": "Between the two files the cost of errors {changes}.",
+    "beside_same": "It is not established that the cost of errors changed for any group.",
+    "beside_rose": "rose for {group} by {by} ({low} to {high})",
+    "beside_fell": "fell for {group} by {by} ({low} to {high})",
     "not_made": "{method} is not feasible. Next: {steps}.",
     "note_uninformative": (
         "As measured, the scores of {groups} cost at least as much as the base rate for everybody "
