@@ -13,8 +13,10 @@ LAYERS = [
     {"checks"},
     {"tables", "atomic", "grid", "groups"},
     {"costs", "coin"},
+    {"cells"},
     {"tallies"},
     {"rows"},
+    {"promises"},
     {"rules"},
     {"verdict"},
     {"measures"},
@@ -41,7 +43,8 @@ ORDERS = {
     "repairs": [
         "counsel", "withhold", "maps", "recalibrate", "composition", "pools", "least_change",
         "coarsen", "odds", "population", "levels", "linear_program", "reconcilability", "deferral",
-        "review", "hand_over", "reconcile", "registry", "unseen", "compare", "planning", "watch",
+        "review", "hand_over", "reconcile", "registry", "unseen", "compare", "frontier",
+        "planning", "watch",
     ],
     "engines": [
         "values", "arrays", "streams", "dispatch", "dialects", "queries", "paths", "source",

@@ -14,6 +14,10 @@ import numpy as np
 import pytest
 
 import isocost as ic
+from isocost.cells import (
+    KEYS,
+    SUMS,
+)
 from isocost.costs import Cost, as_cost
 from isocost.examples import compas
 from isocost.groups import to_json
@@ -22,7 +26,6 @@ from isocost.repairs.compare import changes
 from isocost.repairs.withhold import summary_of
 from isocost.reports.payload import compact, given_repairs, held_tally, payload, safe_group
 from isocost.rows import Row
-from isocost.tallies import KEYS, SUMS
 from tests.conftest import DATA, measured, sample
 
 ANSWERS = Path(__file__).parent / "js" / "answers.js"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from isocost.cells import KINDS
 from isocost.measures.measure import FAMILIES, Measure
 from isocost.measures.table import MEASURES
-from isocost.tallies import KINDS
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "measures.md"

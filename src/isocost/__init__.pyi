@@ -37,13 +37,14 @@ from .measures.table import MEASURES as MEASURES
 from .metrics import calibration_gap as calibration_gap
 from .metrics import generalized_fnr as generalized_fnr
 from .metrics import generalized_fpr as generalized_fpr
+from .promises import Promise as Promise
 from .repairs.coarsen import coarsen as coarsen
 from .repairs.coarsen import decision_limit as decision_limit
 from .repairs.compare import Changes as Changes
 from .repairs.compare import Comparison as Comparison
-from .repairs.compare import Frontier as Frontier
 from .repairs.compare import compare as compare
-from .repairs.compare import frontier as frontier
+from .repairs.frontier import Frontier as Frontier
+from .repairs.frontier import frontier as frontier
 from .repairs.hand_over import Deferral as Deferral
 from .repairs.hand_over import hand_over as hand_over
 from .repairs.odds import equalize_odds as equalize_odds
@@ -75,7 +76,6 @@ from .reports.report import report_html as report_html
 from .reports.report import show_report as show_report
 from .reports.verify import Verification as Verification
 from .reports.verify import verify as verify
-from .rules import Promise as Promise
 from .rules import Rule as Rule
 from .tallies import Tally as Tally
 from .verdict.judgement import Verdict as Verdict

@@ -23,13 +23,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from isocost.cells import (
+    KINDS,
+    Sums,
+    add_up,
+)
 from isocost.checks import check_threshold, check_word
 from isocost.errors import DataError, Problem, UncertainWarning
 from isocost.measures.calibration import GAP_METHODS, Levels
 from isocost.measures.derived import GroupedPeople
 from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
-from isocost.tallies import KINDS, Sums, add_up
 from isocost.typing import Floats
 
 

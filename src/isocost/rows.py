@@ -11,12 +11,15 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from isocost.cells import (
+    SUMS,
+    Cells,
+)
 from isocost.checks import short
 from isocost.coin import bounds
 from isocost.errors import DataError, Problem, RuleError
 from isocost.grid import Grid
 from isocost.groups import Group, as_group
-from isocost.tallies import SUMS, Cells
 from isocost.typing import Bools, Floats, Ints
 
 Action = Literal["set", "mirror", "line", "defer"]

@@ -20,6 +20,7 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
+from isocost.cells import Cells
 from isocost.engines.backends import (
     NO_ID,
     Guard,
@@ -52,7 +53,7 @@ from isocost.grid import PROBABILITY, Grid, Scale
 from isocost.groups import Group, Scalar, is_exact, parts_of
 from isocost.rows import Row
 from isocost.rules import Rule, unknown_groups
-from isocost.tallies import Cells, Tally
+from isocost.tallies import Tally
 
 Array = npt.NDArray[Any]
 

@@ -33,10 +33,10 @@ import numpy as np
 from scipy.optimize import NonlinearConstraint, minimize, root
 from scipy.special import expit
 
+from isocost.cells import add_up
 from isocost.errors import require_package
 from isocost.groups import Group
 from isocost.learn.inputs import Groups
-from isocost.tallies import add_up
 from isocost.typing import Floats, Ints
 
 KINDS = {"fpr": ("fpr",), "fnr": ("fnr",), "both": ("fpr", "fnr"), "all": ("all",)}

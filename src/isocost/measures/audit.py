@@ -13,6 +13,7 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from isocost.cells import Sums
 from isocost.checks import check_threshold, check_word, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UncertainWarning, UsageError, listing
@@ -34,7 +35,6 @@ from isocost.measures.table import Chosen, chosen_measures
 from isocost.tables import LINE, frame_of, html_table, html_verdict, text_table, transposed, wrapped
 from isocost.tallies import (
     Reading,
-    Sums,
     Tally,
     TallyLike,
     as_tally,

@@ -32,8 +32,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from isocost.cells import add_up
 from isocost.errors import Problem, UsageError, setting
-from isocost.tallies import Tally, add_up
+from isocost.tallies import Tally
 from isocost.typing import Floats, Ints
 
 DEFAULT_BINS = 10

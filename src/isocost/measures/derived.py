@@ -27,16 +27,18 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from isocost.checks import check_numbers
-from isocost.groups import Group
-from isocost.tallies import (
+from isocost.cells import (
     KINDS,
     SUMS,
     Cells,
+    add_up,
+)
+from isocost.checks import check_numbers
+from isocost.groups import Group
+from isocost.tallies import (
     Reading,
     Tally,
     TallyLike,
-    add_up,
     as_tally,
 )
 from isocost.typing import Bools, Floats, Ints

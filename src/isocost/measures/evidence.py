@@ -22,12 +22,17 @@ from itertools import combinations
 
 import numpy as np
 
+from isocost.cells import (
+    KINDS,
+    SUMS,
+    Sums,
+)
 from isocost.costs import Cost
 from isocost.groups import Group
 from isocost.measures.margins import Interval
 from isocost.measures.measure import Measure
 from isocost.measures.table import BIAS, MEASURES, OVERALL, cost_row
-from isocost.tallies import KINDS, SUMS, Sums, Tally
+from isocost.tallies import Tally
 from isocost.typing import Floats
 
 EFFECTS = 0.005 * 2.0 ** np.arange(7)

@@ -25,6 +25,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from isocost.cells import Cells
 from isocost.checks import (
     check_confidence,
     check_seed,
@@ -57,7 +58,12 @@ from isocost.measures.margins import (
 )
 from isocost.measures.measure import Measure
 from isocost.measures.table import BIAS, Chosen, chosen_measures, cost_row
-from isocost.tallies import Cells, Reading, Tally, TallyLike, as_tally
+from isocost.tallies import (
+    Reading,
+    Tally,
+    TallyLike,
+    as_tally,
+)
 from isocost.typing import Floats
 from isocost.verdict.judgement import MIN_GROUP
 

@@ -30,9 +30,12 @@ from typing import TypeAlias
 
 import numpy as np
 
+from isocost.cells import (
+    KINDS,
+    Cells,
+)
 from isocost.measures.derived import Estimated
 from isocost.measures.measure import Measure
-from isocost.tallies import KINDS, Cells
 from isocost.typing import Floats, Ints
 
 Interval: TypeAlias = tuple[float, float]

@@ -25,11 +25,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from isocost.cells import (
+    KINDS,
+    Sums,
+)
 from isocost.checks import short
 from isocost.errors import Problem, UsageError
 from isocost.measures.calibration import Levels
 from isocost.measures.derived import Estimated, Formula, GroupedPeople, of_sums
-from isocost.tallies import KINDS, Sums
 from isocost.typing import Floats
 
 Coefficients = tuple[float, float, float]

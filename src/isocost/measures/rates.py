@@ -17,11 +17,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from isocost.cells import Sums
 from isocost.costs import Cost
 from isocost.errors import DataError, Problem, spoken
 from isocost.groups import Group
 from isocost.measures.table import MEASURES
-from isocost.tallies import Sums, Tally
+from isocost.tallies import Tally
 from isocost.typing import Floats
 
 LEAST_SHARE = 1e-12

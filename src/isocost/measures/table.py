@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, TypeAlias
 
+from isocost.cells import KINDS
 from isocost.checks import check_listed, short
 from isocost.errors import Problem, UsageError, spoken
 from isocost.measures import derived
@@ -20,7 +21,6 @@ from isocost.measures.calibration import (
     gap_smooth,
 )
 from isocost.measures.measure import FAMILIES, NEGATIVES, POSITIVES, Coefficients, Measure
-from isocost.tallies import KINDS
 
 EVERYBODY = KINDS
 

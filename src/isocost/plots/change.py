@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
+from isocost.cells import add_up
 from isocost.checks import check_threshold
 from isocost.groups import Group, group_names
 from isocost.plots.display import (
@@ -26,7 +27,12 @@ from isocost.plots.plane import Rules
 from isocost.repairs.compare import Changes, changes
 from isocost.repairs.composition import edges_of, named_rules
 from isocost.rules import Rule
-from isocost.tallies import Reading, Tally, TallyLike, add_up, as_tally
+from isocost.tallies import (
+    Reading,
+    Tally,
+    TallyLike,
+    as_tally,
+)
 from isocost.typing import Bools, Floats
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from isocost.plots.display import (
     place_labels,
     plain_axes,
 )
-from isocost.repairs.compare import NUMBERS, SHARE_NUMBERS, Frontier, frontier
 from isocost.repairs.counsel import titles_of
+from isocost.repairs.frontier import NUMBERS, SHARE_NUMBERS, Frontier, frontier
 from isocost.repairs.planning import RepairPlan, plan_repair
 from isocost.repairs.reconcile import Reconcilable, reconcilable
 from isocost.repairs.registry import REPAIRS

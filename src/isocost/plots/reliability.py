@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from isocost.cells import add_up
 from isocost.checks import check_confidence, check_seed, check_whole, check_word
 from isocost.grid import MAX_BINS
 from isocost.groups import Group, group_names
@@ -31,7 +32,11 @@ from isocost.plots.display import (
     plain_axes,
     short_name,
 )
-from isocost.tallies import Tally, TallyLike, add_up, as_tally
+from isocost.tallies import (
+    Tally,
+    TallyLike,
+    as_tally,
+)
 from isocost.typing import Floats, Ints
 
 if TYPE_CHECKING:

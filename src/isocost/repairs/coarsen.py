@@ -12,6 +12,7 @@ from typing import Literal, Unpack, get_args
 
 import numpy as np
 
+from isocost.cells import add_up
 from isocost.checks import check_flag, check_numbers, check_salt, check_tolerance, check_word
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import InfeasibleError, InfeasibleWarning, Problem, UsageError, setting
@@ -19,6 +20,7 @@ from isocost.groups import Group, group_names, names_of
 from isocost.measures.calibration import Levels, levels_of
 from isocost.measures.feasibility import SLACK, Feasibility, feasibility
 from isocost.measures.rates import base_rate, group_costs, require_both_labels
+from isocost.promises import Promise
 from isocost.repairs.counsel import heeding
 from isocost.repairs.least_change import best_pools
 from isocost.repairs.pools import (
@@ -34,8 +36,16 @@ from isocost.repairs.pools import (
 )
 from isocost.repairs.withhold import not_feasible, summary_of
 from isocost.rows import Row
-from isocost.rules import DEFAULT_SALT, Promise, Rule
-from isocost.tallies import Reading, Tally, TallyLike, add_up, as_tally
+from isocost.rules import (
+    DEFAULT_SALT,
+    Rule,
+)
+from isocost.tallies import (
+    Reading,
+    Tally,
+    TallyLike,
+    as_tally,
+)
 from isocost.typing import Floats, Ints
 from isocost.verdict.sentences import round_up
 

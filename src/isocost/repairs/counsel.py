@@ -31,7 +31,8 @@ from isocost.verdict.sentences import SENTENCES, fill, plain
 from isocost.verdict.wording import FEW
 
 if TYPE_CHECKING:
-    from isocost.rules import Promise, Rule
+    from isocost.promises import Promise
+    from isocost.rules import Rule
 
 Make = TypeVar("Make", bound=Callable[..., Any])
 

@@ -30,12 +30,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from isocost.cells import KINDS
 from isocost.groups import Group
 from isocost.measures.measure import Measure
 from isocost.repairs.levels import ScoreLevels
 from isocost.repairs.linear_program import SOLVED, unsolved
 from isocost.rows import Row
-from isocost.tallies import KINDS
 from isocost.typing import Floats, Ints
 
 MOST_OUTPUTS = 128

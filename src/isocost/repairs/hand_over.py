@@ -47,6 +47,7 @@ from isocost.errors import (
 from isocost.groups import Group, to_json
 from isocost.measures.rates import require_both_labels, require_two_groups
 from isocost.measures.table import MEASURES, OVERALL
+from isocost.promises import Promise
 from isocost.repairs.counsel import heeding
 from isocost.repairs.deferral import (
     FEWEST_DECIDED,
@@ -72,7 +73,10 @@ from isocost.repairs.reconcilability import (
 from isocost.repairs.review import deferral_notes, deferral_warnings
 from isocost.repairs.withhold import summary_of
 from isocost.rows import Row
-from isocost.rules import DEFAULT_SALT, Promise, Rule
+from isocost.rules import (
+    DEFAULT_SALT,
+    Rule,
+)
 from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.sentences import round_up

@@ -16,7 +16,8 @@ from typing import Literal
 
 import numpy as np
 
-from isocost.tallies import Tally, add_up
+from isocost.cells import add_up
+from isocost.tallies import Tally
 from isocost.typing import Bools, Floats, Ints
 
 FEWEST = 20

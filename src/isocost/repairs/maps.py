@@ -30,9 +30,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from isocost.cells import add_up
 from isocost.checks import as_number
 from isocost.errors import Problem, UsageError
-from isocost.tallies import add_up
 from isocost.typing import Floats, Ints
 
 Counts = tuple[float, float] | None

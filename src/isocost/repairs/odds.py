@@ -17,10 +17,14 @@ from isocost.measures.rates import (
     require_two_groups,
 )
 from isocost.measures.table import MEASURES
+from isocost.promises import Promise
 from isocost.repairs.counsel import heeding
 from isocost.repairs.withhold import summary_of
 from isocost.rows import Row
-from isocost.rules import DEFAULT_SALT, Promise, Rule
+from isocost.rules import (
+    DEFAULT_SALT,
+    Rule,
+)
 from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 

@@ -11,6 +11,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from isocost.cells import Cells
 from isocost.checks import check_amount, check_confidence, check_seed, check_whole, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import IsocostWarning, Problem, UsageError
@@ -25,7 +26,12 @@ from isocost.repairs.population import Population
 from isocost.repairs.unseen import LEAST, Replicates, Report, Yardstick, safe_level
 from isocost.rules import Rule, check_rule
 from isocost.tables import columns_from, frame_of, html_table, html_verdict, text_table
-from isocost.tallies import Cells, Reading, Tally, TallyLike, as_tally
+from isocost.tallies import (
+    Reading,
+    Tally,
+    TallyLike,
+    as_tally,
+)
 from isocost.typing import Floats
 from isocost.verdict.judgement import CALIBRATED, MIN_GROUP, MIN_LABEL
 

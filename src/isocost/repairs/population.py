@@ -15,7 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from isocost.tallies import Cells, Tally, add_up
+from isocost.cells import (
+    Cells,
+    add_up,
+)
+from isocost.tallies import Tally
 from isocost.typing import Floats, Ints
 
 BLOCKS, LEAST_VARIANCE = 10, 4.0

@@ -13,10 +13,12 @@ from typing import Unpack
 
 import numpy as np
 
+from isocost.cells import add_up
 from isocost.checks import check_whole, check_word
 from isocost.errors import DataError, Problem, UncertainWarning, UsageError, listing
 from isocost.groups import Group, names_of
 from isocost.measures.feasibility import large_groups
+from isocost.promises import Promise
 from isocost.repairs.maps import (
     METHODS,
     CalibrationMap,
@@ -27,8 +29,14 @@ from isocost.repairs.maps import (
 )
 from isocost.repairs.withhold import summary_of
 from isocost.rows import NARROWEST, Row
-from isocost.rules import Promise, Rule
-from isocost.tallies import ColumnOptions, Tally, TallyLike, add_up, as_tally, check_tally
+from isocost.rules import Rule
+from isocost.tallies import (
+    ColumnOptions,
+    Tally,
+    TallyLike,
+    as_tally,
+    check_tally,
+)
 from isocost.typing import Bools, Floats
 
 ERROR = 1e-4

@@ -26,6 +26,7 @@ from isocost.groups import Group, names_of, to_json
 from isocost.measures.feasibility import compared_groups
 from isocost.measures.rates import base_rate, group_costs, require_both_labels, require_two_groups
 from isocost.measures.table import MEASURES, OVERALL
+from isocost.promises import Promise
 from isocost.repairs.counsel import heeding
 from isocost.repairs.levels import FEWEST, score_levels
 from isocost.repairs.linear_program import (
@@ -52,7 +53,10 @@ from isocost.repairs.reconcilability import (
 )
 from isocost.repairs.withhold import summary_of
 from isocost.rows import Row, reversals
-from isocost.rules import DEFAULT_SALT, Promise, Rule
+from isocost.rules import (
+    DEFAULT_SALT,
+    Rule,
+)
 from isocost.tables import html_table, html_verdict, text_table
 from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats

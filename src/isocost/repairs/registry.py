@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from isocost.errors import InfeasibleError, Problem, UsageError
+from isocost.promises import Promise
 from isocost.repairs.coarsen import coarsen
 from isocost.repairs.composition import merged, merging
 from isocost.repairs.counsel import require_support
@@ -18,7 +19,10 @@ from isocost.repairs.recalibrate import fitted_rule
 from isocost.repairs.reconcilability import FLOORS, KEEPS, RATES
 from isocost.repairs.reconcile import reconcile
 from isocost.repairs.withhold import withhold
-from isocost.rules import DEFAULT_SALT, Promise, Rule
+from isocost.rules import (
+    DEFAULT_SALT,
+    Rule,
+)
 from isocost.tallies import Tally
 
 

@@ -28,6 +28,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from isocost.cells import Sums
 from isocost.checks import (
     check_confidence,
     check_kind,
@@ -57,7 +58,12 @@ from isocost.repairs.registry import REPAIRS
 from isocost.repairs.withhold import summary_of, threshold_of
 from isocost.rules import Rule, check_rule
 from isocost.tables import columns_from, frame_of, html_table, html_verdict, text_table
-from isocost.tallies import Reading, Sums, Tally, TallyLike, as_tallies
+from isocost.tallies import (
+    Reading,
+    Tally,
+    TallyLike,
+    as_tallies,
+)
 from isocost.typing import Floats
 from isocost.verdict.sentences import SENTENCES, number
 

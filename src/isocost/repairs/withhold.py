@@ -11,9 +11,13 @@ from isocost.errors import InfeasibleError, InfeasibleWarning, Problem, setting
 from isocost.groups import names_of, to_json
 from isocost.measures.feasibility import Feasibility, feasibility
 from isocost.measures.rates import base_rate
+from isocost.promises import Promise
 from isocost.repairs.counsel import heeding
 from isocost.rows import Row
-from isocost.rules import DEFAULT_SALT, Promise, Rule
+from isocost.rules import (
+    DEFAULT_SALT,
+    Rule,
+)
 from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.verdict.sentences import round_down, round_up
 

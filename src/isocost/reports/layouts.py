@@ -18,6 +18,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from isocost.cells import add_up
 from isocost.checks import (
     check_numbers,
     check_threshold,
@@ -36,7 +37,11 @@ from isocost.measures.table import MEASURES
 from isocost.repairs.composition import ORIGINAL
 from isocost.reports.payload import Offer, options_of, undecided
 from isocost.tables import LINE, frame_of, html_table, text_table, transposed
-from isocost.tallies import Reading, Tally, TallyLike, add_up
+from isocost.tallies import (
+    Reading,
+    Tally,
+    TallyLike,
+)
 from isocost.typing import Floats
 
 FEW = 4

@@ -23,6 +23,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from isocost import __version__
+from isocost.cells import (
+    KEYS,
+    SUMS,
+    Cells,
+    add_up,
+)
 from isocost.checks import check_whole, finite_or_none
 from isocost.costs import Cost, as_cost
 from isocost.errors import (
@@ -53,7 +59,7 @@ from isocost.repairs.registry import REPAIRS, Repair
 from isocost.repairs.unseen import NUMBERS, Outlook, foreseen, is_made_from, unseen
 from isocost.reports.facts import COSTS, THRESHOLD_HEADS, WORDS, spoken_names
 from isocost.rules import Rule
-from isocost.tallies import KEYS, SUMS, Cells, Tally, add_up
+from isocost.tallies import Tally
 from isocost.typing import Floats, Ints
 from isocost.verdict.sentences import Figures, fill, percent, round_up
 from isocost.verdict.wording import figures_of, more_data
