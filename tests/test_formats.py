@@ -19,8 +19,13 @@ import pyarrow as pa
 import pytest
 
 import isocost as ic
+from isocost.engines.connection import (
+    Settings,
+    _memory,
+    _size,
+)
 from isocost.engines.paths import find_files
-from isocost.engines.source import Settings, Source, _memory, _size
+from isocost.engines.source import Source
 from isocost.grid import Grid
 from isocost.rows import Row
 from tests.conftest import sample
@@ -197,7 +202,7 @@ def test_rows_in_any_order(folder, tmp_path):
 
 
 def test_limits_reach_the_engine(folder):
-    from isocost.engines.source import Settings
+    from isocost.engines.connection import Settings
 
     source = Source(folder / "data.parquet", settings=Settings("512MB", 1, keep_order=False))
     found = [
@@ -221,8 +226,8 @@ def test_the_usual_limit_is_far_below_what_the_machine_has():
 
 
 def test_work_that_needs_more_than_the_usual_limit_gets_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("isocost.engines.source._LEAST", 2)
-    monkeypatch.setattr("isocost.engines.source._EACH", 1)
+    monkeypatch.setattr("isocost.engines.connection._LEAST", 2)
+    monkeypatch.setattr("isocost.engines.connection._EACH", 1)
     many_groups(tmp_path / "d.parquet")
     source = Source(tmp_path / "d.parquet", settings=Settings(threads=1))
     query = f'SELECT count(*) FROM (SELECT "group" FROM {source.reader} GROUP BY ALL)'

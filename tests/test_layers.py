@@ -47,7 +47,8 @@ ORDERS = {
         "planning", "watch",
     ],
     "engines": [
-        "values", "arrays", "streams", "dispatch", "dialects", "queries", "paths", "source",
+        "parsing", "values", "arrays", "streams", "dispatch", "dialects", "queries", "paths",
+        "connection", "source",
         "look", "backends", "lazy", "files",
     ],
     "learn": [
@@ -61,8 +62,10 @@ ORDERS = {
         "session",
         "server",
     ],
-    "cli": ["options", "output", "reading", "config", "commands", "page_commands", "doctor",
-            "app"],
+    "cli": [
+        "options", "output", "results", "reading", "config", "commands", "page_commands", "doctor",
+        "app",
+    ],
 }  # fmt: skip
 
 # Where a method must reach down, it does so inside a function, and is named here.

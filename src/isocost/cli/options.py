@@ -19,7 +19,8 @@ import typer
 
 from isocost.atomic import check_target
 from isocost.checks import check_threshold
-from isocost.engines.source import FileReading, Settings
+from isocost.engines.connection import Settings
+from isocost.engines.source import FileReading
 from isocost.errors import UNSET, Language, Problem, UsageError
 from isocost.measures.measure import FAMILIES
 from isocost.repairs.maps import METHODS

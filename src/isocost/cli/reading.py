@@ -19,9 +19,9 @@ from typing import Any
 from isocost.atomic import read_text, status_of
 from isocost.cli.options import Columns, Measuring
 from isocost.cli.output import complain, progress
+from isocost.engines.connection import Settings
 from isocost.engines.files import Part, tally_files
 from isocost.engines.look import completed
-from isocost.engines.source import Settings
 from isocost.errors import DataError, FileError, Problem, UsageError, listing
 from isocost.grid import Grid, scale_named
 from isocost.groups import Group, names_of

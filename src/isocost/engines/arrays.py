@@ -20,6 +20,10 @@ from isocost.cells import (
     add_up,
 )
 from isocost.checks import short
+from isocost.engines.parsing import (
+    number_text,
+    text_numbers,
+)
 from isocost.engines.values import (
     USUAL_WEIGHTS,
     WRONG,
@@ -31,8 +35,6 @@ from isocost.engines.values import (
     count_bad,
     label_problems,
     no_rows,
-    number_text,
-    text_numbers,
     title_of,
 )
 from isocost.errors import DataError, IsocostError, Problem

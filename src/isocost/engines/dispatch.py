@@ -29,6 +29,7 @@ from isocost.checks import (
     short,
 )
 from isocost.engines.arrays import apply_arrays, same_length, tally_arrays
+from isocost.engines.parsing import check_decimal
 from isocost.engines.streams import (
     apply_to_pyspark_pandas,
     apply_to_stream,
@@ -39,7 +40,6 @@ from isocost.engines.streams import (
 from isocost.engines.values import (
     Encoded,
     as_objects,
-    check_decimal,
     column_array,
     is_uniform,
     missing_id,
@@ -151,8 +151,9 @@ def tally(
         return scored(_tally_arrays(score, label, parts, weight, decimal=decimal, **options))
     columns = check_columns(score, label, group, weight)
     if isinstance(data, str | Path):
+        from isocost.engines.connection import Settings
         from isocost.engines.files import tally_files
-        from isocost.engines.source import FileReading, Settings
+        from isocost.engines.source import FileReading
 
         limits, reading = Settings(memory_limit, threads), FileReading(decimal, encoding, sheet)
         return tally_files(data, columns, settings=limits, reading=reading, **options)

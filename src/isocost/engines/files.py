@@ -11,7 +11,14 @@ from typing import Any, Literal
 from isocost.atomic import check_target, replacing
 from isocost.checks import check_known, check_names, check_path, check_written, group_names_of
 from isocost.coin import bound, hex_bound
+from isocost.engines.connection import Settings
 from isocost.engines.dialects import DUCKDB, Case, repaired_group
+from isocost.engines.parsing import (
+    WHOLE,
+    json_values,
+    read_as,
+    typed,
+)
 from isocost.engines.paths import (
     FORMATS,
     check_encoding,
@@ -24,7 +31,6 @@ from isocost.engines.source import (
     WHOLE_TYPES,
     FileReading,
     Progress,
-    Settings,
     Source,
     as_number,
     is_number,
@@ -33,18 +39,14 @@ from isocost.engines.source import (
     read_files,
 )
 from isocost.engines.values import (
-    WHOLE,
     GroupEncoder,
     Problems,
     as_objects,
-    json_values,
     missing_id,
     no_rows,
     problem_of,
-    read_as,
     scale_of,
     scored,
-    typed,
 )
 from isocost.errors import DataError, FileError, Problem
 from isocost.grid import PROBABILITY, Grid, Scale

@@ -16,8 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from isocost.checks import check_path
+from isocost.engines.parsing import (
+    number_text,
+    text_numbers,
+    typed,
+)
 from isocost.engines.source import FileReading, Source, is_number, quoted, read_files
-from isocost.engines.values import no_rows, number_text, text_numbers, typed
+from isocost.engines.values import no_rows
 from isocost.errors import Problem, UsageError, listing
 from isocost.grid import fitting_scales
 from isocost.tables import frame_of, html_table, text_table
