@@ -138,8 +138,8 @@ class Cells:
     def handed(self, groups: Sequence[Group]) -> Handed:
         """How many there are of each group, if these are people handed over."""
         sums = [add_up(self.group, getattr(self, name), len(groups)) for name in SUMS[:3]]
-        found = {group: (n, w, w2) for group, n, w, w2 in zip(groups, *sums, strict=True) if n}
-        return {as_group(g): (float(n), float(w), float(w2)) for g, (n, w, w2) in found.items()}
+        totals = {group: (n, w, w2) for group, n, w, w2 in zip(groups, *sums, strict=True) if n}
+        return {as_group(g): (float(n), float(w), float(w2)) for g, (n, w, w2) in totals.items()}
 
     def kinds(self, groups: int, first: int) -> Sums:
         """Sum over bins, per group and kind; ``first`` is the first bin at the threshold."""

@@ -130,7 +130,7 @@ def _safe_names(names: Iterable[str]) -> list[str]:
     >>> _safe_names(["F, 30", "a/b", "a|b", "..", ""])
     ['F_ 30', 'a_b', 'a_b_2', '_', '_2']
     """
-    found: list[str] = []
+    chosen: list[str] = []
     # Some stores keep metrics as files, and some file systems do not tell "a" from "A".
     used: set[str] = set()
     for name in names:
@@ -141,8 +141,8 @@ def _safe_names(names: Iterable[str]) -> list[str]:
             number += 1
             unique = f"{short_name.rstrip('_')}_{number}"
         used.add(unique.casefold())
-        found.append(unique)
-    return found
+        chosen.append(unique)
+    return chosen
 
 
 def _parameters(audit: Audit, rule: Rule | None) -> dict[str, str]:

@@ -170,11 +170,11 @@ def reversals(rows: Iterable[Row]) -> dict[Group, int]:
     With one coin for both, a score gets the lower output for some coin exactly if its
     P(output >= c) is the smaller one for some c.
     """
-    found = {}
+    counts = {}
     for group, segments in segments_of(rows).items():
         ends = [segment.outputs(end) for segment in segments for end in (segment.lo, segment.hi)]
-        found[group] = sum(_may_fall(low, high) for low, high in pairwise(ends))
-    return found
+        counts[group] = sum(_may_fall(low, high) for low, high in pairwise(ends))
+    return counts
 
 
 def _may_fall(low: tuple[Floats, Floats], high: tuple[Floats, Floats]) -> bool:

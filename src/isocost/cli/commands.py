@@ -347,17 +347,17 @@ def bounds(
     """Say which costs cannot both be equal here, whatever the method, and by how much at least."""
     printing.chosen()
     tally = read(data, columns, ())
-    found = proved(tally, cost, other, cost_difference=cost_difference, gap=gap)
+    result = proved(tally, cost, other, cost_difference=cost_difference, gap=gap)
 
     def show() -> None:
-        show_table(f"What the theorems prove, cost {found.cost}", *found.table())
+        show_table(f"What the theorems prove, cost {result.cost}", *result.table())
         say()
-        show_table(PAIRS, *found.pair_table())
-        for line in found.summary():
+        show_table(PAIRS, *result.pair_table())
+        for line in result.summary():
             say()
             prose(line)
 
-    show_result(found, printing, show)
+    show_result(result, printing, show)
 
 
 def compare(
@@ -396,7 +396,7 @@ def compare(
     tally = read([data, *more], columns, edges)
     if not loaded:
         with progress("making every repair") as report:
-            found = put_side_by_side(
+            comparison = put_side_by_side(
                 tally,
                 None,
                 cost,
@@ -405,7 +405,7 @@ def compare(
                 replicates=replicates,
                 progress=report,
             )
-        show_result(found, printing, lambda: show_comparison(found))
+        show_result(comparison, printing, lambda: show_comparison(comparison))
         return
     comparison = put_side_by_side(tally, loaded, cost, threshold)
     asked: dict[str, Any] = {"cost": comparison.cost, "threshold": threshold}

@@ -74,12 +74,12 @@ class Extra:
 
 def requirements() -> dict[str | None, list[str]]:
     """What the metadata of isocost asks for: by extra, and None for what is always needed."""
-    found: dict[str | None, list[str]] = {None: []}
+    requirements: dict[str | None, list[str]] = {None: []}
     for line in requires("isocost") or ():
         requirement, _, marker = line.partition(";")
         extra = re.search(r"""extra\s*==\s*['"]([^'"]+)['"]""", marker)
-        found.setdefault(extra[1] if extra else None, []).append(requirement.strip())
-    return found
+        requirements.setdefault(extra[1] if extra else None, []).append(requirement.strip())
+    return requirements
 
 
 def examined(requirement: str, *, load: bool = False) -> Package:
@@ -124,12 +124,12 @@ def _release(text: str) -> tuple[int, ...]:
 @cache
 def _modules() -> dict[str, list[str]]:
     """The modules of each distribution that people import."""
-    found: dict[str, list[str]] = {}
+    modules: dict[str, list[str]] = {}
     for module, names in packages_distributions().items():
         if module.isidentifier() and not module.startswith("_"):
             for name in names:
-                found.setdefault(_normal(name), []).append(module)
-    return found
+                modules.setdefault(_normal(name), []).append(module)
+    return modules
 
 
 def _normal(name: str) -> str:
@@ -187,10 +187,10 @@ def java() -> dict[str, str | None]:
 def browser() -> str | None:
     """The browser that isocost serve would open."""
     try:
-        found = webbrowser.get()
+        browser = webbrowser.get()
     except webbrowser.Error:
         return None
-    return str(getattr(found, "name", "") or type(found).__name__)
+    return str(getattr(browser, "name", "") or type(browser).__name__)
 
 
 def findings() -> dict[str, Any]:
@@ -225,38 +225,38 @@ def doctor(
     json_: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
     """Say what is installed, what that gives, and the line that installs what is missing."""
-    found = findings()
+    report = findings()
     if json_:
-        say(json.dumps(found, indent=2, ensure_ascii=False))
+        say(json.dumps(report, indent=2, ensure_ascii=False))
     else:
-        _show(found)
-    if found["broken"]:
+        _show(report)
+    if report["broken"]:
         raise typer.Exit(2)
 
 
-def _show(found: dict[str, Any]) -> None:
-    say(f"isocost {found['isocost']}, Python {found['python']}, {found['platform']}\n")
+def _show(report: dict[str, Any]) -> None:
+    say(f"isocost {report['isocost']}, Python {report['python']}, {report['platform']}\n")
     rows = [
         [one["name"], one["version"] or "-", one["needs"], one["problem"] or "ok"]
-        for one in found["required"]
+        for one in report["required"]
     ]
     show_table("What isocost needs", ["package", "version", "needs", ""], rows)
     say()
     rows = [
-        [one["name"], "yes" if one["installed"] else "no", one["gives"]] for one in found["extras"]
+        [one["name"], "yes" if one["installed"] else "no", one["gives"]] for one in report["extras"]
     ]
     show_table("Extras", ["extra", "installed", "gives"], rows)
-    frames = found["frames"]
+    frames = report["frames"]
     there = [f"{name} {number}" for name, number in frames.items() if number]
     prose(f"\nFrames: {', '.join(there) or 'none; dicts of arrays and files are read'}.")
-    at = found["java"]
+    at = report["java"]
     where = f"{at['version'] or 'of unknown version'} ({at['path']})" if at["path"] else "not found"
     prose(f"Java: {where}; Spark needs it.")
-    prose(f"Browser: {found['browser'] or 'not found; isocost serve prints the address to open'}.")
-    absent = [one["name"] for one in found["extras"] if not one["installed"]]
+    prose(f"Browser: {report['browser'] or 'not found; isocost serve prints the address to open'}.")
+    absent = [one["name"] for one in report["extras"] if not one["installed"]]
     if absent:
         say(f'\nTo add what is missing: pip install "isocost[{",".join(absent)}]"')
-    if found["broken"]:
-        say(f"\nBroken: {', '.join(found['broken'])}. Mend it: pip install --upgrade isocost")
+    if report["broken"]:
+        say(f"\nBroken: {', '.join(report['broken'])}. Mend it: pip install --upgrade isocost")
     else:
         say("\nEverything isocost needs is there.")

@@ -99,10 +99,10 @@ def verify(
     """
     from isocost.reports.verify import verify as check
 
-    found = check(page)
-    for line in found.lines():
+    result = check(page)
+    for line in result.lines():
         say(line)
-    if not found.unchanged:
+    if not result.unchanged:
         raise typer.Exit(1)
 
 

@@ -234,8 +234,8 @@ def _count(data: str, columns: Columns, grid: Grid, limits: Settings, part: Part
 def _told(tally: Tally, columns: Columns) -> list[str]:
     """How data were read, where nobody asked for it."""
     asked = {"scale": columns.scale, **asdict(columns.reading)}
-    found = {name: way for name, way in tally.reading.items() if way != asked[name]}
-    return [f"note: {plain(one)}" for one in reading_notes(found)]
+    unusual = {name: way for name, way in tally.reading.items() if way != asked[name]}
+    return [f"note: {plain(one)}" for one in reading_notes(unusual)]
 
 
 def _merging(tally: Tally, asked: Sequence[str]) -> dict[Group, Group]:

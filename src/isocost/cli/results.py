@@ -68,23 +68,23 @@ def show_audit(
     prose("\n".join(notes))
 
 
-def show_layout(found: Layout) -> None:
+def show_layout(layout: Layout) -> None:
     """The tables of a layout, and what they follow."""
-    prose(f"{found.title}\n", piped=False)
-    for one in found.tables:
+    prose(f"{layout.title}\n", piped=False)
+    for one in layout.tables:
         show_table(one.title, *one.table())
         say()
-    for line in found.lines():
+    for line in layout.lines():
         prose(line)
 
 
-def show_comparison(found: Comparison) -> None:
+def show_comparison(comparison: Comparison) -> None:
     """Rules side by side, and which of them to take, if any."""
-    for place, (title, header, rows) in enumerate(found.tables()):
-        if place:
+    for index, (title, header, rows) in enumerate(comparison.tables()):
+        if index:
             say()
         show_table(title, header, rows)
-    for line in found.lines():
+    for line in comparison.lines():
         prose(f"\n{line}")
 
 
@@ -105,10 +105,10 @@ def show_calibration(tally: Tally, rule: Rule) -> None:
     prose("\nThe gap after is that of the people the rule was fitted on, not of others.")
 
 
-def show_unseen(found: Unseen) -> None:
+def show_unseen(outlook: Unseen) -> None:
     """What a rule does to people not seen."""
-    show_table(found.headline(), *found.table())
-    for note in found.notes():
+    show_table(outlook.headline(), *outlook.table())
+    for note in outlook.notes():
         prose(f"note: {note}", piped=False)
 
 

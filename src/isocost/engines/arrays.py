@@ -131,11 +131,11 @@ def _text_scores(
 ) -> Floats:
     """A column of texts, not all of which are numbers with the decimal sign that was asked for."""
     asked = problems.decimal
-    found = text_numbers(texts, asked or ".")
-    if asked is None and found.fits_comma and len(texts) == sum(not is_null(v) for v in values):
+    numbers = text_numbers(texts, asked or ".")
+    if asked is None and numbers.fits_comma and len(texts) == sum(not is_null(v) for v in values):
         problems.decimal = ","
         return np.array([_as_number(value, ",") for value in values])
-    problems.texts.append(found.problem(title_of(role, problems.names.get(role, role)), asked))
+    problems.texts.append(numbers.problem(title_of(role, problems.names.get(role, role)), asked))
     return np.full(len(values), 0.5)
 
 

@@ -158,12 +158,12 @@ def _span(rows: Rows, frame: Any) -> tuple[float, float, bool]:
     flags = frame.filter(~status(h).is_in([-1.0, -2.0])).with_columns(
         fraction=as_number(frame, h != h.floor())
     )
-    found = rows.collect(
+    extremes = rows.collect(
         flags.select(low=h.min(), high=nw.col("h").max(), fraction=nw.col("fraction").max())
     )
-    if not len(found["low"]) or found["low"][0] is None or np.isnan(found["low"][0]):
+    if not len(extremes["low"]) or extremes["low"][0] is None or np.isnan(extremes["low"][0]):
         return 0.0, 0.0, False
-    return float(found["low"][0]), float(found["high"][0]), not found["fraction"][0]
+    return float(extremes["low"][0]), float(extremes["high"][0]), not extremes["fraction"][0]
 
 
 def _cells(rows: Rows, grid: Grid, positive: Any, scale: Scale) -> tuple[Any, dict[str, Array]]:
@@ -337,7 +337,7 @@ def status(values: nw.Expr, *others: nw.Expr) -> nw.Expr:
     """
     null, infinite = values.is_null() | values.is_nan(), (values > _LARGEST) | (values < -_LARGEST)
     tests = (null, infinite, *others)
-    whens = [nw.when(test).then(nw.lit(-1.0 - place)) for place, test in enumerate(tests)]
+    whens = [nw.when(test).then(nw.lit(-1.0 - index)) for index, test in enumerate(tests)]
     return nw.coalesce(*whens, nw.lit(-1.0 - len(tests)))
 
 

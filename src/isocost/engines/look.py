@@ -377,8 +377,8 @@ def _text_column(name: str, texts: Sequence[str | None], asked: str | None) -> C
     """A column of texts, with the types that they have."""
     present = [text for text in texts if text is not None]
     has_commas = asked != "." and any("," in text for text in present)
-    found = text_numbers(present, asked or ".") if has_commas else None
-    if found is not None and (found.fits_comma or (asked == "," and not found.odd)):
+    written = text_numbers(present, asked or ".") if has_commas else None
+    if written is not None and (written.fits_comma or (asked == "," and not written.odd)):
         numbers = [None if text is None else float(number_text(text, ",") or "") for text in texts]
         shown = _column(name, "DOUBLE", numbers)
         listed = _common(present)
@@ -387,10 +387,10 @@ def _text_column(name: str, texts: Sequence[str | None], asked: str | None) -> C
     kinds = {type(value) for value in meaning.values()}
     kind = "DOUBLE" if kinds and kinds <= {int, float} else "VARCHAR"
     column = _column(name, kind, [None if text is None else meaning[text] for text in texts])
-    if found is not None and found.commas + found.thousands and column.distinct > 2:
-        numeric = found.commas + found.points + found.thousands + found.whole
-        if numeric == found.total:
-            return replace(column, wrong=found.problem(name, asked).rule)
+    if written is not None and written.commas + written.thousands and column.distinct > 2:
+        numeric = written.commas + written.points + written.thousands + written.whole
+        if numeric == written.total:
+            return replace(column, wrong=written.problem(name, asked).rule)
     return column
 
 
@@ -439,10 +439,10 @@ def _counted(source: Source, columns: Sequence[Column]) -> tuple[int, list[Colum
             distinct,
         ]
     query = f"SELECT count(*), {', '.join(asked)} FROM {source.reader}"
-    ((rows, *found),) = source.run(query).fetchall()
+    ((rows, *counts),) = source.run(query).fetchall()
     counted = []
     for index, column in enumerate(columns):
-        present, numbers, low, high, distinct = found[5 * index : 5 * index + 5]
+        present, numbers, low, high, distinct = counts[5 * index : 5 * index + 5]
         odd = present - numbers if column.numeric else 0
         wrong = f"{odd:,} values are not numbers" if odd else column.wrong
         counted.append(

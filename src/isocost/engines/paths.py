@@ -533,10 +533,10 @@ def _not_utf8(path: str, compression: str | None) -> int | None:
                 is_ascii &= decoder.decode(chunk).isascii()
             except UnicodeDecodeError as error:
                 text = error.object[: error.start]
-                place, byte = position - waiting + error.start, error.object[error.start]
+                offset, byte = position - waiting + error.start, error.object[error.start]
                 if is_ascii and text.isascii():
-                    return place
-                got = f"{path}: UTF-8 up to byte {place:,}, and then 0x{byte:02X}, which is not"
+                    return offset
+                got = f"{path}: UTF-8 up to byte {offset:,}, and then 0x{byte:02X}, which is not"
                 step = f"save the file in one encoding, or name it with {setting('encoding')}"
                 rule = "must be text in one encoding"
                 raise FileError(Problem("file", rule, got, step)) from error

@@ -555,9 +555,9 @@ class Source:
                 step = "convert them to numbers"
                 raise DataError(Problem(title, "must hold numbers", got, step))
             return
-        found = self.text_numbers(wanted)
-        if found.odd:
-            raise DataError(found.problem(title, self.reading.decimal))
+        numbers = self.text_numbers(wanted)
+        if numbers.odd:
+            raise DataError(numbers.problem(title, self.reading.decimal))
 
     def text_numbers(self, wanted: str) -> TextNumbers:
         """How the texts of a column might be read as numbers."""
@@ -591,9 +591,9 @@ class Source:
         if self.reading.decimal is not None:
             return
         texts = [name for name in wanted if self.types.get(name) == "VARCHAR"]
-        found = [self.text_numbers(name) for name in texts]
-        fits = [one.fits_comma for one in found]
-        others = [not one.odd and not one.points for one in found]
+        numbers = [self.text_numbers(name) for name in texts]
+        fits = [one.fits_comma for one in numbers]
+        others = [not one.odd and not one.points for one in numbers]
         if any(fits) and all(a or b for a, b in zip(fits, others, strict=True)):
             raise _ReadAgainError(decimal=",")
 

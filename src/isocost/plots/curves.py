@@ -172,17 +172,17 @@ class FrontierDisplay(Display):
     @classmethod
     def from_frontier(
         cls,
-        found: Frontier | Mapping[str, Frontier],
+        frontiers: Frontier | Mapping[str, Frontier],
         *,
         measures: Sequence[str] | None = None,
         ax: Axes | None = None,
     ) -> Self:
         """From one frontier, or several by name; see :func:`isocost.frontier`."""
-        named = {found.method: found} if isinstance(found, Frontier) else found
+        named = {frontiers.method: frontiers} if isinstance(frontiers, Frontier) else frontiers
         rule, step = "must be a Frontier, or several by name", "pass what isocost.frontier returned"
-        check_kind("found", named, Mapping, rule, step)
+        check_kind("frontiers", named, Mapping, rule, step)
         for one in named.values():
-            check_kind("found", one, Frontier, rule, step)
+            check_kind("frontiers", one, Frontier, rule, step)
         return cls(named, measures).plot(ax)
 
     @classmethod
@@ -361,9 +361,9 @@ class ReconcilableDisplay(Display):
         return cls(reconcilable(tally, thresholds, equal, **options)).plot(ax)
 
     @classmethod
-    def from_reconcilable(cls, found: Reconcilable, *, ax: Axes | None = None) -> Self:
+    def from_reconcilable(cls, answer: Reconcilable, *, ax: Axes | None = None) -> Self:
         """From what :func:`isocost.reconcilable` returned."""
-        return cls(found).plot(ax)
+        return cls(answer).plot(ax)
 
     @classmethod
     def _edges(cls, thresholds: Any = None, *args: Any, **options: Any) -> tuple[float, ...]:  # noqa: ARG003

@@ -221,12 +221,12 @@ class MeasuresDisplay(Display):
 
     def _groups(self, index: int, name: str) -> None:
         """A dot and a bar for each group, the highest on top."""
-        ax, place = self.axes_[name], {group: i for i, group in enumerate(self.groups)}
+        ax, index_of = self.axes_[name], {group: i for i, group in enumerate(self.groups)}
         style: list[Look] = looks(len(self.names))
         self.dots_[name], self.bars_[name] = {}, {}
         known = self.values[index][np.isfinite(self.values[index])]
         for row, group in enumerate(self.order[name]):
-            look, value = style[place[group]], float(self.values[index, place[group]])
+            look, value = style[index_of[group]], float(self.values[index, index_of[group]])
             if not math.isfinite(value):
                 middle = float(known.mean()) if len(known) else 0.5
                 ax.text(
@@ -235,7 +235,7 @@ class MeasuresDisplay(Display):
                 )  # fmt: skip
                 continue
             # An end that is not bounded is an arrow out of the picture.
-            ends = [(e, np.sign(e)) for e in map(float, self.intervals[index, place[group]])]
+            ends = [(e, np.sign(e)) for e in map(float, self.intervals[index, index_of[group]])]
             low, high = (value if math.isinf(end) else end for end, _ in ends)
             (self.bars_[name][group],) = ax.plot(
                 [low, high], [row, row], color=look.colour, linewidth=1.6, solid_capstyle="butt",
@@ -273,8 +273,8 @@ class MeasuresDisplay(Display):
     def _rows(self, measure: Measure, lines: int) -> None:
         """The names, as large as the rows allow."""
         ax, count = self.axes_[measure.name], len(self.names)
-        place = {group: i for i, group in enumerate(self.groups)}
-        order, style = [place[group] for group in self.order[measure.name]], looks(count)
+        index_of = {group: i for i, group in enumerate(self.groups)}
+        order, style = [index_of[group] for group in self.order[measure.name]], looks(count)
         ax.set_ylim(count - 0.4, -0.6)
         ax.set_yticks(range(count), [self._short[index] for index in order])
         ax.hlines(range(count), 0, 1, transform=ax.get_yaxis_transform(), color=PALE,

@@ -316,11 +316,11 @@ class PlaneDisplay(Display):
         for side, (measure, ends) in enumerate(zip(rates_of, (mu, 1.0 - mu), strict=True)):
             panel, seen = dots.axes_[measure.name], [*self.points[:, side], *ends]
             for row, group in enumerate(dots.order[measure.name]):
-                place = list(self.groups).index(group)
-                self.trivials_ += panel.plot(ends[place], row, color=GREY, zorder=2.5, **hollow)
+                index = list(self.groups).index(group)
+                self.trivials_ += panel.plot(ends[index], row, color=GREY, zorder=2.5, **hollow)
                 for name, points in self.after.items():
-                    end = float(np.asarray(points)[place, side])
-                    if abs(end - self.points[place, side]) > MOVED:
+                    end = float(np.asarray(points)[index, side])
+                    if abs(end - self.points[index, side]) > MOVED:
                         self.diamonds_[name] += panel.plot(end, row, zorder=3.5, **diamond)
                         seen.append(end)
             low, high = panel.get_xlim()
@@ -391,8 +391,8 @@ def _headline(tally: Tally, cost: CostLike, confidence: float) -> str | None:
         return None
     # An end far out in the tails could not be read from so many draws.
     draws = 2000 if check_confidence(confidence) <= 0.995 else 0
-    found = audit(tally, cost, confidence=confidence, replicates=draws, warn=False)
-    return plain(statement(found).headline)
+    result = audit(tally, cost, confidence=confidence, replicates=draws, warn=False)
+    return plain(statement(result).headline)
 
 
 def _points(tally: Tally) -> Floats:

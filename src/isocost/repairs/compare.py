@@ -494,15 +494,15 @@ def _every_repair(
             not_made[name] = _why_not(name, error)
     working = [name for name, rule in rules.items() if rule.rows]
     outlooks = {}
-    for place, name in enumerate(working):
-        share = partial(_part_of, progress, place, len(working))
+    for index, name in enumerate(working):
+        share = partial(_part_of, progress, index, len(working))
         options: dict[str, Any] = {"cost": cost, "threshold": threshold, "progress": share}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeferralWarning)
             outlooks[name] = unseen(tally, rules[name], replicates, **options)
-    found = compare(tally, rules, cost, threshold)
+    comparison = compare(tally, rules, cost, threshold)
     candidates = [
-        _candidate(name, rules.get(name), found, outlooks.get(name), now) for name in REPAIRS
+        _candidate(name, rules.get(name), comparison, outlooks.get(name), now) for name in REPAIRS
     ]
     candidates = [
         replace(one, uninformative=True) if one.method in empty else one for one in candidates
@@ -510,15 +510,15 @@ def _every_repair(
     choice = choose(candidates, now.verdict)
     what = {name: titles_of(rule.promise) for name, rule in rules.items()}
     said = chosen(choice, candidates, what, now)
-    return replace(found, outlooks=outlooks, not_made=not_made, choice=choice, said=said)
+    return replace(comparison, outlooks=outlooks, not_made=not_made, choice=choice, said=said)
 
 
 def _part_of(
-    progress: Report | None, place: int, count: int, share: float, rows: int | None
+    progress: Report | None, index: int, count: int, share: float, rows: int | None
 ) -> None:
     """Report the share of one of several tasks as that of all of them."""
     if progress is not None:
-        progress((place + share) / count, rows)
+        progress((index + share) / count, rows)
 
 
 def _why_not(name: str, error: IsocostError) -> str:
@@ -530,14 +530,14 @@ def _why_not(name: str, error: IsocostError) -> str:
 
 
 def _candidate(
-    name: str, rule: Rule | None, found: Comparison, outlook: Unseen | None, now: Audit
+    name: str, rule: Rule | None, comparison: Comparison, outlook: Unseen | None, now: Audit
 ) -> Candidate:
     """A repair as the verdict looks at it."""
     if rule is None:
         return Candidate(name)
     if outlook is None or rule.promise is None:
         return Candidate(name, made=True, idle=True)
-    one = found.rules[name]
+    one = comparison.rules[name]
     return Candidate(
         name,
         made=True,

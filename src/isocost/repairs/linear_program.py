@@ -180,11 +180,11 @@ class Choices:
         for low, high in pairwise(choices):
             if self.group[low[0]] != self.group[high[0]]:
                 continue
-            for place, value in enumerate(self.value[low]):
+            for index, value in enumerate(self.value[low]):
                 above = high[self.value[high] >= value]
                 if len(above) < len(high):
-                    rows.append(np.append(low[place:], above))
-                    signs.append(np.repeat([1.0, -1.0], [len(low) - place, len(above)]))
+                    rows.append(np.append(low[index:], above))
+                    signs.append(np.repeat([1.0, -1.0], [len(low) - index, len(above)]))
         if not rows:
             return csr_array((0, len(self)))
         starts = np.cumsum([0, *map(len, rows)])
@@ -431,8 +431,8 @@ def extremes(plan: EqualityProgram, column: Floats) -> tuple[float, float]:
     equations, right, upper = plan.equations()
     limits = plan.limits.padded(len(upper))
     objective = np.pad(column, (0, len(upper) - len(column)))
-    found = [_minimize(sign * objective, equations, right, upper, limits) for sign in (1.0, -1.0)]
-    low, high = (math.nan if x is None else float(objective @ x) for x in found)
+    ends = [_minimize(sign * objective, equations, right, upper, limits) for sign in (1.0, -1.0)]
+    low, high = (math.nan if x is None else float(objective @ x) for x in ends)
     return low, high
 
 

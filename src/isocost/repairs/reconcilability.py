@@ -476,13 +476,13 @@ def explain(verdict: Reconcilability) -> Problem:
     return Problem(name, rule, got, f"{'; or '.join(steps)}; {others}")
 
 
-def closest_note(found: Assessment) -> str:
+def closest_note(assessment: Assessment) -> str:
     """What a rule is that does not meet the request."""
-    verdict, corner = found.verdict, found.verdict.corner
+    verdict, corner = assessment.verdict, assessment.verdict.corner
     what = f"{verdict.goal[0].upper()}{verdict.goal[1:]} is"
     if corner is not None:
         what = f"{what} feasible only if {corner.selected} is selected"
-        if found.program is None:
+        if assessment.program is None:
             return f"{what}, as here{': ' if corner.reason else ''}{corner.reason}."
         what = f"{what}. This is the closest with {SOME[corner.selected]}"
     else:
@@ -491,10 +491,10 @@ def closest_note(found: Assessment) -> str:
         return f"{what}: the tolerance is {verdict.advice}."
     lowered = []
     if verdict.floor:
-        lowered.append(f"floors are {round_up(found.slack)} lower")
+        lowered.append(f"floors are {round_up(assessment.slack)} lower")
     if verdict.no_worse:
-        lowered.append(f"rates get worse by up to {round_up(found.slack)}")
-    reached = round_up(max(verdict.tolerances.values()) + found.excess)
+        lowered.append(f"rates get worse by up to {round_up(assessment.slack)}")
+    reached = round_up(max(verdict.tolerances.values()) + assessment.excess)
     return f"{what}: {' and '.join(lowered)}, and the tolerance is {reached}."
 
 

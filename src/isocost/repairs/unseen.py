@@ -582,20 +582,20 @@ def _falls_short(rule: Rule) -> bool:
     return rule.promise is not None and rule.promise.equal != rule.promise.asked
 
 
-def doubt_unseen(found: Unseen) -> str:
+def doubt_unseen(outlook: Unseen) -> str:
     """The doubt that a repair helps new people, in a sentence."""
     return SENTENCES["doubt_unseen"].format(
-        what=titles_of(found.rule.promise),
-        expected=number(found.goal.expected),
-        unrepaired=number(found.goal.unrepaired),
+        what=titles_of(outlook.rule.promise),
+        expected=number(outlook.goal.expected),
+        unrepaired=number(outlook.goal.unrepaired),
     )
 
 
-def noted(rule: Rule, found: Unseen) -> Rule:
+def noted(rule: Rule, outlook: Unseen) -> Rule:
     """The rule, with a note and a warning if new people are not expected to gain."""
-    if found.better:
+    if outlook.better:
         return rule
-    doubt = doubt_unseen(found)
+    doubt = doubt_unseen(outlook)
     warnings.warn(doubt, UncertainWarning, stacklevel=2)
     return replace(rule, notes=(*rule.notes, doubt))
 
@@ -605,7 +605,7 @@ def is_made_from(rule: Rule, tally: Tally) -> bool:
     return bool(rule.made_from.get("groups") == summary_of(tally)["groups"])
 
 
-def require_better(found: Unseen) -> None:
+def require_better(outlook: Unseen) -> None:
     """Raise :class:`isocost.NotAdvisedError` if new people are not expected to gain."""
-    if not found.better:
-        raise not_advised("must help people not seen", doubt_unseen(found), "unseen")
+    if not outlook.better:
+        raise not_advised("must help people not seen", doubt_unseen(outlook), "unseen")
