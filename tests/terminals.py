@@ -5,12 +5,10 @@ import os
 import pty
 import re
 import struct
-import subprocess
-import sys
 import termios
-from pathlib import Path
+import threading
 
-ISOCOST = str(Path(sys.executable).with_name("isocost"))
+from tests.processes import finish, start
 
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -21,25 +19,31 @@ def on_terminal(*arguments, columns=80, cwd=None, code=0, errors=True, **environ
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     # These would be believed more than the terminal.
     said = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-    job = subprocess.Popen(
-        [ISOCOST, *map(str, arguments)],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs if errors else subprocess.DEVNULL,
-        cwd=cwd,
-        env={**said, "TERM": "xterm-256color", **environment},
+    terminal = os.ttyname(theirs)
+    job = start(
+        arguments,
+        [terminal, terminal, terminal if errors else os.devnull],
+        cwd,
+        {**said, "TERM": "xterm-256color", **environment},
     )
+    chunks = []
+    reader = threading.Thread(target=_read_all, args=(ours, chunks))
+    reader.start()
+    exit_code = finish(job)
     os.close(theirs)
-    parts = []
+    reader.join()
+    os.close(ours)
+    text = b"".join(chunks).decode().replace("\r\n", "\n")
+    assert exit_code == code, text
+    return text
+
+
+def _read_all(terminal, chunks):
     try:
-        while part := os.read(ours, 65536):
-            parts.append(part)
+        while chunk := os.read(terminal, 65536):
+            chunks.append(chunk)
     except OSError:
         pass  # Linux says so when the other end is closed.
-    os.close(ours)
-    text = b"".join(parts).decode().replace("\r\n", "\n")
-    assert job.wait(timeout=60) == code, text
-    return text
 
 
 def without_escapes(text):

@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -21,20 +20,12 @@ import isocost as ic
 from isocost.cli import commands
 from isocost.examples import compas, compas_rows
 from isocost.rows import Row
+from tests import processes
+from tests.processes import ISOCOST
 
-ISOCOST = str(Path(sys.executable).with_name("isocost"))
 
-
-def run(*arguments, stdin=None, cwd=None):
-    done = subprocess.run(
-        [ISOCOST, *map(str, arguments)],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        check=False,
-        timeout=120,
-    )
+def run(*arguments, **options):
+    done = processes.run(*arguments, **options)
     assert "Traceback" not in done.stderr or "--debug" in arguments
     return done
 

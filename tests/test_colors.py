@@ -6,8 +6,7 @@ import pytest
 
 from isocost.examples import compas, compas_rows
 from isocost.repairs.withhold import withhold
-
-from .terminals import on_terminal
+from tests.terminals import on_terminal
 
 STYLE = re.compile(r"\x1b\[([\d;]*)m")
 

@@ -3,10 +3,7 @@
 import json
 import re
 import shlex
-import subprocess
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +11,8 @@ import pytest
 import isocost as ic
 from isocost.examples import compas
 from isocost.repairs.registry import REPAIRS, advised
+from tests.processes import run
 
-ISOCOST = str(Path(sys.executable).with_name("isocost"))
 SETTINGS = {"cost": "fpr", "tolerance": 0.0, "threshold": 0.5}
 
 
@@ -69,16 +66,13 @@ def test_a_group_of_four_does_not_make_a_rule(tmp_path):
     path = tmp_path / "my data.csv"
     rows = zip(*both.values(), strict=True)
     path.write_text("score,label,group\n" + "\n".join(f"{h:.4f},{y},{g}" for h, y, g in rows))
-    done = subprocess.run(
-        [ISOCOST, "audit", path, "--cost", "fpr"], capture_output=True, text=True, check=True
-    )
+    done = run("audit", path, "--cost", "fpr")
     said = " ".join(done.stdout.split())
     commands = re.findall(r"\((isocost fit [^()]*)\)", said)
     assert len(commands) == 4
     assert all("--drop-group=9" in command for command in commands)
     for command in commands:
-        arguments = [ISOCOST, *shlex.split(command)[1:]]
-        subprocess.run(arguments, capture_output=True, check=True, cwd=tmp_path)
+        assert run(*shlex.split(command)[1:], cwd=tmp_path).returncode == 0
 
 
 @pytest.mark.filterwarnings("error::isocost.IsocostWarning")
@@ -116,13 +110,13 @@ def test_the_command_refuses_unless_told_otherwise(tmp_path):
     lines = [f"{h:.4f},{y},{g}" for h, y, g in rows]
     path.write_text("\n".join(["score,label,group", *lines]))
     rule = tmp_path / "rule.json"
-    fit = [ISOCOST, "fit", str(path), "--cost", "fpr", "-o", str(rule)]
-    done = subprocess.run(fit, capture_output=True, text=True, check=False)
+    fit = ["fit", str(path), "--cost", "fpr", "-o", str(rule)]
+    done = run(*fit)
     assert done.returncode == 1
     assert "not established that groups differ in cost" in done.stderr
     assert "--anyway" in done.stderr
     assert not rule.exists()
-    done = subprocess.run([*fit, "--anyway"], capture_output=True, text=True, check=False)
+    done = run(*fit, "--anyway")
     assert done.returncode == 0
     support, unseen = json.loads(rule.read_text())["notes"][-2:]
     assert "not established" in support

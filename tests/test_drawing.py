@@ -1,11 +1,8 @@
 """The drawing in the terminal: marks where the numbers are, within any width, harmless."""
 
 import os
-import pty
 import re
 import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,9 +19,10 @@ from isocost.reports.terminal import (
     fitted,
     plane_text,
 )
+from tests import terminals
 from tests.conftest import measured, sample
+from tests.processes import ISOCOST
 
-ISOCOST = str(Path(sys.executable).with_name("isocost"))
 HOSTILE = (
     "\x1b[31mred\x1b[0m",
     "[bold]loud[/bold]",
@@ -214,26 +212,9 @@ def piped(data, *options, **environment):
     return done.stdout
 
 
-def on_terminal(data, *options, **environment):
-    """What the command writes to a real pseudo-terminal."""
-    ours, theirs = pty.openpty()
-    job = subprocess.Popen(
-        [ISOCOST, "audit", str(data), "--cost", "fpr", "--replicates", "0", *options],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "90", "LINES": "40", **environment},
-    )
-    os.close(theirs)
-    parts = []
-    try:
-        while part := os.read(ours, 65536):
-            parts.append(part)
-    except OSError:
-        pass  # Linux says so when the other end is closed.
-    os.close(ours)
-    assert job.wait(timeout=60) == 0
-    return b"".join(parts).decode()
+def on_terminal(data, *options, columns=90, **environment):
+    command = ("audit", data, "--cost", "fpr", "--replicates", "0", *options)
+    return terminals.on_terminal(*command, columns=columns, errors=False, **environment)
 
 
 def test_a_pipe_gets_a_drawing_only_when_asked(data):
@@ -269,6 +250,6 @@ def test_no_colour_codes_when_unwanted(data):
 
 
 def test_narrow_terminal(data):
-    shown = on_terminal(data, "--no-color", "--full", COLUMNS="40")
+    shown = on_terminal(data, "--no-color", "--full", columns=40)
     drawn = shown[shown.index("generalized FNR (") : shown.index("Cost differs")]
     assert max(cell_len(line.rstrip("\r")) for line in drawn.splitlines()) <= 40

@@ -2,9 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -14,15 +11,14 @@ from isocost.cli.options import Columns
 from isocost.cli.reading import check_alike, read
 from isocost.examples import compas_rows
 from isocost.rows import Row
+from tests import processes
 
-ISOCOST = str(Path(sys.executable).with_name("isocost"))
 ROWS = pd.DataFrame(compas_rows())
 USUAL = Columns("score", "label", ["group"])
 
 
 def run(*arguments, cwd):
-    command = [ISOCOST, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+    done = processes.run(*arguments, cwd=cwd)
     assert "Traceback" not in done.stderr
     return done
 

@@ -10,8 +10,7 @@ import pytest
 import isocost as ic
 from isocost.cli.output import Block, blocks_of, listed, width_of
 from isocost.tables import text_table, width
-
-from .terminals import on_terminal, without_escapes
+from tests.terminals import on_terminal, without_escapes
 
 NUMBER = re.compile(r"\d\.\d{4}")
 

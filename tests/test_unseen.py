@@ -2,11 +2,8 @@
 
 import json
 import re
-import subprocess
-import sys
 import warnings
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +12,7 @@ import isocost as ic
 from isocost.examples import compas
 from isocost.repairs.unseen import NUMBERS, Yardstick, foreseen
 from tests.populations import TWO, drawn, drawn_rows
-
-ISOCOST = str(Path(sys.executable).with_name("isocost"))
+from tests.processes import run
 
 pytestmark = pytest.mark.filterwarnings("ignore::isocost.IsocostWarning")
 
@@ -177,12 +173,12 @@ def test_fit_refuses_a_repair_that_does_not_help_new_people(tmp_path):
     path = written(tmp_path / "data.csv", drawn_rows(5, sizes, shapes))
     rule = tmp_path / "rule.json"
     options = ["--cost", "fnr", "--infeasible", "closest", "-o", str(rule)]
-    fit = [ISOCOST, "fit", path, *options]
-    done = subprocess.run(fit, capture_output=True, text=True, check=False)
+    fit = ["fit", path, *options]
+    done = run(*fit)
     assert done.returncode == 1, done.stderr
     assert "expected to do no better than nothing" in done.stderr
     assert not rule.exists()
-    done = subprocess.run([*fit, "--anyway"], capture_output=True, text=True, check=False)
+    done = run(*fit, "--anyway")
     assert done.returncode == 0
     assert "no better than nothing" in json.loads(rule.read_text())["notes"][-1]
 
@@ -191,8 +187,8 @@ def test_fit_measures_on_rows_kept_apart(tmp_path):
     path = written(tmp_path / "data.csv", drawn_rows(0, [3000, 3000]))
 
     def fit(*options):
-        command = [ISOCOST, "fit", path, "-o", str(tmp_path / "r.json"), "--force", *options]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+        command = ["fit", path, "-o", str(tmp_path / "r.json"), "--force", *options]
+        return run(*command)
 
     once, again = fit("--split", "0.5"), fit("--split", "0.5", "--threads", "1")
     assert once.returncode == 0, once.stderr
@@ -210,9 +206,9 @@ def test_fit_measures_on_rows_kept_apart(tmp_path):
     assert "--split" in both.stderr
     assert fit("--split", "1.5").returncode == 2
     counted = tmp_path / "t.json"
-    subprocess.run([ISOCOST, "tally", path, "-o", str(counted)], check=True, capture_output=True)
-    command = [ISOCOST, "fit", str(counted), "--split", "0.5"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run("tally", path, "-o", counted).returncode == 0
+    command = ["fit", str(counted), "--split", "0.5"]
+    done = run(*command)
     assert done.returncode == 2
     assert "needs files with rows" in done.stderr
 
@@ -221,11 +217,11 @@ def test_compare_tells_new_people_from_those_seen(tmp_path):
     path = written(tmp_path / "data.csv", drawn_rows(0, [2000, 2000]))
     other = written(tmp_path / "other.csv", drawn_rows(1, [500, 500]))
     rule = str(tmp_path / "mine.json")
-    subprocess.run([ISOCOST, "fit", path, "-o", rule], check=True, capture_output=True)
+    assert run("fit", path, "-o", rule).returncode == 0
 
     def compare(data, *options):
-        command = [ISOCOST, "compare", data, rule, "--replicates", "20", *options]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        command = ["compare", data, rule, "--replicates", "20", *options]
+        return run(*command).stdout
 
     assert "For new people, expected" in compare(path)
     assert "mine was made from other people than these" in compare(other)
@@ -262,12 +258,12 @@ def test_the_plan_is_drawn():
 
 def test_the_command_plans_a_repair(tmp_path):
     path = written(tmp_path / "data.csv", drawn_rows(0, [1000, 1000]))
-    command = [ISOCOST, "plan", path, "--method", "withhold", "--within", "0.05"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    command = ["plan", path, "--method", "withhold", "--within", "0.05"]
+    done = run(*command)
     assert "People needed for withhold to hold cost within 0.05" in done.stdout
-    wrong = subprocess.run([*command[:-4], "--method", "mix"], capture_output=True, check=False)
+    wrong = run(*command[:-4], "--method", "mix")
     assert wrong.returncode == 2
-    exact = subprocess.run([*command[:-1], "0"], capture_output=True, text=True, check=False)
+    exact = run(*command[:-1], "0")
     assert exact.returncode == 2
     assert "--within: must be greater than 0" in exact.stderr
     with pytest.raises(ic.UsageError, match="within: must be greater than 0: new people differ"):
@@ -337,9 +333,7 @@ def test_where_nothing_is_advised_nobody_asks():
 
 def test_the_command_asks_for_its_verdict(tmp_path):
     data = written(tmp_path / "data.csv", drawn_rows(1, [3000, 3000], [(0.6, 1.2), (0.7, 0.9)]))
-    done = subprocess.run(
-        [ISOCOST, "audit", data, "--cost", "fpr", "--json"], capture_output=True, text=True
-    )
+    done = run("audit", data, "--cost", "fpr", "--json")
     verdict = json.loads(done.stdout)["verdict"]
     assert (verdict["helps"], verdict["reason"]) == ("yes", "repair")
     assert 0 < verdict["findings"]["expected"] < verdict["findings"]["unrepaired"]

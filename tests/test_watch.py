@@ -2,9 +2,6 @@
 
 import json
 import math
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,8 +13,7 @@ from isocost.measures import rates
 from isocost.measures.evidence import Claim, History, evidence
 from isocost.rows import Row
 from tests.populations import SHAPES, period
-
-ISOCOST = str(Path(sys.executable).with_name("isocost"))
+from tests.processes import run
 
 
 def fpr_of(shape):
@@ -316,11 +312,6 @@ def test_it_is_shown_as_text_html_and_json():
     assert content["alarm"] is True
     assert content["first_alarm"] == "June"
     assert content["alarms"][0]["groups"] == ["African-American", "Caucasian"]
-
-
-def run(*arguments, cwd):
-    command = [ISOCOST, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
 
 
 def test_the_command(tmp_path):
