@@ -222,7 +222,8 @@ def test_apply_takes_the_columns_the_rule_was_made_with(folder, tmp_path):
 )
 def test_every_method_of_fit(folder, tmp_path, method, options, disparity):
     path = tmp_path / "rule.json"
-    done = run("fit", folder / "compas.csv", "--method", method, *options, "-o", path)
+    options = (*options, "--replicates", 10, "-o", path)
+    done = run("fit", folder / "compas.csv", "--method", method, *options)
     assert done.returncode == 0, done.stderr
     rule = ic.Rule.load(path)
     assert rule.method == method
@@ -551,8 +552,8 @@ def shell(script, cwd):
     )
 
 
-PRINTING = ["audit compas.csv --cost fpr", "audit compas.csv --cost fpr --json", "sql --tally"]
-PRINTING += ["audit compas.csv --cost fpr --plot", "tally compas.csv", "--help", "--version"]
+PRINTING = ["audit compas.csv --cost fpr --plot", "audit compas.csv --json", "tally compas.csv"]
+PRINTING += ["--help"]
 
 
 @pytest.mark.parametrize("command", PRINTING)
