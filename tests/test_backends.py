@@ -216,8 +216,8 @@ def test_one_pass_over_the_rows_and_one_more_for_an_example_of_a_bad_one():
         passes.append(len(frame))
         return frame
 
-    # Scores outside [0, 1] take one more: for the scales that fit.
-    for score, label, expected in ((0.5, 1, [2]), (0.5, 3, [2, 2]), (1.5, 1, [2, 2, 2])):
+    # Bad scores and labels take one more: for the scales that fit, and the two labels there are.
+    for score, label, expected in ((0.5, 1, [2]), (0.5, 3, [2, 2, 2]), (1.5, 1, [2, 2, 2])):
         data = pl.DataFrame({"score": [0.1, score], "label": [0, label], "group": ["a", "b"]})
         frame = data.lazy().map_batches(
             watched, schema=data.schema, predicate_pushdown=False, projection_pushdown=False

@@ -1,5 +1,7 @@
 """Every eager frame gives the tally that the arrays give, and gets its own kind back."""
 
+import re
+
 import duckdb
 import numpy as np
 import pandas as pd
@@ -312,3 +314,29 @@ def test_pandas_on_spark_goes_through_spark(arrow_people):
     given.to_spark = lambda: frame
     assert ic.tally(given) == ic.tally(frame)
     assert ic.audit(given, confidence=None).tally.n == len(frame)
+
+
+@pytest.mark.parametrize("kind", ["arrays", "pandas", "polars", "lazy", "file"])
+@pytest.mark.parametrize(
+    ("labels", "step"),
+    [
+        (("no", "yes"), 'next: name the positive label: positive="yes"'),
+        ((-1, 1), "name the positive label: positive=1"),
+        ((1, 2), "say with positive= whether 1 or 2 is the positive label"),
+        (("bad", "good"), "say with positive= whether 'bad' or 'good' is the positive label"),
+        (("low", "middle", "high"), "positive= if the column has two other values"),
+    ],
+)
+def test_labels_in_words_are_answered_with_these_words(tmp_path, kind, labels, step):
+    rows = pl.DataFrame({"score": [0.2, 0.4, 0.7] * 2, "group": ["a", "b"] * 3})
+    rows = rows.with_columns(label=pl.Series([labels[i % len(labels)] for i in range(6)]))
+    rows.write_csv(tmp_path / "data.csv")
+    data = {
+        "arrays": rows.to_dict(as_series=False),
+        "pandas": rows.to_pandas(),
+        "polars": rows,
+        "lazy": rows.lazy(),
+        "file": tmp_path / "data.csv",
+    }
+    with pytest.raises(ic.DataError, match=re.escape(step)):
+        ic.tally(data[kind])

@@ -37,6 +37,7 @@ from isocost.engines.backends import (
 )
 from isocost.engines.dispatch import Lazy, is_wide
 from isocost.engines.values import (
+    MOST_LABELS,
     USUAL_WEIGHTS,
     WRONG,
     GroupEncoder,
@@ -130,6 +131,9 @@ def count_cells(
     count_bad(codes_of, n, problems, partial(_example, rows, placed))
     if scale.is_plain and (cells["b"] == _OUTSIDE).any():
         problems.span = _span(rows, placed)
+    # Beside both 0 and 1, another value is a third.
+    if positive is None and _OTHER_LABEL in cells["y"] and not {0, 1} <= set(cells["y"]):
+        problems.labels = _some_labels(rows, placed)
     seen = [cells[key][~apart] for key in ("least_l", "most_l") if key in cells]
     labels = cells["y"][~apart]
     problems.check(label_problems(labels, seen, positive, columns["label"], rows.label_value))
@@ -145,10 +149,10 @@ def count_cells(
     )
 
 
-_NO_SCORE = -1
-"""The code of a score that is null or NaN."""
+_NO_SCORE = _NO_LABEL = -1
+"""The code of a score or a label that is null or NaN."""
 
-_OUTSIDE = -3
+_OTHER_LABEL, _OUTSIDE = -2, -3
 """The code of a score that is on another scale."""
 
 
@@ -417,6 +421,14 @@ def _example(rows: Rows, placed: Any, role: str, code: int) -> Any:
         result = bad.group_by(key).agg(example=nw.col(values).min())
     value = rows.collect(result)["example"][0]
     return rows.label_value(value) if role == "label" else value
+
+
+def _some_labels(rows: Rows, placed: Any) -> list[Any]:
+    """Some of the labels, where not all are 0 and 1."""
+    key, values = _CODES["label"]
+    known = placed.filter(nw.col(key) != float(_NO_LABEL)).group_by(values).agg(n=nw.len())
+    some = rows.collect(known.head(MOST_LABELS))[values].tolist()
+    return list(map(rows.label_value, some))
 
 
 _NO_GROUP, _OTHER_GROUP = 4, 5

@@ -17,7 +17,10 @@ from typing import Any
 
 from isocost.checks import check_path
 from isocost.engines.parsing import (
+    POSITIVE,
+    is_binary,
     number_text,
+    positive_among,
     text_numbers,
     typed,
 )
@@ -44,11 +47,6 @@ _NAMES = {
 }
 
 ROLES = (*_NAMES, "id")
-
-_POSITIVE = (
-    "1", "1.0", "1,0", "true", "yes", "y", "t", "positive", "pos", "event", "case", "ja", "j",
-    "oui", "si", "sí", "sim", "tak", "wahr", "vrai",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -121,7 +119,7 @@ class Column:
     def likelihood(self, role: str) -> tuple[bool, ...]:
         """How well it suits a role, for sorting: by its name, then by its values."""
         other = any(self._named(name) for name in _NAMES if name != role)
-        has_positive = any(value.lower() in _POSITIVE for value in self.values)
+        has_positive = any(value.lower() in POSITIVE for value in self.values)
         suits = self.is_unit if role == "score" else has_positive == (role == "label")
         return self._named(role), not other, suits
 
@@ -179,7 +177,7 @@ class FileLook:
             notes.append(f"{column.missing:,} missing")
         if "score" in roles and column.scales:
             notes.append(f"outside [0, 1]: --scale {' or '.join(column.scales)}")
-        if roles[:1] == ["label"] and self.positive is None and not _is_binary(column.values):
+        if roles[:1] == ["label"] and self.positive is None and not is_binary(column.values):
             notes.append("--positive must say which value is positive")
         return notes
 
@@ -198,7 +196,7 @@ class FileLook:
         for column in filter(None, map(self.column, ("score", "label", "weight"))):
             told += [f"column {column.name!r}: {column.wrong}"] if column.wrong else []
         label = self.column("label")
-        if label is not None and self.positive is None and not _is_binary(label.values):
+        if label is not None and self.positive is None and not is_binary(label.values):
             one = " or ".join(map(repr, label.values))
             told.append(f"--positive must be {one}: the outcome that a high score predicts")
         return told
@@ -355,7 +353,7 @@ def _looked(path: str | Path, name: str | None, reading: FileReading, counted: b
     commas = [c for c in columns if c.decimal == "," and c.name in guess.values()]
     how |= {"decimal": ","} if commas else {}
     label = next((c for c in columns if c.name == guess["label"]), None)
-    positive = positive_of(label.values) if label else None
+    positive = positive_among(label.values) if label else None
     return FileLook(str(path), rows, tuple(columns), separator, how, guess, positive)
 
 
@@ -499,20 +497,6 @@ def ranked(columns: Sequence[Column], role: str) -> list[Column]:
     return sorted(fitting, key=lambda column: column.likelihood(role), reverse=True)
 
 
-def _is_binary(values: Sequence[str]) -> bool:
-    """Whether labels are 0 and 1, or true and false."""
-    known = {value.lower() for value in values}
-    zeros_and_ones = {"0", "1", "0.0", "1.0", "0,0", "1,0"}
-    return known <= zeros_and_ones or known <= {"true", "false"}
-
-
-def positive_of(values: Sequence[str]) -> str | None:
-    """The positive label where it must be named: not for 0 and 1, nor for true and false."""
-    if _is_binary(values):
-        return None
-    return next((value for value in values if value.lower() in _POSITIVE), None)
-
-
 def completed(
     source: Source,
     asked: Mapping[str, Any],
@@ -542,7 +526,7 @@ def completed(
         tell(f"{role}: {best.name!r}")
         free = [column for column in free if column is not best]
         if role == "label" and positive is None:
-            positive = positive_of(best.values)
+            positive = positive_among(best.values)
             if positive is not None:
                 tell(f"positive: {positive!r}")
     return chosen, positive

@@ -215,3 +215,33 @@ def read_as(text: str, kinds: Collection[type]) -> Scalar:
         if value is not None:
             return value
     return text
+
+
+ONES = ("1", "1.0", "1,0")
+POSITIVE = (
+    *ONES, "true", "yes", "y", "t", "positive", "pos", "event", "case", "ja", "j",
+    "oui", "si", "sí", "sim", "tak", "wahr", "vrai",
+)  # fmt: skip
+"""Texts that mean yes, in lower case."""
+
+
+def is_binary(values: Sequence[str]) -> bool:
+    """Whether labels are 0 and 1, or true and false."""
+    known = {value.lower() for value in values}
+    zeros_and_ones = {"0", "1", "0.0", "1.0", "0,0", "1,0"}
+    return known <= zeros_and_ones or known <= {"true", "false"}
+
+
+def positive_among(values: Sequence[str]) -> str | None:
+    """The positive label where it must be named: not for 0 and 1, nor for true and false.
+
+    Examples
+    --------
+    >>> positive_among(["no", "Yes"]), positive_among(["-1", "1"]), positive_among(["1", "2"])
+    ('Yes', '1', None)
+    """
+    if is_binary(values):
+        return None
+    # Of 1 and 2 either may be the positive one.
+    words = POSITIVE if any(value.startswith("-") for value in values) else POSITIVE[len(ONES) :]
+    return next((value for value in values if value.lower() in words), None)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from isocost.engines.parsing import positive_among
 from isocost.errors import DataError, Problem, UsageError, setting, spoken
 from isocost.grid import PROBABILITY, Scale, scale_named, scale_step
 from isocost.groups import Group, as_group, as_scalar, is_exact, is_null
@@ -34,6 +35,9 @@ WRONG = {
     "weight": {-1: "null or NaN", -2: "infinite", -3: "zero", -4: "negative", -5: _EXTREME},
 }
 """What is wrong with a value, by its role and the code that replaces its cell in a query."""
+
+MOST_LABELS = 3
+"""How many values of a column of labels are looked at to say what is wrong: more than two."""
 
 _RULES = {
     "score": (
@@ -67,7 +71,8 @@ class Problems:
 
     ``example`` is which one: the first, or the least where rows have no order.  ``span`` is the
     range of scores outside [0, 1], and whether they are whole.  ``decimal`` is the decimal sign of
-    texts, None until it is known, and ``texts`` are problems with it.
+    texts, None until it is known, and ``texts`` are problems with it.  ``labels`` are some of
+    them if not all are 0 and 1: all if there are two.
     """
 
     names: dict[str, str] = field(default_factory=dict)
@@ -78,6 +83,7 @@ class Problems:
     span: tuple[float, float, bool] | None = None
     decimal: str | None = None
     texts: list[Problem] = field(default_factory=list)
+    labels: list[Any] = field(default_factory=list)
 
     def add(self, role: str, kind: str, count: int, example: Any = None, row: Any = None) -> None:
         """Add ``count`` of this kind; the first example is kept."""
@@ -104,6 +110,8 @@ class Problems:
             name, step = self.names.get(role, role), None
             if role == "score" and self.span and self.scale.is_plain:
                 step = scale_step(*self.span) or None
+            elif role == "label" and len(self.labels) == 2:
+                step = _naming_step(self.labels)
             problem = problem_of(role, name, got + of, step)
             if role == "score" and not self.scale.is_plain:
                 step = "drop or fill rows without a score, and check that the scale is right"
@@ -121,6 +129,15 @@ class Problems:
         """How values were read, where that is not the usual way."""
         scale = {} if self.scale.is_plain else {"scale": self.scale.name}
         return scale | ({"decimal": ","} if self.decimal == "," else {})
+
+
+def _naming_step(labels: Sequence[Any]) -> str:
+    """What to do about labels that have two values, and not 0 and 1."""
+    values = {str(label): label for label in sorted(labels, key=str)}
+    if positive := positive_among(list(values)):
+        return f"name the positive label: {setting('positive', values[positive])}"
+    either = " or ".join(map(repr, values.values()))
+    return f"say with {setting('positive')} whether {either} is the positive label"
 
 
 def no_rows(path: object = "") -> DataError:
@@ -237,6 +254,9 @@ class LabelReader:
             code = {value: int(value == self.positive) for value in distinct}
         labels = np.fromiter(map(code.__getitem__, values), dtype=np.intp, count=len(values))
         count("other than 0 and 1", labels < 0)
+        if (labels < 0).any():
+            some = [*problems.labels, *(value for value in distinct if value is not None)]
+            problems.labels = list(dict.fromkeys(some))[:MOST_LABELS]
         return np.maximum(labels, 0)
 
     def finish(self, name: str = "label") -> list[Problem]:
