@@ -41,7 +41,8 @@ WRONG = {
     "within": [*NUMBERS, -1],
     "rules": [3, "withhold", ["withhold"], {"a": None}, [TALLY], {"original": RULE}, FRAME],
     "tallies": [None, 3, "day1.csv", [], {}, {"May": 3}, [AUDIT], [TALLY, None], RULE],
-    "found": [None, 3, {}, {"a": 3}, TALLY],
+    "frontiers": [None, 3, {}, {"a": 3}, TALLY],
+    "answer": [None, 3, {}, TALLY],
     "path": PATHS,
     "cost": [3, "foo", "", "weighted:1", "weighted:a,b", "weighted:-1,2", {}, [], FRAME, True],
     "other": [3, "foo", {}, FRAME],
@@ -187,7 +188,7 @@ DOORS = {
         plots.ChangeDisplay.from_tally, TALLY_AND | {"rules": [RULE]},
     ),
     "FrontierDisplay.from_tally": (plots.FrontierDisplay.from_tally, TALLY_AND | {"points": 2}),
-    "FrontierDisplay.from_frontier": (plots.FrontierDisplay.from_frontier, {"found": FRONTIER}),
+    "FrontierDisplay.from_frontier": (plots.FrontierDisplay.from_frontier, {"frontiers": FRONTIER}),
     "RepairPlanDisplay.from_tally": (
         plots.RepairPlanDisplay.from_tally,
         TALLY_AND | {"method": "withhold", "cost": "weighted:1,1", "within": 0.5},
@@ -197,7 +198,7 @@ DOORS = {
         plots.ReconcilableDisplay.from_tally, TALLY_AND | {"thresholds": 0.5},
     ),
     "ReconcilableDisplay.from_reconcilable": (
-        plots.ReconcilableDisplay.from_reconcilable, {"found": ic.reconcilable(TALLY, 0.5)},
+        plots.ReconcilableDisplay.from_reconcilable, {"answer": ic.reconcilable(TALLY, 0.5)},
     ),
     "MeasuresDisplay.from_tally": (plots.MeasuresDisplay.from_tally, TALLY_AND),
     "MeasuresDisplay.from_audit": (plots.MeasuresDisplay.from_audit, {"audit": AUDIT}),

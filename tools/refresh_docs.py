@@ -23,6 +23,10 @@ import measures_page
 from isocost.examples import compas_csv
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests import processes  # noqa: E402
+
 BLOCK = re.compile(r"<!-- output: (?P<command>[^\n]+?) -->\n(\n```text\n.*?\n```\n)?", re.DOTALL)
 
 PRINTED = re.compile(
@@ -54,14 +58,7 @@ def write_data(folder: Path) -> None:
 
 
 def output_of(command: str, folder: Path) -> str:
-    executable = Path(sys.executable).with_name(command.split()[0])
-    done = subprocess.run(
-        [str(executable), *command.split()[1:]],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        check=False,
-    )
+    done = processes.run(*command.split()[1:], cwd=folder)
     text = done.stdout + done.stderr
     return "\n".join(line.rstrip() for line in text.rstrip().splitlines())
 
