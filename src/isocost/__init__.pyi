@@ -44,7 +44,7 @@ from .repairs.compare import Comparison as Comparison
 from .repairs.compare import Frontier as Frontier
 from .repairs.compare import compare as compare
 from .repairs.compare import frontier as frontier
-from .repairs.hand_over import Deferral as Deferral
+from .repairs.deferrability import Deferral as Deferral
 from .repairs.hand_over import hand_over as hand_over
 from .repairs.odds import equalize_odds as equalize_odds
 from .repairs.planning import GroupPlan as GroupPlan

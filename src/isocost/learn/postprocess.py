@@ -30,8 +30,9 @@ from isocost.learn.base import PostProcessor
 from isocost.learn.inputs import GroupsFrom
 from isocost.measures.audit import Audit, audit
 from isocost.measures.feasibility import Feasibility, feasibility
-from isocost.repairs.hand_over import Deferral, hand_over
-from isocost.repairs.hand_over import check_request as check_deferral
+from isocost.repairs.deferrability import Deferral
+from isocost.repairs.deferrability import check_request as check_deferral
+from isocost.repairs.hand_over import hand_over
 from isocost.repairs.odds import equalize_odds
 from isocost.repairs.pools import Minimize
 from isocost.repairs.reconcilability import Levels, Reconcilability, check_request

@@ -46,7 +46,7 @@ from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
 from isocost.repairs.compare import Compared, compare
 from isocost.repairs.composition import named_rules
-from isocost.repairs.hand_over import Deferral
+from isocost.repairs.deferrability import Deferral
 from isocost.repairs.reconcilability import Reconcilability
 from isocost.repairs.reconcile import ReconcilableAt, reconcilable
 from isocost.repairs.registry import REPAIRS, Repair
