@@ -443,8 +443,9 @@ def test_who_was_handed_over_is_counted(compas_rule, tmp_path, monkeypatch):
     frame.astype({"label": float}).to_parquet(tmp_path / "out.parquet")
     for name in ("out.csv", "out.parquet"):
         assert ic.tally(tmp_path / name, weight="weight", handed_over=True) == counted
-    with pytest.raises(ic.DataError, match="score: must be a number"):
-        ic.tally(tmp_path / "out.csv", weight="weight")
+    for data in (tmp_path / "out.csv", out, lazy):
+        with pytest.raises(ic.DataError, match=r"count them with .*handed_over=True"):
+            ic.tally(data, weight="weight")
     table = pa.Table.from_pandas(frame.sort_values("score")).drop(["id"])
     monkeypatch.setattr("isocost.engines.streams._ROWS_AT_ONCE", 100)
     assert ic.tally(table.to_reader(50), weight="weight", handed_over=True) == counted
@@ -503,6 +504,26 @@ def test_rules_in_one(compas_rule):
     half = ic.Rule(tally.groups, nobody.rows[:1], "half").expected(tally)
     assert half.groups == ("Caucasian",)
     assert half.shares_handed_over == {"Caucasian": 0.0, "African-American": 1.0}
+
+
+def test_a_group_that_nobody_is_decided_about():
+    tally = small_tally(0, 3)
+    gone = (Row(2, 0.0, 1.0, "defer", None, 1.0),)
+    rule = ic.Rule(tally.groups, gone, "by hand")
+    after = rule.expected(tally)
+    said = "nobody of 2 is decided about"
+    assert said in ic.audit(after, confidence=None).headline()
+    two = tally.select([1, 2])
+    alone = ic.Rule(two.groups, gone, "by hand")
+    for refused in (
+        lambda: ic.compare(tally, [rule]),
+        lambda: ic.compare(two, [alone]),
+        lambda: ic.audit(alone.expected(two)),
+        lambda: ic.watch(alone, [alone.expected(two)]),
+        lambda: ic.report_html(ic.audit(tally, confidence=None), rules={"mine": rule}),
+    ):
+        with pytest.raises(ic.DataError, match="got:  nobody of 2: all are handed over"):
+            refused()
 
 
 def test_compared_planned_watched_and_unseen(compas_rule):
