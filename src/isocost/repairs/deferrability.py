@@ -18,7 +18,7 @@ from isocost.checks import (
     short,
 )
 from isocost.costs import Cost, CostLike, as_cost
-from isocost.errors import Problem, UsageError
+from isocost.errors import Problem, UsageError, setting
 from isocost.groups import Group, to_json
 from isocost.measures.table import MEASURES, OVERALL
 from isocost.repairs.deferral import FEWEST_DECIDED
@@ -127,12 +127,14 @@ class Deferral:
         search would have taken long and was ended.  NaN if no share was found; then none is
         enough if ``bound`` is infinite, and it is not known otherwise.
     smallest_shares : {group: float}
-        The share of each group then.
+        The share of each group then; empty if that is not known.
     equal, threshold, floor, no_worse
         What was asked for.
     slack : float
         If no share is enough, the least amount by which floors must be lowered, and rates may get
         worse; 0 otherwise, NaN if no amount is enough.
+    smallest_tolerance : float
+        If no share is enough, the least tolerance with which one is; 0 otherwise, NaN if none is.
     """
 
     feasible: bool
@@ -145,13 +147,13 @@ class Deferral:
     floor: Mapping[str, float]
     no_worse: bool
     slack: float = 0.0
+    smallest_tolerance: float = 0.0
 
     @classmethod
-    def met(cls, request: DeferralRequest, groups: Sequence[Group]) -> Deferral:
+    def met(cls, request: DeferralRequest) -> Deferral:
         """That a share is enough; the least one is not known."""
-        unknown = dict.fromkeys(groups, math.nan)
         asked = (request.equal, request.threshold, request.floor, request.no_worse)
-        return cls(True, request.share, math.nan, math.nan, unknown, *asked)
+        return cls(True, request.share, math.nan, math.nan, {}, *asked)
 
     @property
     def gap(self) -> float:
@@ -160,7 +162,7 @@ class Deferral:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        numbers = ("smallest_share", "bound", "gap", "slack")
+        numbers = ("smallest_share", "bound", "gap", "slack", "smallest_tolerance")
         return {
             "feasible": self.feasible,
             "share": self.share,
@@ -282,6 +284,9 @@ def explain(request: DeferralRequest, verdict: Deferral) -> Problem:
     else:
         rule = f"must be possible with some share handed over: {request.goal}"
         steps = [ask_less]
+        if verdict.smallest_tolerance > 0.0:
+            least = setting("tolerance", float(round_up(verdict.smallest_tolerance)))
+            steps = [f"use {least} or more, or ask for less with equal="]
         if request.floor or request.no_worse:
             far = "" if math.isnan(verdict.slack) else f" by {round_up(verdict.slack)}"
             kinds = ["lower the floor"] * bool(request.floor)

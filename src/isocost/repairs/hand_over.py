@@ -20,7 +20,7 @@ from __future__ import annotations
 import heapq
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import count
@@ -135,9 +135,9 @@ def hand_over(
         What an error costs, if "cost" is to be equal: "fpr", "fnr", or a weighted cost.
     keep : {"information", "brier"}
         What the scores of the decided should have most of: the highest E[q^2], or the lowest
-        Brier score E[q (1 - q)].  Both are the same where base rates are given; here they follow
+        Brier score E[q (1 - q)].  Both are the same where base rates are given.  Here these follow
         from who is decided, and "information" prefers high ones, the more so the more are handed
-        over.
+        over: which label is called positive matters.  "brier" treats both labels alike.
     shares : {"equal", "least"}
         "equal": the same share of each group.  "least": as few people in all as possible,
         whichever group they are of; most often nearly all are of one group, and there is a warning.
@@ -170,11 +170,16 @@ def hand_over(
     Among the rules that meet the request, the one is made whose scores tell most about the decided.
     The least share alone would pick scores that tell little.
 
-    The least share is a linear program, whose dual proves that no smaller one is enough; see
-    :mod:`isocost.repairs.deferral`.  With ``shares="least"`` it is found by branch and bound.
-    Rates that are means over some of the decided, such as FPR, need a search for their common
-    value, which may miss the best; with "everything" there is nothing to search.  For these the
-    share selected, and that not selected, stays at least half of what it was in each group.
+    With "everything" and equal shares the least share is a linear program, whose dual proves that
+    no smaller one is enough; see :mod:`isocost.repairs.deferral`.  Common values of rates such as
+    FPR, and shares that differ between groups, are searched for by branch and bound, which proves
+    it too, up to 1e-6 (1e-4 for costs and other errors of the scores themselves).  A search that
+    takes long is ended; a note of the rule, and ``bound`` and ``gap`` of :class:`Deferral`, say
+    what is proven then.
+
+    Rates of nobody would be equal, too.  So for rates and costs the share selected and that not
+    selected, and the share of positives and that of negatives, stay at least half of what they were
+    in each group.
 
     All of it is exact on the tally it was made from, and holds up to chance on new data.  Nothing
     is said about the people handed over: they are as well or badly off as whoever decides about
@@ -386,7 +391,8 @@ class DeferralSearch:
     def _selecting(self, outputs: Sequence[Floats]) -> Iterator[dict[int, Floats]]:
         """At least half as many selected, and not selected, as before or as calibration allows.
 
-        Rates of nobody would be equal too.
+        And the share of each label stays at least half of what it was.  Rates of nobody would be
+        equal too.
         """
         threshold = self.request.threshold
         for t, (one, q) in enumerate(zip(self.levels, outputs, strict=True)):
@@ -396,6 +402,8 @@ class DeferralSearch:
             selected = (q >= threshold).astype(float)
             yield {t: HALF * min(before, can) - selected}
             yield {t: HALF * min(1.0 - before, cannot) - (1.0 - selected)}
+            yield {t: HALF * one.base_rate - q}
+            yield {t: HALF * (1.0 - one.base_rate) - (1.0 - q)}
 
     # Solutions
 
@@ -459,10 +467,13 @@ class DeferralSearch:
             yield {name: 0.5 if math.isnan(x) else float(x) for name, x in values.items()}
 
     def _verdict(self, feasible: bool, least: BranchAndBound) -> Deferral:
-        verdict = Deferral.met(self.request, self.tally.groups)
+        verdict = Deferral.met(self.request)
         if least.best is None:
-            slack = math.nan if least.stopped else self._least_slack()
-            return replace(verdict, feasible=False, bound=least.bound, slack=slack)
+            verdict = replace(verdict, feasible=False, bound=least.bound, slack=math.nan)
+            if least.stopped:
+                return verdict
+            tolerance = self._least_tolerance()
+            return replace(verdict, slack=self._least_slack(), smallest_tolerance=tolerance)
         if least.reached:
             return verdict
         shares = map(float, 1.0 - least.best.decided)
@@ -478,18 +489,31 @@ class DeferralSearch:
         """How far floors must fall, and rates get worse, for some share to be enough."""
         if not self.request.floor and not self.request.no_worse:
             return math.nan
+        return _least_of(lambda slack: self._is_possible(self._program(self.request, slack)))
 
-        def possible(slack: float) -> bool:
-            program = self._program(self.request, slack)
-            return self._least(program, 1.0, FEWEST_PROGRAMS).best is not None
+    def _least_tolerance(self) -> float:
+        """The least tolerance with which some share is enough."""
 
-        low, high = 0.0, 1.0
-        if not possible(high):
-            return math.nan
-        while high - low > 1e-4:
-            middle = (low + high) / 2.0
-            low, high = (low, middle) if possible(middle) else (middle, high)
-        return high
+        def possible(tolerance: float) -> bool:
+            wider = {name: max(x, tolerance) for name, x in self.request.tolerances.items()}
+            other = DeferralSearch(self.tally, replace(self.request, tolerances=wider))
+            return other._is_possible(other.program)
+
+        return _least_of(possible)
+
+    def _is_possible(self, program: DeferralProgram) -> bool:
+        return self._least(program, 1.0, FEWEST_PROGRAMS).best is not None
+
+
+def _least_of(possible: Callable[[float], bool]) -> float:
+    """The least number up to 1 with which it is possible; NaN if there is none."""
+    low, high = 0.0, 1.0
+    if not possible(high):
+        return math.nan
+    while high - low > 1e-3:
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if possible(middle) else (middle, high)
+    return high
 
 
 class Box(NamedTuple):
