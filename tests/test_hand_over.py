@@ -321,10 +321,10 @@ def test_tolerances_floors_and_no_worse():
     rule = make(compas(), "least", tolerance=0.02)
     assert rule.expected(compas()).share_handed_over < 0.22
     assert rule.promise.equal["selection_rate"] <= 0.04
-    rates = make(compas(), "least", ("fpr", "fnr", "ppv"), tolerance={"ppv": 0.01})
+    rates = make(compas(), "least", ("fpr", "ppv"), tolerance={"ppv": 0.01})
     after = rates.expected(compas())
     assert spread(after, "ppv") <= 0.01 + 1e-9
-    assert max(spread(after, "fpr"), spread(after, "fnr")) < 1e-9
+    assert spread(after, "fpr") < 1e-9
     floor = make(compas(), "least", floor={"accuracy": 0.65})
     assert floor.promise.floor == {"accuracy": 0.65}
     accuracies = ic.MEASURES["accuracy"].of(floor.expected(compas()).kinds(0.5))
@@ -549,11 +549,6 @@ def test_compared_planned_watched_and_unseen(compas_rule):
     assert found.rate_difference.fitted < 1e-9 < found.rate_difference.expected < 0.06
     assert found.handed_over.fitted == pytest.approx(0.25)
     assert "handed over" in repr(found)
-
-
-def test_the_page_does_not_show_the_decided_alone(compas_rule):
-    html = ic.report_html(ic.audit(compas(), confidence=None), rules={"mine": compas_rule})
-    assert "mine, 25.0\u00a0% handed over" in html
 
 
 def test_frontier_along_the_share():

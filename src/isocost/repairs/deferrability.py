@@ -21,7 +21,7 @@ from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError, setting
 from isocost.groups import Group, to_json
 from isocost.measures.table import MEASURES, OVERALL
-from isocost.repairs.deferral import FEWEST_DECIDED
+from isocost.repairs.deferral import EXACT, FEWEST_DECIDED
 from isocost.repairs.reconcilability import (
     Levels,
     check_floor,
@@ -179,6 +179,8 @@ class Deferral:
     @property
     def certificate(self) -> str:
         """What is proven about the least share, in a sentence."""
+        if self.smallest_share <= EXACT:
+            return "Nobody has to be handed over for this."
         proven = f"Linear programs prove that no share below {self.bound:.2%} is enough."
         if self.gap <= PROVEN:
             return proven
