@@ -19,9 +19,9 @@ from scipy.sparse import coo_array
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.repairs.deferrability import check_request
+from isocost.repairs.deferrability import BranchAndBound, check_request
 from isocost.repairs.deferral import DeferralProgram, assigned
-from isocost.repairs.hand_over import BranchAndBound, DeferralSearch
+from isocost.repairs.hand_over import DeferralSearch
 from isocost.repairs.levels import ScoreLevels, score_levels
 from isocost.repairs.review import explained
 from isocost.rows import Row

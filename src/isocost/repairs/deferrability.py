@@ -1,11 +1,13 @@
-"""What can be asked of handing over, and what can be had: the request, its checks, the verdict."""
+"""What can be asked of handing over, and what can be had: request, search and proof, verdict."""
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import count
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +23,14 @@ from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError, setting
 from isocost.groups import Group, to_json
 from isocost.measures.table import MEASURES, OVERALL
-from isocost.repairs.deferral import EXACT, FEWEST_DECIDED
+from isocost.repairs.deferral import (
+    EXACT,
+    FEWEST_DECIDED,
+    NOISE,
+    DeferralProgram,
+    Ranges,
+    Solved,
+)
 from isocost.repairs.reconcilability import (
     Levels,
     check_floor,
@@ -29,6 +38,7 @@ from isocost.repairs.reconcilability import (
     check_tolerances,
     direction_of,
 )
+from isocost.typing import Floats
 from isocost.verdict.sentences import round_up
 
 EVERYTHING = "everything"
@@ -53,6 +63,12 @@ PROVEN = 2e-4
 """A share that is proven to be the least up to this is called the least."""
 
 KEEPS: tuple[str, ...] = ("information", "brier")
+
+GAP, CURVED_GAP, SCORES_GAP = 1e-6, 1e-4, 1e-5
+"""How close a search comes to the least share; with such rates; and to the best scores."""
+
+MARGIN = 0.1
+"""A box is cut no nearer to its ends than this part of it."""
 
 
 @dataclass(frozen=True)
@@ -295,3 +311,163 @@ def explain(request: DeferralRequest, verdict: Deferral) -> Problem:
             kinds += ["let rates get worse"] * request.no_worse
             steps.insert(0, " and ".join(kinds) + far)
     return Problem(name, rule, f"{asked}; {str(verdict).lower()}".rstrip("."), "; or ".join(steps))
+
+
+# The search for the least share, and its proof
+
+
+class Box(NamedTuple):
+    """Where u of each group and common values of rates may be, and what no value there is below."""
+
+    bound: float
+    low: Floats
+    high: Floats
+    ranges: Ranges
+
+
+class BranchAndBound:
+    """The best of a program whose common values, or shares of groups, make it not linear.
+
+    On a box of common values and of u the program has a linear relaxation, whose dual is a bound.
+    A box whose bound is no better than the best solution is done with; others are cut in two
+    where the relaxation is furthest off.
+
+    - Common values c of rates: see :meth:`isocost.repairs.deferral.DeferralProgram.solve`.
+    - The people decided are sum_t share_t / u_t, which is convex in u.  Between low and high,
+      1 / u lies below its chord (low + high - u) / (low high).
+
+    Parameters
+    ----------
+    program : DeferralProgram
+        What is asked.
+    aim : {"equal", "least", "scores"}
+        The fewest people handed over with the same share of each group; in all; or the best scores.
+    low, high : arrays
+        Bounds of u.
+
+    Attributes
+    ----------
+    best : Solved or None
+        The best solution; its value is a share for the first two aims.
+    bound : float
+        What no solution is below.
+    stopped : bool
+        Whether it ended because no more programs may be solved.
+    reached : bool
+        Whether it ended because what is enough was reached.
+    """
+
+    def __init__(self, program: DeferralProgram, aim: str, low: Floats, high: Floats) -> None:
+        self.program, self.aim, self.low, self.high = program, aim, low, high
+        self.reach = program.reach
+        self.best: Solved | None = None
+        self.bound = -math.inf if aim == "scores" else 0.0
+        self.solved, self.stopped, self.reached = 0, False, False
+        self.gap = CURVED_GAP if program.is_curved else GAP
+        if aim == "scores":
+            self.gap = max(self.gap, SCORES_GAP)
+
+    @property
+    def value(self) -> float:
+        """What the best solution has."""
+        return math.inf if self.best is None else self.best.value
+
+    def run(
+        self, starts: Iterable[Mapping[str, float]], budget: int, enough: float | None = None
+    ) -> None:
+        """Search, from solutions with these common values."""
+        for common in starts:
+            self._try(common, self.low, self.high)
+            if self._is_done(enough):
+                return
+        self._narrow()
+        order = count()
+        root = Box(self.bound, self.low, self.high, self.program.widest)
+        boxes = [(root.bound, next(order), root)]
+        closed = math.inf
+        while boxes and boxes[0][0] < self.value - self.gap:
+            if self.solved >= budget:
+                self.stopped = True
+                break
+            box = heapq.heappop(boxes)[2]
+            found = self._solve(box.ranges, box.low, box.high)
+            if found is None:
+                continue
+            bound = max(found.bound, box.bound)
+            halves = self._halves(box._replace(bound=bound), found)
+            if bound < self.value - self.gap:
+                if not halves:
+                    self._take(found)
+                else:
+                    self._try(found.common, box.low, box.high)
+            if self._is_done(enough):
+                return
+            if not halves or bound >= self.value - self.gap:
+                closed = min(closed, bound)
+                continue
+            for half in halves:
+                heapq.heappush(boxes, (bound, next(order), half))
+        self.bound = min([closed, self.value, *(box[0] for box in boxes)])
+
+    def _is_done(self, enough: float | None) -> bool:
+        self.reached = enough is not None and self.value <= enough + NOISE
+        return self.reached or self.value <= self.bound + NOISE
+
+    def _solve(self, ranges: Ranges, low: Floats, high: Floats) -> Solved | None:
+        """The relaxation on a box; its bound and value are those of the aim."""
+        self.solved += 1
+        program, shares = self.program, self.program.shares
+        if self.aim == "scores":
+            return program.solve(program.uninformed, ranges, low, high, reach=self.reach)
+        chords = 1.0 / (low * high) if self.aim == LEAST else np.ones(len(shares))
+        costs = program.people(shares * chords)
+        found = program.solve(costs, ranges, low, high, self.aim != LEAST, self.reach)
+        if found is None:
+            return None
+        if self.aim == LEAST:
+            bound = 1.0 - float(shares @ ((low + high) * chords)) + found.bound
+        else:
+            bound = 1.0 - 1.0 / max(found.bound, 1.0)
+        return found._replace(value=1.0 - float(shares @ found.decided), bound=bound)
+
+    def _take(self, found: Solved | None) -> None:
+        if found is not None and found.value < self.value:
+            self.best = found
+
+    def _try(self, common: Mapping[str, float], low: Floats, high: Floats) -> None:
+        self._take(self._solve({name: (x, x) for name, x in common.items()}, low, high))
+
+    def _narrow(self) -> None:
+        """Leave out u that are worse than the best so far, and what cannot be reached then."""
+        if self.best is not None and self.aim != "scores":
+            # If the others are all decided, at least this share of a group must be.
+            all_ = self.program.shares if self.aim == LEAST else np.ones(len(self.high))
+            fewest = np.maximum(1.0 - self.value / all_, FEWEST_DECIDED)
+            self.high = np.minimum(self.high, 1.0 / fewest)
+        self.reach = self.program.reach_within(self.high)
+
+    def _halves(self, box: Box, found: Solved) -> list[Box]:
+        """The box cut in two where the relaxation is furthest off; nothing where it is not."""
+        low, high, u = box.low, box.high, 1.0 / found.decided
+        chords = np.zeros(len(u))
+        if self.aim == LEAST:
+            chords = self.program.shares * ((low + high - u) / (low * high) - found.decided)
+        rates = self.program.searched
+        off = {n: rate.off(found.weights, found.common[n]) for n, rate in rates.items()}
+        t, name = int(np.argmax(chords)), max(off, key=lambda n: off[n], default="")
+        if max(chords[t], off.get(name, 0.0)) <= NOISE:
+            return []
+        if chords[t] >= off.get(name, 0.0):
+            left, right = high.copy(), low.copy()
+            left[t] = right[t] = _inside(u[t], low[t], high[t])
+            return [box._replace(high=left), box._replace(low=right)]
+        ends = box.ranges[name]
+        cut = _inside(found.common[name], *ends)
+        parts = ((ends[0], cut), (cut, ends[1]))
+        return [box._replace(ranges={**box.ranges, name: part}) for part in parts]
+
+
+def _inside(x: float, low: float, high: float) -> float:
+    """A place to cut near x, not at the ends."""
+    margin = MARGIN * (high - low)
+    return min(max(x, low + margin), high - margin)
