@@ -125,6 +125,11 @@ def share_of(rule: ic.Rule, tally: ic.Tally) -> float:
     return rule.expected(tally).share_handed_over
 
 
+def or_less(rule: ic.Rule) -> str:
+    """What follows a share that is not proven to be the least."""
+    return " or less" if "ended early" in rule.notes[-1] else ""
+
+
 def spreads(tally: ic.Tally) -> Floats:
     """How far groups differ in each rate."""
     kinds = tally.kinds(0.5)
@@ -156,10 +161,10 @@ def least_shares() -> str:
         tally = people.tally
         try:
             least = share_of(make(tally, None), tally)
-            in_all = make(tally, None, shares="least").expected(tally)
+            fewest = make(tally, None, shares="least")
             alone = make(tally, None, ("fpr", "fnr"))
-            open_ = " or less" if "ended early" in alone.notes[-1] else ""
-            rates = f"{share_of(alone, tally):.1%}{open_}"
+            in_all = fewest.expected(tally)
+            rates = f"{share_of(alone, tally):.1%}{or_less(alone)}"
         except ic.InfeasibleError as error:
             lines.append([f"{name}, {len(people.score):,}", "", str(error.feasibility), *[""] * 5])
             continue
@@ -172,7 +177,8 @@ def least_shares() -> str:
                 f"{len(tally.groups)}",
                 f"{least:.1%}",
                 rates,
-                f"{in_all.share_handed_over:.1%} ({min(each):.1%} to {max(each):.1%})",
+                f"{in_all.share_handed_over:.1%}{or_less(fewest)} "
+                f"({min(each):.1%} to {max(each):.1%})",
                 numbers(tally),
                 numbers(rule.expected(tally)),
                 f"{min(selected):.1%} to {max(selected):.1%}",
@@ -202,8 +208,9 @@ def on_new_people(halves: int) -> tuple[str, str]:
             shares.append(decided.share_handed_over)
         missing = f"{failed} of {halves}" if failed else "-"
         for rate, was, now in zip(RATES, np.transpose(before), np.transpose(after), strict=True):
-            if np.nanmean(now) > np.nanmean(was):
-                worse.append(f"{rate.upper()} of {name} ({was.mean():.3f} to {now.mean():.3f})")
+            first, second = np.nanmean(was), np.nanmean(now)
+            if round(second, 3) > round(first, 3):
+                worse.append(f"{rate.upper()} of {name} ({first:.3f} to {second:.3f})")
         for what, found in (("before", before), ("decided", after)):
             means = [
                 np.mean(x[~np.isnan(x)]) if not np.isnan(x).all() else None
