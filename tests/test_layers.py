@@ -43,8 +43,8 @@ ORDERS = {
     "repairs": [
         "counsel", "withhold", "maps", "recalibrate", "composition", "pools", "least_change",
         "coarsen", "odds", "population", "levels", "linear_program", "reconcilability", "deferral",
-        "review", "hand_over", "reconcile", "registry", "unseen", "compare", "frontier",
-        "planning", "watch",
+        "deferrability", "review", "hand_over", "reconcile", "registry", "unseen", "compare",
+        "frontier", "planning", "watch",
     ],
     "engines": [
         "parsing", "values", "arrays", "streams", "dispatch", "dialects", "queries", "paths",

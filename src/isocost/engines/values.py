@@ -42,8 +42,8 @@ MOST_LABELS = 3
 _RULES = {
     "score": (
         "must be a number in [0, 1] in every row",
-        "drop or fill rows without a score; divide percentages by 100; convert decision values to "
-        "probabilities",
+        "drop or fill rows without a score{handed_over}; divide percentages by 100; convert "
+        "decision values to probabilities",
     ),
     "label": (
         "must be 0/1 or boolean in every row",
@@ -177,8 +177,14 @@ def problem_of(role: str, name: str, got: str, step: str | None = None) -> Probl
         positive=setting("positive"),
         missing_group=setting("missing_group", "unknown"),
         seed=spoken(", or use seed= instead of id=", ""),
+        handed_over=_counting_handed_over() if WRONG["score"][-1] in got else "",
     )
     return Problem(title_of(role, name), rule, got, step or usual_step)
+
+
+def _counting_handed_over() -> str:
+    start = "; if a rule handed them over, count them with "
+    return spoken(f"{start}isocost.tally(..., handed_over=True)", f"{start}--handed-over", "")
 
 
 def title_of(role: str, name: str) -> str:

@@ -17,8 +17,9 @@ All of them fit in the same way.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from sklearn.metrics import accuracy_score
@@ -30,8 +31,9 @@ from isocost.learn.base import PostProcessor
 from isocost.learn.inputs import GroupsFrom
 from isocost.measures.audit import Audit, audit
 from isocost.measures.feasibility import Feasibility, feasibility
-from isocost.repairs.hand_over import Deferral, hand_over
-from isocost.repairs.hand_over import check_request as check_deferral
+from isocost.repairs.deferrability import Deferral
+from isocost.repairs.deferrability import check_request as check_deferral
+from isocost.repairs.hand_over import hand_over
 from isocost.repairs.odds import equalize_odds
 from isocost.repairs.pools import Minimize
 from isocost.repairs.reconcilability import Levels, Reconcilability, check_request
@@ -40,6 +42,8 @@ from isocost.repairs.registry import REPAIRS
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import Tally
 from isocost.typing import Bools
+
+Infeasible = Literal["raise", "closest"]
 
 Calibration = Literal["sigmoid", "isotonic", "histogram", "beta"]
 
@@ -158,7 +162,7 @@ class CalibratedEqualizedOdds(PostProcessor):
         threshold: float = 0.5,
         allow_decision_changes: bool = False,
         minimize: Minimize = "largest",
-        infeasible: Literal["raise", "closest"] = "raise",
+        infeasible: Infeasible = "raise",
         recalibrate: Calibration | None = None,
         cv: Any = 5,
         groups_from: GroupsFrom = None,
@@ -293,7 +297,46 @@ class EqualizedOdds(PostProcessor):
         return rule, feasibility(tally)
 
 
-class Reconciled(PostProcessor):
+class RequestedRates(PostProcessor):
+    """What the estimators share whose repair makes named rates equal, or says why it cannot."""
+
+    _repair: ClassVar[str]
+    threshold: float
+    cost: CostLike | None
+    infeasible: Infeasible
+    confidence: float | None
+
+    def _options(self) -> dict[str, Any]:
+        """The arguments of the repair, by the table of repairs."""
+        names = [o.name for o in REPAIRS[self._repair].options if o.name != "infeasible"]
+        return {name: getattr(self, name) for name in names}
+
+    def _check_words(self) -> None:
+        super()._check_words()
+        check_word("infeasible", self.infeasible, ("raise", "closest"))
+        self._asked()
+
+    @abstractmethod
+    def _asked(self) -> Any:
+        """The verdict if the request is met; an error if it is invalid."""
+
+    @abstractmethod
+    def _made(self, tally: Tally, infeasible: Infeasible) -> Rule:
+        """The rule of the repair."""
+
+    def _make_rule(self, tally: Tally) -> tuple[Rule, Any]:
+        try:
+            return self._made(tally, "raise"), self._asked()
+        except InfeasibleError as error:
+            if self.infeasible == "raise":
+                raise
+            return self._made(tally, "closest"), error.feasibility
+
+    def _audit(self, tally: Tally) -> Audit:
+        return audit(tally, self.cost or "fnr", self.threshold, self.confidence)
+
+
+class Reconciled(RequestedRates):
     """Equalize rates at a threshold over all groups with calibrated scores.
 
     Scores are repaired by :func:`isocost.reconcile`: each becomes the share of positives of
@@ -343,7 +386,7 @@ class Reconciled(PostProcessor):
         floor: Mapping[str, float] | None = None,
         no_worse: bool = False,
         monotone: bool = False,
-        infeasible: Literal["raise", "closest"] = "raise",
+        infeasible: Infeasible = "raise",
         recalibrate: Calibration | None = None,
         cv: Any = 5,
         groups_from: GroupsFrom = None,
@@ -373,31 +416,16 @@ class Reconciled(PostProcessor):
         self.confidence = confidence
         self.pos_label = pos_label
 
-    def _options(self) -> dict[str, Any]:
-        names = [o.name for o in REPAIRS["reconcile"].options if o.name != "infeasible"]
-        return {name: getattr(self, name) for name in names}
+    _repair = "reconcile"
 
-    def _check_words(self) -> None:
-        super()._check_words()
-        check_word("infeasible", self.infeasible, ("raise", "closest"))
-        check_request(**self._options())
+    def _asked(self) -> Reconcilability:
+        return Reconcilability.met(check_request(**self._options()))
 
-    def _make_rule(self, tally: Tally) -> tuple[Rule, Reconcilability]:
-        options = {**self._options(), "salt": self.salt}
-        try:
-            rule = reconcile(tally, **options, infeasible="raise")
-        except InfeasibleError as error:
-            if self.infeasible == "raise" or not isinstance(error.feasibility, Reconcilability):
-                raise
-            return reconcile(tally, **options, infeasible="closest"), error.feasibility
-        request = check_request(**self._options())
-        return rule, Reconcilability.met(request)
-
-    def _audit(self, tally: Tally) -> Audit:
-        return audit(tally, self.cost or "fnr", self.threshold, self.confidence)
+    def _made(self, tally: Tally, infeasible: Infeasible) -> Rule:
+        return reconcile(tally, **self._options(), salt=self.salt, infeasible=infeasible)
 
 
-class HandOver(PostProcessor):
+class HandOver(RequestedRates):
     """Hand some people over, and treat the others of all groups alike, with calibrated scores.
 
     Scores are repaired by :func:`isocost.hand_over`: everybody gets a calibrated score, or none.
@@ -463,7 +491,7 @@ class HandOver(PostProcessor):
         levels: Levels = "auto",
         floor: Mapping[str, float] | None = None,
         no_worse: bool = False,
-        infeasible: Literal["raise", "closest"] = "raise",
+        infeasible: Infeasible = "raise",
         handed_over_label: Any = None,
         recalibrate: Calibration | None = None,
         cv: Any = 5,
@@ -496,26 +524,21 @@ class HandOver(PostProcessor):
         self.confidence = confidence
         self.pos_label = pos_label
 
-    def _options(self) -> dict[str, Any]:
-        names = [o.name for o in REPAIRS["hand_over"].options if o.name != "infeasible"]
-        return {name: getattr(self, name) for name in names}
+    _repair = "hand_over"
 
     def _check_words(self) -> None:
         super()._check_words()
-        check_word("infeasible", self.infeasible, ("raise", "closest"))
         check_single("handed_over_label", self.handed_over_label)
-        check_deferral(**self._options())
 
-    def _make_rule(self, tally: Tally) -> tuple[Rule, Deferral]:
+    def _asked(self) -> Deferral:
+        return Deferral.met(check_deferral(**self._options()))
+
+    def _made(self, tally: Tally, infeasible: Infeasible) -> Rule:
+        return hand_over(tally, **self._options(), salt=self.salt, infeasible=infeasible)
+
+    def _make_rule(self, tally: Tally) -> tuple[Rule, Any]:
         self.handed_over_label_ = self._third_value()
-        options = {**self._options(), "salt": self.salt}
-        try:
-            rule = hand_over(tally, **options, infeasible="raise")
-        except InfeasibleError as error:
-            if self.infeasible == "raise" or not isinstance(error.feasibility, Deferral):
-                raise
-            return hand_over(tally, **options, infeasible="closest"), error.feasibility
-        return rule, Deferral.met(check_deferral(**self._options()), tally.groups)
+        return super()._make_rule(tally)
 
     def _third_value(self) -> Any:
         """What stands for people who are handed over; an error if it is one of the classes."""
@@ -569,6 +592,3 @@ class HandOver(PostProcessor):
         predicted = self._decisions(repaired)
         weight = None if sample_weight is None else np.asarray(sample_weight)[kept]
         return float(accuracy_score(np.asarray(y)[kept], predicted[kept], sample_weight=weight))
-
-    def _audit(self, tally: Tally) -> Audit:
-        return audit(tally, self.cost or "fnr", self.threshold, self.confidence)

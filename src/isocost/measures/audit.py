@@ -515,7 +515,11 @@ class Audit:
         """What was audited, in a line."""
         level = f"; {self.intervals.confidence:.4g} intervals" if self.intervals else ""
         share = self.tally.share_handed_over
-        handed = f" ({share:.2%} of people are handed over)" if self.tally.handed_over else ""
+        gone = names_of(rates.wholly_handed_over(self.tally)).values()
+        nobody = f"; nobody of {listing(gone)} is decided about" if gone else ""
+        handed = (
+            f" ({share:.2%} of people are handed over{nobody})" if self.tally.handed_over else ""
+        )
         return (
             f"Audit of {self.tally.n:,.15g} rows{handed}; cost {self.cost}, "
             f"threshold {self.threshold:g}{level}"

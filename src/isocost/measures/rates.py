@@ -19,7 +19,7 @@ import numpy as np
 
 from isocost.cells import Sums
 from isocost.costs import Cost
-from isocost.errors import DataError, Problem, spoken
+from isocost.errors import DataError, Problem, listing, spoken
 from isocost.groups import Group
 from isocost.measures.table import MEASURES
 from isocost.tallies import Tally
@@ -95,9 +95,24 @@ def require_both_labels(tally: Tally) -> None:
         raise DataError(problems)
 
 
+def wholly_handed_over(tally: Tally) -> list[Group]:
+    """The groups of which nobody is decided about."""
+    return [group for group in tally.handed_over if group not in tally.groups]
+
+
+def require_all_decided(tally: Tally) -> None:
+    """Refuse the tally of a rule that hands over everybody of a group."""
+    if gone := wholly_handed_over(tally):
+        rule = "must all have people who are decided about, to be compared"
+        got = f"nobody of {listing(map(repr, gone))}: all are handed over"
+        step = "use a rule that decides about some people of each group"
+        raise DataError(Problem("group", rule, got, step))
+
+
 def require_two_groups(tally: Tally) -> None:
     """Refuse a tally with one group: there is nothing to compare it with."""
     if len(tally.groups) < 2:
+        require_all_decided(tally)
         rule, got = "must have at least two values, to be compared", f"only {tally.groups[0]!r}"
         step = "check the group column" + spoken(
             "; for the rates of one group use isocost.generalized_fpr and generalized_fnr", ""

@@ -27,6 +27,7 @@ from isocost.errors import (
 )
 from isocost.groups import Group, names_of, to_json
 from isocost.measures.audit import Audit, audit
+from isocost.measures.rates import require_all_decided
 from isocost.repairs.composition import ORIGINAL, cost_of_rules, edges_of, named_rules
 from isocost.repairs.counsel import doubt_of, titles_of
 from isocost.repairs.registry import REPAIRS
@@ -571,8 +572,10 @@ def _loses_all(after: Audit, now: Audit, outlook: Unseen, calibrated: bool) -> b
 
 
 def _compared(tally: Tally, rule: Rule, cost: Cost, threshold: float) -> Compared:
+    after = rule.expected(tally)
+    require_all_decided(after)
     return Compared(
-        audit=audit(rule.expected(tally), cost, threshold, confidence=None),
+        audit=audit(after, cost, threshold, confidence=None),
         changes=changes(tally, rule, threshold),
         by_group={
             group: changes(tally, rule, threshold, index)

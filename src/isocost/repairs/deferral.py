@@ -23,7 +23,7 @@ threshold.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -85,16 +85,29 @@ class Rate:
         For each group, what each output adds, and to how many people.
     tolerance : float
         How far groups may differ.
+    between : sequence of arrays
+        What outputs between those of the program might add more than their neighbours do; 0 where
+        that is a straight line.
     """
 
     added: Sequence[Floats]
     total: Sequence[Floats]
     tolerance: float
+    between: Sequence[Floats]
 
     @property
-    def is_ratio(self) -> bool:
-        """Whether it is a mean over some of the decided, so that the program needs its value."""
-        return any(np.ptp(total) > 0.0 or total[0] != 1.0 for total in self.total)
+    def is_curved(self) -> bool:
+        """Whether other outputs than those of the program might be better."""
+        return any(bool(more.any()) for more in self.between)
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether its common value must be known, so that the program is linear and exact.
+
+        That is so if it is a mean over some of the decided, or curved.
+        """
+        parts = any(np.ptp(total) > 0.0 or total[0] != 1.0 for total in self.total)
+        return parts or self.is_curved
 
     def values(self, weights: Sequence[Floats]) -> Floats:
         """The rate of each group; NaN where it is a mean over nobody."""
@@ -104,17 +117,35 @@ class Rate:
         ]
         return np.array([a / b if b > NOISE else math.nan for a, b in sums])
 
+    def off(self, weights: Sequence[Floats], common: float) -> float:
+        """By how much the people that it counts are off at most, if this is the common value."""
+        off = 0.0
+        for a, b, s in zip(self.added, self.total, weights, strict=True):
+            added, total = float(a @ s), float(b @ s)
+            over = added - (common + self.tolerance) * total
+            off = max(off, common * total - added, over)
+        return off
+
+
+Ranges = Mapping[str, tuple[float, float]]
+"""For each rate that is searched, from where to where its common value may be."""
+
+Reach = Mapping[str, tuple[Floats, Floats]]
+"""For each of them, the least and the most people of each group that it can be a mean of."""
+
 
 class Solved(NamedTuple):
     """A solution: weights of the outputs of each group, shares that are decided, and a bound.
 
-    ``bound`` is what no solution can be below, by the dual; ``value`` is what this one has.
+    ``bound`` is what no solution can be below, by the dual; ``value`` is what this one has;
+    ``common`` are the common values of the rates that are searched.
     """
 
     weights: list[Floats]
     decided: Floats
     value: float
     bound: float
+    common: dict[str, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,13 +185,18 @@ class DeferralProgram:
         return range(len(self.levels))
 
     @property
-    def ratios(self) -> dict[str, Rate]:
-        """The rates whose common value must be known for the program to be linear."""
-        return {name: rate for name, rate in self.rates.items() if rate.is_ratio}
+    def searched(self) -> dict[str, Rate]:
+        """The rates whose common value must be searched for."""
+        return {name: rate for name, rate in self.rates.items() if rate.is_searched}
+
+    @property
+    def is_curved(self) -> bool:
+        """Whether other outputs might be better, so that bounds allow for these."""
+        return any(rate.is_curved for rate in self.rates.values())
 
     @cached_property
     def _starts(self) -> dict[str, Any]:
-        """Where the variables begin: v and s of each group, lowest rates, u of each group."""
+        """Where variables begin: v, s of each group, lowest and common rates, u of each group."""
         at = 0
         starts: dict[str, Any] = {"v": [], "s": []}
         for one in self.levels:
@@ -171,20 +207,21 @@ class DeferralProgram:
             at += 0 if self.common else len(outputs)
         at += len(self.outputs[0]) if self.common else 0
         starts["low"], at = at, at + len(self._plain) + self._steps
+        starts["common"], at = at, at + len(self.searched)
         starts["u"], at = at, at + len(self.levels)
         return {**starts, "width": at}
 
     @property
     def _plain(self) -> list[Rate]:
-        return [rate for rate in self.rates.values() if not rate.is_ratio]
+        return [rate for rate in self.rates.values() if not rate.is_searched]
 
     @property
     def _steps(self) -> int:
         return 0 if self.spread is None else 2 * len(self.outputs[0])
 
     @cached_property
-    def _always(self) -> tuple[_Rows, _Rows]:
-        """The inequalities and equations that do not depend on targets."""
+    def _always(self) -> tuple[_System, _System]:
+        """The inequalities and equations that do not depend on common values."""
         at = self._starts
         below, equal = _Rows(at["width"]), _Rows(at["width"])
         for t, (one, q) in enumerate(zip(self.levels, self.outputs, strict=True)):
@@ -207,7 +244,7 @@ class DeferralProgram:
             for t, array in limit.items():
                 row[0, at["s"][t] : at["s"][t] + len(array)] += array
             below.add({0: row})
-        return below, equal
+        return below.system, equal.system
 
     def _add_spread(self, below: _Rows) -> None:
         at = self._starts
@@ -220,119 +257,139 @@ class DeferralProgram:
 
     def solve(
         self,
-        objective: str,
-        targets: Mapping[str, float],
+        costs: Floats,
+        ranges: Ranges,
         least: Floats,
         most: Floats,
         tied: bool = False,
-        slopes: Floats | None = None,
+        reach: Reach | None = None,
     ) -> Solved | None:
         """The best solution in which 1 / u of a group is decided, with ``least <= u <= most``.
 
         Parameters
         ----------
-        objective : {"scores", "people", "both"}
-            The most of what ``keep`` names; the lowest sum of u times ``slopes``; or both, people
-            first.
-        targets : {name: float}
-            The common values of rates that are ratios; their tolerance goes upwards.
+        costs : array
+            What each variable counts: :attr:`uninformed` for the best scores, or :meth:`people`.
+        ranges : {name: (float, float)}
+            From where to where the common value of each rate that is searched may be; its tolerance
+            goes upwards.  With ends that differ, rates are equal only up to what the ends leave
+            open, and the value is a bound, also for outputs between those of the program.
         least, most : arrays
             Bounds of u.
         tied : bool
             Whether u must be the same for all groups.
-        slopes : array
-            What u of each group counts; by default its share of everybody.
+        reach : {name: (array, array)}
+            The least and the most people of each group that a rate can be a mean of.
         """
-        from scipy.sparse import vstack
-
         at = self._starts
         width = at["width"]
         below, equal = self._always
         extra, ties = _Rows(width), _Rows(width)
-        for name, rate in self.ratios.items():
-            for t in self.groups:
-                added, total = rate.added[t], rate.total[t]
-                extra.add({at["s"][t]: (targets[name] * total - added)[None, :]})
-                high = targets[name] + rate.tolerance
-                extra.add({at["s"][t]: (added - high * total)[None, :]})
-        for t in self.groups[1:] if tied else ():
-            ties.add({at["u"]: np.eye(1), at["u"] + t: -np.eye(1)})
-        shares = np.array([one.share for one in self.levels])
-        costs = np.zeros(width)
-        if objective != "people":
-            for t, q in enumerate(self.outputs):
-                kept = q**2 if self.keep == "information" else q**2 - q
-                costs[at["s"][t] : at["s"][t] + len(q)] -= shares[t] * kept
-        if objective != "scores":
-            slopes = shares if slopes is None else slopes
-            costs[at["u"] :] += PEOPLE_FIRST * slopes if objective == "both" else slopes
         lower, upper = np.zeros(width), np.ones(width)
         lower[at["u"] :], upper[at["u"] :] = least, most
+        for k, (name, rate) in enumerate(self.searched.items()):
+            column = at["common"] + k
+            lower[column], upper[column] = ranges[name]
+            self._add_ratio(extra, column, rate, ranges[name], (reach or self.reach)[name])
+        for t in self.groups[1:] if tied else ():
+            ties.add({at["u"]: np.eye(1), at["u"] + t: -np.eye(1)})
         found = _minimize(
-            costs,
-            (vstack([below.matrix, extra.matrix]).tocsr(), np.append(below.right, extra.right)),
-            (vstack([equal.matrix, ties.matrix]).tocsr(), np.append(equal.right, ties.right)),
-            (lower, upper),
+            costs, _both(below, extra.system), _both(equal, ties.system), (lower, upper)
         )
         if found is None:
             return None
         x, bound = found
         weights = [x[s : s + len(q)] for s, q in zip(at["s"], self.outputs, strict=True)]
-        return Solved(weights, 1.0 / x[at["u"] :], float(costs @ x), bound)
+        common = dict(zip(self.searched, x[at["common"] : at["u"]].tolist(), strict=True))
+        return Solved(weights, 1.0 / x[at["u"] :], float(costs @ x), bound, common)
 
-    # The least that must be handed over
+    @cached_property
+    def shares(self) -> Floats:
+        """The share of each group in everybody."""
+        return np.array([one.share for one in self.levels])
 
-    def fewest(self, targets: Mapping[str, float]) -> Solved | None:
-        """The solution with the most decided, if the same share of each group is."""
-        ones = np.ones(len(self.levels))
-        return self.solve("people", targets, ones, ones / FEWEST_DECIDED, tied=True)
+    @cached_property
+    def uninformed(self) -> Floats:
+        """Costs of variables: less of what ``keep`` names."""
+        at = self._starts
+        costs = np.zeros(at["width"])
+        for t, q in enumerate(self.outputs):
+            kept = q**2 if self.keep == "information" else q**2 - q
+            costs[at["s"][t] : at["s"][t] + len(q)] -= self.shares[t] * kept
+        return costs
 
-    def fewest_in_all(
-        self, targets: Mapping[str, float], gap: float = 1e-7, most: int = 400
-    ) -> Solved | None:
-        """The solution with the most people decided in all, whatever the groups' shares.
+    def people(self, slopes: Floats) -> Floats:
+        """Costs of variables: the sum of u times slopes."""
+        costs = np.zeros(self._starts["width"])
+        costs[self._starts["u"] :] = slopes
+        return costs
 
-        The people decided are sum_t share_t / u_t, which is convex in u: not a linear program.
-        On a box of u every 1 / u lies below its chord, so that the program with the chords is a
-        bound; the box is cut where the chord is furthest off, until the bound is reached (branch
-        and bound).  ``bound`` of the result is the least share handed over that no solution is
-        below.
+    def _add_ratio(
+        self,
+        below: _Rows,
+        column: int,
+        rate: Rate,
+        ends: tuple[float, float],
+        reach: tuple[Floats, Floats],
+    ) -> None:
+        """The rate of each group is the common value c at a column, between two ends.
+
+        c times the people T that the rate is a mean of is not linear.  With c between its ends, and
+        T between those that it can reach, it is between the planes of McCormick (Mathematical
+        Programming 10, 1976), which meet where the ends do.
         """
-        shares = np.array([one.share for one in self.levels])
-        ones = np.ones(len(shares))
-        boxes = [(0.0, ones, ones / FEWEST_DECIDED)]
-        best, proven = None, math.inf
-        for _ in range(most):
-            boxes.sort(key=lambda box: box[0])
-            if not boxes or (best is not None and boxes[0][0] >= best.value - gap):
-                break
-            _, low, high = boxes.pop(0)
-            slopes = shares / (low * high)
-            found = self.solve("people", targets, low, high, slopes=slopes)
-            if found is None:
-                continue
-            u = 1.0 / found.decided
-            # 1 - sum of chords: 1/u on [l, h] has the chord (l + h - u) / (l h).
-            bound = 1.0 - float((shares * (low + high) / (low * high)).sum()) + found.bound
-            value = 1.0 - float(shares @ found.decided)
-            if best is None or value < best.value:
-                best = found._replace(value=value)
-            chords = (low + high - u) / (low * high) - found.decided
-            cut = int(np.argmax(shares * chords))
-            if bound < best.value - gap and chords[cut] > NOISE:
-                left, right = high.copy(), low.copy()
-                left[cut] = right[cut] = min(max(u[cut], low[cut] + NOISE), high[cut] - NOISE)
-                boxes += [(bound, low, left), (bound, right, high)]
-            else:
-                proven = min(proven, bound)
-        if best is None:
-            return None
-        proven = min([proven, *(box[0] for box in boxes)])
-        return best._replace(bound=min(proven, best.value))
+        low, high = ends
+        for t in self.groups:
+            s, added, total = self._starts["s"][t], rate.added[t], rate.total[t]
+            most = added + rate.between[t] if low < high else added
+            fewest, all_ = reach[0][t], reach[1][t]
+            # Where T is known, or c, the planes are the same, and twice the same row confuses.
+            planes = 1 if all_ - fewest <= EXACT or high == low else 2
+            for end, people in ((low, fewest), (high, all_))[:planes]:
+                row = {s: (end * total - most)[None, :], column: np.full((1, 1), people)}
+                below.add(row, end * people)
+            for end, people in ((high, fewest), (low, all_))[:planes]:
+                over = added - (end + rate.tolerance) * total
+                below.add({s: over[None, :], column: np.full((1, 1), -people)}, -end * people)
+
+    @cached_property
+    def widest(self) -> Ranges:
+        """Where common values can be at all, because outputs are no further apart."""
+        ranges = {}
+        for name, rate in self.searched.items():
+            ends = [(a[b > 0.0] / b[b > 0.0]) for a, b in zip(rate.added, rate.total, strict=True)]
+            low = max((float(x.min()) for x in ends if len(x)), default=0.0) - rate.tolerance
+            high = min((float(x.max()) for x in ends if len(x)), default=0.0)
+            ranges[name] = (min(max(low, 0.0), high), high)
+        return ranges
+
+    @cached_property
+    def reach(self) -> Reach:
+        """What the weights of outputs allow, whoever is handed over."""
+        return {
+            name: (np.array([x.min() for x in rate.total]), np.array([x.max() for x in rate.total]))
+            for name, rate in self.searched.items()
+        }
+
+    def reach_within(self, most: Floats) -> Reach:
+        """The same if u of each group is at most this, as far as each group alone can tell."""
+        reach = {name: (low.copy(), high.copy()) for name, (low, high) in self.reach.items()}
+        for t in self.groups:
+            own = [{0: limit[t]} for limit in self.limits if limit.keys() == {t}]
+            alone = DeferralProgram([self.levels[t]], [self.outputs[t]], False, limits=own)
+            first, last = alone._starts["s"][0], alone._starts["low"]
+            for name, rate in self.searched.items():
+                for sign, ends in zip((1.0, -1.0), reach[name], strict=True):
+                    costs = np.zeros(alone._starts["width"])
+                    costs[first:last] = sign * rate.total[t]
+                    found = alone.solve(costs, {}, np.ones(1), most[t : t + 1])
+                    if found is not None:
+                        ends[t] = sign * found.bound
+        return reach
 
 
-PEOPLE_FIRST = 10.0
-"""What a person more counts against information: E[q^2] is at most 1, so this decides first."""
+_System = tuple[Any, Floats]
+"""A sparse matrix and the right-hand sides of its rows."""
 
 
 class _Rows:
@@ -359,30 +416,35 @@ class _Rows:
         self.add({start: block, low: -one}, tolerance)
 
     @property
-    def matrix(self) -> Any:
-        """The rows so far."""
+    def system(self) -> _System:
+        """The rows so far: a sparse matrix, and the right-hand sides."""
         from scipy.sparse import coo_array
 
         empty = [(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))]
         i, j, values = (np.concatenate(x) for x in zip(*(self._entries or empty), strict=True))
-        return coo_array((values, (i, j)), shape=(self.count, self.width)).tocsr()
+        matrix = coo_array((values, (i, j)), shape=(self.count, self.width)).tocsr()
+        return matrix, np.concatenate([*self._right, np.empty(0)])
 
-    @property
-    def right(self) -> Floats:
-        """The right-hand sides so far."""
-        return np.concatenate(self._right) if self._right else np.empty(0)
+
+def _both(first: _System, second: _System) -> _System:
+    from scipy.sparse import vstack
+
+    if not len(second[1]):
+        return first
+    return vstack([first[0], second[0]]).tocsr(), np.append(first[1], second[1])
 
 
 def _minimize(
     costs: Floats,
-    below: tuple[Any, Floats],
-    equal: tuple[Any, Floats],
+    below: _System,
+    equal: _System,
     bounds: tuple[Floats, Floats],
 ) -> tuple[Floats, float] | None:
     """The best variables, and a bound that the dual proves; None if nothing is feasible."""
     from scipy.optimize import linprog
 
-    for method in ("highs-ds", "highs-ipm"):
+    # Presolving has found programs infeasible that are not.
+    for method, presolve in (("highs-ds", True), ("highs-ds", False), ("highs-ipm", True)):
         result = linprog(
             costs,
             A_ub=below[0],
@@ -391,7 +453,11 @@ def _minimize(
             b_eq=equal[1],
             bounds=np.stack(bounds, axis=1),
             method=method,
-            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+            options={
+                "presolve": presolve,
+                "primal_feasibility_tolerance": 1e-10,
+                "dual_feasibility_tolerance": 1e-10,
+            },
         )
         if result.status == SOLVED:
             prices = (np.minimum(result.ineqlin.marginals, 0.0), result.eqlin.marginals)
@@ -401,8 +467,8 @@ def _minimize(
 
 def dual_bound(
     costs: Floats,
-    below: tuple[Any, Floats],
-    equal: tuple[Any, Floats],
+    below: _System,
+    equal: _System,
     bounds: tuple[Floats, Floats],
     prices: tuple[Floats, Floats],
 ) -> float:
@@ -531,39 +597,3 @@ def rows_of(groups: Sequence[Group], program: DeferralProgram, solved: Solved) -
                 yield Row(group, lo, hi, "set", float(outputs[j]), min(float(shares[j]), 1.0))
         if last < 1.0:
             yield Row(group, last, 1.0, "defer", None, 1.0)
-
-
-def best_targets(
-    score: Callable[[Mapping[str, float]], float], starts: Sequence[Mapping[str, float]]
-) -> dict[str, float]:
-    """The common values of the rates with the lowest score, by a search from the best start.
-
-    With these fixed the program is linear; over them it is not, and the search may end at a local
-    optimum.
-    """
-    from scipy.optimize import minimize
-
-    names = list(starts[0])
-    start = min(starts, key=score)
-    if not names:
-        return {}
-
-    def of(values: Floats) -> float:
-        inside = np.clip(values, 0.0, 1.0)
-        return score(dict(zip(names, inside.tolist(), strict=True)))
-
-    first = np.array([start[name] for name in names])
-    inward = STEP * np.where(first > 0.5, -1.0, 1.0)
-    options = {
-        "initial_simplex": np.vstack([first, first + np.diag(inward)]),
-        "maxfev": EVALUATIONS * len(names),
-        "xatol": 1e-5,
-        "fatol": 1e-9,
-    }
-    found = minimize(of, first, method="Nelder-Mead", options=options)
-    values = np.clip(found.x, 0.0, 1.0) if found.fun < score(start) else first
-    return dict(zip(names, map(float, values), strict=True))
-
-
-STEP, EVALUATIONS = 0.03, 40
-"""The first step of that search, and how many programs it may solve for each rate."""

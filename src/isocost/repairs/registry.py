@@ -11,9 +11,10 @@ from isocost.promises import Promise
 from isocost.repairs.coarsen import coarsen
 from isocost.repairs.composition import merged, merging
 from isocost.repairs.counsel import require_support
-from isocost.repairs.hand_over import EVERYTHING, SHARES, hand_over
-from isocost.repairs.hand_over import KEEPS as KEPT
-from isocost.repairs.hand_over import RATES as DECIDED_RATES
+from isocost.repairs.deferrability import EVERYTHING, SHARES
+from isocost.repairs.deferrability import KEEPS as KEPT
+from isocost.repairs.deferrability import RATES as DECIDED_RATES
+from isocost.repairs.hand_over import hand_over
 from isocost.repairs.odds import equalize_odds
 from isocost.repairs.recalibrate import fitted_rule
 from isocost.repairs.reconcilability import FLOORS, KEEPS, RATES

@@ -13,6 +13,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import Any, Unpack
 
 import numpy as np
@@ -53,6 +54,9 @@ UNEQUAL = 0.01
 MATTER = 2.0 / 3.0
 """If more than this share of those selected before is handed over, the others are not those who
 matter."""
+
+KINDS_HANDED = {"selected so far": "of_selected", "who turned out positive": "of_positives"}
+"""Whom a rule should not lose sight of, and the share of them that is handed over."""
 
 Pair = tuple[float, float]
 
@@ -227,19 +231,43 @@ class HandedOver:
         return [*lines, *self._missing()]
 
     def _missing(self) -> Iterator[str]:
-        """Whether the decided are no longer those who matter."""
+        """Whether the decided are no longer those who matter; where most are gone first."""
         names = names_of(self.groups)
-        for what, name in (
-            ("selected so far", "of_selected"),
-            ("who turned out positive", "of_positives"),
-        ):
-            for group, one in self.groups.items():
-                part = getattr(one, name)
-                if part > max(MATTER, one.share):
+        for what, name in KINDS_HANDED.items():
+            parts = {group: _or_zero(getattr(one, name)) for group, one in self.groups.items()}
+            for group, part in sorted(parts.items(), key=lambda item: -item[1]):
+                if part > max(MATTER, self.groups[group].share):
                     yield (
                         f"{part:.1%} of those {what} of {names[group]} are handed over: what is "
                         "equal among the others says little about them."
                     )
+
+    def warnings(self) -> Iterator[str]:
+        """What nobody should overlook: who bears it, and whether the others still matter."""
+        shares = [one.share for one in self.groups.values()]
+        if np.ptp(shares) > UNEQUAL:
+            yield (
+                f"Groups bear it unequally: {self.share:.1%} of all people are handed over, "
+                f"{self._of_each('share')}."
+            )
+        yield from islice(self._missing(), 1)
+
+    def remarks(self) -> Iterator[str]:
+        """What becomes of the decided, and of whom they are missing."""
+        after, before = self.accuracy[1], self.accuracy[0]
+        yield (
+            f"{self.share:.2%} of people are handed over. Among the others accuracy at "
+            f"{self.threshold:g} is {after:.4f} ({before:.4f} among all before), and scores "
+            f"explain {self.information[1]:.2%} of the variance of labels "
+            f"({self.information[0]:.2%})."
+        )
+        for what, name in KINDS_HANDED.items():
+            yield f"Handed over are of those {what}: {self._of_each(name)}."
+
+    def _of_each(self, name: str) -> str:
+        names = names_of(self.groups)
+        parts = {group: _or_zero(getattr(one, name)) for group, one in self.groups.items()}
+        return listing((f"{x:.1%} of {names[group]}" for group, x in parts.items()), most=6)
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """A row for each group, in the library of the data; pairs become two columns."""
@@ -289,6 +317,11 @@ class HandedOver:
 
     def _repr_html_(self) -> str:
         return html_table(*self.table(), caption=". ".join([self.headline(), *self.notes()]))
+
+
+def _or_zero(value: float) -> float:
+    """Of nobody, nobody is handed over."""
+    return 0.0 if math.isnan(value) else value
 
 
 def _number(value: float) -> str:
@@ -350,7 +383,11 @@ def handed_over(
         step = "use a rule made by isocost.hand_over"
         raise UsageError(Problem("rule", "must hand people over", f"one by {rule.method}", step))
     at = check_threshold(threshold_of(rule) if threshold is None else threshold)
-    tally = as_tally(tally, reading, at, *edges_of([rule]))
+    return reviewed(rule, as_tally(tally, reading, at, *edges_of([rule])), at)
+
+
+def reviewed(rule: Rule, tally: Tally, at: float) -> HandedOver:
+    """The same for any rule, also one that hands over nobody."""
     after, gone, first = rule.expected(tally), rule.deferred(tally), tally.grid.first_bin(at)
     # A group that is handed over as a whole is not among those of the decided.
     decided_cells = after.cells.recoded([tally.index_of(group) for group in after.groups])
@@ -525,44 +562,6 @@ def _shares_by_tenth(tally: Tally, index: int, gone: Cells) -> tuple[float, ...]
     return tuple(_ratio(a, b) for a, b in zip(away.tolist(), before.tolist(), strict=True))
 
 
-# What a rule says about the people it hands over
-
-KINDS_HANDED = {"selected so far": [1, 3], "who turned out positive": [2, 3]}
-"""Whom a rule should not lose sight of, and the columns of their kinds."""
-
-
-def _handed_parts(tally: Tally, gone: Cells, threshold: float) -> dict[str, Floats]:
-    """The share of each group's selected, and of its positives, that is handed over."""
-    away = gone.kinds(len(tally.groups), tally.grid.first_bin(threshold)).w
-    before = tally.kinds(threshold).w
-    parts = {}
-    for what, columns in KINDS_HANDED.items():
-        part, whole = away[:, columns].sum(axis=1), before[:, columns].sum(axis=1)
-        parts[what] = np.divide(part, whole, out=np.zeros_like(part), where=whole > 0.0)
-    return parts
-
-
-def deferral_warnings(tally: Tally, gone: Cells, threshold: float) -> Iterator[str]:
-    """What nobody should overlook: who bears it, and whether the others still matter."""
-    names = names_of(tally.groups)
-    away, all_ = gone.totals(len(tally.groups)).weight, tally.totals.weight
-    shares = away / all_
-    if np.ptp(shares) > UNEQUAL:
-        each = (f"{x:.1%} of {names[g]}" for g, x in zip(tally.groups, shares, strict=True))
-        yield (
-            f"Groups bear it unequally: {away.sum() / all_.sum():.1%} of all people are handed "
-            f"over, {listing(each, most=6)}."
-        )
-    for what, part in _handed_parts(tally, gone, threshold).items():
-        worst = int(np.argmax(part))
-        if part[worst] > max(MATTER, shares[worst]):
-            yield (
-                f"{part[worst]:.1%} of those {what} of {names[tally.groups[worst]]} are handed "
-                "over: what is equal among the others says little about them."
-            )
-            return
-
-
 def explained(tally: Tally) -> float:
     """The share of the variance of labels within groups that calibrated scores explain.
 
@@ -578,19 +577,3 @@ def explained(tally: Tally) -> float:
     brier = float((totals.wh2.sum(axis=1) - 2.0 * totals.wh[:, 1] + totals.w[:, 1]).sum())
     spread = float((totals.w[:, 0] * totals.w[:, 1] / totals.weight).sum())
     return 1.0 - brier / spread
-
-
-def deferral_notes(tally: Tally, after: Tally, gone: Cells, threshold: float) -> Iterator[str]:
-    """What becomes of those who are decided."""
-    before, now = (
-        float(MEASURES["accuracy"].of(t.kinds(threshold).pooled())[0]) for t in (tally, after)
-    )
-    yield (
-        f"{after.share_handed_over:.2%} of people are handed over. Among the others accuracy at "
-        f"{threshold:g} is {now:.4f} ({before:.4f} among all before), and scores explain "
-        f"{explained(after):.2%} of the variance of labels ({explained(tally):.2%})."
-    )
-    names, parts = names_of(tally.groups), _handed_parts(tally, gone, threshold)
-    for what, part in parts.items():
-        each = (f"{x:.1%} of {names[g]}" for g, x in zip(tally.groups, part, strict=True))
-        yield f"Handed over are of those {what}: {listing(each, most=6)}."

@@ -35,6 +35,7 @@ from isocost.measures.evidence import (
 )
 from isocost.measures.margins import Interval
 from isocost.measures.measure import Measure
+from isocost.measures.rates import require_all_decided
 from isocost.measures.table import MEASURES, OVERALL, chosen_measures
 from isocost.promises import Promise
 from isocost.repairs.composition import merged
@@ -571,6 +572,8 @@ def _check_groups(rule: Rule, tallies: Sequence[Tally]) -> None:
     if unknown:
         raise unknown_groups(unknown, rule.groups)
     if len(seen) < 2:
+        for tally in tallies:
+            require_all_decided(tally)
         got, step = f"{len(seen)} group", "check the group column"
         raise DataError(Problem("tallies", "must have at least two groups of the rule", got, step))
 

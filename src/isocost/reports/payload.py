@@ -49,10 +49,11 @@ from isocost.measures.feasibility import Feasibility
 from isocost.measures.intervals import population_of
 from isocost.measures.margins import derived_interval, mean_interval, mean_of
 from isocost.measures.measure import Measure
+from isocost.measures.rates import require_all_decided
 from isocost.measures.table import MEASURES
 from isocost.repairs.compare import Compared, compare
 from isocost.repairs.composition import named_rules
-from isocost.repairs.hand_over import Deferral
+from isocost.repairs.deferrability import Deferral
 from isocost.repairs.reconcilability import Reconcilability
 from isocost.repairs.reconcile import ReconcilableAt, reconcilable
 from isocost.repairs.registry import REPAIRS, Repair
@@ -547,8 +548,9 @@ def _told(name: str, rule: Rule, tally: Tally) -> str:
     """The name of a rule; with the share it hands over, as its numbers are of the others."""
     if not rule.defers:
         return name
-    share = rule.expected(tally).share_handed_over
-    return WORDS["deferring"].format(repair=name, share=percent(share))
+    after = rule.expected(tally)
+    require_all_decided(after)
+    return WORDS["deferring"].format(repair=name, share=percent(after.share_handed_over))
 
 
 def _made(repair: Repair, tally: Tally, asked: Asked) -> Rule:
