@@ -591,7 +591,7 @@ def write_pdf(html: str, path: str | Path, *, force: bool = True) -> None:
         raise FileError(Problem("PDF", "takes a browser that prints without a window", got, step))
     with replacing(path, force=force) as target, TemporaryDirectory() as folder:
         page, printed = Path(folder, "report.html"), Path(folder, "report.pdf")
-        page.write_text(html, encoding="utf-8")
+        page.write_text(html.replace("<html ", "<html data-paper ", 1), encoding="utf-8")
         # Root may not use the sandbox; the page has a policy that lets it run nothing else.
         flags = ["--headless", "--disable-gpu", "--no-pdf-header-footer", "--no-first-run"]
         flags += ["--virtual-time-budget=20000", f"--user-data-dir={Path(folder, 'profile')}"]

@@ -16,7 +16,7 @@ import { lookOf, markOf } from "./drawing.js";
 import { evidenceOf, showNumbers, showRepairs } from "./tables.js";
 import { alternativesOf, valuesTold } from "./alternatives.js";
 import { sentencesOf, settingsOf, staleText } from "./verdicts.js";
-import { fold, showPictures, showReliability } from "./pictures.js";
+import { fold, isForPaper, showPictures, showReliability } from "./pictures.js";
 import { makeControls, showControls, showGroups } from "./controls.js";
 import { commandOf, commandText, copyText } from "./copying.js";
 
@@ -206,8 +206,14 @@ function retheme(theme) {
   });
 }
 
+/** @param {string} selector of what is folded away */
+function open(selector) {
+  for (const one of document.querySelectorAll(selector)) one.setAttribute("open", "");
+}
+
 function start() {
   fold();
+  if (isForPaper()) open("details");
   byId("controls").hidden = false;
   byId("theme").hidden = false;
   makeControls(page, known, own, update);
@@ -229,7 +235,7 @@ function start() {
   let before = "";
   window.addEventListener("beforeprint", () => {
     before = document.documentElement.dataset["theme"] ?? "";
-    for (const one of document.querySelectorAll("details.fold")) one.setAttribute("open", "");
+    open("details.fold:not(:has(.panels))");
     if (look.dark) retheme("light");
   });
   window.addEventListener("afterprint", () => {

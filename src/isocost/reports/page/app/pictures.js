@@ -1,8 +1,8 @@
 /** @file Putting the pictures into the page, with their legends. */
 
 import { reliability } from "../model/views.js";
-import { byId, figuresFor, fill, make, put } from "./say.js";
-import { costsFigure, isMany, ratesFigures, reliabilityFigure, valuesFigure, valuesFigures } from "./figures.js";
+import { byId, figuresFor, fill, isMany, make, put } from "./say.js";
+import { costsFigure, ratesFigures, reliabilityFigure, valuesFigure, valuesFigures } from "./figures.js";
 import { planeFigure } from "./plane.js";
 import { drawn, markOf, refill } from "./drawing.js";
 import { numbersOf } from "./alternatives.js";
@@ -100,8 +100,11 @@ function showLegends(page, bars, marks, found) {
   put(byId("legend-after-text"), fill(page.words.after_repair, { repair }));
 }
 
+/** Whether the page is drawn to be printed, by `write_pdf`: then nothing is folded away. */
+export const isForPaper = () => "paper" in document.documentElement.dataset;
+
 /** With more groups than this, only those furthest from what they say are shown at once. */
-const mostPanels = () => (window.matchMedia("(max-width: 640px)").matches ? 2 : 6);
+const mostPanels = () => (isForPaper() ? Infinity : window.matchMedia("(max-width: 640px)").matches ? 2 : 6);
 
 /** One picture of reliability per group; they do not depend on the controls.
  * @param {Sheet} sheet @param {any} found @param {(task: () => Promise<any>) => void} later */
@@ -123,15 +126,18 @@ export async function showReliability(sheet, found, later) {
 
 /** @param {Sheet} sheet @param {HTMLElement} place @param {any} found @param {number[]} order */
 async function showPanels({ page, look }, place, found, order) {
-  for (const i of order) {
-    const [at, name] = [found.shown[i], found.names[i]];
-    const bins = reliability(found.tally, i);
+  const panels = order.map((i) => {
+    const [at, name, bins] = [found.shown[i], found.names[i], reliability(found.tally, i)];
     const text = bins
       .map((bin) => `scores ${bin.lo.toFixed(1)} to ${bin.hi.toFixed(1)}: ${figuresFor(found).plain(bin.mean_label)} came true`)
       .join("; ");
     const chart = make("div", { class: "chart", role: "img", "aria-label": `${name}. ${text}` });
     const title = make("figcaption", {}, markOf(look.shapes[at], look.colors[at]), make("bdi", {}, name));
-    place.append(make("figure", {}, title, chart));
+    return { at, bins, chart, figure: make("figure", {}, title, chart) };
+  });
+  // All are there before the first is drawn, so that they share the room alike.
+  place.append(...panels.map(({ figure }) => figure));
+  for (const { at, bins, chart } of panels) {
     await drawn(chart, page.charts.reliability, look, { data: reliabilityFigure(bins, look.colors[at], look) });
     offerSaving(chart, `reliability-${at + 1}`, [Object.keys(bins[0] ?? {}), ...bins.map((bin) => Object.values(bin))]);
   }
