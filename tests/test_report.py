@@ -702,6 +702,19 @@ def test_a_report_verifies_and_a_changed_digit_does_not(page, tmp_path, capsys):
     assert "report: must be a report as isocost wrote it" in capsys.readouterr().err
 
 
+def test_measures_of_ones_own_are_held_and_verified(tmp_path):
+    mine = ic.Measure("mine", "Mine", over=("fp", "tp"), adds={"fp": (0, 1, 0)}, label="My own")
+    path = ic.report(ic.audit(compas(), "fpr", 0.5, None, measures=[mine]), path=tmp_path / "r.html")
+    html = path.read_text()
+    assert ic.verify(path).unchanged
+    assert "My own" in html
+    path.write_text(html.replace('"adds":{"fp":[0.0,1.0,0.0]}', '"adds":{"fp":[0.0,0.9,0.0]}'))
+    assert any(change.startswith("table numbers, My own") for change in ic.verify(path).changes)
+    path.write_text(html.replace(',"over":["fp","tp"],"adds":{"fp":[0.0,1.0,0.0]}', ""))
+    with pytest.raises(ic.FileError, match="measures that are functions, .* hold: mine"):
+        ic.verify(path)
+
+
 def test_the_people_handed_over_have_a_section(tmp_path):
     rule = ic.hand_over(compas(), 0.25)
     path = ic.report(

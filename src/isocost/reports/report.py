@@ -562,9 +562,12 @@ def report_html(
         **_settings(subject, held),
         "rules": None if rules is None else {n: r.to_dict() for n, r in named_rules(rules).items()},
     }
-    return remade(
-        held, made, [one for name, one in subject.measures.items() if name not in MEASURES]
-    )
+    functions = [one for one in _own_measures(subject) if not one.is_plain]
+    return remade(held, made, functions)
+
+
+def _own_measures(subject: Audit) -> list[Measure]:
+    return [one for name, one in subject.measures.items() if name not in MEASURES]
 
 
 BROWSERS = (
@@ -637,17 +640,31 @@ def _settings(subject: Audit, held: dict[str, Any]) -> dict[str, Any]:
         "replicates": 0 if found is None else found.replicates,
         "seed": 0 if found is None else found.seed,
         "measures": [name for name in subject.shown if name in MEASURES],
-        "own_measures": [name for name in subject.measures if name not in MEASURES],
+        "own_measures": [_measure_dict(one) for one in _own_measures(subject)],
         "min_group": subject.min_group,
         "reference": to_json(subject.reference) if subject.reference in kept else None,
     }
 
 
-def remade(held: dict[str, Any], made: dict[str, Any], own: Iterable[Measure] = ()) -> str:
+def _measure_dict(measure: Measure) -> dict[str, Any]:
+    """A measure of one's own for JSON; only the name of one that is a function."""
+    if not measure.is_plain:
+        return {"name": measure.name}
+    texts = ("name", "title", "label", "sentence", "better", "family", "printed")
+    adds = {kind: [float(one) for one in given] for kind, given in measure.adds.items()}
+    named = {name: getattr(measure, name) for name in texts}
+    return {**named, "over": list(measure.over), "adds": adds}
+
+
+def remade(held: dict[str, Any], made: dict[str, Any], functions: Iterable[Measure] = ()) -> str:
     """The page from what it holds and how it was made, which is all that it shows.
 
-    So that :func:`isocost.verify` can make it again; measures of one's ``own`` are not held.
+    So that :func:`isocost.verify` can make it again.  Measures of one's own are held too, except
+    for ``functions``.
     """
+    known = {one.name: one for one in functions}
+    own = [known[one["name"]] if one["name"] in known else Measure(**one)
+           for one in made["own_measures"]]  # fmt: skip
     settings = {name: made[name] for name in ("threshold", "confidence", "replicates", "seed",
                                               "tolerance", "min_group")}  # fmt: skip
     reference = None if made["reference"] is None else as_group(made["reference"])
