@@ -396,12 +396,13 @@ def test_the_rules_of_a_page_do_what_python_says(least):
     audit = ic.audit(shown, "weighted:1,3", 0.4, tolerance=0.05, confidence=None)
     given = given_repairs(audit, held)
     assert {(one["method"], one["rule"] is None) for one in given} >= {
-        ("coarsen", False), ("equalize_odds", False), ("reconcile", False),
+        ("coarsen", False), ("equalize_odds", False), ("hand_over", False), ("reconcile", False),
     }  # fmt: skip
     asked = [
         {
-            "tally": "page", "groups": None, "cost": audit.cost, "threshold": one["threshold"],
-            "tolerance": 0.0, "cells": False, "rules": [], "given": [one["rule"]],
+            "tally": "page", "groups": None, "cost": audit.cost, "tolerance": 0.0,
+            "cells": False, "rules": [], "threshold": one["threshold"] or 0.4,
+            "given": [one["rule"]],
         }
         for one in given
         if one["rule"]

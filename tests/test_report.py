@@ -557,7 +557,7 @@ def test_a_reconciliation_that_selects_nobody_is_told_as_infeasible(tally, why):
         one for one in data["given"] if (one["method"], one["threshold"]) == ("reconcile", 0.5)
     ]
     assert at["rule"] is None
-    assert at["why"].startswith(why)
+    assert at["why"].startswith(f"Not possible here: {why}")
 
 
 def test_measures_that_the_page_cannot_compute_are_given_for_the_settings_of_the_audit():
@@ -704,14 +704,15 @@ def test_a_report_verifies_and_a_changed_digit_does_not(page, tmp_path, capsys):
 
 def test_measures_of_ones_own_are_held_and_verified(tmp_path):
     mine = ic.Measure("mine", "Mine", over=("fp", "tp"), adds={"fp": (0, 1, 0)}, label="My own")
-    path = ic.report(ic.audit(compas(), "fpr", 0.5, None, measures=[mine]), path=tmp_path / "r.html")
+    audit = ic.audit(compas(), "fpr", confidence=None, measures=[mine])
+    path = ic.report(audit, path=tmp_path / "r.html")
     html = path.read_text()
     assert ic.verify(path).unchanged
     assert "My own" in html
     path.write_text(html.replace('"adds":{"fp":[0.0,1.0,0.0]}', '"adds":{"fp":[0.0,0.9,0.0]}'))
     assert any(change.startswith("table numbers, My own") for change in ic.verify(path).changes)
     path.write_text(html.replace(',"over":["fp","tp"],"adds":{"fp":[0.0,1.0,0.0]}', ""))
-    with pytest.raises(ic.FileError, match="measures that are functions, .* hold: mine"):
+    with pytest.raises(ic.FileError, match=r"measures that are functions, .* hold: mine"):
         ic.verify(path)
 
 
@@ -728,10 +729,36 @@ def test_the_people_handed_over_have_a_section(tmp_path):
         wrong = (f"differ by {number:.3f}" for number in who.differences(reviewer))
         assert re.search(".{0,30}".join([said, *wrong]), text), reviewer
     assert "All groups as a whole have FPR 0.2191 if the reviewer reaches" in text
+    assert "Nobody asked for this rule" not in text
     # No number of the decided stands without the share.
     assert re.search(r"hand, 25.0 % handed over ?0.000", text)
     assert not re.search(r"hand ?0.000", text)
     assert ic.verify(path).unchanged
+
+
+def test_a_page_hands_people_over_by_itself(html):
+    """With the least whole percentage, for any threshold."""
+    text = " ".join(Texts(html).text.split())
+    assert re.search("Hand over, 24.0 % handed over ?Nobody asked for this rule: it was", text)
+    assert "Right decisions: 62.0 % of the decided, 65.6 % of everybody before." in text
+    data = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
+    (given,) = (one for one in data["given"] if one["method"] == "hand_over")
+    assert (given["threshold"], given["rule"]["settings"]["share"]) == (None, 0.24)
+    with pytest.raises(ic.InfeasibleError, match=r"0\.231"):
+        ic.hand_over(compas(), 0.23)
+
+
+def test_a_page_says_why_it_hands_nobody_over():
+    from isocost.reports.payload import MOST_HANDED, handing_over
+
+    groups = np.repeat(np.arange(MOST_HANDED + 1), 4)
+    many = {"score": [0.2, 0.8] * (len(groups) // 2), "label": [0, 1] * (len(groups) // 2)}
+    offer = handing_over(ic.tally({**many, "group": groups}))
+    assert offer.rule is None
+    assert offer.why.startswith("Not computed for more than 12 groups.")
+    few = {"score": [0.9, 0.8, 0.3, 0.7, 0.2, 0.1], "label": [1, 1, 0, 1, 0, 0]}
+    offer = handing_over(ic.tally({**few, "group": list("aaabbb")}))
+    assert offer.why == "Not possible here: hardly anybody of some group would be left."
 
 
 def test_a_pdf_takes_a_browser(audit, tmp_path, monkeypatch):

@@ -132,6 +132,15 @@ WORDS = {
         "not without changing decisions, unless with a tolerance of {smallest}"
     ),
     "deferring": "{repair}, {share} handed over",
+    "no_share": "whoever is handed over, the others cannot be equal in everything",
+    "nobody_left": "hardly anybody of some group would be left",
+    "hand_over_many": (
+        "Not computed for more than {most} groups. Choose it and copy the command line."
+    ),
+    "hand_over_made": (
+        "Nobody asked for this rule: it was computed when this page was made, with the least whole "
+        "percentage at which everything can be equal among the others, whatever the threshold."
+    ),
     "after_repair": "cost after “{repair}”",
     "after_told": "After the repair “{repair}”: {after}.",
     "what_repair": "what the repair “{repair}” does",
@@ -202,10 +211,9 @@ METHODS = {
         "label": repair.title,
         "does": repair.sentence,
         "keeps": repair.keeps,
+        "defers": repair.defers,
     }
     for repair in REPAIRS.values()
-    # It takes long to make, and a share that the page cannot choose: only rules given are shown.
-    if not repair.defers
 }
 
 HEADS = (

@@ -27,6 +27,7 @@ from isocost.checks import check_whole, finite_or_none
 from isocost.costs import Cost, as_cost
 from isocost.errors import (
     DataError,
+    DeferralWarning,
     InfeasibleError,
     InfeasibleWarning,
     IsocostError,
@@ -497,6 +498,9 @@ MOST_ROWS = 2400
 """With more rows than this, rules for thresholds other than the audit's are left out."""
 
 
+MOST_HANDED = 12
+"""With more groups than this the page hands nobody over by itself: its rows would fill it."""
+
 MOST_RECONCILED = 8
 """With more groups than this, the table of thresholds is left out: it takes long to make."""
 
@@ -535,6 +539,45 @@ def options_of(audit: Audit, given: Mapping[str, Rule] | Iterable[Rule] | None) 
     asked = Asked(audit.threshold, audit.cost, audit.feasibility.tolerance)
     repairs = (repair for repair in REPAIRS.values() if not repair.defers)
     return [_attempt(audit.tally, repair, asked) for repair in repairs]
+
+
+def handing_over(tally: Tally) -> Offer:
+    r"""A rule that hands over few more people than it must, so that the others fare alike.
+
+    Examples
+    --------
+    >>> from isocost.examples import compas
+    >>> handing_over(compas()).label
+    'Hand over, 24.0\xa0% handed over'
+    """
+    repair = REPAIRS["hand_over"]
+    words = repair.sentence, repair.keeps
+    if len(tally.groups) > MOST_HANDED:
+        told = WORDS["hand_over_many"].format(most=MOST_HANDED)
+        return Offer(repair.title, None, *words, told)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeferralWarning)
+            rule = _fewest_handed_over(repair, tally)
+    except IsocostError:
+        told = WORDS["not_feasible"].format(why=WORDS["no_share"])
+        return Offer(repair.title, None, *words, told)
+    # Nothing can be measured of a group with less than one person of a label.
+    if (rule.expected(tally).totals.n < 1.0).any():
+        told = WORDS["not_feasible"].format(why=WORDS["nobody_left"])
+        return Offer(repair.title, None, *words, told)
+    return Offer(_told(repair.title, rule, tally), rule, *words)
+
+
+def _fewest_handed_over(repair: Repair, tally: Tally) -> Rule:
+    try:
+        return repair.make_with(tally, share=0.0)
+    except InfeasibleError as error:
+        reach = error.feasibility
+        if not isinstance(reach, Deferral) or math.isnan(reach.smallest_share):
+            raise
+    # With the very least nothing is left to choose; half a percent leaves scores that tell more.
+    return repair.make_with(tally, share=math.ceil(100.0 * reach.smallest_share + 0.5) / 100.0)
 
 
 def _told(name: str, rule: Rule, tally: Tally) -> str:
@@ -650,11 +693,12 @@ def outlook_rows(
         if rule is None or not rule.rows or not is_made_from(rule, audit.tally):
             continue
         goal = "rates" if rule.cost is None else "cost"
-        if given or goal == "cost" or len(rule.groups) <= MOST_RECONCILED:
+        few = len(rule.groups) <= MOST_RECONCILED and not rule.defers
+        if given or goal == "cost" or few:
             numbers = unseen(audit.tally, rule, PAGE_REPLICATES[goal])
             cells = [
                 _three(getattr(numbers, name), name, figures_of(audit), decided)
-                for name in told_of(offers)
+                for name in told_of(offers if given else [])
             ]
             expected = finite_or_none(numbers.cost_difference.expected)
             told = {"cells": cells, "notes": numbers.notes(), "expected": expected}
@@ -869,13 +913,24 @@ def given_repairs(audit: Audit, held: dict[str, Any]) -> list[dict[str, Any]]:
         try:
             rule = snapped(_made(repair, tally, asked), tally, held)
         except IsocostError as error:
-            repairs.append({**setting, "rule": None, "why": _reason(error, tally, repair, asked)})
+            why = WORDS["not_feasible"].format(why=_reason(error, tally, repair, asked))
+            repairs.append({**setting, "rule": None, "why": why})
         else:
             total += len(rule.rows)
             if total > MOST_ROWS and asked.threshold != audit.threshold:
                 break
             repairs.append({**setting, "rule": compact(tally.groups, rule)})
-    return repairs
+    return [*repairs, _given_handing_over(tally, held)]
+
+
+def _given_handing_over(tally: Tally, held: dict[str, Any]) -> dict[str, Any]:
+    """As in `given_repairs`; where everything is equal, the threshold does not matter."""
+    offer, any_setting = handing_over(tally), dict.fromkeys(("threshold", "cost", "tolerance"))
+    given = {"method": REPAIRS["hand_over"].function, **any_setting, "label": offer.label}
+    if offer.rule is None:
+        many = len(tally.groups) > MOST_HANDED
+        return {**given, "rule": None, "why": offer.why, "elsewhere": many}
+    return {**given, "rule": compact(tally.groups, snapped(offer.rule, tally, held))}
 
 
 def _given_settings(audit: Audit) -> list[tuple[Repair, Asked]]:

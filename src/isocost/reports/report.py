@@ -60,6 +60,7 @@ from isocost.reports.payload import (
     compact,
     cost_evidence,
     given_repairs,
+    handing_over,
     held_tally,
     offered_thresholds,
     options_of,
@@ -680,12 +681,14 @@ def remade(held: dict[str, Any], made: dict[str, Any], functions: Iterable[Measu
     rules = made["rules"]
     given = None if rules is None else {n: Rule.from_json(json.dumps(r)) for n, r in rules.items()}
     origin, vocabulary = Origin.from_dict(made["origin"]), Vocabulary(**made["vocabulary"])
-    offers = options_of(subject, given)
+    repairs = options_of(subject, given)
+    offers = repairs if given is not None else [*repairs, handing_over(subject.tally)]
     hidden = undecided(held, subject.tally.grid, subject.threshold)
     words = origin.words(subject.tally)
     said = facts(subject, made["title"], hidden, words, vocabulary)
     said["computed"] = computed(subject, made, _suppressed(held), single_text(held))
     outlooks = outlook_rows(subject, offers, given is not None, not hidden)
+    deferring = offers if given is not None or not said["none_advised"] else []
     data = {
         "tally": held,
         "made": made,
@@ -706,16 +709,16 @@ def remade(held: dict[str, Any], made: dict[str, Any], functions: Iterable[Measu
     }  # fmt: skip
     tables = {
         "repairs": repair_rows(subject, offers, not hidden),
-        "handed": handed_over_sections(subject, offers, not hidden),
+        "handed": handed_over_sections(subject, deferring, not hidden),
         "thresholds": thresholds_table(subject, held),
         "bounds": bounds_table(subject),
         "outlooks": outlooks
         and {
-            "header": ["Repair", *told_of(offers).values()],
+            "header": ["Repair", *told_of(offers if given is not None else []).values()],
             "rows": [[one["label"], *one["cells"]] for one in outlooks],
             "notes": [one["notes"] for one in outlooks],
         },
-        "layouts": page_layouts(subject, held, offers, origin.missing_group),
+        "layouts": page_layouts(subject, held, repairs, origin.missing_group),
     }
     return _rendered(subject, said, tables, data, [vega_script(), page_script()])
 
