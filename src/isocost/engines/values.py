@@ -245,8 +245,8 @@ WRONG = {
 _RULES = {
     "score": (
         "must be a number in [0, 1] in every row",
-        "drop or fill rows without a score; divide percentages by 100; convert decision values to "
-        "probabilities",
+        "drop or fill rows without a score, or count these people as handed over with "
+        "{handed_over}; divide percentages by 100; convert decision values to probabilities",
     ),
     "label": (
         "must be 0/1 or boolean in every row",
@@ -366,6 +366,7 @@ def problem_of(role: str, name: str, got: str, step: str | None = None) -> Probl
     usual_step = usual_step.format(
         positive=setting("positive"),
         missing_group=setting("missing_group", "unknown"),
+        handed_over=spoken("handed_over=True", "--handed-over", setting("handed_over")),
         seed=spoken(", or use seed= instead of id=", ""),
     )
     return Problem(title_of(role, name), rule, got, step or usual_step)

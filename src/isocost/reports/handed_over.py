@@ -40,7 +40,7 @@ MARKS = {
     "cross": "M-2-6H2V-2H6V2H2V6H-2V2H-6V-2H-2Z",
     "triangle-down": "M0 6L6-4.5H-6Z",
 }
-"""The marks of groups, in the order of the page's other pictures, as paths around (0, 0)."""
+"""The marks of groups, which differ without colour too: Vega's names, and paths around (0, 0)."""
 
 BY_WHOM = {
     "perfect": "Everybody, if the reviewer is never wrong",

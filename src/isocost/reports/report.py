@@ -45,11 +45,12 @@ from isocost.reports.facts import (
     METHODS,
     WORDS,
     computed,
+    decided_only,
     facts,
     row_titles,
     spoken_names,
 )
-from isocost.reports.handed_over import handed_over_sections
+from isocost.reports.handed_over import MARKS, handed_over_sections
 from isocost.reports.layouts import page_layouts
 from isocost.reports.payload import (
     OF_COST,
@@ -149,10 +150,10 @@ APP = (
     "state",
     "repairs",
     "placing",
+    "drawing",
     "tables",
     "figures",
     "plane",
-    "drawing",
     "alternatives",
     "verdicts",
     "copying",
@@ -210,10 +211,6 @@ def policy(scripts: Iterable[str]) -> str:
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-
-
-SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down")
-"""So that groups differ without colour too."""
 
 
 @cache
@@ -686,6 +683,7 @@ def remade(held: dict[str, Any], made: dict[str, Any], functions: Iterable[Measu
     hidden = undecided(held, subject.tally.grid, subject.threshold)
     words = origin.words(subject.tally)
     said = facts(subject, made["title"], hidden, words, vocabulary)
+    said["decided_only"] = decided_only(subject, held)
     said["computed"] = computed(subject, made, _suppressed(held), single_text(held))
     outlooks = outlook_rows(subject, offers, given is not None, not hidden)
     deferring = offers if given is not None or not said["none_advised"] else []
@@ -704,7 +702,7 @@ def remade(held: dict[str, Any], made: dict[str, Any], functions: Iterable[Measu
         "charts": {key: {k: v for k, v in spec.items() if k != "$schema"}
                    for key, spec in charts().items()},
         "palette": PALETTE,
-        "shapes": SHAPES,
+        "marks": MARKS,
         "outlooks": {one["label"]: one["expected"] for one in outlooks},
     }  # fmt: skip
     tables = {

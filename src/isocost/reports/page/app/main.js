@@ -117,10 +117,7 @@ function showAlternatives(found) {
   byId("costs-text").textContent = costs;
   byId("plane-text").textContent = plane;
   byId("values-text").textContent = valuesTold(found);
-  const legend = () => found.spoken.map((/** @type {string} */ name, /** @type {number} */ i) => {
-    const place = found.shown[i];
-    return make("li", {}, markOf(look.shapes[place], look.colors[place]), make("bdi", {}, name));
-  });
+  const legend = () => found.spoken.map((/** @type {string} */ name, /** @type {number} */ i) => make("li", {}, markOf(look, found.shown[i]), make("bdi", {}, name)));
   byId("plane-groups").replaceChildren(...legend());
   byId("values-groups").replaceChildren(...legend());
 }
@@ -134,7 +131,7 @@ function tell(busy) {
   showControls(page, known, state, found, busy);
   showWords(found);
   showAlternatives(found);
-  showNumbers(byId("numbers"), found, look, markOf);
+  showNumbers(byId("numbers"), found, look);
   showRepairs(byId("repairs"), found, look);
   byId("copy-rule").disabled = !found.chosen?.rule;
   byId("copy-command").disabled = commandOf(page, whole, found) === null;

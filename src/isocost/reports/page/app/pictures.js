@@ -7,7 +7,7 @@ import { planeFigure } from "./plane.js";
 import { drawn, markOf, refill } from "./drawing.js";
 import { numbersOf } from "./alternatives.js";
 import { offerSaving } from "./copying.js";
-import { isUncertain } from "./verdicts.js";
+import { verdictOf } from "./verdicts.js";
 
 /** What the page holds, how it looks, and the pictures that are drawn, by name.
  * @typedef {{page: any, look: any, views: Record<string, any>}} Sheet */
@@ -19,7 +19,7 @@ export async function showPictures(sheet, found) {
   // A frame that is not shown has no room; it tells when it has.
   if (!byId("costs-chart").clientWidth) return;
   // What is not established is no cause for alarm.
-  const tone = isUncertain(found) ? { ...look, alert: look.ink } : look;
+  const tone = verdictOf(found).reason === "infeasible" ? look : { ...look, alert: look.ink };
   const bars = costsFigure(found, tone, byId("costs-chart").clientWidth);
   await show(sheet, "costs", byId("costs-chart"), "costs", bars);
   const many = isMany(found);
@@ -132,7 +132,7 @@ async function showPanels({ page, look }, place, found, order) {
       .map((bin) => `scores ${bin.lo.toFixed(1)} to ${bin.hi.toFixed(1)}: ${figuresFor(found).plain(bin.mean_label)} came true`)
       .join("; ");
     const chart = make("div", { class: "chart", role: "img", "aria-label": `${name}. ${text}` });
-    const title = make("figcaption", {}, markOf(look.shapes[at], look.colors[at]), make("bdi", {}, name));
+    const title = make("figcaption", {}, markOf(look, at), make("bdi", {}, name));
     return { at, bins, chart, figure: make("figure", {}, title, chart) };
   });
   // All are there before the first is drawn, so that they share the room alike.
@@ -150,7 +150,7 @@ export function fold() {
   if (!window.matchMedia("(max-width: 640px)").matches) return;
   for (const [selector = "", title = ""] of FOLDED) {
     for (const part of document.querySelectorAll(selector)) {
-      const folded = make("details", { class: "fold", ...(part.matches("[data-few]") ? { "data-few": "" } : {}) }, make("summary", {}, title));
+      const folded = make("details", { class: "fold" }, make("summary", {}, title));
       part.replaceWith(folded);
       folded.append(part);
     }

@@ -1,6 +1,7 @@
 /** @file The two tables: numbers of the groups, and repairs side by side. */
 
 import { costText } from "../model/costs.js";
+import { markOf } from "./drawing.js";
 import { counted, figuresFor, isMany, make } from "./say.js";
 
 const OF_COST = ["cost", "trivial_cost"];
@@ -30,12 +31,11 @@ export function evidenceOf(own, state) {
 }
 
 /** The table of numbers.
- * @param {HTMLTableElement} table @param {any} found @param {any} look
- * @param {(shape: string, color: string) => SVGElement} mark */
-export function showNumbers(table, found, look, mark) {
+ * @param {HTMLTableElement} table @param {any} found @param {any} look */
+export function showNumbers(table, found, look) {
   const { m, all, names, shown, words, own } = found;
   const heads = names.map((/** @type {string} */ name, /** @type {number} */ i) =>
-    make("th", { scope: "col" }, mark(look.shapes[shown[i]], look.colors[shown[i]]), " ", make("bdi", {}, name)),
+    make("th", { scope: "col" }, markOf(look, shown[i]), " ", make("bdi", {}, name)),
   );
   const head = make("tr", {}, make("td"), ...heads, make("th", { scope: "col" }, "All"));
   const columns = [...m, all];
