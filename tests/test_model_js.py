@@ -20,7 +20,8 @@ from isocost.groups import to_json
 from isocost.measures.margins import wilson
 from isocost.repairs.compare import changes
 from isocost.repairs.withhold import summary_of
-from isocost.reports.payload import compact, given_repairs, held_tally, payload, safe_group
+from isocost.reports.offers import compact, given_repairs
+from isocost.reports.payload import held_tally, payload, safe_group
 from isocost.rows import Row
 from isocost.tallies import KEYS, SUMS
 from tests.conftest import DATA, measured, sample

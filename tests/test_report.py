@@ -14,9 +14,9 @@ import pytest
 import isocost as ic
 from isocost.examples import compas, compas_rows
 from isocost.plots.display import PALETTE
+from isocost.reports.assets import charts, embedded_json, inert, page_script, policy
 from isocost.reports.facts import facts, spoken_names
-from isocost.reports.payload import MOST_ROWS
-from isocost.reports.report import charts, embedded_json, inert, page_script, policy
+from isocost.reports.offers import MOST_ROWS
 from isocost.verdict.sentences import Name, fill
 from isocost.verdict.wording import statement
 from tests.conftest import DATA
@@ -749,7 +749,7 @@ def test_a_page_hands_people_over_by_itself(html):
 
 
 def test_a_page_says_why_it_hands_nobody_over():
-    from isocost.reports.payload import MOST_HANDED, handing_over
+    from isocost.reports.offers import MOST_HANDED, handing_over
 
     groups = np.repeat(np.arange(MOST_HANDED + 1), 4)
     many = {"score": [0.2, 0.8] * (len(groups) // 2), "label": [0, 1] * (len(groups) // 2)}

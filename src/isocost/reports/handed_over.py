@@ -19,7 +19,7 @@ from isocost.measures.audit import Audit
 from isocost.plots.display import PALETTE
 from isocost.repairs.review import EDGES, REVIEWERS, HandedOver, handed_over
 from isocost.reports.facts import WORDS
-from isocost.reports.payload import Offer
+from isocost.reports.offers import Offer
 from isocost.tallies import Tally
 from isocost.verdict.sentences import number, percent
 

@@ -23,8 +23,9 @@ from isocost import __version__
 from isocost.atomic import read_text
 from isocost.checks import check_path
 from isocost.errors import FileError, IsocostError, Problem
+from isocost.reports.assets import page_script
 from isocost.reports.payload import FORMAT, VERSION
-from isocost.reports.report import page_script, remade
+from isocost.reports.report import remade
 
 EXACT = 1e-9
 """Computers may add in another order: numbers count as equal up to this, relatively."""

@@ -1,7 +1,7 @@
 /** @file The repairs on offer at the present settings, and what each would do.
  *
  * The page computes one of them, withhold.  The others are given: Python made them in advance for a
- * few settings (given_repairs in payload.py), and givenRule picks the one to show. */
+ * few settings (given_repairs in offers.py), and givenRule picks the one to show. */
 
 import { general, roundUp } from "../model/numbers.js";
 import { costText } from "../model/costs.js";
