@@ -144,7 +144,7 @@ async function showPanels({ page, look }, place, found, order) {
 }
 
 /** Long parts that a phone folds away until they are asked for. */
-const FOLDED = [[".geometry", "How to read it"], [".scroll:has(#thresholds)", "Threshold by threshold"], [".scroll:has(#bounds)", "Pair by pair"], [".scroll:has(#unseen)", "Repair by repair"], [".computed", "All settings"], [".glossary", "The words"]];
+const FOLDED = [[".geometry", "How to read it"], [".by-score", "Group by group"], [".by-reviewer", "Whoever decides about them"], [".prose .advice", "In commands"], [".scroll:has(#thresholds)", "Threshold by threshold"], [".scroll:has(#bounds)", "Pair by pair"], [".scroll:has(#unseen)", "Repair by repair"], [".computed", "All settings"], [".glossary", "The words"]];
 
 export function fold() {
   if (!window.matchMedia("(max-width: 640px)").matches) return;

@@ -2,7 +2,7 @@
 
 import { costText } from "../model/costs.js";
 import { markOf } from "./drawing.js";
-import { counted, figuresFor, isMany, make } from "./say.js";
+import { counted, figuresFor, make } from "./say.js";
 
 const OF_COST = ["cost", "trivial_cost"];
 
@@ -72,7 +72,7 @@ export function showRepairs(table, found, look) {
   );
 }
 
-/** Of many groups only so many are named, those of whom most change. */
+/** Of more groups only so many are named, those of whom most change. */
 const MOST_CHANGED = 4;
 
 /** @param {any} one @param {any} found @param {any} look */
@@ -85,8 +85,9 @@ function repairCells(one, found, look) {
   /** @param {number} i */
   const shareOf = (i) => one.by_group[i].changed;
   const order = shown.map((/** @type {number} */ _, /** @type {number} */ i) => i);
-  if (isMany(found)) order.sort((/** @type {number} */ a, /** @type {number} */ b) => shareOf(b) - shareOf(a));
-  const rest = isMany(found) ? order.splice(MOST_CHANGED) : [];
+  const isLong = order.length > MOST_CHANGED + 1;
+  if (isLong) order.sort((/** @type {number} */ a, /** @type {number} */ b) => shareOf(b) - shareOf(a));
+  const rest = isLong ? order.splice(MOST_CHANGED) : [];
   const who = !one.changes.changed ? [words.nobody] : order.map((/** @type {number} */ i) => {
     const bar = make("span");
     bar.style.width = `${100 * shareOf(i)}%`;
