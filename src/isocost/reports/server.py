@@ -498,7 +498,7 @@ def _error_response(error: Exception, sheets: list[str]) -> Response:
         {
             **vars(problem),
             "controls": controls_of(problem),
-            "choices": sheets if problem.name == "sheet" else [],
+            **({"choices": sheets} if problem.name == "sheet" else {}),
         }
         for problem in problems
     ]
