@@ -18,7 +18,8 @@ from isocost.plots import (
     PredictiveValuesDisplay,
     ReliabilityDisplay,
 )
-from isocost.reports.payload import compact, payload
+from isocost.reports.offers import compact
+from isocost.reports.payload import payload
 
 
 def nested(depth):

@@ -24,7 +24,8 @@ from isocost.groups import to_json
 from isocost.measures.margins import wilson
 from isocost.repairs.compare import changes
 from isocost.repairs.withhold import summary_of
-from isocost.reports.payload import compact, given_repairs, held_tally, payload, safe_group
+from isocost.reports.offers import compact, given_repairs
+from isocost.reports.payload import held_tally, payload, safe_group
 from isocost.rows import Row
 from tests.conftest import DATA, measured, sample
 
@@ -399,12 +400,13 @@ def test_the_rules_of_a_page_do_what_python_says(least):
     audit = ic.audit(shown, "weighted:1,3", 0.4, tolerance=0.05, confidence=None)
     given = given_repairs(audit, held)
     assert {(one["method"], one["rule"] is None) for one in given} >= {
-        ("coarsen", False), ("equalize_odds", False), ("reconcile", False),
+        ("coarsen", False), ("equalize_odds", False), ("hand_over", False), ("reconcile", False),
     }  # fmt: skip
     asked = [
         {
-            "tally": "page", "groups": None, "cost": audit.cost, "threshold": one["threshold"],
-            "tolerance": 0.0, "cells": False, "rules": [], "given": [one["rule"]],
+            "tally": "page", "groups": None, "cost": audit.cost, "tolerance": 0.0,
+            "cells": False, "rules": [], "threshold": one["threshold"] or 0.4,
+            "given": [one["rule"]],
         }
         for one in given
         if one["rule"]

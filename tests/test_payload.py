@@ -8,7 +8,8 @@ import pytest
 import isocost as ic
 from isocost.costs import Cost
 from isocost.examples import compas
-from isocost.reports.payload import compact, payload, safe_group
+from isocost.reports.offers import compact
+from isocost.reports.payload import payload, safe_group
 from tests.conftest import DATA, sample
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.reports.payload import options_of
+from isocost.reports.offers import options_of
 from isocost.rows import Row
 from tests.conftest import measured, sample
 

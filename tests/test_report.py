@@ -14,9 +14,12 @@ import pytest
 import isocost as ic
 from isocost.examples import compas, compas_rows
 from isocost.plots.display import PALETTE
+from isocost.reports import report as making
+from isocost.reports import verify as verification
+from isocost.reports.assets import charts, embedded_json, inert, page_script, policy
 from isocost.reports.facts import facts, spoken_names
-from isocost.reports.payload import MOST_ROWS
-from isocost.reports.report import charts, embedded_json, inert, page_script, policy
+from isocost.reports.offers import MOST_ROWS
+from isocost.reports.report import remade
 from isocost.verdict.sentences import Name, fill
 from isocost.verdict.wording import statement
 from tests.conftest import DATA
@@ -474,7 +477,9 @@ def many_groups():
     return ic.tally({"score": score, "label": label, "group": group})
 
 
-def test_many_groups_fit_into_two_megabytes():
+def test_many_groups_fit_into_two_megabytes(monkeypatch):
+    # Of all that is on the page this takes longest with many groups, and it is four lines.
+    monkeypatch.setattr(making, "bounds_table", lambda *_: {"rows": []})
     tally = many_groups()
     assert len(json.dumps(tally.to_dict()["cells"])) > 1_200_000
     html = ic.report_html(ic.audit(tally, confidence=None))
@@ -557,7 +562,7 @@ def test_a_reconciliation_that_selects_nobody_is_told_as_infeasible(tally, why):
         one for one in data["given"] if (one["method"], one["threshold"]) == ("reconcile", 0.5)
     ]
     assert at["rule"] is None
-    assert at["why"].startswith(why)
+    assert at["why"].startswith(f"Not possible here: {why}")
 
 
 def test_measures_that_the_page_cannot_compute_are_given_for_the_settings_of_the_audit():
@@ -664,9 +669,18 @@ def page(tmp_path_factory):
     return ic.report(audit, rules, tmp_path_factory.mktemp("page") / "report.html", min_count=5)
 
 
-def test_a_report_verifies_and_a_changed_digit_does_not(page, tmp_path, capsys):
+def test_a_report_verifies_and_a_changed_digit_does_not(page, tmp_path, capsys, monkeypatch):
     from isocost.cli import main
 
+    made = {}
+
+    def once(held, how):
+        """The page made again; most of the changes below leave what it is made from."""
+        key = json.dumps([held, how])
+        made[key] = made[key] if key in made else remade(held, how)
+        return made[key]
+
+    monkeypatch.setattr(verification, "remade", once)
     assert ic.verify(page).unchanged
     html = page.read_text()
     data = re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1)
@@ -702,6 +716,20 @@ def test_a_report_verifies_and_a_changed_digit_does_not(page, tmp_path, capsys):
     assert "report: must be a report as isocost wrote it" in capsys.readouterr().err
 
 
+def test_measures_of_ones_own_are_held_and_verified(tmp_path):
+    mine = ic.Measure("mine", "Mine", over=("fp", "tp"), adds={"fp": (0, 1, 0)}, label="My own")
+    audit = ic.audit(compas(), "fpr", confidence=None, measures=[mine])
+    path = ic.report(audit, path=tmp_path / "r.html")
+    html = path.read_text()
+    assert ic.verify(path).unchanged
+    assert "My own" in html
+    path.write_text(html.replace('"adds":{"fp":[0.0,1.0,0.0]}', '"adds":{"fp":[0.0,0.9,0.0]}'))
+    assert any(change.startswith("table numbers, My own") for change in ic.verify(path).changes)
+    path.write_text(html.replace(',"over":["fp","tp"],"adds":{"fp":[0.0,1.0,0.0]}', ""))
+    with pytest.raises(ic.FileError, match=r"measures that are functions, .* hold: mine"):
+        ic.verify(path)
+
+
 def test_the_people_handed_over_have_a_section(tmp_path):
     rule = ic.hand_over(compas(), 0.25)
     path = ic.report(
@@ -715,10 +743,36 @@ def test_the_people_handed_over_have_a_section(tmp_path):
         wrong = (f"differ by {number:.3f}" for number in who.differences(reviewer))
         assert re.search(".{0,30}".join([said, *wrong]), text), reviewer
     assert "All groups as a whole have FPR 0.2191 if the reviewer reaches" in text
+    assert "Nobody asked for this rule" not in text
     # No number of the decided stands without the share.
     assert re.search(r"hand, 25.0 % handed over ?0.000", text)
     assert not re.search(r"hand ?0.000", text)
     assert ic.verify(path).unchanged
+
+
+def test_a_page_hands_people_over_by_itself(html):
+    """With the least whole percentage, for any threshold."""
+    text = " ".join(Texts(html).text.split())
+    assert re.search("Hand over, 24.0 % handed over ?Nobody asked for this rule: it was", text)
+    assert "Right decisions: 62.0 % of the decided, 65.6 % of everybody before." in text
+    data = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
+    (given,) = (one for one in data["given"] if one["method"] == "hand_over")
+    assert (given["threshold"], given["rule"]["settings"]["share"]) == (None, 0.24)
+    with pytest.raises(ic.InfeasibleError, match=r"0\.231"):
+        ic.hand_over(compas(), 0.23)
+
+
+def test_a_page_says_why_it_hands_nobody_over():
+    from isocost.reports.offers import MOST_HANDED, handing_over
+
+    groups = np.repeat(np.arange(MOST_HANDED + 1), 4)
+    many = {"score": [0.2, 0.8] * (len(groups) // 2), "label": [0, 1] * (len(groups) // 2)}
+    offer = handing_over(ic.tally({**many, "group": groups}))
+    assert offer.rule is None
+    assert offer.why.startswith("Not computed for more than 12 groups.")
+    few = {"score": [0.9, 0.8, 0.3, 0.7, 0.2, 0.1], "label": [1, 1, 0, 1, 0, 0]}
+    offer = handing_over(ic.tally({**few, "group": list("aaabbb")}))
+    assert offer.why == "Not possible here: hardly anybody of some group would be left."
 
 
 def test_a_pdf_takes_a_browser(audit, tmp_path, monkeypatch):

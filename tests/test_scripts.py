@@ -13,8 +13,8 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas
+from isocost.reports.assets import MODEL, bundle
 from isocost.reports.payload import payload
-from isocost.reports.report import MODEL, bundle
 from tests.conftest import sample
 
 FOLDER = files("isocost.reports").joinpath("page", "model")

@@ -20,6 +20,7 @@ from isocost.examples import compas_rows
 from isocost.reports import server
 from isocost.reports.session import ReportRequest, Session
 from tests.serving import ISOCOST, compas_csv, served
+from tests.test_paths import workbook
 
 pytest.importorskip("uvicorn", reason="isocost serve needs the extra serve")
 pytest.importorskip("starlette", reason="isocost serve needs the extra serve")
@@ -555,3 +556,29 @@ def test_without_the_packages_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     with pytest.raises(MissingDependencyError, match=r'pip install "isocost\[serve\]"'):
         server.serve()
+
+
+def test_the_sheets_of_a_workbook_are_offered(running, tmp_path):
+    pytest.importorskip("python_calamine", reason="workbooks need the extra excel")
+    rows = [["score", "label", "group"], [0.2, 0, "a"], [0.8, 1, "b"]]
+    path = workbook(tmp_path / "two.xlsx", {"2024": rows, "2025": rows})
+    status, _, body = running.at("POST", "data?name=two.xlsx", path.read_bytes())
+    (problem,) = json.loads(body)["problems"]
+    assert (status, problem["controls"], problem["choices"]) == (422, ["sheet"], ["2024", "2025"])
+    status, _, body = running.at("POST", "data?name=two.xlsx&sheet=2025", path.read_bytes())
+    assert (status, json.loads(body)["file"]["reading"]) == (200, {"sheet": "2025"})
+
+
+def test_people_handed_over_have_a_control(running, tmp_path):
+    frame = pd.DataFrame(compas_rows())
+    frame.loc[::10, "score"] = None
+    status, _, body = running.at("POST", "data?name=repaired.csv", frame.to_csv().encode())
+    wanted = {"score": "score", "label": "label", "group": ["group"], "cost": "fpr"}
+    for handed_over, code in ((False, 422), (True, 200)):
+        asked = {"file": json.loads(body)["file"]["id"], **wanted, "handed_over": handed_over}
+        status, _, answer = running.at("POST", "report", json.dumps(asked).encode())
+        assert status == code
+        if not handed_over:
+            assert "handed-over" in json.loads(answer)["problems"][0]["controls"]
+    html = running.at("GET", json.loads(answer)["report"])[2].decode()
+    assert "10.0\u00a0% of people were handed over and have no score" in html

@@ -2,13 +2,11 @@
 
 Five data sets at 1280 and 390 pixels, light and dark, and on paper, into build/gallery.  Those in
 SHOWN are also made small and put into docs/gallery, for the page of pictures.  Data that are not
-there are skipped: Adult is read as for the reproduction, German credit from german.data in the
-folder that ISOCOST_DATA names.
+there are skipped: Adult and German credit are read as for the reproduction.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -70,17 +68,12 @@ def adult() -> ic.Tally:
 
 def german() -> ic.Tally:
     """Who is a bad credit risk, by sex and whether older than 25."""
-    import pandas as pd
+    from reproduction.datasets import german as read
 
-    path = Path(os.environ.get("ISOCOST_DATA", ".")) / "german.data"
-    table = pd.read_csv(path, sep=" ", header=None)
-    label = (table.pop(20) == 2).to_numpy(np.intp)
-    sex = np.where(table[8] == "A92", "women", "men")
-    return _scored(table, label, [f"{s}, {a}" for s, a in zip(sex, _ages(table[12]), strict=True)])
-
-
-def _ages(years: Any) -> Any:
-    return np.where(np.asarray(years) > 25, "over 25", "up to 25")
+    data = read()
+    sex = np.where(data.table["sex"] == 1, "men", "women")
+    age = np.where(data.table["age"] == 1, "over 25", "up to 25")
+    return _scored(data.table, data.label, [f"{s}, {a}" for s, a in zip(sex, age, strict=True)])
 
 
 def _calibrated(rates: Any, sizes: Any, name: str) -> ic.Tally:

@@ -95,27 +95,64 @@ def pages(audits, tmp_path_factory):
     return get
 
 
-@pytest.fixture
-def visit(browser, pages):
-    """Open a report; at the end nothing may have gone wrong or left the machine."""
-    opened = []
+@pytest.fixture(scope="session")
+def tabs():
+    """Pages that are open, and what went wrong in them; they end with the browser."""
+    return {}
 
-    def get(name: str, width: int = 1280, scheme: str = "light", hash: str = ""):
-        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        wrong: list[str] = []
-        page.on("console", lambda message: wrong.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("dialog", lambda dialog: wrong.append(f"dialog {dialog.message}"))
-        page.on("request", lambda r: r.url.startswith(("file:", "data:")) or wrong.append(r.url))
-        opened.append((page, wrong))
-        page.goto(f"{pages(name).as_uri()}{hash}")
-        page.wait_for_selector("html[data-done]", timeout=60_000)
+
+AS_OPENED = """async hash => {
+    for (const one of document.querySelectorAll("details")) one.open = false;
+    window.scrollTo(0, 0);
+    document.activeElement.blur();
+    if (location.hash.slice(1) !== hash) {
+        location.hash = hash;
+        await new Promise(done => window.addEventListener("hashchange", done, {once: true}));
+    }
+    await isocost.settled();
+}"""
+"""An address without settings sets everything back: so a test need not load the page again."""
+
+
+@pytest.fixture
+def visit(browser, pages, tabs):
+    """A report as it opens; at the end nothing may have gone wrong or left the machine.
+
+    A page is loaded once for each width and colours, unless it is to be ``fresh``.
+    """
+    visited = []
+
+    def get(name: str, width: int = 1280, scheme: str = "light", hash: str = "", fresh=False):
+        key = (name, width, scheme)
+        if fresh or key not in tabs:
+            old = tabs.pop(key, None)
+            if old is not None:
+                old[0].close()
+            tabs[key] = opened(browser, pages(name), width, scheme, hash)
+        page, wrong = tabs[key]
+        visited.append(wrong)
+        page.set_viewport_size({"width": width, "height": 900})
+        page.evaluate(AS_OPENED, hash.removeprefix("#"))
         return page
 
     yield get
-    for page, wrong in opened:
-        page.close()
-        assert wrong == []
+    found = [list(wrong) for wrong in visited]
+    for wrong in visited:
+        wrong.clear()
+    assert found == [[] for _ in visited]
+
+
+def opened(browser, path: Path, width: int, scheme: str, hash: str):
+    """A page in a tab of its own, and the list of what goes wrong in it."""
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    wrong: list[str] = []
+    page.on("console", lambda message: wrong.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("dialog", lambda dialog: wrong.append(f"dialog {dialog.message}"))
+    page.on("request", lambda r: r.url.startswith(("file:", "data:")) or wrong.append(r.url))
+    page.goto(f"{path.as_uri()}{hash}")
+    page.wait_for_selector("html[data-done]", timeout=60_000)
+    return page, wrong
 
 
 @pytest.fixture(scope="session")

@@ -70,11 +70,10 @@ def test_says_at_first_what_python_wrote_into_it(visit, browser, pages):
 
 
 def test_ready_soon(visit, record_property):
-    times = [int(visit("compas").evaluate("document.documentElement.dataset.ready")) for _ in "123"]
-    record_property("ready_ms", times)
-    print(f"ready after {times} ms")
+    time = int(visit("compas").evaluate("document.documentElement.dataset.ready"))
+    record_property("ready_ms", time)
     # On a quiet machine it is less than one second; a shared one may be many times slower.
-    assert min(times) < 5000
+    assert time < 5000
 
 
 @pytest.mark.parametrize("name", ["compas", "health"])
@@ -227,7 +226,7 @@ def test_cost_by_radio_and_weights_by_slider(visit):
 
 
 def test_the_address_holds_the_settings(visit):
-    page = visit("six", hash="#cost=fpr&tolerance=0.02&off=1.3&method=coarsen")
+    page = visit("six", hash="#cost=fpr&tolerance=0.02&off=1.3&method=coarsen", fresh=True)
     state = page.evaluate("isocost.state")
     assert state == {
         "cost": {"kind": "fpr"}, "tolerance": 0.02, "threshold": 0.5, "method": "coarsen",
@@ -277,7 +276,8 @@ def test_hidden_counts_leave_reconcile_on_the_page(browser, audits, tmp_path):
     page.wait_for_selector("html[data-done]", timeout=60_000)
     row = page.inner_text("#repairs tr[data-repair=reconcile]")
     assert "%" in row, row
-    assert page.evaluate("isocost.found.repairs.at(-1).odds") == pytest.approx(0, abs=1e-9)
+    odds = "isocost.found.repairs.find(({key}) => key === 'reconcile').odds"
+    assert page.evaluate(odds) == pytest.approx(0, abs=1e-9)
     page.close()
 
 
@@ -417,7 +417,7 @@ def test_no_sideways_scrolling_on_a_phone(visit, name):
     page.evaluate(OPENED)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.set_viewport_size({"width": 320, "height": 700})
-    page.wait_for_timeout(200)
+    page.evaluate("new Promise(requestAnimationFrame).then(isocost.settled)")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
@@ -430,7 +430,7 @@ def test_hostile_names_are_text(visit):
 
 
 def test_prints_to_paper(visit, artifacts):
-    page = visit("compas", scheme="dark")
+    page = visit("compas", scheme="dark", fresh=True)
     path = artifacts / "compas-print.pdf"
     page.pdf(path=path, format="A4", print_background=True)
     assert path.stat().st_size > 20_000
@@ -445,15 +445,7 @@ def test_axe_finds_nothing(visit, name, scheme):
     if not AXE.exists():
         pytest.skip("npm install puts axe-core into node_modules")
     page = visit(name, scheme=scheme)
-    assert page.evaluate(OPENED) == 3
+    assert page.evaluate(OPENED) >= 3
     page.evaluate(AXE.read_text())
     found = page.evaluate("axe.run()")["violations"]
     assert [(v["id"], [n["html"][:200] for n in v["nodes"][:3]]) for v in found] == []
-
-
-@pytest.mark.parametrize("name", ["compas", "health", "six", "hostile"])
-def test_screenshots_to_look_at(visit, artifacts, name):
-    for width, scheme in ((1280, "light"), (390, "dark")):
-        path = artifacts / f"{name}-{scheme}-{width}.png"
-        visit(name, width=width, scheme=scheme).screenshot(path=path, full_page=True)
-        assert path.stat().st_size > 50_000

@@ -14,8 +14,8 @@ function givenPage() {
     words: { ...words(), costs, methods: { coarsen: { label: "Coarsen" }, equalize_odds: { label: "Equalize odds" } } },
     given: [
       { method: "equalize_odds", threshold: 0.5, cost: null, tolerance: null, rule },
-      { method: "equalize_odds", threshold: 0.3, cost: null, tolerance: null, rule: null, why: "it is hard" },
-      { ...coarsen, tolerance: 0, rule: null, why: "it would take more" },
+      { method: "equalize_odds", threshold: 0.3, cost: null, tolerance: null, rule: null, why: "Not possible here: it is hard." },
+      { ...coarsen, tolerance: 0, rule: null, why: "Not possible here: it would take more." },
       { ...coarsen, tolerance: 0.1 },
     ],
   };

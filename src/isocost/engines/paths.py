@@ -613,10 +613,12 @@ def _copied(file_set: FileSet, write: Any, ending: str, **how: Any) -> Converted
     return Converted(new, names, folder=folder, **how)
 
 
+_CALAMINE = "needs the package python-calamine", 'pip install "isocost[excel]"'
+
+
 def _sheets(file_set: FileSet, sheet: str | None) -> Converted:
     """The rows of a sheet of each workbook as CSV."""
-    rule, step = "needs the package python-calamine", 'pip install "isocost[excel]"'
-    calamine = require_package("python_calamine", "an Excel workbook", rule, step)
+    calamine = require_package("python_calamine", "an Excel workbook", *_CALAMINE)
     chosen: list[str] = []
 
     def write(path: str, target: Path) -> None:
@@ -637,6 +639,13 @@ def _sheets(file_set: FileSet, sheet: str | None) -> Converted:
 
     copies = _copied(file_set, write, ".csv")
     return replace(copies, sheet=chosen[0] if chosen else sheet)
+
+
+def sheet_names(path: str | Path) -> list[str]:
+    """The sheets of a workbook that can be read."""
+    calamine = require_package("python_calamine", "an Excel workbook", *_CALAMINE)
+    with Path(path).open("rb") as file:
+        return [str(name) for name in calamine.CalamineWorkbook.from_filelike(file).sheet_names]
 
 
 def _sheet_of(book: Any, path: str, sheet: str | None) -> str:

@@ -184,7 +184,8 @@ def problem_of(role: str, name: str, got: str, step: str | None = None) -> Probl
 
 def _counting_handed_over() -> str:
     start = "; if a rule handed them over, count them with "
-    return spoken(f"{start}isocost.tally(..., handed_over=True)", f"{start}--handed-over", "")
+    control = f"{start}{setting('handed_over')}"
+    return spoken(f"{start}isocost.tally(..., handed_over=True)", f"{start}--handed-over", control)
 
 
 def title_of(role: str, name: str) -> str:

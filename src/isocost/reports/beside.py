@@ -15,8 +15,8 @@ from isocost.measures.audit import Audit, Measures, audit
 from isocost.measures.feasibility import compared_groups
 from isocost.measures.intervals import MOST_REPLICATES
 from isocost.measures.margins import Interval, difference
+from isocost.reports.assets import filled, page_file, policy
 from isocost.reports.facts import cost_words, row_titles, spoken_names
-from isocost.reports.report import filled, page_file, policy
 from isocost.tallies import Tally
 from isocost.verdict.judgement import MIN_GROUP
 from isocost.verdict.sentences import (

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from isocost import __version__
-from isocost.groups import Group, shown_names
+from isocost.groups import Group, from_json, shown_names
 from isocost.measures.audit import Audit
 from isocost.repairs.registry import REPAIRS
 from isocost.verdict.sentences import (
@@ -24,6 +24,7 @@ from isocost.verdict.sentences import (
     Sentence,
     Vocabulary,
     fill,
+    joined,
     number,
     percent,
     plain,
@@ -80,6 +81,13 @@ WORDS = {
         "towards the corner; withholding information moves it outwards, never past the hollow "
         "mark. A mark beside its line has scores that are off."
     ),
+    "geometry_rows": (
+        "Each row is a group, the costliest on top: its mark is where it is now. The bar ends "
+        "where everybody in the group would get the same score; no scores that mean what they say "
+        "are beyond. Its end is fixed by how many of the group turn out positive, for the two "
+        "rates in opposite ways. That is why imperfect scores cannot be calibrated and have both "
+        "kinds of error equal."
+    ),
     "geometry_infeasible": (
         "To cost as much as {high}{within}, {blocked} would have to move past the end of its line. "
         "No calibrated scores are there, whatever the method."
@@ -132,6 +140,19 @@ WORDS = {
         "not without changing decisions, unless with a tolerance of {smallest}"
     ),
     "deferring": "{repair}, {share} handed over",
+    "decided_only": (
+        "{share} of people were handed over and have no score: everything here is about the others."
+    ),
+    "decided_shares": "{whole} Handed over were {shares}.",
+    "no_share": "whoever is handed over, the others cannot be equal in everything",
+    "nobody_left": "hardly anybody of some group would be left",
+    "hand_over_many": (
+        "Not computed for more than {most} groups. Choose it and copy the command line."
+    ),
+    "hand_over_made": (
+        "Nobody asked for this rule: it was computed when this page was made, with the least whole "
+        "percentage at which everything can be equal among the others, whatever the threshold."
+    ),
     "after_repair": "cost after “{repair}”",
     "after_told": "After the repair “{repair}”: {after}.",
     "what_repair": "what the repair “{repair}” does",
@@ -202,10 +223,9 @@ METHODS = {
         "label": repair.title,
         "does": repair.sentence,
         "keeps": repair.keeps,
+        "defers": repair.defers,
     }
     for repair in REPAIRS.values()
-    # It takes long to make, and a share that the page cannot choose: only rules given are shown.
-    if not repair.defers
 }
 
 HEADS = (
@@ -420,9 +440,16 @@ def _reach_key(audit: Audit, names: Mapping[Group, Name]) -> dict[str, Any]:
     return {"value": percent(reach.alpha[most]), "label": WORDS["key_withheld"], "note": note}
 
 
+MOST_IN_PLANE = 8
+"""With more groups than this the page has rows of dots in place of a plane."""
+
+
 def geometry(audit: Audit) -> Iterator[Sentence]:
     """Why equal cost is feasible or not, explained along the chart."""
     reach, names = audit.feasibility, spoken_names(audit.groups)
+    if len(audit.groups) > MOST_IN_PLANE:
+        yield fill(WORDS["geometry_rows"])
+        return
     yield fill(WORDS["geometry_axes"])
     yield fill(WORDS["geometry_line"])
     tolerance = figures_of(audit).tolerance(reach.tolerance)
@@ -479,6 +506,24 @@ def table(audit: Audit, hidden: Collection[int] = ()) -> list[dict[str, Any]]:
             cells.append({"value": text, "span": told})
         rows.append({"key": key, "label": label, "hint": hint, "cells": cells})
     return rows
+
+
+def decided_only(audit: Audit, held: Mapping[str, Any]) -> Sentence:
+    """That people without a score are not in the numbers, and how many; nothing if all have one."""
+    away = {from_json(group): weight for group, _, weight, _ in held.get("handed_over", ())}
+    if not away:
+        return []
+    names, decided = spoken_names(audit.groups), audit.tally.totals.w.sum(axis=1)
+    shares: list[Sentence] = []
+    for group, here in zip(audit.tally.groups, decided, strict=True):
+        gone = away.get(group, 0.0)
+        shares.append([f"{percent(float(gone / (gone + here)))} of ", names[group]])
+    gone = sum(away.values())
+    everybody = percent(float(gone / (gone + decided.sum())))
+    whole = fill(WORDS["decided_only"], share=everybody)
+    if len(shares) > MOST_IN_PLANE:
+        return whole
+    return fill(WORDS["decided_shares"], whole=whole, shares=joined(shares))
 
 
 def computed(

@@ -8,7 +8,8 @@ about those: always as two halves, and never the one without the share of the ot
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ from isocost.groups import Group, shown_names
 from isocost.measures.audit import Audit
 from isocost.plots.display import PALETTE
 from isocost.repairs.review import EDGES, REVIEWERS, HandedOver, handed_over
-from isocost.reports.payload import Offer
+from isocost.reports.facts import WORDS
+from isocost.reports.offers import Offer
 from isocost.tallies import Tally
 from isocost.verdict.sentences import number, percent
 
@@ -38,7 +40,7 @@ MARKS = {
     "cross": "M-2-6H2V-2H6V2H2V6H-2V2H-6V-2H-2Z",
     "triangle-down": "M0 6L6-4.5H-6Z",
 }
-"""The marks of groups, in the order of the page's other pictures, as paths around (0, 0)."""
+"""The marks of groups, which differ without colour too: Vega's names, and paths around (0, 0)."""
 
 BY_WHOM = {
     "perfect": "Everybody, if the reviewer is never wrong",
@@ -55,7 +57,10 @@ def handed_over_sections(
     Rates at the threshold are left out unless ``decided``.
     """
     return [
-        _section(one.label, handed_over(one.rule, audit.tally, audit.threshold), decided)
+        {
+            **_section(one.label, handed_over(one.rule, audit.tally, audit.threshold), decided),
+            "made": WORDS["hand_over_made"] if one.does else "",
+        }
         for one in offers
         if one.rule is not None and one.rule.defers
     ]
@@ -63,18 +68,30 @@ def handed_over_sections(
 
 def _section(label: str, who: HandedOver, decided: bool) -> dict[str, Any]:
     names = shown_names(who.groups)
+    told = _renamed(who, names)
     return {
         "label": label,
         "share": percent(who.share),
         "others": percent(1.0 - who.share),
         "threshold": f"{who.threshold:g}",
+        "accuracy": [_or_dash(one, percent) for one in who.accuracy],
         "panels": _panels(who, names),
         "left_out": max(0, len(names) - MOST_PANELS),
         "legend": [(names[group], _look(i)) for i, group in enumerate(who.groups)],
         "rates": _rates(who) if decided else [],
-        "table": who.table() if decided else None,
-        "notes": who.notes() if decided else [],
+        "table": told.table() if decided else None,
+        "notes": told.notes() if decided else [],
     }
+
+
+def _renamed(who: HandedOver, names: Mapping[Group, str]) -> HandedOver:
+    """The same with the names that the page gives to groups."""
+
+    def named(numbers: Mapping[Group, Any]) -> dict[Group, Any]:
+        return {names[group]: number for group, number in numbers.items()}
+
+    whole = {reviewer: named(rates) for reviewer, rates in who.whole.items()}
+    return replace(who, groups=named(who.groups), before=named(who.before), whole=whole)
 
 
 def _panels(who: HandedOver, names: dict[Group, str]) -> list[dict[str, Any]]:

@@ -35,7 +35,8 @@ from isocost.measures.intervals import population_of
 from isocost.measures.margins import derived_interval
 from isocost.measures.table import MEASURES
 from isocost.repairs.composition import ORIGINAL
-from isocost.reports.payload import Offer, options_of, undecided
+from isocost.reports.offers import Offer, options_of
+from isocost.reports.payload import undecided
 from isocost.tables import LINE, frame_of, html_table, text_table, transposed
 from isocost.tallies import (
     Reading,

@@ -1,25 +1,21 @@
 """The report: one HTML file that holds everything, works offline and recomputes as one moves it.
 
-Scripts and styles of the page are in ``page/``, and a content security policy allows no others.
-The charts are Vega-Lite specifications whose data the script fills in.
+It is made from nothing but a tally and how it was made, both of which it holds, so that
+:func:`isocost.verify` can make it again.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import cache
 from html import escape
 from importlib import import_module
-from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias, Unpack
@@ -30,7 +26,7 @@ from isocost import __version__
 from isocost.atomic import check_ending, replacing, write_text
 from isocost.checks import check_kind, check_path, check_text, check_whole, finite_or_none
 from isocost.costs import Cost, CostLike
-from isocost.errors import DataError, FileError, Problem, require_package
+from isocost.errors import DataError, FileError, Problem
 from isocost.groups import as_group, group_names, names_of, shown_names, to_json
 from isocost.measures.audit import Audit, as_audit, audit
 from isocost.measures.measure import Measure
@@ -38,6 +34,15 @@ from isocost.measures.table import MEASURES
 from isocost.plots.display import PALETTE
 from isocost.repairs.composition import named_rules
 from isocost.repairs.unseen import foreseen
+from isocost.reports.assets import (
+    charts,
+    embedded_json,
+    filled,
+    page_file,
+    page_script,
+    policy,
+    vega_script,
+)
 from isocost.reports.facts import (
     COSTS,
     GLOSSARY,
@@ -45,32 +50,36 @@ from isocost.reports.facts import (
     METHODS,
     WORDS,
     computed,
+    decided_only,
     facts,
     row_titles,
     spoken_names,
 )
-from isocost.reports.handed_over import handed_over_sections
+from isocost.reports.handed_over import MARKS, handed_over_sections
 from isocost.reports.layouts import page_layouts
+from isocost.reports.offers import (
+    Offer,
+    bounds_table,
+    compact,
+    given_repairs,
+    handing_over,
+    options_of,
+    outlook_rows,
+    repair_rows,
+    thresholds_table,
+    told_of,
+)
 from isocost.reports.payload import (
     OF_COST,
     PAGE_REPLICATES,
-    Offer,
     Origin,
-    bounds_table,
-    compact,
     cost_evidence,
-    given_repairs,
     held_tally,
     offered_thresholds,
-    options_of,
-    outlook_rows,
     payload,
-    repair_rows,
     rounded,
     single_text,
     threshold_evidence,
-    thresholds_table,
-    told_of,
     undecided,
 )
 from isocost.rules import Rule
@@ -78,363 +87,6 @@ from isocost.tallies import Reading, Tally, TallyLike
 from isocost.verdict.judgement import ANSWERS, CALIBRATED, MIN_LABEL, REASONS, SLACK
 from isocost.verdict.sentences import Vocabulary, plain, with_ways
 from isocost.verdict.wording import DETAILS, figures_of
-
-MODEL = (
-    "numbers",
-    "groups",
-    "tally",
-    "costs",
-    "measures",
-    "feasibility",
-    "judgement",
-    "rules",
-    "withhold",
-    "changes",
-    "views",
-    "command",
-)
-"""The files of the model; each imports only those before it."""
-
-INSTALL = 'pip install "isocost[report]"'
-
-_IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
-
-_EXPORT = re.compile(r"^export ", re.MULTILINE)
-
-_COMMENT = re.compile(r"^ */\*\*(?:(?!\*/).)*\*/\n", re.MULTILINE | re.DOTALL)
-"""Comments that fill their lines: a fifth of the script, and of no use in the page."""
-
-
-def bundle() -> str:
-    """The model as one script: the same functions, without import, export and comments.
-
-    Notes
-    -----
-    No name is used by two of the files, and imports stand on one line each; the tests see to it.
-
-    Examples
-    --------
-    >>> script = bundle()
-    >>> "function withhold(" in script, "export " in script
-    (True, False)
-    """
-    return joined("model", MODEL)
-
-
-def page_file(*path: str) -> str:
-    """A file of the page as text."""
-    return files("isocost.reports").joinpath("page", *path).read_text(encoding="utf-8")
-
-
-def filled(template: str, **values: Any) -> str:
-    """A template of the page with its values; templates may import from each other."""
-    jinja2 = require_package("jinja2", "jinja2", "is needed to write the report", INSTALL)
-    environment = jinja2.Environment(
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        loader=jinja2.FunctionLoader(page_file),
-    )
-    return str(environment.get_template(template).render(values, version=__version__))
-
-
-def joined(folder: str, names: Iterable[str]) -> str:
-    """The modules of a folder as one script, without import, export and comments."""
-    modules = (_COMMENT.sub("", page_file(folder, f"{name}.js")) for name in names)
-    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", module)) for module in modules)
-
-
-APP = (
-    "say",
-    "state",
-    "repairs",
-    "placing",
-    "tables",
-    "figures",
-    "plane",
-    "drawing",
-    "alternatives",
-    "verdicts",
-    "copying",
-    "pictures",
-    "controls",
-    "main",
-)
-"""The files of the page's own script, after those of the model; each imports only from before."""
-
-
-@cache
-def page_script() -> str:
-    """The model and the page's own script, as one module without imports."""
-    return inert(f"{bundle()}\n{joined('app', APP)}")
-
-
-@cache
-def vega_script() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script; it takes seconds, so it is made once."""
-    rule = "is needed to put the charts into the report"
-    vl_convert = require_package("vl_convert", "vl-convert-python", rule, INSTALL)
-    return inert(str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")))
-
-
-def inert(script: str) -> str:
-    r"""A script whose texts cannot end the element that it stands in.
-
-    Examples
-    --------
-    >>> inert("a = '</script>'")
-    "a = '<\\/script>'"
-    """
-    return re.sub(r"<(/script|!--)", r"<\\\1", script, flags=re.IGNORECASE)
-
-
-def embedded_json(content: Any) -> str:
-    r"""JSON that is safe inside an HTML script element, whatever texts it holds.
-
-    Examples
-    --------
-    >>> embedded_json({"name": "</script>&"})
-    '{"name":"\\u003c/script\\u003e\\u0026"}'
-    """
-    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for letter in "<>&\u2028\u2029":
-        text = text.replace(letter, f"\\u{ord(letter):04x}")
-    return text
-
-
-def policy(scripts: Iterable[str]) -> str:
-    """A content security policy under which only these scripts run and nothing is fetched."""
-    digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
-    allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
-    return (
-        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
-
-
-SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down")
-"""So that groups differ without colour too."""
-
-
-@cache
-def charts() -> dict[str, dict[str, Any]]:
-    """The specifications, by name: "costs", "plane", "reliability" and "values".
-
-    Examples
-    --------
-    >>> sorted(charts())
-    ['costs', 'plane', 'reliability', 'values']
-    """
-    makers = {"costs": _costs, "plane": _plane, "reliability": _reliability, "values": _values}
-    alt = require_package("altair", "altair", "is needed to draw the report", INSTALL)
-    return {name: make(alt).to_dict() for name, make in makers.items()}
-
-
-def _layer(alt: Any, data: str, **encodings: Any) -> Any:
-    """A chart of one of the data sets that the script fills; colours are taken as they come."""
-    color = alt.Color("color:N", scale=None, legend=None)
-    return alt.Chart(alt.NamedData(name=data)).encode(color=color, **encodings)
-
-
-def _tip(alt: Any, field: str, title: str, format: str = ".3r") -> Any:
-    return alt.Tooltip(f"{field}:Q", title=title, format=format)
-
-
-def _name(alt: Any) -> Any:
-    return alt.Tooltip("name:N", title="group")
-
-
-def _costs(alt: Any) -> Any:
-    """Where each group's cost is, how far it can be raised, and the line it has to reach.
-
-    Axes have no fixed format: Vega then writes as many digits as their ticks need.
-    """
-    wide = alt.Scale(domain=[alt.ExprRef("left"), alt.ExprRef("right")], nice=False, zero=False)
-    axis = alt.Axis(tickCount=5, labelSeparation=6, grid=False)
-    tall = alt.Scale(domain=[alt.ExprRef("low"), alt.ExprRef("high")], nice=False)
-    x = alt.X("x:Q", title=None, scale=wide, axis=axis)
-    y = alt.Y("y:Q", axis=None, scale=tall)
-    ends = _layer(alt, "ends", x=x, y=y, tooltip=[_name(alt), _tip(alt, "x", "highest possible")])
-    layers = alt.layer(
-        _layer(alt, "target", x=x, tooltip="tip:N").mark_rule(strokeWidth=2, strokeDash=[2, 3]),
-        _spans(alt, x, y).mark_rule(strokeCap="butt"),
-        _layer(alt, "whiskers", x=x, x2="x2:Q", y=y).mark_rule(strokeWidth=1.5, clip=True),
-        ends.mark_tick(thickness=3, size=alt.ExprRef("datum.long"), orient="vertical"),
-        _after(alt, x, y).mark_point(strokeWidth=2.5, opacity=1, fillOpacity=1),
-        _points(alt, x, y).mark_point(filled=True, opacity=1),
-        *_words(alt, x, y),
-    )
-    return _framed(alt, layers)
-
-
-def _framed(alt: Any, layers: Any) -> Any:
-    """A chart whose ends of axes the script sets, and its size as it draws it."""
-    params = [alt.param(name=name, value=i % 2) for i, name in enumerate(_PART)]
-    return layers.add_params(*params)
-
-
-def _spans(alt: Any, x: Any, y: Any) -> Any:
-    """Stretches of cost: what can be had, and what cannot."""
-    return _layer(
-        alt,
-        "spans",
-        x=x,
-        x2="x2:Q",
-        y=y,
-        strokeDash=alt.StrokeDash("dash:N", scale=None),
-        strokeWidth=alt.StrokeWidth("thick:Q", scale=None),
-        opacity=alt.Opacity("opacity:Q", scale=None),
-        tooltip=[_name(alt), "tip:N"],
-    )
-
-
-def _points(alt: Any, x: Any, y: Any) -> Any:
-    tips = [_name(alt), _tip(alt, "x", "cost")]
-    shape, area = alt.Shape("shape:N", scale=None), alt.Size("area:Q", scale=None)
-    return _layer(alt, "points", x=x, y=y, shape=shape, size=area, tooltip=tips)
-
-
-def _after(alt: Any, x: Any, y: Any) -> Any:
-    """Where a repair takes each group's cost: hollow, so that it is not taken for the present."""
-    tips = [_name(alt), _tip(alt, "x", "cost after the repair")]
-    fill = alt.Fill("paper:N", scale=None, legend=None)
-    shape, area = alt.Shape("shape:N", scale=None), alt.Size("area:Q", scale=None)
-    return _layer(alt, "after", x=x, y=y, shape=shape, size=area, fill=fill, tooltip=tips)
-
-
-def _plane(alt: Any) -> Any:
-    """The groups between perfect and no information, in the plane of the two rates."""
-    x, y = (_rate(alt, name) for name in ("x", "y"))
-    rates = [_tip(alt, "x", "false alarms"), _tip(alt, "y", "misses")]
-    tips = [_name(alt), alt.Tooltip("what:N", title="what"), *rates]
-
-    def rules(data: str, **mark: Any) -> Any:
-        return _layer(alt, data, x=x, y=y, x2="x2:Q", y2="y2:Q").mark_rule(clip=True, **mark)
-
-    def marks(data: str, **mark: Any) -> Any:
-        shape = alt.Shape("shape:N", scale=None)
-        layer = _layer(alt, data, x=x, y=y, shape=shape, tooltip=tips)
-        return layer.mark_point(opacity=1, **mark)
-
-    level = _layer(alt, "levels", x=x, y=y, order="order:Q")
-    heads = _layer(alt, "heads", x=x, y=y, angle=alt.Angle("angle:Q", scale=None), tooltip=tips)
-    layers = alt.layer(
-        rules("diagonal", strokeWidth=1.5),
-        level.mark_line(strokeWidth=2, strokeDash=[2, 3], clip=True),
-        rules("lines", strokeWidth=2, opacity=0.75),
-        rules("beyond", strokeWidth=2, strokeDash=[4, 4]).properties(name="beyond"),
-        rules("arrows", strokeWidth=4),
-        heads.mark_point(shape="triangle-up", filled=True, size=170, opacity=1),
-        marks("trivial", filled=False, size=120, strokeWidth=2),
-        marks("needed", filled=False, size=280, strokeWidth=3.5),
-        marks("groups", filled=True, size=230),
-        *_words(alt, x, y),
-    )
-    return _framed(alt, layers)
-
-
-def _rate(alt: Any, name: str) -> Any:
-    """An axis of the plane."""
-    titles = {
-        "x": ["False alarms →", "average score of actual negatives"],
-        "y": ["Misses ↑", "shortfall of actual positives"],
-    }
-    return _axis(alt, name, titles[name])
-
-
-def _axis(alt: Any, name: str, title: Any, **options: Any) -> Any:
-    """An axis whose ends the script sets; the title of the upright one lies on top of it."""
-    kind, ends = {"x": (alt.X, _PART[:2]), "y": (alt.Y, _PART[2:])}[name]
-    scale = alt.Scale(domain=[alt.ExprRef(end) for end in ends], nice=False, zero=False)
-    on_top = {
-        "titleAngle": 0,
-        "titleAlign": "left",
-        "titleAnchor": "end",
-        "titleX": -44,
-        "titleBaseline": "middle",
-    }
-    on_top |= {"titleY": -14 * len(title) if isinstance(title, list) else -14}
-    axis = alt.Axis(
-        tickCount=6, labelSeparation=6, **(on_top if name == "y" else {}), **options
-    )  # fmt: skip
-    return kind(f"{name}:Q", title=title, scale=scale, axis=axis)
-
-
-def _words(alt: Any, x: Any, y: Any) -> list[Any]:
-    """Texts, and lines to what they are about; alignment cannot be a field: each has a layer."""
-    ties = _layer(alt, "ties", x=x, y=y, x2="x2:Q", y2="y2:Q")
-    layers = [ties.mark_rule(strokeWidth=1).properties(name="ties")]
-    for align in ("left", "right", "center"):
-        layer = _layer(alt, "texts", x=x, y=y, text="text:N")
-        layers.append(
-            layer.transform_filter(f"datum.align === '{align}'").mark_text(
-                align=align,
-                fontSize=12.5,
-                limit=190,
-                dx=alt.ExprRef("datum.dx"),
-                dy=alt.ExprRef("datum.dy"),
-                fontWeight=alt.ExprRef("datum.weight"),
-            )
-        )
-    return layers
-
-
-def _reliability(alt: Any) -> Any:
-    """What scores say beside what came true, for one group."""
-    unit = alt.Scale(domain=[0, 1], nice=False)
-    axis = alt.Axis(tickCount=5)
-    x = alt.X("x:Q", title="Score", scale=unit, axis=axis)
-    # Bars of how many people stand in a strip below 0, where nobody reads them as rates.
-    tall = alt.Scale(domain=[-0.2, 1], nice=False)
-    rates = alt.Axis(values=[0, 0.2, 0.4, 0.6, 0.8, 1], format=".1f", domain=False)
-    y = alt.Y("y:Q", title="Came true", scale=tall, axis=rates)
-    tips = [
-        alt.Tooltip("range:N", title="scores"),
-        _tip(alt, "n", "people", ",.6"),
-        _tip(alt, "x", "average score"),
-        _tip(alt, "y", "came true"),
-    ]
-    ends = {"x2": "x2:Q", "y2": "y2:Q"}
-    return alt.layer(
-        _layer(alt, "bars", x=x, y=y, **ends).mark_bar(opacity=0.35),
-        _layer(alt, "diagonal", x=x, y=y, **ends).mark_rule(strokeDash=[3, 3]),
-        _layer(alt, "whiskers", x=x, y=y, y2="y2:Q").mark_rule(strokeWidth=1.5),
-        _layer(alt, "bins", x=x, y=y).mark_line(strokeWidth=2),
-        _layer(alt, "bins", x=x, y=y, tooltip=tips).mark_point(filled=True, size=60, opacity=1),
-    ).properties(width="container", height=260)
-
-
-def _values(alt: Any) -> Any:
-    """Who turned out positive among passed over and selected, beside what scores predict."""
-    x = _axis(alt, "x", "Positive among the passed over →", grid=False)
-    y = _axis(alt, "y", "Positive among the selected ↑", grid=False)
-    rates = [_tip(alt, "y", "among the selected"), _tip(alt, "x", "among the passed over")]
-    tips = [_name(alt), alt.Tooltip("what:N", title="what"), *rates]
-
-    def rules(data: str, **mark: Any) -> Any:
-        return _layer(alt, data, x=x, y=y, x2="x2:Q", y2="y2:Q").mark_rule(clip=True, **mark)
-
-    shape = alt.Shape("shape:N", scale=None)
-    fill = alt.Fill("paper:N", scale=None, legend=None)
-    base = _layer(alt, "base", x=x, y=y, tooltip=[_name(alt), _tip(alt, "y", "base rate")])
-    hollow = _layer(alt, "predicted", x=x, y=y, shape=shape, fill=fill, tooltip=tips)
-    layers = alt.layer(
-        _layer(alt, "area", x=x, y=y, x2="x2:Q", y2="y2:Q").mark_rect(clip=True, opacity=0.6),
-        rules("diagonal", strokeWidth=1.5, strokeDash=[2, 3]),
-        rules("lines", strokeWidth=1, opacity=0.5),
-        rules("whiskers", strokeWidth=1.5),
-        rules("links", strokeWidth=2, strokeDash=[2, 2]),
-        base.mark_tick(thickness=3, size=14, orient="vertical", opacity=1),
-        hollow.mark_point(size=110, strokeWidth=2.2, opacity=1, fillOpacity=1),
-        _layer(alt, "groups", x=x, y=y, shape=shape, tooltip=tips).mark_point(
-            filled=True, size=190, opacity=1
-        ),
-        *_words(alt, x, y),
-    )
-    return _framed(alt, layers)
-
-
-_PART = ("left", "right", "low", "high")
-"""The ends of both axes, which the script sets."""
 
 ENDINGS = (".html", ".htm", ".pdf")
 """How the name of a report may end."""
@@ -562,9 +214,12 @@ def report_html(
         **_settings(subject, held),
         "rules": None if rules is None else {n: r.to_dict() for n, r in named_rules(rules).items()},
     }
-    return remade(
-        held, made, [one for name, one in subject.measures.items() if name not in MEASURES]
-    )
+    functions = [one for one in _own_measures(subject) if not one.is_plain]
+    return remade(held, made, functions)
+
+
+def _own_measures(subject: Audit) -> list[Measure]:
+    return [one for name, one in subject.measures.items() if name not in MEASURES]
 
 
 BROWSERS = (
@@ -591,7 +246,7 @@ def write_pdf(html: str, path: str | Path, *, force: bool = True) -> None:
         raise FileError(Problem("PDF", "takes a browser that prints without a window", got, step))
     with replacing(path, force=force) as target, TemporaryDirectory() as folder:
         page, printed = Path(folder, "report.html"), Path(folder, "report.pdf")
-        page.write_text(html, encoding="utf-8")
+        page.write_text(html.replace("<html ", "<html data-paper ", 1), encoding="utf-8")
         # Root may not use the sandbox; the page has a policy that lets it run nothing else.
         flags = ["--headless", "--disable-gpu", "--no-pdf-header-footer", "--no-first-run"]
         flags += ["--virtual-time-budget=20000", f"--user-data-dir={Path(folder, 'profile')}"]
@@ -637,17 +292,31 @@ def _settings(subject: Audit, held: dict[str, Any]) -> dict[str, Any]:
         "replicates": 0 if found is None else found.replicates,
         "seed": 0 if found is None else found.seed,
         "measures": [name for name in subject.shown if name in MEASURES],
-        "own_measures": [name for name in subject.measures if name not in MEASURES],
+        "own_measures": [_measure_dict(one) for one in _own_measures(subject)],
         "min_group": subject.min_group,
         "reference": to_json(subject.reference) if subject.reference in kept else None,
     }
 
 
-def remade(held: dict[str, Any], made: dict[str, Any], own: Iterable[Measure] = ()) -> str:
+def _measure_dict(measure: Measure) -> dict[str, Any]:
+    """A measure of one's own for JSON; only the name of one that is a function."""
+    if not measure.is_plain:
+        return {"name": measure.name}
+    texts = ("name", "title", "label", "sentence", "better", "family", "printed")
+    adds = {kind: [float(one) for one in given] for kind, given in measure.adds.items()}
+    named = {name: getattr(measure, name) for name in texts}
+    return {**named, "over": list(measure.over), "adds": adds}
+
+
+def remade(held: dict[str, Any], made: dict[str, Any], functions: Iterable[Measure] = ()) -> str:
     """The page from what it holds and how it was made, which is all that it shows.
 
-    So that :func:`isocost.verify` can make it again; measures of one's ``own`` are not held.
+    So that :func:`isocost.verify` can make it again.  Measures of one's own are held too, except
+    for ``functions``.
     """
+    known = {one.name: one for one in functions}
+    own = [known[one["name"]] if one["name"] in known else Measure(**one)
+           for one in made["own_measures"]]  # fmt: skip
     settings = {name: made[name] for name in ("threshold", "confidence", "replicates", "seed",
                                               "tolerance", "min_group")}  # fmt: skip
     reference = None if made["reference"] is None else as_group(made["reference"])
@@ -663,12 +332,15 @@ def remade(held: dict[str, Any], made: dict[str, Any], own: Iterable[Measure] = 
     rules = made["rules"]
     given = None if rules is None else {n: Rule.from_json(json.dumps(r)) for n, r in rules.items()}
     origin, vocabulary = Origin.from_dict(made["origin"]), Vocabulary(**made["vocabulary"])
-    offers = options_of(subject, given)
+    repairs = options_of(subject, given)
+    offers = repairs if given is not None else [*repairs, handing_over(subject.tally)]
     hidden = undecided(held, subject.tally.grid, subject.threshold)
     words = origin.words(subject.tally)
     said = facts(subject, made["title"], hidden, words, vocabulary)
+    said["decided_only"] = decided_only(subject, held)
     said["computed"] = computed(subject, made, _suppressed(held), single_text(held))
     outlooks = outlook_rows(subject, offers, given is not None, not hidden)
+    deferring = offers if given is not None or not said["none_advised"] else []
     data = {
         "tally": held,
         "made": made,
@@ -684,21 +356,21 @@ def remade(held: dict[str, Any], made: dict[str, Any], own: Iterable[Measure] = 
         "charts": {key: {k: v for k, v in spec.items() if k != "$schema"}
                    for key, spec in charts().items()},
         "palette": PALETTE,
-        "shapes": SHAPES,
+        "marks": MARKS,
         "outlooks": {one["label"]: one["expected"] for one in outlooks},
     }  # fmt: skip
     tables = {
         "repairs": repair_rows(subject, offers, not hidden),
-        "handed": handed_over_sections(subject, offers, not hidden),
+        "handed": handed_over_sections(subject, deferring, not hidden),
         "thresholds": thresholds_table(subject, held),
         "bounds": bounds_table(subject),
         "outlooks": outlooks
         and {
-            "header": ["Repair", *told_of(offers).values()],
+            "header": ["Repair", *told_of(offers if given is not None else []).values()],
             "rows": [[one["label"], *one["cells"]] for one in outlooks],
             "notes": [one["notes"] for one in outlooks],
         },
-        "layouts": page_layouts(subject, held, offers, origin.missing_group),
+        "layouts": page_layouts(subject, held, repairs, origin.missing_group),
     }
     return _rendered(subject, said, tables, data, [vega_script(), page_script()])
 

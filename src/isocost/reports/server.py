@@ -394,6 +394,10 @@ def application(session: Session, port: int, keys: Keys) -> HostGuard:
         # Here, because a signal that ends the process may leave no other chance.
         session.close()
 
+    async def failed(request: Request, error: Exception) -> Response:
+        del request
+        return _error_response(error, session.sheets)
+
     routes = [
         Route("/", _file("serve.html", "text/html")),
         Route("/page.css", _file("page.css", "text/css")),
@@ -409,9 +413,9 @@ def application(session: Session, port: int, keys: Keys) -> HostGuard:
         routes=[Route(f"{OPEN}{{code}}", keys.exchange), Mount(f"/{keys.path}", routes=routes)],
         lifespan=lifespan,
         exception_handlers={
-            IsocostError: _error_response,
+            IsocostError: failed,
             ClientDisconnect: _disconnected,
-            Exception: _error_response,
+            Exception: failed,
         },
     )
     return HostGuard(app, [f"{host}:{port}" for host in (LOOPBACK, "localhost")], keys)
@@ -480,16 +484,22 @@ async def _disconnected(request: Request, error: Exception) -> Response:
     return Response(status_code=400)
 
 
-async def _error_response(request: Request, error: Exception) -> Response:
-    """An error in four parts, as the page shows it."""
+def _error_response(error: Exception, sheets: list[str]) -> Response:
+    """An error in four parts, as the page shows it; if it is about the sheet, with their names."""
     from starlette.responses import JSONResponse
 
-    del request
     if isinstance(error, IsocostError):
         problems, code = error.problems, 413 if isinstance(error, TooLargeError) else 422
     else:
         got = f"{type(error).__name__}: {error}"[:300]
         step = "the terminal shows where; please report it"
         problems, code = (Problem("isocost", "must not fail", got, step),), 500
-    told = [{**vars(problem), "controls": controls_of(problem)} for problem in problems]
+    told = [
+        {
+            **vars(problem),
+            "controls": controls_of(problem),
+            **({"choices": sheets} if problem.name == "sheet" else {}),
+        }
+        for problem in problems
+    ]
     return JSONResponse({"problems": told}, code)

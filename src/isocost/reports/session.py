@@ -20,7 +20,7 @@ from typing import IO, Any
 from isocost.checks import check_threshold
 from isocost.engines.files import tally_files
 from isocost.engines.look import FileLook, preview
-from isocost.engines.paths import kind_of
+from isocost.engines.paths import kind_of, sheet_names
 from isocost.engines.source import FileReading, Progress
 from isocost.errors import UNSET, FileError, IsocostError, Language, Problem, UsageError, speaking
 from isocost.grid import Grid, scale_named
@@ -110,6 +110,7 @@ class ReportRequest:
     threshold: float = 0.5
     tolerance: float = 0.0
     min_count: int = 0
+    handed_over: bool = False
     scale: str = "probability"
     decimal: str | None = None
     encoding: str | None = None
@@ -149,7 +150,9 @@ class ReportRequest:
             raise _invalid("group", "a list of columns", group)
         numbers = {name: _number(name, values[name]) for name in ("threshold", "tolerance")}
         count = int(_number("min_count", values["min_count"]))
-        chosen = {name: values.get(name) for name in texts}
+        if not isinstance(values["handed_over"], bool):
+            raise _invalid("handed_over", "true or false", values["handed_over"])
+        chosen = {name: values.get(name) for name in (*texts, "handed_over")}
         return cls(**chosen, group=tuple(dict.fromkeys(group)), **numbers, min_count=count)  # type: ignore[arg-type]
 
     @property
@@ -289,6 +292,7 @@ class Session:
         self.file: OpenFile | None = None
         self.own: OpenFile | None = None  # named when starting: it stays, whatever is uploaded
         self.reports: dict[str, MadeReport] = {}
+        self.sheets: list[str] = []
         # Two pages may be open; each request has a thread.
         self._lock = threading.Lock()
         self.closing: Callable[[], bool] = lambda: False
@@ -301,11 +305,7 @@ class Session:
         reading: FileReading | None = None,
     ) -> None:
         """Open a file in place of the last one, with a preview of it."""
-        try:
-            with speaking(PAGE):
-                looked = preview(path, name if upload else None, reading)
-        except IsocostError as error:
-            raise _with_name(error, path, name) from error
+        looked = self._looked(path, name, upload, reading)
         with self._lock:
             self._close_file()
             self.file = OpenFile(secrets.token_hex(8), path, name, looked, upload)
@@ -317,13 +317,22 @@ class Session:
             file = self.own or self.file
             if file is None:
                 raise FileError(GONE)
-            try:
-                looked = preview(file.path, file.name if file.upload else None, reading)
-            except IsocostError as error:
-                raise _with_name(error, file.path, file.name) from error
+            looked = self._looked(file.path, file.name, file.upload, reading)
             self._close_file()
             self.file = replace(file, preview=looked)
             self.own = self.file
+
+    def _looked(
+        self, path: Path, name: str, upload: Upload | None, reading: FileReading | None
+    ) -> FileLook:
+        """A preview of a file; where a sheet must be named, its sheets are kept for the page."""
+        try:
+            with speaking(PAGE):
+                return preview(path, name if upload else None, reading)
+        except IsocostError as error:
+            if error.problems[0].name == "sheet":
+                self.sheets = sheet_names(path)
+            raise _with_name(error, path, name) from error
 
     def _close_file(self) -> None:
         """Delete the open file if it was uploaded; a person's own file stays open."""
@@ -395,6 +404,7 @@ def _tally(file: OpenFile, request: ReportRequest, progress: Progress) -> Tally:
         grid=Grid(edges=(threshold, 1.0 - threshold)),
         positive=request.positive,
         missing_group=request.missing_group,
+        handed_over=request.handed_over,
         progress=progress,
         name=file.name if file.upload else None,
         scale=scale_named(request.scale),

@@ -23,8 +23,9 @@ from isocost import __version__
 from isocost.atomic import read_text
 from isocost.checks import check_path
 from isocost.errors import FileError, IsocostError, Problem
+from isocost.reports.assets import page_script
 from isocost.reports.payload import FORMAT, VERSION
-from isocost.reports.report import page_script, remade
+from isocost.reports.report import remade
 
 EXACT = 1e-9
 """Computers may add in another order: numbers count as equal up to this, relatively."""
@@ -144,9 +145,11 @@ def _embedded(page: _Page) -> dict[str, Any]:
         raise _not_a_report("a file without its numbers") from error
     if kind != (FORMAT, VERSION) or "made" not in data:
         raise _not_a_report(f"version {kind[1]} of the format {kind[0]}")
-    if data["made"].get("own_measures"):
-        names = ", ".join(map(str, data["made"]["own_measures"]))
-        raise _not_a_report(f"measures of its own, which it does not hold: {names}"[:200])
+    own = data["made"].get("own_measures", [])
+    functions = [one["name"] for one in own if "over" not in one]
+    if functions:
+        names = ", ".join(map(str, functions))
+        raise _not_a_report(f"measures that are functions, which it does not hold: {names}"[:200])
     return dict(data)
 
 

@@ -2,7 +2,7 @@
 // Every text from the file is put in as text, never as markup.
 "use strict";
 
-/** @typedef {{name: string, rule: string, got: string, next_step: string, controls?: string[]}} Problem
+/** @typedef {{name: string, rule: string, got: string, next_step: string, controls?: string[], choices?: string[]}} Problem
  * @typedef {{name: string, distinct: number, values: string[], scales: string[], missing: number,
  *   low: number | null, high: number | null}} Column
  * @typedef {{id: string, name: string, columns: Column[], guess: Record<string, string>,
@@ -47,6 +47,7 @@ function showProblems(problems) {
   for (const one of document.querySelectorAll("[aria-invalid]")) one.removeAttribute("aria-invalid");
   $("problems").replaceChildren(...problems.flatMap(told));
   $("problems").hidden = problems.length === 0;
+  for (const { choices = [] } of problems) if (choices.length) $("sheets").replaceChildren(...choices.map((name) => option(name, name)));
   const mending = problems.flatMap(({ controls = [] }) => controls);
   if (problems.length && !mending.some((id) => goTo(id))) {
     $("form").after($("problems"));
@@ -239,6 +240,7 @@ function reportRequest() {
     group: [$("group").value, $("second").value].filter(Boolean),
     positive: $("positive-field").hidden ? null : $("positive").value,
     missing_group: $("missing").value || null,
+    handed_over: $("handed-over").value !== "",
     cost: cost === "weighted" ? `weighted:${$("fp").value},${$("fn").value}` : cost,
     ...values(["score", "label", "scale"], String),
     ...values(["threshold", "tolerance", "min-count"], Number),

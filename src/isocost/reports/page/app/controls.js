@@ -126,7 +126,7 @@ export function showGroups(page, state, look, change) {
         const off = state.off.filter((/** @type {number} */ place) => place !== i);
         change({ off: input.checked ? off : [...off, i] }, input);
       });
-      const text = make("span", { class: "with-mark" }, markOf(look.shapes[i], look.colors[i]), make("bdi", {}, name));
+      const text = make("span", { class: "with-mark" }, markOf(look, i), make("bdi", {}, name));
       if (names.length === 2) return text;
       return make("label", { class: "choice" }, input, text);
     }),

@@ -9,11 +9,11 @@ import { byId, fill, make, plainText } from "./say.js";
  * @param {any} found @returns {string | null} */
 export function commandOf(page, whole, { chosen, state }) {
   const { data, positive, missing_group, drop_group, merge_groups, reading } = page.origin;
-  const { name, goal } = (chosen?.rule || chosen?.isElsewhere ? page.words.methods[chosen.key] : undefined) ?? {};
+  const { name, goal, defers } = (chosen?.rule || chosen?.isElsewhere ? page.words.methods[chosen.key] : undefined) ?? {};
   const drop = [...state.off.map((/** @type {number} */ i) => whole.names[i]), ...whole.left_out, ...drop_group];
   const { cost, tolerance, threshold } = { ...state, threshold: chosen?.at ?? state.threshold };
   const told = { cost, tolerance, threshold, drop, merge: merge_groups, bins: whole.bins, positive, missing_group, reading };
-  return commandLine({ command: name ? "fit" : "audit", method: name, goal, ...told, data: data.length ? data : DATA }, whole.columns);
+  return commandLine({ command: name ? "fit" : "audit", method: name, goal, share: defers ? (chosen.rule?.settings.share ?? "least") : null, ...told, data: data.length ? data : DATA }, whole.columns);
 }
 
 /** What a person should know who pastes the command line.

@@ -8,13 +8,13 @@ export function lookOf(page) {
   const color = (name) => style.getPropertyValue(`--${name}`).trim();
   const dark = style.colorScheme === "dark";
   const palette = page.palette[dark ? "dark" : "light"];
-  const many = page.tally.groups.length;
+  const [many, shapes] = [page.tally.groups.length, Object.keys(page.marks)];
   return {
     dark, ink: color("ink"), muted: color("muted"), line: color("strong-line"), soft: color("line"),
     paper: color("paper"), alert: color("alert"),
     measure: measureWith(window.getComputedStyle(document.body).fontFamily),
     colors: Array.from({ length: many }, (_, i) => palette[i % palette.length]),
-    shapes: Array.from({ length: many }, (_, i) => page.shapes[i % page.shapes.length]),
+    shapes: Array.from({ length: many }, (_, i) => shapes[i % shapes.length]), outlines: page.marks,
   };
 }
 
@@ -76,26 +76,17 @@ export async function refill(view, { data, signals = {} }) {
   await view.runAsync();
 }
 
-const OUTLINES = {
-  circle: "M8 2a6 6 0 1 0 0.01 0z",
-  square: "M2.5 2.5h11v11h-11z",
-  diamond: "M8 1l6 7-6 7-6-7z",
-  "triangle-up": "M8 2l7 12H1z",
-  cross: "M6 1.5h4v4.5h4.5v4H10v4.5H6V10H1.5V6H6z",
-  "triangle-down": "M8 14L1 2h14z",
-};
-
 /** A group's mark as a small picture.
- * @param {string} shape @param {string} color @returns {SVGElement} */
-export function markOf(shape, color) {
+ * @param {any} look @param {number} place of the group @returns {SVGElement} */
+export function markOf(look, place) {
   const space = "http://www.w3.org/2000/svg";
   const svg = document.createElementNS(space, "svg");
-  svg.setAttribute("viewBox", "0 0 16 16");
+  svg.setAttribute("viewBox", "-8 -8 16 16");
   svg.setAttribute("class", "mark");
   svg.setAttribute("aria-hidden", "true");
   const path = document.createElementNS(space, "path");
-  path.setAttribute("d", OUTLINES[/** @type {keyof typeof OUTLINES} */ (shape)]);
-  path.setAttribute("fill", color);
+  path.setAttribute("d", look.outlines[look.shapes[place]]);
+  path.setAttribute("fill", look.colors[place]);
   svg.append(path);
   return svg;
 }

@@ -1,6 +1,6 @@
 /** @file The data of the pictures: plain lists of marks, computed from what was found. */
 
-import { figuresFor } from "./say.js";
+import { figuresFor, isMany } from "./say.js";
 import { ON_MARK, crowdOf, lengthOf, placed, seatsAround } from "./placing.js";
 
 /** @typedef {Record<string, any[]>} Datasets */
@@ -26,15 +26,6 @@ export function blockedOf(f) {
  * @param {any} chosen */
 export function isAimed(chosen) {
   return !chosen || chosen.goal === "cost";
-}
-
-/** With more groups than this a plane would be a clump: rows of dots take its place. */
-const MOST_GROUPS = 8;
-
-/** Whether there are too many groups for a plane.
- * @param {any} found */
-export function isMany({ shown }) {
-  return shown.length > MOST_GROUPS;
 }
 
 /** The interval of a number at the present settings.

@@ -16,7 +16,7 @@ import { lookOf, markOf } from "./drawing.js";
 import { evidenceOf, showNumbers, showRepairs } from "./tables.js";
 import { alternativesOf, valuesTold } from "./alternatives.js";
 import { sentencesOf, settingsOf, staleText } from "./verdicts.js";
-import { fold, showPictures, showReliability } from "./pictures.js";
+import { fold, isForPaper, showPictures, showReliability } from "./pictures.js";
 import { makeControls, showControls, showGroups } from "./controls.js";
 import { commandOf, commandText, copyText } from "./copying.js";
 
@@ -117,10 +117,7 @@ function showAlternatives(found) {
   byId("costs-text").textContent = costs;
   byId("plane-text").textContent = plane;
   byId("values-text").textContent = valuesTold(found);
-  const legend = () => found.spoken.map((/** @type {string} */ name, /** @type {number} */ i) => {
-    const place = found.shown[i];
-    return make("li", {}, markOf(look.shapes[place], look.colors[place]), make("bdi", {}, name));
-  });
+  const legend = () => found.spoken.map((/** @type {string} */ name, /** @type {number} */ i) => make("li", {}, markOf(look, found.shown[i]), make("bdi", {}, name)));
   byId("plane-groups").replaceChildren(...legend());
   byId("values-groups").replaceChildren(...legend());
 }
@@ -134,7 +131,7 @@ function tell(busy) {
   showControls(page, known, state, found, busy);
   showWords(found);
   showAlternatives(found);
-  showNumbers(byId("numbers"), found, look, markOf);
+  showNumbers(byId("numbers"), found, look);
   showRepairs(byId("repairs"), found, look);
   byId("copy-rule").disabled = !found.chosen?.rule;
   byId("copy-command").disabled = commandOf(page, whole, found) === null;
@@ -206,8 +203,14 @@ function retheme(theme) {
   });
 }
 
+/** @param {string} selector of what is folded away */
+function open(selector) {
+  for (const one of document.querySelectorAll(selector)) one.setAttribute("open", "");
+}
+
 function start() {
   fold();
+  if (isForPaper()) open("details");
   byId("controls").hidden = false;
   byId("theme").hidden = false;
   makeControls(page, known, own, update);
@@ -229,7 +232,7 @@ function start() {
   let before = "";
   window.addEventListener("beforeprint", () => {
     before = document.documentElement.dataset["theme"] ?? "";
-    for (const one of document.querySelectorAll("details.fold")) one.setAttribute("open", "");
+    open("details.fold:not(:has(.panels))");
     if (look.dark) retheme("light");
   });
   window.addEventListener("afterprint", () => {

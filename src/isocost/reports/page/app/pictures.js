@@ -1,13 +1,13 @@
 /** @file Putting the pictures into the page, with their legends. */
 
 import { reliability } from "../model/views.js";
-import { byId, figuresFor, fill, make, put } from "./say.js";
-import { costsFigure, isMany, ratesFigures, reliabilityFigure, valuesFigure, valuesFigures } from "./figures.js";
+import { byId, figuresFor, fill, isMany, make, put } from "./say.js";
+import { costsFigure, ratesFigures, reliabilityFigure, valuesFigure, valuesFigures } from "./figures.js";
 import { planeFigure } from "./plane.js";
 import { drawn, markOf, refill } from "./drawing.js";
 import { numbersOf } from "./alternatives.js";
 import { offerSaving } from "./copying.js";
-import { isUncertain } from "./verdicts.js";
+import { verdictOf } from "./verdicts.js";
 
 /** What the page holds, how it looks, and the pictures that are drawn, by name.
  * @typedef {{page: any, look: any, views: Record<string, any>}} Sheet */
@@ -19,7 +19,7 @@ export async function showPictures(sheet, found) {
   // A frame that is not shown has no room; it tells when it has.
   if (!byId("costs-chart").clientWidth) return;
   // What is not established is no cause for alarm.
-  const tone = isUncertain(found) ? { ...look, alert: look.ink } : look;
+  const tone = verdictOf(found).reason === "infeasible" ? look : { ...look, alert: look.ink };
   const bars = costsFigure(found, tone, byId("costs-chart").clientWidth);
   await show(sheet, "costs", byId("costs-chart"), "costs", bars);
   const many = isMany(found);
@@ -100,8 +100,11 @@ function showLegends(page, bars, marks, found) {
   put(byId("legend-after-text"), fill(page.words.after_repair, { repair }));
 }
 
+/** Whether the page is drawn to be printed, by `write_pdf`: then nothing is folded away. */
+export const isForPaper = () => "paper" in document.documentElement.dataset;
+
 /** With more groups than this, only those furthest from what they say are shown at once. */
-const mostPanels = () => (window.matchMedia("(max-width: 640px)").matches ? 2 : 6);
+const mostPanels = () => (isForPaper() ? Infinity : window.matchMedia("(max-width: 640px)").matches ? 2 : 6);
 
 /** One picture of reliability per group; they do not depend on the controls.
  * @param {Sheet} sheet @param {any} found @param {(task: () => Promise<any>) => void} later */
@@ -123,28 +126,31 @@ export async function showReliability(sheet, found, later) {
 
 /** @param {Sheet} sheet @param {HTMLElement} place @param {any} found @param {number[]} order */
 async function showPanels({ page, look }, place, found, order) {
-  for (const i of order) {
-    const [at, name] = [found.shown[i], found.names[i]];
-    const bins = reliability(found.tally, i);
+  const panels = order.map((i) => {
+    const [at, name, bins] = [found.shown[i], found.names[i], reliability(found.tally, i)];
     const text = bins
       .map((bin) => `scores ${bin.lo.toFixed(1)} to ${bin.hi.toFixed(1)}: ${figuresFor(found).plain(bin.mean_label)} came true`)
       .join("; ");
     const chart = make("div", { class: "chart", role: "img", "aria-label": `${name}. ${text}` });
-    const title = make("figcaption", {}, markOf(look.shapes[at], look.colors[at]), make("bdi", {}, name));
-    place.append(make("figure", {}, title, chart));
+    const title = make("figcaption", {}, markOf(look, at), make("bdi", {}, name));
+    return { at, bins, chart, figure: make("figure", {}, title, chart) };
+  });
+  // All are there before the first is drawn, so that they share the room alike.
+  place.append(...panels.map(({ figure }) => figure));
+  for (const { at, bins, chart } of panels) {
     await drawn(chart, page.charts.reliability, look, { data: reliabilityFigure(bins, look.colors[at], look) });
     offerSaving(chart, `reliability-${at + 1}`, [Object.keys(bins[0] ?? {}), ...bins.map((bin) => Object.values(bin))]);
   }
 }
 
 /** Long parts that a phone folds away until they are asked for. */
-const FOLDED = [[".geometry", "How to read it"], [".scroll:has(#thresholds)", "Threshold by threshold"], [".scroll:has(#bounds)", "Pair by pair"], [".scroll:has(#unseen)", "Repair by repair"], [".computed", "All settings"], [".glossary", "The words"]];
+const FOLDED = [[".geometry", "How to read it"], [".by-score", "Group by group"], [".by-reviewer", "Whoever decides about them"], [".prose .advice", "In commands"], [".scroll:has(#thresholds)", "Threshold by threshold"], [".scroll:has(#bounds)", "Pair by pair"], [".scroll:has(#unseen)", "Repair by repair"], [".computed", "All settings"], [".glossary", "The words"]];
 
 export function fold() {
   if (!window.matchMedia("(max-width: 640px)").matches) return;
   for (const [selector = "", title = ""] of FOLDED) {
     for (const part of document.querySelectorAll(selector)) {
-      const folded = make("details", { class: "fold", ...(part.matches("[data-few]") ? { "data-few": "" } : {}) }, make("summary", {}, title));
+      const folded = make("details", { class: "fold" }, make("summary", {}, title));
       part.replaceWith(folded);
       folded.append(part);
     }

@@ -1,7 +1,7 @@
 /** @file The repairs on offer at the present settings, and what each would do.
  *
  * The page computes one of them, withhold.  The others are given: Python made them in advance for a
- * few settings (given_repairs in payload.py), and givenRule picks the one to show. */
+ * few settings (given_repairs in offers.py), and givenRule picks the one to show. */
 
 import { general, roundUp } from "../model/numbers.js";
 import { costText } from "../model/costs.js";
@@ -43,7 +43,7 @@ function computedRule({ words }, tally, { cost, tolerance }) {
   const rule = withhold(tally, { cost, tolerance });
   if (rule) return { rule };
   const smallest = roundUp(feasibility(tally, cost, tolerance).smallest_tolerance);
-  return impossible(words, plainText(fill(words.needs_tolerance, { smallest })));
+  return { rule: null, why: plainText(fill(words.not_feasible, { why: fill(words.needs_tolerance, { smallest }) })) };
 }
 
 /** The rule that Python made in advance for these settings, or for the nearest threshold.
@@ -58,19 +58,16 @@ export function givenRule({ words, given, tally: whole }, tally, shown, method, 
     one.cost === null || (one.cost === costText(state.cost) && one.tolerance === state.tolerance),
   );
   if (!fitting.length) return { rule: null, why: madeFor(made, words), isElsewhere: true };
-  /** @param {any} one */
-  const away = (one) => Math.abs(one.threshold - state.threshold);
+  /** @param {any} one what it was made for; null where the threshold does not matter */
+  const away = (one) => Math.abs((one.threshold ?? state.threshold) - state.threshold);
   const nearest = fitting.reduce((/** @type {any} */ a, /** @type {any} */ b) => (away(b) < away(a) ? b : a));
-  const offer = nearest.rule ? { rule: fullRule(nearest.rule, tally, shown) } : impossible(words, nearest.why);
-  if (nearest.threshold === state.threshold) return offer;
+  const { rule, why, elsewhere, ...itself } = nearest;
+  /** @type {Offer} */
+  const offer = { ...("label" in itself ? { label: itself.label } : {}), ...(rule ? { rule: fullRule(rule, tally, shown) } : { rule, why, isElsewhere: elsewhere }) };
+  if (!away(nearest)) return offer;
   const told = { used: general(nearest.threshold), name: words.methods[method].label };
   const [label, note] = [words.given_at, words.given_nearest].map((text) => plainText(fill(text, told)));
   return { ...offer, at: nearest.threshold, label, note };
-}
-
-/** @param {any} words @param {string} why @returns {Offer} */
-function impossible(words, why) {
-  return { rule: null, why: plainText(fill(words.not_feasible, { why })) };
 }
 
 /** Which costs and tolerances a method was made for, in words.

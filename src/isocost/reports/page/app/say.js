@@ -113,3 +113,12 @@ export function listed(sentences, word = " and ") {
   const last = sentences.length - 1;
   return sentences.flatMap((parts, i) => (i === 0 ? parts : [i < last ? ", " : word, ...parts]));
 }
+
+/** With more groups than this a plane would be a clump: rows of dots take its place, and lists name only a few. */
+const MOST_GROUPS = 8;
+
+/** Whether there are too many groups for a plane.
+ * @param {any} found */
+export function isMany({ shown }) {
+  return shown.length > MOST_GROUPS;
+}

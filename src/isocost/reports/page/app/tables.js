@@ -1,6 +1,7 @@
 /** @file The two tables: numbers of the groups, and repairs side by side. */
 
 import { costText } from "../model/costs.js";
+import { markOf } from "./drawing.js";
 import { counted, figuresFor, make } from "./say.js";
 
 const OF_COST = ["cost", "trivial_cost"];
@@ -30,12 +31,11 @@ export function evidenceOf(own, state) {
 }
 
 /** The table of numbers.
- * @param {HTMLTableElement} table @param {any} found @param {any} look
- * @param {(shape: string, color: string) => SVGElement} mark */
-export function showNumbers(table, found, look, mark) {
+ * @param {HTMLTableElement} table @param {any} found @param {any} look */
+export function showNumbers(table, found, look) {
   const { m, all, names, shown, words, own } = found;
   const heads = names.map((/** @type {string} */ name, /** @type {number} */ i) =>
-    make("th", { scope: "col" }, mark(look.shapes[shown[i]], look.colors[shown[i]]), " ", make("bdi", {}, name)),
+    make("th", { scope: "col" }, markOf(look, shown[i]), " ", make("bdi", {}, name)),
   );
   const head = make("tr", {}, make("td"), ...heads, make("th", { scope: "col" }, "All"));
   const columns = [...m, all];
@@ -72,6 +72,9 @@ export function showRepairs(table, found, look) {
   );
 }
 
+/** Of more groups only so many are named, those of whom most change. */
+const MOST_CHANGED = 4;
+
 /** @param {any} one @param {any} found @param {any} look */
 function repairCells(one, found, look) {
   const { names, shown, words } = found;
@@ -79,13 +82,19 @@ function repairCells(one, found, look) {
   if (one.why) return [make("td", { role: "cell", colspan: "8", class: "none" }, one.why)];
   /** @param {number} i @param {string} text */
   const cell = (i, text) => make("td", { role: "cell", "data-label": words.heads[i] }, text);
-  const who = !one.changes.changed ? [words.nobody] : names.map((/** @type {string} */ name, /** @type {number} */ i) => {
-    const share = one.by_group[i].changed;
+  /** @param {number} i */
+  const shareOf = (i) => one.by_group[i].changed;
+  const order = shown.map((/** @type {number} */ _, /** @type {number} */ i) => i);
+  const isLong = order.length > MOST_CHANGED + 1;
+  if (isLong) order.sort((/** @type {number} */ a, /** @type {number} */ b) => shareOf(b) - shareOf(a));
+  const rest = isLong ? order.splice(MOST_CHANGED) : [];
+  const who = !one.changes.changed ? [words.nobody] : order.map((/** @type {number} */ i) => {
     const bar = make("span");
-    bar.style.width = `${100 * share}%`;
+    bar.style.width = `${100 * shareOf(i)}%`;
     bar.style.background = look.colors[shown[i]];
-    return make("div", {}, make("bdi", {}, name), make("span", {}, percent(share)), make("div", { class: "bar" }, bar));
+    return make("div", {}, make("bdi", {}, names[i]), make("span", {}, percent(shareOf(i))), make("div", { class: "bar" }, bar));
   });
+  if (rest.length && one.changes.changed) who.push(make("small", {}, `${rest.length} other groups: ${percent(shareOf(rest.at(-1)))} to ${percent(shareOf(rest[0]))}`));
   return [
     cell(0, plain(one.disparity)),
     cell(1, plain(one.odds)),

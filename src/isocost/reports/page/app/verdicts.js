@@ -5,7 +5,7 @@
 
 import { judge } from "../model/judgement.js";
 import { general } from "../model/numbers.js";
-import { counted, figuresFor, figuresWith, fill, listed, percent1, plainText } from "./say.js";
+import { counted, figuresFor, figuresWith, fill, isMany, listed, percent1, plainText } from "./say.js";
 import { blockedOf } from "./figures.js";
 
 /** So many groups are named in a sentence. */
@@ -21,9 +21,11 @@ const CLEAR = 0.03;
  * @param {any} found what main.js computed
  * @returns {any} */
 export function sentencesOf(found) {
-  const judged = { ...found, figures: figuresFor(found), verdict: verdictOf(found) };
+  const verdict = verdictOf(found);
+  // Why the data do not support a repair; nothing if they do, or if none would do it.
+  const doubt = found.words[`key_${verdict.reason}`] ?? "";
+  const judged = { ...found, figures: figuresFor(found), verdict, doubt };
   const fields = fieldsOf(judged);
-  const doubt = doubtOf(judged);
   return {
     verdict: headlineOf(judged, fields),
     next: fill(judged.words[`next_${judged.verdict.reason}`], fields),
@@ -34,12 +36,6 @@ export function sentencesOf(found) {
     noneAdvised: doubt ? plainText(fill(judged.words.none_advised, { why: doubt })) : "",
     isAlarm: judged.verdict.reason === "infeasible",
   };
-}
-
-/** Why the data do not support a repair; nothing if they do, or if none would do it.
- * @param {any} found @returns {string} */
-function doubtOf({ words, verdict }) {
-  return words[`key_${verdict.reason}`] ?? "";
 }
 
 /** What the numbers say, in codes; without evidence about the cost the bounds are the numbers.
@@ -75,12 +71,6 @@ function excessOf(f) {
     .map((/** @type {number} */ own, /** @type {number} */ i) => Math.max(own, f.trivial_costs[i]))
     .filter((/** @type {number} */ _, /** @type {number} */ i) => i !== f.target);
   return f.target_cost - Math.min(...ceilings) - f.tolerance;
-}
-
-/** Whether an alarm would be out of place: nothing is established.
- * @param {any} found */
-export function isUncertain(found) {
-  return verdictOf(found).reason !== "infeasible";
 }
 
 /** Everything that a sentence of the verdict may be filled with.
@@ -147,7 +137,7 @@ function miscalibrated({ shown, own, judgement }) {
 /** What a repair does that was chosen is part of the headline, unless none is advised.
  * @param {any} found @param {Record<string, any>} fields @returns {any[]} */
 function headlineOf(found, fields) {
-  const { f, words, own, verdict, chosen, figures, spoken } = found;
+  const { f, words, own, verdict, chosen, figures, spoken, doubt } = found;
   const { reason } = verdict;
   const off = miscalibrated(found);
   let form = reason === "unreachable" ? "uncertain" : reason;
@@ -157,7 +147,7 @@ function headlineOf(found, fields) {
   let gap = fill(words[`gap_${f.cost.kind}`], fields);
   if (spoken.length > 2) gap = fill(words.of_many, { ...fields, gap });
   const all = { ...fields, ...meansOf(found, off[0] ?? 0), gap, alike: fill(words[`alike_${f.cost.kind}`], fields) };
-  const isOther = chosen?.rule && chosen.key !== "withhold" && !doubtOf(found) && reason !== "equal";
+  const isOther = chosen?.rule && chosen.key !== "withhold" && !doubt && reason !== "equal";
   const kind = chosen?.changes?.handed_over ? "deferring" : chosen?.goal === "rates" ? "rates" : "cost";
   const headline = !isOther ? fill(words[`headline_${form}`], all) : fill(words[`chosen_${kind}`], {
     ...all, repair: { name: chosen.label }, after: figures.difference(chosen.disparity),
@@ -214,14 +204,14 @@ function calibrationOf(found, fields) {
 
 /** @param {any} found @returns {any[][]} */
 function sharesOf({ f, words, spoken }) {
-  const isMany = f.changed.length > MOST_SHARES;
+  const isLong = f.changed.length > MOST_SHARES;
   const most = [...f.changed].sort((a, b) => f.alpha[b] - f.alpha[a]).slice(0, MOST_SHARES - 1);
-  const named = isMany ? most : f.changed;
+  const named = isLong ? most : f.changed;
   const shares = named.map((/** @type {number} */ i) =>
     fill(words.share_of, { share: percent1(f.alpha[i]), group: { name: spoken[i] } }),
   );
   const more = String(f.changed.length - named.length);
-  return isMany ? [...shares, fill(words.share_of_more, { count: more })] : shares;
+  return isLong ? [...shares, fill(words.share_of_more, { count: more })] : shares;
 }
 
 /** The tiles, in the order of the verdict.
@@ -252,9 +242,7 @@ function keysOf(found, fields) {
 }
 
 /** @param {any} found */
-function reachKey(found) {
-  const { f, words, spoken, figures, chosen } = found;
-  const doubt = doubtOf(found);
+function reachKey({ f, words, spoken, figures, chosen, doubt }) {
   if (doubt) return { value: words.key_no, label: words.key_not_advised, note: fill(doubt) };
   if (chosen?.rule && chosen.key !== "withhold") {
     const note = fill(words.key_changed_note, { repair: { name: chosen.label } });
@@ -272,7 +260,8 @@ function reachKey(found) {
 }
 
 /** @param {any} found @param {Record<string, any>} fields */
-function geometryOf({ f, words, chosen }, fields) {
+function geometryOf({ f, words, chosen, shown }, fields) {
+  if (isMany({ shown })) return [fill(words.geometry_rows)];
   const within = f.tolerance ? fill(words.within, fields) : "";
   const move = !f.feasible ? "infeasible" : f.changed.length ? "feasible" : "equal";
   return ["axes", "line", move, chosen?.changes?.handed_over ? "deferring" : "both"].map((name) => fill(words[`geometry_${name}`], { ...fields, within }));
@@ -280,10 +269,9 @@ function geometryOf({ f, words, chosen }, fields) {
 
 /** What stands above the explanation.
  * @param {any} found @returns {string} */
-function whyOf(found) {
-  const { f, words, verdict } = found;
+function whyOf({ f, words, verdict, doubt }) {
   if (!f.feasible) return verdict.reason === "infeasible" && verdict.findings.intervals ? words.why_not : words.why_not_measured;
-  if (!f.changed.length || doubtOf(found)) return words.why_nothing;
+  if (!f.changed.length || doubt) return words.why_nothing;
   return f.tolerance ? words.why_closer : words.why_equal;
 }
 

@@ -9,7 +9,7 @@ import { costText, isPerGroup } from "./costs.js";
  * `merge` as --merge-groups takes it; `drop`, the groups that are switched off or left out; `reading`, scale, decimal,
  * encoding and sheet where they are not the usual ones; `data`, the files.
  * @typedef {{command: "audit" | "fit", cost: Cost, threshold?: number, tolerance?: number, method?: string,
- *   goal?: "cost" | "rates", merge?: string[], drop?: string[], bins?: number, positive?: string | null,
+ *   goal?: "cost" | "rates", share?: number | string | null, merge?: string[], drop?: string[], bins?: number, positive?: string | null,
  *   missing_group?: string | null, reading?: Record<string, string>, data?: string | string[]}} CommandSettings */
 
 /** The file of a page that does not know where its data came from. */
@@ -31,7 +31,7 @@ export function commandLine(settings, columns) {
     ["positive", settings.positive], ["missing-group", settings.missing_group],
     ...Object.entries(settings.reading ?? {}),
     ["method", isFit ? (settings.method ?? "withhold") : null],
-    ["cost", usesCost ? costText(cost) : null],
+    ["share", settings.share], ["cost", usesCost ? costText(cost) : null],
     ["threshold", threshold], ["tolerance", usesCost ? tolerance : null],
     ["merge-groups", settings.merge], ["drop-group", settings.drop],
     ["bins", bins === 1024 ? null : bins],
