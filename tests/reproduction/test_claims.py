@@ -20,9 +20,9 @@ CLAIM = PaperClaim("c", "Small.", lambda n: n["x"], "x", below=0.1)
     ("value", "interval", "verdict"),
     [
         (0.05, (0.01, 0.09), "holds"),
-        (0.05, (0.01, 0.11), "holds, not beyond chance"),
+        (0.05, (0.01, 0.11), "undecided"),
         (0.2, (0.15, 0.3), "does not hold"),
-        (0.2, (0.05, 0.3), "does not hold, not beyond chance"),
+        (0.2, (0.05, 0.3), "undecided"),
         (0.1, None, "does not hold"),
         (math.inf, (0.5, math.inf), "does not hold"),
     ],
