@@ -184,7 +184,7 @@ def _display(
     study: Study, values: Values, rules: Mapping[str, str], spread: Sequence[Values]
 ) -> PlaneDisplay:
     after = {name: _points(values, of) for name, of in rules.items()}
-    return _plane(study, values, "original", after, spread, {"before": "original"} | rules)
+    return _plane(study, values, "original", after, spread, {"before": "original", **rules})
 
 
 def _plane(
@@ -259,7 +259,7 @@ def _name_diagonal(display: PlaneDisplay, ax: Axes) -> None:
     )
     drawn = _drawn(display, ax)
     # The box of text at 45 degrees is a square: its width is (length + height) / sqrt 2.
-    height = note.get_fontsize() * ax.figure.dpi / 72.0
+    height = (SMALL - 1.0) * ax.figure.dpi / 72.0
     length = math.sqrt(2.0) * note.get_window_extent().width - height
     # The text and as much again as it is high, so that none of it is outside the axes.
     half = ((length / math.sqrt(2.0) + 2.0 * height) / ax.bbox.width * (right - left)) / 2.0
@@ -286,7 +286,7 @@ def _drawn(display: PlaneDisplay, ax: Axes) -> Floats:
         for start, end in zip(display.points, np.asarray(ends), strict=True)
     ]
     samples = []
-    for one in (np.asarray(curve) for curve in curves if len(curve) > 1):
+    for one in map(np.asarray, curves):
         between = one[:-1, None] + steps * (one[1:, None] - one[:-1, None])
         samples.append(ax.transData.transform(between.reshape(-1, 2)))
     for text in ax.texts:

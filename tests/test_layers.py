@@ -36,7 +36,7 @@ ORDERS = {
     "verdict": ["judgement", "sentences", "wording"],
     "measures": [
         "calibration", "derived", "measure", "table", "rates", "feasibility",
-        "margins", "evidence", "intervals", "audit", "bounds",
+        "margins", "evidence", "intervals", "audit", "two_costs", "bounds",
     ],
     "repairs": [
         "counsel", "withhold", "maps", "recalibrate", "composition", "pools", "least_change",

@@ -27,13 +27,13 @@ from .measures.audit import Measures as Measures
 from .measures.audit import audit as audit
 from .measures.bounds import Bounds as Bounds
 from .measures.bounds import bounds as bounds
-from .measures.bounds import distinct as distinct
 from .measures.feasibility import Feasibility as Feasibility
 from .measures.feasibility import feasibility as feasibility
 from .measures.intervals import Intervals as Intervals
 from .measures.intervals import intervals as intervals
 from .measures.measure import Measure as Measure
 from .measures.table import MEASURES as MEASURES
+from .measures.two_costs import distinct as distinct
 from .metrics import calibration_gap as calibration_gap
 from .metrics import generalized_fnr as generalized_fnr
 from .metrics import generalized_fpr as generalized_fpr
