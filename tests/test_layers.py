@@ -35,7 +35,7 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 ORDERS = {
     "verdict": ["judgement", "sentences", "wording"],
     "measures": [
-        "calibration", "derived", "measure", "table", "rates", "feasibility",
+        "derived", "calibration", "measure", "table", "rates", "feasibility",
         "margins", "evidence", "intervals", "audit", "two_costs", "bounds",
     ],
     "repairs": [

@@ -22,8 +22,6 @@ from .errors import UncertainWarning as UncertainWarning
 from .errors import UsageError as UsageError
 from .learn.scorers import scorer as scorer
 from .measures.audit import Audit as Audit
-from .measures.audit import Disparity as Disparity
-from .measures.audit import Measures as Measures
 from .measures.audit import audit as audit
 from .measures.bounds import Bounds as Bounds
 from .measures.bounds import bounds as bounds
@@ -32,6 +30,8 @@ from .measures.feasibility import feasibility as feasibility
 from .measures.intervals import Intervals as Intervals
 from .measures.intervals import intervals as intervals
 from .measures.measure import Measure as Measure
+from .measures.rates import Disparity as Disparity
+from .measures.rates import Measures as Measures
 from .measures.table import MEASURES as MEASURES
 from .measures.two_costs import distinct as distinct
 from .metrics import calibration_gap as calibration_gap

@@ -108,16 +108,21 @@ def test_unknown_names_and_folders(run, tmp_path):
 
 def _few(replicates):
     """A thousand bootstrap samples would take a minute."""
-    return lambda study, count, *more, **options: replicates(study, count // 10, *more, **options)
+    return lambda study, count, *more, **options: replicates(study, count // 50, *more, **options)
 
 
 def test_command(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    trained: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert main(["recidivism", "-o", str(tmp_path / "out"), "--repeats", "0"]) == 2
     assert "--repeats: must be 1 or more" in capsys.readouterr().err
     monkeypatch.setattr("reproduction.study.Study.replicates", _few(Study.replicates))
-    assert main(["recidivism", "-o", str(tmp_path / "out"), "--fresh", "--jobs", "1"]) == 0
+    monkeypatch.setattr("reproduction.beyond.HALVES", 3)
+    monkeypatch.setattr("reproduction.__main__.cache_folder", lambda: trained.parent)
+    assert main(["recidivism", "-o", str(tmp_path / "out"), "--jobs", "1"]) == 0
     told = capsys.readouterr()
     assert "about 1 min" in told.err
     assert "The calibrated relaxation is infeasible: matching" in told.out
