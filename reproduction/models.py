@@ -31,6 +31,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
+from threadpoolctl import threadpool_limits
 
 from isocost.learn.trained import EqualizedOddsLogisticRegression
 from reproduction.datasets import Dataset
@@ -346,7 +347,9 @@ def ways_of_training(features: Features, seed: int, memory: Memory) -> dict[str,
     versions = [version(name) for name in SOLVERS]
     has_fairlearn = find_spec("fairlearn") is not None
     arguments = (features.X, features.y, features.group, training, tested, has_fairlearn, versions)
-    compared: dict[str, dict[str, float]] = memory.cache(_ways_of_training)(*arguments)
+    # On a busy machine, threads that wait for each other take far longer than one.
+    with threadpool_limits(1):
+        compared: dict[str, dict[str, float]] = memory.cache(_ways_of_training)(*arguments)
     return compared
 
 

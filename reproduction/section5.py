@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -142,6 +143,70 @@ def _readings(claim: PaperClaim, everybody: Measure) -> tuple[PaperClaim, PaperC
     return replace(claim, unit=GROUP), of_all
 
 
+CALIBRATED = PaperClaim(
+    "calibrated",
+    "The original classifiers lie approximately on the calibrated lines.",
+    off_line("original"),
+    ON_THE_LINES,
+    below=APPROXIMATELY,
+)
+ODDS_MATCH = PaperClaim(
+    "odds-match",
+    "EO-Derived (approximately) matches both error rates.",
+    apart("odds", *RATES),
+    BOTH,
+    below=APPROXIMATELY,
+    constructed="fitted",
+)
+ODDS_OFF_LINE = PaperClaim(
+    "odds-off-line",
+    "EO-Derived sacrifices calibration.",
+    moved_off_line("odds"),
+    OFF_THE_LINES,
+    above=APPROXIMATELY,
+)
+OFTEN_INFEASIBLE = PaperClaim(
+    "often-infeasible",
+    "Equal cost with calibration is often infeasible.",
+    lambda n: 1.0 - n["feasible"],
+    "share of models and splits in which it is infeasible",
+    above=0.5,
+    unit=OFTEN,
+)
+EQUAL_COST = PaperClaim(
+    "equal-cost",
+    "Withholding makes the costs (approximately) equal.",
+    apart("withhold", "cost"),
+    "difference in cost",
+    below=APPROXIMATELY,
+    constructed="fitted",
+)
+DEGRADED = PaperClaim(
+    "degraded",
+    "Performance is degraded.",
+    degraded,
+    "smaller of the rises of the two rates of the group that is changed",
+    above=0.0,
+)
+OTHER_DISPARITY = PaperClaim(
+    "other-disparity",
+    "Another disparity is increased.",
+    lambda n: max(further_apart("withhold", rate)(n) for rate in RATES),
+    "rise of the difference in generalized FPR or FNR, whichever is larger",
+    above=0.0,
+)
+ELSEWHERE = (
+    CALIBRATED, ODDS_MATCH, ODDS_OFF_LINE, OFTEN_INFEASIBLE, EQUAL_COST, DEGRADED, OTHER_DISPARITY,
+)  # fmt: skip
+"""The sentences of Section 5 that are not about one data set, for data the paper did not have."""
+
+
+def _about(experiment: str, claim: PaperClaim, sentence: str = "", **more: Any) -> PaperClaim:
+    """A general claim about one experiment, in the paper's words about it."""
+    name = f"{experiment}-{claim.name}"
+    return replace(claim, name=name, sentence=sentence or claim.sentence, **more)
+
+
 INCOME = (
     _count("income-features", "Adult contains 14 features.", "features", 14),
     PaperClaim(
@@ -151,27 +216,14 @@ INCOME = (
         ON_THE_LINES + ", in the model where it is larger",
         below=APPROXIMATELY,
     ),
-    PaperClaim(
-        "income-calibrated",
-        "The original classifiers lie approximately on the calibrated lines.",
-        off_line("original"),
-        ON_THE_LINES,
-        below=APPROXIMATELY,
-    ),
-    PaperClaim(
-        "income-odds-match",
-        "EO-Derived (approximately) matches both error rates.",
-        apart("odds", *RATES),
-        BOTH,
-        below=APPROXIMATELY,
-        constructed="fitted",
-    ),
-    PaperClaim(
-        "income-odds-off-line",
+    _about("income", CALIBRATED),
+    _about("income", ODDS_MATCH),
+    _about(
+        "income",
+        ODDS_OFF_LINE,
         "EO-Derived moves h_1 (women) off the calibrated line.",
-        moved_off_line("odds", groups=(1,)),
-        "rise of |mean score - base rate| of women",
-        above=APPROXIMATELY,
+        measure=moved_off_line("odds", groups=(1,)),
+        measured="rise of |mean score - base rate| of women",
     ),
     PaperClaim(
         "income-feasible",
@@ -181,13 +233,10 @@ INCOME = (
         below=1.0,
         unit="share of the group",
     ),
-    PaperClaim(
-        "income-same-level",
-        "Then both lie on the same level curve of the cost.",
-        apart("withhold", "cost"),
-        "difference in cost",
-        below=APPROXIMATELY,
-        constructed="fitted",
+    replace(
+        EQUAL_COST,
+        name="income-same-level",
+        sentence="Then both lie on the same level curve of the cost.",
     ),
     PaperClaim(
         "income-still-calibrated",
@@ -242,13 +291,7 @@ HEALTH = (
         14,
         "if the label is counted, which it is not among Adult's 14",
     ),
-    PaperClaim(
-        "health-calibrated",
-        "The original classifiers are calibrated.",
-        off_line("original"),
-        ON_THE_LINES,
-        below=APPROXIMATELY,
-    ),
+    _about("health", CALIBRATED, "The original classifiers are calibrated."),
     PaperClaim(
         "health-curved",
         "The level curves of the weighted cost are curved.",
@@ -275,13 +318,12 @@ HEALTH = (
         ),
         fact("withheld of everybody"),
     ),
-    PaperClaim(
-        "health-equal-cost",
+    _about(
+        "health",
+        EQUAL_COST,
         "Then the costs are equal.",
-        normalized("withhold", HEALTH_WEIGHTS),
-        "difference in cost / (1 + 3)",
-        below=APPROXIMATELY,
-        constructed="fitted",
+        measure=normalized("withhold", HEALTH_WEIGHTS),
+        measured="difference in cost / (1 + 3)",
     ),
     PaperClaim(
         "health-nearer",
@@ -311,21 +353,8 @@ HEALTH = (
         ),
         fact("accuracy lost by everybody"),
     ),
-    PaperClaim(
-        "health-degraded",
-        "As in many cases, performance is degraded.",
-        degraded,
-        "smaller of the rises of the two rates of the group that is changed",
-        above=0.0,
-        constructed="fitted",
-    ),
-    PaperClaim(
-        "health-other-disparity",
-        "As in many cases, another disparity is increased.",
-        lambda n: max(further_apart("withhold", rate)(n) for rate in RATES),
-        "rise of the difference in generalized FPR or FNR, whichever is larger",
-        above=0.0,
-    ),
+    _about("health", DEGRADED, "As in many cases, performance is degraded.", constructed="fitted"),
+    _about("health", OTHER_DISPARITY, "As in many cases, another disparity is increased."),
     PaperClaim(
         "health-different-errors",
         "Equal cost matches neither error type: the groups have different kinds of errors.",
@@ -333,31 +362,12 @@ HEALTH = (
         "smaller of the differences in generalized FPR and FNR",
         above=APPROXIMATELY,
     ),
-    PaperClaim(
-        "health-odds-match",
-        "EO-Derived can match both rates instead.",
-        apart("odds", *RATES),
-        BOTH,
-        below=APPROXIMATELY,
-        constructed="fitted",
-    ),
-    PaperClaim(
-        "health-odds-off-line",
-        "EO-Derived sacrifices calibration.",
-        moved_off_line("odds"),
-        OFF_THE_LINES,
-        above=APPROXIMATELY,
-    ),
+    _about("health", ODDS_MATCH, "EO-Derived can match both rates instead."),
+    _about("health", ODDS_OFF_LINE),
 )
 
 RECIDIVISM = (
-    PaperClaim(
-        "recidivism-calibrated",
-        "The original classifiers are calibrated.",
-        off_line("original"),
-        ON_THE_LINES,
-        below=APPROXIMATELY,
-    ),
+    _about("recidivism", CALIBRATED, "The original classifiers are calibrated."),
     PaperClaim(
         "recidivism-disproportionate",
         "African Americans get disproportionately many FP predictions.",
@@ -372,21 +382,8 @@ RECIDIVISM = (
         "smallest of the four rates",
         above=LARGE,
     ),
-    PaperClaim(
-        "recidivism-odds-match",
-        "EO-Derived matches the error rates.",
-        apart("odds", *RATES),
-        BOTH,
-        below=APPROXIMATELY,
-        constructed="fitted",
-    ),
-    PaperClaim(
-        "recidivism-odds-off-line",
-        "EO-Derived sacrifices calibration.",
-        moved_off_line("odds"),
-        OFF_THE_LINES,
-        above=APPROXIMATELY,
-    ),
+    _about("recidivism", ODDS_MATCH, "EO-Derived matches the error rates."),
+    _about("recidivism", ODDS_OFF_LINE),
     PaperClaim(
         "recidivism-odds-meaning",
         "Then the same score means another risk in each group.",
@@ -458,68 +455,12 @@ RECIDIVISM = (
 )
 
 
-ELSEWHERE = (
-    PaperClaim(
-        "calibrated",
-        "The original classifiers lie approximately on the calibrated lines.",
-        off_line("original"),
-        ON_THE_LINES,
-        below=APPROXIMATELY,
-    ),
-    PaperClaim(
-        "odds-match",
-        "EO-Derived (approximately) matches both error rates.",
-        apart("odds", *RATES),
-        BOTH,
-        below=APPROXIMATELY,
-    ),
-    PaperClaim(
-        "odds-off-line",
-        "EO-Derived sacrifices calibration.",
-        moved_off_line("odds"),
-        OFF_THE_LINES,
-        above=APPROXIMATELY,
-    ),
-    PaperClaim(
-        "often-infeasible",
-        "Equal cost with calibration is often infeasible.",
-        lambda n: 1.0 - n["feasible"],
-        "share of models and splits in which it is infeasible",
-        above=0.5,
-        unit=OFTEN,
-    ),
-    PaperClaim(
-        "equal-cost",
-        "Withholding makes the costs (approximately) equal.",
-        apart("withhold", "cost"),
-        "difference in cost",
-        below=APPROXIMATELY,
-    ),
-    PaperClaim(
-        "degraded",
-        "Performance is degraded.",
-        degraded,
-        "smaller of the rises of the two rates of the group that is changed",
-        above=0.0,
-    ),
-    PaperClaim(
-        "other-disparity",
-        "Another disparity is increased.",
-        lambda n: max(further_apart("withhold", rate)(n) for rate in RATES),
-        "rise of the difference in generalized FPR or FNR, whichever is larger",
-        above=0.0,
-    ),
-)
-"""The sentences of Section 5 that are not about one data set, for data the paper did not have."""
-
-
-def _elsewhere(experiment: str) -> tuple[PaperClaim, ...]:
-    return tuple(replace(claim, name=f"{experiment}-{claim.name}") for claim in ELSEWHERE)
-
-
 CLAIMS = {
     "income": INCOME,
     "health": HEALTH,
     "recidivism": RECIDIVISM,
-    **{name: _elsewhere(name) for name in ("german", "law", "taiwan")},
+    **{
+        name: tuple(_about(name, claim) for claim in ELSEWHERE)
+        for name in ("german", "law", "taiwan")
+    },
 }

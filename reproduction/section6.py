@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from scipy.stats import spearmanr
 
-from isocost.measures.bounds import trade_off
+from isocost.measures.two_costs import trade_off
 from reproduction.beyond import RepairSummary
+from reproduction.claims import UNDECIDED
 from reproduction.rerun import Reproduction, StudyResult
 from reproduction.section5 import further_apart
 from reproduction.study import Values
@@ -98,7 +99,7 @@ def _amplified(results: Iterable[StudyResult]) -> Judged:
         f"Rank correlation {found.statistic:+.2f} (p = {found.pvalue:.2f}) of the difference in "
         f"base rates and the share to withhold, over the {len(feasible)} kinds of scores for which "
         "equal cost is feasible.",
-        word if beyond else f"{word}, not beyond chance: too few data sets",
+        word if beyond else f"{UNDECIDED}: too few data sets",
     )
 
 

@@ -58,59 +58,29 @@ class Experiment:
 
 
 INCOME = Experiment(
-    name="income",
-    title="Income prediction",
-    figure="3a",
-    cost="fnr",
-    groups=("women", "men"),
-    positive="earns more than $50,000",
-    data="Adult (UCI), 48,842 people",
-)
+    "income", "Income prediction", "3a", "fnr", ("women", "men"),
+    "earns more than $50,000", "Adult (UCI), 48,842 people",
+)  # fmt: skip
 HEALTH = Experiment(
-    name="health",
-    title="Health prediction",
-    figure="3b",
-    cost="weighted:1,3",
-    groups=("middle-aged", "seniors"),
-    positive="has a heart condition",
-    data="Heart Disease (UCI), 920 people",
-)
+    "health", "Health prediction", "3b", "weighted:1,3", ("middle-aged", "seniors"),
+    "has a heart condition", "Heart Disease (UCI), 920 people",
+)  # fmt: skip
 RECIDIVISM = Experiment(
-    name="recidivism",
-    title="Recidivism prediction",
-    figure="3c",
-    cost="fpr",
-    groups=("African-American", "Caucasian"),
-    positive="charged again within two years",
-    data="COMPAS (ProPublica), 6,150 people",
-)
+    "recidivism", "Recidivism prediction", "3c", "fpr", ("African-American", "Caucasian"),
+    "charged again within two years", "COMPAS (ProPublica), 6,150 people",
+)  # fmt: skip
 GERMAN = Experiment(
-    name="german",
-    title="German credit",
-    figure="4a",
-    cost="fpr",
-    groups=("women", "men"),
-    positive="did not repay",
-    data="German credit (UCI), 1,000 people",
-)
+    "german", "German credit", "4a", "fpr", ("women", "men"),
+    "did not repay", "German credit (UCI), 1,000 people",
+)  # fmt: skip
 LAW = Experiment(
-    name="law",
-    title="Law school",
-    figure="4b",
-    cost="fnr",
-    groups=("Black", "White"),
-    positive="passed the bar exam at the first attempt",
-    data="Law school (LSAC), 19,567 black and white people",
-)
+    "law", "Law school", "4b", "fnr", ("Black", "White"),
+    "passed the bar exam at the first attempt", "Law school (LSAC), 19,567 black and white people",
+)  # fmt: skip
 TAIWAN = Experiment(
-    name="taiwan",
-    title="Taiwan credit",
-    figure="4c",
-    cost="fpr",
-    groups=("women", "men"),
-    positive="did not pay in the next month",
-    data="Taiwan credit (UCI), 30,000 people",
-)
+    "taiwan", "Taiwan credit", "4c", "fpr", ("women", "men"),
+    "did not pay in the next month", "Taiwan credit (UCI), 30,000 people",
+)  # fmt: skip
 ELSEWHERE = (GERMAN, LAW, TAIWAN)
 """Data that the paper did not have, so that one can ask whether its picture holds elsewhere."""
 

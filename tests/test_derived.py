@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import isocost as ic
 from isocost import metrics
 from isocost.examples import compas
-from isocost.measures import derived
+from isocost.measures import calibration, derived
 from isocost.measures.derived import GroupedPeople
 from isocost.measures.margins import derived_interval
 from isocost.measures.table import MEASURES, chosen_measures
@@ -315,8 +315,8 @@ def test_no_slope_without_scores_that_differ_or_overlap(separated):
     y = np.repeat([0.0, 1.0], 20)
     h = np.repeat([0.3, 0.6], 20) if separated else np.full(40, 0.5)
     people = GroupedPeople.of_rows(y, h, np.ones(40), 0.5)
-    assert math.isnan(derived.calibration_slope(people, 0).value)
-    assert math.isfinite(derived.calibration_intercept(people, 0).value)
+    assert math.isnan(calibration.calibration_slope(people, 0).value)
+    assert math.isfinite(calibration.calibration_intercept(people, 0).value)
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.97])
@@ -411,8 +411,8 @@ def test_scores_of_0_and_1_have_no_slope():
     y = np.tile([0.0, 1.0, 1.0, 0.0], 50)
     h = np.tile([0.0, 1.0, 0.0, 1.0], 50)
     people = GroupedPeople.of_rows(y, h, np.ones(200), 0.5)
-    assert math.isnan(derived.calibration_slope(people, 0).value)
-    assert math.isnan(derived.calibration_intercept(people, 0).value)
+    assert math.isnan(calibration.calibration_slope(people, 0).value)
+    assert math.isnan(calibration.calibration_intercept(people, 0).value)
 
 
 def test_measures_that_make_no_sense():

@@ -37,8 +37,8 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 ORDERS = {
     "verdict": ["judgement", "sentences", "wording"],
     "measures": [
-        "calibration", "derived", "measure", "table", "rates", "feasibility",
-        "margins", "evidence", "intervals", "audit", "bounds",
+        "derived", "calibration", "measure", "table", "rates", "feasibility",
+        "margins", "evidence", "intervals", "audit", "two_costs", "bounds",
     ],
     "repairs": [
         "counsel", "withhold", "maps", "recalibrate", "composition", "pools", "least_change",

@@ -30,10 +30,17 @@ def findings_of(one: Reproduction, source: str) -> dict[str, Finding]:
 
 @pytest.fixture(scope="session")
 def counts() -> Reproduction:
-    """Recidivism from the built-in counts alone: no data, no network."""
+    """Recidivism from the built-in counts alone: no data, no network, and few samples."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("reproduction.datasets.locate", _nowhere)
-        return reproduce(RECIDIVISM, RunOptions(replicates=200, spreads=40, jobs=1))
+        patch.setattr("reproduction.beyond.HALVES", 3)
+        return reproduce(RECIDIVISM, RunOptions(replicates=60, spreads=20, jobs=1))
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache of models, so that what several tests need is trained once."""
+    return tmp_path_factory.mktemp("cache") / "trained"
 
 
 def _nowhere(*_: object, **__: object) -> Path:

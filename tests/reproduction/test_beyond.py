@@ -42,7 +42,8 @@ def test_a_rule_is_exact_where_it_was_fitted_and_near_elsewhere() -> None:
     assert 1e-6 < found["withhold"].unseen < found["original"].unseen
 
 
-def test_halves_are_used_where_parts_are_not_known() -> None:
+def test_halves_are_used_where_parts_are_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reproduction.beyond.HALVES", 10)
     people = part(400, 3, HEALTH.groups)
     found = {
         row.rule: row
@@ -53,7 +54,7 @@ def test_halves_are_used_where_parts_are_not_known() -> None:
 
 
 def test_many_groups_leaves_out_the_small_and_says_so() -> None:
-    people = part(3000, 4, ("a", "b", "c"))
+    people = part(900, 4, ("a", "b", "c"))
     group = people.group.astype("U8")
     group[:20] = "tiny"
     found = beyond.many_groups(Split(people, people), RECIDIVISM, (group, group))

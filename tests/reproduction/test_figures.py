@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -100,11 +102,51 @@ def test_ellipses_are_as_wide_as_the_replicates(counts: Reproduction) -> None:
         np.testing.assert_allclose(np.ptp(outline, axis=0) / 2, size, rtol=0.02)
 
 
-def test_models_trained_under_bounds_have_a_panel() -> None:
+def test_models_trained_under_bounds_have_a_panel(trained: Path) -> None:
     need("compas")
-    (study,) = prepare(RECIDIVISM, RunOptions()).studies
+    (study,) = prepare(RECIDIVISM, RunOptions(cache=trained, jobs=1)).studies
     shown = panels(study)["EO-Trained"]
     steps = np.stack([shown.points, *shown.after.values()])
     apart = np.abs(steps[:, 0] - steps[:, 1]).max(axis=1)
     assert apart[-1] < 0.6 * apart[0]
     assert (np.diff(apart) < 0.005).all()
+
+
+def test_the_key_lists_what_is_drawn(counts: Reproduction) -> None:
+    """The diamond in two colours only if groups meet, and the cross only if it is in sight."""
+    (result,) = counts.results
+    (legend,) = (ax.get_legend() for ax in figure_3(result.study).axes if ax.get_legend())
+    told = [text.get_text() for text in legend.get_texts()]
+    assert "both groups at this point after it" in told
+    assert "where a group would have to be, but cannot" in told
+    assert not any("interval" in text for text in told)  # without samples there is no ellipse
+    values = result.study.values
+    apart = {name: value + 0.1 for name, value in values.items() if name.startswith("odds gen")}
+    apart = {name: value for name, value in apart.items() if name.endswith(" 1")}
+    result.study.__dict__["values"] = values | apart | {"original generalized_fpr 1": 0.37}
+    try:
+        figure = figure_3(result.study)
+    finally:
+        result.study.__dict__["values"] = values
+    (legend,) = (ax.get_legend() for ax in figure.axes if ax.get_legend())
+    told = [text.get_text() for text in legend.get_texts()]
+    assert "both groups at this point after it" not in told
+    assert "where a group would have to be, but cannot" not in told
+
+
+def test_the_name_of_the_diagonal_touches_nothing(counts: Reproduction) -> None:
+    (result,) = counts.results
+    figure = figure_3(result.study, result.spread)
+    figure.draw_without_rendering()
+    for ax in figure.axes[:3]:
+        (name,) = (text for text in ax.texts if text.get_text() == "one score for everybody")
+        box = name.get_window_extent()
+        x, y = (box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2
+        for line in ax.lines:
+            data = np.asarray(line.get_xydata())
+            if np.array_equal(data, [[0, 1], [1, 0]]):
+                continue
+            points = ax.transData.transform(data) - [x, y]
+            along, across = (points @ [[1, 1], [-1, 1]]).T / np.sqrt(2)
+            touched = (np.abs(along) < box.width / np.sqrt(2) - 8) & (np.abs(across) < 5)
+            assert not touched.any()

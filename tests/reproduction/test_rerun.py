@@ -7,9 +7,11 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from isocost.errors import FileError
+from reproduction import datasets
 from reproduction.experiments import RunOptions
 from reproduction.rerun import Reproduction, reproduce, save
 from reproduction.study import HEALTH, INCOME
@@ -19,9 +21,9 @@ from tests.reproduction.conftest import findings_of, need
 def test_recidivism_from_counts(counts: Reproduction) -> None:
     found = findings_of(counts, "counts")
     verdicts = {name: finding.verdict for name, finding in found.items()}
-    # Resampled people may be a little further off the lines than "approximately".
-    assert verdicts.pop("recidivism-calibrated").startswith("holds")
     assert verdicts == {
+        # Resampled people may be a little further off the lines than "approximately".
+        "recidivism-calibrated": "undecided",
         "recidivism-disproportionate": "holds",
         "recidivism-large-rates": "holds",
         "recidivism-odds-match": "by construction",
@@ -79,14 +81,15 @@ def test_same_values_same_figures_and_infinity_is_null(
     assert claim["interval"] == [0.5, None]
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("trained")
+@pytest.fixture
+def few_halves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reproduction.beyond.HALVES", 3)
 
 
-def test_health_quick(cache: Path) -> None:
+@pytest.mark.usefixtures("few_halves")
+def test_health_quick() -> None:
     need("heart")
-    options = RunOptions(cache=cache, repeats=5, replicates=20, spreads=5)
+    options = RunOptions(repeats=5, replicates=10, spreads=3, jobs=1)
     found = reproduce(HEALTH, options)
     retrained = findings_of(found, "retrained")
     assert retrained["health-curved"].holds
@@ -106,14 +109,22 @@ def test_health_quick(cache: Path) -> None:
         assert published["health-same-level"].value == pytest.approx(0.1195 / 4, abs=5e-5)
 
 
-def test_income_quick(cache: Path) -> None:
+@pytest.mark.usefixtures("few_halves")
+def test_income_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a third of Adult; ways of training have a test of their own."""
     need("adult")
-    found = reproduce(INCOME, RunOptions(cache=cache, replicates=100, spreads=5))
+    everybody = datasets.adult()
+    rows = np.random.default_rng(0).permutation(len(everybody))[:16_000]
+    table = everybody.table.iloc[rows].reset_index(drop=True)
+    third = replace(everybody, table=table, label=everybody.label[rows])
+    monkeypatch.setattr("reproduction.datasets.adult", lambda _: third)
+    monkeypatch.setattr("reproduction.experiments.ways_of_training", lambda *_: {"a way": {}})
+    found = reproduce(INCOME, RunOptions(replicates=20, spreads=3, jobs=1))
     retrained = findings_of(found, "retrained")
     for name in ("odds-off-line", "feasible", "someone-pays", "fp-widens", "more-errors"):
         assert retrained[f"income-{name}"].verdict == "holds", name
     (many,) = found.many_groups.values()
-    assert {"White women", "White men", "Black men"} <= set(many.groups)
+    assert {"White women", "White men"} <= set(many.groups)
     assert "Black women" in many.left_out  # a tenth of the people has too few who earn more
     if len(found.results) == 2:
         published = findings_of(found, "published")
@@ -123,7 +134,7 @@ def test_income_quick(cache: Path) -> None:
             "income-not-little-cost",
             "income-not-little-cost-everybody",
         ]
-    assert set(found.ways[0]) >= {"no constraint", "EO-Trained"}
+    assert found.ways == [{"a way": {}}]
 
 
 def test_a_folder_that_cannot_be_made(counts: Reproduction, tmp_path: Path) -> None:

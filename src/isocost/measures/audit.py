@@ -11,16 +11,11 @@ from functools import cached_property
 from typing import Any, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
-from isocost.cells import Sums
-from isocost.checks import check_threshold, check_word, finite_or_none
+from isocost.checks import check_threshold, check_word
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UncertainWarning, UsageError, listing
 from isocost.groups import Group, columns_of, group_names, names_of, shown_names, to_json
-from isocost.measures import rates
-from isocost.measures.calibration import levels_of
-from isocost.measures.derived import GroupedPeople
 from isocost.measures.feasibility import (
     Feasibility,
     can_reconcile,
@@ -31,6 +26,16 @@ from isocost.measures.feasibility import (
 )
 from isocost.measures.intervals import Intervals, check_min_group, intervals_of, population_of
 from isocost.measures.measure import Measure
+from isocost.measures.rates import (
+    Columns,
+    Disparity,
+    Measures,
+    disparity,
+    group_columns,
+    measures_at,
+    overall_columns,
+    wholly_handed_over,
+)
 from isocost.measures.table import Chosen, chosen_measures
 from isocost.tables import LINE, frame_of, html_table, html_verdict, text_table, transposed, wrapped
 from isocost.tallies import (
@@ -43,158 +48,6 @@ from isocost.tallies import (
 from isocost.verdict.judgement import MIN_GROUP, Findings, Verdict, judge
 from isocost.verdict.sentences import SENTENCES, plain
 from isocost.verdict.wording import statement, told
-
-Columns = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Measures:
-    """The numbers of one group, or of everybody.
-
-    ``numbers["fpr"]`` and ``numbers.fpr`` are the same.
-
-    Attributes
-    ----------
-    n : float
-        Rows.
-    share : float
-        Share of the total weight.
-    cost, trivial_cost : float
-        The present cost, and that of the base rate for everybody.  NaN for everybody together
-        when the cost differs by group.
-    values : {name: float}
-        All numbers: those above, and one for each :class:`isocost.Measure` of the audit, in the
-        order of :data:`isocost.MEASURES`.  NaN where a number is not defined.
-    intervals : {name: (low, high)}
-        Confidence intervals, for the numbers that have one.
-    """
-
-    values: Mapping[str, float]
-    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-
-    def __getitem__(self, name: str) -> float:
-        if name not in self.values:
-            raise KeyError(f"{name}: not measured; pass measures={name!r} to isocost.audit")
-        return self.values[name]
-
-    def __getattr__(self, name: str) -> float:
-        # Copies and unpickled records are asked for names before they have values.
-        values = self.__dict__.get("values", {})
-        if name not in values:
-            raise AttributeError(f"{type(self).__name__} has no number {name!r}")
-        return float(values[name])
-
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self.values]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; an undefined number becomes null."""
-        plain = {name: finite_or_none(value) for name, value in self.values.items()}
-        spans = {name: list(map(finite_or_none, pair)) for name, pair in self.intervals.items()}
-        return {**plain, "intervals": spans}
-
-
-def group_columns(
-    tally: Tally, cost: Cost, measures: Mapping[str, Measure], population: GroupedPeople
-) -> Columns:
-    """Every number as an array with one entry per group."""
-    sums = tally.kinds(population.threshold)
-    columns = measure_columns(tally, sums, range(len(tally.groups)), measures, population)
-    columns["share"] = sums.weight / sums.w.sum()
-    # By label, as everywhere else: a rounding error would tell two equal costs apart.
-    columns["cost"] = rates.group_costs(tally.totals, tally.groups, cost)
-    columns["trivial_cost"] = rates.trivial_costs(tally.totals, tally.groups, cost)
-    return columns
-
-
-def overall_columns(
-    tally: Tally, cost: Cost, measures: Mapping[str, Measure], population: GroupedPeople
-) -> Columns:
-    """The same for everybody together; a cost that differs by group has no meaning there."""
-    sums = tally.kinds(population.threshold).pooled()
-    columns = measure_columns(tally, sums, [None], measures, population)
-    columns["share"] = np.ones(1)
-    if cost.is_per_group:
-        columns["cost"] = columns["trivial_cost"] = np.full(1, math.nan)
-    else:
-        everybody: tuple[Group, ...] = ("all",)
-        columns["cost"] = rates.group_costs(sums, everybody, cost)
-        columns["trivial_cost"] = rates.trivial_costs(sums, everybody, cost)
-    return columns
-
-
-def measure_columns(
-    tally: Tally,
-    sums: Sums,
-    groups: Sequence[int | None],
-    measures: Mapping[str, Measure],
-    population: GroupedPeople,
-) -> Columns:
-    """Every measure of some groups, or of everybody (None), as an array."""
-    levels = [levels_of(tally, group) for group in groups]
-    columns: Columns = {"n": sums.n.sum(axis=-1), "share": None}
-    for name, measure in measures.items():
-        if measure.is_plain:
-            columns[name] = measure.of(sums)
-        elif measure.of_levels is not None:
-            columns[name] = np.array([measure.of_levels(one) for one in levels])
-        else:
-            columns[name] = np.array([measure.estimated(population, g).value for g in groups])
-    return columns
-
-
-def measures_at(
-    columns: Columns, place: int, intervals: Mapping[str, tuple[float, float]] | None = None
-) -> Measures:
-    """The numbers of one place as a record."""
-    values = {name: float(column[place]) for name, column in columns.items()}
-    return Measures(values, dict(intervals or {}))
-
-
-@dataclass(frozen=True)
-class Disparity:
-    """The largest difference of a number between two groups.
-
-    Attributes
-    ----------
-    difference : float
-        Highest minus lowest; NaN if fewer than two groups have the number.
-    ratio : float
-        Lowest over highest; NaN when the highest is 0, or the lowest is negative.
-    highest, lowest : group
-        The groups it is between.
-    """
-
-    difference: float
-    ratio: float
-    highest: Group
-    lowest: Group
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; an undefined ratio becomes null."""
-        return {
-            "difference": finite_or_none(self.difference),
-            "ratio": finite_or_none(self.ratio),
-            "highest": to_json(self.highest),
-            "lowest": to_json(self.lowest),
-        }
-
-
-def disparity(groups: Sequence[Group], values: npt.NDArray[np.float64]) -> Disparity:
-    """The disparity of one number per group; groups for which it is NaN are left out.
-
-    Examples
-    --------
-    >>> disparity(["a", "b"], np.array([0.2, 0.25]))
-    Disparity(difference=0.04999999999999999, ratio=0.8, highest='b', lowest='a')
-    """
-    if np.isnan(values).sum() > len(values) - 2:
-        return Disparity(math.nan, math.nan, groups[0], groups[-1])
-    top, bottom = int(np.nanargmax(values)), int(np.nanargmin(values))
-    high, low = float(values[top]), float(values[bottom])
-    ratio = low / high if high > 0 and low >= 0 else math.nan
-    return Disparity(high - low, ratio, groups[top], groups[bottom])
-
 
 WIDEST = 3
 """With more groups than this, each group gets a line of its own."""
@@ -515,7 +368,7 @@ class Audit:
         """What was audited, in a line."""
         level = f"; {self.intervals.confidence:.4g} intervals" if self.intervals else ""
         share = self.tally.share_handed_over
-        gone = names_of(rates.wholly_handed_over(self.tally)).values()
+        gone = names_of(wholly_handed_over(self.tally)).values()
         nobody = f"; nobody of {listing(gone)} is decided about" if gone else ""
         handed = (
             f" ({share:.2%} of people are handed over{nobody})" if self.tally.handed_over else ""

@@ -15,6 +15,9 @@ one bound that needs no estimate at all:
 Binned estimates are too high for small samples: a perfectly calibrated score with n rows in B
 bins shows a gap of about 0.4 sqrt(B / n).
 
+The logistic recalibration of Cox (1958) needs no bins: its slope and intercept.  A logit is that of
+a bin's mean score.
+
 Examples
 --------
 >>> from isocost.examples import compas
@@ -34,6 +37,7 @@ import numpy as np
 
 from isocost.cells import add_up
 from isocost.errors import Problem, UsageError, setting
+from isocost.measures.derived import UNDEFINED, Estimated, GroupedPeople, People
 from isocost.tallies import Tally
 from isocost.typing import Floats, Ints
 
@@ -42,6 +46,16 @@ DEFAULT_BINS = 10
 _GRID = 2048
 
 _TAIL = 1e-12
+
+CLIPPED, MOST_CLIPPED = 1e-6, 0.01
+"""Scores nearer to 0 or 1 have the logit of this one; with a larger share of such people than this
+there is no fit: it would depend on where logits are cut."""
+
+STEPS, CONVERGED = 60, 1e-11
+"""Newton steps of a logistic fit, and the last one's size."""
+
+STEEPEST = 1e3
+"""A slope beyond this means that scores separate the labels: there is no finite one."""
 
 
 @dataclass(frozen=True)
@@ -292,3 +306,77 @@ GAP_METHODS: dict[str, Callable[[Levels], float]] = {
     "smooth": gap_smooth,
     "bound": gap_bound,
 }
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A logistic fit: its coefficients, and how far a unit of weight at each cell moves them."""
+
+    coefficients: Floats
+    moves: Floats
+
+
+def _recalibrated(people: People, slope: bool) -> Fit | None:
+    """The fit of logit P(y = 1) = a + b logit(h); with ``slope`` false b is 1.
+
+    By Newton's method; None where no finite coefficients fit.
+    """
+    y, w = people.label, people.w / people.total
+    if not 0.0 < float((w * y).sum()) < 1.0 - 1e-12:
+        return None
+    h = np.clip(people.score, CLIPPED, 1.0 - CLIPPED)
+    if float(w[h != people.score].sum()) > MOST_CLIPPED:
+        return None
+    x = np.log(h / (1.0 - h))
+    design = np.stack([np.ones_like(x), x] if slope else [np.ones_like(x)])
+    offset = 0.0 if slope else x
+    beta = np.array([0.0, 1.0] if slope else [0.0])
+    for _ in range(STEPS):
+        p = 1.0 / (1.0 + np.exp(-np.clip(offset + beta @ design, -700.0, 700.0)))
+        information = (design * (w * p * (1.0 - p))) @ design.T
+        if not np.linalg.det(information) > 1e-14 * information[0, 0] * information[-1, -1]:
+            return None
+        step = np.linalg.solve(information, design @ (w * (y - p)))
+        # A long step may overshoot; shortened, the next one is better.
+        beta = beta + step * min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300))
+        if np.abs(step).max() < CONVERGED:
+            break
+    if not np.abs(beta).max() < STEEPEST or np.abs(step).max() >= 1e-6:
+        return None
+    moves = np.linalg.solve(information, design) * (y - p) / people.total
+    return Fit(beta, moves)
+
+
+def _coefficient(
+    population: GroupedPeople, group: int | None, slope: bool, index: int
+) -> Estimated:
+    people = population.people(group)
+    fit = population.once(("fit", group, slope), lambda: _recalibrated(people, slope))
+    if fit is None:
+        return UNDEFINED
+    error = math.sqrt(people.variance(fit.moves[index]))
+    w, w2 = population.weights(group).sum(axis=-1)
+    return Estimated(float(fit.coefficients[index]), error, float((w**2 / w2).min()))
+
+
+def calibration_slope(population: GroupedPeople, group: int | None) -> Estimated:
+    """The b of logit P(y = 1) = a + b logit(h).
+
+    With 1,024 bins a logit is off by at most 1 / (1,024 h (1 - h)): less than .01 for scores from
+    .11 to .89.  Scores that are all alike, or that separate the labels, have no slope; nor have
+    scores of which more than 1 % are 0 or 1, whose logits are infinite.
+    """
+    return _coefficient(population, group, True, 1)
+
+
+def recalibration_intercept(population: GroupedPeople, group: int | None) -> Estimated:
+    """The a of logit P(y = 1) = a + b logit(h).
+
+    See :func:`calibration_slope`.
+    """
+    return _coefficient(population, group, True, 0)
+
+
+def calibration_intercept(population: GroupedPeople, group: int | None) -> Estimated:
+    """The a of logit P(y = 1) = a + logit(h): calibration in the large."""
+    return _coefficient(population, group, False, 0)

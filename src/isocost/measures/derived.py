@@ -1,4 +1,4 @@
-"""Measures that are not plain means: formulas of sums, ranks, logistic fits, comparisons of groups.
+"""Measures that are not plain means: formulas of sums, ranks, comparisons of groups.
 
 Each gives a number and its standard error by linearization: if a row of weight w and value x moves
 the number by w u(x), the variance is the sum of w^2 u(x)^2.  A cell keeps sum w^2, so no rows are
@@ -8,13 +8,12 @@ needed.
 formulas of sums                f1, mcc, balanced_accuracy, observed_to_expected, brier_skill,
                                 net_benefit; u is the derivative of the formula
 ranks                           auc, cross_auc (DeLong, DeLong and Clarke-Pearson 1988)
-logistic recalibration          calibration_slope, calibration_intercept (Cox 1958)
 compared with a reference       impact_ratio, standardized_difference
 compared with everybody         scoring_rate, adjusted_fpr, adjusted_fnr, adjusted_ppv
 ==============================  ==================================================================
 
-Scores are known as far as their bins tell: two people in a bin count as tied, and a logit is that
-of the bin's mean score.  Scores that take few values are exact; each function gives the bound.
+Scores are known as far as their bins tell: two people in a bin count as tied.  Scores that take few
+values are exact; each function gives the bound.
 """
 
 from __future__ import annotations
@@ -45,16 +44,6 @@ from isocost.typing import Bools, Floats, Ints
 
 STEP = 1e-30
 """Of the derivative along the imaginary axis, which has no rounding error."""
-
-CLIPPED, MOST_CLIPPED = 1e-6, 0.01
-"""Scores nearer to 0 or 1 have the logit of this one; with a larger share of such people than this
-there is no fit: it would depend on where logits are cut."""
-
-STEPS, CONVERGED = 60, 1e-11
-"""Newton steps of a logistic fit, and the last one's size."""
-
-STEEPEST = 1e3
-"""A slope beyond this means that scores separate the labels: there is no finite one."""
 
 RISK_BINS = 20
 """Parts of the range of scores, each with about as many people, in which groups are compared."""
@@ -516,80 +505,6 @@ def cross_auc_negatives(population: GroupedPeople, group: int | None) -> Estimat
     if group is None:
         return UNDEFINED
     return area(_others(population, group, 1), population.weights(group)[:, 0])
-
-
-@dataclass(frozen=True)
-class Fit:
-    """A logistic fit: its coefficients, and how far a unit of weight at each cell moves them."""
-
-    coefficients: Floats
-    moves: Floats
-
-
-def _recalibrated(people: People, slope: bool) -> Fit | None:
-    """The fit of logit P(y = 1) = a + b logit(h); with ``slope`` false b is 1.
-
-    By Newton's method; None where no finite coefficients fit.
-    """
-    y, w = people.label, people.w / people.total
-    if not 0.0 < float((w * y).sum()) < 1.0 - 1e-12:
-        return None
-    h = np.clip(people.score, CLIPPED, 1.0 - CLIPPED)
-    if float(w[h != people.score].sum()) > MOST_CLIPPED:
-        return None
-    x = np.log(h / (1.0 - h))
-    design = np.stack([np.ones_like(x), x] if slope else [np.ones_like(x)])
-    offset = 0.0 if slope else x
-    beta = np.array([0.0, 1.0] if slope else [0.0])
-    for _ in range(STEPS):
-        p = 1.0 / (1.0 + np.exp(-np.clip(offset + beta @ design, -700.0, 700.0)))
-        information = (design * (w * p * (1.0 - p))) @ design.T
-        if not np.linalg.det(information) > 1e-14 * information[0, 0] * information[-1, -1]:
-            return None
-        step = np.linalg.solve(information, design @ (w * (y - p)))
-        # A long step may overshoot; shortened, the next one is better.
-        beta = beta + step * min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300))
-        if np.abs(step).max() < CONVERGED:
-            break
-    if not np.abs(beta).max() < STEEPEST or np.abs(step).max() >= 1e-6:
-        return None
-    moves = np.linalg.solve(information, design) * (y - p) / people.total
-    return Fit(beta, moves)
-
-
-def _coefficient(
-    population: GroupedPeople, group: int | None, slope: bool, index: int
-) -> Estimated:
-    people = population.people(group)
-    fit = population.once(("fit", group, slope), lambda: _recalibrated(people, slope))
-    if fit is None:
-        return UNDEFINED
-    error = math.sqrt(people.variance(fit.moves[index]))
-    w, w2 = population.weights(group).sum(axis=-1)
-    return Estimated(float(fit.coefficients[index]), error, float((w**2 / w2).min()))
-
-
-def calibration_slope(population: GroupedPeople, group: int | None) -> Estimated:
-    """The b of logit P(y = 1) = a + b logit(h).
-
-    With 1,024 bins a logit is off by at most 1 / (1,024 h (1 - h)): less than .01 for scores from
-    .11 to .89.  Scores that are all alike, or that separate the labels, have no slope; nor have
-    scores of which more than 1 % are 0 or 1, whose logits are infinite.
-    """
-    return _coefficient(population, group, True, 1)
-
-
-def recalibration_intercept(population: GroupedPeople, group: int | None) -> Estimated:
-    """The a of logit P(y = 1) = a + b logit(h).
-
-    See :func:`calibration_slope`.
-    """
-    return _coefficient(population, group, True, 0)
-
-
-def calibration_intercept(population: GroupedPeople, group: int | None) -> Estimated:
-    """The a of logit P(y = 1) = a + logit(h): calibration in the large."""
-    return _coefficient(population, group, False, 0)
 
 
 def impact_ratio(population: GroupedPeople, group: int | None) -> Estimated:

@@ -1,4 +1,4 @@
-"""The paper's rates and costs of each group, from the sums of a tally.
+"""The paper's rates and costs of each group, all its other numbers, and how far apart they are.
 
 Sums may have leading dimensions, so that one formula serves one tally and thousands of resampled
 ones.  With score h, label y and weight w:
@@ -8,22 +8,34 @@ ones.  With score h, label y and weight w:
     c_fn = sum w (1-h) y / sum w y            generalized false-negative rate
 
 Always mu c_fn - (1-mu) c_fp = mu - E[h].
+
+Numbers are computed as columns, with an entry for each group; :class:`Measures` is one entry of
+each, :class:`Disparity` the widest difference in one.
 """
 
 from __future__ import annotations
 
+import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from isocost.cells import Sums
+from isocost.checks import finite_or_none
 from isocost.costs import Cost
 from isocost.errors import DataError, Problem, listing, spoken
-from isocost.groups import Group
+from isocost.groups import Group, to_json
+from isocost.measures.calibration import levels_of
+from isocost.measures.derived import GroupedPeople
+from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
 from isocost.tallies import Tally
 from isocost.typing import Floats
+
+Columns = dict[str, Any]
 
 LEAST_SHARE = 1e-12
 """A label with a smaller share of its group's weight would be lost to rounding."""
@@ -118,3 +130,152 @@ def require_two_groups(tally: Tally) -> None:
             "; for the rates of one group use isocost.generalized_fpr and generalized_fnr", ""
         )
         raise DataError(Problem("group", rule, got, step))
+
+
+@dataclass(frozen=True)
+class Measures:
+    """The numbers of one group, or of everybody.
+
+    ``numbers["fpr"]`` and ``numbers.fpr`` are the same.
+
+    Attributes
+    ----------
+    n : float
+        Rows.
+    share : float
+        Share of the total weight.
+    cost, trivial_cost : float
+        The present cost, and that of the base rate for everybody.  NaN for everybody together
+        when the cost differs by group.
+    values : {name: float}
+        All numbers: those above, and one for each :class:`isocost.Measure` of the audit, in the
+        order of :data:`isocost.MEASURES`.  NaN where a number is not defined.
+    intervals : {name: (low, high)}
+        Confidence intervals, for the numbers that have one.
+    """
+
+    values: Mapping[str, float]
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> float:
+        if name not in self.values:
+            raise KeyError(f"{name}: not measured; pass measures={name!r} to isocost.audit")
+        return self.values[name]
+
+    def __getattr__(self, name: str) -> float:
+        # Copies and unpickled records are asked for names before they have values.
+        values = self.__dict__.get("values", {})
+        if name not in values:
+            raise AttributeError(f"{type(self).__name__} has no number {name!r}")
+        return float(values[name])
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.values]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; an undefined number becomes null."""
+        plain = {name: finite_or_none(value) for name, value in self.values.items()}
+        spans = {name: list(map(finite_or_none, pair)) for name, pair in self.intervals.items()}
+        return {**plain, "intervals": spans}
+
+
+def group_columns(
+    tally: Tally, cost: Cost, measures: Mapping[str, Measure], population: GroupedPeople
+) -> Columns:
+    """Every number as an array with one entry per group."""
+    sums = tally.kinds(population.threshold)
+    columns = measure_columns(tally, sums, range(len(tally.groups)), measures, population)
+    columns["share"] = sums.weight / sums.w.sum()
+    # By label, as everywhere else: a rounding error would tell two equal costs apart.
+    columns["cost"] = group_costs(tally.totals, tally.groups, cost)
+    columns["trivial_cost"] = trivial_costs(tally.totals, tally.groups, cost)
+    return columns
+
+
+def overall_columns(
+    tally: Tally, cost: Cost, measures: Mapping[str, Measure], population: GroupedPeople
+) -> Columns:
+    """The same for everybody together; a cost that differs by group has no meaning there."""
+    sums = tally.kinds(population.threshold).pooled()
+    columns = measure_columns(tally, sums, [None], measures, population)
+    columns["share"] = np.ones(1)
+    if cost.is_per_group:
+        columns["cost"] = columns["trivial_cost"] = np.full(1, math.nan)
+    else:
+        everybody: tuple[Group, ...] = ("all",)
+        columns["cost"] = group_costs(sums, everybody, cost)
+        columns["trivial_cost"] = trivial_costs(sums, everybody, cost)
+    return columns
+
+
+def measure_columns(
+    tally: Tally,
+    sums: Sums,
+    groups: Sequence[int | None],
+    measures: Mapping[str, Measure],
+    population: GroupedPeople,
+) -> Columns:
+    """Every measure of some groups, or of everybody (None), as an array."""
+    levels = [levels_of(tally, group) for group in groups]
+    columns: Columns = {"n": sums.n.sum(axis=-1), "share": None}
+    for name, measure in measures.items():
+        if measure.is_plain:
+            columns[name] = measure.of(sums)
+        elif measure.of_levels is not None:
+            columns[name] = np.array([measure.of_levels(one) for one in levels])
+        else:
+            columns[name] = np.array([measure.estimated(population, g).value for g in groups])
+    return columns
+
+
+def measures_at(
+    columns: Columns, place: int, intervals: Mapping[str, tuple[float, float]] | None = None
+) -> Measures:
+    """The numbers of one place as a record."""
+    values = {name: float(column[place]) for name, column in columns.items()}
+    return Measures(values, dict(intervals or {}))
+
+
+@dataclass(frozen=True)
+class Disparity:
+    """The largest difference of a number between two groups.
+
+    Attributes
+    ----------
+    difference : float
+        Highest minus lowest; NaN if fewer than two groups have the number.
+    ratio : float
+        Lowest over highest; NaN when the highest is 0, or the lowest is negative.
+    highest, lowest : group
+        The groups it is between.
+    """
+
+    difference: float
+    ratio: float
+    highest: Group
+    lowest: Group
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; an undefined ratio becomes null."""
+        return {
+            "difference": finite_or_none(self.difference),
+            "ratio": finite_or_none(self.ratio),
+            "highest": to_json(self.highest),
+            "lowest": to_json(self.lowest),
+        }
+
+
+def disparity(groups: Sequence[Group], values: Floats) -> Disparity:
+    """The disparity of one number per group; groups for which it is NaN are left out.
+
+    Examples
+    --------
+    >>> disparity(["a", "b"], np.array([0.2, 0.25]))
+    Disparity(difference=0.04999999999999999, ratio=0.8, highest='b', lowest='a')
+    """
+    if np.isnan(values).sum() > len(values) - 2:
+        return Disparity(math.nan, math.nan, groups[0], groups[-1])
+    top, bottom = int(np.nanargmax(values)), int(np.nanargmin(values))
+    high, low = float(values[top]), float(values[bottom])
+    ratio = low / high if high > 0 and low >= 0 else math.nan
+    return Disparity(high - low, ratio, groups[top], groups[bottom])

@@ -14,11 +14,14 @@ from isocost.checks import check_listed, short
 from isocost.errors import Problem, UsageError, spoken
 from isocost.measures import derived
 from isocost.measures.calibration import (
+    calibration_intercept,
+    calibration_slope,
     gap_bound,
     gap_debiased,
     gap_equal_mass,
     gap_equal_width,
     gap_smooth,
+    recalibration_intercept,
 )
 from isocost.measures.measure import FAMILIES, NEGATIVES, POSITIVES, Coefficients, Measure
 
@@ -266,7 +269,7 @@ MEASURES: Mapping[str, Measure] = {
             caution="When it is 1, and high and low scores are off in opposite directions.",
         ),
         Measure(
-            "calibration_slope", "calibration slope", of_people=derived.calibration_slope,
+            "calibration_slope", "calibration slope", of_people=calibration_slope,
             family="calibration", printed=False, label="Calibration slope", ideal=1.0,
             sentence="How fast the odds of a positive rise with the odds of the score; below 1, "
             "scores are too extreme.",
@@ -276,7 +279,7 @@ MEASURES: Mapping[str, Measure] = {
         ),
         Measure(
             "calibration_intercept", "calibration intercept",
-            of_people=derived.calibration_intercept, family="calibration", printed=False,
+            of_people=calibration_intercept, family="calibration", printed=False,
             label="Calibration intercept", ideal=0.0,
             sentence="What is to be added to the log-odds of scores so that as many positives are "
             "expected as seen.",
@@ -285,7 +288,7 @@ MEASURES: Mapping[str, Measure] = {
         ),
         Measure(
             "recalibration_intercept", "intercept beside slope",
-            of_people=derived.recalibration_intercept, family="calibration", printed=False,
+            of_people=recalibration_intercept, family="calibration", printed=False,
             label="Intercept beside the slope", ideal=0.0,
             sentence="The intercept of the logistic recalibration that has the slope too.",
             asked_by="Probcal, calzone (Cox 1958).",

@@ -22,7 +22,6 @@ from isocost.checks import (
 from isocost.costs import CostLike, as_cost
 from isocost.errors import DataError, Problem, UsageError, listing, setting
 from isocost.groups import Group, as_group, names_of, to_json
-from isocost.measures.audit import disparity, measure_columns
 from isocost.measures.derived import GroupedPeople
 from isocost.measures.evidence import (
     HANDED_OVER,
@@ -35,7 +34,7 @@ from isocost.measures.evidence import (
 )
 from isocost.measures.margins import Interval
 from isocost.measures.measure import Measure
-from isocost.measures.rates import require_all_decided
+from isocost.measures.rates import disparity, measure_columns, require_all_decided
 from isocost.measures.table import MEASURES, OVERALL, chosen_measures
 from isocost.promises import Promise
 from isocost.repairs.composition import merged
