@@ -30,7 +30,7 @@ MINUTES = {
     "income": (0.7, 1.0), "health": (0.03, 0.03), "recidivism": (0.3, 0.3),
     "german": (0.03, 0.03), "law": (0.1, 0.1), "taiwan": (0.2, 0.3),
 }  # fmt: skip
-"""For one split on two cores, quick and full: half of the processor time that was measured."""
+"""For one split on two cores, quick and full: half of the processor time that parts took."""
 
 OUTPUT = Path("build/reproduction")
 
