@@ -309,6 +309,53 @@ def test_a_search_that_is_ended_says_how_far_it_came(monkeypatch):
     assert rule.expected(compas()).share_handed_over == pytest.approx(0.1188, abs=5e-5)
 
 
+@pytest.mark.parametrize("shares", ["equal", "least"])
+def test_a_solution_cuts_off_only_worse_ones(shares):
+    # In the end as few as possible are handed over, of one group or of both: no room to spare.
+    search = fewest(searched(compas(), "everything", shares=shares).program, shares)
+    search.high = np.full(2, 100.0)
+    search._narrow()
+    assert (1.0 / search.best.decided <= search.high + 1e-9).all()
+    assert search.high.max() < 2.5
+
+
+def test_at_least_half_of_each_kind_of_people_is_decided():
+    """Rates are means over nobody else: negatives, positives, selected and not selected."""
+    # Shares of positives 0, 1/2 and 1, so that many or few of each kind can be handed over.
+    repeats = {"a": (300, 100, 100, 100), "b": (100, 200, 200, 200)}
+    parts = {"score": [0.1, 0.5, 0.5, 0.9], "label": [0, 0, 1, 1]}
+    rows = {
+        k: np.concatenate([np.repeat(x, n) for n in repeats.values()]) for k, x in parts.items()
+    }
+    tally = ic.tally({**rows, "group": np.repeat(["a", "b"], [600, 700])})
+    program = searched(tally, ("fpr", "fnr", "ppv", "npv")).program
+    fewest_left = {name: low for name, (low, _) in program.reach_within(np.full(2, 100.0)).items()}
+    kinds = {"fpr": [40 / 60, 30 / 70], "fnr": [20 / 60, 40 / 70]}
+    kinds |= {"ppv": [30 / 60, 60 / 70], "npv": [30 / 60, 10 / 70]}
+    for name, before in kinds.items():
+        np.testing.assert_allclose(fewest_left[name], np.array(before) / 2.0, err_msg=name)
+
+
+def test_a_tolerance_of_a_cost_is_one_of_both_errors_and_of_each_group():
+    rule = make(compas(), "least", "cost", 0.005, cost="weighted:1,3")
+    after = ic.audit(rule.expected(compas()), "weighted:1,3", confidence=None)
+    assert after.disparity.difference == pytest.approx(0.005, abs=1e-9)
+    dearer = ic.Cost({"African-American": 1.0, "Caucasian": 1.5}, 0.0)
+    rule = make(compas(), "least", "cost", cost=dearer)
+    after = ic.audit(rule.expected(compas()), dearer, confidence=None)
+    assert after.disparity.difference < 1e-9
+
+
+def test_nothing_found_in_time_is_not_called_impossible(monkeypatch):
+    for name in ("FEWEST_PROGRAMS", "MOST_PROGRAMS"):
+        monkeypatch.setattr(f"isocost.repairs.hand_over.{name}", 4)
+    with pytest.raises(ic.InfeasibleError, match="nothing found; certainly not feasible") as error:
+        make(compas(), "least", ("fpr", "fnr"), floor={"accuracy": 0.7})
+    found = error.value.feasibility
+    assert math.isfinite(found.bound)
+    assert (found.smallest_tolerance, found.feasible) == (0.0, False)
+
+
 def test_a_plain_cost_of_both_errors_names_what_can_be_had():
     with pytest.raises(ic.UsageError, match=r'cost="weighted:1,3"; or, .*generalized_fnr') as error:
         make(compas(), "least", "cost", cost=ic.Cost(1.0, 3.0))
@@ -344,6 +391,9 @@ def test_the_closest_where_the_share_is_too_small():
     with pytest.warns(ic.InfeasibleWarning, match="Handing over 0.1 is not enough"):
         rule = ic.hand_over(compas(), 0.1, infeasible="closest")
     assert rule.expected(compas()).share_handed_over == pytest.approx(0.230985, abs=1e-6)
+    # The least is 0.230985, and a little less is not enough.
+    with pytest.raises(ic.InfeasibleError, match=r"at least 23\.10%"):
+        make(compas(), 0.2309)
     with pytest.raises(ic.InfeasibleError) as error:
         ic.hand_over(compas(), 0.1)
     assert str(error.value) == (
