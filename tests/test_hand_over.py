@@ -244,6 +244,15 @@ def test_less_is_asked_and_fewer_are_handed_over(equal, cost):
     assert rule.remake(compas()) == rule
 
 
+def test_rates_that_leave_only_one_distribution_are_found(monkeypatch):
+    # Equal FPR, FNR and PPV take equal base rates, and so as many people as everything does.
+    monkeypatch.setattr("isocost.repairs.hand_over.MOST_PROGRAMS", 8)
+    names = ("fpr", "fnr", "ppv", "npv", "selection_rate")
+    after = make(compas(), "least", names).expected(compas())
+    assert after.share_handed_over == pytest.approx(0.230985, abs=1e-6)
+    assert max(spread(after, name) for name in names) < 1e-9
+
+
 def small_tally(seed, groups):
     random = np.random.default_rng(seed)
     group = np.repeat(np.arange(groups), 300)
@@ -348,9 +357,9 @@ def test_a_tolerance_of_a_cost_is_one_of_both_errors_and_of_each_group():
 
 def test_nothing_found_in_time_is_not_called_impossible(monkeypatch):
     for name in ("FEWEST_PROGRAMS", "MOST_PROGRAMS"):
-        monkeypatch.setattr(f"isocost.repairs.hand_over.{name}", 4)
+        monkeypatch.setattr(f"isocost.repairs.hand_over.{name}", 3)
     with pytest.raises(ic.InfeasibleError, match="nothing found; certainly not feasible") as error:
-        make(compas(), "least", ("fpr", "fnr"), floor={"accuracy": 0.7})
+        make(compas(), "least", ("fpr", "fnr"), floor={"accuracy": 0.9})
     found = error.value.feasibility
     assert math.isfinite(found.bound)
     assert (found.smallest_tolerance, found.feasible) == (0.0, False)

@@ -169,7 +169,9 @@ def hand_over(
     FPR, and shares that differ between groups, are searched for by branch and bound, which proves
     it too, up to 1e-6 (1e-4 for costs and other errors of the scores themselves).  A search that
     takes long is ended; a note of the rule, and ``bound`` and ``gap`` of :class:`Deferral`, say
-    what is proven then.
+    what is proven then.  For rates and costs an output below the threshold is at least 1/1024 below
+    it, so that no rounding selects people, and the proof is about such outputs.  Nearer ones lowered
+    the least share by up to 0.0022 where that was tried.
 
     Rates of nobody would be equal, too.  So for rates and costs the share selected and that not
     selected, and the share of positives and that of negatives, stay at least half of what they were
@@ -280,18 +282,19 @@ class DeferralSearch:
         everything, tolerance = request.is_everything, request.tolerances.get(EVERYTHING)
         outputs = self._shared if everything else self._own
         rates = {} if everything else {n: self._rate(n, outputs) for n in request.equal}
-        limits = [*self._floors(outputs, slack), *self._not_worse(outputs, slack)]
-        if not everything:
-            limits += self._selecting(outputs)
         return DeferralProgram(
             self.levels,
             outputs,
             common=everything and not tolerance,
             spread=tolerance or None,
             rates=rates,
-            limits=limits,
+            limits=self._limits(outputs, slack),
             keep=request.keep,
         )
+
+    def _limits(self, outputs: Sequence[Floats], slack: float) -> list[dict[int, Floats]]:
+        limits = [*self._floors(outputs, slack), *self._not_worse(outputs, slack)]
+        return limits if self.request.is_everything else [*limits, *self._selecting(outputs)]
 
     @cached_property
     def _shared(self) -> list[Floats]:
@@ -307,7 +310,8 @@ class DeferralSearch:
         """The outputs of each group: its levels, both sides of the threshold, and a few more.
 
         An output between two levels could be replaced by these, and rates of decisions at the
-        threshold would not change, so that no others are needed.  Errors of the scores themselves,
+        threshold would not change, so that no others are needed, unless they are between the two
+        at the threshold.  Errors of the scores themselves,
         such as a cost, would become less.  For these there are many outputs, and bounds allow for
         those between them.
         """
@@ -423,11 +427,13 @@ class DeferralSearch:
         size = sum(map(len, program.levels)) + sum(map(len, program.outputs))
         return min(max(VARIABLES // size, FEWEST_PROGRAMS), MOST_PROGRAMS)
 
-    def _least(self, program: DeferralProgram, enough: float | None, budget: int) -> BranchAndBound:
+    def _least(
+        self, program: DeferralProgram, enough: float | None, budget: int, slack: float = 0.0
+    ) -> BranchAndBound:
         """The fewest people handed over."""
         ones = np.ones(len(self.levels))
         search = BranchAndBound(program, self.request.shares, ones, ones / FEWEST_DECIDED)
-        search.run(self._usual(), budget, enough)
+        search.run(self._usual(slack), budget, enough)
         return search
 
     def _informed(self, decided: Floats, common: Mapping[str, float]) -> Solved:
@@ -440,7 +446,7 @@ class DeferralSearch:
                 return search.best
         raise unsolved("no scores for those who can be decided")
 
-    def _usual(self) -> Iterator[dict[str, float]]:
+    def _usual(self, slack: float) -> Iterator[dict[str, float]]:
         """Common values to begin with: those of one distribution; of all people; of a group."""
         searched = self.program.searched
         if not searched:
@@ -452,7 +458,9 @@ class DeferralSearch:
             ends = {name: float(best[name](values)) for name, values in now.items()}
             yield ends
             yield {name: max(end - searched[name].tolerance, 0.0) for name, end in ends.items()}
-        one = DeferralProgram(self.levels, self._shared, common=True)
+        # Within the limits: the fewest are often those of whom nobody is selected.
+        limits = self._limits(self._shared, slack)
+        one = DeferralProgram(self.levels, self._shared, common=True, limits=limits)
         ones = np.ones(len(self.levels))
         found = one.solve(one.people(ones), {}, ones, ones / FEWEST_DECIDED, tied=True)
         if found is not None:
@@ -483,7 +491,7 @@ class DeferralSearch:
         """How far floors must fall, and rates get worse, for some share to be enough."""
         if not self.request.floor and not self.request.no_worse:
             return math.nan
-        return _least_of(lambda slack: self._is_possible(self._program(self.request, slack)))
+        return _least_of(self._is_possible)
 
     def _least_tolerance(self) -> float:
         """The least tolerance with which some share is enough."""
@@ -491,12 +499,13 @@ class DeferralSearch:
         def possible(tolerance: float) -> bool:
             wider = {name: max(x, tolerance) for name, x in self.request.tolerances.items()}
             other = DeferralSearch(self.tally, replace(self.request, tolerances=wider))
-            return other._is_possible(other.program)
+            return other._is_possible(0.0)
 
         return _least_of(possible)
 
-    def _is_possible(self, program: DeferralProgram) -> bool:
-        return self._least(program, 1.0, FEWEST_PROGRAMS).best is not None
+    def _is_possible(self, slack: float) -> bool:
+        program = self._program(self.request, slack) if slack else self.program
+        return self._least(program, 1.0, FEWEST_PROGRAMS, slack).best is not None
 
 
 def _least_of(possible: Callable[[float], bool]) -> float:
