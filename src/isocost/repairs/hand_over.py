@@ -170,8 +170,8 @@ def hand_over(
     it too, up to 1e-6 (1e-4 for costs and other errors of the scores themselves).  A search that
     takes long is ended; a note of the rule, and ``bound`` and ``gap`` of :class:`Deferral`, say
     what is proven then.  For rates and costs an output below the threshold is at least 1/1024 below
-    it, so that no rounding selects people, and the proof is about such outputs.  Nearer ones lowered
-    the least share by up to 0.0022 where that was tried.
+    it, so that no rounding selects people, and the proof is about such outputs.  Nearer ones
+    lowered the least share by up to 0.0022 where that was tried.
 
     Rates of nobody would be equal, too.  So for rates and costs the share selected and that not
     selected, and the share of positives and that of negatives, stay at least half of what they were
