@@ -340,3 +340,36 @@ def test_labels_in_words_are_answered_with_these_words(tmp_path, kind, labels, s
     }
     with pytest.raises(ic.DataError, match=re.escape(step)):
         ic.tally(data[kind])
+
+
+@pytest.mark.parametrize("kind", [dict, pl.LazyFrame])
+@pytest.mark.parametrize(
+    ("labels", "step"),
+    [
+        (("no", None, "yes"), 'next: drop rows without a label; name the .*: positive="yes"'),
+        ((0, 1, 2), "next: drop rows without a label; .* if the column has two other values"),
+        ((0.0, None, 1.0), "next: drop rows without a label; .* if the column has two other"),
+    ],
+)
+def test_labels_that_are_missing_or_more_than_two(kind, labels, step):
+    rows = {"score": [0.2, 0.4, 0.7] * 2, "group": ["a", "b"] * 3, "label": labels * 2}
+    with pytest.raises(ic.DataError, match=step):
+        ic.tally(kind(rows))
+
+
+@pytest.mark.parametrize(
+    ("labels", "step"),
+    [
+        ([0, 1, 1, 2], "if the column has two other values"),
+        ([1, 2, 0, 1], "if the column has two other values"),
+        ([1, 1, 2, 2], "if the column has two other values"),
+        (["no", "no", "yes", "yes"], 'positive="yes"'),
+        ([0, 1, None, 1], "if the column has two other values"),
+        ([pd.Timestamp(2020, 1, 1), "no"] * 2, "if the column has two other values"),
+    ],
+)
+def test_labels_are_looked_at_together(monkeypatch, labels, step):
+    monkeypatch.setattr("isocost.engines.arrays.CHUNK", 2)
+    rows = {"score": [0.2, 0.4] * 2, "group": ["a", "b"] * 2}
+    with pytest.raises(ic.DataError, match=step):
+        ic.tally({**rows, "label": np.array(labels, dtype=object if None in labels else None)})

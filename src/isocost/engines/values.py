@@ -72,7 +72,7 @@ class Problems:
     ``example`` is which one: the first, or the least where rows have no order.  ``span`` is the
     range of scores outside [0, 1], and whether they are whole.  ``decimal`` is the decimal sign of
     texts, None until it is known, and ``texts`` are problems with it.  ``labels`` are some of
-    them if not all are 0 and 1: all if there are two.
+    them if not all are 0 and 1: all if there are two.  Where a part has only 0 and 1, both are.
     """
 
     names: dict[str, str] = field(default_factory=dict)
@@ -110,8 +110,8 @@ class Problems:
             name, step = self.names.get(role, role), None
             if role == "score" and self.span and self.scale.is_plain:
                 step = scale_step(*self.span) or None
-            elif role == "label" and len(self.labels) == 2:
-                step = _naming_step(self.labels)
+            elif role == "label" and len(self.labels) == 2 and self.labels != [0, 1]:
+                step = _naming_step(self.labels, ("label", WRONG["label"][-1]) in self.counts)
             problem = problem_of(role, name, got + of, step)
             if role == "score" and not self.scale.is_plain:
                 step = "drop or fill rows without a score, and check that the scale is right"
@@ -131,13 +131,14 @@ class Problems:
         return scale | ({"decimal": ","} if self.decimal == "," else {})
 
 
-def _naming_step(labels: Sequence[Any]) -> str:
+def _naming_step(labels: Sequence[Any], missing: bool) -> str:
     """What to do about labels that have two values, and not 0 and 1."""
+    first = "drop rows without a label; " if missing else ""
     values = {str(label): label for label in sorted(labels, key=str)}
     if positive := positive_among(list(values)):
-        return f"name the positive label: {setting('positive', values[positive])}"
+        return f"{first}name the positive label: {setting('positive', values[positive])}"
     either = " or ".join(map(repr, values.values()))
-    return f"say with {setting('positive')} whether {either} is the positive label"
+    return f"{first}say with {setting('positive')} whether {either} is the positive label"
 
 
 def no_rows(path: object = "") -> DataError:
@@ -233,6 +234,8 @@ class LabelReader:
     def read(self, chunk: Array, problems: Problems, start: int) -> Ints:
         """The chunk as 0 and 1; other values become 0 and are counted."""
         if self.positive is None and _holds_labels(chunk):
+            # Beside these, another value is a third.
+            problems.labels = list(dict.fromkeys([0, 1, *problems.labels]))
             return chunk.astype(np.intp, copy=False)
         if self.positive is not None and chunk.dtype.kind in "biu":
             listed = np.unique(chunk).tolist()
@@ -261,7 +264,7 @@ class LabelReader:
             code = {value: int(value == self.positive) for value in distinct}
         labels = np.fromiter(map(code.__getitem__, values), dtype=np.intp, count=len(values))
         count("other than 0 and 1", labels < 0)
-        if (labels < 0).any():
+        if _ODD not in distinct and (labels < 0).any():
             some = [*problems.labels, *(value for value in distinct if value is not None)]
             problems.labels = list(dict.fromkeys(some))[:MOST_LABELS]
         return np.maximum(labels, 0)
