@@ -6,19 +6,23 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
 import isocost as ic
+from isocost.errors import Problem
 from isocost.examples import compas, compas_rows
 from isocost.plots.display import PALETTE
+from isocost.repairs.deferrability import Deferral
+from isocost.repairs.registry import Repair
 from isocost.reports import report as making
 from isocost.reports import verify as verification
 from isocost.reports.assets import charts, embedded_json, inert, page_script, policy
 from isocost.reports.facts import facts, spoken_names
-from isocost.reports.offers import MOST_ROWS
+from isocost.reports.offers import MOST_HANDED, MOST_ROWS, handing_over
 from isocost.reports.report import remade
 from isocost.verdict.sentences import Name, fill
 from isocost.verdict.wording import statement
@@ -717,7 +721,13 @@ def test_a_report_verifies_and_a_changed_digit_does_not(page, tmp_path, capsys, 
 
 
 def test_measures_of_ones_own_are_held_and_verified(tmp_path):
-    mine = ic.Measure("mine", "Mine", over=("fp", "tp"), adds={"fp": (0, 1, 0)}, label="My own")
+    mine = ic.Measure(
+        "mine", "Mine", over=("fp", "tp"), adds={"fp": (0.0, 1.0, 0.0)}, label="My own",
+        sentence="It is mine.", better="higher", family="scores", printed=False,
+    )  # fmt: skip
+    rebuilt = ic.Measure(**json.loads(json.dumps(making._measure_dict(mine))))
+    assert replace(rebuilt, adds=mine.adds) == mine
+    assert {kind: tuple(adds) for kind, adds in rebuilt.adds.items()} == mine.adds
     audit = ic.audit(compas(), "fpr", confidence=None, measures=[mine])
     path = ic.report(audit, path=tmp_path / "r.html")
     html = path.read_text()
@@ -762,8 +772,32 @@ def test_a_page_hands_people_over_by_itself(html):
         ic.hand_over(compas(), 0.23)
 
 
+@pytest.mark.parametrize(
+    ("least", "share"), [(0.2349, 0.24), (0.2351, 0.25), (0.0001, 0.01), (0.9871, 0.99)]
+)
+def test_a_page_hands_over_half_a_percent_more_than_it_must(monkeypatch, least, share):
+    asked = []
+
+    def make(repair, tally, *, share):
+        asked.append(share)
+        if share == 0.0:
+            reach = Deferral(False, 0.0, least, least, {}, ("everything",), 0.5, {}, False)
+            raise ic.InfeasibleError(Problem("share", "must be more", "0", "use more"), reach)
+        return ic.hand_over(tally, "least")
+
+    monkeypatch.setattr(Repair, "make_with", make)
+    assert handing_over(compas()).rule is not None
+    assert asked == [0.0, pytest.approx(share)]
+
+
+def test_a_page_hands_nobody_over_where_groups_fare_alike():
+    both = {"score": [0.2, 0.8] * 80, "label": [0, 0, 0, 1, 1, 1, 0, 1] * 20}
+    offer = handing_over(ic.tally({**both, "group": np.repeat(["a", "b"], 80)}))
+    assert offer.rule.settings["share"] == 0.0
+    assert offer.label == "Hand over"
+
+
 def test_a_page_says_why_it_hands_nobody_over():
-    from isocost.reports.offers import MOST_HANDED, handing_over
 
     groups = np.repeat(np.arange(MOST_HANDED + 1), 4)
     many = {"score": [0.2, 0.8] * (len(groups) // 2), "label": [0, 1] * (len(groups) // 2)}
@@ -773,6 +807,10 @@ def test_a_page_says_why_it_hands_nobody_over():
     few = {"score": [0.9, 0.8, 0.3, 0.7, 0.2, 0.1], "label": [1, 1, 0, 1, 0, 0]}
     offer = handing_over(ic.tally({**few, "group": list("aaabbb")}))
     assert offer.why == "Not possible here: hardly anybody of some group would be left."
+    # One score for all, which is right for neither group.
+    apart = {"score": [0.5] * 80, "label": [0, 1, 1, 1] * 10 + [0, 0, 0, 1] * 10}
+    offer = handing_over(ic.tally({**apart, "group": np.repeat(["a", "b"], 40)}))
+    assert offer.why.startswith("Not possible here: whoever is handed over, the others cannot be")
 
 
 def test_a_pdf_takes_a_browser(audit, tmp_path, monkeypatch):

@@ -31,6 +31,7 @@ from isocost.measures.rates import require_all_decided
 from isocost.repairs.compare import Compared, compare
 from isocost.repairs.composition import named_rules
 from isocost.repairs.deferrability import Deferral
+from isocost.repairs.deferral import FEWEST_DECIDED
 from isocost.repairs.reconcilability import Reconcilability
 from isocost.repairs.reconcile import ReconcilableAt, reconcilable
 from isocost.repairs.registry import REPAIRS, Repair
@@ -128,7 +129,8 @@ def _fewest_handed_over(repair: Repair, tally: Tally) -> Rule:
         if not isinstance(reach, Deferral) or math.isnan(reach.smallest_share):
             raise
     # With the very least nothing is left to choose; half a percent leaves scores that tell more.
-    return repair.make_with(tally, share=math.ceil(100.0 * reach.smallest_share + 0.5) / 100.0)
+    share = math.ceil(100.0 * reach.smallest_share + 0.5) / 100.0
+    return repair.make_with(tally, share=min(share, 1.0 - FEWEST_DECIDED))
 
 
 def _told(name: str, rule: Rule, tally: Tally) -> str:
