@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
+import pytest
 
 from reproduction.people import People, Split
 from reproduction.rerun import Reproduction
-from reproduction.section6 import condition, judged
+from reproduction.section6 import _amplified, condition, judged
 from reproduction.study import RECIDIVISM, Study
 
 
@@ -39,3 +42,23 @@ def test_the_condition_is_that_of_the_rates() -> None:
     values |= {"original cost 1": 0.077, "original cost 2": 0.42}
     assert not condition(values, "fnr")
     assert condition(values | {"original base_rate 1": 0.8}, "fnr")
+
+
+@pytest.mark.parametrize(
+    ("withheld", "verdict"),
+    [
+        ([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], "holds"),
+        ([0.6, 0.5, 0.4, 0.3, 0.2, 0.1], "does not hold"),
+        # The correlation is positive, but six data sets may have it by chance.
+        ([0.1, 0.5, 0.2, 0.6, 0.3, 0.4], "undecided: too few data sets"),
+    ],
+)
+def test_a_correlation_that_may_be_chance_decides_nothing(
+    withheld: list[float], verdict: str
+) -> None:
+    results = []
+    for k, share in enumerate(withheld):
+        rates = {"original base_rate 1": 0.2, "original base_rate 2": 0.3 + 0.1 * k}
+        values = {**rates, "feasible": 1.0, "withheld": share}
+        results.append(SimpleNamespace(study=SimpleNamespace(values=values)))
+    assert _amplified(results).verdict == verdict  # type: ignore[arg-type]
