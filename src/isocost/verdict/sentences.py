@@ -81,6 +81,7 @@ SENTENCES = {
     ),
     "or": " or ",
     "several": "{count} groups",
+    "any_of": "any of {count} groups",
     "others": "{count} other groups",
     "few_groups": (
         "A comparison takes two groups of at least {min_group} people, with {min_label} of each "
