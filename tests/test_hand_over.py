@@ -18,6 +18,8 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 import isocost as ic
+from isocost.cli.options import SHELL
+from isocost.errors import speaking
 from isocost.examples import compas
 from isocost.repairs.deferrability import BranchAndBound, check_request
 from isocost.repairs.deferral import DeferralProgram, assigned
@@ -350,6 +352,11 @@ def test_the_closest_where_the_share_is_too_small():
         "share: must be at least 0.2310 for one distribution of scores among the decided\n"
         "  got:  0.1; not feasible: at least 23.10% must be handed over\n"
         '  next: hand over more, or use share="least"; or ask for less with equal= or tolerance='
+    )
+    with speaking(SHELL), pytest.raises(ic.InfeasibleError) as error:
+        ic.hand_over(compas(), 0.1)
+    assert str(error.value).endswith(
+        "hand over more, or use --share least; or ask for less with --equal or --tolerance"
     )
 
 

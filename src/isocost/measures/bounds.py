@@ -47,8 +47,8 @@ LEAST_SHOWN = 5e-5
 """Smaller differences are shown as none."""
 
 PAIRS = (
-    "Two costs, if scores are calibrated and nobody's get better: whether both can be equal, and "
-    "how much one of them must differ."
+    "Two costs, for calibrated scores that are nowhere better than these: whether both can be "
+    "equal, and how far groups must differ in one of them."
 )
 
 

@@ -291,20 +291,18 @@ def directed(request: DeferralRequest) -> tuple[str, ...]:
 def explain(request: DeferralRequest, verdict: Deferral) -> Problem:
     """The error for a share that is not enough."""
     name = "share" if not math.isnan(verdict.smallest_share) else "equal"
-    ask_less = "ask for less with equal= or tolerance="
+    equal = setting("equal")
+    ask_less = f"ask for less with {equal} or {setting('tolerance')}"
     asked = "the least" if request.share is None else f"{request.share:g}"
     if name == "share":
         rule = f"must be at least {round_up(verdict.smallest_share)} for {request.goal}"
-        steps = [
-            f'hand over more, or use share="{LEAST}"',
-            ask_less,
-        ]
+        steps = [f"hand over more, or use {setting('share', LEAST)}", ask_less]
     else:
         rule = f"must be possible with some share handed over: {request.goal}"
         steps = [ask_less]
         if verdict.smallest_tolerance > 0.0:
             least = setting("tolerance", float(round_up(verdict.smallest_tolerance)))
-            steps = [f"use {least} or more, or ask for less with equal="]
+            steps = [f"use {least} or more, or ask for less with {equal}"]
         if request.floor or request.no_worse:
             far = "" if math.isnan(verdict.slack) else f" by {round_up(verdict.slack)}"
             kinds = ["lower the floor"] * bool(request.floor)
