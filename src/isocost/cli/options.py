@@ -25,7 +25,8 @@ from isocost.errors import UNSET, Language, Problem, UsageError
 from isocost.measures.measure import FAMILIES
 from isocost.repairs.maps import METHODS
 from isocost.repairs.registry import REPAIRS, Option
-from isocost.reports.layouts import LAYOUTS, SIDES
+from isocost.reports.layout import SIDES
+from isocost.reports.layouts import LAYOUTS
 from isocost.rules import Rule
 from isocost.verdict.judgement import MIN_GROUP
 
