@@ -38,13 +38,7 @@ from isocost.measures.rates import (
 )
 from isocost.measures.table import Chosen, chosen_measures
 from isocost.tables import LINE, frame_of, html_table, html_verdict, text_table, transposed, wrapped
-from isocost.tallies import (
-    Reading,
-    Tally,
-    TallyLike,
-    as_tally,
-    check_no_keywords,
-)
+from isocost.tallies import Reading, Tally, TallyLike, as_tally, check_no_keywords
 from isocost.verdict.judgement import MIN_GROUP, Findings, Verdict, judge
 from isocost.verdict.sentences import SENTENCES, plain
 from isocost.verdict.wording import statement, told

@@ -26,20 +26,10 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from isocost.cells import (
-    KINDS,
-    SUMS,
-    Cells,
-    add_up,
-)
+from isocost.cells import KINDS, SUMS, Cells, add_up
 from isocost.checks import check_numbers
 from isocost.groups import Group
-from isocost.tallies import (
-    Reading,
-    Tally,
-    TallyLike,
-    as_tally,
-)
+from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Bools, Floats, Ints
 
 STEP = 1e-30

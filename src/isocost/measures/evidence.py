@@ -22,11 +22,7 @@ from itertools import combinations
 
 import numpy as np
 
-from isocost.cells import (
-    KINDS,
-    SUMS,
-    Sums,
-)
+from isocost.cells import KINDS, SUMS, Sums
 from isocost.costs import Cost
 from isocost.groups import Group
 from isocost.measures.margins import Interval

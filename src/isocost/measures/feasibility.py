@@ -14,22 +14,14 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from isocost.cells import (
-    KINDS,
-    add_up,
-)
+from isocost.cells import KINDS, add_up
 from isocost.checks import check_tolerance, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.groups import Group, names_of, pairs_to_json, to_json
 from isocost.measures import rates
 from isocost.measures.rates import by_group
 from isocost.measures.table import MEASURES
-from isocost.tallies import (
-    Reading,
-    Tally,
-    TallyLike,
-    as_tally,
-)
+from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import MIN_GROUP, MIN_LABEL
 from isocost.verdict.sentences import round_down, round_up

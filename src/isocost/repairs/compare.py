@@ -11,20 +11,9 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from isocost.checks import (
-    check_threshold,
-    check_tolerance,
-    check_whole,
-    check_word,
-    finite_or_none,
-)
+from isocost.checks import check_threshold, check_tolerance, check_whole, check_word, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
-from isocost.errors import (
-    DeferralWarning,
-    InfeasibleError,
-    IsocostError,
-    UsageError,
-)
+from isocost.errors import DeferralWarning, InfeasibleError, IsocostError, UsageError
 from isocost.groups import Group, names_of, to_json
 from isocost.measures.audit import Audit, audit
 from isocost.measures.rates import require_all_decided

@@ -11,26 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from isocost.checks import (
-    as_number,
-    check_flag,
-    check_threshold,
-    check_word,
-    finite_or_none,
-    short,
-)
+from isocost.checks import as_number, check_flag, check_threshold, check_word, finite_or_none, short
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError, setting
 from isocost.groups import Group, to_json
 from isocost.measures.table import MEASURES, OVERALL
-from isocost.repairs.deferral import (
-    EXACT,
-    FEWEST_DECIDED,
-    NOISE,
-    DeferralProgram,
-    Ranges,
-    Solved,
-)
+from isocost.repairs.deferral import EXACT, FEWEST_DECIDED, NOISE, DeferralProgram, Ranges, Solved
 from isocost.repairs.reconcilability import (
     Levels,
     check_floor,

@@ -11,19 +11,9 @@ from typing import Any, Unpack, get_args
 
 import numpy as np
 
-from isocost.checks import (
-    check_flag,
-    check_threshold,
-    check_whole,
-    check_word,
-    finite_or_none,
-)
+from isocost.checks import check_flag, check_threshold, check_whole, check_word, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
-from isocost.errors import (
-    DeferralWarning,
-    InfeasibleError,
-    setting,
-)
+from isocost.errors import DeferralWarning, InfeasibleError, setting
 from isocost.groups import Group, names_of, to_json
 from isocost.measures.audit import audit
 from isocost.measures.table import MEASURES

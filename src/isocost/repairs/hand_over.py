@@ -28,13 +28,7 @@ import numpy as np
 
 from isocost.checks import check_salt, check_word
 from isocost.costs import CostLike
-from isocost.errors import (
-    DeferralWarning,
-    InfeasibleError,
-    InfeasibleWarning,
-    Problem,
-    UsageError,
-)
+from isocost.errors import DeferralWarning, InfeasibleError, InfeasibleWarning, Problem, UsageError
 from isocost.measures.rates import require_both_labels, require_two_groups
 from isocost.measures.table import MEASURES, OVERALL
 from isocost.promises import Promise
@@ -65,10 +59,7 @@ from isocost.repairs.reconcilability import HALF, Levels, direction_of, most_wit
 from isocost.repairs.review import reviewed
 from isocost.repairs.withhold import summary_of
 from isocost.rows import Row
-from isocost.rules import (
-    DEFAULT_SALT,
-    Rule,
-)
+from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.sentences import round_up

@@ -53,10 +53,7 @@ from isocost.repairs.reconcilability import (
 )
 from isocost.repairs.withhold import summary_of
 from isocost.rows import Row, reversals
-from isocost.rules import (
-    DEFAULT_SALT,
-    Rule,
-)
+from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tables import html_table, html_verdict, text_table
 from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats

@@ -18,10 +18,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from isocost.cells import (
-    Cells,
-    Sums,
-)
+from isocost.cells import Cells, Sums
 from isocost.checks import check_threshold, finite_or_none
 from isocost.errors import Problem, UsageError, listing
 from isocost.grid import TENTHS
@@ -31,12 +28,7 @@ from isocost.repairs.composition import edges_of
 from isocost.repairs.withhold import threshold_of
 from isocost.rules import Rule, check_rule
 from isocost.tables import columns_from, html_table, text_table
-from isocost.tallies import (
-    Reading,
-    Tally,
-    TallyLike,
-    as_tally,
-)
+from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 
 EDGES = (0.0, *TENTHS, 1.0)

@@ -38,11 +38,7 @@ from isocost.measures.rates import disparity, measure_columns, require_all_decid
 from isocost.measures.table import MEASURES, OVERALL, chosen_measures
 from isocost.promises import Promise
 from isocost.repairs.composition import merged
-from isocost.rules import (
-    Rule,
-    check_rule,
-    unknown_groups,
-)
+from isocost.rules import Rule, check_rule, unknown_groups
 from isocost.tables import columns_from, frame_of, html_table, html_verdict, text_table
 from isocost.tallies import Reading, Tally, TallyLike, as_tallies
 

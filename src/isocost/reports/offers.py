@@ -15,12 +15,7 @@ from typing import Any, NamedTuple
 
 from isocost.checks import finite_or_none
 from isocost.costs import Cost, as_cost
-from isocost.errors import (
-    DeferralWarning,
-    InfeasibleError,
-    InfeasibleWarning,
-    IsocostError,
-)
+from isocost.errors import DeferralWarning, InfeasibleError, InfeasibleWarning, IsocostError
 from isocost.grid import TENTHS
 from isocost.groups import Group, shown_names
 from isocost.measures.audit import Audit

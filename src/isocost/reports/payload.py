@@ -25,11 +25,7 @@ from isocost import __version__
 from isocost.cells import KEYS, SUMS, Cells, add_up
 from isocost.checks import check_whole
 from isocost.costs import Cost, as_cost
-from isocost.errors import (
-    DataError,
-    Problem,
-    setting,
-)
+from isocost.errors import DataError, Problem, setting
 from isocost.grid import TENTHS, Grid
 from isocost.groups import Group, Scalar, from_json, group_names
 from isocost.measures.audit import Audit
