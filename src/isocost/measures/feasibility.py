@@ -249,7 +249,7 @@ def coarsenable(tally: Tally, reach: Feasibility, threshold: float) -> bool:
     positives; it must lie on its own side.  It costs (a / (1 - mu) + b / mu) (mu - E[q^2]).
     """
     by_kind = tally.kinds(threshold).w
-    kind = {name: by_kind[:, place] for place, name in enumerate(KINDS)}
+    kind = {name: by_kind[:, i] for i, name in enumerate(KINDS)}
     mu = rates.base_rate(tally.totals)
     a, b = reach.cost.coefficients(tally.groups, mu)
     squares, stays = np.zeros_like(mu), np.ones_like(mu, dtype=bool)

@@ -374,16 +374,16 @@ class BranchAndBound:
                 self.stopped = True
                 break
             box = heapq.heappop(boxes)[2]
-            found = self._solve(box.ranges, box.low, box.high)
-            if found is None:
+            solved = self._solve(box.ranges, box.low, box.high)
+            if solved is None:
                 continue
-            bound = max(found.bound, box.bound)
-            halves = self._halves(box._replace(bound=bound), found)
+            bound = max(solved.bound, box.bound)
+            halves = self._halves(box._replace(bound=bound), solved)
             if bound < self.value - self.gap:
                 if not halves:
-                    self._take(found)
+                    self._take(solved)
                 else:
-                    self._try(found.common, box.low, box.high)
+                    self._try(solved.common, box.low, box.high)
             if self._is_done(enough):
                 return
             if not halves or bound >= self.value - self.gap:
@@ -405,18 +405,18 @@ class BranchAndBound:
             return program.solve(program.uninformed, ranges, low, high, reach=self.reach)
         chords = 1.0 / (low * high) if self.aim == LEAST else np.ones(len(shares))
         costs = program.people(shares * chords)
-        found = program.solve(costs, ranges, low, high, self.aim != LEAST, self.reach)
-        if found is None:
+        solved = program.solve(costs, ranges, low, high, self.aim != LEAST, self.reach)
+        if solved is None:
             return None
         if self.aim == LEAST:
-            bound = 1.0 - float(shares @ ((low + high) * chords)) + found.bound
+            bound = 1.0 - float(shares @ ((low + high) * chords)) + solved.bound
         else:
-            bound = 1.0 - 1.0 / max(found.bound, 1.0)
-        return found._replace(value=1.0 - float(shares @ found.decided), bound=bound)
+            bound = 1.0 - 1.0 / max(solved.bound, 1.0)
+        return solved._replace(value=1.0 - float(shares @ solved.decided), bound=bound)
 
-    def _take(self, found: Solved | None) -> None:
-        if found is not None and found.value < self.value:
-            self.best = found
+    def _take(self, solved: Solved | None) -> None:
+        if solved is not None and solved.value < self.value:
+            self.best = solved
 
     def _try(self, common: Mapping[str, float], low: Floats, high: Floats) -> None:
         self._take(self._solve({name: (x, x) for name, x in common.items()}, low, high))
@@ -430,14 +430,14 @@ class BranchAndBound:
             self.high = np.minimum(self.high, 1.0 / fewest)
         self.reach = self.program.reach_within(self.high)
 
-    def _halves(self, box: Box, found: Solved) -> list[Box]:
+    def _halves(self, box: Box, solved: Solved) -> list[Box]:
         """The box cut in two where the relaxation is furthest off; nothing where it is not."""
-        low, high, u = box.low, box.high, 1.0 / found.decided
+        low, high, u = box.low, box.high, 1.0 / solved.decided
         chords = np.zeros(len(u))
         if self.aim == LEAST:
-            chords = self.program.shares * ((low + high - u) / (low * high) - found.decided)
+            chords = self.program.shares * ((low + high - u) / (low * high) - solved.decided)
         rates = self.program.searched
-        off = {n: rate.off(found.weights, found.common[n]) for n, rate in rates.items()}
+        off = {n: rate.off(solved.weights, solved.common[n]) for n, rate in rates.items()}
         t, name = int(np.argmax(chords)), max(off, key=lambda n: off[n], default="")
         if max(chords[t], off.get(name, 0.0)) <= NOISE:
             return []
@@ -446,7 +446,7 @@ class BranchAndBound:
             left[t] = right[t] = _inside(u[t], low[t], high[t])
             return [box._replace(high=left), box._replace(low=right)]
         ends = box.ranges[name]
-        cut = _inside(found.common[name], *ends)
+        cut = _inside(solved.common[name], *ends)
         parts = ((ends[0], cut), (cut, ends[1]))
         return [box._replace(ranges={**box.ranges, name: part}) for part in parts]
 

@@ -293,12 +293,12 @@ class DeferralProgram:
             self._add_ratio(extra, column, rate, ranges[name], (reach or self.reach)[name])
         for t in self.groups[1:] if tied else ():
             ties.add({at["u"]: np.eye(1), at["u"] + t: -np.eye(1)})
-        found = _minimize(
+        minimum = _minimize(
             costs, _both(below, extra.system), _both(equal, ties.system), (lower, upper)
         )
-        if found is None:
+        if minimum is None:
             return None
-        x, bound = found
+        x, bound = minimum
         weights = [x[s : s + len(q)] for s, q in zip(at["s"], self.outputs, strict=True)]
         common = dict(zip(self.searched, x[at["common"] : at["u"]].tolist(), strict=True))
         return Solved(weights, 1.0 / x[at["u"] :], float(costs @ x), bound, common)
@@ -382,9 +382,9 @@ class DeferralProgram:
                 for sign, ends in zip((1.0, -1.0), reach[name], strict=True):
                     costs = np.zeros(alone._starts["width"])
                     costs[first:last] = sign * rate.total[t]
-                    found = alone.solve(costs, {}, np.ones(1), most[t : t + 1])
-                    if found is not None:
-                        ends[t] = sign * found.bound
+                    solved = alone.solve(costs, {}, np.ones(1), most[t : t + 1])
+                    if solved is not None:
+                        ends[t] = sign * solved.bound
         return reach
 
 

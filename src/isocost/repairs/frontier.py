@@ -226,11 +226,11 @@ def frontier(
     --------
     >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> found = ic.frontier(compas(), "fpr", points=3)
-    >>> [(round(p.tolerance, 4), p.feasible, round(p.changed, 4)) for p in found.points]
+    >>> result = ic.frontier(compas(), "fpr", points=3)
+    >>> [(round(p.tolerance, 4), p.feasible, round(p.changed, 4)) for p in result.points]
     [(0.0, False, nan), (0.0437, False, nan), (0.0875, True, 0.0)]
-    >>> found = ic.frontier(compas(), method="hand_over", points=3)
-    >>> [(round(p.share, 3), round(p.information, 3), round(p.accuracy, 3)) for p in found.points]
+    >>> result = ic.frontier(compas(), method="hand_over", points=3)
+    >>> [(round(p.share, 3), round(p.information, 3), round(p.accuracy, 3)) for p in result.points]
     [(0.231, 0.066, 0.615), (0.423, 0.071, 0.621), (0.615, 0.048, 0.613)]
     """
     cost, threshold = as_cost(cost), check_threshold(threshold)

@@ -197,17 +197,17 @@ def hand_over(
     require_two_groups(tally)
     require_both_labels(tally)
     search = DeferralSearch(tally, request)
-    found, verdict = search.solution()
+    solved, verdict = search.solution()
     notes = []
-    if found is None or not verdict.feasible:
-        if found is None or infeasible == "raise":
+    if solved is None or not verdict.feasible:
+        if solved is None or infeasible == "raise":
             raise InfeasibleError(explain(request, verdict), verdict)
         notes.append(
             f"Handing over {request.share:.4g} is not enough for {request.goal}. This is the "
             f"closest: {round_up(verdict.smallest_share)} is handed over."
         )
         warnings.warn(notes[0], InfeasibleWarning, stacklevel=3)
-    rows = tuple(rows_of(tally.groups, search.program, found))
+    rows = tuple(rows_of(tally.groups, search.program, solved))
     rule = Rule(
         groups=tally.groups,
         rows=rows,
@@ -443,12 +443,12 @@ class DeferralSearch:
             ends = {name: float(best[name](values)) for name, values in now.items()}
             yield ends
             yield {name: max(end - searched[name].tolerance, 0.0) for name, end in ends.items()}
-        one = DeferralProgram(self.levels, self._shared, common=True)
+        program = DeferralProgram(self.levels, self._shared, common=True)
         ones = np.ones(len(self.levels))
-        found = one.solve(one.people(ones), {}, ones, ones / FEWEST_DECIDED, tied=True)
-        if found is not None:
+        solved = program.solve(program.people(ones), {}, ones, ones / FEWEST_DECIDED, tied=True)
+        if solved is not None:
             rates = {name: self._rate(name, self._shared) for name in searched}
-            values = {name: rate.values(found.weights)[0] for name, rate in rates.items()}
+            values = {name: rate.values(solved.weights)[0] for name, rate in rates.items()}
             yield {name: 0.5 if math.isnan(x) else float(x) for name, x in values.items()}
 
     def _verdict(self, feasible: bool, least: BranchAndBound) -> Deferral:

@@ -362,12 +362,12 @@ def handed_over(
     --------
     >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> found = handed_over(ic.hand_over(compas(), share=0.25), compas())
-    >>> [(round(g.share, 2), round(g.base_rate, 3)) for g in found.groups.values()]
+    >>> result = handed_over(ic.hand_over(compas(), share=0.25), compas())
+    >>> [(round(g.share, 2), round(g.base_rate, 3)) for g in result.groups.values()]
     [(0.25, 0.691), (0.25, 0.209)]
-    >>> [round(rate, 4) for rate in found.target], found.possible
+    >>> [round(rate, 4) for rate in result.target], result.possible
     ([0.2191, 0.5609], (True, True))
-    >>> [round(x, 3) for x in found.differences("score")]
+    >>> [round(x, 3) for x in result.differences("score")]
     [0.196, 0.247]
     """
     check_rule(rule)

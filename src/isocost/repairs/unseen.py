@@ -247,8 +247,8 @@ class Unseen:
         >>> import isocost as ic
         >>> from isocost.examples import compas
         >>> audit = ic.audit(compas(), "fnr", tolerance=0.06)
-        >>> found = ic.unseen(compas(), ic.withhold(compas(), "fnr", tolerance=0.06))
-        >>> audit.verdict.helps, found.judged(audit).verdict.helps
+        >>> result = ic.unseen(compas(), ic.withhold(compas(), "fnr", tolerance=0.06))
+        >>> audit.verdict.helps, result.judged(audit).verdict.helps
         ('unknown', 'yes')
         """
         check_kind("audit", audit, Audit, "must be an Audit", "pass what isocost.audit returned")

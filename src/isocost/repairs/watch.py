@@ -401,8 +401,8 @@ def watch(
     >>> from isocost.examples import compas
     >>> rule = ic.withhold(compas(), "fpr", tolerance=0.06)
     >>> repaired = rule.expected(compas())
-    >>> found = ic.watch(rule, {"May": repaired, "June": repaired}, tolerance=0.08)
-    >>> found.alarm, round(found.periods[1].running, 4)
+    >>> result = ic.watch(rule, {"May": repaired, "June": repaired}, tolerance=0.08)
+    >>> result.alarm, round(result.periods[1].running, 4)
     (False, 0.06)
     >>> print(ic.watch(rule, [compas()] * 2).alarms[0])
     The costs of African-American and Caucasian differ since period 1: by 0.0875 (0.0678 or more \

@@ -67,10 +67,10 @@ def _ll144(asked: Subject) -> Filled:
     names = [names] if isinstance(names, str) else list(names or ["group"])
     tables = []
     if max(widths) > 1 and len(widths) == 1:
-        for place in range(max(widths)):
-            title = names[place] if len(names) == max(widths) else f"column {place + 1}"
+        for column in range(max(widths)):
+            title = names[column] if len(names) == max(widths) else f"column {column + 1}"
             parts: dict[Group, Group] = {
-                group: group[place] for group in tally.groups if isinstance(group, tuple)
+                group: group[column] for group in tally.groups if isinstance(group, tuple)
             }
             tables.append(_categories(tally.relabel(parts), f"By {title}", asked))
         tables.append(_categories(tally, f"Intersections of {' and '.join(names)}", asked))
@@ -406,10 +406,10 @@ def layout(
     --------
     >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> found = ic.layout(compas(), "ll144", selected="below")
-    >>> [(row["name"], round(row["impact_ratio"], 3)) for row in found.tables[0].rows[:2]]
+    >>> result = ic.layout(compas(), "ll144", selected="below")
+    >>> [(row["name"], round(row["impact_ratio"], 3)) for row in result.tables[0].rows[:2]]
     [('African-American', 0.681), ('Caucasian', 1.0)]
-    >>> found.since
+    >>> result.since
     'enforced since 5 July 2023'
     """
     kind = check_layout(name)

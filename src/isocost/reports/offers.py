@@ -297,13 +297,13 @@ def bounds_table(audit: Audit) -> dict[str, Any]:
     groups = [g for g in audit.compared if fewest[audit.tally.index_of(g)] > 0]
     if len(groups) < 2:
         return {"rows": []}
-    found = bounds(audit.tally.select(groups), audit.cost)
-    header, rows = found.pair_table()
-    costs = [(pair.comparison.cost, pair.comparison.other) for pair in found.pairs]
+    proven = bounds(audit.tally.select(groups), audit.cost)
+    header, rows = proven.pair_table()
+    costs = [(pair.comparison.cost, pair.comparison.other) for pair in proven.pairs]
     for row, (one, other) in zip(rows, costs, strict=True):
         row[0] = f"{_called(one)}; {_called(other).lower()}"
     header = [head[:1].upper() + head[1:] for head in header]
-    names, ratio = spoken_names(audit.groups), found.ratio
+    names, ratio = spoken_names(audit.groups), proven.ratio
     said = fill(ratio.sentence, lower=names[ratio.lower], higher=names[ratio.higher])
     return {"header": header, "rows": rows, "ratio": said}
 

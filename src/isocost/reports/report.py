@@ -272,7 +272,7 @@ def _now() -> datetime:
 
 def _settings(subject: Audit, held: dict[str, Any]) -> dict[str, Any]:
     """What the page needs to make its audit again."""
-    names, found = group_names(subject.tally.groups), subject.intervals
+    names, intervals = group_names(subject.tally.groups), subject.intervals
     kept = [g for g, name in zip(subject.tally.groups, names, strict=True) if name in held["names"]]
     cost = subject.cost
     if cost.is_per_group:
@@ -288,9 +288,9 @@ def _settings(subject: Audit, held: dict[str, Any]) -> dict[str, Any]:
         "cost": cost.to_dict(),
         "threshold": subject.threshold,
         "tolerance": subject.feasibility.tolerance,
-        "confidence": None if found is None else found.confidence,
-        "replicates": 0 if found is None else found.replicates,
-        "seed": 0 if found is None else found.seed,
+        "confidence": None if intervals is None else intervals.confidence,
+        "replicates": 0 if intervals is None else intervals.replicates,
+        "seed": 0 if intervals is None else intervals.seed,
         "measures": [name for name in subject.shown if name in MEASURES],
         "own_measures": [_measure_dict(one) for one in _own_measures(subject)],
         "min_group": subject.min_group,
@@ -467,7 +467,7 @@ JUDGEMENT = {
 
 def _own(subject: Audit, held: dict[str, Any], hidden: Collection[int]) -> dict[str, Any]:
     """The audit's own settings, and what was computed in advance: see `cost_evidence`."""
-    found = subject.intervals
+    intervals = subject.intervals
     columns = [*subject.groups.values(), subject.overall]
     decided = {name for name, one in subject.measures.items() if one.uses_threshold}
     elsewhere = {*decided, *OF_COST}
@@ -497,7 +497,7 @@ def _own(subject: Audit, held: dict[str, Any], hidden: Collection[int]) -> dict[
         "thresholds": thresholds,
         "at": threshold_evidence(subject, thresholds, hidden),
         "evidence": cost_evidence(subject),
-        "confidence": None if found is None else found.confidence,
+        "confidence": None if intervals is None else intervals.confidence,
         "groups": subject.verdict.findings.groups,
         "floors": [subject.gap_floor(group) for group in subject.groups],
         "decimals": figures_of(subject).decimals,

@@ -56,8 +56,8 @@ CLOSING = Problem("report", "needs a running server", "one that is closing", "st
 def labels() -> dict[str, str]:
     """What the page calls its controls, by their ids."""
     html = resources.files("isocost.reports").joinpath("page", "serve.html").read_text("utf-8")
-    found = re.findall(r'<label for="([\w-]+)">([^<(]+)', html)
-    return {id: text.strip() for id, text in found}
+    pairs = re.findall(r'<label for="([\w-]+)">([^<(]+)', html)
+    return {id: text.strip() for id, text in pairs}
 
 
 def control_of(name: str) -> str | None:
