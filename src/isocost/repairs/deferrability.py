@@ -11,16 +11,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from isocost.checks import as_number, check_flag, check_threshold, check_word, finite_or_none, short
-from isocost.costs import Cost, CostLike, as_cost
+from isocost.checks import as_number, check_threshold, check_word, finite_or_none, short
+from isocost.costs import Cost, CostLike
 from isocost.errors import Problem, UsageError, setting
 from isocost.groups import Group, to_json
 from isocost.measures.table import MEASURES, OVERALL
 from isocost.repairs.deferral import EXACT, FEWEST_DECIDED, NOISE, DeferralProgram, Ranges, Solved
 from isocost.repairs.reconcilability import (
     Levels,
+    check_equal_cost,
     check_floor,
     check_levels,
+    check_no_worse,
     check_tolerances,
     direction_of,
 )
@@ -220,28 +222,26 @@ def check_request(
         not names or len(set(names)) != len(names) or not set(names) <= set(RATES)
     ):
         rule = f'must be "{EVERYTHING}", or name rates, each once, from {", ".join(RATES)}'
-        raise UsageError(Problem("equal", rule, short(equal), 'use equal="everything"'))
+        raise UsageError(
+            Problem("equal", rule, short(equal), f"use {setting('equal', EVERYTHING)}")
+        )
     check_word("keep", keep, KEEPS)
     check_word("shares", shares, SHARES)
     levels = check_levels(levels)
     if levels == "unseen":
-        raise UsageError(Problem("levels", 'must be a number or "auto"', "'unseen'", "use 'auto'"))
-    request = DeferralRequest(
+        step = f"use {setting('levels', 'auto')}"
+        raise UsageError(Problem("levels", 'must be a number or "auto"', "'unseen'", step))
+    return DeferralRequest(
         share=_check_share(share),
         tolerances=check_tolerances(tolerance, names),
         threshold=check_threshold(threshold),
-        cost=_check_cost(cost, names),
+        cost=check_equal_cost(cost, names),
         keep=keep,
         shares=shares,
         levels=levels,
         floor=check_floor(floor),
-        no_worse=check_flag("no_worse", no_worse),
+        no_worse=check_no_worse(no_worse, WORSE if names == (EVERYTHING,) else names),
     )
-    if request.no_worse and not directed(request):
-        rule = "can be True only if equal= has a rate that can get worse"
-        step = 'use floor={"selection_rate": ...}, or another rate in equal='
-        raise UsageError(Problem("no_worse", rule, f"equal={names!r}", step))
-    return request
 
 
 def _check_share(share: Any) -> float | None:
@@ -253,14 +253,6 @@ def _check_share(share: Any) -> float | None:
         step = "use 0.25 to hand over a quarter of each group"
         raise UsageError(Problem("share", rule, short(share), step))
     return number
-
-
-def _check_cost(cost: CostLike | None, names: tuple[str, ...]) -> Cost | None:
-    if (cost is not None) != ("cost" in names):
-        rule = 'must be passed if and only if equal= has "cost"'
-        step = 'use for example equal="cost", cost="weighted:1,3"'
-        raise UsageError(Problem("cost", rule, f"cost={cost!r}, equal={names!r}", step))
-    return None if cost is None else as_cost(cost)
 
 
 def is_curved(name: str) -> bool:
@@ -335,6 +327,8 @@ class BranchAndBound:
         The best solution; its value is a share for the first two aims.
     bound : float
         What no solution is below.
+    programs : int
+        How many programs were solved.
     stopped : bool
         Whether it ended because no more programs may be solved.
     reached : bool
@@ -346,7 +340,7 @@ class BranchAndBound:
         self.reach = program.reach
         self.best: Solved | None = None
         self.bound = -math.inf if aim == "scores" else 0.0
-        self.solved, self.stopped, self.reached = 0, False, False
+        self.programs, self.stopped, self.reached = 0, False, False
         self.gap = CURVED_GAP if program.is_curved else GAP
         if aim == "scores":
             self.gap = max(self.gap, SCORES_GAP)
@@ -370,7 +364,7 @@ class BranchAndBound:
         boxes = [(root.bound, next(order), root)]
         closed = math.inf
         while boxes and boxes[0][0] < self.value - self.gap:
-            if self.solved >= budget:
+            if self.programs >= budget:
                 self.stopped = True
                 break
             box = heapq.heappop(boxes)[2]
@@ -399,7 +393,7 @@ class BranchAndBound:
 
     def _solve(self, ranges: Ranges, low: Floats, high: Floats) -> Solved | None:
         """The relaxation on a box; its bound and value are those of the aim."""
-        self.solved += 1
+        self.programs += 1
         program, shares = self.program, self.program.shares
         if self.aim == "scores":
             return program.solve(program.uninformed, ranges, low, high, reach=self.reach)
@@ -447,8 +441,8 @@ class BranchAndBound:
             return [box._replace(high=left), box._replace(low=right)]
         ends = box.ranges[name]
         cut = _inside(solved.common[name], *ends)
-        parts = ((ends[0], cut), (cut, ends[1]))
-        return [box._replace(ranges={**box.ranges, name: part}) for part in parts]
+        halves = ((ends[0], cut), (cut, ends[1]))
+        return [box._replace(ranges={**box.ranges, name: half}) for half in halves]
 
 
 def _inside(x: float, low: float, high: float) -> float:

@@ -106,8 +106,8 @@ class Rate:
 
         That is so if it is a mean over some of the decided, or curved.
         """
-        parts = any(np.ptp(total) > 0.0 or total[0] != 1.0 for total in self.total)
-        return parts or self.is_curved
+        is_over_some = any(np.ptp(total) > 0.0 or total[0] != 1.0 for total in self.total)
+        return is_over_some or self.is_curved
 
     def values(self, weights: Sequence[Floats]) -> Floats:
         """The rate of each group; NaN where it is a mean over nobody."""

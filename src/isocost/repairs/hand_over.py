@@ -28,7 +28,14 @@ import numpy as np
 
 from isocost.checks import check_salt, check_word
 from isocost.costs import CostLike
-from isocost.errors import DeferralWarning, InfeasibleError, InfeasibleWarning, Problem, UsageError
+from isocost.errors import (
+    DeferralWarning,
+    InfeasibleError,
+    InfeasibleWarning,
+    Problem,
+    UsageError,
+    setting,
+)
 from isocost.measures.rates import require_both_labels, require_two_groups
 from isocost.measures.table import MEASURES, OVERALL
 from isocost.promises import Promise
@@ -337,9 +344,10 @@ class DeferralSearch:
             return (fp + fn) * wrong, np.ones(len(q))
         if fp and fn:
             rule = "must count one kind of error, or weight errors by how common they are"
+            generalized = setting("equal", ("generalized_fpr", "generalized_fnr"))
             step = (
-                f'use cost="weighted:{fp:g},{fn:g}"; or, which makes this cost and every other '
-                'equal, equal=("generalized_fpr", "generalized_fnr") or equal="everything"'
+                f"use {setting('cost', f'weighted:{fp:g},{fn:g}')}; or, which makes this cost and "
+                f"every other equal, {generalized} or {setting('equal', EVERYTHING)}"
             )
             raise UsageError(Problem("cost", rule, str(self.request.cost), step))
         return (fp * wrong, 1.0 - q) if fp else (fn * wrong, q)

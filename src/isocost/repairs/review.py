@@ -226,11 +226,11 @@ class HandedOver:
         """Whether the decided are no longer those who matter; where most are gone first."""
         names = names_of(self.groups)
         for what, name in KINDS_HANDED.items():
-            parts = {group: _or_zero(getattr(one, name)) for group, one in self.groups.items()}
-            for group, part in sorted(parts.items(), key=lambda item: -item[1]):
-                if part > max(MATTER, self.groups[group].share):
+            gone = {group: _or_zero(getattr(one, name)) for group, one in self.groups.items()}
+            for group, share in sorted(gone.items(), key=lambda item: -item[1]):
+                if share > max(MATTER, self.groups[group].share):
                     yield (
-                        f"{part:.1%} of those {what} of {names[group]} are handed over: what is "
+                        f"{share:.1%} of those {what} of {names[group]} are handed over: what is "
                         "equal among the others says little about them."
                     )
 
