@@ -226,12 +226,12 @@ class HandedOver:
         """Whether the decided are no longer those who matter; where most are gone first."""
         names = names_of(self.groups)
         for what, name in KINDS_HANDED.items():
-            gone = {group: _or_zero(getattr(one, name)) for group, one in self.groups.items()}
-            for group, share in sorted(gone.items(), key=lambda item: -item[1]):
+            shares = self._shares(name)
+            for group, share in sorted(shares.items(), key=lambda item: -item[1]):
                 if share > max(MATTER, self.groups[group].share):
                     yield (
-                        f"{share:.1%} of those {what} of {names[group]} are handed over: what is "
-                        "equal among the others says little about them."
+                        f"In the group {names[group]}, {share:.1%} of those {what} are handed "
+                        "over: what is equal among the others says little about them."
                     )
 
     def warnings(self) -> Iterator[str]:
@@ -254,12 +254,17 @@ class HandedOver:
             f"({self.information[0]:.2%})."
         )
         for what, name in KINDS_HANDED.items():
-            yield f"Handed over are of those {what}: {self._of_each(name)}."
+            if self._shares(name):
+                yield f"Handed over, of those {what}: {self._of_each(name)}."
+
+    def _shares(self, name: str) -> dict[Group, float]:
+        """A share of each group, without groups in which it is a share of nobody."""
+        shares = {group: getattr(one, name) for group, one in self.groups.items()}
+        return {group: share for group, share in shares.items() if not math.isnan(share)}
 
     def _of_each(self, name: str) -> str:
-        names = names_of(self.groups)
-        parts = {group: _or_zero(getattr(one, name)) for group, one in self.groups.items()}
-        return listing((f"{x:.1%} of {names[group]}" for group, x in parts.items()), most=6)
+        names, shares = names_of(self.groups), self._shares(name)
+        return listing((f"{x:.1%} of {names[group]}" for group, x in shares.items()), most=6)
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """A row for each group, in the library of the data; pairs become two columns."""
@@ -309,11 +314,6 @@ class HandedOver:
 
     def _repr_html_(self) -> str:
         return html_table(*self.table(), caption=". ".join([self.headline(), *self.notes()]))
-
-
-def _or_zero(value: float) -> float:
-    """Of nobody, nobody is handed over."""
-    return 0.0 if math.isnan(value) else value
 
 
 def _number(value: float) -> str:
