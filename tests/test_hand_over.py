@@ -383,6 +383,7 @@ def test_many_levels_and_groups_in_time():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ic.IsocostWarning)
             rule = make(tally, share, levels=128)
+        assert min(row.probability for row in rule.rows) > 1e-12
         after = rule.expected(tally)
         assert max(spread(after, name) for name in RATES) < 1e-9
     assert len(score_levels(tally, 0, 0.5, 128)) > 100

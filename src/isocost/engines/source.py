@@ -1,4 +1,4 @@
-"""Files as DuckDB reads them: limits, SQL, columns and rows."""
+"""Files as DuckDB reads them: SQL, columns and rows."""
 
 from __future__ import annotations
 

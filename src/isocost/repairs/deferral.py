@@ -587,6 +587,8 @@ def rows_of(groups: Sequence[Group], program: DeferralProgram, solved: Solved) -
             yield Row(group, 0.0, first, "defer", None, 1.0)
         for level, shares in enumerate(given):
             lo, hi = float(levels.lo[level]), float(levels.hi[level])
+            # A share that only rounding leaves is nobody.
+            shares[shares <= NOISE] = 0.0
             rest = 1.0 - math.fsum(shares)
             if rest > NOISE:
                 yield Row(group, lo, hi, "defer", None, min(rest, 1.0))

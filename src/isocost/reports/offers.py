@@ -37,13 +37,6 @@ from isocost.tallies import Tally
 from isocost.verdict.sentences import Figures, fill, percent, round_up
 from isocost.verdict.wording import figures_of
 
-
-def _safe_amount(amount: float | Mapping[Group, float]) -> Any:
-    if isinstance(amount, Mapping):
-        return [[safe_group(group), number] for group, number in amount.items()]
-    return amount
-
-
 MOST_ROWS = 2400
 """With more rows than this, rules for thresholds other than the audit's are left out."""
 
@@ -411,3 +404,9 @@ def compact(groups: Sequence[Group], rule: Rule) -> dict[str, Any]:
         content["cost"].update(fp=_safe_amount(rule.cost.fp), fn=_safe_amount(rule.cost.fn))
     kept = ("method", "cost", "settings", "coin", "rows", "notes", "promise")
     return {name: content[name] for name in kept if name in content}
+
+
+def _safe_amount(amount: float | Mapping[Group, float]) -> Any:
+    if isinstance(amount, Mapping):
+        return [[safe_group(group), number] for group, number in amount.items()]
+    return amount

@@ -1,4 +1,4 @@
-"""What the page holds: the tally as plain values, and the repairs that were made in advance.
+"""What the page holds: the tally as plain values, where it came from, and what is established.
 
 The page computes from these sums what Python computes from the tally, so they are written with all
 their digits.  Where small cells are to be hidden, or there are too many, neighbouring bins of a

@@ -67,7 +67,7 @@ def control_of(name: str) -> str | None:
 
 
 def controls_of(problem: Problem) -> list[str]:
-    """The ids of the controls that mend a problem: those its next step names, or its own.
+    """The ids of the controls that fix a problem: those its next step names, or its own.
 
     Examples
     --------
