@@ -261,7 +261,9 @@ class Comparison:
         for name, one in self.rules.items():
             row = [name]
             for measure in BY_GROUP.values():
-                numbers = [getattr(m, measure) for m in one.audit.groups.values()]
+                # Of many groups the extremes are those of the difference: of groups large enough.
+                groups = one.audit.groups if few else one.audit.compared
+                numbers = [getattr(one.audit.groups[group], measure) for group in groups]
                 row += [f"{x:.4f}" for x in (numbers if few else (min(numbers), max(numbers)))]
             rows.append([*row, *(fill(one) for fill in COLUMNS.values())])
         header += COLUMNS
