@@ -222,9 +222,8 @@ def on_new_people(halves: int) -> tuple[str, str]:
                 [first, what, *("-" if x is None else f"{x:.3f}" for x in means), share, last]
             )
         print(lines[-2:], flush=True)
-    return markdown(
-        lines
-    ), f"On new people not every difference becomes smaller. Larger become: {'; '.join(worse)}."
+    larger = f"These become larger: {'; '.join(worse)}."
+    return markdown(lines), f"On new people not every difference becomes smaller. {larger}"
 
 
 def main() -> None:

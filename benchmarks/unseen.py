@@ -233,7 +233,7 @@ proportion to the share of people that this rule changes; its limit is the large
 
 A goal may be out of reach for a replicate. Then the rule comes as close as it can, and all that
 is measured counts: the people seen may have been lucky to have it within reach.
-`found.infeasible` counts these replicates, and the printed table is followed by a note. When they
+`infeasible` of the result counts these replicates, and a note follows the printed table. When they
 were left out, `coarsen` that had to leave decisions alone (2 x 2,000 people, out of reach in most
 replicates) was expected to leave a difference of 0.010 where it left 0.013, and limits held in
 three of four data sets.

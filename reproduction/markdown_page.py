@@ -45,7 +45,7 @@ times and rules fitted again, but models are not trained again. A claim whose in
 threshold is *undecided*, on whichever side of it the number is: other people or other splits might
 put it on the other. A claim that these scores satisfy by arithmetic, such as equal costs on the
 people that a rule was fitted on, holds *by construction*: it says nothing about the data. Claims
-that are one number under two names are told once.
+that are one number under two names are listed once.
 """
 
 READING = """\

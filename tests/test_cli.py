@@ -244,7 +244,7 @@ def test_fit_has_every_option_of_every_repair(folder):
     for repair in ic.REPAIRS.values():
         assert repair.name in text
         for option in repair.options:
-            assert f"--{option.setting.replace('_', '-')} " in text
+            assert f"--{option.setting.replace('_', '-')} " in text[: text.index("\nOther options")]
             default = signature[option.setting].default
             usual = [default] if option.shared else default
             # Without --cost the cost is fnr, or none where none is to be equal; and what is equal

@@ -215,3 +215,18 @@ def test_costs_that_are_equal_are_left_alone():
     half = {"score": [0.2, 0.8] * 200, "label": [0, 0, 0, 0, 1, 1, 1, 1, 0, 1] * 40}
     same = ic.compare({**half, "group": ["a"] * 200 + ["b"] * 200}, replicates=10)
     assert same.choice.method is None
+
+
+def test_the_extremes_of_many_groups_are_those_that_are_compared():
+    rng = np.random.default_rng(8)
+    sizes = [400] * 5 + [12]
+    shapes = [(2, 3), (2, 4), (3, 3), (2, 2), (3, 4), (9, 1)]
+    score = np.concatenate([rng.beta(*shape, n) for shape, n in zip(shapes, sizes, strict=True)])
+    data = {"score": score, "label": rng.random(len(score)) < score}
+    tally = ic.tally(data | {"group": np.repeat(list("abcdef"), sizes)})
+    comparison = ic.compare(tally, [ic.equalize_odds(tally)])
+    now = comparison.rules["original"].audit
+    shown = {row[0]: row[1] for row in comparison.table()[1]}
+    low, high = (float(shown[f"{end} cost"]) for end in ("lowest", "highest"))
+    assert high - low == pytest.approx(now.disparity.difference, abs=1.5e-4)
+    assert now.groups["f"].cost < low - 0.01

@@ -18,6 +18,8 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 import isocost as ic
+from isocost.cli.options import SHELL
+from isocost.errors import speaking
 from isocost.examples import compas
 from isocost.repairs.deferrability import BranchAndBound, check_request
 from isocost.repairs.deferral import DeferralProgram, assigned
@@ -410,6 +412,11 @@ def test_the_closest_where_the_share_is_too_small():
         "  got:  0.1; not feasible: at least 23.10% must be handed over\n"
         '  next: hand over more, or use share="least"; or ask for less with equal= or tolerance='
     )
+    with speaking(SHELL), pytest.raises(ic.InfeasibleError) as error:
+        ic.hand_over(compas(), 0.1)
+    assert str(error.value).endswith(
+        "hand over more, or use --share least; or ask for less with --equal or --tolerance"
+    )
 
 
 def test_it_says_when_the_decided_are_not_those_who_matter():
@@ -418,7 +425,9 @@ def test_it_says_when_the_decided_are_not_those_who_matter():
     group = np.repeat(["a", "b"], n // 2)
     truth = np.where(random.random(n) < np.where(group == "a", 0.3, 0.02), 0.9, 0.1)
     data = {"score": truth, "label": random.random(n) < truth, "group": group}
-    with pytest.warns(ic.DeferralWarning, match="of those selected so far of a are handed over"):
+    with pytest.warns(
+        ic.DeferralWarning, match="the group a, .* of those selected so far are handed"
+    ):
         rule = ic.hand_over(ic.tally(data), share=0.3)
     assert "says little about them" in rule.notes[0]
     assert any(
@@ -433,6 +442,7 @@ def test_many_levels_and_groups_in_time():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ic.IsocostWarning)
             rule = make(tally, share, levels=128)
+        assert min(row.probability for row in rule.rows) > 1e-12
         after = rule.expected(tally)
         assert max(spread(after, name) for name in RATES) < 1e-9
     assert len(score_levels(tally, 0, 0.5, 128)) > 100

@@ -58,8 +58,8 @@ ORDERS = {
         "display", "geometry", "reliability", "curves", "predictive", "dots", "plane", "change",
     ],
     "reports": [
-        "assets", "facts", "payload", "offers", "handed_over", "layouts", "report", "beside",
-        "verify", "terminal", "session", "server",
+        "assets", "facts", "payload", "offers", "handed_over", "layout", "layouts", "report",
+        "beside", "verify", "terminal", "session", "server",
     ],
     "cli": [
         "options", "output", "results", "reading", "config", "commands", "page_commands", "doctor",

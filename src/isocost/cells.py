@@ -7,10 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from isocost.groups import (
-    Group,
-    as_group,
-)
+from isocost.groups import Group, as_group
 from isocost.typing import Bools, Floats, Ints
 
 KEYS = ("group", "label", "bin")

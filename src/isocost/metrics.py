@@ -23,11 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from isocost.cells import (
-    KINDS,
-    Sums,
-    add_up,
-)
+from isocost.cells import KINDS, Sums, add_up
 from isocost.checks import check_threshold, check_word
 from isocost.errors import DataError, Problem, UncertainWarning
 from isocost.measures.calibration import GAP_METHODS, Levels

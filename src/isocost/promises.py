@@ -7,15 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from isocost.checks import (
-    as_number,
-    short,
-)
+from isocost.checks import as_number, short
 from isocost.groups import Group, from_json, to_json
-from isocost.rows import (
-    Row,
-    bad_rule,
-)
+from isocost.rows import Row, bad_rule
 
 if TYPE_CHECKING:
     pass

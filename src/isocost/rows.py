@@ -11,10 +11,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from isocost.cells import (
-    SUMS,
-    Cells,
-)
+from isocost.cells import SUMS, Cells
 from isocost.checks import short
 from isocost.coin import bounds
 from isocost.errors import DataError, Problem, RuleError

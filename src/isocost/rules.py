@@ -54,11 +54,7 @@ from isocost.rows import (
     share_of,
 )
 from isocost.tables import frame_of, html_table, text_table
-from isocost.tallies import (
-    Tally,
-    added,
-    check_tally,
-)
+from isocost.tallies import Tally, added, check_tally
 
 if TYPE_CHECKING:
     from isocost.repairs.review import HandedOver

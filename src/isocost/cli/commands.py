@@ -48,16 +48,11 @@ from isocost.repairs.planning import Plan, RepairPlan, check_within, plan_repair
 from isocost.repairs.planning import plan as needed
 from isocost.repairs.recalibrate import recalibrate as make_calibrated
 from isocost.repairs.registry import REPAIRS, advised
-from isocost.repairs.unseen import (
-    Unseen,
-    foreseen,
-    is_made_from,
-    noted,
-    require_better,
-)
+from isocost.repairs.unseen import Unseen, foreseen, is_made_from, noted, require_better
 from isocost.repairs.unseen import unseen as look_ahead
 from isocost.repairs.watch import watch as look_after
-from isocost.reports.layouts import LAYOUTS, Layout, check_layout
+from isocost.reports.layout import Layout
+from isocost.reports.layouts import LAYOUTS, check_layout
 from isocost.reports.layouts import layout as arrange
 from isocost.reports.payload import Origin
 from isocost.rules import DEFAULT_SALT, Rule

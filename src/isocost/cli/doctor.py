@@ -257,6 +257,6 @@ def _show(report: dict[str, Any]) -> None:
     if absent:
         say(f'\nTo add what is missing: pip install "isocost[{",".join(absent)}]"')
     if report["broken"]:
-        say(f"\nBroken: {', '.join(report['broken'])}. Mend it: pip install --upgrade isocost")
+        say(f"\nBroken: {', '.join(report['broken'])}. To fix it: pip install --upgrade isocost")
     else:
         say("\nEverything isocost needs is there.")

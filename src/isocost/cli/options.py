@@ -25,7 +25,8 @@ from isocost.errors import UNSET, Language, Problem, UsageError
 from isocost.measures.measure import FAMILIES
 from isocost.repairs.maps import METHODS
 from isocost.repairs.registry import REPAIRS, Option
-from isocost.reports.layouts import LAYOUTS, SIDES
+from isocost.reports.layout import SIDES
+from isocost.reports.layouts import LAYOUTS
 from isocost.rules import Rule
 from isocost.verdict.judgement import MIN_GROUP
 
@@ -416,15 +417,16 @@ _PANEL_OF = {
 
 _PANELS = {
     "Data": ("holdout", "split", "memory_limit", "threads", "label", "weight", "positive", "bins",
-             "edge", "table"),
+             "edge", "table", "scale", "decimal", "encoding", "sheet"),
     "What is measured": ("cost", "threshold", "tolerance", "confidence", "replicates", "detect",
                          "limit", "power", "within", "calibration_margin", "no_calibration",
-                         "measures", "fail_above"),
-    "Repair": ("method", "recalibrate", "shrinkage", "anyway", "salt", "equal", "keep", "levels",
-               "floor", "no_worse", "monotone", "rates", "allow_decision_changes", "minimize",
-               "infeasible", "rule"),
+                         "measures", "fail_above", "other", "cost_difference", "gap"),
+    "Repair": ("method", "recalibrate", "shrinkage", "anyway", "salt", "equal", "share", "shares",
+               "keep", "levels", "floor", "no_worse", "monotone", "rates",
+               "allow_decision_changes", "minimize", "infeasible"),
     "Output": ("output", "force", "plot", "full", "column", "changed", "any_order", "title",
-               "min_count", "dialect", "dbt", "json", "format", "csv"),
+               "min_count", "dialect", "dbt", "json", "format", "csv", "rule", "people",
+               "outcome", "positive_means"),
 }  # fmt: skip
 """The group of other options; those that are not listed come last."""
 

@@ -1,4 +1,4 @@
-"""report, serve and demo."""
+"""The commands report, verify, serve and demo."""
 
 from __future__ import annotations
 

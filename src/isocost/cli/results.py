@@ -12,11 +12,9 @@ from isocost.measures.calibration import gap_equal_width, levels_of
 from isocost.measures.table import MEASURES
 from isocost.repairs.compare import Changes, Comparison
 from isocost.repairs.compare import compare as put_side_by_side
-from isocost.repairs.unseen import (
-    Unseen,
-)
+from isocost.repairs.unseen import Unseen
 from isocost.repairs.watch import Watch
-from isocost.reports.layouts import Layout
+from isocost.reports.layout import Layout
 from isocost.rules import Rule
 from isocost.tallies import Tally
 from isocost.verdict.sentences import SENTENCES, plain

@@ -14,16 +14,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from isocost.cells import (
-    SUMS,
-    Cells,
-    add_up,
-)
+from isocost.cells import SUMS, Cells, add_up
 from isocost.checks import short
-from isocost.engines.parsing import (
-    number_text,
-    text_numbers,
-)
+from isocost.engines.parsing import number_text, text_numbers
 from isocost.engines.values import (
     USUAL_WEIGHTS,
     WRONG,
@@ -41,12 +34,7 @@ from isocost.errors import DataError, IsocostError, Problem
 from isocost.grid import PROBABILITY, Grid, Scale
 from isocost.groups import Group, as_group, is_null, to_json
 from isocost.rules import Rule, unknown_groups
-from isocost.tallies import (
-    FORMAT,
-    VERSION,
-    Tally,
-    read_fields,
-)
+from isocost.tallies import FORMAT, VERSION, Tally, read_fields
 from isocost.typing import Bools, Floats, Ints
 
 CHUNK = 2**17

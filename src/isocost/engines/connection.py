@@ -10,10 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from isocost.errors import (
-    Problem,
-    UsageError,
-)
+from isocost.errors import Problem, UsageError
 
 _LEAST, _EACH = 1024, 256
 """The default limit in MiB: at least the first, and the second for each thread."""

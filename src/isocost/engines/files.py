@@ -13,12 +13,7 @@ from isocost.checks import check_known, check_names, check_path, check_written, 
 from isocost.coin import bound, hex_bound
 from isocost.engines.connection import Settings
 from isocost.engines.dialects import DUCKDB, Case, repaired_group
-from isocost.engines.parsing import (
-    WHOLE,
-    json_values,
-    read_as,
-    typed,
-)
+from isocost.engines.parsing import WHOLE, json_values, read_as, typed
 from isocost.engines.paths import (
     FORMATS,
     check_encoding,

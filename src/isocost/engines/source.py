@@ -1,4 +1,4 @@
-"""Files as DuckDB reads them: limits, SQL, columns and rows."""
+"""Files as DuckDB reads them: SQL, columns and rows."""
 
 from __future__ import annotations
 
@@ -19,12 +19,7 @@ import numpy.typing as npt
 from isocost.checks import check_kind
 from isocost.engines.connection import Settings
 from isocost.engines.dialects import DUCKDB
-from isocost.engines.parsing import (
-    COMMA,
-    THOUSANDS,
-    TextNumbers,
-    check_decimal,
-)
+from isocost.engines.parsing import COMMA, THOUSANDS, TextNumbers, check_decimal
 from isocost.engines.paths import (
     FORMATS,
     check_codec,
@@ -36,11 +31,7 @@ from isocost.engines.paths import (
     is_utf8,
     nothing_at,
 )
-from isocost.engines.values import (
-    no_rows,
-    title_of,
-    unmasked,
-)
+from isocost.engines.values import no_rows, title_of, unmasked
 from isocost.errors import (
     DataError,
     FileError,

@@ -38,13 +38,7 @@ from isocost.measures.rates import (
 )
 from isocost.measures.table import Chosen, chosen_measures
 from isocost.tables import LINE, frame_of, html_table, html_verdict, text_table, transposed, wrapped
-from isocost.tallies import (
-    Reading,
-    Tally,
-    TallyLike,
-    as_tally,
-    check_no_keywords,
-)
+from isocost.tallies import Reading, Tally, TallyLike, as_tally, check_no_keywords
 from isocost.verdict.judgement import MIN_GROUP, Findings, Verdict, judge
 from isocost.verdict.sentences import SENTENCES, plain
 from isocost.verdict.wording import statement, told
@@ -318,20 +312,20 @@ class Audit:
     def _disparity_columns(self) -> Columns:
         spans = {} if self.intervals is None else self.intervals.disparities
         ends = np.array([spans.get(name, (math.nan, math.nan)) for name in self.disparities])
-        found = list(self.disparities.values())
+        disparities = list(self.disparities.values())
         names = names_of(self.groups)
         # An intersection is one value here, not one for each of its columns.
         shown = names if any(isinstance(group, tuple) for group in names) else None
         highest, lowest = (
-            columns_of([shown[g] if shown else g for g in (getattr(d, end) for d in found)])
+            columns_of([shown[g] if shown else g for g in (getattr(d, end) for d in disparities)])
             for end in ("highest", "lowest")
         )
         return {
             "measure": list(self.disparities),
-            "difference": np.array([d.difference for d in found]),
+            "difference": np.array([d.difference for d in disparities]),
             "low": ends[:, 0],
             "high": ends[:, 1],
-            "ratio": np.array([d.ratio for d in found]),
+            "ratio": np.array([d.ratio for d in disparities]),
             "highest": highest["group"],
             "lowest": lowest["group"],
         }
@@ -528,19 +522,19 @@ def audit(
     choice = chosen_measures(measures)
     rows, people = choice.rows, population_of(tally, threshold, groups, reference)
     columns = group_columns(tally, cost, rows, people)
-    found = None
+    intervals = None
     if confidence is not None:
-        found = intervals_of(tally, cost, rows, people, reach, confidence, replicates, seed)
+        intervals = intervals_of(tally, cost, rows, people, reach, confidence, replicates, seed)
     inside = np.isin(np.arange(len(tally.groups)), [tally.index_of(group) for group in groups])
     result = Audit(
         cost=cost,
         threshold=threshold,
         groups={
-            group: measures_at(columns, i, found.groups[group] if found else None)
+            group: measures_at(columns, i, intervals.groups[group] if intervals else None)
             for i, group in enumerate(tally.groups)
         },
         overall=measures_at(
-            overall_columns(tally, cost, rows, people), 0, found.overall if found else None
+            overall_columns(tally, cost, rows, people), 0, intervals.overall if intervals else None
         ),
         disparities={
             name: disparity(groups, column[inside])
@@ -549,14 +543,14 @@ def audit(
         },
         feasibility=reach,
         tally=tally,
-        intervals=found,
+        intervals=intervals,
         measures=rows,
         min_group=min_group,
         shown=choice.shown,
         reference=reference,
     )
-    if warn and found and result.differs and not result.verdict.established:
-        warnings.warn(_uncertain(result, found), UncertainWarning, stacklevel=2)
+    if warn and intervals and result.differs and not result.verdict.established:
+        warnings.warn(_uncertain(result, intervals), UncertainWarning, stacklevel=2)
     return result
 
 
@@ -586,14 +580,14 @@ def as_audit(
     return measured
 
 
-def _uncertain(result: Audit, found: Intervals) -> str:
+def _uncertain(result: Audit, intervals: Intervals) -> str:
     if not result.verdict.enough:
         return SENTENCES["headline_few"]
-    low, high = found.disparities["cost"]
+    low, high = intervals.disparities["cost"]
     if len(result.compared) == 2:
-        low, high = found.differences["cost"]
+        low, high = intervals.differences["cost"]
     return (
-        f"It is not established at {found.confidence:.0%} that costs differ: the largest "
+        f"It is not established at {intervals.confidence:.0%} that costs differ: the largest "
         f"difference is {result.disparity.difference:.4f}, with an interval from {low:.4f} to "
         f"{high:.4f}."
     )

@@ -47,8 +47,8 @@ LEAST_SHOWN = 5e-5
 """Smaller differences are shown as none."""
 
 PAIRS = (
-    "Two costs, if scores are calibrated and nobody's get better: whether both can be equal, and "
-    "how much one of them must differ."
+    "Two costs, for calibrated scores that are nowhere better than these: whether both can be "
+    "equal, and how far groups must differ in one of them."
 )
 
 
@@ -234,8 +234,8 @@ def ratio_bound(base_rates: Mapping[Group, float] | Iterable[float]) -> RatioBou
 
     Examples
     --------
-    >>> found = ratio_bound({"a": 0.25, "b": 0.5})
-    >>> found.fnr, found.fpr, round(found.odds, 4)
+    >>> result = ratio_bound({"a": 0.25, "b": 0.5})
+    >>> result.fnr, result.fpr, round(result.odds, 4)
     (2.0, 1.5, 3.0)
     """
     shares = check_base_rates(base_rates)
@@ -430,10 +430,10 @@ def bounds(
     Examples
     --------
     >>> from isocost.examples import compas
-    >>> found = bounds(compas(), "fpr", "fnr")
-    >>> round(found.groups["Caucasian"].gap_at_least, 4)
+    >>> result = bounds(compas(), "fpr", "fnr")
+    >>> round(result.groups["Caucasian"].gap_at_least, 4)
     0.0111
-    >>> found.impossibility.excluded
+    >>> result.impossibility.excluded
     ('African-American', 'Caucasian')
     """
     tally = as_tally(tally, reading)

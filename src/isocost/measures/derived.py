@@ -26,20 +26,10 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from isocost.cells import (
-    KINDS,
-    SUMS,
-    Cells,
-    add_up,
-)
+from isocost.cells import KINDS, SUMS, Cells, add_up
 from isocost.checks import check_numbers
 from isocost.groups import Group
-from isocost.tallies import (
-    Reading,
-    Tally,
-    TallyLike,
-    as_tally,
-)
+from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Bools, Floats, Ints
 
 STEP = 1e-30
@@ -419,8 +409,8 @@ def net_benefit_curve(
     t = _edges(tally) if thresholds is None else np.unique(chosen)
     first = [tally.grid.first_bin(float(edge), "thresholds") for edge in t]
     cells, shape = tally.cells, (len(tally.groups), 2, tally.grid.size)
-    place = (cells.group * 2 + cells.label) * tally.grid.size + cells.bin
-    w, w2 = (add_up(place, x, math.prod(shape)).reshape(shape) for x in (cells.w, cells.w2))
+    index = (cells.group * 2 + cells.label) * tally.grid.size + cells.bin
+    w, w2 = (add_up(index, x, math.prod(shape)).reshape(shape) for x in (cells.w, cells.w2))
     total, rows = w.sum(axis=(1, 2)), w.sum(axis=(1, 2)) ** 2 / w2.sum(axis=(1, 2))
     # Of each label, what is at or above each threshold.
     fp, tp = np.moveaxis(w[..., ::-1].cumsum(axis=-1)[..., ::-1][..., first], 1, 0)

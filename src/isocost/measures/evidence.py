@@ -22,11 +22,7 @@ from itertools import combinations
 
 import numpy as np
 
-from isocost.cells import (
-    KINDS,
-    SUMS,
-    Sums,
-)
+from isocost.cells import KINDS, SUMS, Sums
 from isocost.costs import Cost
 from isocost.groups import Group
 from isocost.measures.margins import Interval
@@ -164,10 +160,10 @@ def evidence(streams: Sequence[Stream], constant: float = 0.0) -> Evidence:
     --------
     >>> ones = np.ones(3)
     >>> coins = Stream(1.0, 1000 * ones, 600 * ones, 600 * ones)
-    >>> found = evidence([coins], constant=-0.5)
-    >>> found.against(0.0).round(1).tolist()
+    >>> result = evidence([coins], constant=-0.5)
+    >>> result.against(0.0).round(1).tolist()
     [13.0, 29.0, 45.0]
-    >>> low, high = found.interval(0.05, now=2)
+    >>> low, high = result.interval(0.05, now=2)
     >>> f"{low:.3f} to {high:.3f}"
     '0.067 to 0.133'
     """

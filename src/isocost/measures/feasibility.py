@@ -14,22 +14,14 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from isocost.cells import (
-    KINDS,
-    add_up,
-)
+from isocost.cells import KINDS, add_up
 from isocost.checks import check_tolerance, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.groups import Group, names_of, pairs_to_json, to_json
 from isocost.measures import rates
 from isocost.measures.rates import by_group
 from isocost.measures.table import MEASURES
-from isocost.tallies import (
-    Reading,
-    Tally,
-    TallyLike,
-    as_tally,
-)
+from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import MIN_GROUP, MIN_LABEL
 from isocost.verdict.sentences import round_down, round_up
@@ -257,7 +249,7 @@ def coarsenable(tally: Tally, reach: Feasibility, threshold: float) -> bool:
     positives; it must lie on its own side.  It costs (a / (1 - mu) + b / mu) (mu - E[q^2]).
     """
     by_kind = tally.kinds(threshold).w
-    kind = {name: by_kind[:, place] for place, name in enumerate(KINDS)}
+    kind = {name: by_kind[:, i] for i, name in enumerate(KINDS)}
     mu = rates.base_rate(tally.totals)
     a, b = reach.cost.coefficients(tally.groups, mu)
     squares, stays = np.zeros_like(mu), np.ones_like(mu, dtype=bool)

@@ -58,12 +58,7 @@ from isocost.measures.margins import (
 )
 from isocost.measures.measure import Measure
 from isocost.measures.table import BIAS, Chosen, chosen_measures, cost_row
-from isocost.tallies import (
-    Reading,
-    Tally,
-    TallyLike,
-    as_tally,
-)
+from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import MIN_GROUP
 
@@ -350,11 +345,11 @@ def intervals(
     Examples
     --------
     >>> from isocost.examples import compas
-    >>> found = intervals(compas(), "fpr")
-    >>> low, high = found.differences["generalized_fpr"]
-    >>> found.compared, f"{low:.3f} to {high:.3f}", found.highest
+    >>> result = intervals(compas(), "fpr")
+    >>> low, high = result.differences["generalized_fpr"]
+    >>> result.compared, f"{low:.3f} to {high:.3f}", result.highest
     (('African-American', 'Caucasian'), '0.077 to 0.098', ('African-American',))
-    >>> round(found.feasible_probability, 3)
+    >>> round(result.feasible_probability, 3)
     0.0
     """
     cost, threshold = as_cost(cost), check_threshold(threshold)

@@ -30,10 +30,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from isocost.cells import (
-    KINDS,
-    Cells,
-)
+from isocost.cells import KINDS, Cells
 from isocost.measures.derived import Estimated
 from isocost.measures.measure import Measure
 from isocost.typing import Floats, Ints

@@ -25,10 +25,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from isocost.cells import (
-    KINDS,
-    Sums,
-)
+from isocost.cells import KINDS, Sums
 from isocost.checks import short
 from isocost.errors import Problem, UsageError
 from isocost.measures.calibration import Levels

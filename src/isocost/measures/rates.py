@@ -229,10 +229,10 @@ def measure_columns(
 
 
 def measures_at(
-    columns: Columns, place: int, intervals: Mapping[str, tuple[float, float]] | None = None
+    columns: Columns, index: int, intervals: Mapping[str, tuple[float, float]] | None = None
 ) -> Measures:
-    """The numbers of one place as a record."""
-    values = {name: float(column[place]) for name, column in columns.items()}
+    """The numbers at one index of the columns, as a record."""
+    values = {name: float(column[index]) for name, column in columns.items()}
     return Measures(values, dict(intervals or {}))
 
 

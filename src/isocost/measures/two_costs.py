@@ -415,8 +415,8 @@ def _joint_bounds(comparison: CostComparison, difference: float, gap: float) -> 
     for rate in range(2 * n):
         aim = np.zeros(2 * n + 2)
         aim[rate] = -1.0
-        found = linprog(aim, A, v, method="highs")
-        largest.append(-float(found.fun) if found.success else np.inf)
+        solution = linprog(aim, A, v, method="highs")
+        largest.append(-float(solution.fun) if solution.success else np.inf)
     return np.array(largest).reshape(2, n).T
 
 
@@ -498,8 +498,8 @@ def trade_off(
 
     Examples
     --------
-    >>> found = trade_off("fnr", "fpr", [0.50, 0.49], [0.077, 0.42])
-    >>> round(found.before, 3), round(found.after, 4), found.widens
+    >>> result = trade_off("fnr", "fpr", [0.50, 0.49], [0.077, 0.42])
+    >>> round(result.before, 3), round(result.after, 4), result.widens
     (0.327, 0.0165, False)
     """
     comparison = compare_costs(cost, other, base_rates)
@@ -554,8 +554,8 @@ def incompatible(tally: Tally, cost: CostLike, other: CostLike) -> Incompatible:
     Examples
     --------
     >>> from isocost.examples import compas
-    >>> found = incompatible(compas(), "fpr", "fnr")
-    >>> round(found.least, 4), found.paper < 1e-6
+    >>> result = incompatible(compas(), "fpr", "fnr")
+    >>> round(result.least, 4), result.paper < 1e-6
     (0.0886, True)
     """
     from scipy.optimize import linprog
@@ -578,7 +578,7 @@ def incompatible(tally: Tally, cost: CostLike, other: CostLike) -> Incompatible:
         rows += [at_least, at_most]
         limits += [now, -now]
     aim = np.append(np.zeros(n + 2), 1.0)
-    found = linprog(
+    solution = linprog(
         aim,
         np.vstack(rows),
         np.concatenate(limits),
@@ -595,4 +595,4 @@ def incompatible(tally: Tally, cost: CostLike, other: CostLike) -> Incompatible:
         else 0.0
         for p in pairs
     )
-    return Incompatible(comparison, size * max(0.0, float(found.fun)), paper)
+    return Incompatible(comparison, size * max(0.0, float(solution.fun)), paper)

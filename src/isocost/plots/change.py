@@ -27,12 +27,7 @@ from isocost.plots.plane import Rules
 from isocost.repairs.compare import Changes, changes
 from isocost.repairs.composition import edges_of, named_rules
 from isocost.rules import Rule
-from isocost.tallies import (
-    Reading,
-    Tally,
-    TallyLike,
-    as_tally,
-)
+from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Bools, Floats
 
 if TYPE_CHECKING:

@@ -32,11 +32,7 @@ from isocost.plots.display import (
     plain_axes,
     short_name,
 )
-from isocost.tallies import (
-    Tally,
-    TallyLike,
-    as_tally,
-)
+from isocost.tallies import Tally, TallyLike, as_tally
 from isocost.typing import Floats, Ints
 
 if TYPE_CHECKING:

@@ -36,16 +36,8 @@ from isocost.repairs.pools import (
 )
 from isocost.repairs.withhold import not_feasible, summary_of
 from isocost.rows import Row
-from isocost.rules import (
-    DEFAULT_SALT,
-    Rule,
-)
-from isocost.tallies import (
-    Reading,
-    Tally,
-    TallyLike,
-    as_tally,
-)
+from isocost.rules import DEFAULT_SALT, Rule
+from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats, Ints
 from isocost.verdict.sentences import round_up
 

@@ -11,20 +11,9 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from isocost.checks import (
-    check_threshold,
-    check_tolerance,
-    check_whole,
-    check_word,
-    finite_or_none,
-)
+from isocost.checks import check_threshold, check_tolerance, check_whole, check_word, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
-from isocost.errors import (
-    DeferralWarning,
-    InfeasibleError,
-    IsocostError,
-    UsageError,
-)
+from isocost.errors import DeferralWarning, InfeasibleError, IsocostError, UsageError
 from isocost.groups import Group, names_of, to_json
 from isocost.measures.audit import Audit, audit
 from isocost.measures.rates import require_all_decided
@@ -116,8 +105,8 @@ def changes(tally: Tally, rule: Rule, threshold: float = 0.5, group: int | None 
     --------
     >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> found = changes(compas(), ic.withhold(compas(), "fpr", 0.07), group=1)
-    >>> round(found.changed, 4), round(found.largest_change, 4)
+    >>> result = changes(compas(), ic.withhold(compas(), "fpr", 0.07), group=1)
+    >>> round(result.changed, 4), round(result.largest_change, 4)
     (0.5194, 0.3835)
     """
     groups = range(len(tally.groups)) if group is None else [group]
@@ -272,7 +261,9 @@ class Comparison:
         for name, one in self.rules.items():
             row = [name]
             for measure in BY_GROUP.values():
-                numbers = [getattr(m, measure) for m in one.audit.groups.values()]
+                # Of many groups the extremes are those of the difference: of groups large enough.
+                groups = one.audit.groups if few else one.audit.compared
+                numbers = [getattr(one.audit.groups[group], measure) for group in groups]
                 row += [f"{x:.4f}" for x in (numbers if few else (min(numbers), max(numbers)))]
             rows.append([*row, *(fill(one) for fill in COLUMNS.values())])
         header += COLUMNS
@@ -294,8 +285,8 @@ class Comparison:
         --------
         >>> import isocost as ic
         >>> from isocost.examples import compas
-        >>> found = ic.compare(compas(), [ic.withhold(compas(), "fpr", 0.06)])
-        >>> frame = found.to_frame(backend="dict")
+        >>> result = ic.compare(compas(), [ic.withhold(compas(), "fpr", 0.06)])
+        >>> frame = result.to_frame(backend="dict")
         >>> frame["rule"].tolist(), frame["cost_difference"].round(4).tolist()
         (['original', 'withhold'], [0.0875, 0.06])
         """
@@ -434,13 +425,13 @@ def compare(
     >>> import isocost as ic
     >>> from isocost.examples import compas
     >>> rules = [ic.withhold(compas(), "fpr", 0.06), ic.reconcile(compas())]
-    >>> found = ic.compare(compas(), rules)
-    >>> list(found.rules)
+    >>> result = ic.compare(compas(), rules)
+    >>> list(result.rules)
     ['original', 'withhold', 'reconcile']
-    >>> round(found.rules["withhold"].audit.disparity.difference, 4)
+    >>> round(result.rules["withhold"].audit.disparity.difference, 4)
     0.06
-    >>> found = ic.compare(compas(), cost="fpr", replicates=10)
-    >>> found.choice.method, found.choice.standings["withhold"]
+    >>> result = ic.compare(compas(), cost="fpr", replicates=10)
+    >>> result.choice.method, result.choice.standings["withhold"]
     ('reconcile', 'infeasible')
     """
     threshold, tolerance = check_threshold(threshold), check_tolerance(tolerance)

@@ -11,30 +11,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from isocost.checks import (
-    as_number,
-    check_flag,
-    check_threshold,
-    check_word,
-    finite_or_none,
-    short,
-)
-from isocost.costs import Cost, CostLike, as_cost
+from isocost.checks import as_number, check_threshold, check_word, finite_or_none, short
+from isocost.costs import Cost, CostLike
 from isocost.errors import Problem, UsageError, setting
 from isocost.groups import Group, to_json
 from isocost.measures.table import MEASURES, OVERALL
-from isocost.repairs.deferral import (
-    EXACT,
-    FEWEST_DECIDED,
-    NOISE,
-    DeferralProgram,
-    Ranges,
-    Solved,
-)
+from isocost.repairs.deferral import EXACT, FEWEST_DECIDED, NOISE, DeferralProgram, Ranges, Solved
 from isocost.repairs.reconcilability import (
     Levels,
+    check_equal_cost,
     check_floor,
     check_levels,
+    check_no_worse,
     check_tolerances,
     direction_of,
 )
@@ -234,28 +222,26 @@ def check_request(
         not names or len(set(names)) != len(names) or not set(names) <= set(RATES)
     ):
         rule = f'must be "{EVERYTHING}", or name rates, each once, from {", ".join(RATES)}'
-        raise UsageError(Problem("equal", rule, short(equal), 'use equal="everything"'))
+        raise UsageError(
+            Problem("equal", rule, short(equal), f"use {setting('equal', EVERYTHING)}")
+        )
     check_word("keep", keep, KEEPS)
     check_word("shares", shares, SHARES)
     levels = check_levels(levels)
     if levels == "unseen":
-        raise UsageError(Problem("levels", 'must be a number or "auto"', "'unseen'", "use 'auto'"))
-    request = DeferralRequest(
+        step = f"use {setting('levels', 'auto')}"
+        raise UsageError(Problem("levels", 'must be a number or "auto"', "'unseen'", step))
+    return DeferralRequest(
         share=_check_share(share),
         tolerances=check_tolerances(tolerance, names),
         threshold=check_threshold(threshold),
-        cost=_check_cost(cost, names),
+        cost=check_equal_cost(cost, names),
         keep=keep,
         shares=shares,
         levels=levels,
         floor=check_floor(floor),
-        no_worse=check_flag("no_worse", no_worse),
+        no_worse=check_no_worse(no_worse, WORSE if names == (EVERYTHING,) else names),
     )
-    if request.no_worse and not directed(request):
-        rule = "can be True only if equal= has a rate that can get worse"
-        step = 'use floor={"selection_rate": ...}, or another rate in equal='
-        raise UsageError(Problem("no_worse", rule, f"equal={names!r}", step))
-    return request
 
 
 def _check_share(share: Any) -> float | None:
@@ -267,14 +253,6 @@ def _check_share(share: Any) -> float | None:
         step = "use 0.25 to hand over a quarter of each group"
         raise UsageError(Problem("share", rule, short(share), step))
     return number
-
-
-def _check_cost(cost: CostLike | None, names: tuple[str, ...]) -> Cost | None:
-    if (cost is not None) != ("cost" in names):
-        rule = 'must be passed if and only if equal= has "cost"'
-        step = 'use for example equal="cost", cost="weighted:1,3"'
-        raise UsageError(Problem("cost", rule, f"cost={cost!r}, equal={names!r}", step))
-    return None if cost is None else as_cost(cost)
 
 
 def is_curved(name: str) -> bool:
@@ -291,20 +269,18 @@ def directed(request: DeferralRequest) -> tuple[str, ...]:
 def explain(request: DeferralRequest, verdict: Deferral) -> Problem:
     """The error for a share that is not enough."""
     name = "share" if not math.isnan(verdict.smallest_share) else "equal"
-    ask_less = "ask for less with equal= or tolerance="
+    equal = setting("equal")
+    ask_less = f"ask for less with {equal} or {setting('tolerance')}"
     asked = "the least" if request.share is None else f"{request.share:g}"
     if name == "share":
         rule = f"must be at least {round_up(verdict.smallest_share)} for {request.goal}"
-        steps = [
-            f'hand over more, or use share="{LEAST}"',
-            ask_less,
-        ]
+        steps = [f"hand over more, or use {setting('share', LEAST)}", ask_less]
     else:
         rule = f"must be possible with some share handed over: {request.goal}"
         steps = [ask_less]
         if verdict.smallest_tolerance > 0.0:
             least = setting("tolerance", float(round_up(verdict.smallest_tolerance)))
-            steps = [f"use {least} or more, or ask for less with equal="]
+            steps = [f"use {least} or more, or ask for less with {equal}"]
         if request.floor or request.no_worse:
             far = "" if math.isnan(verdict.slack) else f" by {round_up(verdict.slack)}"
             kinds = ["lower the floor"] * bool(request.floor)
@@ -351,6 +327,8 @@ class BranchAndBound:
         The best solution; its value is a share for the first two aims.
     bound : float
         What no solution is below.
+    programs : int
+        How many programs were solved.
     stopped : bool
         Whether it ended because no more programs may be solved.
     reached : bool
@@ -362,7 +340,7 @@ class BranchAndBound:
         self.reach = program.reach
         self.best: Solved | None = None
         self.bound = -math.inf if aim == "scores" else 0.0
-        self.solved, self.stopped, self.reached = 0, False, False
+        self.programs, self.stopped, self.reached = 0, False, False
         self.gap = CURVED_GAP if program.is_curved else GAP
         if aim == "scores":
             self.gap = max(self.gap, SCORES_GAP)
@@ -386,20 +364,20 @@ class BranchAndBound:
         boxes = [(root.bound, next(order), root)]
         closed = math.inf
         while boxes and boxes[0][0] < self.value - self.gap:
-            if self.solved >= budget:
+            if self.programs >= budget:
                 self.stopped = True
                 break
             box = heapq.heappop(boxes)[2]
-            found = self._solve(box.ranges, box.low, box.high)
-            if found is None:
+            solved = self._solve(box.ranges, box.low, box.high)
+            if solved is None:
                 continue
-            bound = max(found.bound, box.bound)
-            halves = self._halves(box._replace(bound=bound), found)
+            bound = max(solved.bound, box.bound)
+            halves = self._halves(box._replace(bound=bound), solved)
             if bound < self.value - self.gap:
                 if not halves:
-                    self._take(found)
+                    self._take(solved)
                 else:
-                    self._try(found.common, box.low, box.high)
+                    self._try(solved.common, box.low, box.high)
             if self._is_done(enough):
                 return
             if not halves or bound >= self.value - self.gap:
@@ -415,24 +393,24 @@ class BranchAndBound:
 
     def _solve(self, ranges: Ranges, low: Floats, high: Floats) -> Solved | None:
         """The relaxation on a box; its bound and value are those of the aim."""
-        self.solved += 1
+        self.programs += 1
         program, shares = self.program, self.program.shares
         if self.aim == "scores":
             return program.solve(program.uninformed, ranges, low, high, reach=self.reach)
         chords = 1.0 / (low * high) if self.aim == LEAST else np.ones(len(shares))
         costs = program.people(shares * chords)
-        found = program.solve(costs, ranges, low, high, self.aim != LEAST, self.reach)
-        if found is None:
+        solved = program.solve(costs, ranges, low, high, self.aim != LEAST, self.reach)
+        if solved is None:
             return None
         if self.aim == LEAST:
-            bound = 1.0 - float(shares @ ((low + high) * chords)) + found.bound
+            bound = 1.0 - float(shares @ ((low + high) * chords)) + solved.bound
         else:
-            bound = 1.0 - 1.0 / max(found.bound, 1.0)
-        return found._replace(value=1.0 - float(shares @ found.decided), bound=bound)
+            bound = 1.0 - 1.0 / max(solved.bound, 1.0)
+        return solved._replace(value=1.0 - float(shares @ solved.decided), bound=bound)
 
-    def _take(self, found: Solved | None) -> None:
-        if found is not None and found.value < self.value:
-            self.best = found
+    def _take(self, solved: Solved | None) -> None:
+        if solved is not None and solved.value < self.value:
+            self.best = solved
 
     def _try(self, common: Mapping[str, float], low: Floats, high: Floats) -> None:
         self._take(self._solve({name: (x, x) for name, x in common.items()}, low, high))
@@ -446,14 +424,14 @@ class BranchAndBound:
             self.high = np.minimum(self.high, 1.0 / fewest)
         self.reach = self.program.reach_within(self.high)
 
-    def _halves(self, box: Box, found: Solved) -> list[Box]:
+    def _halves(self, box: Box, solved: Solved) -> list[Box]:
         """The box cut in two where the relaxation is furthest off; nothing where it is not."""
-        low, high, u = box.low, box.high, 1.0 / found.decided
+        low, high, u = box.low, box.high, 1.0 / solved.decided
         chords = np.zeros(len(u))
         if self.aim == LEAST:
-            chords = self.program.shares * ((low + high - u) / (low * high) - found.decided)
+            chords = self.program.shares * ((low + high - u) / (low * high) - solved.decided)
         rates = self.program.searched
-        off = {n: rate.off(found.weights, found.common[n]) for n, rate in rates.items()}
+        off = {n: rate.off(solved.weights, solved.common[n]) for n, rate in rates.items()}
         t, name = int(np.argmax(chords)), max(off, key=lambda n: off[n], default="")
         if max(chords[t], off.get(name, 0.0)) <= NOISE:
             return []
@@ -462,9 +440,9 @@ class BranchAndBound:
             left[t] = right[t] = _inside(u[t], low[t], high[t])
             return [box._replace(high=left), box._replace(low=right)]
         ends = box.ranges[name]
-        cut = _inside(found.common[name], *ends)
-        parts = ((ends[0], cut), (cut, ends[1]))
-        return [box._replace(ranges={**box.ranges, name: part}) for part in parts]
+        cut = _inside(solved.common[name], *ends)
+        halves = ((ends[0], cut), (cut, ends[1]))
+        return [box._replace(ranges={**box.ranges, name: half}) for half in halves]
 
 
 def _inside(x: float, low: float, high: float) -> float:

@@ -106,8 +106,8 @@ class Rate:
 
         That is so if it is a mean over some of the decided, or curved.
         """
-        parts = any(np.ptp(total) > 0.0 or total[0] != 1.0 for total in self.total)
-        return parts or self.is_curved
+        is_over_some = any(np.ptp(total) > 0.0 or total[0] != 1.0 for total in self.total)
+        return is_over_some or self.is_curved
 
     def values(self, weights: Sequence[Floats]) -> Floats:
         """The rate of each group; NaN where it is a mean over nobody."""
@@ -293,12 +293,12 @@ class DeferralProgram:
             self._add_ratio(extra, column, rate, ranges[name], (reach or self.reach)[name])
         for t in self.groups[1:] if tied else ():
             ties.add({at["u"]: np.eye(1), at["u"] + t: -np.eye(1)})
-        found = _minimize(
+        minimum = _minimize(
             costs, _both(below, extra.system), _both(equal, ties.system), (lower, upper)
         )
-        if found is None:
+        if minimum is None:
             return None
-        x, bound = found
+        x, bound = minimum
         weights = [x[s : s + len(q)] for s, q in zip(at["s"], self.outputs, strict=True)]
         common = dict(zip(self.searched, x[at["common"] : at["u"]].tolist(), strict=True))
         return Solved(weights, 1.0 / x[at["u"] :], float(costs @ x), bound, common)
@@ -382,9 +382,9 @@ class DeferralProgram:
                 for sign, ends in zip((1.0, -1.0), reach[name], strict=True):
                     costs = np.zeros(alone._starts["width"])
                     costs[first:last] = sign * rate.total[t]
-                    found = alone.solve(costs, {}, np.ones(1), most[t : t + 1])
-                    if found is not None:
-                        ends[t] = sign * found.bound
+                    solved = alone.solve(costs, {}, np.ones(1), most[t : t + 1])
+                    if solved is not None:
+                        ends[t] = sign * solved.bound
         return reach
 
 
@@ -587,6 +587,8 @@ def rows_of(groups: Sequence[Group], program: DeferralProgram, solved: Solved) -
             yield Row(group, 0.0, first, "defer", None, 1.0)
         for level, shares in enumerate(given):
             lo, hi = float(levels.lo[level]), float(levels.hi[level])
+            # A share that only rounding leaves is nobody.
+            shares[shares <= NOISE] = 0.0
             rest = 1.0 - math.fsum(shares)
             if rest > NOISE:
                 yield Row(group, lo, hi, "defer", None, min(rest, 1.0))

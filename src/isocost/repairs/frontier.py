@@ -11,19 +11,9 @@ from typing import Any, Unpack, get_args
 
 import numpy as np
 
-from isocost.checks import (
-    check_flag,
-    check_threshold,
-    check_whole,
-    check_word,
-    finite_or_none,
-)
+from isocost.checks import check_flag, check_threshold, check_whole, check_word, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
-from isocost.errors import (
-    DeferralWarning,
-    InfeasibleError,
-    setting,
-)
+from isocost.errors import DeferralWarning, InfeasibleError, setting
 from isocost.groups import Group, names_of, to_json
 from isocost.measures.audit import audit
 from isocost.measures.table import MEASURES
@@ -236,11 +226,11 @@ def frontier(
     --------
     >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> found = ic.frontier(compas(), "fpr", points=3)
-    >>> [(round(p.tolerance, 4), p.feasible, round(p.changed, 4)) for p in found.points]
+    >>> result = ic.frontier(compas(), "fpr", points=3)
+    >>> [(round(p.tolerance, 4), p.feasible, round(p.changed, 4)) for p in result.points]
     [(0.0, False, nan), (0.0437, False, nan), (0.0875, True, 0.0)]
-    >>> found = ic.frontier(compas(), method="hand_over", points=3)
-    >>> [(round(p.share, 3), round(p.information, 3), round(p.accuracy, 3)) for p in found.points]
+    >>> result = ic.frontier(compas(), method="hand_over", points=3)
+    >>> [(round(p.share, 3), round(p.information, 3), round(p.accuracy, 3)) for p in result.points]
     [(0.231, 0.066, 0.615), (0.423, 0.071, 0.621), (0.615, 0.048, 0.613)]
     """
     cost, threshold = as_cost(cost), check_threshold(threshold)

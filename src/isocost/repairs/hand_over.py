@@ -34,6 +34,7 @@ from isocost.errors import (
     InfeasibleWarning,
     Problem,
     UsageError,
+    setting,
 )
 from isocost.measures.rates import require_both_labels, require_two_groups
 from isocost.measures.table import MEASURES, OVERALL
@@ -65,10 +66,7 @@ from isocost.repairs.reconcilability import HALF, Levels, direction_of, most_wit
 from isocost.repairs.review import reviewed
 from isocost.repairs.withhold import summary_of
 from isocost.rows import Row
-from isocost.rules import (
-    DEFAULT_SALT,
-    Rule,
-)
+from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.sentences import round_up
@@ -208,17 +206,17 @@ def hand_over(
     require_two_groups(tally)
     require_both_labels(tally)
     search = DeferralSearch(tally, request)
-    found, verdict = search.solution()
+    solved, verdict = search.solution()
     notes = []
-    if found is None or not verdict.feasible:
-        if found is None or infeasible == "raise":
+    if solved is None or not verdict.feasible:
+        if solved is None or infeasible == "raise":
             raise InfeasibleError(explain(request, verdict), verdict)
         notes.append(
             f"Handing over {request.share:.4g} is not enough for {request.goal}. This is the "
             f"closest: {round_up(verdict.smallest_share)} is handed over."
         )
         warnings.warn(notes[0], InfeasibleWarning, stacklevel=3)
-    rows = tuple(rows_of(tally.groups, search.program, found))
+    rows = tuple(rows_of(tally.groups, search.program, solved))
     rule = Rule(
         groups=tally.groups,
         rows=rows,
@@ -350,9 +348,10 @@ class DeferralSearch:
             return (fp + fn) * wrong, np.ones(len(q))
         if fp and fn:
             rule = "must count one kind of error, or weight errors by how common they are"
+            generalized = setting("equal", ("generalized_fpr", "generalized_fnr"))
             step = (
-                f'use cost="weighted:{fp:g},{fn:g}"; or, which makes this cost and every other '
-                'equal, equal=("generalized_fpr", "generalized_fnr") or equal="everything"'
+                f"use {setting('cost', f'weighted:{fp:g},{fn:g}')}; or, which makes this cost and "
+                f"every other equal, {generalized} or {setting('equal', EVERYTHING)}"
             )
             raise UsageError(Problem("cost", rule, str(self.request.cost), step))
         return (fp * wrong, 1.0 - q) if fp else (fn * wrong, q)
@@ -460,12 +459,12 @@ class DeferralSearch:
             yield {name: max(end - searched[name].tolerance, 0.0) for name, end in ends.items()}
         # Within the limits: the fewest are often those of whom nobody is selected.
         limits = self._limits(self._shared, slack)
-        one = DeferralProgram(self.levels, self._shared, common=True, limits=limits)
+        program = DeferralProgram(self.levels, self._shared, common=True, limits=limits)
         ones = np.ones(len(self.levels))
-        found = one.solve(one.people(ones), {}, ones, ones / FEWEST_DECIDED, tied=True)
-        if found is not None:
+        solved = program.solve(program.people(ones), {}, ones, ones / FEWEST_DECIDED, tied=True)
+        if solved is not None:
             rates = {name: self._rate(name, self._shared) for name in searched}
-            values = {name: rate.values(found.weights)[0] for name, rate in rates.items()}
+            values = {name: rate.values(solved.weights)[0] for name, rate in rates.items()}
             yield {name: 0.5 if math.isnan(x) else float(x) for name, x in values.items()}
 
     def _verdict(self, feasible: bool, least: BranchAndBound) -> Deferral:

@@ -10,21 +10,13 @@ import numpy as np
 from isocost.checks import check_salt, check_threshold, check_word
 from isocost.errors import Problem, UsageError, listing, setting, spoken
 from isocost.groups import group_names
-from isocost.measures.rates import (
-    base_rate,
-    mean_score,
-    require_both_labels,
-    require_two_groups,
-)
+from isocost.measures.rates import base_rate, mean_score, require_both_labels, require_two_groups
 from isocost.measures.table import MEASURES
 from isocost.promises import Promise
 from isocost.repairs.counsel import heeding
 from isocost.repairs.withhold import summary_of
 from isocost.rows import Row
-from isocost.rules import (
-    DEFAULT_SALT,
-    Rule,
-)
+from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 

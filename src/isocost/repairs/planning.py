@@ -26,12 +26,7 @@ from isocost.repairs.population import Population
 from isocost.repairs.unseen import LEAST, Replicates, Report, Yardstick, safe_level
 from isocost.rules import Rule, check_rule
 from isocost.tables import columns_from, frame_of, html_table, html_verdict, text_table
-from isocost.tallies import (
-    Reading,
-    Tally,
-    TallyLike,
-    as_tally,
-)
+from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import CALIBRATED, MIN_GROUP, MIN_LABEL
 

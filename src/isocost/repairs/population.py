@@ -15,10 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from isocost.cells import (
-    Cells,
-    add_up,
-)
+from isocost.cells import Cells, add_up
 from isocost.tallies import Tally
 from isocost.typing import Floats, Ints
 

@@ -30,13 +30,7 @@ from isocost.repairs.maps import (
 from isocost.repairs.withhold import summary_of
 from isocost.rows import NARROWEST, Row
 from isocost.rules import Rule
-from isocost.tallies import (
-    ColumnOptions,
-    Tally,
-    TallyLike,
-    as_tally,
-    check_tally,
-)
+from isocost.tallies import ColumnOptions, Tally, TallyLike, as_tally, check_tally
 from isocost.typing import Bools, Floats
 
 ERROR = 1e-4

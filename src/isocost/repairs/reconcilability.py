@@ -144,11 +144,11 @@ def check_request(
     return Request(
         threshold=check_threshold(threshold),
         tolerances=check_tolerances(tolerance, names),
-        cost=_check_cost(cost, names),
+        cost=check_equal_cost(cost, names),
         keep=keep,
         levels=check_levels(levels),
         floor=check_floor(floor),
-        no_worse=_check_no_worse(no_worse, names),
+        no_worse=check_no_worse(no_worse, names),
         monotone=check_flag("monotone", monotone),
     )
 
@@ -182,7 +182,8 @@ def direction_of(name: str) -> Literal["lower", "higher"] | None:
     return "lower" if name == "cost" else MEASURES[name].better
 
 
-def _check_no_worse(no_worse: Any, names: tuple[str, ...]) -> bool:
+def check_no_worse(no_worse: Any, names: tuple[str, ...]) -> bool:
+    """Whether rates must not get worse; raise if none of those named can."""
     if check_flag("no_worse", no_worse) and not any(map(direction_of, names)):
         can = spoken("can be True", "can be given")
         rule = f"{can} only if {setting('equal')} has a rate that can get worse"
@@ -215,7 +216,8 @@ def check_tolerances(tolerance: Any, names: tuple[str, ...]) -> dict[str, float]
     return {name: check_tolerance(tolerance.get(name, 0.0)) for name in names}
 
 
-def _check_cost(cost: CostLike | None, names: tuple[str, ...]) -> Cost | None:
+def check_equal_cost(cost: CostLike | None, names: tuple[str, ...]) -> Cost | None:
+    """The cost to be equal; raise if there is one and the names lack it, or the other way round."""
     if (cost is not None) != ("cost" in names):
         rule = f'must be passed if and only if {setting("equal")} has "cost"'
         both = setting("equal", ("fpr", "cost")), setting("cost", "weighted:1,3")

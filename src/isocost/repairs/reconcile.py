@@ -53,10 +53,7 @@ from isocost.repairs.reconcilability import (
 )
 from isocost.repairs.withhold import summary_of
 from isocost.rows import Row, reversals
-from isocost.rules import (
-    DEFAULT_SALT,
-    Rule,
-)
+from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tables import html_table, html_verdict, text_table
 from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
@@ -541,10 +538,10 @@ def reconcilable(
     Examples
     --------
     >>> from isocost.examples import compas
-    >>> found = reconcilable(compas(), [0.3, 0.5, 0.7, 0.8])
-    >>> found.feasible
+    >>> result = reconcilable(compas(), [0.3, 0.5, 0.7, 0.8])
+    >>> result.feasible
     (0.5, 0.7)
-    >>> [(round(point.tolerance, 4), point.selected) for point in found.points]
+    >>> [(round(point.tolerance, 4), point.selected) for point in result.points]
     [(0.0004, 'everybody'), (0.0, None), (0.0, None), (nan, 'nobody')]
     """
     chosen = sorted(set(check_numbers("thresholds", TENTHS if thresholds is None else thresholds)))

@@ -20,10 +20,7 @@ from isocost.repairs.recalibrate import fitted_rule
 from isocost.repairs.reconcilability import FLOORS, KEEPS, RATES
 from isocost.repairs.reconcile import reconcile
 from isocost.repairs.withhold import withhold
-from isocost.rules import (
-    DEFAULT_SALT,
-    Rule,
-)
+from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import Tally
 
 

@@ -18,10 +18,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from isocost.cells import (
-    Cells,
-    Sums,
-)
+from isocost.cells import Cells, Sums
 from isocost.checks import check_threshold, finite_or_none
 from isocost.errors import Problem, UsageError, listing
 from isocost.grid import TENTHS
@@ -31,12 +28,7 @@ from isocost.repairs.composition import edges_of
 from isocost.repairs.withhold import threshold_of
 from isocost.rules import Rule, check_rule
 from isocost.tables import columns_from, html_table, text_table
-from isocost.tallies import (
-    Reading,
-    Tally,
-    TallyLike,
-    as_tally,
-)
+from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 
 EDGES = (0.0, *TENTHS, 1.0)
@@ -234,12 +226,12 @@ class HandedOver:
         """Whether the decided are no longer those who matter; where most are gone first."""
         names = names_of(self.groups)
         for what, name in KINDS_HANDED.items():
-            parts = {group: _or_zero(getattr(one, name)) for group, one in self.groups.items()}
-            for group, part in sorted(parts.items(), key=lambda item: -item[1]):
-                if part > max(MATTER, self.groups[group].share):
+            shares = self._shares(name)
+            for group, share in sorted(shares.items(), key=lambda item: -item[1]):
+                if share > max(MATTER, self.groups[group].share):
                     yield (
-                        f"{part:.1%} of those {what} of {names[group]} are handed over: what is "
-                        "equal among the others says little about them."
+                        f"In the group {names[group]}, {share:.1%} of those {what} are handed "
+                        "over: what is equal among the others says little about them."
                     )
 
     def warnings(self) -> Iterator[str]:
@@ -262,12 +254,17 @@ class HandedOver:
             f"({self.information[0]:.2%})."
         )
         for what, name in KINDS_HANDED.items():
-            yield f"Handed over are of those {what}: {self._of_each(name)}."
+            if self._shares(name):
+                yield f"Handed over, of those {what}: {self._of_each(name)}."
+
+    def _shares(self, name: str) -> dict[Group, float]:
+        """A share of each group, without groups in which it is a share of nobody."""
+        shares = {group: getattr(one, name) for group, one in self.groups.items()}
+        return {group: share for group, share in shares.items() if not math.isnan(share)}
 
     def _of_each(self, name: str) -> str:
-        names = names_of(self.groups)
-        parts = {group: _or_zero(getattr(one, name)) for group, one in self.groups.items()}
-        return listing((f"{x:.1%} of {names[group]}" for group, x in parts.items()), most=6)
+        names, shares = names_of(self.groups), self._shares(name)
+        return listing((f"{x:.1%} of {names[group]}" for group, x in shares.items()), most=6)
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """A row for each group, in the library of the data; pairs become two columns."""
@@ -319,11 +316,6 @@ class HandedOver:
         return html_table(*self.table(), caption=". ".join([self.headline(), *self.notes()]))
 
 
-def _or_zero(value: float) -> float:
-    """Of nobody, nobody is handed over."""
-    return 0.0 if math.isnan(value) else value
-
-
 def _number(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.4f}"
 
@@ -370,12 +362,12 @@ def handed_over(
     --------
     >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> found = handed_over(ic.hand_over(compas(), share=0.25), compas())
-    >>> [(round(g.share, 2), round(g.base_rate, 3)) for g in found.groups.values()]
+    >>> result = handed_over(ic.hand_over(compas(), share=0.25), compas())
+    >>> [(round(g.share, 2), round(g.base_rate, 3)) for g in result.groups.values()]
     [(0.25, 0.691), (0.25, 0.209)]
-    >>> [round(rate, 4) for rate in found.target], found.possible
+    >>> [round(rate, 4) for rate in result.target], result.possible
     ([0.2191, 0.5609], (True, True))
-    >>> [round(x, 3) for x in found.differences("score")]
+    >>> [round(x, 3) for x in result.differences("score")]
     [0.196, 0.247]
     """
     check_rule(rule)

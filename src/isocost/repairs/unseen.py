@@ -38,13 +38,7 @@ from isocost.checks import (
     finite_or_none,
 )
 from isocost.costs import Cost, CostLike, as_cost
-from isocost.errors import (
-    IsocostError,
-    IsocostWarning,
-    Problem,
-    UncertainWarning,
-    UsageError,
-)
+from isocost.errors import IsocostError, IsocostWarning, Problem, UncertainWarning, UsageError
 from isocost.groups import Group
 from isocost.measures.audit import Audit
 from isocost.measures.calibration import Levels, gap_debiased, gap_equal_width, levels_of
@@ -58,12 +52,7 @@ from isocost.repairs.registry import REPAIRS
 from isocost.repairs.withhold import summary_of, threshold_of
 from isocost.rules import Rule, check_rule
 from isocost.tables import columns_from, frame_of, html_table, html_verdict, text_table
-from isocost.tallies import (
-    Reading,
-    Tally,
-    TallyLike,
-    as_tallies,
-)
+from isocost.tallies import Reading, Tally, TallyLike, as_tallies
 from isocost.typing import Floats
 from isocost.verdict.sentences import SENTENCES, number
 
@@ -258,8 +247,8 @@ class Unseen:
         >>> import isocost as ic
         >>> from isocost.examples import compas
         >>> audit = ic.audit(compas(), "fnr", tolerance=0.06)
-        >>> found = ic.unseen(compas(), ic.withhold(compas(), "fnr", tolerance=0.06))
-        >>> audit.verdict.helps, found.judged(audit).verdict.helps
+        >>> result = ic.unseen(compas(), ic.withhold(compas(), "fnr", tolerance=0.06))
+        >>> audit.verdict.helps, result.judged(audit).verdict.helps
         ('unknown', 'yes')
         """
         check_kind("audit", audit, Audit, "must be an Audit", "pass what isocost.audit returned")

@@ -38,11 +38,7 @@ from isocost.measures.rates import disparity, measure_columns, require_all_decid
 from isocost.measures.table import MEASURES, OVERALL, chosen_measures
 from isocost.promises import Promise
 from isocost.repairs.composition import merged
-from isocost.rules import (
-    Rule,
-    check_rule,
-    unknown_groups,
-)
+from isocost.rules import Rule, check_rule, unknown_groups
 from isocost.tables import columns_from, frame_of, html_table, html_verdict, text_table
 from isocost.tallies import Reading, Tally, TallyLike, as_tallies
 
@@ -405,8 +401,8 @@ def watch(
     >>> from isocost.examples import compas
     >>> rule = ic.withhold(compas(), "fpr", tolerance=0.06)
     >>> repaired = rule.expected(compas())
-    >>> found = ic.watch(rule, {"May": repaired, "June": repaired}, tolerance=0.08)
-    >>> found.alarm, round(found.periods[1].running, 4)
+    >>> result = ic.watch(rule, {"May": repaired, "June": repaired}, tolerance=0.08)
+    >>> result.alarm, round(result.periods[1].running, 4)
     (False, 0.06)
     >>> print(ic.watch(rule, [compas()] * 2).alarms[0])
     The costs of African-American and Caucasian differ since period 1: by 0.0875 (0.0678 or more \

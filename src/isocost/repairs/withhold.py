@@ -14,10 +14,7 @@ from isocost.measures.rates import base_rate
 from isocost.promises import Promise
 from isocost.repairs.counsel import heeding
 from isocost.rows import Row
-from isocost.rules import (
-    DEFAULT_SALT,
-    Rule,
-)
+from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.verdict.sentences import round_down, round_up
 

@@ -15,12 +15,7 @@ from typing import Any, NamedTuple
 
 from isocost.checks import finite_or_none
 from isocost.costs import Cost, as_cost
-from isocost.errors import (
-    DeferralWarning,
-    InfeasibleError,
-    InfeasibleWarning,
-    IsocostError,
-)
+from isocost.errors import DeferralWarning, InfeasibleError, InfeasibleWarning, IsocostError
 from isocost.grid import TENTHS
 from isocost.groups import Group, shown_names
 from isocost.measures.audit import Audit
@@ -42,13 +37,6 @@ from isocost.rules import Rule
 from isocost.tallies import Tally
 from isocost.verdict.sentences import Figures, fill, percent, round_up
 from isocost.verdict.wording import figures_of
-
-
-def _safe_amount(amount: float | Mapping[Group, float]) -> Any:
-    if isinstance(amount, Mapping):
-        return [[safe_group(group), number] for group, number in amount.items()]
-    return amount
-
 
 MOST_ROWS = 2400
 """With more rows than this, rules for thresholds other than the audit's are left out."""
@@ -304,13 +292,13 @@ def bounds_table(audit: Audit) -> dict[str, Any]:
     groups = [g for g in audit.compared if fewest[audit.tally.index_of(g)] > 0]
     if len(groups) < 2:
         return {"rows": []}
-    found = bounds(audit.tally.select(groups), audit.cost)
-    header, rows = found.pair_table()
-    costs = [(pair.comparison.cost, pair.comparison.other) for pair in found.pairs]
+    proven = bounds(audit.tally.select(groups), audit.cost)
+    header, rows = proven.pair_table()
+    costs = [(pair.comparison.cost, pair.comparison.other) for pair in proven.pairs]
     for row, (one, other) in zip(rows, costs, strict=True):
         row[0] = f"{_called(one)}; {_called(other).lower()}"
     header = [head[:1].upper() + head[1:] for head in header]
-    names, ratio = spoken_names(audit.groups), found.ratio
+    names, ratio = spoken_names(audit.groups), proven.ratio
     said = fill(ratio.sentence, lower=names[ratio.lower], higher=names[ratio.higher])
     return {"header": header, "rows": rows, "ratio": said}
 
@@ -418,3 +406,9 @@ def compact(groups: Sequence[Group], rule: Rule) -> dict[str, Any]:
         content["cost"].update(fp=_safe_amount(rule.cost.fp), fn=_safe_amount(rule.cost.fn))
     kept = ("method", "cost", "settings", "coin", "rows", "notes", "promise")
     return {name: content[name] for name in kept if name in content}
+
+
+def _safe_amount(amount: float | Mapping[Group, float]) -> Any:
+    if isinstance(amount, Mapping):
+        return [[safe_group(group), number] for group, number in amount.items()]
+    return amount

@@ -1,4 +1,4 @@
-"""What the page holds: the tally as plain values, and the repairs that were made in advance.
+"""What the page holds: the tally as plain values, where it came from, and what is established.
 
 The page computes from these sums what Python computes from the tally, so they are written with all
 their digits.  Where small cells are to be hidden, or there are too many, neighbouring bins of a
@@ -25,11 +25,7 @@ from isocost import __version__
 from isocost.cells import KEYS, SUMS, Cells, add_up
 from isocost.checks import check_whole
 from isocost.costs import Cost, as_cost
-from isocost.errors import (
-    DataError,
-    Problem,
-    setting,
-)
+from isocost.errors import DataError, Problem, setting
 from isocost.grid import TENTHS, Grid
 from isocost.groups import Group, Scalar, from_json, group_names
 from isocost.measures.audit import Audit
@@ -260,15 +256,15 @@ class Origin:
     files: tuple[tuple[str, int, str], ...] = ()
     command: str = ""
 
-    def with_files(self, place: str | Path | None = None) -> Origin:
+    def with_files(self, stored_at: str | Path | None = None) -> Origin:
         """The same with sizes and digests of the files; of very many only the first are listed.
 
-        A file that has another name where it lies now keeps its own.
+        ``stored_at`` is where the data lie now, if they were uploaded; the file keeps its own name.
         """
-        places = self.data if place is None else (str(place),)
+        places = self.data if stored_at is None else (str(stored_at),)
         paths = [path for name in places for path in files_of(name)]
         files = [_file_facts(path) for path in paths[:MOST_FILES]]
-        if place is not None and len(files) == 1:
+        if stored_at is not None and len(files) == 1:
             files = [(self.to_dict()["data"][0], *files[0][1:])]
         return replace(self, files=tuple(files))
 
@@ -362,8 +358,8 @@ def files_of(name: str) -> list[Path]:
         return [path]
     pattern = str(path / "**" / "*") if path.is_dir() else name
     # The pattern may be absolute.
-    found = map(Path, sorted(glob(pattern, recursive=True)))  # noqa: PTH207
-    return [each for each in found if each.is_file()]
+    paths = map(Path, sorted(glob(pattern, recursive=True)))  # noqa: PTH207
+    return [each for each in paths if each.is_file()]
 
 
 def payload(
@@ -514,7 +510,7 @@ def threshold_evidence(
     rows = {name: row for name, row in rows.items() if row.is_plain or name in audit.shown}
     whole = Cells.merge([tally.cells.recoded([0] * len(tally.groups))])
     cells = [tally.cells.take(tally.cells.of_group(i)) for i in range(len(tally.groups))]
-    found = []
+    by_threshold = []
     for at in thresholds:
         first = tally.grid.first_bin(at)
         people = population_of(tally, at, audit.compared, audit.reference)
@@ -522,11 +518,11 @@ def threshold_evidence(
         table: dict[str, list[Any]] = {}
         for name, row in rows.items():
             table[name] = [
-                None if place in untold else _evidence(row, own, place, people, first, level)
-                for place, own in enumerate([*cells, whole])
+                None if index in untold else _evidence(row, own, index, people, first, level)
+                for index, own in enumerate([*cells, whole])
             ]
-        found.append(table)
-    return found
+        by_threshold.append(table)
+    return by_threshold
 
 
 def _level(audit: Audit) -> float | None:
@@ -534,14 +530,14 @@ def _level(audit: Audit) -> float | None:
 
 
 def _evidence(
-    row: Measure, cells: Cells, place: int, people: GroupedPeople, first: int, level: float | None
+    row: Measure, cells: Cells, index: int, people: GroupedPeople, first: int, level: float | None
 ) -> list[float | None] | None:
     if row.is_plain:
         if level is None:
             return None
         ends: tuple[float, ...] = mean_interval(mean_of(row, cells, first), level)
     else:
-        number = row.estimated(people, place if place < len(people.groups) else None)
+        number = row.estimated(people, index if index < len(people.groups) else None)
         ends = (*(derived_interval(number, row.limits, level) if level else (math.nan,) * 2),
                 number.value)  # fmt: skip
     return [rounded(end) for end in ends]
@@ -557,26 +553,26 @@ def cost_evidence(audit: Audit) -> dict[str, dict[str, Any]]:
 
     So moving from false alarms to misses loses no interval.  Tolerances only shift the excess.
     """
-    found = {}
+    by_cost = {}
     for cost in {str(cost): cost for cost in (audit.cost, as_cost("fpr"), as_cost("fnr"))}.values():
-        one = (
+        audited = (
             audit if cost == audit.cost else foreseen(_about(audit, cost), PAGE_REPLICATES["cost"])
         )
-        groups = list(one.groups)
-        spans = one.intervals
-        found[str(cost)] = {
-            "findings": one.verdict.to_dict()["findings"],
-            "highest": [groups.index(group) for group in one.verdict.highest],
-            "more_data": more_data(one),
+        groups = list(audited.groups)
+        spans = audited.intervals
+        by_cost[str(cost)] = {
+            "findings": audited.verdict.to_dict()["findings"],
+            "highest": [groups.index(group) for group in audited.verdict.highest],
+            "more_data": more_data(audited),
             "difference": None if spans is None else list(spans.differences["cost"]),
             "disparity": None if spans is None else list(spans.disparities["cost"]),
             "intervals": [
                 {name: [rounded(end) for end in m.intervals[name]] for name in OF_COST}
                 if OF_COST[0] in m.intervals else {}
-                for m in (*one.groups.values(), one.overall)
+                for m in (*audited.groups.values(), audited.overall)
             ],
         }  # fmt: skip
-    return found
+    return by_cost
 
 
 OF_COST = ("cost", "trivial_cost")

@@ -272,7 +272,7 @@ def _now() -> datetime:
 
 def _settings(subject: Audit, held: dict[str, Any]) -> dict[str, Any]:
     """What the page needs to make its audit again."""
-    names, found = group_names(subject.tally.groups), subject.intervals
+    names, intervals = group_names(subject.tally.groups), subject.intervals
     kept = [g for g, name in zip(subject.tally.groups, names, strict=True) if name in held["names"]]
     cost = subject.cost
     if cost.is_per_group:
@@ -288,9 +288,9 @@ def _settings(subject: Audit, held: dict[str, Any]) -> dict[str, Any]:
         "cost": cost.to_dict(),
         "threshold": subject.threshold,
         "tolerance": subject.feasibility.tolerance,
-        "confidence": None if found is None else found.confidence,
-        "replicates": 0 if found is None else found.replicates,
-        "seed": 0 if found is None else found.seed,
+        "confidence": None if intervals is None else intervals.confidence,
+        "replicates": 0 if intervals is None else intervals.replicates,
+        "seed": 0 if intervals is None else intervals.seed,
         "measures": [name for name in subject.shown if name in MEASURES],
         "own_measures": [_measure_dict(one) for one in _own_measures(subject)],
         "min_group": subject.min_group,
@@ -314,21 +314,7 @@ def remade(held: dict[str, Any], made: dict[str, Any], functions: Iterable[Measu
     So that :func:`isocost.verify` can make it again.  Measures of one's own are held too, except
     for ``functions``.
     """
-    known = {one.name: one for one in functions}
-    own = [known[one["name"]] if one["name"] in known else Measure(**one)
-           for one in made["own_measures"]]  # fmt: skip
-    settings = {name: made[name] for name in ("threshold", "confidence", "replicates", "seed",
-                                              "tolerance", "min_group")}  # fmt: skip
-    reference = None if made["reference"] is None else as_group(made["reference"])
-    subject = audit(
-        held_tally(held, made["groups"]),
-        Cost.from_dict(made["cost"]),
-        **settings,
-        measures=[*dict.fromkeys([*made["measures"], *ALWAYS]), *own],
-        reference=reference,
-        warn=False,
-    )
-    subject = foreseen(subject, PAGE_REPLICATES["cost"])
+    subject = _remade_audit(held, made, functions)
     rules = made["rules"]
     given = None if rules is None else {n: Rule.from_json(json.dumps(r)) for n, r in rules.items()}
     origin, vocabulary = Origin.from_dict(made["origin"]), Vocabulary(**made["vocabulary"])
@@ -364,15 +350,39 @@ def remade(held: dict[str, Any], made: dict[str, Any], functions: Iterable[Measu
         "handed": handed_over_sections(subject, deferring, not hidden),
         "thresholds": thresholds_table(subject, held),
         "bounds": bounds_table(subject),
-        "outlooks": outlooks
-        and {
-            "header": ["Repair", *told_of(offers if given is not None else []).values()],
-            "rows": [[one["label"], *one["cells"]] for one in outlooks],
-            "notes": [one["notes"] for one in outlooks],
-        },
+        "outlooks": outlooks and _outlook_table(outlooks, offers if given is not None else []),
         "layouts": page_layouts(subject, held, repairs, origin.missing_group),
     }
     return _rendered(subject, said, tables, data, [vega_script(), page_script()])
+
+
+def _remade_audit(
+    held: dict[str, Any], made: dict[str, Any], functions: Iterable[Measure]
+) -> Audit:
+    """The audit that a page is about, with what its repair is expected to do to new people."""
+    known = {one.name: one for one in functions}
+    own = [known[one["name"]] if one["name"] in known else Measure(**one)
+           for one in made["own_measures"]]  # fmt: skip
+    settings = {name: made[name] for name in ("threshold", "confidence", "replicates", "seed",
+                                              "tolerance", "min_group")}  # fmt: skip
+    measured = audit(
+        held_tally(held, made["groups"]),
+        Cost.from_dict(made["cost"]),
+        **settings,
+        measures=[*dict.fromkeys([*made["measures"], *ALWAYS]), *own],
+        reference=None if made["reference"] is None else as_group(made["reference"]),
+        warn=False,
+    )
+    return foreseen(measured, PAGE_REPLICATES["cost"])
+
+
+def _outlook_table(outlooks: list[dict[str, Any]], offers: list[Offer]) -> dict[str, Any]:
+    """What repairs are expected to do to new people, as header, rows and notes."""
+    return {
+        "header": ["Repair", *told_of(offers).values()],
+        "rows": [[one["label"], *one["cells"]] for one in outlooks],
+        "notes": [one["notes"] for one in outlooks],
+    }
 
 
 ALWAYS = ("selection_rate", "impact_ratio", "ppv", "false_omission_rate")
@@ -467,7 +477,7 @@ JUDGEMENT = {
 
 def _own(subject: Audit, held: dict[str, Any], hidden: Collection[int]) -> dict[str, Any]:
     """The audit's own settings, and what was computed in advance: see `cost_evidence`."""
-    found = subject.intervals
+    intervals = subject.intervals
     columns = [*subject.groups.values(), subject.overall]
     decided = {name for name, one in subject.measures.items() if one.uses_threshold}
     elsewhere = {*decided, *OF_COST}
@@ -497,7 +507,7 @@ def _own(subject: Audit, held: dict[str, Any], hidden: Collection[int]) -> dict[
         "thresholds": thresholds,
         "at": threshold_evidence(subject, thresholds, hidden),
         "evidence": cost_evidence(subject),
-        "confidence": None if found is None else found.confidence,
+        "confidence": None if intervals is None else intervals.confidence,
         "groups": subject.verdict.findings.groups,
         "floors": [subject.gap_floor(group) for group in subject.groups],
         "decimals": figures_of(subject).decimals,

@@ -56,8 +56,8 @@ CLOSING = Problem("report", "needs a running server", "one that is closing", "st
 def labels() -> dict[str, str]:
     """What the page calls its controls, by their ids."""
     html = resources.files("isocost.reports").joinpath("page", "serve.html").read_text("utf-8")
-    found = re.findall(r'<label for="([\w-]+)">([^<(]+)', html)
-    return {id: text.strip() for id, text in found}
+    pairs = re.findall(r'<label for="([\w-]+)">([^<(]+)', html)
+    return {id: text.strip() for id, text in pairs}
 
 
 def control_of(name: str) -> str | None:
@@ -67,7 +67,7 @@ def control_of(name: str) -> str | None:
 
 
 def controls_of(problem: Problem) -> list[str]:
-    """The ids of the controls that mend a problem: those its next step names, or its own.
+    """The ids of the controls that fix a problem: those its next step names, or its own.
 
     Examples
     --------

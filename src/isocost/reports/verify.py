@@ -231,8 +231,8 @@ class _Page(HTMLParser):
             self._section = said
         if self._table and self._column == 0 and not self._row:
             self._row = said
-        place = f"table {self._table}, {self._row}, column {self._column}" if self._table else ""
-        self.blocks.append((place or f"text under {self._section or 'the headline'}", said))
+        cell = f"table {self._table}, {self._row}, column {self._column}" if self._table else ""
+        self.blocks.append((cell or f"text under {self._section or 'the headline'}", said))
 
 
 @dataclass
@@ -243,26 +243,26 @@ class _Counter:
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
-def _different(shown: Any, again: Any, place: str, counter: _Counter) -> Iterator[str]:
+def _different(shown: Any, again: Any, path: str, counter: _Counter) -> Iterator[str]:
     """Where embedded values differ; words are not numbers, and follow the language."""
-    if place == "data.words":
+    if path == "data.words":
         return
     if isinstance(shown, dict) and isinstance(again, dict):
         for key in sorted({*shown, *again}):
             if key not in shown or key not in again:
-                yield f"{place}.{key}: {'added' if key in shown else 'removed'}"
+                yield f"{path}.{key}: {'added' if key in shown else 'removed'}"
             else:
-                yield from _different(shown[key], again[key], f"{place}.{key}", counter)
+                yield from _different(shown[key], again[key], f"{path}.{key}", counter)
     elif isinstance(shown, list) and isinstance(again, list):
         if len(shown) != len(again):
-            yield f"{place}: {len(shown)} values instead of {len(again)}"
+            yield f"{path}: {len(shown)} values instead of {len(again)}"
         for i, (one, other) in enumerate(zip(shown, again, strict=False)):
-            yield from _different(one, other, f"{place}[{i}]", counter)
+            yield from _different(one, other, f"{path}[{i}]", counter)
     else:
         counter.numbers += isinstance(again, int | float)
-        is_told = _TOLD.search(place) and isinstance(shown, str) and isinstance(again, str)
+        is_told = _TOLD.search(path) and isinstance(shown, str) and isinstance(again, str)
         if not (_same_numbers(shown, again) if is_told else _same(shown, again)):
-            yield f"{place}: {_short(shown)} instead of {_short(again)}"
+            yield f"{path}: {_short(shown)} instead of {_short(again)}"
 
 
 _TOLD = re.compile(r"\.(why|notes\[\d+\])$")
@@ -299,7 +299,7 @@ def _different_texts(
         for i in range(max(b - a, d - c)):
             here = shown[a + i] if a + i < b else ("", "")
             there = again[c + i] if c + i < d else ("", "")
-            place = here[0] or there[0]
-            is_cell = place.startswith(("table", "meta")) and len(there[1].split()) <= FEW_WORDS
+            location = here[0] or there[0]
+            is_cell = location.startswith(("table", "meta")) and len(there[1].split()) <= FEW_WORDS
             if is_cell or not _same_numbers(here[1], there[1]):
-                yield f"{place}: {_short(here[1])} instead of {_short(there[1])}"
+                yield f"{location}: {_short(here[1])} instead of {_short(there[1])}"

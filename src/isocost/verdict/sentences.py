@@ -81,6 +81,7 @@ SENTENCES = {
     ),
     "or": " or ",
     "several": "{count} groups",
+    "any_of": "any of {count} groups",
     "others": "{count} other groups",
     "few_groups": (
         "A comparison takes two groups of at least {min_group} people, with {min_label} of each "
@@ -218,34 +219,31 @@ SENTENCES = {
         "{accuracy}, without a repair {unrepaired_accuracy}; {changed} of people get another "
         "score, {coin}."
     ),
-    "choice_only": "No other repair is feasible, supported by the data and helps. It",
-    "choice_best": "Of the repairs that are feasible, supported by the data and help, it",
+    "choice_only": "No other repair is feasible, supported by the data and helpful. It",
+    "choice_best": "Of the repairs that are feasible, supported by the data and helpful, it",
     "choice_calibrated": "keeps scores calibrated",
     "choice_uncalibrated": "gives up calibration",
     "choice_coin": "{share} by a coin",
     "choice_no_coin": "nobody by a coin",
     "choice_few": (
-        "Do nothing yet: there is too little data to compare the groups. Gather more (isocost "
-        "plan, or ic.plan, tells how much), or merge small groups (--merge-groups, or "
-        "tally.relabel)."
+        "Do nothing yet: there is too little data to compare the groups. Gather more ({planning} "
+        "tells how much), or merge small groups ({merge})."
     ),
     "choice_small": (
-        "Do nothing yet: some groups are too small to make a rule from. Leave them out "
-        "(--drop-group, or tally.drop), or merge them with others (--merge-groups, or "
-        "tally.relabel)."
+        "Do nothing yet: some groups are too small to make a rule from. Leave them out ({drop}), "
+        "or merge them with others ({merge})."
     ),
     "choice_unsound": (
-        "Recalibrate first (isocost recalibrate, or ic.recalibrate): the scores of {off} do not "
-        "mean what they say, and no repair is judged by such scores."
+        "Recalibrate first ({recalibrate}): the scores of {off} do not mean what they say, and no "
+        "repair is judged by such scores."
     ),
     "choice_unestablished": (
         "Do nothing: it is not established that groups differ, and a repair may only follow "
-        "chance. Gather more data (isocost plan, or ic.plan, tells how much)."
+        "chance. Gather more data ({planning} tells how much)."
     ),
     "choice_unhelpful": (
         "Do nothing: among new people, groups are expected to differ no less with {methods} than "
-        "without. Gather more data first (isocost plan --method, or ic.plan_repair, tells how "
-        "much)."
+        "without. Gather more data first ({plan_repair} tells how much)."
     ),
     "choice_uninformative": (
         "Do nothing: what {methods} would leave of the scores tells nothing. Better scores would "

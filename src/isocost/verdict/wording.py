@@ -313,7 +313,8 @@ def chosen(
 def _listed(names: Sequence[Name], last: str = " and ") -> Sentence:
     """The names of a few groups; of more, how many they are."""
     if len(names) > FEW:
-        return fill(SENTENCES["several"], count=str(len(names)))
+        some = "any_of" if last == SENTENCES["or"] else "several"
+        return fill(SENTENCES[some], count=str(len(names)))
     return joined(names, last)
 
 

@@ -164,7 +164,7 @@ function meansOf({ m, figures }, i) {
 
 /** @param {any} found @param {number[]} groups @param {string} [word] */
 function namesOf({ words, spoken }, groups, word) {
-  if (groups.length > FEW) return fill(words.several, { count: String(groups.length) });
+  if (groups.length > FEW) return fill(word ? words.any_of : words.several, { count: String(groups.length) });
   return listed(groups.map((i) => [{ name: spoken[i] }]), word);
 }
 

@@ -1,0 +1,286 @@
+"""A layout: the tables that a text asks for, and how they are printed.
+
+:class:`LayoutKind` says which text that is and how its tables are filled, :class:`Subject` with
+what, and :class:`Layout` is the result.  The layouts there are stand in
+:mod:`isocost.reports.layouts`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from html import escape
+from textwrap import fill
+from typing import Any
+
+from isocost.checks import finite_or_none
+from isocost.groups import Group, names_of, to_json
+from isocost.measures.audit import Audit
+from isocost.measures.derived import GroupedPeople, People
+from isocost.measures.intervals import population_of
+from isocost.reports.offers import Offer
+from isocost.tables import LINE, frame_of, html_table, text_table, transposed
+from isocost.tallies import Tally
+
+FEW = 4
+"""A table of no more rows than this is printed with its columns down."""
+
+COUNTS = ("n", "events")
+"""Columns that count people."""
+
+SIDES = ("above", "below")
+"""Whether people at or above the threshold are selected, or those below."""
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class LayoutTable:
+    """One table of a layout.
+
+    Attributes
+    ----------
+    title : str
+        What it is about.
+    columns : {name: str}
+        The columns that are printed, and what they are called there.
+    rows : tuple of dict
+        By the names of columns.  ``group`` is the group itself, None for others than a group.  An
+        interval of ``auc`` is ``auc_low`` to ``auc_high``.  A number that is left out on purpose
+        is None, one that is not defined NaN.
+    """
+
+    title: str
+    columns: Mapping[str, str]
+    rows: tuple[Row, ...]
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Header and rows as printed."""
+        header = list(self.columns.values())
+        rows = [[_shown(row, name) for name in self.columns] for row in self.rows]
+        if len(rows) <= FEW < len(header):
+            return transposed(header, rows)
+        return header, rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        rows = [{name: _plain(value) for name, value in row.items()} for row in self.rows]
+        return {"title": self.title, "columns": dict(self.columns), "rows": rows}
+
+
+def _shown(row: Row, name: str) -> str:
+    value = row[name]
+    if value is None:
+        return "left out"
+    if isinstance(value, str):
+        return value
+    if math.isnan(value):
+        return "-"
+    if name in COUNTS:
+        return f"{value:,.0f}" if value >= 1e6 else f"{value:,.6g}"
+    if name == "threshold":
+        return f"{value:.4g}"
+    if name == "share":
+        return f"{100.0 * value:.1f} %"
+    low, high = row.get(f"{name}_low", math.nan), row.get(f"{name}_high", math.nan)
+    # The reference has no width: it is what others are compared with.
+    interval = f" [{low:.3f}, {high:.3f}]" if low < high else ""
+    return f"{value:.3f}{interval}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return finite_or_none(value)
+    return to_json(value) if isinstance(value, tuple) else value
+
+
+@dataclass(frozen=True, repr=False)
+class Layout:
+    """The tables of a layout, with what they follow and what they leave out.
+
+    Attributes
+    ----------
+    name, title : str
+        What :func:`layout` calls it, and what stands on top.
+    follows, since : str
+        The text it follows, and from when that is.
+    covers_not : tuple of str
+        What the text asks for besides, or what the numbers cannot say.
+    settings : dict
+        What it was made with.
+    tables : tuple of LayoutTable
+        The numbers.
+    notes : tuple of str
+        How they were computed.
+    """
+
+    name: str
+    title: str
+    follows: str
+    since: str
+    covers_not: tuple[str, ...]
+    settings: Mapping[str, Any]
+    tables: tuple[LayoutTable, ...]
+    notes: tuple[str, ...]
+    backend: str | None = None
+
+    def lines(self) -> list[str]:
+        """What is said below the tables, a sentence or two each."""
+        return [
+            *self.notes,
+            f"Follows {self.follows} ({self.since}).",
+            f"Does not cover: {'; '.join(self.covers_not)}.",
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "format": "isocost-layout",
+            "version": 1,
+            "layout": self.name,
+            "title": self.title,
+            "follows": self.follows,
+            "since": self.since,
+            "covers_not": list(self.covers_not),
+            "settings": {name: _plain(value) for name, value in self.settings.items()},
+            "tables": [table.to_dict() for table in self.tables],
+            "notes": list(self.notes),
+        }
+
+    def to_json(self) -> str:
+        """The layout as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """The rows of all tables, in a frame of pandas, polars or another library.
+
+        Numbers that are left out on purpose, or that a table does not have, are NaN.
+        """
+        rows = [{"table": one.title, **row} for one in self.tables for row in one.rows]
+        names = dict.fromkeys(name for row in rows for name in row if name != "group")
+        texts = {name for row in rows for name, value in row.items() if isinstance(value, str)}
+        columns = {
+            name: [
+                (("" if name in texts else math.nan) if value is None else value)
+                for value in (row.get(name) for row in rows)
+            ]
+            for name in names
+        }
+        return frame_of(columns, backend or self.backend)
+
+    def __repr__(self) -> str:
+        tables = [f"{one.title}\n{text_table(*one.table(), room=LINE)}" for one in self.tables]
+        lines = "\n".join(fill(line, LINE) for line in self.lines())
+        return "\n\n".join([self.title, *tables, lines])
+
+    def _repr_html_(self) -> str:
+        tables = "".join(html_table(*one.table(), caption=one.title) for one in self.tables)
+        lines = "".join(f"<p>{escape(line)}</p>" for line in self.lines())
+        return f"<p><strong>{escape(self.title)}</strong></p>{tables}{lines}"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a layout is filled with.
+
+    Attributes
+    ----------
+    tally, threshold
+        What is measured, and where.
+    audit : Audit or None
+        None where the layout needs none, and a tally was given.
+    thresholds : tuple of float or None
+        Cut-offs; None for quantiles of the scores.
+    unknown : tuple
+        Values of the group column that stand for an unknown category.
+    below : bool
+        Whether people below the threshold are selected.
+    names : callable
+        What to call groups.
+    offers : list of Offer or None
+        The repairs to show, if they are made already; none if it is empty.
+    """
+
+    tally: Tally
+    threshold: float
+    audit: Audit | None = None
+    thresholds: tuple[float, ...] | None = None
+    unknown: tuple[Any, ...] = ()
+    below: bool = False
+    offers: list[Offer] | None = None
+    names: Callable[[Iterable[Group]], dict[Group, str]] = names_of
+
+    @property
+    def rule(self) -> str:
+        """Who is selected, in words."""
+        return f"a score {'below' if self.below else 'of at least'} {self.threshold:g}"
+
+    def population(self, tally: Tally, threshold: float) -> GroupedPeople:
+        """The people of a tally, with those selected on the side that was asked for."""
+        if self.audit is None:
+            people = GroupedPeople.of_tally(tally, threshold)
+        else:
+            # A reference that is too small to be compared has no part in repairs.
+            named = self.audit.reference
+            reference = named if named in tally.groups else None
+            people = population_of(tally, threshold, self.audit.compared, reference)
+        return _mirrored(people) if self.below else people
+
+
+Filled = tuple[list[LayoutTable], list[str]]
+
+
+def _mirrored(population: GroupedPeople) -> GroupedPeople:
+    """The same people with scores 1 - h, of whom the others are selected."""
+
+    def flipped(people: People) -> People:
+        return replace(
+            people,
+            level=population.levels - 1 - people.level,
+            selected=~people.selected,
+            wh=people.w - people.wh,
+            wh2=people.w - 2.0 * people.wh + people.wh2,
+        )
+
+    groups = tuple(map(flipped, population.groups))
+    return replace(population, groups=groups, everybody=flipped(population.everybody))
+
+
+@dataclass(frozen=True)
+class LayoutKind:
+    """A row of :data:`LAYOUTS`.
+
+    Attributes
+    ----------
+    name, title, follows, since, covers_not
+        As in :class:`Layout`.
+    measures : tuple of str
+        What it shows.
+    options : tuple of str
+        The arguments of :func:`layout` that it has a use for.
+    fill : callable
+        Makes its tables and notes.
+    needs_labels : bool
+        Whether it needs two groups with positives and negatives, as an audit does.
+    """
+
+    name: str
+    title: str
+    follows: str
+    since: str
+    covers_not: tuple[str, ...]
+    measures: tuple[str, ...]
+    options: tuple[str, ...]
+    fill: Callable[[Subject], Filled]
+    needs_labels: bool = True
+
+
+def filled(kind: LayoutKind, asked: Subject) -> Layout:
+    """A layout from what was asked; everything is checked already."""
+    tables, notes = kind.fill(asked)
+    settings = {"threshold": asked.threshold, "selected": SIDES[asked.below]}
+    texts = (kind.title, kind.follows, kind.since, kind.covers_not)
+    backend = asked.tally.backend
+    return Layout(kind.name, *texts, settings, tuple(tables), tuple(notes), backend)
