@@ -316,7 +316,10 @@ def test_a_search_that_is_ended_says_how_far_it_came(monkeypatch):
     # With more programs it is proven.
     monkeypatch.undo()
     rule = make(compas(), "least", "generalized_fnr")
-    assert rule.notes[-1] == "Linear programs prove that no share below 11.87% is enough."
+    assert rule.notes[-1] == (
+        "Linear programs prove that no share below 11.87% is enough "
+        "if new scores below the threshold are at least 1/1024 below it."
+    )
     assert rule.expected(compas()).share_handed_over == pytest.approx(0.1188, abs=5e-5)
 
 

@@ -185,7 +185,10 @@ class Deferral:
         """What is proven about the least share, in a sentence."""
         if self.smallest_share <= EXACT:
             return "Nobody has to be handed over for this."
-        proven = f"Linear programs prove that no share below {self.bound:.2%} is enough."
+        proven = f"Linear programs prove that no share below {self.bound:.2%} is enough"
+        if self.equal != (EVERYTHING,):
+            proven += " if new scores below the threshold are at least 1/1024 below it"
+        proven += "."
         if self.gap <= PROVEN:
             return proven
         return f"{proven} The search ended early: a share between that and this may be enough."
