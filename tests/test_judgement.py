@@ -242,6 +242,11 @@ def test_better_scores_are_asked_for_every_group_above_the_limit():
     )
 
 
+def test_of_many_groups_that_may_cost_most_the_number_is_told():
+    audit = ic.audit(population([(2, 2)] * 6 + [(1, 4)], [3000] * 7), "fpr")
+    assert f"it could be any of {len(audit.verdict.highest)} groups." in audit.advice
+
+
 def test_reconcile_is_advised_where_it_can_work():
     assert ic.audit(compas(), "fpr").reconcilable
     far = ic.audit(population([(8, 2), (1, 9)], [5000, 5000]), "fpr")
