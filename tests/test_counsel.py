@@ -10,6 +10,8 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas
+from isocost.promises import Promise
+from isocost.repairs.counsel import reason_on
 from isocost.repairs.registry import REPAIRS, advised
 from tests.processes import run
 
@@ -123,3 +125,45 @@ def test_the_command_refuses_unless_told_otherwise(tmp_path):
     support, unseen = json.loads(rule.read_text())["notes"][-2:]
     assert "not established" in support
     assert "no better than nothing" in unseen
+
+
+COUNTED = {"few", "uncalibrated", "equal", "unestablished"}
+
+
+def mixed(seed):
+    """People whose groups are large and small, calibrated and not, with weights or without."""
+    rng = np.random.default_rng(seed)
+    groups = int(rng.integers(2, 5))
+    sizes = rng.choice([12, 60, 400, 2500], groups)
+    shapes = [(rng.uniform(0.5, 4), rng.uniform(0.5, 4)) for _ in range(groups)]
+    data = population(shapes, sizes, shift=rng.choice([0.0, 0.03, 0.1]), seed=seed)
+    if seed % 3 == 0:
+        data["weight"] = rng.uniform(0.2, 3.0, len(data["score"]))
+    return ic.tally(data, weight="weight" if "weight" in data else None)
+
+
+@pytest.mark.filterwarnings("ignore::isocost.IsocostWarning")
+def test_the_reason_is_that_of_an_audit():
+    promises = [
+        (("cost",), True, "fpr"),
+        (("cost",), True, "weighted:1,3"),
+        (("cost",), True, {"fp": 2.0, "fn": 1.0}),
+        (("fpr", "fnr"), True, None),
+        (("generalized_fpr", "generalized_fnr"), False, None),
+        (("selection_rate",), False, None),
+    ]
+    seen = set()
+    for seed in range(40):
+        tally = mixed(seed)
+        if (tally.totals.n == 0).any():
+            continue
+        equal, calibrated, cost = promises[seed % len(promises)]
+        cost = ic.Cost(**cost) if isinstance(cost, dict) else cost
+        limits = dict.fromkeys(equal, (0.0, 0.05, 0.3)[seed // 6 % 3])
+        promise = Promise(limits, limits, calibrated, False, 0.5)
+        audit = ic.audit(tally, cost or "fnr", tolerance=max(limits.values()))
+        expected = audit.verdict_on(*equal, calibrated=calibrated).reason
+        reason = reason_on(tally, promise, cost)
+        assert reason == expected or COUNTED.isdisjoint({reason, expected}), seed
+        seen.add(reason)
+    assert seen >= COUNTED | {"repair"}

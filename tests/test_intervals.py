@@ -16,13 +16,16 @@ from isocost.measures.intervals import intervals
 from isocost.measures.margins import (
     difference,
     fold,
+    mean_interval,
     mean_of,
+    means_of,
     percentiles,
     score_interval,
     size_interval,
     skewed_interval,
     wilson,
 )
+from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES, chosen_measures, cost_row
 
 NAMES = {*chosen_measures().rows, "share", "cost", "trivial_cost"}
@@ -83,6 +86,20 @@ def test_standard_errors_are_those_of_a_row_bootstrap(weights, bins):
             # A standard deviation of 2000 replicates has a relative error of 1.6 %.
             assert mean.error == pytest.approx(values.std(), rel=0.07), name
             assert mean.value == pytest.approx(values.mean(), abs=values.std() / 8), name
+
+
+@pytest.mark.parametrize("weights", [None, "score"])
+def test_decisions_need_one_cell_per_kind(weights):
+    # Weights make cells count differently, so then all of them are looked at.
+    tally = tally_of(rows(300, groups=3, weights=weights))
+    own, first = tally.cells.take(tally.cells.group == 1), tally.grid.first_bin(0.5)
+    money = Measure("money", "Money", over=("fp", "tp"), adds={"fp": (-5, 0, 0), "tp": (2, 0, 0)})
+    plain = {name: row for name, row in MEASURES.items() if row.is_plain} | {"money": money}
+    means = means_of(plain, own, first)
+    for name, row in plain.items():
+        low, high = mean_interval(means[name], 0.95)
+        expected = mean_interval(mean_of(row, own, first), 0.95)
+        assert (low, high) == pytest.approx(expected, abs=1e-12), name
 
 
 def test_standard_errors_have_the_textbook_form():

@@ -95,6 +95,10 @@ class Row:
         return np.clip(self.value + self.slope * (scores - self.lo), 0.0, 1.0)
 
 
+Outputs = list[tuple[float, float]]
+"""What a score may become, and the share of each value."""
+
+
 @dataclass(frozen=True)
 class Segment:
     """All rows of one interval of one group, which share a coin."""
@@ -125,18 +129,15 @@ class Segment:
         moved = sum((row.probability * row.after(scores) for row in decided), left * scores)
         return moved / share if len(decided) < len(self.rows) else moved
 
-    def outputs(self, score: float) -> tuple[Floats, Floats]:
-        """What a score in the interval, or at its end, may become, and the share of each value.
-
-        Of those who are not handed over.
-        """
-        at = np.array([score])
-        decided = [row for row in self.rows if not row.defers]
-        values = [*(float(row.after(at)[0]) for row in decided), score]
-        shares = [row.probability for row in decided]
+    def outputs(self) -> tuple[Outputs, Outputs]:
+        """What a score at the lower, and one at the upper end may become, unless handed over."""
+        ends = np.array([self.lo, self.hi])
         left = 1.0 - math.fsum(row.probability for row in self.rows)
-        shares.append(left if left > SLACK else 0.0)
-        return np.array(values), np.array(shares) / (math.fsum(shares) or 1.0)
+        moved = [(row.after(ends), row.probability) for row in self.rows if not row.defers]
+        moved.append((ends, left if left > SLACK else 0.0))
+        total = math.fsum(share for _, share in moved) or 1.0
+        low, high = ([(float(after[i]), share / total) for after, share in moved] for i in (0, 1))
+        return low, high
 
     def outcomes(self) -> Iterator[tuple[Row, int, int]]:
         """Each row, and the coins for which it is chosen: from the first up to the second."""
@@ -169,18 +170,18 @@ def reversals(rows: Iterable[Row]) -> dict[Group, int]:
     """
     counts = {}
     for group, segments in segments_of(rows).items():
-        ends = [segment.outputs(end) for segment in segments for end in (segment.lo, segment.hi)]
+        ends = [outputs for segment in segments for outputs in segment.outputs()]
         counts[group] = sum(_may_fall(low, high) for low, high in pairwise(ends))
     return counts
 
 
-def _may_fall(low: tuple[Floats, Floats], high: tuple[Floats, Floats]) -> bool:
+def _may_fall(low: Outputs, high: Outputs) -> bool:
     """Whether the first of two distributions, values and shares, is above the second anywhere."""
-    (values, shares), (others, other_shares) = low, high
-    return any(
-        shares[values >= value].sum() > other_shares[others >= value].sum() + SLACK
-        for value in values
-    )
+
+    def share_from(value: float, outputs: Outputs) -> float:
+        return math.fsum(share for output, share in outputs if output >= value)
+
+    return any(share_from(value, low) > share_from(value, high) + SLACK for value, _ in low)
 
 
 def check_rows(groups: Sequence[Group], rows: Sequence[Row]) -> None:

@@ -321,8 +321,7 @@ class Tally:
     @property
     def is_weighted(self) -> bool:
         """Whether any row had a weight other than 1."""
-        n, w, w2 = self.cells.n, self.cells.w, self.cells.w2
-        return not (np.array_equal(n, w) and np.array_equal(n, w2))
+        return self.cells.is_weighted
 
     @cached_property
     def totals(self) -> Sums:
@@ -381,8 +380,10 @@ class Tally:
         if not len(chosen):
             step = "leave at least one group"
             raise UsageError(Problem("groups", "at least one must remain", "0", step))
-        cells = self.cells.take(np.isin(self.cells.group, chosen))
         kept = {self.groups[index] for index in chosen}
+        if len(set(chosen.tolist())) == len(self.groups) and self.handed_over.keys() <= kept:
+            return self
+        cells = self.cells.take(np.isin(self.cells.group, chosen))
         return self.rebuilt(cells, handed={g: x for g, x in self.handed_over.items() if g in kept})
 
     def drop(self, groups: Iterable[Group]) -> Tally:

@@ -24,7 +24,13 @@ from isocost.measures.feasibility import (
     feasibility,
     large_groups,
 )
-from isocost.measures.intervals import Intervals, check_min_group, intervals_of, population_of
+from isocost.measures.intervals import (
+    REPLICATES,
+    Intervals,
+    check_min_group,
+    intervals_of,
+    population_of,
+)
 from isocost.measures.measure import Measure
 from isocost.measures.rates import (
     Columns,
@@ -455,7 +461,7 @@ def audit(
     cost: CostLike = "fnr",
     threshold: float = 0.5,
     confidence: float | None = 0.95,
-    replicates: int = 2000,
+    replicates: int = REPLICATES,
     seed: int = 0,
     *,
     tolerance: float = 0.0,

@@ -241,18 +241,22 @@ def gap_noise(levels: Levels, bandwidth: float, draws: Floats) -> dict[str, tupl
     {name: (residuals, noise)}
         Arrays (parts,) and (replicates, parts).
     """
-    result = {}
-    for name, index in (
-        ("calibration_gap", _equal_width_bins(levels, DEFAULT_BINS)),
-        ("calibration_gap_equal_mass", _equal_mass_bins(levels, DEFAULT_BINS)),
-    ):
-        residual, error = _residuals(levels, index, DEFAULT_BINS)
-        result[name] = residual, draws[:, :DEFAULT_BINS] * error
+    residual, error = _residuals(levels, _equal_mass_bins(levels, DEFAULT_BINS), DEFAULT_BINS)
+    result = {
+        "calibration_gap": bin_noise(levels, draws),
+        "calibration_gap_equal_mass": (residual, draws[:, :DEFAULT_BINS] * error),
+    }
     residual, error = _residuals(levels, _equal_width_bins(levels, SMOOTH_CELLS), SMOOTH_CELLS)
     kernel = _kernel(bandwidth)
     noise = draws[:SMOOTH_DRAWS, :SMOOTH_CELLS] * error
     result["calibration_gap_smooth"] = residual @ kernel, noise @ kernel
     return result
+
+
+def bin_noise(levels: Levels, draws: Floats) -> tuple[Floats, Floats]:
+    """The same for the gap over bins of equal width only."""
+    residual, error = _residuals(levels, _equal_width_bins(levels, DEFAULT_BINS), DEFAULT_BINS)
+    return residual, draws[:, :DEFAULT_BINS] * error
 
 
 def _residuals(levels: Levels, index: Ints, parts: int) -> tuple[Floats, Floats]:

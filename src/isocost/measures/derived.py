@@ -144,10 +144,8 @@ class GroupedPeople:
 
     Attributes
     ----------
-    groups : tuple of People
-        The groups.
-    everybody : People
-        All of them together.
+    of : callable
+        The people of a group by its index, or everybody for None; see :meth:`people`.
     levels : int
         How many levels of the score there are.
     threshold : float
@@ -160,8 +158,7 @@ class GroupedPeople:
         What was computed so far; see :meth:`once`.
     """
 
-    groups: tuple[People, ...]
-    everybody: People
+    of: Callable[[int | None], People]
     levels: int
     threshold: float
     candidates: tuple[int, ...]
@@ -184,16 +181,13 @@ class GroupedPeople:
     ) -> GroupedPeople:
         """The people of a tally, a cell at a time."""
         first, bins, cells = tally.grid.first_bin(threshold), tally.grid.size, tally.cells
-        own = [cells.take(cells.of_group(index)) for index in range(len(tally.groups))]
-        among = range(len(own)) if candidates is None else candidates
-        return cls(
-            tuple(People.of_cells(each, first, bins) for each in own),
-            People.of_cells(cells, first, bins),
-            bins,
-            threshold,
-            tuple(among),
-            reference,
-        )
+        among = range(len(tally.groups)) if candidates is None else candidates
+
+        def people(group: int | None) -> People:
+            own = cells if group is None else cells.take(cells.of_group(group))
+            return People.of_cells(own, first, bins)
+
+        return cls(people, bins, threshold, tuple(among), reference)
 
     @classmethod
     def of_rows(cls, y: Floats, h: Floats, w: Floats, threshold: float) -> GroupedPeople:
@@ -201,11 +195,12 @@ class GroupedPeople:
         scores, level = np.unique(h, return_inverse=True)
         columns = (np.ones(len(h)), w, w * w, w * h, w * h * h)
         people = People(y.astype(np.intp), level, h >= threshold, *columns)
-        return cls((people,), people, len(scores), threshold, (0,))
+        return cls(lambda _: people, len(scores), threshold, (0,))
 
     def people(self, group: int | None) -> People:
         """Those of a group, or everybody."""
-        return self.everybody if group is None else self.groups[group]
+        own: People = self.once(("people", group), lambda: self.of(group))
+        return own
 
     def weights(self, group: int | None) -> Floats:
         """Sums of w and of w^2 by label and level, an array (2, 2, levels)."""
@@ -220,13 +215,13 @@ class GroupedPeople:
     def spread(self) -> Floats:
         """The share of everybody at each level."""
         total: Floats = self.weights(None)[0].sum(axis=0)
-        return total / self.everybody.total
+        return total / self.people(None).total
 
     def highest(self, number: str) -> int:
         """The reference group: the one named, or the candidate for which a number is highest."""
         if self.reference is not None:
             return self.reference
-        numbers = {index: getattr(self.groups[index], number) for index in self.candidates}
+        numbers = {index: getattr(self.people(index), number) for index in self.candidates}
         return max(numbers, key=lambda index: float(numbers[index]))
 
 
@@ -500,7 +495,7 @@ def cross_auc_negatives(population: GroupedPeople, group: int | None) -> Estimat
 def impact_ratio(population: GroupedPeople, group: int | None) -> Estimated:
     """The selection rate over that of the reference group: the highest one, or the one named."""
     reference = population.highest("selection")
-    own, other = population.people(group), population.groups[reference]
+    own, other = population.people(group), population.people(reference)
     rate, base = own.selection, other.selection
     if group is None or base == 0.0:
         return UNDEFINED
@@ -519,8 +514,8 @@ def standardized_difference(population: GroupedPeople, group: int | None) -> Est
     The reference group is the one with the highest mean score, or the one named.  The standard
     deviation is taken as known.  Exact whatever the bins.
     """
-    reference, everybody = population.highest("mean_score"), population.everybody
-    own, other = population.people(group), population.groups[reference]
+    reference, everybody = population.highest("mean_score"), population.people(None)
+    own, other = population.people(group), population.people(reference)
     square = float(everybody.wh2.sum() / everybody.total)
     deviation = math.sqrt(max(square - everybody.mean_score**2, 0.0))
     if group is None or deviation < 1e-9:
@@ -537,7 +532,7 @@ def standardized_difference(population: GroupedPeople, group: int | None) -> Est
 
 def _median(population: GroupedPeople) -> tuple[int, float]:
     """The level of everybody's median, and the share of people at this level who are above it."""
-    everybody, spread = population.everybody, population.spread()
+    everybody, spread = population.people(None), population.spread()
     below = np.cumsum(spread)
     level = int(np.searchsorted(below, 0.5 - 1e-12))
     tied = everybody.level == level
@@ -564,7 +559,7 @@ def scoring_rate(population: GroupedPeople, group: int | None) -> Estimated:
 
 def _risk_parts(population: GroupedPeople) -> Ints:
     """Which part of the range of scores each level is in; no part lies on both sides."""
-    everybody, spread = population.everybody, population.spread()
+    everybody, spread = population.people(None), population.spread()
     middle = np.cumsum(spread) - spread / 2.0
     part = np.minimum((middle * RISK_BINS).astype(np.intp), RISK_BINS - 1)
     first = everybody.level[everybody.selected].min(initial=population.levels)

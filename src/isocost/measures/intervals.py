@@ -19,7 +19,7 @@ people who are missing, or scores that were trained on these rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
@@ -39,7 +39,7 @@ from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError, listing, setting
 from isocost.groups import Group, group_names, to_json
 from isocost.measures import margins
-from isocost.measures.calibration import SMOOTH_CELLS, gap_noise, levels_of
+from isocost.measures.calibration import SMOOTH_CELLS, Levels, bin_noise, gap_noise, levels_of
 from isocost.measures.derived import GroupedPeople
 from isocost.measures.feasibility import Feasibility, compared_groups, feasibility
 from isocost.measures.margins import (
@@ -52,12 +52,12 @@ from isocost.measures.margins import (
     difference,
     fold,
     mean_interval,
-    mean_of,
+    means_of,
     share_of,
     size_interval,
 )
 from isocost.measures.measure import Measure
-from isocost.measures.table import BIAS, Chosen, chosen_measures, cost_row
+from isocost.measures.table import BIAS, MEASURES, Chosen, chosen_measures, cost_row
 from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import MIN_GROUP
@@ -106,10 +106,10 @@ def estimate_groups(
     plain = {name: measure for name, measure in measures.items() if measure.is_plain}
     derived = {name: measure for name, measure in measures.items() if measure.is_derived}
     pairs = complements(plain)
+    simple = {name: row for name, row in plain.items() if name not in pairs} | {"bias": BIAS}
 
     def estimate(own: Cells, index: int, amounts: Amounts) -> Estimate:
-        rows = {**plain, "cost": cost_row(*amounts), "bias": BIAS}
-        means = {name: mean_of(row, own, first) for name, row in rows.items() if name not in pairs}
+        means = means_of(simple | _cost_rows(cost.by_base_rate, amounts), own, first)
         means.update((name, means[other].complement()) for name, other in pairs.items())
         means["share"] = share_of(own, cells)
         covariance = _covariance(own, means, amounts) if cost.by_base_rate else 0.0
@@ -144,13 +144,7 @@ def _from_means(
     """The intervals of the means, and of what follows from them."""
     spans = {name: mean_interval(mean, confidence) for name, mean in means.items()}
     values = {name: mean.value for name, mean in means.items()}
-    if not by_base_rate:
-        values["cost"] = sum(
-            amount * values[name]
-            for amount, name in zip(amounts, ("generalized_fpr", "generalized_fnr"), strict=True)
-            if amount
-        )
-        spans["cost"] = _plain_cost(means, amounts, spans)
+    values["cost"], spans["cost"] = _cost_interval(means, spans, by_base_rate, amounts)
     trivial = [_trivial(mu, amounts, by_base_rate) for mu in _corners(spans["base_rate"])]
     values["trivial_cost"] = _trivial(values["base_rate"], amounts, by_base_rate)
     spans["trivial_cost"] = around(values["trivial_cost"], (min(trivial), max(trivial)))
@@ -173,8 +167,30 @@ def _covariance(cells: Cells, means: dict[str, Mean], amounts: Amounts) -> float
     return slope * float(terms.sum()) / float(cells.w.sum()) ** 2
 
 
+PAID = ("generalized_fpr", "generalized_fnr")
+"""What a plain cost is a sum of."""
+
+
+def _cost_rows(by_base_rate: bool, amounts: Amounts) -> dict[str, Measure]:
+    """The means that a cost follows from."""
+    if by_base_rate:
+        return {"cost": cost_row(*amounts)}
+    return {name: MEASURES[name] for name, amount in zip(PAID, amounts, strict=True) if amount}
+
+
+def _cost_interval(
+    means: dict[str, Mean], spans: dict[str, Interval], by_base_rate: bool, amounts: Amounts
+) -> tuple[float, Interval]:
+    """A cost and its interval; positives and negatives are different people."""
+    if by_base_rate:
+        return means["cost"].value, spans["cost"]
+    paid = zip(PAID, amounts, strict=True)
+    value = sum(amount * means[name].value for name, amount in paid if amount)
+    return value, _plain_cost(means, amounts, spans)
+
+
 def _plain_cost(means: dict[str, Mean], amounts: Amounts, spans: dict[str, Interval]) -> Interval:
-    """The interval of fp c_fp + fn c_fn: positives and negatives are different people."""
+    """The interval of fp c_fp + fn c_fn."""
     fp, fn = amounts
     if not fn:
         return fp * spans["generalized_fpr"][0], fp * spans["generalized_fpr"][1]
@@ -216,7 +232,17 @@ def _with_gaps(
     return one
 
 
-MOST_REPLICATES = 100_000
+def gap_floors(some: Sequence[Levels], groups: int, confidence: float = 0.95) -> list[float]:
+    """The calibration gap that each of some groups has at least, as in an audit of all groups."""
+    draws, tail = _draws(REPLICATES, 0), (1.0 - confidence) / 2.0
+    return [size_interval(*bin_noise(levels, draws), tail, groups)[2] for levels in some]
+
+
+def _draws(replicates: int, seed: int) -> Floats:
+    return np.random.default_rng(seed).standard_normal((replicates, SMOOTH_CELLS))
+
+
+REPLICATES, MOST_REPLICATES = 2000, 100_000
 
 
 @dataclass(frozen=True)
@@ -303,7 +329,7 @@ def intervals(
     *,
     tolerance: float = 0.0,
     confidence: float = 0.95,
-    replicates: int = 2000,
+    replicates: int = REPLICATES,
     seed: int = 0,
     measures: Chosen = None,
     min_group: int = MIN_GROUP,
@@ -382,7 +408,7 @@ def intervals_of(
     ]
     noise: list[Noise] = [{}] * len(levels)
     if replicates:
-        draws = np.random.default_rng(seed).standard_normal((replicates, SMOOTH_CELLS))
+        draws = _draws(replicates, seed)
         noise = [
             gap_noise(one, gap["calibration_gap_smooth"], draws)
             for one, gap in zip(levels, gaps, strict=True)
@@ -461,19 +487,57 @@ def _disparities(
     estimates: list[Estimate], confidence: float, measures: Mapping[str, Measure]
 ) -> dict[str, Interval]:
     """The range over the groups that have the number, for each number."""
-    most = {name: one.limits[1] - one.limits[0] for name, one in measures.items()}
-    result = {}
-    for name in estimates[0].intervals:
-        if name == "share":
-            continue
-        ends = _ends(estimates, name)
-        known = np.isfinite(ends).all(axis=1)
-        result[name] = (
-            margins.range_interval(ends[known], confidence, most.get(name, math.inf))
-            if known.sum() > 1
-            else (math.nan, math.nan)
-        )
-    return result
+    return {
+        name: _disparity(_ends(estimates, name), confidence, measures.get(name))
+        for name in estimates[0].intervals
+        if name != "share"
+    }
+
+
+def _disparity(ends: Floats, confidence: float, measure: Measure | None) -> Interval:
+    """The range of one number; ``ends`` has value, lower and upper end as columns."""
+    known = np.isfinite(ends).all(axis=1)
+    if known.sum() < 2:
+        return math.nan, math.nan
+    most = math.inf if measure is None else measure.limits[1] - measure.limits[0]
+    return margins.range_interval(ends[known], confidence, most)
+
+
+def disparity_intervals(
+    tally: Tally,
+    names: Collection[str],
+    cost: Cost,
+    threshold: float,
+    groups: Sequence[Group],
+    confidence: float = 0.95,
+) -> dict[str, Interval]:
+    """The intervals of some disparities of an audit, plain measures or "cost", and no others.
+
+    Examples
+    --------
+    >>> from isocost.examples import compas
+    >>> some = disparity_intervals(compas(), ["fpr"], as_cost("fpr"), 0.5, compas().groups)
+    >>> some["fpr"] == intervals(compas(), "fpr").disparities["fpr"]
+    True
+    """
+    first, cells = tally.grid.first_bin(threshold), tally.cells
+    plain = {name: MEASURES[name] for name in names if name != "cost"}
+    ends: dict[str, list[tuple[float, ...]]] = {name: [] for name in names}
+    for group in groups:
+        amounts = cost.amounts(group)
+        paid = _cost_rows(cost.by_base_rate, amounts) if "cost" in ends else {}
+        own = cells.take(cells.of_group(tally.index_of(group)))
+        means = means_of(plain | paid, own, first)
+        spans = {name: mean_interval(mean, confidence) for name, mean in means.items()}
+        for name in plain:
+            ends[name].append((means[name].value, *spans[name]))
+        if "cost" in ends:
+            value, span = _cost_interval(means, spans, cost.by_base_rate, amounts)
+            ends["cost"].append((value, *span))
+    return {
+        name: _disparity(np.array(own), confidence, MEASURES.get(name))
+        for name, own in ends.items()
+    }
 
 
 def _check_replicates(replicates: Any, confidence: float) -> int:

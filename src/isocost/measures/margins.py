@@ -281,9 +281,20 @@ def mean_of(measure: Measure, cells: Cells, first: int) -> Mean:
     proportion = measure.limits == (0.0, 1.0) and bool(((x == 0) | (x == 1)).all())
     binary = proportion and not within.any()
     mean = _summary(n, w, w2, x - value, within, value, binary, measure.limits)
-    others = _rows_off_the_mode(x, n) if not within.any() else math.inf
+    others = math.inf if binary or within.any() else _rows_off_the_mode(x, n)
     rare = others < min(RARE, n.sum() / 2.0)
     return replace(mean, seen=_seen(measure, cells, kind), rare=True) if rare else mean
+
+
+def means_of(measures: Mapping[str, Measure], cells: Cells, first: int) -> dict[str, Mean]:
+    """Several plain measures of a group's cells."""
+    decided = {name for name, measure in measures.items() if measure.counts_decisions}
+    # Four cells are enough for decisions, unless weights differ.
+    few = cells.by_kind(first) if decided and not cells.is_weighted else cells
+    return {
+        name: mean_of(measure, few if name in decided else cells, first)
+        for name, measure in measures.items()
+    }
 
 
 def complements(measures: Mapping[str, Measure]) -> dict[str, str]:

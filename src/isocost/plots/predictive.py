@@ -18,7 +18,7 @@ from isocost.checks import check_confidence, check_kind, check_numbers, check_th
 from isocost.groups import Group, group_names
 from isocost.measures.audit import Audit
 from isocost.measures.derived import Estimated, NetBenefitCurve, net_benefit_curve
-from isocost.measures.margins import derived_interval, mean_interval, mean_of
+from isocost.measures.margins import derived_interval, mean_interval, means_of
 from isocost.measures.table import MEASURES
 from isocost.plots.display import (
     GREY,
@@ -341,11 +341,10 @@ def _intervals(tally: Tally, threshold: float, confidence: float) -> Floats:
     """The ends of the intervals, an array (groups, 2, 2) for (FOR, PPV) and (low, high)."""
     confidence = check_confidence(confidence)
     first, cells = tally.grid.first_bin(threshold), tally.cells
-    rows = [MEASURES[name] for name in ("false_omission_rate", "ppv")]
+    rows = {name: MEASURES[name] for name in ("false_omission_rate", "ppv")}
     own = [cells.take(cells.of_group(index)) for index in range(len(tally.groups))]
-    return np.array(
-        [[mean_interval(mean_of(row, each, first), confidence) for row in rows] for each in own]
-    )
+    means = [means_of(rows, each, first).values() for each in own]
+    return np.array([[mean_interval(mean, confidence) for mean in each] for each in means])
 
 
 @dataclass

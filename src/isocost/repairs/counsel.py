@@ -5,14 +5,16 @@ Functions that make rules warn and write the doubt into the rule; ``isocost fit`
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from isocost.checks import check_numbers
+from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import (
     IsocostWarning,
     NotAdvisedError,
@@ -21,12 +23,14 @@ from isocost.errors import (
     UncertainWarning,
     spoken,
 )
-from isocost.groups import shown_names
-from isocost.measures.audit import audit
+from isocost.groups import Group, shown_names
+from isocost.measures.calibration import gap_equal_width, levels_of
 from isocost.measures.feasibility import large_groups
+from isocost.measures.intervals import disparity_intervals, gap_floors
+from isocost.measures.rates import disparity, group_costs
 from isocost.measures.table import MEASURES
 from isocost.tallies import Reading, Tally, TallyLike, as_tally
-from isocost.verdict.judgement import CALIBRATED, MIN_GROUP, MIN_LABEL, Verdict
+from isocost.verdict.judgement import CALIBRATED, MIN_GROUP, MIN_LABEL, Findings, judge
 from isocost.verdict.sentences import SENTENCES, fill, plain
 from isocost.verdict.wording import FEW
 
@@ -45,40 +49,68 @@ DOUBTS: dict[str, type[IsocostWarning]] = {
 """The reasons for which a repair is not advised although one can be made, and what is warned of."""
 
 
-def verdict_on_repair(tally: Tally, promise: Promise, cost: object = None) -> Verdict:
-    """The verdict on what a rule promises to make equal.
+def reason_on(tally: Tally, promise: Promise, cost: CostLike | None = None) -> str:
+    """The reason of the verdict on what a rule promises to make equal.
 
-    Calibration is asked for only if the repaired scores are to be calibrated.
+    It is what an audit would say, from the few numbers that decide it.  Whether equal cost is
+    feasible is not asked, since there is a rule; calibration is asked for only if the repaired
+    scores are to be calibrated.
 
     Examples
     --------
     >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> rule = ic.reconcile(compas())
-    >>> verdict_on_repair(compas(), rule.promise).reason
+    >>> reason_on(compas(), ic.reconcile(compas()).promise)
     'repair'
     """
-    options: dict[str, Any] = {
-        "threshold": 0.5 if promise.threshold is None else promise.threshold,
-        "tolerance": max(promise.asked.values(), default=0.0),
+    groups = large_groups(tally)
+    findings = Findings(len(groups), 0.0, math.nan, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    if len(groups) < 2:
+        return judge(findings).reason
+    threshold = 0.5 if promise.threshold is None else promise.threshold
+    paid = as_cost("fnr" if cost is None else cost)
+    differences = _differences(tally, promise, paid, threshold, groups)
+    findings = replace(
+        findings,
+        gap_low=_largest_floor(tally, groups) if promise.calibrated else 0.0,
+        difference=max(differences.values(), default=0.0),
+        tolerance=max(promise.asked.values(), default=0.0),
+    )
+    if (reason := judge(findings).reason) != "unestablished":
+        return reason
+    spans = disparity_intervals(tally, differences, paid, threshold, groups)
+    low = max(span[0] for span in spans.values())
+    return judge(replace(findings, difference_low=low)).reason
+
+
+def _differences(
+    tally: Tally, promise: Promise, cost: Cost, threshold: float, groups: Sequence[Group]
+) -> dict[str, float]:
+    """How far apart the groups are in what a rule makes equal."""
+    indices = [tally.index_of(group) for group in groups]
+    columns = {
+        name: group_costs(tally.totals, tally.groups, cost)
+        if name == "cost"
+        else MEASURES[name].of(tally.kinds(threshold))
+        for name in promise.equal
     }
-    cost = "fnr" if cost is None else cost
-    few = len(large_groups(tally)) < 2
-    measured = audit(tally, cost, confidence=None, **options)  # type: ignore[arg-type]
-    if not few:
-        # No gap is above the one measured, so only a large one has to be looked at closely.
-        gaps = [measured.groups[group].calibration_gap for group in measured.compared]
-        draws = 2000 if promise.calibrated and max(gaps) > CALIBRATED else 0
-        measured = audit(tally, cost, replicates=draws, warn=False, **options)  # type: ignore[arg-type]
-    return measured.verdict_on(*promise.equal, calibrated=promise.calibrated)
+    return {name: disparity(groups, column[indices]).difference for name, column in columns.items()}
 
 
-def doubt_of(tally: Tally, promise: Promise, cost: object = None) -> tuple[str, str]:
+def _largest_floor(tally: Tally, groups: Sequence[Group]) -> float:
+    """The calibration gap that some group has at least."""
+    levels = [levels_of(tally, tally.index_of(group)) for group in groups]
+    # No gap is above the one measured, so only a large one has to be looked at closely.
+    large = [one for one in levels if gap_equal_width(one) > CALIBRATED]
+    return max(gap_floors(large, len(tally.groups))) if large else 0.0
+
+
+def doubt_of(tally: Tally, promise: Promise, cost: CostLike | None = None) -> tuple[str, str]:
     """The reason why the data do not support the repair, and the sentence; empty if they do.
 
     A verdict is about the groups that are large enough; a rule is about all of them.
     """
-    reason = verdict_on_repair(tally, promise, cost).reason
+    reason = reason_on(tally, promise, cost)
     large = set(large_groups(tally))
     small = [name for group, name in shown_names(tally.groups).items() if group not in large]
     if small and reason != "few":
@@ -107,7 +139,7 @@ def heed(rule: Rule, tally: Tally, stacklevel: int = 2) -> Rule:
     return replace(rule, notes=(*rule.notes, doubt))
 
 
-def require_support(tally: Tally, promise: Promise, cost: object = None) -> None:
+def require_support(tally: Tally, promise: Promise, cost: CostLike | None = None) -> None:
     """Raise :class:`isocost.NotAdvisedError` if the data do not support what a rule promises."""
     reason, doubt = doubt_of(tally, promise, cost)
     if doubt:

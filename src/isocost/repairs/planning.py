@@ -16,7 +16,7 @@ from isocost.checks import check_amount, check_confidence, check_seed, check_who
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import IsocostWarning, Problem, UsageError
 from isocost.groups import Group, beside_groups, group_names, names_of, to_json
-from isocost.measures.calibration import SMOOTH_CELLS, gap_noise, levels_of
+from isocost.measures.calibration import SMOOTH_CELLS, bin_noise, levels_of
 from isocost.measures.feasibility import large_groups
 from isocost.measures.margins import Mean, mean_of, normal_quantile, size_interval, stretch
 from isocost.measures.table import MEASURES, cost_row
@@ -215,7 +215,7 @@ def _gap_limit(
     tally: Tally, index: int | None, confidence: float, power: float, draws: Floats
 ) -> float:
     """Where the interval of the gap would end, with this power, if the group were calibrated."""
-    _, noise = gap_noise(levels_of(tally, index), 0.05, draws)["calibration_gap"]
+    _, noise = bin_noise(levels_of(tally, index), draws)
     error = noise.std(axis=0)
     size = float(np.quantile(np.abs(noise).sum(axis=1), power))
     return size_interval(error * (size / error.sum()), noise, (1.0 - confidence) / 2.0)[1]

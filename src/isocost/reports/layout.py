@@ -244,8 +244,7 @@ def _mirrored(population: GroupedPeople) -> GroupedPeople:
             wh2=people.w - 2.0 * people.wh + people.wh2,
         )
 
-    groups = tuple(map(flipped, population.groups))
-    return replace(population, groups=groups, everybody=flipped(population.everybody))
+    return replace(population, of=lambda group: flipped(population.people(group)))
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from isocost.measures.audit import Audit
 from isocost.measures.audit import audit as measure
 from isocost.measures.derived import GroupedPeople
 from isocost.measures.intervals import population_of
-from isocost.measures.margins import derived_interval, mean_interval, mean_of
+from isocost.measures.margins import derived_interval, mean_interval, means_of
 from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
 from isocost.repairs.unseen import foreseen
@@ -514,14 +514,12 @@ def threshold_evidence(
     for at in thresholds:
         first = tally.grid.first_bin(at)
         people = population_of(tally, at, audit.compared, audit.reference)
-        untold = {*hidden, len(cells)} if hidden and at == audit.threshold else set()
-        table: dict[str, list[Any]] = {}
-        for name, row in rows.items():
-            table[name] = [
-                None if index in untold else _evidence(row, own, index, people, first, level)
-                for index, own in enumerate([*cells, whole])
-            ]
-        by_threshold.append(table)
+        untold = {*hidden, None} if hidden and at == audit.threshold else set()
+        columns = [
+            {} if group in untold else _evidence(rows, own, group, people, first, level)
+            for group, own in [*enumerate(cells), (None, whole)]
+        ]
+        by_threshold.append({name: [column.get(name) for column in columns] for name in rows})
     return by_threshold
 
 
@@ -530,17 +528,25 @@ def _level(audit: Audit) -> float | None:
 
 
 def _evidence(
-    row: Measure, cells: Cells, index: int, people: GroupedPeople, first: int, level: float | None
-) -> list[float | None] | None:
-    if row.is_plain:
-        if level is None:
-            return None
-        ends: tuple[float, ...] = mean_interval(mean_of(row, cells, first), level)
-    else:
-        number = row.estimated(people, index if index < len(people.groups) else None)
-        ends = (*(derived_interval(number, row.limits, level) if level else (math.nan,) * 2),
-                number.value)  # fmt: skip
-    return [rounded(end) for end in ends]
+    rows: Mapping[str, Measure],
+    cells: Cells,
+    group: int | None,
+    people: GroupedPeople,
+    first: int,
+    level: float | None,
+) -> dict[str, list[float | None]]:
+    """The intervals of a group's measures, and those numbers that the page cannot compute."""
+    plain = {name: row for name, row in rows.items() if row.is_plain and level is not None}
+    ends: dict[str, tuple[float, ...]] = {
+        name: mean_interval(mean, level or math.nan)
+        for name, mean in means_of(plain, cells, first).items()
+    }
+    for name, row in rows.items():
+        if row.is_derived:
+            number = row.estimated(people, group)
+            span = derived_interval(number, row.limits, level) if level else (math.nan, math.nan)
+            ends[name] = (*span, number.value)
+    return {name: [rounded(end) for end in own] for name, own in ends.items()}
 
 
 def rounded(value: float) -> float | None:

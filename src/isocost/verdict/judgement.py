@@ -325,7 +325,7 @@ def judge(findings: Findings, highest: tuple[Group, ...] = ()) -> Verdict:
     >>> judge(Findings(2, 0.03, 0.08, 0.1, 0.05, 0.0, -0.2, -0.3, -0.1)).reason
     'uncalibrated'
     """
-    numbers = asdict(findings)
+    numbers = vars(findings)
     answers: dict[str, Any] = {}
     for question, comparisons, otherwise in ANSWERS:
         answers[question] = otherwise
