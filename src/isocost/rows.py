@@ -134,7 +134,7 @@ class Segment:
         ends = np.array([self.lo, self.hi])
         left = 1.0 - math.fsum(row.probability for row in self.rows)
         moved = [(row.after(ends), row.probability) for row in self.rows if not row.defers]
-        moved.append((ends, left if left > SLACK else 0.0))
+        moved += [(ends, left)] if left > SLACK else []
         total = math.fsum(share for _, share in moved) or 1.0
         low, high = ([(float(after[i]), share / total) for after, share in moved] for i in (0, 1))
         return low, high
@@ -177,6 +177,8 @@ def reversals(rows: Iterable[Row]) -> dict[Group, int]:
 
 def _may_fall(low: Outputs, high: Outputs) -> bool:
     """Whether the first of two distributions, values and shares, is above the second anywhere."""
+    if low and high and max(low)[0] <= min(high)[0]:
+        return False
 
     def share_from(value: float, outputs: Outputs) -> float:
         return math.fsum(share for output, share in outputs if output >= value)

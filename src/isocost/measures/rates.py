@@ -19,6 +19,7 @@ import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -273,9 +274,9 @@ def disparity(groups: Sequence[Group], values: Floats) -> Disparity:
     >>> disparity(["a", "b"], np.array([0.2, 0.25]))
     Disparity(difference=0.04999999999999999, ratio=0.8, highest='b', lowest='a')
     """
-    if np.isnan(values).sum() > len(values) - 2:
+    known = [(value, g) for value, g in zip(values.tolist(), groups, strict=True) if value == value]
+    if len(known) < 2:
         return Disparity(math.nan, math.nan, groups[0], groups[-1])
-    top, bottom = int(np.nanargmax(values)), int(np.nanargmin(values))
-    high, low = float(values[top]), float(values[bottom])
+    (high, highest), (low, lowest) = (pick(known, key=itemgetter(0)) for pick in (max, min))
     ratio = low / high if high > 0 and low >= 0 else math.nan
-    return Disparity(high - low, ratio, groups[top], groups[bottom])
+    return Disparity(high - low, ratio, highest, lowest)
