@@ -79,6 +79,6 @@ def test_reconcile_away_from_its_thresholds_speaks_of_its_own(visit):
     assert "--threshold=0.6 " in copied(page, "#copy-command")
     row = page.inner_text("#repairs tr[data-repair=reconcile]")
     assert row.startswith("Reconcile at 0.6")
-    assert page.evaluate("isocost.found.chosen.odds") == pytest.approx(0, abs=1e-9)
+    assert page.evaluate("isocost.results.chosen.odds") == pytest.approx(0, abs=1e-9)
     settled(page, {"threshold": 0.5})
     assert page.inner_text("#repairs tr[data-repair=reconcile] bdi >> nth=0") == "Reconcile"

@@ -47,7 +47,7 @@ def test_opens_with_the_verdict_and_the_pictures(visit, audits):
     assert page.locator("#reliability svg.marks").count() == 2
     assert "0.054 out of reach" in page.inner_text("#costs-chart")
     assert "out of reach" in page.inner_text("#plane-chart")
-    assert page.evaluate("isocost.found.f.feasible") is audits("compas").feasibility.feasible
+    assert page.evaluate("isocost.results.f.feasible") is audits("compas").feasibility.feasible
 
 
 def test_says_at_first_what_python_wrote_into_it(visit, browser, pages):
@@ -86,7 +86,7 @@ def test_agrees_with_python_on_a_grid(visit, audits, name):
         change = {"kind": kind} if not numbers else {"kind": kind, "fp": fp, "fn": fn}
         settled(page, {"cost": change, "tolerance": tolerance, "threshold": threshold})
         found = page.evaluate(
-            "({f: isocost.found.f, m: isocost.found.m, repairs: isocost.found.repairs.map("
+            "({f: isocost.results.f, m: isocost.results.m, repairs: isocost.results.repairs.map("
             "r => ({key: r.key, rule: r.rule, d: r.disparity, c: r.changes?.decisions}))})"
         )
         wanted = measured(tally, cost, threshold, tolerance=tolerance)
@@ -243,7 +243,7 @@ def test_groups_switched_off(visit, audits):
     page.uncheck("#group-0")
     page.evaluate("isocost.settled()")
     wanted = feasibility(tally.drop([tally.groups[0]]), "fnr")
-    assert page.evaluate("isocost.found.f.target_cost") == pytest.approx(wanted.target_cost)
+    assert page.evaluate("isocost.results.f.target_cost") == pytest.approx(wanted.target_cost)
     assert tally.groups[0] not in page.inner_text("#numbers")
     assert page.locator("#reliability figure").count() == 5
 
@@ -276,7 +276,7 @@ def test_hidden_counts_leave_reconcile_on_the_page(browser, audits, tmp_path):
     page.wait_for_selector("html[data-done]", timeout=60_000)
     row = page.inner_text("#repairs tr[data-repair=reconcile]")
     assert "%" in row, row
-    odds = "isocost.found.repairs.find(({key}) => key === 'reconcile').odds"
+    odds = "isocost.results.repairs.find(({key}) => key === 'reconcile').odds"
     assert page.evaluate(odds) == pytest.approx(0, abs=1e-9)
     page.close()
 
@@ -329,10 +329,10 @@ def test_repairs_computed_in_advance_say_what_for(browser, audits, tmp_path):
     settled(page, {"method": "coarsen"})
     made = ic.coarsen(tally, "fnr", 0.4, 0.05)
     after = measured(made.expected(tally), "fnr", 0.4)
-    assert page.evaluate("isocost.found.chosen.disparity") == pytest.approx(
+    assert page.evaluate("isocost.results.chosen.disparity") == pytest.approx(
         after.disparity.difference, abs=1e-9
     )
-    assert page.evaluate("isocost.found.chosen.changes.decisions") == 0
+    assert page.evaluate("isocost.results.chosen.changes.decisions") == 0
     settled(page, {"threshold": 0.46875})
     assert text(page, row).startswith("Coarsen at 0.5 ")
     assert "this is for 0.5, the nearest to yours" in text(page, "#method-does")
@@ -365,7 +365,7 @@ def check_copied(page, tally, method):
     page.wait_for_selector("#copied:not([hidden])")
     rule = ic.Rule.from_json(page.input_value("#copied"))
     assert rule.groups == tally.groups
-    found = page.evaluate("isocost.found.chosen.disparity")
+    found = page.evaluate("isocost.results.chosen.disparity")
     after = measured(rule.expected(tally), "weighted:1,3")
     assert after.disparity.difference == pytest.approx(found, abs=1e-9)
     page.click("#copy-command")
@@ -383,7 +383,7 @@ def test_a_rule_that_hands_people_over(browser, audits, tmp_path):
     assert "the difference among the others to 0.0 points" in text(page, "#verdict")
     for threshold in (0.5, 0.4):
         page.evaluate(f"isocost.set({{threshold: {threshold}}})")
-        shown = page.evaluate("isocost.found.chosen")
+        shown = page.evaluate("isocost.results.chosen")
         numbers = ic.compare(compas(), [rule], "fpr", threshold).rules["hand_over"].numbers()
         for name in ("changed", "by_coin", "decisions", "handed_over"):
             assert shown["changes"][name] == pytest.approx(numbers[name], abs=1e-9)

@@ -46,7 +46,7 @@ def test_a_place_far_away_leaves_the_picture_in_its_frame(browser, tmp_path):
     page = browser.new_page()
     page.goto(path.as_uri())
     page.wait_for_selector("html[data-done]", timeout=60_000)
-    assert page.evaluate("Math.max(...isocost.found.f.alpha)") > 10
+    assert page.evaluate("Math.max(...isocost.results.f.alpha)") > 10
     frame = page.locator("#plane-chart svg").bounding_box()
     for mark in page.locator("#plane-chart .mark-symbol path").all():
         box = mark.bounding_box()
@@ -256,7 +256,7 @@ def test_pictures_are_right_on_any_data(browser, tmp_path, monkeypatch, name):
             pictures = page.evaluate(WORDS)
             assert len(pictures) == (3 if count <= 8 else 5)
             # As many as the headline has, which tells groups apart.
-            f = page.evaluate("isocost.found.f")
+            f = page.evaluate("isocost.results.f")
             decimals = Figures.of(f["costs"], f["cost"]["kind"]).decimals + 2
             for picture in pictures:
                 check_words(picture, decimals)

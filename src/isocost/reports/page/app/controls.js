@@ -66,9 +66,9 @@ function makeKinds(page, own, change) {
 }
 
 /** Show the state in the inputs; the one that a person is typing in is left alone.
- * @param {any} page @param {any} known @param {any} state @param {any} found
+ * @param {any} page @param {any} known @param {any} state @param {any} results
  * @param {Element} [busy] */
-export function showControls(page, known, state, found, busy) {
+export function showControls(page, known, state, results, busy) {
   const { cost } = state;
   const kind = ["fpr", "fnr"].includes(cost.kind) ? cost.kind : cost.kind === "weighted" && !isPerGroup(cost) ? "weighted" : "own";
   const radio = document.getElementById(`cost-${kind}`);
@@ -76,34 +76,34 @@ export function showControls(page, known, state, found, busy) {
   byId("weights").hidden = kind !== "weighted";
   if (kind === "weighted") {
     const weights = weightsOf(page.own);
-    const place = weights.findIndex(([fp, fn]) => fp === cost.fp && fn === cost.fn);
+    const index = weights.findIndex(([fp, fn]) => fp === cost.fp && fn === cost.fn);
     const text = `false alarm ${general(cost.fp)}, miss ${general(cost.fn)}`;
-    byId("weight").value = String(Math.max(0, place));
+    byId("weight").value = String(Math.max(0, index));
     byId("weight").setAttribute("aria-valuetext", text);
     byId("weight-out").textContent = `${general(cost.fp)} : ${general(cost.fn)}`;
   }
   const slider = byId("tolerance");
-  slider.max = String(toleranceTop(found, state));
+  slider.max = String(toleranceTop(results, state));
   slider.value = String(state.tolerance);
   if (busy !== byId("tolerance-number")) byId("tolerance-number").value = general(state.tolerance, 12);
-  const place = known.thresholds.indexOf(state.threshold);
-  byId("threshold").value = String(place);
+  const index = known.thresholds.indexOf(state.threshold);
+  byId("threshold").value = String(index);
   byId("threshold").setAttribute("aria-valuetext", general(state.threshold));
   byId("threshold-out").textContent = general(state.threshold);
   byId("method").value = state.method;
-  byId("method-does").textContent = methodText(page, found);
+  byId("method-does").textContent = methodText(page, results);
 }
 
 /** The end of the slider: past the present difference, where nothing more changes.
- * @param {any} found @param {any} state */
-function toleranceTop(found, state) {
-  const spread = found ? Math.max(...found.f.costs) - Math.min(...found.f.costs) : 0.1;
+ * @param {any} results @param {any} state */
+function toleranceTop(results, state) {
+  const spread = results ? Math.max(...results.f.costs) - Math.min(...results.f.costs) : 0.1;
   return Math.max(0.1, Math.ceil(spread * 12) / 10, Math.ceil(state.tolerance * 10) / 10);
 }
 
-/** @param {any} page @param {any} found */
-function methodText(page, found) {
-  const chosen = found?.chosen;
+/** @param {any} page @param {any} results */
+function methodText(page, results) {
+  const chosen = results?.chosen;
   if (!chosen) return "";
   const words = page.words.methods[chosen.key];
   const does = words ? `${words.does} ` : "";
@@ -123,7 +123,7 @@ export function showGroups(page, state, look, change) {
       // Two groups must stay, or there is nothing to compare.
       input.disabled = input.checked && on <= 2;
       input.addEventListener("change", () => {
-        const off = state.off.filter((/** @type {number} */ place) => place !== i);
+        const off = state.off.filter((/** @type {number} */ index) => index !== i);
         change({ off: input.checked ? off : [...off, i] }, input);
       });
       const text = make("span", { class: "with-mark" }, markOf(look, i), make("bdi", {}, name));

@@ -3,10 +3,10 @@
 import { DATA, commandLine } from "../model/command.js";
 import { byId, fill, make, plainText } from "./say.js";
 
-/** The command line for what was found; null where it cannot be said.
+/** The command line for the results; null where it cannot be said.
  * @param {any} page
  * @param {any} whole the tally of the page
- * @param {any} found @returns {string | null} */
+ * @param {any} results @returns {string | null} */
 export function commandOf(page, whole, { chosen, state }) {
   const { data, positive, missing_group, drop_group, merge_groups, reading } = page.origin;
   const { name, goal, defers } = (chosen?.rule || chosen?.isElsewhere ? page.words.methods[chosen.key] : undefined) ?? {};
@@ -17,7 +17,7 @@ export function commandOf(page, whole, { chosen, state }) {
 }
 
 /** What a person should know who pastes the command line.
- * @param {any} page @param {any} found @returns {string} */
+ * @param {any} page @param {any} results @returns {string} */
 export function commandText({ words, origin }, { chosen }) {
   const data = origin.data.join(", ") || DATA;
   const path = plainText(fill(words.command_path, { data }));

@@ -44,16 +44,16 @@ function configOf(look) {
 }
 
 /** A picture that can be given other data.
- * @param {HTMLElement} place @param {any} spec @param {any} look
+ * @param {HTMLElement} element @param {any} spec @param {any} look
  * @param {{data: Record<string, any[]>, signals?: Record<string, number>, size?: any}} figure its words are placed for
- *   this width, height and padding; without them it fills its place
+ *   this width, height and padding; without them it fills its element
  * @returns {Promise<any>} the view */
-export async function drawn(place, spec, look, { data, signals = {}, size }) {
+export async function drawn(element, spec, look, { data, signals = {}, size }) {
   const params = (spec.params ?? []).map((/** @type {any} */ one) => ({
     ...one, value: signals[one.name] ?? one.value,
   }));
   const { view } = await /** @type {any} */ (window).vegaEmbed(
-    place,
+    element,
     {
       ...spec, params, datasets: data, ...size,
       autosize: size ? "none" : { type: "fit", contains: "padding" },
@@ -64,7 +64,7 @@ export async function drawn(place, spec, look, { data, signals = {}, size }) {
     },
   );
   // Pictures are told in words beside them; the marks themselves would be noise.
-  place.querySelector("svg")?.setAttribute("aria-hidden", "true");
+  element.querySelector("svg")?.setAttribute("aria-hidden", "true");
   return view;
 }
 
@@ -77,16 +77,16 @@ export async function refill(view, { data, signals = {} }) {
 }
 
 /** A group's mark as a small picture.
- * @param {any} look @param {number} place of the group @returns {SVGElement} */
-export function markOf(look, place) {
+ * @param {any} look @param {number} index of the group @returns {SVGElement} */
+export function markOf(look, index) {
   const space = "http://www.w3.org/2000/svg";
   const svg = document.createElementNS(space, "svg");
   svg.setAttribute("viewBox", "-8 -8 16 16");
   svg.setAttribute("class", "mark");
   svg.setAttribute("aria-hidden", "true");
   const path = document.createElementNS(space, "path");
-  path.setAttribute("d", look.outlines[look.shapes[place]]);
-  path.setAttribute("fill", look.colors[place]);
+  path.setAttribute("d", look.outlines[look.shapes[index]]);
+  path.setAttribute("fill", look.colors[index]);
   svg.append(path);
   return svg;
 }

@@ -1,4 +1,4 @@
-/** @file The data of the pictures: plain lists of marks, computed from what was found. */
+/** @file The data of the pictures: plain lists of marks, computed from the results. */
 
 import { figuresFor, isMany } from "./say.js";
 import { ON_MARK, crowdOf, lengthOf, placed, seatsAround } from "./placing.js";
@@ -29,14 +29,14 @@ export function isAimed(chosen) {
 }
 
 /** The interval of a number at the present settings.
- * @param {string} key @param {any} found @param {number} i */
-function intervalOf(key, found, i) {
-  return found.own.intervals[found.shown[i]]?.[key] ?? null;
+ * @param {string} key @param {any} results @param {number} i */
+function intervalOf(key, results, i) {
+  return results.own.intervals[results.shown[i]]?.[key] ?? null;
 }
 
 /** What rows show of the groups, from the one with the highest number in `order`: a value; as far as it can go (`end`);
  * after a repair, or as scores predict it (`hollow`); its interval; and whether the goal is out of its reach (`isBlocked`).
- * @param {any} found @param {any} look @param {(i: number) => any} tell @param {number[]} [order] */
+ * @param {any} results @param {any} look @param {(i: number) => any} tell @param {number[]} [order] */
 function rowsWith({ spoken, shown }, look, tell, order) {
   const rows = spoken.map((/** @type {string} */ name, /** @type {number} */ i) => ({
     name, color: look.colors[shown[i]], shape: look.shapes[shown[i]], ...tell(i), order: order?.[i] ?? -i,
@@ -45,13 +45,13 @@ function rowsWith({ spoken, shown }, look, tell, order) {
 }
 
 /** Where each group's cost is, how far it can be raised, and the line it has to reach.
- * @param {any} found @param {any} look colours and shapes @param {number} width in pixels */
-export function costsFigure(found, look, width) {
-  const { f, chosen } = found;
-  const { plain } = figuresFor(found);
-  const isDense = isMany(found);
-  const rows = rowsWith(found, look, (i) => ({
-    value: f.costs[i], hollow: chosen?.after?.[i].cost, interval: isDense ? intervalOf("cost", found, i) : null,
+ * @param {any} results @param {any} look colours and shapes @param {number} width in pixels */
+export function costsFigure(results, look, width) {
+  const { f, chosen } = results;
+  const { plain } = figuresFor(results);
+  const isDense = isMany(results);
+  const rows = rowsWith(results, look, (i) => ({
+    value: f.costs[i], hollow: chosen?.after?.[i].cost, interval: isDense ? intervalOf("cost", results, i) : null,
     end: f.trivial_costs[i] > f.costs[i] ? f.trivial_costs[i] : undefined,
     isBlocked: isAimed(chosen) && f.unreachable.includes(i),
   }), isDense ? f.costs : undefined);
@@ -62,29 +62,29 @@ export function costsFigure(found, look, width) {
 }
 
 /** Both error rates of many groups, in the order of their costs: the plane as two columns of dots.
- * @param {any} found @param {any} look @param {number} width */
-export function ratesFigures(found, look, width) {
-  const { m, f, chosen } = found;
-  return pairOf(["generalized_fpr", "generalized_fnr"].map((key, side) => rowsWith(found, look, (i) => ({
-    value: m[i][key], end: side ? 1 - m[i].base_rate : m[i].base_rate, hollow: chosen?.after?.[i][key], interval: intervalOf(key, found, i),
-  }), f.costs)), found, look, width);
+ * @param {any} results @param {any} look @param {number} width */
+export function ratesFigures(results, look, width) {
+  const { m, f, chosen } = results;
+  return pairOf(["generalized_fpr", "generalized_fnr"].map((key, side) => rowsWith(results, look, (i) => ({
+    value: m[i][key], end: side ? 1 - m[i].base_rate : m[i].base_rate, hollow: chosen?.after?.[i][key], interval: intervalOf(key, results, i),
+  }), f.costs)), results, look, width);
 }
 
 /** Both predictive values of many groups, in the order of the first.
- * @param {any} found @param {any} look @param {number} width */
-export function valuesFigures(found, look, width) {
-  const { m, sides, state } = found;
+ * @param {any} results @param {any} look @param {number} width */
+export function valuesFigures(results, look, width) {
+  const { m, sides, state } = results;
   const order = m.map((/** @type {any} */ one) => one.ppv);
-  return pairOf([["ppv", "selected"], ["false_omission_rate", "passed"]].map(([key = "", side = ""]) => rowsWith(found, look, (i) => ({
-    value: m[i][key], hollow: sides[i][side], interval: intervalOf(key, found, i),
-  }), order)), found, look, width, { x: state.threshold, text: "threshold" });
+  return pairOf([["ppv", "selected"], ["false_omission_rate", "passed"]].map(([key = "", side = ""]) => rowsWith(results, look, (i) => ({
+    value: m[i][key], hollow: sides[i][side], interval: intervalOf(key, results, i),
+  }), order)), results, look, width, { x: state.threshold, text: "threshold" });
 }
 
 /** Two pictures of rows side by side; the first has the names.
- * @param {any[][]} columns @param {any} found @param {any} look @param {number} width @param {any} [goal] */
-function pairOf(columns, found, look, width, goal) {
-  const { shown } = found;
-  const options = { plain: figuresFor(found).plain, isDense: true, isNarrow: width < NARROW, count: shown.length };
+ * @param {any[][]} columns @param {any} results @param {any} look @param {number} width @param {any} [goal] */
+function pairOf(columns, results, look, width, goal) {
+  const { shown } = results;
+  const options = { plain: figuresFor(results).plain, isDense: true, isNarrow: width < NARROW, count: shown.length };
   const names = roomOf(columns[0] ?? [], look, { ...options, isNamed: true }).padding.left;
   return columns.map((rows, i) => {
     const values = rows.flatMap((row) => [row.value, row.end, row.hollow, ...(row.interval ?? [])]).filter(Number.isFinite);
@@ -195,10 +195,10 @@ export function reliabilityFigure(bins, color, look) {
 const CORNER = 1.5;
 
 /** Who turned out positive among the passed over (x) and the selected (y), and what scores predict.
- * @param {any} found @param {any} look @param {{width: number, height: number}} size in pixels
+ * @param {any} results @param {any} look @param {{width: number, height: number}} size in pixels
  * @returns {{data: Datasets, signals: Record<string, number>}} */
-export function valuesFigure(found, look, size) {
-  const { state, m, sides, spoken, shown } = found;
+export function valuesFigure(results, look, size) {
+  const { state, m, sides, spoken, shown } = results;
   const t = state.threshold;
   /** @type {Datasets} */
   const data = {
@@ -212,7 +212,7 @@ export function valuesFigure(found, look, size) {
     const base = { color: look.colors[shown[i]], shape: look.shapes[shown[i]], name: spoken[i], x, y };
     const guess = { x: sides[i].passed, y: sides[i].selected };
     data["lines"]?.push({ ...base, x2: mu, y2: mu });
-    const [across, up] = [intervalOf("false_omission_rate", found, i), intervalOf("ppv", found, i)];
+    const [across, up] = [intervalOf("false_omission_rate", results, i), intervalOf("ppv", results, i)];
     if (across && up) data["whiskers"]?.push({ ...base, x: across[0], x2: across[1], y2: y }, { ...base, x2: x, y: up[0], y2: up[1] });
     data["links"]?.push({ ...base, x2: guess.x, y2: guess.y });
     data["base"]?.push({ ...base, x: mu, y: mu, what: "base rate" });

@@ -67,9 +67,9 @@ function computed(settings) {
   };
 }
 
-/** @param {any} found */
-function showWords(found) {
-  const { verdict, next, ledes, keys, geometry, why, noneAdvised, isAlarm } = sentencesOf(found);
+/** @param {any} results */
+function showWords(results) {
+  const { verdict, next, ledes, keys, geometry, why, noneAdvised, isAlarm } = sentencesOf(results);
   put(byId("verdict"), verdict);
   put(byId("next"), next);
   byId("why").textContent = why;
@@ -83,19 +83,19 @@ function showWords(found) {
     }),
   );
   const { words } = page;
-  const { kind, fp, fn } = found.f.cost;
+  const { kind, fp, fn } = results.f.cost;
   const amounts = { fp: amountText(fp), fn: amountText(fn) };
   const meaning = fill(words.costs[kind].meaning, { ...words, ...amounts });
   put(byId("meaning"), meaning);
   paragraphs(byId("ledes"), [meaning, ...ledes]);
   const axis = plainText(fill(words.costs[kind].axis, amounts));
-  put(byId("settings"), settingsOf(found, axis));
-  const stale = staleText(found);
+  put(byId("settings"), settingsOf(results, axis));
+  const stale = staleText(results);
   byId("stale").hidden = stale === "";
   byId("stale").textContent = stale;
-  byId("legend-gap").hidden = found.f.feasible || !isAimed(found.chosen);
+  byId("legend-gap").hidden = results.f.feasible || !isAimed(results.chosen);
   byId("legend-gap").classList.toggle("alert", isAlarm);
-  for (const one of document.querySelectorAll(".only-own")) one.classList.toggle("stale", !found.isOwn);
+  for (const one of document.querySelectorAll(".only-own")) one.classList.toggle("stale", !results.isOwn);
 }
 
 /** @param {any} amount */
@@ -103,21 +103,21 @@ function amountText(amount) {
   return Array.isArray(amount) ? "an amount of its own group" : general(amount ?? 1, 12);
 }
 
-/** @param {HTMLElement} place @param {any[][]} sentences */
-function paragraphs(place, sentences) {
-  place.replaceChildren(
+/** @param {HTMLElement} element @param {any[][]} sentences */
+function paragraphs(element, sentences) {
+  element.replaceChildren(
     ...sentences.map((parts) => put(make("p"), parts)),
   );
 }
 
 /** What the pictures show, in words.
- * @param {any} found */
-function showAlternatives(found) {
-  const { costs, plane } = alternativesOf(found);
+ * @param {any} results */
+function showAlternatives(results) {
+  const { costs, plane } = alternativesOf(results);
   byId("costs-text").textContent = costs;
   byId("plane-text").textContent = plane;
-  byId("values-text").textContent = valuesTold(found);
-  const legend = () => found.spoken.map((/** @type {string} */ name, /** @type {number} */ i) => make("li", {}, markOf(look, found.shown[i]), make("bdi", {}, name)));
+  byId("values-text").textContent = valuesTold(results);
+  const legend = () => results.spoken.map((/** @type {string} */ name, /** @type {number} */ i) => make("li", {}, markOf(look, results.shown[i]), make("bdi", {}, name)));
   byId("plane-groups").replaceChildren(...legend());
   byId("values-groups").replaceChildren(...legend());
 }
@@ -125,16 +125,16 @@ function showAlternatives(found) {
 /** Tell the present state everywhere but in the pictures.
  * @param {Element} [busy] the input that a person is typing in */
 function tell(busy) {
-  const found = computed(state);
-  latest = found;
-  expose(found);
-  showControls(page, known, state, found, busy);
-  showWords(found);
-  showAlternatives(found);
-  showNumbers(byId("numbers"), found, look);
-  showRepairs(byId("repairs"), found, look);
-  byId("copy-rule").disabled = !found.chosen?.rule;
-  byId("copy-command").disabled = commandOf(page, whole, found) === null;
+  const results = computed(state);
+  latest = results;
+  expose(results);
+  showControls(page, known, state, results, busy);
+  showWords(results);
+  showAlternatives(results);
+  showNumbers(byId("numbers"), results, look);
+  showRepairs(byId("repairs"), results, look);
+  byId("copy-rule").disabled = !results.chosen?.rule;
+  byId("copy-command").disabled = commandOf(page, whole, results) === null;
   remember(toHash(state, own));
 }
 
@@ -182,9 +182,9 @@ function update(change, busy) {
  * @type {Promise<any>} */
 let pending = Promise.resolve();
 
-/** @param {any} found */
-function expose(found) {
-  /** @type {any} */ (window).isocost = { found, state, set: update, settled: () => pending };
+/** @param {any} results */
+function expose(results) {
+  /** @type {any} */ (window).isocost = { results, state, set: update, settled: () => pending };
 }
 
 /** @param {string | null} theme */

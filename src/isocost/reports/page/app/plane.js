@@ -17,10 +17,10 @@ const SHORTEST = 14;
 /** @typedef {{x: number, y: number}} Place two rates */
 
 /** The groups in the plane of the two rates, with lines, ends, the place needed and arrows.
- * @param {any} found @param {any} look @param {{width: number, height: number}} size in pixels
+ * @param {any} results @param {any} look @param {{width: number, height: number}} size in pixels
  * @returns {{data: Datasets, signals: Record<string, number>}} */
-export function planeFigure(found, look, size) {
-  const { f, m, shown, spoken, chosen } = found;
+export function planeFigure(results, look, size) {
+  const { f, m, shown, spoken, chosen } = results;
   const bare = m.map((/** @type {any} */ one, /** @type {number} */ i) => spotOf(one, f, i));
   const signals = { left: 0, low: 0, ...boundsOf(bare, chosen, size.width) };
   /** @type {Frame} */
@@ -29,7 +29,7 @@ export function planeFigure(found, look, size) {
   /** @type {Datasets} */
   const data = {
     diagonal: [{ x: 0, y: 1, x2: 1, y2: 0, color: look.line }],
-    levels: levelLine(found, signals, look),
+    levels: levelLine(results, signals, look),
     lines: [], beyond: [], arrows: [], heads: [], trivial: [], needed: [], groups: [],
   };
   spots.forEach((/** @type {any} */ spot, /** @type {number} */ i) => {
@@ -42,7 +42,7 @@ export function planeFigure(found, look, size) {
     if (arrow) data["heads"]?.push(arrow.head);
     addNeeded(data, spot, base, { blocked: f.unreachable.includes(i), arrow, frame, look });
   });
-  return { data: { ...data, ...textsOf(found, spots, data, look, frame) }, signals };
+  return { data: { ...data, ...textsOf(results, spots, data, look, frame) }, signals };
 }
 
 /** The place that a group would have to be at; not where it is, or its arrow ends, as far as one can see.
@@ -113,7 +113,7 @@ function boundsOf(spots, chosen, width) {
 }
 
 /** Where the cost is the one to reach: a line, or for a weighted cost a curve over base rates.
- * @param {any} found @param {{right: number, high: number}} bounds @param {any} look */
+ * @param {any} results @param {{right: number, high: number}} bounds @param {any} look */
 function levelLine({ f, tally }, bounds, look) {
   /** @param {{x: number, y: number}[]} points */
   const colored = (points) => points.map((point, order) => ({ ...point, order, color: look.ink }));
@@ -141,7 +141,7 @@ function arrowOf(now, after, base, frame) {
 }
 
 /** The words in the plane: few, beside what they are about, and clear of everything else.
- * @param {any} found @param {any[]} spots @param {Datasets} data what is drawn @param {any} look @param {Frame} frame */
+ * @param {any} results @param {any[]} spots @param {Datasets} data what is drawn @param {any} look @param {Frame} frame */
 function textsOf({ f, spoken }, spots, data, look, frame) {
   /** @param {any} spot @param {number} gap @param {string} [name] whose mark it is */
   const around = (spot, gap, name) => seatsAround(gap).map((seat) => ({ ...spot, seat, name }));

@@ -19,7 +19,7 @@ import { fill, plainText } from "./say.js";
 /** Every repair, with its rule or the reason why there is none.
  * @param {any} page the embedded data
  * @param {any} tally of the groups that are switched on
- * @param {number[]} shown their places
+ * @param {number[]} shown their indices
  * @param {any} state @returns {any[]} */
 export function repairsOf(page, tally, shown, state) {
   const { methods } = page.words;
@@ -85,8 +85,8 @@ export function fullRule(compact, tally, shown) {
   const { method, cost, settings, coin, notes, promise } = compact;
   const rows = compact.rows
     .filter((/** @type {any[]} */ row) => shown.includes(row[0]))
-    .map((/** @type {any[]} */ [place, lo, hi, value, probability, end]) => ({
-      group: tally.groups[shown.indexOf(place)], lo, hi,
+    .map((/** @type {any[]} */ [index, lo, hi, value, probability, end]) => ({
+      group: tally.groups[shown.indexOf(index)], lo, hi,
       action: value === null ? "mirror" : value === "defer" ? value : end === undefined ? "set" : "line",
       value: value === "defer" ? null : value, probability, ...(end === undefined ? {} : { end }),
     }));

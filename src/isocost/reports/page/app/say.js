@@ -10,8 +10,8 @@ import { general, roundUp } from "../model/numbers.js";
 /** A sentence with its places filled.
  * @param {string} template @param {Record<string, Filling>} [values] @returns {Part[]} */
 export function fill(template, values = {}) {
-  return template.split(/\{(\w+)\}/).flatMap((piece, place) => {
-    if (place % 2 === 0) return piece ? [piece] : [];
+  return template.split(/\{(\w+)\}/).flatMap((piece, index) => {
+    if (index % 2 === 0) return piece ? [piece] : [];
     const value = values[piece] ?? "";
     return Array.isArray(value) ? value : [value];
   });
@@ -43,9 +43,9 @@ export function make(tag, attributes = {}, ...children) {
 /** The element with an id, which the template has.
  * @param {string} id @returns {any} */
 export function byId(id) {
-  const found = document.getElementById(id);
-  if (!found) throw new Error(`the page has no element ${id}`);
-  return found;
+  const element = document.getElementById(id);
+  if (!element) throw new Error(`the page has no element ${id}`);
+  return element;
 }
 
 /** A share in percent with one decimal.
@@ -61,8 +61,8 @@ export function percent1(share) {
 
 const MOST_DECIMALS = 3;
 
-/** The figures for what was found: one precision for headline, tables and pictures.
- * @param {any} found @returns {Figures} */
+/** The figures for the results: one precision for headline, tables and pictures.
+ * @param {any} results @returns {Figures} */
 export function figuresFor({ f }) {
   return figuresOf(f.costs, f.cost.kind);
 }
@@ -118,7 +118,7 @@ export function listed(sentences, word = " and ") {
 const MOST_GROUPS = 8;
 
 /** Whether there are too many groups for a plane.
- * @param {any} found */
+ * @param {any} results */
 export function isMany({ shown }) {
   return shown.length > MOST_GROUPS;
 }

@@ -2,7 +2,7 @@
 
 import { costText } from "../model/costs.js";
 
-/** What the controls are set to; `off` are the places of the groups that are switched off.
+/** What the controls are set to; `off` are the indices of the groups that are switched off.
  * @typedef {{cost: import("../model/costs.js").Cost, tolerance: number, threshold: number, method: string, off: number[]}} State */
 
 /** The settings of the audit, where the page starts.
@@ -33,27 +33,27 @@ export function weightsOf(own) {
 /** The settings as text for the address, without what is as in the audit.
  * @param {State} state @param {State} own @returns {string} */
 export function toHash(state, own) {
-  const parts = new window.URLSearchParams();
-  if (costText(state.cost) !== costText(own.cost)) parts.set("cost", costText(state.cost));
+  const settings = new window.URLSearchParams();
+  if (costText(state.cost) !== costText(own.cost)) settings.set("cost", costText(state.cost));
   for (const name of /** @type {const} */ (["tolerance", "threshold", "method"])) {
-    if (state[name] !== own[name]) parts.set(name, String(state[name]));
+    if (state[name] !== own[name]) settings.set(name, String(state[name]));
   }
-  if (state.off.length) parts.set("off", state.off.join("."));
-  return parts.toString();
+  if (state.off.length) settings.set("off", state.off.join("."));
+  return settings.toString();
 }
 
 /** The settings that an address holds; what makes no sense is as in the audit.
  * @param {string} hash @param {State} own
  * @param {{thresholds: number[], methods: string[], groups: number}} known @returns {State} */
 export function fromHash(hash, own, known) {
-  const parts = new window.URLSearchParams(hash.replace(/^#/, ""));
-  const tolerance = Number(parts.get("tolerance") ?? "x");
-  const threshold = Number(parts.get("threshold") ?? "x");
-  const method = parts.get("method") ?? "";
-  const off = (parts.get("off") ?? "").split(".").filter(Boolean).map(Number);
+  const settings = new window.URLSearchParams(hash.replace(/^#/, ""));
+  const tolerance = Number(settings.get("tolerance") ?? "x");
+  const threshold = Number(settings.get("threshold") ?? "x");
+  const method = settings.get("method") ?? "";
+  const off = (settings.get("off") ?? "").split(".").filter(Boolean).map(Number);
   const fine = off.every((i) => Number.isInteger(i) && i >= 0 && i < known.groups);
   return {
-    cost: costFromText(parts.get("cost") ?? "") ?? own.cost,
+    cost: costFromText(settings.get("cost") ?? "") ?? own.cost,
     tolerance: Number.isFinite(tolerance) && tolerance >= 0 ? tolerance : own.tolerance,
     threshold: known.thresholds.includes(threshold) ? threshold : own.threshold,
     method: known.methods.includes(method) ? method : own.method,
@@ -64,8 +64,8 @@ export function fromHash(hash, own, known) {
 /** @param {string} text @returns {import("../model/costs.js").Cost | null} */
 function costFromText(text) {
   if (text === "fpr" || text === "fnr") return { kind: text };
-  const found = /^(weighted|plain):([\d.e+-]+),([\d.e+-]+)$/.exec(text);
-  const [fp, fn] = [Number(found?.[2]), Number(found?.[3])];
-  if (!found || !(fp >= 0 && fn >= 0 && fp + fn > 0 && fp + fn < Infinity)) return null;
-  return { kind: /** @type {"weighted" | "plain"} */ (found[1]), fp, fn };
+  const match = /^(weighted|plain):([\d.e+-]+),([\d.e+-]+)$/.exec(text);
+  const [fp, fn] = [Number(match?.[2]), Number(match?.[3])];
+  if (!match || !(fp >= 0 && fn >= 0 && fp + fn > 0 && fp + fn < Infinity)) return null;
+  return { kind: /** @type {"weighted" | "plain"} */ (match[1]), fp, fn };
 }

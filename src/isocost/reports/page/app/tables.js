@@ -31,20 +31,20 @@ export function evidenceOf(own, state) {
 }
 
 /** The table of numbers.
- * @param {HTMLTableElement} table @param {any} found @param {any} look */
-export function showNumbers(table, found, look) {
-  const { m, all, names, shown, words, own } = found;
+ * @param {HTMLTableElement} table @param {any} results @param {any} look */
+export function showNumbers(table, results, look) {
+  const { m, all, names, shown, words, own } = results;
   const heads = names.map((/** @type {string} */ name, /** @type {number} */ i) =>
     make("th", { scope: "col" }, markOf(look, shown[i]), " ", make("bdi", {}, name)),
   );
   const head = make("tr", {}, make("td"), ...heads, make("th", { scope: "col" }, "All"));
   const columns = [...m, all];
-  const { plain } = figuresFor(found);
+  const { plain } = figuresFor(results);
   const rows = Object.entries(words.rows).map(([key, [label, hint]]) => {
     const cells = columns.map((one, i) => {
-      const place = i === m.length ? own.intervals.length - 1 : shown[i];
-      const span = own.intervals[place][key];
-      const value = key === "n" ? counted(one.n) : plain(own.given[place][key] ?? one[key] ?? Number.NaN);
+      const index = i === m.length ? own.intervals.length - 1 : shown[i];
+      const span = own.intervals[index][key];
+      const value = key === "n" ? counted(one.n) : plain(own.given[index][key] ?? one[key] ?? Number.NaN);
       const small = span ? [" ", make("small", {}, `${plain(span[0])} to ${plain(span[1])}`)] : [];
       return make("td", { "data-label": names[i] ?? "All" }, value, ...small);
     });
@@ -57,9 +57,9 @@ export function showNumbers(table, found, look) {
 }
 
 /** The table of repairs.
- * @param {HTMLTableElement} table @param {any} found @param {any} look */
-export function showRepairs(table, found, look) {
-  const { repairs, before, state } = found;
+ * @param {HTMLTableElement} table @param {any} results @param {any} look */
+export function showRepairs(table, results, look) {
+  const { repairs, before, state } = results;
   const lines = [{ key: "", label: "As it is", ...before }, ...repairs];
   table.tBodies[0]?.replaceChildren(
     ...lines.map((one) => {
@@ -67,7 +67,7 @@ export function showRepairs(table, found, look) {
       if (one.does) title.append(" ", make("small", {}, `${one.does} ${one.keeps}`));
       if (one.note) title.append(" ", make("small", {}, one.note));
       const kind = one.key === state.method ? "chosen" : "";
-      return make("tr", { role: "row", "data-repair": one.key, class: kind }, title, ...repairCells(one, found, look));
+      return make("tr", { role: "row", "data-repair": one.key, class: kind }, title, ...repairCells(one, results, look));
     }),
   );
 }
@@ -75,10 +75,10 @@ export function showRepairs(table, found, look) {
 /** Of more groups only so many are named, those of whom most change. */
 const MOST_CHANGED = 4;
 
-/** @param {any} one @param {any} found @param {any} look */
-function repairCells(one, found, look) {
-  const { names, shown, words } = found;
-  const { plain, percent } = figuresFor(found);
+/** @param {any} one @param {any} results @param {any} look */
+function repairCells(one, results, look) {
+  const { names, shown, words } = results;
+  const { plain, percent } = figuresFor(results);
   if (one.why) return [make("td", { role: "cell", colspan: "8", class: "none" }, one.why)];
   /** @param {number} i @param {string} text */
   const cell = (i, text) => make("td", { role: "cell", "data-label": words.heads[i] }, text);

@@ -17,14 +17,14 @@ const MOST_SHARES = 4;
 /** Groups that differ by this much still differ in whole percents. */
 const CLEAR = 0.03;
 
-/** The sentences of the page for what was found; Python says the same at the audit's settings.
- * @param {any} found what main.js computed
+/** The sentences of the page for the results; Python says the same at the audit's settings.
+ * @param {any} results what main.js computed
  * @returns {any} */
-export function sentencesOf(found) {
-  const verdict = verdictOf(found);
+export function sentencesOf(results) {
+  const verdict = verdictOf(results);
   // Why the data do not support a repair; nothing if they do, or if none would do it.
-  const doubt = found.words[`key_${verdict.reason}`] ?? "";
-  const judged = { ...found, figures: figuresFor(found), verdict, doubt };
+  const doubt = results.words[`key_${verdict.reason}`] ?? "";
+  const judged = { ...results, figures: figuresFor(results), verdict, doubt };
   const fields = fieldsOf(judged);
   return {
     verdict: headlineOf(judged, fields),
@@ -39,7 +39,7 @@ export function sentencesOf(found) {
 }
 
 /** What the numbers say, in codes; without evidence about the cost the bounds are the numbers.
- * @param {any} found @returns {any} */
+ * @param {any} results @returns {any} */
 export function verdictOf({ f, shown, own, judgement, ofCost }) {
   const isKnown = own.confidence !== null && ofCost !== null;
   const off = f.tolerance - own.tolerance;
@@ -74,27 +74,27 @@ function excessOf(f) {
 }
 
 /** Everything that a sentence of the verdict may be filled with.
- * @param {any} found @returns {Record<string, any>} */
-function fieldsOf(found) {
-  const { f, words, spoken, own, ofCost, state, verdict, figures, repairs } = found;
+ * @param {any} results @returns {Record<string, any>} */
+function fieldsOf(results) {
+  const { f, words, spoken, own, ofCost, state, verdict, figures, repairs } = results;
   const { findings } = verdict;
   const [low, blocked, required] = [f.costs.indexOf(Math.min(...f.costs)), blockedOf(f), f.required_cost + f.tolerance];
   const spans = ofCost && own.confidence !== null ? (spoken.length > 2 ? ofCost.disparity : ofCost.difference) : [findings.difference, findings.difference];
-  const isReconcilable = found.isOwn ? own.reconcilable : Boolean(repairs?.find((/** @type {any} */ one) => one.key === "reconcile" && !one.at)?.rule);
+  const isReconcilable = results.isOwn ? own.reconcilable : Boolean(repairs?.find((/** @type {any} */ one) => one.key === "reconcile" && !one.at)?.rule);
   const fields = {
     ...words,
-    ...endsOf(found, low),
+    ...endsOf(results, low),
     count: String(spoken.length),
     tolerance: figures.tolerance(f.tolerance),
     threshold: general(state.threshold),
-    candidates: namesOf(found, verdict.highest, words.or),
+    candidates: namesOf(results, verdict.highest, words.or),
     changed: f.changed.length === 1 ? { name: spoken[f.changed[0]] } : fill(words.several, { count: String(f.changed.length) }),
-    shares: listed(sharesOf(found)),
-    off: namesOf(found, miscalibrated(found)),
+    shares: listed(sharesOf(results)),
+    off: namesOf(results, miscalibrated(results)),
     difference: figures.difference(findings.difference),
     lowest_cost: figures.cost(f.costs[low]), highest_cost: figures.cost(f.target_cost),
     more_data: ofCost?.more_data ?? "",
-    costly: namesOf(found, f.costs.flatMap((/** @type {number} */ cost, /** @type {number} */ i) => (cost > required ? [i] : []))),
+    costly: namesOf(results, f.costs.flatMap((/** @type {number} */ cost, /** @type {number} */ i) => (cost > required ? [i] : []))),
     smallest: figures.enough(f.smallest_tolerance),
     blocked: { name: spoken[blocked] }, blocked_cost: figures.cost(f.costs[blocked]),
     ceiling: figures.cost(Math.max(f.trivial_costs[blocked], f.costs[blocked])),
@@ -103,7 +103,7 @@ function fieldsOf(found) {
     unrepaired: figures.difference(findings.unrepaired ?? Number.NaN),
     excess: figures.difference(findings.excess + f.tolerance),
     excess_low: figures.difference(findings.excess_low + f.tolerance), excess_high: figures.difference(findings.excess_high + f.tolerance),
-    limit: `${general(100 * found.judgement.calibrated)} points`,
+    limit: `${general(100 * results.judgement.calibrated)} points`,
     min_group: counted(own.min_group), min_label: String(own.min_label),
     large: words[findings.groups === 1 ? "few_one" : "few_none"],
     span_low: figures.bare(spans[0]), span_high: figures.difference(spans[1]),
@@ -113,7 +113,7 @@ function fieldsOf(found) {
 }
 
 /** The groups with the highest and lowest cost, and the numbers that a headline gives.
- * @param {any} found @param {number} low */
+ * @param {any} results @param {number} low */
 function endsOf({ f, spoken, figures }, low) {
   const isScore = f.cost.kind === "fpr" || f.cost.kind === "fnr";
   const isClear = figures.decimals === 1 && isScore && f.target_cost - f.costs[low] >= CLEAR;
@@ -124,7 +124,7 @@ function endsOf({ f, spoken, figures }, low) {
 }
 
 /** The groups that are shown to be off, the worst first.
- * @param {any} found @returns {number[]} */
+ * @param {any} results @returns {number[]} */
 function miscalibrated({ shown, own, judgement }) {
   const limit = judgement.calibrated;
   const floor = (/** @type {number} */ i) => own.floors[shown[i]];
@@ -135,18 +135,18 @@ function miscalibrated({ shown, own, judgement }) {
 }
 
 /** What a repair does that was chosen is part of the headline, unless none is advised.
- * @param {any} found @param {Record<string, any>} fields @returns {any[]} */
-function headlineOf(found, fields) {
-  const { f, words, own, verdict, chosen, figures, spoken, doubt } = found;
+ * @param {any} results @param {Record<string, any>} fields @returns {any[]} */
+function headlineOf(results, fields) {
+  const { f, words, own, verdict, chosen, figures, spoken, doubt } = results;
   const { reason } = verdict;
-  const off = miscalibrated(found);
+  const off = miscalibrated(results);
   let form = reason === "unreachable" ? "uncertain" : reason;
   if (f.tolerance && form === "equal") form = "within";
   if (f.tolerance && form === "repair") form = "closer";
   if (reason === "uncalibrated" && off.length === 1) form = "uncalibrated_one";
   let gap = fill(words[`gap_${f.cost.kind}`], fields);
   if (spoken.length > 2) gap = fill(words.of_many, { ...fields, gap });
-  const all = { ...fields, ...meansOf(found, off[0] ?? 0), gap, alike: fill(words[`alike_${f.cost.kind}`], fields) };
+  const all = { ...fields, ...meansOf(results, off[0] ?? 0), gap, alike: fill(words[`alike_${f.cost.kind}`], fields) };
   const isOther = chosen?.rule && chosen.key !== "withhold" && !doubt && reason !== "equal";
   const kind = chosen?.changes?.handed_over ? "deferring" : chosen?.goal === "rates" ? "rates" : "cost";
   const headline = !isOther ? fill(words[`headline_${form}`], all) : fill(words[`chosen_${kind}`], {
@@ -157,21 +157,21 @@ function headlineOf(found, fields) {
   return verdict.findings.intervals || !isCheckable ? headline : fill(words.as_measured, { headline });
 }
 
-/** @param {any} found @param {number} i */
+/** @param {any} results @param {number} i */
 function meansOf({ m, figures }, i) {
   return { mean_score: figures.percent(m[i].mean_score), base_rate: figures.percent(m[i].base_rate) };
 }
 
-/** @param {any} found @param {number[]} groups @param {string} [word] */
+/** @param {any} results @param {number[]} groups @param {string} [word] */
 function namesOf({ words, spoken }, groups, word) {
   if (groups.length > FEW) return fill(word ? words.any_of : words.several, { count: String(groups.length) });
   return listed(groups.map((i) => [{ name: spoken[i] }]), word);
 }
 
-/** @param {any} found @param {Record<string, any>} fields @returns {any[][]} */
-function detailsOf(found, fields) {
-  const { words, verdict, judgement, own, shown, spoken, figures } = found;
-  if (verdict.reason === "uncalibrated") return calibrationOf(found, fields);
+/** @param {any} results @param {Record<string, any>} fields @returns {any[][]} */
+function detailsOf(results, fields) {
+  const { words, verdict, judgement, own, shown, spoken, figures } = results;
+  if (verdict.reason === "uncalibrated") return calibrationOf(results, fields);
   return judgement.details[verdict.reason].flatMap((/** @type {string} */ name) => {
     if (name === "highest" && verdict.highest.length < 2) return [];
     if (name === "helps") return verdict.helps === "yes" ? [fill(words.helps_yes, fields)] : [];
@@ -187,14 +187,14 @@ function detailsOf(found, fields) {
   });
 }
 
-/** @param {any} found @param {Record<string, any>} fields @returns {any[][]} */
-function calibrationOf(found, fields) {
-  const { m, words, spoken, shown, own, figures } = found;
-  const off = miscalibrated(found);
+/** @param {any} results @param {Record<string, any>} fields @returns {any[][]} */
+function calibrationOf(results, fields) {
+  const { m, words, spoken, shown, own, figures } = results;
+  const off = miscalibrated(results);
   const kind = own.confidence === null ? "off_group_measured" : "off_group";
   const said = off.slice(0, FEW).map((i) =>
     fill(words[kind], {
-      ...fields, ...meansOf(found, i), group: { name: spoken[i] },
+      ...fields, ...meansOf(results, i), group: { name: spoken[i] },
       gap: `${figures.points(m[i].calibration_gap)} points`, floor: `${figures.points(own.floors[shown[i]])} points`,
     }),
   );
@@ -202,7 +202,7 @@ function calibrationOf(found, fields) {
   return said;
 }
 
-/** @param {any} found @returns {any[][]} */
+/** @param {any} results @returns {any[][]} */
 function sharesOf({ f, words, spoken }) {
   const isLong = f.changed.length > MOST_SHARES;
   const most = [...f.changed].sort((a, b) => f.alpha[b] - f.alpha[a]).slice(0, MOST_SHARES - 1);
@@ -215,16 +215,16 @@ function sharesOf({ f, words, spoken }) {
 }
 
 /** The tiles, in the order of the verdict.
- * @param {any} found @param {Record<string, any>} fields */
-function keysOf(found, fields) {
-  const { m, n, words, spoken, own, ofCost, verdict, figures, chosen } = found;
+ * @param {any} results @param {Record<string, any>} fields */
+function keysOf(results, fields) {
+  const { m, n, words, spoken, own, ofCost, verdict, figures, chosen } = results;
   const isKnown = ofCost?.disparity && verdict.findings.intervals && verdict.enough;
   const [low, high] = isKnown ? ofCost.disparity.map(figures.bare) : [];
   const level = `${general(100 * (own.confidence ?? 0.95), 4)}\u00a0%`;
   const gaps = m.map((/** @type {any} */ one) => one.calibration_gap);
   const worst = gaps.indexOf(Math.max(...gaps));
   const isOther = chosen && chosen.key !== "withhold";
-  const expected = isOther ? (found.isOwn ? found.outlooks?.[chosen.label] : null) : verdict.findings.expected;
+  const expected = isOther ? (results.isOwn ? results.outlooks?.[chosen.label] : null) : verdict.findings.expected;
   const repair = { name: chosen?.label ?? words.methods?.withhold.label ?? "" };
   const tiles = [
     { value: counted(n), label: plainText(fill(words.key_people, fields)), note: fill(words.key_people_note, fields) },
@@ -233,7 +233,7 @@ function keysOf(found, fields) {
       note: fill(words.key_gap_note, { group: { name: spoken[worst] } }), alert: verdict.reason === "uncalibrated",
     },
     { value: fields["difference"], label: words.key_difference, note: isKnown ? fill(words.interval, { level, low, high }) : null },
-    { ...reachKey(found), alert: verdict.reason === "infeasible" && !(isOther && chosen.rule) },
+    { ...reachKey(results), alert: verdict.reason === "infeasible" && !(isOther && chosen.rule) },
   ];
   if (typeof expected !== "number") return tiles;
   const unrepaired = figures.difference(isOther ? verdict.findings.difference : verdict.findings.unrepaired);
@@ -241,7 +241,7 @@ function keysOf(found, fields) {
   return [...tiles, { value: figures.difference(expected), label: words.key_new, note }];
 }
 
-/** @param {any} found */
+/** @param {any} results */
 function reachKey({ f, words, spoken, figures, chosen, doubt }) {
   if (doubt) return { value: words.key_no, label: words.key_not_advised, note: fill(doubt) };
   if (chosen?.rule && chosen.key !== "withhold") {
@@ -259,7 +259,7 @@ function reachKey({ f, words, spoken, figures, chosen, doubt }) {
   return { value: percent1(f.alpha[most]), label: words.key_withheld, note };
 }
 
-/** @param {any} found @param {Record<string, any>} fields */
+/** @param {any} results @param {Record<string, any>} fields */
 function geometryOf({ f, words, chosen, shown }, fields) {
   if (isMany({ shown })) return [fill(words.geometry_rows)];
   const within = f.tolerance ? fill(words.within, fields) : "";
@@ -268,7 +268,7 @@ function geometryOf({ f, words, chosen, shown }, fields) {
 }
 
 /** What stands above the explanation.
- * @param {any} found @returns {string} */
+ * @param {any} results @returns {string} */
 function whyOf({ f, words, verdict, doubt }) {
   if (!f.feasible) return verdict.reason === "infeasible" && verdict.findings.intervals ? words.why_not : words.why_not_measured;
   if (!f.changed.length || doubt) return words.why_nothing;
@@ -276,7 +276,7 @@ function whyOf({ f, words, verdict, doubt }) {
 }
 
 /** What the page is shown for: on paper there are no controls to see it from.
- * @param {any} found
+ * @param {any} results
  * @param {string} axis the cost in words */
 export function settingsOf({ f, state, words, called }, axis) {
   const groups = listed(state.off.map((/** @type {number} */ i) => [{ name: called[i] }]));
@@ -286,7 +286,7 @@ export function settingsOf({ f, state, words, called }, axis) {
 }
 
 /** That nothing is established about a cost, or about some groups only; nothing if it is.
- * @param {any} found @returns {string} */
+ * @param {any} results @returns {string} */
 export function staleText({ own, words, ofCost }) {
   if (own.confidence === null || ofCost) return "";
   const costs = Object.keys(own.evidence).map((cost) => words.costs[cost]?.label.toLowerCase() ?? cost);

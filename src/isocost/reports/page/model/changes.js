@@ -22,9 +22,9 @@ export function changes(tally, rule, threshold = 0.5) {
   const first = firstBin(tally.cuts, threshold);
   return {
     overall: changesOf(portions, first, decides(tally, threshold)),
-    groups: tally.groups.map((group, place) => {
-      const own = portions.filter(({ cell }) => cell.group === place);
-      return { group, name: at(tally.names, place), ...changesOf(own, first, decides(tally, threshold, place)) };
+    groups: tally.groups.map((group, index) => {
+      const own = portions.filter(({ cell }) => cell.group === index);
+      return { group, name: at(tally.names, index), ...changesOf(own, first, decides(tally, threshold, index)) };
     }),
   };
 }

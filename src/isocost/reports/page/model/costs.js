@@ -68,6 +68,6 @@ export function coefficients(cost, group, baseRate) {
 function amountOf(amount, group) {
   if (!Array.isArray(amount)) return amount;
   const key = keyOf(group);
-  const found = amount.filter(([named]) => keyOf(named) === key);
-  return at(found, 0)[1];
+  const own = amount.filter(([named]) => keyOf(named) === key);
+  return at(own, 0)[1];
 }

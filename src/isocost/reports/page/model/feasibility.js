@@ -10,9 +10,9 @@ import { costOf, trivialCostOf } from "./measures.js";
 /** How far rounding may put a cost beyond a bound that it meets, as a share of the costs. */
 const COST_SLACK = 1e-12;
 
-/** The facts of Python's Feasibility; lists run over the groups, and sets hold their places.
+/** The facts of Python's Feasibility; lists run over the groups, and sets hold their indices.
  *
- * `target` is the place of the group whose errors cost most, `goal` its cost less the tolerance; `alpha` is above 1 or
+ * `target` is the index of the group whose errors cost most, `goal` its cost less the tolerance; `alpha` is above 1 or
  * infinite where no share is enough; `unreachable` cannot reach the goal, and `changed` lose some of their scores.
  * @typedef {{cost: Cost, tolerance: number, feasible: boolean, target: number, target_cost: number, goal: number,
  *   costs: number[], trivial_costs: number[], alpha: number[], unreachable: number[], changed: number[],
@@ -58,5 +58,5 @@ function mixingRate(own, trivial, goal, scale) {
 
 /** @param {boolean[]} flags @returns {number[]} */
 function placesWhere(flags) {
-  return flags.flatMap((flag, place) => (flag ? [place] : []));
+  return flags.flatMap((flag, index) => (flag ? [index] : []));
 }

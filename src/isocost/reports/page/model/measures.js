@@ -1,6 +1,6 @@
 /** @file The numbers of one group, and of everybody. */
 
-import { addUp, at, justBelow, placeAfter, sum } from "./numbers.js";
+import { addUp, at, justBelow, countAtMost, sum } from "./numbers.js";
 import { decides, firstBin, joinTo, pooled, weightOf } from "./tally.js";
 import { coefficients, isPerGroup } from "./costs.js";
 
@@ -60,14 +60,14 @@ export function trivialCostOf(sums, group, cost) {
  * @returns {GroupMeasures[]} */
 export function measures(tally, { threshold, cost }) {
   const all = sum(tally.totals.map(weightOf));
-  return tally.groups.map((group, place) => {
-    const sums = at(tally.totals, place);
+  return tally.groups.map((group, index) => {
+    const sums = at(tally.totals, index);
     return {
       group,
-      name: at(tally.names, place),
-      ...plainNumbers(tally, threshold, place),
+      name: at(tally.names, index),
+      ...plainNumbers(tally, threshold, index),
       share: weightOf(sums) / all,
-      calibration_gap: calibrationGap(levelsOf(tally, place)),
+      calibration_gap: calibrationGap(levelsOf(tally, index)),
       cost: costOf(sums, group, cost),
       trivial_cost: trivialCostOf(sums, group, cost),
     };
@@ -118,11 +118,11 @@ function plainNumbers(tally, threshold, group) {
  * @param {Measure} row @param {Record<string, KindSums>} kinds @returns {number} */
 function meanOf(row, kinds) {
   let [added, total] = [0, 0];
-  for (const [kind, part] of Object.entries(kinds)) {
+  for (const [kind, one] of Object.entries(kinds)) {
     if (!row.over.includes(kind)) continue;
     const [a, b, c] = row.adds[kind] ?? [0, 0, 0];
-    added += a * part.w + b * part.wh + c * part.wh2;
-    total += part.w;
+    added += a * one.w + b * one.wh + c * one.wh2;
+    total += one.w;
   }
   return total > 0 ? added / total : Number.NaN;
 }
@@ -131,45 +131,45 @@ function meanOf(row, kinds) {
  * @param {Tally} tally @param {number} [group] @returns {Level[]} */
 export function levelsOf(tally, group) {
   /** @type {Map<number, Level>} */
-  const found = new Map();
+  const byBin = new Map();
   for (const cell of tally.cells) {
     if (group !== undefined && cell.group !== group) continue;
     const { first, end } = cell;
-    const level = found.get(cell.bin) ?? { position: 0, w: 0, wy: 0, wh: 0, w2: 0, n: 0, first, end };
-    found.set(cell.bin, level);
+    const level = byBin.get(cell.bin) ?? { position: 0, w: 0, wy: 0, wh: 0, w2: 0, n: 0, first, end };
+    byBin.set(cell.bin, level);
     joinTo(level, { ...cell, wy: cell.w * cell.label }, ["w", "wy", "wh", "w2", "n"]);
   }
-  const levels = [...found.entries()].sort(([a], [b]) => a - b).map(([, level]) => level);
+  const levels = [...byBin.entries()].sort(([a], [b]) => a - b).map(([, level]) => level);
   for (const level of levels) level.position = positionOf(level, tally.cuts);
   return levels;
 }
 
 /** The mean score, which rounding must not carry over an edge.
- * @param {{w: number, wh: number, first: number, end: number}} part @param {number[]} cuts
+ * @param {{w: number, wh: number, first: number, end: number}} one @param {number[]} cuts
  * @returns {number} */
-export function positionOf(part, cuts) {
-  const mean = Math.max(part.wh / part.w, at(cuts, part.first));
-  const top = at(cuts, part.end);
+export function positionOf(one, cuts) {
+  const mean = Math.max(one.wh / one.w, at(cuts, one.first));
+  const top = at(cuts, one.end);
   return mean < top ? mean : justBelow(top);
 }
 
 /** Levels added up over so many bins of equal width; bins without anybody are left out.
  * @param {Level[]} levels @param {number} bins
- * @returns {{place: number, n: number, w: number, wy: number, wh: number, w2: number}[]} */
+ * @returns {{bin: number, n: number, w: number, wy: number, wh: number, w2: number}[]} */
 export function pooledLevels(levels, bins) {
   const cuts = Array.from({ length: bins + 1 }, (_, i) => i / bins);
-  const parts = cuts.slice(1).map((_, place) => ({ place, n: 0, w: 0, wy: 0, wh: 0, w2: 0 }));
+  const binned = cuts.slice(1).map((_, bin) => ({ bin, n: 0, w: 0, wy: 0, wh: 0, w2: 0 }));
   for (const level of levels) {
-    const place = placeAfter(cuts, level.position) - 1;
-    const part = at(parts, Math.min(Math.max(place, 0), bins - 1));
-    addUp(part, level, ["n", "w", "wy", "wh", "w2"]);
+    const bin = countAtMost(cuts, level.position) - 1;
+    const one = at(binned, Math.min(Math.max(bin, 0), bins - 1));
+    addUp(one, level, ["n", "w", "wy", "wh", "w2"]);
   }
-  return parts.filter((part) => part.w > 0);
+  return binned.filter((one) => one.w > 0);
 }
 
 /** The plug-in calibration gap over ten bins of equal width.
  * @param {Level[]} levels @returns {number} */
 function calibrationGap(levels) {
-  const off = pooledLevels(levels, 10).map((part) => Math.abs(part.wy - part.wh));
+  const off = pooledLevels(levels, 10).map((one) => Math.abs(one.wy - one.wh));
   return sum(off) / sum(levels.map((level) => level.w));
 }

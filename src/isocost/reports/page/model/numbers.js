@@ -25,9 +25,9 @@ export function addUp(total, part, names) {
   for (const name of names) total[name] += part[name];
 }
 
-/** How many of the sorted values are at most x (the place after them).
+/** How many of the sorted values are at most x (the index after them).
  * @param {readonly number[]} sorted @param {number} x @returns {number} */
-export function placeAfter(sorted, x) {
+export function countAtMost(sorted, x) {
   let low = 0;
   let high = sorted.length;
   while (low < high) {
@@ -41,12 +41,12 @@ export function placeAfter(sorted, x) {
 /** The element of a list that must be there.
  * @template T
  * @param {readonly T[]} list
- * @param {number} place
+ * @param {number} index
  * @returns {T} */
-export function at(list, place) {
-  const found = list[place < 0 ? list.length + place : place];
-  if (found === undefined) throw new RangeError(`no element ${place} of ${list.length}`);
-  return found;
+export function at(list, index) {
+  const element = list[index < 0 ? list.length + index : index];
+  if (element === undefined) throw new RangeError(`no element ${index} of ${list.length}`);
+  return element;
 }
 
 /** Four decimals, rounded up, so that the number as printed is enough.

@@ -44,8 +44,8 @@ export function makeRule(tally, { method, cost, settings, rows, notes, salt = "i
     made_from: {
       columns: tally.columns,
       n: rowsOf(tally),
-      groups: groups.map((group, place) => {
-        const sums = at(totals, place);
+      groups: groups.map((group, index) => {
+        const sums = at(totals, index);
         return { group, n: sums.n[0] + sums.n[1], base_rate: baseRate(sums) };
       }),
     },
@@ -57,15 +57,15 @@ export function makeRule(tally, { method, cost, settings, rows, notes, salt = "i
 function segmentsOf(rule, group) {
   const key = keyOf(group);
   /** @type {Map<string, Segment>} */
-  const found = new Map();
+  const segments = new Map();
   for (const row of rule.rows) {
     if (keyOf(row.group) !== key) continue;
     const name = `${row.lo} ${row.hi}`;
-    const segment = found.get(name) ?? { lo: row.lo, hi: row.hi, rows: [] };
+    const segment = segments.get(name) ?? { lo: row.lo, hi: row.hi, rows: [] };
     segment.rows.push(row);
-    found.set(name, segment);
+    segments.set(name, segment);
   }
-  return [...found.values()].sort((a, b) => a.lo - b.lo || a.hi - b.hi);
+  return [...segments.values()].sort((a, b) => a.lo - b.lo || a.hi - b.hi);
 }
 
 /** The bins of a segment, from the first up to, not including, the last.

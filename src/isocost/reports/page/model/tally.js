@@ -1,6 +1,6 @@
 /** @file The tally: the one small table that everything else is computed from. */
 
-import { addUp, at, placeAfter, sum } from "./numbers.js";
+import { addUp, at, countAtMost, sum } from "./numbers.js";
 
 /** @import {Group} from "./groups.js" */
 
@@ -35,12 +35,12 @@ export function readTally(payload) {
   const column = (name, instead) => columns[name] ?? columns[instead] ?? [];
   const [bin, n] = [column("bin", ""), column("n", "")];
   const [first, end] = [column("first", "bin"), columns["end"]];
-  const cells = bin.map((place, i) => ({
+  const cells = bin.map((own, i) => ({
     group: at(column("group", ""), i),
     label: at(column("label", ""), i),
-    bin: place,
+    bin: own,
     first: at(first, i),
-    end: end ? at(end, i) : place + 1,
+    end: end ? at(end, i) : own + 1,
     n: at(n, i),
     w: at(column("w", "n"), i),
     w2: at(column("w2", "n"), i),
@@ -63,10 +63,10 @@ function cutsOf(bins, edges) {
  * @param {Tally} tally @param {number[]} groupIndexes @returns {Tally} */
 export function subset(tally, groupIndexes) {
   const kept = [...new Set(groupIndexes)].sort((a, b) => a - b);
-  const place = new Map(kept.map((old, i) => [old, i]));
+  const indices = new Map(kept.map((old, i) => [old, i]));
   const cells = tally.cells
-    .filter((cell) => place.has(cell.group))
-    .map((cell) => ({ ...cell, group: place.get(cell.group) ?? 0 }));
+    .filter((cell) => indices.has(cell.group))
+    .map((cell) => ({ ...cell, group: indices.get(cell.group) ?? 0 }));
   const groups = kept.map((i) => at(tally.groups, i));
   return { ...tally, groups, names: kept.map((i) => at(tally.names, i)), cells, totals: totalsOf(cells, groups.length) };
 }
@@ -75,15 +75,15 @@ export function subset(tally, groupIndexes) {
  * @param {Tally} tally @param {Iterable<Cell>} cells @returns {Tally} */
 export function withCells(tally, cells) {
   /** @type {Map<number, Cell>} */
-  const found = new Map();
+  const byKey = new Map();
   const size = tally.cuts.length;
   for (const cell of cells) {
     const key = (cell.group * 2 + cell.label) * size + cell.bin;
-    const known = found.get(key);
-    if (!known) found.set(key, { ...cell });
+    const known = byKey.get(key);
+    if (!known) byKey.set(key, { ...cell });
     else joinTo(known, cell, ["n", "w", "w2", "wh", "wh2"]);
   }
-  const kept = [...found.entries()].filter(([, cell]) => cell.w > 0);
+  const kept = [...byKey.entries()].filter(([, cell]) => cell.w > 0);
   const merged = kept.sort(([a], [b]) => a - b).map(([, cell]) => cell);
   return { ...tally, cells: merged, totals: totalsOf(merged, tally.groups.length) };
 }
@@ -136,14 +136,14 @@ export function rowsOf(tally) {
 /** The bin of a score in [0, 1]; the last holds 1.
  * @param {number[]} cuts @param {number} score @returns {number} */
 export function binOf(cuts, score) {
-  return Math.min(placeAfter(cuts, score) - 1, cuts.length - 2);
+  return Math.min(countAtMost(cuts, score) - 1, cuts.length - 2);
 }
 
 /** The first bin at or above a cut point; -1 for a value that is none.
  * @param {number[]} cuts @param {number} value @returns {number} */
 export function firstBin(cuts, value) {
-  const place = placeAfter(cuts, value) - 1;
-  return cuts[place] === value ? place : -1;
+  const index = countAtMost(cuts, value) - 1;
+  return cuts[index] === value ? index : -1;
 }
 
 /** Whether people of a cell may lie on both sides of a bin's lower edge.
@@ -170,9 +170,9 @@ export function decides(tally, threshold, group) {
  * @param {Tally} tally @returns {string | null} */
 export function cannotCompare(tally) {
   if (tally.groups.length < 2) return "There must be at least two groups to compare.";
-  for (const [place, { w }] of tally.totals.entries()) {
+  for (const [index, { w }] of tally.totals.entries()) {
     const lacking = w[1] === 0 ? "positives" : w[0] === 0 ? "negatives" : null;
-    if (lacking) return `${at(tally.names, place)} has no ${lacking}, so a rate does not exist.`;
+    if (lacking) return `${at(tally.names, index)} has no ${lacking}, so a rate does not exist.`;
   }
   return null;
 }

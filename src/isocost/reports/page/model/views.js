@@ -11,7 +11,7 @@ import { levelsOf, pooledLevels } from "./measures.js";
  * @typedef {{lo: number, hi: number, n: number, weight: number, mean_score: number, mean_label: number, low: number,
  *   high: number}} ReliabilityPoint */
 
-/** A place in the plane: x is the generalized false-positive rate, y the false-negative one.
+/** A point in the plane: x is the generalized false-positive rate, y the false-negative one.
  * @typedef {{x: number, y: number}} Point */
 
 /** The normal quantile of a 95 % interval. */
@@ -26,9 +26,9 @@ const STEPS = 200;
  * @param {Tally} tally @param {number} groupIndex @param {number} [bins]
  * @returns {ReliabilityPoint[]} */
 export function reliability(tally, groupIndex, bins = 10) {
-  return pooledLevels(levelsOf(tally, groupIndex), bins).map(({ place, n, w, wy, wh, w2 }) => {
+  return pooledLevels(levelsOf(tally, groupIndex), bins).map(({ bin, n, w, wy, wh, w2 }) => {
     const [low, high] = wilson(wy / w, (w * w) / w2, Z95);
-    const [lo, hi] = [place / bins, (place + 1) / bins];
+    const [lo, hi] = [bin / bins, (bin + 1) / bins];
     return { lo, hi, n, weight: w, mean_score: wh / w, mean_label: wy / w, low, high };
   });
 }

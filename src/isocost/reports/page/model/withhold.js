@@ -13,12 +13,12 @@ import { makeRule } from "./rules.js";
  * @param {Tally} tally @param {{cost: Cost, tolerance?: number}} settings
  * @returns {Rule | null} null if it is not feasible */
 export function withhold(tally, { cost, tolerance = 0 }) {
-  const found = feasibility(tally, cost, tolerance);
-  if (!found.feasible) return null;
+  const reach = feasibility(tally, cost, tolerance);
+  if (!reach.feasible) return null;
   /** @type {Row[]} */
-  const rows = found.changed.map((place) => ({
-    group: at(tally.groups, place), lo: 0, hi: 1,
-    action: "set", value: baseRate(at(tally.totals, place)), probability: at(found.alpha, place),
+  const rows = reach.changed.map((index) => ({
+    group: at(tally.groups, index), lo: 0, hi: 1,
+    action: "set", value: baseRate(at(tally.totals, index)), probability: at(reach.alpha, index),
   }));
   const settings = { tolerance, infeasible: "raise" };
   const coin = rows.some(({ probability }) => probability > 0 && probability < 1);
