@@ -45,7 +45,13 @@ from isocost.tallies import Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import Findings, judge
 from isocost.verdict.sentences import Figures, Name, Vocabulary, plain
-from isocost.verdict.wording import changed_groups, extremes, headline, statement
+from isocost.verdict.wording import (
+    MOST_IN_PLANE,
+    changed_groups,
+    extremes,
+    headline,
+    statement,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,9 +62,6 @@ Limits: TypeAlias = tuple[float, float, float, float] | Literal["tight"] | None
 
 SLACK = 1e-9
 """Costs that differ by no more than this are equal."""
-
-MOST_GROUPS = 8
-"""With more groups than this, rows take the place of the plane."""
 
 WHOLE = (-0.02, 1.0, -0.02, 1.0)
 """The limits of the whole plane: left, right, bottom, top."""
@@ -260,7 +263,7 @@ class PlaneDisplay(Display):
             at the end of its calibrated line; by default with more than 8 groups, whose names a
             plane has no room for.  Of the other options only ``title`` matters then.
         """
-        if len(self.names) > MOST_GROUPS if rows is None else rows:
+        if len(self.names) > MOST_IN_PLANE if rows is None else rows:
             return self._plot_rows(ax, title)
         self.ax_, self.figure_ = axes_for(ax, (5.4, 5.6))
         self.circles_: list[Any] = []

@@ -30,6 +30,7 @@ from isocost.verdict.sentences import (
     plain,
 )
 from isocost.verdict.wording import (
+    MOST_IN_PLANE,
     blocked_group,
     changed_groups,
     figures_of,
@@ -438,10 +439,6 @@ def _reach_key(audit: Audit, names: Mapping[Group, Name]) -> dict[str, Any]:
     kind = "closer" if reach.tolerance else "withheld"
     note = fill(WORDS[f"key_{kind}_note"], group=names[most])
     return {"value": percent(reach.alpha[most]), "label": WORDS["key_withheld"], "note": note}
-
-
-MOST_IN_PLANE = 8
-"""With more groups than this the page has rows of dots in place of a plane."""
 
 
 def geometry(audit: Audit) -> Iterator[Sentence]:

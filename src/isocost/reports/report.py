@@ -86,7 +86,7 @@ from isocost.rules import Rule
 from isocost.tallies import Reading, Tally, TallyLike
 from isocost.verdict.judgement import ANSWERS, CALIBRATED, MIN_LABEL, REASONS, SLACK
 from isocost.verdict.sentences import Vocabulary, plain, with_ways
-from isocost.verdict.wording import DETAILS, figures_of
+from isocost.verdict.wording import DETAILS, FEW, MOST_IN_PLANE, MOST_SHARES, figures_of
 
 ENDINGS = (".html", ".htm", ".pdf")
 """How the name of a report may end."""
@@ -471,8 +471,11 @@ JUDGEMENT = {
     "reasons": [(reason, dict(needed), act) for reason, needed, act in REASONS],
     "slack": SLACK,
     "calibrated": CALIBRATED,
+    "named": FEW,
+    "shares": MOST_SHARES,
+    "in_plane": MOST_IN_PLANE,
 }
-"""The tables of the judgement, for the page."""
+"""The tables of the judgement and its limits, for the page."""
 
 
 def _own(subject: Audit, held: dict[str, Any], hidden: Collection[int]) -> dict[str, Any]:

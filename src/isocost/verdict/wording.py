@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 FEW = 3
 """So many groups are named in a sentence; the table has all."""
 
+MOST_IN_PLANE = 8
+"""With more groups than this, rows of dots take the place of the plane."""
+
 MOST_SHARES = 4
 """With more groups to change than this, a sentence names only those that lose most."""
 

@@ -114,11 +114,8 @@ export function listed(sentences, word = " and ") {
   return sentences.flatMap((parts, i) => (i === 0 ? parts : [i < last ? ", " : word, ...parts]));
 }
 
-/** With more groups than this a plane would be a clump: rows of dots take its place, and lists name only a few. */
-const MOST_GROUPS = 8;
-
-/** Whether there are too many groups for a plane.
+/** Whether there are too many groups for a plane: rows of dots take its place, and lists name only a few.
  * @param {any} results */
-export function isMany({ shown }) {
-  return shown.length > MOST_GROUPS;
+export function isMany({ shown, judgement }) {
+  return shown.length > judgement.in_plane;
 }

@@ -8,12 +8,6 @@ import { general } from "../model/numbers.js";
 import { counted, figuresFor, figuresWith, fill, isMany, listed, percent1, plainText } from "./say.js";
 import { blockedOf } from "./figures.js";
 
-/** So many groups are named in a sentence. */
-const FEW = 3;
-
-/** With more groups to change than this, a sentence names only those that lose most. */
-const MOST_SHARES = 4;
-
 /** Groups that differ by this much still differ in whole percents. */
 const CLEAR = 0.03;
 
@@ -163,8 +157,8 @@ function meansOf({ m, figures }, i) {
 }
 
 /** @param {any} results @param {number[]} groups @param {string} [word] */
-function namesOf({ words, spoken }, groups, word) {
-  if (groups.length > FEW) return fill(word ? words.any_of : words.several, { count: String(groups.length) });
+function namesOf({ words, spoken, judgement }, groups, word) {
+  if (groups.length > judgement.named) return fill(word ? words.any_of : words.several, { count: String(groups.length) });
   return listed(groups.map((i) => [{ name: spoken[i] }]), word);
 }
 
@@ -189,23 +183,23 @@ function detailsOf(results, fields) {
 
 /** @param {any} results @param {Record<string, any>} fields @returns {any[][]} */
 function calibrationOf(results, fields) {
-  const { m, words, spoken, shown, own, figures } = results;
+  const { m, words, spoken, shown, own, figures, judgement } = results;
   const off = miscalibrated(results);
   const kind = own.confidence === null ? "off_group_measured" : "off_group";
-  const said = off.slice(0, FEW).map((i) =>
+  const said = off.slice(0, judgement.named).map((i) =>
     fill(words[kind], {
       ...fields, ...meansOf(results, i), group: { name: spoken[i] },
       gap: `${figures.points(m[i].calibration_gap)} points`, floor: `${figures.points(own.floors[shown[i]])} points`,
     }),
   );
-  if (off.length > FEW) said.push(fill(words.off_more, { count: String(off.length - FEW) }));
+  if (off.length > judgement.named) said.push(fill(words.off_more, { count: String(off.length - judgement.named) }));
   return said;
 }
 
 /** @param {any} results @returns {any[][]} */
-function sharesOf({ f, words, spoken }) {
-  const isLong = f.changed.length > MOST_SHARES;
-  const most = [...f.changed].sort((a, b) => f.alpha[b] - f.alpha[a]).slice(0, MOST_SHARES - 1);
+function sharesOf({ f, words, spoken, judgement }) {
+  const isLong = f.changed.length > judgement.shares;
+  const most = [...f.changed].sort((a, b) => f.alpha[b] - f.alpha[a]).slice(0, judgement.shares - 1);
   const named = isLong ? most : f.changed;
   const shares = named.map((/** @type {number} */ i) =>
     fill(words.share_of, { share: percent1(f.alpha[i]), group: { name: spoken[i] } }),
@@ -260,8 +254,8 @@ function reachKey({ f, words, spoken, figures, chosen, doubt }) {
 }
 
 /** @param {any} results @param {Record<string, any>} fields */
-function geometryOf({ f, words, chosen, shown }, fields) {
-  if (isMany({ shown })) return [fill(words.geometry_rows)];
+function geometryOf({ f, words, chosen, shown, judgement }, fields) {
+  if (isMany({ shown, judgement })) return [fill(words.geometry_rows)];
   const within = f.tolerance ? fill(words.within, fields) : "";
   const move = !f.feasible ? "infeasible" : f.changed.length ? "feasible" : "equal";
   return ["axes", "line", move, chosen?.changes?.handed_over ? "deferring" : "both"].map((name) => fill(words[`geometry_${name}`], { ...fields, within }));
