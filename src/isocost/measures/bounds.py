@@ -351,7 +351,7 @@ class Bounds:
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """The printed table, as header and rows."""
-        header = ["group", "mu - E[h]", "gap", "cost", "trivial cost"]
+        header = ["group", "base rate less mean score", "gap", "cost", "trivial cost"]
         header += ["FPR now", "at this cost", "FNR now", "at this cost"]
         rows = []
         for group, name in names_of(self.groups).items():
@@ -379,7 +379,8 @@ class Bounds:
     def summary(self) -> list[str]:
         """The statements in words."""
         lines = [
-            "Each calibration gap is at least |mu - E[h]|, whatever the bins.",
+            "Whatever the bins, a group's calibration gap is at least the distance of its base "
+            "rate and its mean score.",
             f"Scores that cost a group as much ({self.cost}), with no larger gap, have generalized "
             "rates in the ranges shown: a lower cost means lower error rates.",
         ]
