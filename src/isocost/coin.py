@@ -12,7 +12,6 @@ words that hold only salt, padding or length, which are plain numbers and cost n
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -296,6 +295,9 @@ def _fixed_width(values: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
 
 
 def _throw_slowly(values: Iterable[Any], prefix: bytes) -> Coins:
+    # Few come here, and importing it loads OpenSSL.
+    import hashlib
+
     shift = 64 - BITS
     numbers = (
         int.from_bytes(hashlib.md5(prefix + str(v).encode(), usedforsecurity=False).digest()[:8])
