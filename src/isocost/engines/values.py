@@ -19,7 +19,7 @@ from isocost.grid import PROBABILITY, Scale, scale_named, scale_step
 from isocost.groups import Group, as_group, as_scalar, is_exact, is_null
 from isocost.rules import Rule
 from isocost.tallies import Tally
-from isocost.typing import Bools, Ints
+from isocost.typing import Bools, Ints, is_masked
 
 Array = npt.NDArray[Any]
 
@@ -544,7 +544,7 @@ def column_array(role: str, column: Any) -> Any:
     except ValueError as error:
         step = "pass one value per row"
         raise DataError(Problem(role, "must be a column", str(error), step)) from error
-    if isinstance(array, np.ma.MaskedArray):
+    if is_masked(array):
         array = unmasked(array)
     if array.dtype.kind == "T":
         array = array.astype(object)
