@@ -32,6 +32,8 @@ What the ratios mean:
 - *DuckDB by hand* is one query for exactly these columns that checks nothing: 1024 bins for the
   tally, the same coin in the same CASE for apply. Each run is a process of its own, whose peak
   memory is that of the whole process. `ISOCOST_BENCH_ROWS=1e7 make bench` takes fewer rows.
+- *As installed* is with bytecode, which pip writes for all that it installs, NumPy too. *Compiled
+  anew* is what a checkout takes whose bytecode nobody may write, beside a NumPy that has its own.
 - *Compiled by numba* is what a compiler would give. isocost would take it as an extra if it were
   three times as fast; it is not, so there is one kernel, in NumPy.
 - *Its own aggregation by hand* is the group-by of the frame's own library: 1024 bins, a count and

@@ -135,6 +135,19 @@ def test_dictionaries_with_values_that_no_row_has():
     assert out == [0.5, 0.1, 0.5, 0.1]
 
 
+def test_a_dictionary_with_an_unused_value_and_one_that_only_the_last_row_has():
+    rows = 2**16 + 3
+    codes = np.zeros(rows, dtype=np.int32)
+    codes[-1] = 2
+    names = pa.DictionaryArray.from_arrays(
+        pa.array(codes, mask=np.arange(rows) == 1), ["a", "unused", "late"]
+    )
+    columns = {"score": np.full(rows, 0.5), "label": codes % 2, "group": names}
+    counted = ic.tally(pa.table(columns), missing_group="none")
+    assert counted.groups == ("a", "late", "none")
+    assert np.bincount(counted.cells.group, counted.cells.n).tolist() == [rows - 2, 1, 1]
+
+
 def test_groups_that_are_all_null_or_null_and_nan():
     table = pa.table({"score": [0.1, 0.2], "label": [0, 1], "group": pa.nulls(2)})
     assert ic.tally(table, missing_group="?").groups == ("?",)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 import sys
 import warnings
@@ -67,7 +66,7 @@ def replacing(path: str | Path, *, force: bool = True) -> Iterator[Path]:
     _remove_leftovers(target.parent)
     # File names are limited to 255 bytes.
     name = target.name.encode(errors="ignore")[:120].decode(errors="ignore")
-    unique = f"{os.getpid()}-{secrets.token_hex(8)}"
+    unique = f"{os.getpid()}-{os.urandom(8).hex()}"
     temporary = target.with_name(f".{name}.{unique}{PART}")
     lock = None
     try:

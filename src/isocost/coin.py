@@ -12,7 +12,6 @@ words that hold only salt, padding or length, which are plain numbers and cost n
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -25,6 +24,7 @@ import numpy.typing as npt
 from isocost.checks import check_seed
 from isocost.errors import DataError, Problem
 from isocost.groups import is_null
+from isocost.typing import is_masked
 
 Words: TypeAlias = npt.NDArray[np.uint32]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -187,7 +187,7 @@ def coins(ids: npt.ArrayLike | Sequence[Any], salt: str) -> Coins:
 
 
 def _as_array(ids: Any) -> npt.NDArray[Any]:
-    if isinstance(ids, np.ma.MaskedArray) and np.ma.getmaskarray(ids).any():
+    if is_masked(ids) and np.ma.getmaskarray(ids).any():
         raise _bad_ids(f"{int(np.ma.getmaskarray(ids).sum())} masked values", null=True)
     # np.asarray would silently turn [1, "a"] into texts.
     array = np.asarray(ids, dtype=object if isinstance(ids, list | tuple) else None)
@@ -296,6 +296,9 @@ def _fixed_width(values: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
 
 
 def _throw_slowly(values: Iterable[Any], prefix: bytes) -> Coins:
+    # Few come here, and importing it loads OpenSSL.
+    import hashlib
+
     shift = 64 - BITS
     numbers = (
         int.from_bytes(hashlib.md5(prefix + str(v).encode(), usedforsecurity=False).digest()[:8])

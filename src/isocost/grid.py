@@ -66,11 +66,15 @@ class Grid:
         on_grid = {i / self.bins for i in range(1, self.bins)}.union(TENTHS)
         return tuple(sorted(checked - on_grid))
 
+    @property
+    def _even(self) -> set[float]:
+        """The cut points i / bins."""
+        return {i / self.bins for i in range(self.bins + 1)}
+
     @cached_property
     def cuts(self) -> Floats:
         """All cut points from 0 to 1, sorted."""
-        uniform = np.arange(self.bins + 1) / self.bins
-        cuts = np.unique(np.concatenate([uniform, TENTHS, self.edges]))
+        cuts = np.array(sorted(self._even.union(TENTHS, self.edges)))
         cuts.flags.writeable = False
         return cuts
 
@@ -82,8 +86,7 @@ class Grid:
     @cached_property
     def extra(self) -> tuple[float, ...]:
         """Cut points that are not i / bins: tenths and edges."""
-        uniform = np.arange(self.bins + 1) / self.bins
-        return tuple(np.setdiff1d(self.cuts, uniform).tolist())
+        return tuple(sorted({*TENTHS, *self.edges} - self._even))
 
     @property
     def is_dyadic(self) -> bool:

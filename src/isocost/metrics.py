@@ -30,7 +30,7 @@ from isocost.measures.calibration import GAP_METHODS, Levels
 from isocost.measures.derived import GroupedPeople
 from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
-from isocost.typing import Floats
+from isocost.typing import Floats, is_masked
 
 
 def _function_of(measure: Measure) -> Callable[..., float]:
@@ -147,7 +147,7 @@ def _checked(y_true: Any, y_score: Any, sample_weight: Any) -> tuple[Floats, Flo
 
 
 def _column(name: str, values: Any) -> Floats:
-    if isinstance(values, np.ma.MaskedArray):
+    if is_masked(values):
         values = np.ma.filled(values.astype(np.float64), np.nan)
     try:
         array = np.asarray(values, dtype=np.float64)

@@ -294,7 +294,7 @@ class Tally:
     ) -> Tally:
         """Make a tally whose groups are sorted and all occur."""
         named = [as_group(group) for group in groups]
-        ordered = sort_groups(named[i] for i in np.unique(cells.group))
+        ordered = sort_groups(named[i] for i in np.flatnonzero(np.bincount(cells.group)))
         codes = _indices(ordered)
         recoded = cells.recoded([codes.get(group, -1) for group in named])
         cells, named_by = Cells.merge([recoded]), dict(columns or {})

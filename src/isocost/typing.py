@@ -1,8 +1,9 @@
-"""Types of arrays, named once for all modules."""
+"""Types of arrays, named once for all modules, and masked arrays told from others."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import sys
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,3 +13,9 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.intp]
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
+
+
+def is_masked(values: Any) -> bool:
+    """Whether it is a masked array; as long as there are none, ``numpy.ma`` is not loaded."""
+    masked = sys.modules.get("numpy.ma")
+    return masked is not None and isinstance(values, masked.MaskedArray)

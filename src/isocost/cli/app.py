@@ -168,17 +168,21 @@ COMMANDS = {
 _WITHOUT_FILE = ("demo", "doctor", "verify")
 """Commands that read no data, and so no file of options."""
 
-_OPTIONS = {
-    name: options_of(expanded(entry.function))
-    for name, entry in COMMANDS.items()
-    if name not in _WITHOUT_FILE
-}
+
+@functools.cache
+def _options() -> dict[str, dict[str, Any]]:
+    """The options that a file may hold, by command."""
+    return {
+        name: options_of(expanded(entry.function))
+        for name, entry in COMMANDS.items()
+        if name not in _WITHOUT_FILE
+    }
 
 
 def _read_config(context: typer.Context, path: Path | None) -> Path | None:
     """Take the options of a file as defaults, before the others are read."""
     if not context.resilient_parsing:
-        context.default_map = defaults_for(context.info_name or "", path, _OPTIONS)
+        context.default_map = defaults_for(context.info_name or "", path, _options())
     return path
 
 
@@ -211,7 +215,7 @@ def _command(entry: Entry) -> None:
         except KeyboardInterrupt as error:
             raise _InterruptedError from error
 
-    if name in _OPTIONS:
+    if name not in _WITHOUT_FILE:
         signature = inspect.signature(run)
         signature = signature.replace(parameters=[*signature.parameters.values(), _CONFIG])
         guarded.__signature__ = signature  # type: ignore[attr-defined]

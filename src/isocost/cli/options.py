@@ -363,6 +363,7 @@ def as_deployed(columns: Columns, rule: Rule) -> Columns:
     return replace(columns, **filled, handed_over=columns.handed_over or rule.defers)
 
 
+@functools.cache
 def expanded(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function with a parameter for each field of its dataclass parameters, as typer needs."""
     hints = get_type_hints(function, include_extras=True)
@@ -431,10 +432,11 @@ _PANELS = {
 """The group of other options; those that are not listed come last."""
 
 
-def _parameters(kind: Any) -> list[inspect.Parameter]:
+@functools.cache
+def _parameters(kind: Any) -> tuple[inspect.Parameter, ...]:
     """The fields of a dataclass as parameters."""
     hints = get_type_hints(kind, include_extras=True)
-    return [
+    return tuple(
         inspect.Parameter(
             f.name,
             inspect.Parameter.KEYWORD_ONLY,
@@ -442,7 +444,7 @@ def _parameters(kind: Any) -> list[inspect.Parameter]:
             annotation=hints[f.name],
         )
         for f in fields(kind)
-    ]
+    )
 
 
 def _having(setting: str) -> dict[str, Option]:

@@ -71,8 +71,6 @@ class Settings:
         if self.threads is not None:
             options["threads"] = str(self.threads)
         connection = duckdb.connect(config=options)
-        connection.execute("SET enable_progress_bar = true")
-        connection.execute("SET enable_progress_bar_print = false")
         if self.memory_limit is None:
             # DuckDB's default is four fifths of the memory.
             usual = f"{max(_LEAST, _EACH * int(_setting(connection, 'threads')))} MiB"

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 import numpy.typing as npt
 
 from isocost.checks import check_kind
@@ -42,6 +41,7 @@ from isocost.errors import (
     setting,
 )
 from isocost.groups import Scalar
+from isocost.typing import is_masked
 
 DOUBT = "SET disabled_optimizers = 'statistics_propagation'"
 """The statistics of Parquet files ignore NaN, and DuckDB trusts them: NaN would lie in [0, 1].
@@ -427,6 +427,8 @@ class Source:
 
     def _watched(self, work: Callable[[], Any], progress: Progress) -> Any:
         rows = self.count_rows()
+        self.connection.execute("SET enable_progress_bar = true")
+        self.connection.execute("SET enable_progress_bar_print = false")
         percentage = self.connection.query_progress
         with ThreadPoolExecutor(max_workers=1) as pool:
             job = pool.submit(work)
@@ -481,7 +483,7 @@ class Source:
         """A result as arrays; nulls are None.  The query runs again if it gets more memory."""
         columns = self.attempt(lambda: query().fetchnumpy(), progress)
         return {
-            name: unmasked(values) if isinstance(values, np.ma.MaskedArray) else values
+            name: unmasked(values) if is_masked(values) else values
             for name, values in columns.items()
         }
 

@@ -19,7 +19,7 @@ from isocost.grid import PROBABILITY, Scale, scale_named, scale_step
 from isocost.groups import Group, as_group, as_scalar, is_exact, is_null
 from isocost.rules import Rule
 from isocost.tallies import Tally
-from isocost.typing import Bools, Ints
+from isocost.typing import Bools, Ints, is_masked
 
 Array = npt.NDArray[Any]
 
@@ -365,8 +365,7 @@ class Encoded:
         # A dictionary may contain unused values, the same value twice, or a null.
         places: dict[tuple[type, Group], int] = {}
         table = np.full(len(values) + 1, -1, dtype=np.intp)
-        used = np.bincount(np.asarray(codes)[np.asarray(codes) >= 0], minlength=len(values))
-        for code in np.flatnonzero(used).tolist():
+        for code in np.flatnonzero(_occurring(codes, len(values))).tolist():
             if not is_null(values[code]):
                 group = read(values[code])
                 table[code] = places.setdefault((type(group), group), len(places))
@@ -379,6 +378,17 @@ class Encoded:
 
     def __getitem__(self, part: slice | Bools) -> Array:
         return self.codes[part]
+
+
+def _occurring(codes: Array, size: int) -> Bools:
+    """Which of the codes below ``size`` occur; reading stops as soon as all do."""
+    # The last is -1, of null.
+    occurs = np.zeros(size + 1, dtype=bool)
+    for start in range(0, len(codes), _TABLE):
+        occurs[codes[start : start + _TABLE]] = True
+        if occurs[:-1].all():
+            break
+    return occurs[:-1]
 
 
 class _Reader:
@@ -544,7 +554,7 @@ def column_array(role: str, column: Any) -> Any:
     except ValueError as error:
         step = "pass one value per row"
         raise DataError(Problem(role, "must be a column", str(error), step)) from error
-    if isinstance(array, np.ma.MaskedArray):
+    if is_masked(array):
         array = unmasked(array)
     if array.dtype.kind == "T":
         array = array.astype(object)
