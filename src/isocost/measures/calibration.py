@@ -188,25 +188,13 @@ def _spread(position: Floats, mass: Floats) -> Floats:
 
 
 def _fixed_point(function: Callable[[float], float]) -> float:
-    """Where a falling function of [0, 1] meets its argument, by false position.
+    """Where a falling function of [0, 1] meets its argument."""
+    from scipy.optimize import brentq
 
-    What the function is above its argument falls by at least 1 per unit, so the argument is as
-    near as that is small.  An end that stays counts half each time (the Illinois method).
-    """
-    other, other_above = 0.0, function(0.0)
-    if other_above <= _TAIL:
-        return other_above
-    point = other_above
-    above = function(point) - point
-    while abs(above) > _TAIL:
-        following = point - above * (point - other) / (above - other_above)
-        following_above = function(following) - following
-        if following_above * above > 0:
-            other_above /= 2
-        else:
-            other, other_above = point, above
-        point, above = following, following_above
-    return point
+    start = function(0.0)
+    if start <= _TAIL:
+        return start
+    return float(brentq(lambda x: function(x) - x, 0.0, 1.0, xtol=_TAIL))
 
 
 def _equal_width_bins(levels: Levels, bins: int) -> Ints:
