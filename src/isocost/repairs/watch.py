@@ -6,6 +6,8 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
+from operator import itemgetter
 from typing import Any, Unpack
 
 import numpy as np
@@ -19,7 +21,7 @@ from isocost.checks import (
     finite_or_none,
     short,
 )
-from isocost.costs import CostLike, as_cost
+from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import DataError, Problem, UsageError, listing, setting
 from isocost.groups import Group, as_group, names_of, to_json
 from isocost.measures.derived import GroupedPeople
@@ -414,13 +416,10 @@ in some period; 0.06 is allowed). Shown in period 2.
     rule, periods = merged(rule, *periods)
     _check_groups(rule, periods)
     promise = rule.promise
-    chosen = as_cost(cost) if cost is not None else rule.cost
     limits = _limits(promise, tolerance, another_cost=cost is not None)
+    chosen = _cost_of(rule, cost, limits)
     usual = ("fpr", "fnr") if chosen is None else ("cost",)
     measured = limits or dict.fromkeys(usual, math.inf)
-    if "cost" in limits and chosen is None:
-        step = f"pass {setting('cost')}, such as {setting('cost', 'fnr')}"
-        raise UsageError(Problem("cost", "must be known", f"none in a {rule.method} rule", step))
     margin = calibration_margin if promise is not None and promise.calibrated else None
     margin = None if margin is None else check_tolerance(margin, "calibration_margin")
     confidence = check_confidence(confidence)
@@ -435,14 +434,10 @@ in some period; 0.06 is allowed). Shown in period 2.
     handed = {group: (share, tolerance or 0.0) for group, share in promised.items()}
     claims = claims_of(groups, measured, watched, 1.0 - confidence, floors, handed)
     tracks = [(claim, evidence(*history.streams(claim))) for claim in claims]
+    limited = [pair for pair in tracks if math.isfinite(pair[0].limit)]
     alarms = sorted(
-        (
-            alarm
-            for claim, track in tracks
-            if math.isfinite(claim.limit)
-            for alarm in _alarms(claim, track, names)
-        ),
-        key=lambda pair: pair[0],
+        chain.from_iterable(_alarms(claim, track, names) for claim, track in limited),
+        key=itemgetter(0),
     )
     return Watch(
         periods=tuple(
@@ -462,6 +457,15 @@ in some period; 0.06 is allowed). Shown in period 2.
         floors=floors,
         handed_over=promised,
     )
+
+
+def _cost_of(rule: Rule, cost: CostLike | None, limits: Mapping[str, float]) -> Cost | None:
+    """The cost that was asked for, or that of the rule; none if only rates are watched."""
+    chosen = as_cost(cost) if cost is not None else rule.cost
+    if "cost" in limits and chosen is None:
+        step = f"pass {setting('cost')}, such as {setting('cost', 'fnr')}"
+        raise UsageError(Problem("cost", "must be known", f"none in a {rule.method} rule", step))
+    return chosen
 
 
 def _handed_over(promise: Promise | None, tallies: Sequence[Tally]) -> dict[Group, float]:
