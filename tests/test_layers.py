@@ -47,7 +47,7 @@ ORDERS = {
         "frontier", "planning", "watch",
     ],
     "engines": [
-        "parsing", "values", "arrays", "streams", "dispatch", "dialects", "queries", "paths",
+        "parsing", "values", "arrays", "frames", "dispatch", "dialects", "queries", "paths",
         "connection", "source",
         "look", "backends", "lazy", "files",
     ],

@@ -35,7 +35,7 @@ from isocost.engines.backends import (
     plainly_named,
     writes_decimals,
 )
-from isocost.engines.dispatch import Lazy, is_wide
+from isocost.engines.frames import Lazy, is_wide
 from isocost.engines.values import (
     MOST_LABELS,
     USUAL_WEIGHTS,

@@ -23,7 +23,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples, column_or_1d
 
 from isocost import coin
-from isocost.engines.dispatch import Frame
+from isocost.engines.frames import Frame
 from isocost.engines.values import Encoded, GroupEncoder, Problems, as_objects, column_array
 from isocost.errors import (
     DataError,
