@@ -62,7 +62,7 @@ ORDERS = {
         "beside", "verify", "terminal", "session", "server",
     ],
     "cli": [
-        "options", "output", "results", "reading", "config", "commands", "page_commands", "doctor",
+        "options", "output", "reading", "config", "commands", "page_commands", "doctor",
         "app",
     ],
 }  # fmt: skip

@@ -13,7 +13,21 @@ import typer
 from isocost.atomic import check_target, read_text, write_text
 from isocost.checks import check_confidence, check_threshold, check_tolerance, check_word
 from isocost.cli import options
-from isocost.cli.output import complain, progress, prose, say, show_result, show_table
+from isocost.cli.output import (
+    complain,
+    progress,
+    prose,
+    say,
+    show_audit,
+    show_calibration,
+    show_comparison,
+    show_layout,
+    show_result,
+    show_rule,
+    show_table,
+    show_unseen,
+    show_watch,
+)
 from isocost.cli.reading import (
     audit_settings,
     check_once,
@@ -22,15 +36,6 @@ from isocost.cli.reading import (
     read,
     read_merged,
     read_periods,
-)
-from isocost.cli.results import (
-    show_audit,
-    show_calibration,
-    show_comparison,
-    show_layout,
-    show_rule,
-    show_unseen,
-    show_watch,
 )
 from isocost.engines.dialects import DIALECTS
 from isocost.engines.files import Part, apply_file
