@@ -42,7 +42,7 @@ from isocost.engines.files import Part, apply_file
 from isocost.engines.look import look as look_at
 from isocost.engines.queries import dbt_macro, tally_sql, to_sql
 from isocost.errors import Problem, UsageError
-from isocost.groups import Group
+from isocost.groups import Group, parts_of
 from isocost.measures.audit import audit as measure
 from isocost.measures.bounds import PAIRS
 from isocost.measures.bounds import bounds as proved
@@ -115,7 +115,7 @@ def _check_together(asked: options.LayoutOptions, **others: Any) -> None:
         if value is not None:
             how = "with" if asked.layout is None else "without"
             rule = f"must be given {how} --layout"
-            homes = [one.name for one in LAYOUTS.values() if name in one.options]
+            homes = [kind.name for kind in LAYOUTS.values() if name in kind.options]
             step = f"name a layout: {', '.join(homes)}" if how == "with" else "leave out one"
             raise UsageError(Problem(f"--{name.replace('_', '-')}", rule, repr(value), step))
 
@@ -127,11 +127,10 @@ def _arranged(
     asked: options.LayoutOptions,
 ) -> Layout:
     """The layout; unknown categories are matched as they are written."""
-    groups = (group if isinstance(group, tuple) else (group,) for group in tally.groups)
-    parts = {str(part): part for group in groups for part in group}
-    unknown = [parts.get(text, text) for text in asked.unknown or ()]
-    if asked.layout == "ll144" and columns.missing_group in parts:
-        unknown.append(parts[columns.missing_group])
+    categories = {str(value): value for group in tally.groups for value in parts_of(group)}
+    unknown = [categories.get(text, text) for text in asked.unknown or ()]
+    if asked.layout == "ll144" and columns.missing_group in categories:
+        unknown.append(categories[columns.missing_group])
     given: dict[str, Any] = {"thresholds": asked.cutoffs, "selected": str(asked.selected)}
     given["unknown"] = unknown or None
     kind = check_layout(asked.layout)
@@ -299,12 +298,10 @@ def plan(
     ] = CALIBRATED,
     confidence: options.Confidence = 0.95,
     power: Annotated[
-        float,
-        typer.Option("--power", help="Chance to succeed if the difference is there."),
+        float, typer.Option("--power", help="Chance to succeed if the difference is there.")
     ] = 0.8,
     method: Annotated[
-        str | None,
-        typer.Option("--method", help=f"Plan a repair instead: {', '.join(REPAIRS)}."),
+        str | None, typer.Option("--method", help=f"Plan a repair instead: {', '.join(REPAIRS)}.")
     ] = None,
     within: Annotated[
         float, typer.Option("--within", help="How far groups may differ on new people.")
@@ -526,17 +523,10 @@ def sql(
     tally: Annotated[
         bool, typer.Option("--tally", help="The query that counts a tally, instead of a rule.")
     ] = False,
-    dialect: Annotated[
-        str,
-        typer.Option(
-            "--dialect",
-            help=f"{', '.join(DIALECTS)}.",
-        ),
-    ] = "duckdb",
+    dialect: Annotated[str, typer.Option("--dialect", help=f"{', '.join(DIALECTS)}.")] = "duckdb",
     table: Annotated[str, typer.Option("--table", help="The table.")] = "scores",
     column: Annotated[
-        str | None,
-        typer.Option("--column", help="Column to make; default: repaired_SCORE."),
+        str | None, typer.Option("--column", help="Column to make; default: repaired_SCORE.")
     ] = None,
     keep: Annotated[
         list[str] | None, typer.Option("--keep", help="Column to keep; default: all of them.")

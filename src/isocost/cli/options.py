@@ -74,8 +74,7 @@ Edges = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write.")]
 Plot = Annotated[
-    bool | None,
-    typer.Option("--plot/--no-plot", help="Draw the audit.  [default: on a terminal]"),
+    bool | None, typer.Option("--plot/--no-plot", help="Draw the audit.  [default: on a terminal]")
 ]
 Full = Annotated[
     bool,
@@ -174,8 +173,7 @@ class Measuring:
     tolerance: Tolerance = 0.0
     confidence: Confidence = 0.95
     replicates: Annotated[
-        int,
-        typer.Option("--replicates", help="Draws for the intervals of gaps; 0 for none."),
+        int, typer.Option("--replicates", help="Draws for the intervals of gaps; 0 for none.")
     ] = 2000
     seed: Annotated[int, typer.Option("--seed", help="Seed of the draws.")] = 0
     min_group: Annotated[

@@ -113,19 +113,19 @@ def _split(table: Block, room: int) -> list[Block]:
     """Blocks of as many columns as fit beside the first; none if a column does not fit."""
     first, *others = zip(_folded(table), *table.rows, strict=True)
     start = FRAME + PER_COLUMN + max(map(_broad, first))
-    parts: list[list[tuple[str, ...]]] = []
+    blocks: list[list[tuple[str, ...]]] = []
     left = 0
     for column in others:
         takes = PER_COLUMN + max(map(_broad, column))
         if start + takes > room:
             return []
         if takes > left:
-            parts.append([])
+            blocks.append([])
             left = room - start
-        parts[-1].append(column)
+        blocks[-1].append(column)
         left -= takes
-    whole = ([list(line) for line in zip(first, *part, strict=True)] for part in parts)
-    return [Block(header, rows) for header, *rows in whole]
+    tables = ([list(line) for line in zip(first, *block, strict=True)] for block in blocks)
+    return [Block(header, rows) for header, *rows in tables]
 
 
 def _folded(table: Block) -> list[str]:
@@ -322,18 +322,18 @@ def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]])
         return
     # Text, so that a group called [red] is a name and not an instruction.
     console.print(Text(title, style="bold"))
-    parts = blocks_of(header, rows, console.width)
-    if parts and isinstance(parts[0], str):
+    blocks = blocks_of(header, rows, console.width)
+    if blocks and isinstance(blocks[0], str):
         console.print()
-    for i, part in enumerate(parts):
-        if isinstance(part, str):
+    for i, block in enumerate(blocks):
+        if isinstance(block, str):
             # The line after an empty one is the name of the next item.
-            style = "" if i and parts[i - 1] else "bold"
-            console.print(Text(part, style), soft_wrap=True)
+            style = "" if i and blocks[i - 1] else "bold"
+            console.print(Text(block, style), soft_wrap=True)
             continue
         if i:
             console.print()
-        console.print(_drawn(part))
+        console.print(_drawn(block))
 
 
 def _drawn(block: Block) -> Table:
@@ -464,8 +464,8 @@ def show_audit(
 def show_layout(layout: Layout) -> None:
     """The tables of a layout, and what they follow."""
     prose(f"{layout.title}\n", piped=False)
-    for one in layout.tables:
-        show_table(one.title, *one.table())
+    for table in layout.tables:
+        show_table(table.title, *table.table())
         say()
     for line in layout.lines():
         prose(line)
@@ -527,16 +527,16 @@ def _by_group(changes: Mapping[Group, Changes]) -> tuple[list[str], list[list[st
     header = ["group", "changed", "mean change", "by a coin", "decisions changed"]
     names = names_of(changes)
     # What is said of the others never stands alone.
-    deferring = any(one.handed_over for one in changes.values())
+    deferring = any(change.handed_over for change in changes.values())
     header[1:1] = ["handed over"] * deferring
     return header, [
         [
             names[group],
-            *[f"{one.handed_over:.2%}"] * deferring,
-            f"{one.changed:.2%}",
-            f"{one.mean_change:.4f}",
-            f"{one.by_coin:.2%}",
-            f"{one.decisions:.2%}",
+            *[f"{change.handed_over:.2%}"] * deferring,
+            f"{change.changed:.2%}",
+            f"{change.mean_change:.4f}",
+            f"{change.by_coin:.2%}",
+            f"{change.decisions:.2%}",
         ]
-        for group, one in changes.items()
+        for group, change in changes.items()
     ]

@@ -63,7 +63,7 @@ def report(
     """
     check_target(output, force, *ENDINGS)
     loaded = {path.stem: Rule.load(path) for path in rule or []}
-    ends = {end for one in loaded.values() for row in one.rows for end in (row.lo, row.hi)}
+    ends = {end for made in loaded.values() for row in made.rows for end in (row.lo, row.hi)}
     threshold = check_threshold(measuring.threshold, "--threshold")
     tally = read(data, columns, (threshold, 1.0 - threshold, *sorted(ends - {0.0, 1.0})))
     result = audit(tally, **audit_settings(measuring, tally), warn=False)
@@ -161,8 +161,7 @@ TITLE = "COMPAS: do errors cost every group the same?"
 
 def demo(
     data: Annotated[
-        bool,
-        typer.Option("--data", help="Only write the people of the demo to a file, data.csv."),
+        bool, typer.Option("--data", help="Only write the people of the demo to a file, data.csv.")
     ] = False,
     output: Annotated[
         Path | None,
@@ -206,11 +205,7 @@ def demo(
     prose("Next: isocost demo --data leaves these people in data.csv, for other commands.")
 
 
-WORDS: dict[str, Any] = {
-    "people": "defendants",
-    "outcome": "reoffended",
-    "positive_means": "risk",
-}
+WORDS: dict[str, Any] = {"people": "defendants", "outcome": "reoffended", "positive_means": "risk"}
 """What the demo is about."""
 
 TELLING = (
@@ -251,10 +246,8 @@ def _only_its_own(path: Path) -> None:
 
 
 def _write(result: Audit, path: Path) -> None:
-    from isocost.reports.report import report
-
     try:
-        report(result, None, path, title=TITLE, **WORDS)
+        write_report(result, None, path, title=TITLE, **WORDS)
     except MissingDependencyError as error:
         say(f"\nNo report was written. {error}")
         return

@@ -226,12 +226,12 @@ class _Totals:
 
     def cells(self) -> Cells:
         """All cells that occur."""
-        parts = self.sparse
+        chunks = list(self.sparse)
         if self.full:
             cell = np.flatnonzero(self.full["n"])
             sums = {name: values[cell] for name, values in self.full.items()}
-            parts = [*parts, self._located(cell, sums)]
-        return Cells.merge(parts)
+            chunks.append(self._located(cell, sums))
+        return Cells.merge(chunks)
 
     def _located(self, cell: Ints, sums: dict[str, Floats]) -> Cells:
         if not self.weighted:

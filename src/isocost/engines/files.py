@@ -356,25 +356,24 @@ def _repair_file(
     if rule.needs_coin:
         _check_id(source, id)
     share = 0.4 if source.is_text else 0.1
-    rows = _checked_rows(
+    present, columns, count = _checked_rows(
         source, rule, score, groups, id, missing_group, scale, _step_of(progress, 0.0, share)
     )
     h = scale.sql(source.number("score", score), literal)
-    others = [group for group in rows.groups if group not in rule.groups]
+    others = [group for group in present if group not in rule.groups]
     if others and unknown == "error":
         raise unknown_groups(others, rule.groups)
-    known = [group for group in rule.groups if group in rows.groups]
-    new = _repaired(rule, known, h, rows.columns, id, missing_group)
-    columns = dict(zip(groups, rows.columns, strict=True))
-    casts = _casts(source, kind_of(str(output)), columns)
+    known = [group for group in rule.groups if group in present]
+    new = _repaired(rule, known, h, columns, id, missing_group)
+    casts = _casts(source, kind_of(str(output)), dict(zip(groups, columns, strict=True)))
     selected = _selected(source, target, _as_read(source, new, output), casts)
     if changed is not None:
         selected += f", {new} IS DISTINCT FROM {h} AS {quoted(changed)}"
     if handed_over is not None:
         selected += f", {new} IS NULL AS {quoted(handed_over)}"
     query = f"SELECT {selected} FROM {source.reader}"
-    _copy(source, query, output, force, _step_of(progress, share, 1.0, rows.count))
-    return rows.count
+    _copy(source, query, output, force, _step_of(progress, share, 1.0, count))
+    return count
 
 
 def _copy(source: Source, query: str, output: Path, force: bool, progress: Progress | None) -> None:
@@ -485,15 +484,6 @@ class _Column:
         return f"{self.text} IS NULL{nan}"
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """The groups of a file, the columns they are in, and the number of rows."""
-
-    groups: list[Group]
-    columns: list[_Column]
-    count: int
-
-
 def _checked_rows(
     source: Source,
     rule: Rule,
@@ -503,8 +493,8 @@ def _checked_rows(
     missing: Group | None,
     scale: Scale,
     progress: Progress | None,
-) -> _Rows:
-    """Check the rows and list the groups, in one query."""
+) -> tuple[list[Group], list[_Column], int]:
+    """Check the rows in one query; their groups, the group columns, and the number of rows."""
     for name in groups:
         source.check_scalar("group", name)
     h = source.number("score", score)
@@ -537,7 +527,7 @@ def _checked_rows(
     fractions = int(cells["fraction_id"].sum())
     if id is not None and fractions and not cells["text_id"].any():
         raise _no_id(id, f"{fractions:,} numbers that are not whole")
-    return _Rows(encoder.groups, columns, problems.rows)
+    return encoder.groups, columns, problems.rows
 
 
 def _id_counts(source: Source, id: str | None) -> str:

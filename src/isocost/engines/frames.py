@@ -193,7 +193,7 @@ def _series_of(name: str, values: npt.NDArray[Any], backend: Any) -> Any:
     import narwhals as nw
 
     if values.dtype.kind == "f" and np.isnan(values).any():
-        listed = [None if math.isnan(one) else one for one in values.tolist()]
+        listed = [None if math.isnan(score) else score for score in values.tolist()]
         return nw.new_series(name, listed, nw.Float64, backend=backend)
     return nw.new_series(name, values, backend=backend)
 
@@ -392,7 +392,7 @@ def _tables(data: Any, columns: Sequence[str] | None = None) -> Iterator[Any]:
     waiting: list[Any] = []
     for batch in batches:
         waiting.append(batch)
-        if sum(len(one) for one in waiting) >= _ROWS_AT_ONCE:
+        if sum(map(len, waiting)) >= _ROWS_AT_ONCE:
             yield pa.Table.from_batches(waiting)
             waiting = []
     if waiting:
@@ -400,11 +400,7 @@ def _tables(data: Any, columns: Sequence[str] | None = None) -> Iterator[Any]:
 
 
 def tally_stream(
-    data: Any,
-    columns: Mapping[str, Any],
-    count: Callable[..., Tally],
-    positive: Any,
-    scale: str,
+    data: Any, columns: Mapping[str, Any], count: Callable[..., Tally], positive: Any, scale: str
 ) -> Tally:
     """The tally of all batches, which ``count`` counts one after the other."""
     if scale_named(scale).is_open:

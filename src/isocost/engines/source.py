@@ -116,8 +116,8 @@ def read_files(
     while True:
         try:
             return work(reading)
-        except _ReadAgainError as found:
-            reading = replace(reading, **found.ways)
+        except _ReadAgainError as again:
+            reading = replace(reading, **again.ways)
 
 
 def quoted(column: str) -> str:
@@ -574,7 +574,7 @@ class Source:
         return TextNumbers(
             **dict(zip(tests, numbers, strict=False)),
             total=total,
-            examples={kind: one for kind, one in examples.items() if one is not None},
+            examples={kind: text for kind, text in examples.items() if text is not None},
         )
 
     def find_decimal(self, *wanted: str) -> None:
@@ -583,9 +583,9 @@ class Source:
             return
         texts = [name for name in wanted if self.types.get(name) == "VARCHAR"]
         numbers = [self.text_numbers(name) for name in texts]
-        fits = [one.fits_comma for one in numbers]
-        others = [not one.odd and not one.points for one in numbers]
-        if any(fits) and all(a or b for a, b in zip(fits, others, strict=True)):
+        fits = [column.fits_comma for column in numbers]
+        either = [not column.odd and not column.points for column in numbers]
+        if any(fits) and all(a or b for a, b in zip(fits, either, strict=True)):
             raise _ReadAgainError(decimal=",")
 
 

@@ -58,10 +58,7 @@ _RULES = {
         "must be a positive, finite number in every row",
         "drop rows with weight 0, and check the column for missing values",
     ),
-    "id": (
-        "must be a whole number or a text in every row",
-        "give every row an id{seed}",
-    ),
+    "id": ("must be a whole number or a text in every row", "give every row an id{seed}"),
 }
 
 
@@ -363,14 +360,14 @@ class Encoded:
         self, codes: Array, values: Sequence[Any], read: Callable[[Any], Group] = as_group
     ) -> None:
         # A dictionary may contain unused values, the same value twice, or a null.
-        places: dict[tuple[type, Group], int] = {}
+        new_codes: dict[tuple[type, Group], int] = {}
         table = np.full(len(values) + 1, -1, dtype=np.intp)
         used = np.bincount(np.asarray(codes)[np.asarray(codes) >= 0], minlength=len(values))
         for code in np.flatnonzero(used).tolist():
             if not is_null(values[code]):
                 group = read(values[code])
-                table[code] = places.setdefault((type(group), group), len(places))
-        self.values: list[Group] = [group for _, group in places]
+                table[code] = new_codes.setdefault((type(group), group), len(new_codes))
+        self.values: list[Group] = [group for _, group in new_codes]
         plain = np.array_equal(table[:-1], np.arange(len(values)))
         self.codes: Array = codes if plain else table[codes]
 
@@ -467,19 +464,19 @@ class GroupEncoder:
         self.readers = [_Reader(column) for column in columns]
         self.missing = missing_group
         self.groups: list[Group] = []
-        self._places: dict[tuple[int, ...], int] = {}
+        self._index_of: dict[tuple[int, ...], int] = {}
 
     def encode(self, chunks: Sequence[Array], problems: Problems, start: int) -> Ints:
         """Codes into ``groups``; null groups without a name are counted as a problem."""
-        parts = [reader.encode(chunk) for reader, chunk in zip(self.readers, chunks, strict=True)]
-        for i, part in enumerate(parts):
-            if len(part) and part.min() < 0:
-                parts[i] = self._fill(self.readers[i], part, problems, start)
-        if len(parts) == 1:
+        codes = [reader.encode(chunk) for reader, chunk in zip(self.readers, chunks, strict=True)]
+        for i, column in enumerate(codes):
+            if len(column) and column.min() < 0:
+                codes[i] = self._fill(self.readers[i], column, problems, start)
+        if len(codes) == 1:
             known = self.readers[0].values
             self.groups.extend(known[len(self.groups) :])
-            return parts[0]
-        return self._combine(parts)
+            return codes[0]
+        return self._combine(codes)
 
     def encode_cells(
         self, columns: Sequence[Array], n: npt.NDArray[Any], problems: Problems
@@ -505,22 +502,22 @@ class GroupEncoder:
             return np.where(null, 0, codes)
         return np.where(null, reader.code_of(self.missing), codes)
 
-    def _combine(self, parts: list[Ints]) -> Ints:
+    def _combine(self, columns: list[Ints]) -> Ints:
         # Two columns at a time, so that the keys stay small however many columns there are.
-        key, combinations = parts[0], [(code,) for code in range(len(self.readers[0].values))]
-        for part, reader in zip(parts[1:], self.readers[1:], strict=True):
+        key, combinations = columns[0], [(code,) for code in range(len(self.readers[0].values))]
+        for column, reader in zip(columns[1:], self.readers[1:], strict=True):
             size = len(reader.values)
-            unique, key = _unique_small(key * size + part, len(combinations) * size)
+            unique, key = _unique_small(key * size + column, len(combinations) * size)
             combinations = [
                 (*combinations[value // size], value % size) for value in unique.tolist()
             ]
         codes = np.empty(len(combinations), dtype=np.intp)
         for i, combination in enumerate(combinations):
-            if combination not in self._places:
-                self._places[combination] = len(self.groups)
+            if combination not in self._index_of:
+                self._index_of[combination] = len(self.groups)
                 values = (r.values[k] for r, k in zip(self.readers, combination, strict=True))
                 self.groups.append(tuple(values))
-            codes[i] = self._places[combination]
+            codes[i] = self._index_of[combination]
         return codes[key]
 
 

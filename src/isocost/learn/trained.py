@@ -227,12 +227,7 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
         self.pos_label = pos_label
 
     def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        sensitive_features: Any = None,
-        sample_weight: Any = None,
+        self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None
     ) -> EqualizedOddsLogisticRegression:
         """Train.
 

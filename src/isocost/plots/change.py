@@ -68,10 +68,10 @@ class Fates:
         """The share of the group whose score moves by more than this."""
         return float(self.share[np.abs(self.new - self.old) > size].sum())
 
-    def gathered(self, steps: int = STEPS) -> Fates:
+    def gathered(self) -> Fates:
         """Segments whose old and new scores are nearly the same merged, by their means."""
         # What did not move must stay on the diagonal.
-        key = np.column_stack([np.rint(self.old * steps), np.rint(self.new * steps), self.moved])
+        key = np.column_stack([np.rint(self.old * STEPS), np.rint(self.new * STEPS), self.moved])
         _, index = np.unique(key, axis=0, return_inverse=True)
         index = index.ravel()
         share = add_up(index, self.share, int(index.max()) + 1)

@@ -19,19 +19,9 @@ from isocost import __version__
 from isocost.errors import require_package
 
 MODEL = (
-    "numbers",
-    "groups",
-    "tally",
-    "costs",
-    "measures",
-    "feasibility",
-    "judgement",
-    "rules",
-    "withhold",
-    "changes",
-    "views",
-    "command",
-)
+    "numbers", "groups", "tally", "costs", "measures", "feasibility", "judgement", "rules",
+    "withhold", "changes", "views", "command",
+)  # fmt: skip
 """The files of the model; each imports only those before it."""
 
 INSTALL = 'pip install "isocost[report]"'
@@ -74,9 +64,7 @@ def filled(template: str, **values: Any) -> str:
 def _environment() -> Any:
     jinja2 = require_package("jinja2", "jinja2", "is needed to write the report", INSTALL)
     return jinja2.Environment(
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        loader=jinja2.FunctionLoader(page_file),
+        autoescape=True, undefined=jinja2.StrictUndefined, loader=jinja2.FunctionLoader(page_file)
     )
 
 
@@ -87,21 +75,9 @@ def joined(folder: str, names: Iterable[str]) -> str:
 
 
 APP = (
-    "say",
-    "state",
-    "repairs",
-    "placing",
-    "drawing",
-    "tables",
-    "figures",
-    "plane",
-    "alternatives",
-    "verdicts",
-    "copying",
-    "pictures",
-    "controls",
-    "main",
-)
+    "say", "state", "repairs", "placing", "drawing", "tables", "figures", "plane", "alternatives",
+    "verdicts", "copying", "pictures", "controls", "main",
+)  # fmt: skip
 """The files of the page's own script, after those of the model; each imports only from before."""
 
 

@@ -261,8 +261,8 @@ class Origin:
 
         ``stored_at`` is where the data lie now, if they were uploaded; the file keeps its own name.
         """
-        places = self.data if stored_at is None else (str(stored_at),)
-        paths = [path for name in places for path in files_of(name)]
+        names = self.data if stored_at is None else (str(stored_at),)
+        paths = [path for name in names for path in files_of(name)]
         files = [_file_facts(path) for path in paths[:MOST_FILES]]
         if stored_at is not None and len(files) == 1:
             files = [(self.to_dict()["data"][0], *files[0][1:])]
@@ -398,7 +398,8 @@ def payload(
     >>> min(page["cells"]["n"]), page["left_out"], page["merged"]
     (55, [], True)
     """
-    least = _check_count(min_count)
+    step = "use 0 to show every cell, or the fewest rows that may be shown, such as 10"
+    least = check_whole("min_count", min_count, 0, step=step)
     names = group_names(tally.groups)
     kept, left_out = _large_enough(tally, least)
     shown = tally.select(tally.groups[i] for i in kept)
@@ -445,13 +446,8 @@ def single_text(held: Mapping[str, Any]) -> str:
     return WORDS["holds_single"].format(**told, min_count=setting("min_count", 10)) if alone else ""
 
 
-def _check_count(count: object) -> int:
-    step = "use 0 to show every cell, or the fewest rows that may be shown, such as 10"
-    return check_whole("min_count", count, 0, step=step)
-
-
 def _large_enough(tally: Tally, least: int) -> tuple[list[int], list[int]]:
-    """The places of the groups with enough rows of each label, and of the others."""
+    """The indices of the groups with enough rows of each label, and of the others."""
     enough = (tally.totals.n >= least).all(axis=1)
     if not enough.any():
         rule = "must leave at least one group to show"

@@ -455,14 +455,14 @@ def _not_compared(subject: Audit) -> list[str]:
 
 
 def _suppressed(held: dict[str, Any]) -> str:
-    parts = []
+    hidden = []
     if held["min_count"]:
-        parts.append(f"cells of fewer than {held['min_count']} rows, merged with their neighbours")
+        hidden.append(f"cells of fewer than {held['min_count']} rows, merged with their neighbours")
     elif held["merged"]:
-        parts.append("bins of scores merged, because so many would make the page too large")
+        hidden.append("bins of scores merged, because so many would make the page too large")
     if held["left_out"]:
-        parts.append(f"groups too small to show: {', '.join(held['left_out'])}")
-    return "; ".join(parts) or "nothing"
+        hidden.append(f"groups too small to show: {', '.join(held['left_out'])}")
+    return "; ".join(hidden) or "nothing"
 
 
 JUDGEMENT = {
