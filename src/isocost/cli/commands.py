@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -147,22 +146,7 @@ def _arranged(
 def fit(
     data: options.DataOrTallies,
     columns: options.Columns,
-    method: options.RepairMethod = "withhold",
-    cost: options.RepairCost = None,
-    threshold: options.Threshold = 0.5,
-    tolerance: options.Tolerance = 0.0,
-    equal: options.Equal = None,
-    share: options.Share = 0.25,
-    shares: options.Shares = "equal",
-    keep: options.Keep = "information",
-    levels: options.Levels = "auto",
-    floor: options.Floor = None,
-    no_worse: options.NoWorse = False,
-    monotone: options.Monotone = False,
-    rates: options.Rates = "generalized",
-    allow_decision_changes: options.AllowDecisionChanges = False,
-    minimize: options.Minimize = "largest",
-    infeasible: options.Infeasible = "raise",
+    repairing: options.Repairing,
     recalibrate: options.Recalibrate = None,
     anyway: options.Anyway = False,
     holdout: options.Holdout = None,
@@ -175,28 +159,10 @@ def fit(
     """Make a rule that repairs the scores; without -o it is printed as JSON."""
     if output is not None:
         check_target(output, force, ".json")
-    check_threshold(threshold, "--threshold")
+    threshold = check_threshold(repairing.threshold, "--threshold")
     tally, merged, apart = _kept_apart(data, columns, (threshold, 1.0 - threshold), holdout, split)
-    repair = REPAIRS[method]
-    settings: dict[str, Any] = {
-        "salt": salt,
-        "cost": (cost or "fnr") if repair.goal == "cost" or "cost" in (equal or ()) else None,
-        "threshold": threshold,
-        "tolerance": tolerance,
-        # Plain texts: a rule keeps them as its settings.  What is equal differs by repair.
-        **({"equal": [str(rate) for rate in equal]} if equal else {}),
-        "share": share,
-        "shares": str(shares),
-        "keep": str(keep),
-        "levels": int(levels) if levels.isdecimal() else levels,
-        "floor": floors_of(floor or ()),
-        "no_worse": no_worse,
-        "monotone": monotone,
-        "rates": str(rates),
-        "allow_decision_changes": allow_decision_changes,
-        "minimize": str(minimize),
-        "infeasible": str(infeasible),
-    }
+    repair = REPAIRS[repairing.method]
+    settings = {**repairing.settings, "salt": salt}
     first = None if recalibrate is None else make_calibrated(tally, str(recalibrate))
     basis = tally if first is None else first.expected(tally)
     if anyway:
@@ -210,7 +176,7 @@ def fit(
     else:
         require_better(outlook)
     if _written(rule.unmerged(merged), output, force):
-        show_rule(tally, rule, cost, threshold)
+        show_rule(tally, rule, repairing.cost, threshold)
         say()
         show_unseen(outlook)
         say(f"\nThe rule is in {output}.")
@@ -244,19 +210,6 @@ def _written(rule: Rule, output: Path | None, force: bool) -> bool:
         return False
     rule.save(output, force=force)
     return True
-
-
-def floors_of(texts: Iterable[str]) -> dict[str, float] | None:
-    """The floors written as NAME=NUMBER; None if there are none."""
-    floors = {}
-    for text in texts:
-        name, _, least = text.partition("=")
-        try:
-            floors[name] = float(least)
-        except ValueError as error:
-            step = "for example --floor selection_rate=0.1"
-            raise UsageError(Problem("--floor", "must be NAME=NUMBER", repr(text), step)) from error
-    return floors or None
 
 
 def _kept_apart(

@@ -394,9 +394,17 @@ CLICKHOUSE = Dialect(
 DIALECTS = {
     dialect.name: dialect
     for dialect in (
-        DUCKDB, POSTGRES, BIGQUERY, SNOWFLAKE, SPARK, TRINO, REDSHIFT, MYSQL, CLICKHOUSE
+        DUCKDB,
+        POSTGRES,
+        BIGQUERY,
+        SNOWFLAKE,
+        SPARK,
+        TRINO,
+        REDSHIFT,
+        MYSQL,
+        CLICKHOUSE,
     )
-}  # fmt: skip
+}
 """Every dialect by its name."""
 
 _UNABLE = {
