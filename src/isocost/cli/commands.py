@@ -32,6 +32,7 @@ from isocost.cli.reading import (
     check_once,
     format_of,
     local,
+    origin_of,
     read,
     read_merged,
     read_periods,
@@ -58,7 +59,6 @@ from isocost.repairs.watch import watch as look_after
 from isocost.reports.layout import Layout
 from isocost.reports.layouts import LAYOUTS, check_layout
 from isocost.reports.layouts import layout as arrange
-from isocost.reports.payload import Origin
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import FORMAT as TALLY
 from isocost.tallies import Tally
@@ -93,9 +93,7 @@ def audit(
     result = measure(tally, **audit_settings(measuring, tally), warn=False)
     with progress("asking what a repair does to new people") as report:
         result = foreseen(result, progress=report)
-    dropped = tuple(columns.drop_group or ())
-    origin = Origin(tuple(data), columns.positive, columns.missing_group, dropped)
-    words = origin.words(tally, with_folders=True)
+    words = origin_of(data, columns).words(tally, with_folders=True)
     show_result(result, printing, lambda: show_audit(result, plot, words, full=full))
     difference = result.disparity.difference
     if fail_above is not None and difference > fail_above:

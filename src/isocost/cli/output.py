@@ -526,7 +526,7 @@ def _by_group(changes: Mapping[Group, Changes]) -> tuple[list[str], list[list[st
     """What a rule does to each group, as header and rows."""
     header = ["group", "changed", "mean change", "by a coin", "decisions changed"]
     names = names_of(changes)
-    # What is said of the others never stands alone.
+    # Numbers of the others are never shown without the share that is handed over.
     deferring = any(change.handed_over for change in changes.values())
     header[1:1] = ["handed over"] * deferring
     return header, [

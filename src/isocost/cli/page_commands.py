@@ -13,7 +13,7 @@ from isocost.atomic import check_ending, check_target, write_text
 from isocost.checks import check_threshold
 from isocost.cli import options
 from isocost.cli.output import prose, say, show_table, typed
-from isocost.cli.reading import audit_settings, read
+from isocost.cli.reading import audit_settings, origin_of, read
 from isocost.errors import FileError, MissingDependencyError, Problem, UsageError
 from isocost.examples import compas, compas_csv
 from isocost.measures.audit import Audit, audit
@@ -21,7 +21,7 @@ from isocost.repairs.compare import compare
 from isocost.repairs.odds import equalize_odds
 from isocost.repairs.reconcile import reconcile
 from isocost.repairs.withhold import withhold
-from isocost.reports.payload import Origin, payload, single_text
+from isocost.reports.payload import payload, single_text
 from isocost.reports.report import ENDINGS
 from isocost.reports.report import report as write_report
 from isocost.rules import Rule
@@ -67,10 +67,8 @@ def report(
     threshold = check_threshold(measuring.threshold, "--threshold")
     tally = read(data, columns, (threshold, 1.0 - threshold, *sorted(ends - {0.0, 1.0})))
     result = audit(tally, **audit_settings(measuring, tally), warn=False)
-    dropped = tuple(columns.drop_group or ())
-    merged = tuple(columns.merge_groups or ())
-    origin = Origin(tuple(data), columns.positive, columns.missing_group, dropped, merged)
-    origin = origin.with_files().with_command(["isocost", *typed()], output, *(rule or []))
+    origin = origin_of(data, columns).with_files()
+    origin = origin.with_command(["isocost", *typed()], output, *(rule or []))
     write_report(
         result,
         loaded or None,

@@ -25,6 +25,7 @@ from isocost.errors import DataError, FileError, Problem, UsageError, listing
 from isocost.grid import Grid, scale_named
 from isocost.groups import Group, names_of
 from isocost.measures.table import chosen_measures
+from isocost.reports.payload import Origin
 from isocost.rules import FORMAT as RULE
 from isocost.tallies import FORMAT, Tally
 from isocost.verdict.sentences import plain
@@ -34,7 +35,7 @@ _ROLES = ("score", "label", "group", "weight")
 
 
 def is_tally_path(name: str) -> bool:
-    """Whether a name is that of a tally, by its ending; data in JSON end in .jsonl or .ndjson."""
+    """Whether a name ends in .json, as tallies do; data in JSON end in .jsonl or .ndjson."""
     return name.lower().endswith(".json")
 
 
@@ -173,6 +174,12 @@ def read_periods(
     }
 
 
+def origin_of(data: Sequence[str], columns: Columns) -> Origin:
+    """Where the data come from, as a report and the next command name it."""
+    dropped, merged = (tuple(x or ()) for x in (columns.drop_group, columns.merge_groups))
+    return Origin(tuple(data), columns.positive, columns.missing_group, dropped, merged)
+
+
 def audit_settings(measuring: Measuring, tally: Tally) -> dict[str, Any]:
     """The arguments of :func:`isocost.audit`, with the reference as a group of the tally."""
     settings = asdict(measuring)
@@ -224,7 +231,7 @@ def _count(data: str, columns: Columns, grid: Grid, part: Part | None) -> Tally:
 
 
 def _told(tally: Tally, columns: Columns) -> list[str]:
-    """How data were read, where nobody asked for it."""
+    """Notes on how data were read, where that was not asked for."""
     asked = {"scale": columns.scale, **asdict(columns.reading)}
     unusual = {name: way for name, way in tally.reading.items() if way != asked[name]}
     return [f"note: {plain(one)}" for one in reading_notes(unusual)]
@@ -243,7 +250,7 @@ def _merging(tally: Tally, asked: Sequence[str]) -> dict[Group, Group]:
             if groups[name] in names:
                 rule, step = "must not put a group into two others", "name each group once"
                 raise UsageError(Problem("--merge-groups", rule, f"{name!r} again", step))
-            # The name of a group of the data is that group, which may be no text.
+            # A new name may be that of an existing group, whose value need not be a text.
             names[groups[name]] = groups.get(new, new)
     own = [group for group in tally.groups if group in set(names.values()) - names.keys()]
     return {**names, **{group: group for group in own}}

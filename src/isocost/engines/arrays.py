@@ -325,7 +325,7 @@ def cell_columns(made_with: Mapping[str, Any]) -> list[str]:
 
 
 def has_named_label(positive: Any) -> bool:
-    """Whether the labels must be looked at; one that is true or false has no third value."""
+    """Whether labels must be checked for a third value, which booleans do not have."""
     return positive is not None and not isinstance(positive, bool)
 
 

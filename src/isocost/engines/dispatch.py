@@ -340,7 +340,7 @@ def _need_arrays(**columns: Any) -> None:
 
 
 def is_data(data: Any) -> bool:
-    """Whether it is of a kind that :func:`tally` takes."""
+    """Whether data are of a kind that :func:`tally` takes."""
     import narwhals as nw
 
     if isinstance(data, str | Path | Mapping):

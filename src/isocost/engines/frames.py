@@ -370,7 +370,7 @@ def _guessed(series: Any, native: Any) -> Encoded | None:
 
 
 def is_stream(data: Any) -> bool:
-    """Whether it is a dataset, a scanner or a reader of pyarrow, which gives batches of rows."""
+    """Whether data are a dataset, a scanner or a reader of pyarrow, which yield batches."""
     arrow, dataset = (sys.modules.get(name) for name in ("pyarrow", "pyarrow.dataset"))
     kinds = [arrow.RecordBatchReader] if arrow is not None else []
     kinds += [dataset.Dataset, dataset.Scanner] if dataset is not None else []
@@ -410,7 +410,7 @@ def tally_stream(
     check_known(schema.names, columns)
     single = [columns[role] for role in ("score", "label", "weight") if columns.get(role)]
     counted, first = None, 0
-    # Whether there are two labels, of which one is positive, no batch can tell alone.
+    # No batch alone shows whether there are two labels, one of them positive.
     known = dict[Any, None]()
     for table in _tables(data, [*dict.fromkeys([*single, *columns["group"]])]):
         if not table.num_rows:
@@ -445,7 +445,7 @@ def _with_positive(table: Any, label: str, positive: Any, known: dict[Any, None]
 
 
 def _located(error: DataError, first: int, stop: int) -> DataError:
-    """The error, which says which rows of a stream it is about."""
+    """The error, with the rows of the stream that it is about."""
     if not first:
         return error
     where = f"among rows {first:,} to {stop - 1:,}: "
@@ -470,7 +470,7 @@ def apply_to_stream(repair: Callable[[Any], Any], data: Any) -> Any:
 
 
 def is_pyspark_pandas(data: Any) -> bool:
-    """Whether it is a frame of pyspark.pandas."""
+    """Whether data are a frame of pyspark.pandas."""
     return type(data).__module__.startswith("pyspark.pandas") and hasattr(data, "to_spark")
 
 

@@ -131,7 +131,7 @@ def count_cells(
     count_bad(codes_of, n, problems, partial(_example, rows, placed))
     if scale.is_plain and (cells["b"] == _OUTSIDE).any():
         problems.span = _span(rows, placed)
-    # Beside both 0 and 1, another value is a third.
+    # Beside 0 and 1, any other value would be a third label.
     if positive is None and _OTHER_LABEL in cells["y"] and not {0, 1} <= set(cells["y"]):
         problems.labels = _some_labels(rows, placed)
     seen = [cells[key][~apart] for key in ("least_l", "most_l") if key in cells]

@@ -491,7 +491,7 @@ def _opened(path: str, compression: str | None) -> Iterator[BinaryIO]:
 
 
 def _marked(path: str, compression: str | None) -> str | None:
-    """The encoding that a file names in its first bytes; UTF-8 needs no name."""
+    """The encoding that a byte order mark names; None without one, as in UTF-8."""
     if (compression or compression_of(path)) == "zstd":
         return None
     with _opened(path, compression) as file:
@@ -500,7 +500,7 @@ def _marked(path: str, compression: str | None) -> str | None:
         if head.startswith(mark):
             return encoding
     if head.count(0) > len(head) // 4:
-        # Letters of UTF-16 have a zero byte, on the right if the little end comes first.
+        # In UTF-16, Latin letters have a zero byte: the second one if it is little-endian.
         likely = "utf-16-le" if head[1::2].count(0) > head[::2].count(0) else "utf-16-be"
         step = f"pass {setting('encoding', likely)}, or save it as UTF-8"
         got = f"{path}, which looks like UTF-16 without a byte order mark"

@@ -76,7 +76,7 @@ def as_number(text: str) -> str:
 
 @dataclass(frozen=True)
 class FileReading:
-    """How files are read, where it is not found by itself.
+    """How files are read; what is left out is detected.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class _ReadAgainError(Exception):
 def read_files(
     work: Callable[[FileReading], _Result], reading: FileReading | None = None
 ) -> _Result:
-    """Do some work with files, and again if their encoding or decimal sign is found on the way."""
+    """Do some work with files, and repeat it once their encoding or decimal sign is detected."""
     reading = reading or FileReading()
     while True:
         try:
@@ -406,7 +406,7 @@ class Source:
         return self.attempt(lambda: self.connection.execute(query), progress)
 
     def attempt(self, work: Callable[[], Any], progress: Progress | None = None) -> Any:
-        """Have the connection do some work; a failure becomes an error that names the file."""
+        """Do some work with the connection; a failure becomes an error that names the file."""
         import duckdb
 
         try:
@@ -460,7 +460,7 @@ class Source:
         return self._unreadable(f"{self.path}: {first}")
 
     def _find_encoding(self) -> None:
-        """Have the files read again in their encoding, if it can be found."""
+        """Raise, so that the files are read again in their encoding, if it can be detected."""
         asked = self.reading.encoding
         if asked is not None or not self.file_set.files:
             if asked is not None and is_utf8(asked):
@@ -578,7 +578,7 @@ class Source:
         )
 
     def find_decimal(self, *wanted: str) -> None:
-        """Have the files read again with a decimal comma, if every number of columns fits."""
+        """Raise, so that the files are read again with a decimal comma, if every number fits."""
         if self.reading.decimal is not None:
             return
         texts = [name for name in wanted if self.types.get(name) == "VARCHAR"]

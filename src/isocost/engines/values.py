@@ -203,7 +203,7 @@ def _show(value: Any) -> str:
 
 
 def scale_of(rule: Rule, asked: str | None) -> Scale:
-    """The scale of the scores that a rule is applied to: the one it was made from, if not told.
+    """The scale of the scores that a rule is applied to; by default the one it was made from.
 
     What the rule says about it is not trusted.
     """
@@ -231,7 +231,7 @@ class LabelReader:
     def read(self, chunk: Array, problems: Problems, start: int) -> Ints:
         """The chunk as 0 and 1; other values become 0 and are counted."""
         if self.positive is None and _holds_labels(chunk):
-            # Beside these, another value is a third.
+            # Any other value would be a third label.
             problems.labels = list(dict.fromkeys([0, 1, *problems.labels]))
             return chunk.astype(np.intp, copy=False)
         if self.positive is not None and chunk.dtype.kind in "biu":
@@ -281,7 +281,7 @@ def _holds_labels(chunk: Array) -> bool:
 
 
 def two_valued(positive: Any, seen: list[Any], name: str) -> list[Problem]:
-    """Check that a column named by positive= has at most two values, that one among them."""
+    """What is wrong with labels: there must be at most two, and the positive one among them."""
     title = title_of("label", name)
     shown = ", ".join(map(repr, seen[:6])) + (" ..." if len(seen) > 6 else "")
     if len(seen) > 2:
@@ -575,7 +575,7 @@ def _from_list(values: Any) -> Array:
 
 
 def as_objects(values: Sequence[Any]) -> Array:
-    """Values as they are; NumPy would make a second dimension of lists."""
+    """Values as an array of objects; NumPy would turn lists into a second dimension."""
     return np.fromiter(values, dtype=object, count=len(values))
 
 

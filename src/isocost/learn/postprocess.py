@@ -244,7 +244,7 @@ class EqualizedOdds(PostProcessor):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RequestedRates(PostProcessor):
-    """What the estimators share whose repair makes named rates equal, or says why it cannot."""
+    """The base of estimators whose repair makes named rates equal, or says why it cannot."""
 
     _repair: ClassVar[str]
 

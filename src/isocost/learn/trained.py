@@ -214,7 +214,7 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
     def fit(
         self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None
     ) -> EqualizedOddsLogisticRegression:
-        """Train.
+        """Train the model under the constraint.
 
         Parameters
         ----------

@@ -201,7 +201,7 @@ def plain_axes(ax: Axes) -> None:
 
 
 def write_title(ax: Axes, text: str, **style: Any) -> None:
-    """Write a title on the left, above the axes; names in it are no formulas."""
+    """Write a title above the axes, on the left; a $ in it starts no formula."""
     plain: dict[str, Any] = {"fontsize": SIZE, "color": INK, "parse_math": False}
     ax.set_title(text, loc="left", **(plain | style))
 
@@ -472,7 +472,7 @@ def _cross(a: Floats, b: Floats, c: Floats, d: Floats) -> bool:
 
 
 def legend_below(ax: Axes, handles: Sequence[Any], title: str = "", inches: float = 0.5) -> Legend:
-    """What the marks are, in a line below the axes, this far from them."""
+    """A legend of the marks, this far below the axes."""
     extent, dpi = ax.get_window_extent(), root_figure(ax).dpi
     wide, high = extent.width / dpi, extent.height / dpi
     legend = ax.legend(

@@ -302,7 +302,7 @@ LONGEST = 60
 
 
 def spoken_names(groups: Iterable[Group]) -> dict[Group, Name]:
-    """The same names within sentences: cut where they would drown them.
+    """Names of groups within sentences; long ones are cut.
 
     Examples
     --------
@@ -377,7 +377,7 @@ def settings(audit: Audit) -> Sentence:
 
 
 def why(audit: Audit) -> str:
-    """What stands above the explanation."""
+    """The heading of the explanation."""
     reach = audit.feasibility
     if not reach.feasible:
         return WORDS["why_not" if audit.verdict.reason == "infeasible" else "why_not_measured"]
@@ -387,7 +387,7 @@ def why(audit: Audit) -> str:
 
 
 def keys(audit: Audit, vocabulary: Vocabulary = NEUTRAL) -> Iterator[dict[str, Any]]:
-    """The few numbers that stand large at the top, in the order of the verdict.
+    """The key figures at the top of the page, in the order of the verdict.
 
     What the verdict rests on stands out.
     """
@@ -466,7 +466,7 @@ def geometry(audit: Audit) -> Iterator[Sentence]:
 
 
 def row_titles(audit: Audit) -> dict[str, tuple[str, str]]:
-    """The rows of the table of numbers: what each is called, and its name among statisticians.
+    """The rows of the table of numbers: a plain label, and the statistical term.
 
     The page can compute plain measures and the ten-bin gap for any settings; it is given others for
     the audit's own settings, except for other gaps.
@@ -509,7 +509,7 @@ def table(audit: Audit, hidden: Collection[int] = ()) -> list[dict[str, Any]]:
 
 
 def decided_only(audit: Audit, held: Mapping[str, Any]) -> Sentence:
-    """That people without a score are not in the numbers, and how many; nothing if all have one."""
+    """A note on how many people have no score and are not counted; empty if all have one."""
     away = {from_json(group): weight for group, _, weight, _ in held.get("handed_over", ())}
     if not away:
         return []

@@ -261,13 +261,13 @@ def _cutoffs(asked: Subject) -> list[float]:
     grid, cells = asked.tally.grid, asked.tally.cells
     below = np.cumsum(add_up(cells.bin, cells.w, grid.size)) / cells.w.sum()
     bins = np.searchsorted(below, QUANTILES)
-    # Where somebody is below the edge; somebody is above it in any case.
+    # Edges with somebody below; somebody is above in any case.
     inside = [bin_ for bin_ in bins if bin_ > cells.bin.min()]
     return sorted({*grid.cuts[inside].tolist(), asked.threshold})
 
 
 def _repaired(asked: Subject, audit: Audit) -> tuple[list[Row], list[str]]:
-    """What is selected after each repair; and why some cannot be had."""
+    """Who is selected after each repair, and why some repairs are not possible."""
     tally = asked.tally.select(list(audit.compared))
     offers = asked.offers
     if offers is None:
@@ -428,7 +428,7 @@ def layout(
 
 
 def check_layout(name: Any, argument: str = "layout") -> LayoutKind:
-    """The row of a layout."""
+    """The row of a layout; raise if none has this name."""
     near = get_close_matches(name, LAYOUTS, 1) if isinstance(name, str) else []
     check_word(argument, name, tuple(LAYOUTS), f"did you mean {near[0]!r}?" if near else None)
     return LAYOUTS[name]

@@ -82,7 +82,7 @@ def options_of(audit: Audit, given: Mapping[str, Rule] | Iterable[Rule] | None) 
 
 
 def handing_over(tally: Tally) -> Offer:
-    r"""A rule that hands over few more people than it must, so that the others fare alike.
+    r"""A rule that hands over slightly more people than it takes to make the others equal.
 
     Examples
     --------

@@ -74,7 +74,7 @@ def merged(shown: Tally, least: int, thresholds: Iterable[float]) -> dict[str, A
     keys = {"group": cells.group, "label": cells.label, "bin": bin_, "first": first, "end": end}
     names = SUMS if shown.is_weighted else ("n", "wh", "wh2")
     sums = {name: add_up(merged_cell, getattr(cells, name), 0).tolist() for name in names}
-    # Of so many cells thirteen digits are enough; all of them would fill the page.
+    # Thirteen digits are enough for so many cells; all of them would fill the page.
     digits = 17 if blocks is None else 13
     short = {name: [float(f"{v:.{digits}g}") for v in values] for name, values in sums.items()}
     plain = {name: [int(v) if v.is_integer() else v for v in short[name]] for name in short}
@@ -288,7 +288,7 @@ class Origin:
         return replace(self, command=shlex.join(map(public, words)))
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON: files by their last name only, as folders are nobody else's business.
+        """For JSON: files by their last name only, because folders are private.
 
         Examples
         --------

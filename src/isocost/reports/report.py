@@ -1,4 +1,4 @@
-"""The report: one HTML file that holds everything, works offline and recomputes as one moves it.
+"""The report: one HTML file that holds everything, works offline and recomputes as controls move.
 
 It is made from nothing but a tally and how it was made, both of which it holds, so that
 :func:`isocost.verify` can make it again.
@@ -299,7 +299,7 @@ def _settings(subject: Audit, held: dict[str, Any]) -> dict[str, Any]:
 
 
 def _measure_dict(measure: Measure) -> dict[str, Any]:
-    """A measure of one's own for JSON; only the name of one that is a function."""
+    """A user's measure for JSON; only its name if it is a function."""
     if not measure.is_plain:
         return {"name": measure.name}
     texts = ("name", "title", "label", "sentence", "better", "family", "printed")
