@@ -58,7 +58,7 @@ ORDERS = {
         "display", "geometry", "reliability", "curves", "predictive", "dots", "plane", "change",
     ],
     "reports": [
-        "assets", "facts", "payload", "offers", "handed_over", "layout", "layouts", "report",
+        "assets", "facts", "payload", "offers", "layout", "layouts", "report",
         "beside", "verify", "terminal", "session", "server",
     ],
     "cli": [

@@ -55,13 +55,14 @@ from isocost.reports.facts import (
     row_titles,
     spoken_names,
 )
-from isocost.reports.handed_over import MARKS, handed_over_sections
 from isocost.reports.layouts import page_layouts
 from isocost.reports.offers import (
+    MARKS,
     Offer,
     bounds_table,
     compact,
     given_repairs,
+    handed_over_sections,
     handing_over,
     options_of,
     outlook_rows,
