@@ -307,13 +307,5 @@ def _run(arguments: list[str], debug: bool) -> int:
     return 0
 
 
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: Any = None,
-    line: str | None = None,
-) -> None:
-    del category, filename, lineno, file, line
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     complain(f"warning: {message}", 0)

@@ -357,16 +357,17 @@ def _guessed(series: Any, native: Any) -> Encoded | None:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        index = pc.index_in(native, value_set=pa.array(values, native.type)).fill_null(-1)
-        codes = index.to_numpy()
+        index = pc.index_in(native, value_set=pa.array(values, native.type))
+        others = index.null_count
+        codes = (index.fill_null(-1) if others else index).to_numpy()
     else:
         code = nw.lit(-1, nw.Int8)
         for index, value in enumerate(values):
             is_value = nw.col(series.name) == value
             code = nw.when(is_value).then(nw.lit(index, nw.Int8)).otherwise(code)
         codes = series.to_frame().select(code.alias("code")).get_column("code").to_numpy()
-    complete = np.count_nonzero(codes < 0) == series.null_count()
-    return Encoded(codes, values) if complete else None
+        others = np.count_nonzero(codes < 0)
+    return Encoded(codes, values) if others == series.null_count() else None
 
 
 def is_stream(data: Any) -> bool:

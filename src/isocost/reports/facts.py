@@ -342,6 +342,7 @@ def facts(
     ``data`` is how commands name the data.
     """
     said = statement(audit, spoken_names(audit.groups), data, vocabulary)
+    doubt = _doubt(audit)
     return {
         "title": title,
         "verdict": said.headline,
@@ -353,7 +354,7 @@ def facts(
         "geometry": list(geometry(audit)),
         "table": table(audit, hidden),
         "advice": said.notes,
-        "none_advised": _none_advised(audit),
+        "none_advised": WORDS["none_advised"].format(why=doubt) if doubt else "",
         "cost": cost_words(audit, vocabulary),
     }
 
@@ -361,11 +362,6 @@ def facts(
 def _doubt(audit: Audit) -> str:
     """Why the data do not support a repair; nothing if they do, or if none would do it."""
     return WORDS.get(f"key_{audit.verdict.reason}", "")
-
-
-def _none_advised(audit: Audit) -> str:
-    why = _doubt(audit)
-    return WORDS["none_advised"].format(why=why) if why else ""
 
 
 def settings(audit: Audit) -> Sentence:

@@ -201,7 +201,8 @@ def report_html(
     subject = as_audit(audit, settings, reading)
     compared = subject.tally.select(list(subject.compared))
     held = payload(compared, min_count, (subject.threshold,), subject.measures)
-    held["left_out"] += _not_compared(subject)
+    names = names_of(subject.groups)
+    held["left_out"] += [names[group] for group in names if group not in subject.compared]
     if len(held["groups"]) < 2:
         rule = "must leave at least two groups to compare"
         got = f"{held['min_count']}, which leaves {len(held['groups'])}"
@@ -448,11 +449,6 @@ def _metas(said: dict[str, Any], made: dict[str, Any], embedded: str) -> list[tu
         ("isocost:data", f"sha256:{digest}"),
         *files,
     ]
-
-
-def _not_compared(subject: Audit) -> list[str]:
-    names = names_of(subject.groups)
-    return [names[group] for group in subject.groups if group not in subject.compared]
 
 
 def _suppressed(held: dict[str, Any]) -> str:
