@@ -18,6 +18,7 @@ import pytest
 
 import isocost as ic
 from isocost.cli import commands
+from isocost.cli.options import expanded
 from isocost.examples import compas, compas_rows
 from isocost.rows import Row
 from tests import processes
@@ -239,7 +240,7 @@ def test_every_method_of_fit(folder, tmp_path, method, options, disparity):
 
 
 def test_fit_has_every_option_of_every_repair(folder):
-    signature = inspect.signature(commands.fit).parameters
+    signature = inspect.signature(expanded(commands.fit)).parameters
     text = run("fit", "--help").stdout
     for repair in ic.REPAIRS.values():
         assert repair.name in text

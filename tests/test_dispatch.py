@@ -271,7 +271,7 @@ def test_datasets_and_readers(arrow_people, tmp_path, monkeypatch):
     """Counted and repaired batch by batch, with the same result as the table."""
     parquet = pytest.importorskip("pyarrow.parquet")
     dataset = pytest.importorskip("pyarrow.dataset")
-    monkeypatch.setattr("isocost.engines.streams._ROWS_AT_ONCE", 2000)
+    monkeypatch.setattr("isocost.engines.frames._ROWS_AT_ONCE", 2000)
     whole = ic.tally(arrow_people)
     rule = ic.withhold(whole, "fpr", 0.06)
     repaired = rule.apply(arrow_people, changed="moved")
@@ -292,7 +292,7 @@ def test_datasets_and_readers(arrow_people, tmp_path, monkeypatch):
 
 def test_labels_and_errors_of_a_stream(monkeypatch):
     pa = pytest.importorskip("pyarrow")
-    monkeypatch.setattr("isocost.engines.streams._ROWS_AT_ONCE", 10)
+    monkeypatch.setattr("isocost.engines.frames._ROWS_AT_ONCE", 10)
     data = {"score": [0.5] * 40, "label": ["no"] * 30 + ["yes"] * 10, "group": ["a"] * 40}
     table = pa.table(data)
     # Most batches have one label only.

@@ -519,7 +519,7 @@ def test_who_was_handed_over_is_counted(compas_rule, tmp_path, monkeypatch):
         with pytest.raises(ic.DataError, match=r"count them with .*handed_over=True"):
             ic.tally(data, weight="weight")
     table = pa.Table.from_pandas(frame.sort_values("score")).drop(["id"])
-    monkeypatch.setattr("isocost.engines.streams._ROWS_AT_ONCE", 100)
+    monkeypatch.setattr("isocost.engines.frames._ROWS_AT_ONCE", 100)
     assert ic.tally(table.to_reader(50), weight="weight", handed_over=True) == counted
     nobody = table.filter(pa.compute.is_null(table["score"]))
     pd.DataFrame(out)[gone].to_csv(tmp_path / "nobody.csv", index=False)

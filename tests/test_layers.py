@@ -47,7 +47,7 @@ ORDERS = {
         "frontier", "planning", "watch",
     ],
     "engines": [
-        "parsing", "values", "arrays", "streams", "dispatch", "dialects", "queries", "paths",
+        "parsing", "values", "arrays", "frames", "dispatch", "dialects", "queries", "paths",
         "connection", "source",
         "look", "backends", "lazy", "files",
     ],
@@ -58,11 +58,11 @@ ORDERS = {
         "display", "geometry", "reliability", "curves", "predictive", "dots", "plane", "change",
     ],
     "reports": [
-        "assets", "facts", "payload", "offers", "handed_over", "layout", "layouts", "report",
+        "assets", "facts", "payload", "offers", "layout", "layouts", "report",
         "beside", "verify", "terminal", "session", "server",
     ],
     "cli": [
-        "options", "output", "results", "reading", "config", "commands", "page_commands", "doctor",
+        "options", "output", "reading", "config", "commands", "page_commands", "doctor",
         "app",
     ],
 }  # fmt: skip

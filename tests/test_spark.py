@@ -67,7 +67,7 @@ def test_a_task_that_fails_and_is_tried_again_gives_the_same(spark, people, skew
 
 def test_rows_stay_where_they_are(people):
     # The plan ends in an aggregation: what is collected are its cells.
-    from isocost.engines.dispatch import as_frame
+    from isocost.engines.frames import as_frame
     from isocost.engines.lazy import LazyRows, _counted, _placed
     from isocost.grid import Grid
 

@@ -60,7 +60,7 @@ class _Group(TyperGroup):
         for name in self.list_commands(ctx):
             command = self.get_command(ctx, name)
             text = inspect.cleandoc((command and command.help) or "").split("\n\n")[0]
-            # As wide everywhere, so that the sections are one list.
+            # The same width in all sections, so that they line up.
             sections.setdefault(COMMANDS[name].section, []).append((f"{name:<11}", text))
         for section, rows in sections.items():
             with formatter.section(section):
@@ -89,7 +89,7 @@ class _Command(TyperCommand):
         entry = COMMANDS[self.name or ""]
         for title, text in (("Example", entry.example), ("More", entry.page)):
             with formatter.section(title):
-                # As it is: a line that is broken cannot be copied.
+                # Not wrapped, so that the line can be copied.
                 formatter.write(f"{'':>{formatter.current_indent}}{text}\n")
 
 
@@ -311,13 +311,5 @@ def _run(arguments: list[str], debug: bool) -> int:
     return 0
 
 
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: Any = None,
-    line: str | None = None,
-) -> None:
-    del category, filename, lineno, file, line
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     complain(f"warning: {message}", 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,31 +12,37 @@ import typer
 from isocost.atomic import check_target, read_text, write_text
 from isocost.checks import check_confidence, check_threshold, check_tolerance, check_word
 from isocost.cli import options
-from isocost.cli.output import complain, progress, prose, say, show_result, show_table
+from isocost.cli.output import (
+    complain,
+    progress,
+    prose,
+    say,
+    show_audit,
+    show_calibration,
+    show_comparison,
+    show_layout,
+    show_result,
+    show_rule,
+    show_table,
+    show_unseen,
+    show_watch,
+)
 from isocost.cli.reading import (
     audit_settings,
     check_once,
     format_of,
     local,
+    origin_of,
     read,
     read_merged,
     read_periods,
-)
-from isocost.cli.results import (
-    show_audit,
-    show_calibration,
-    show_comparison,
-    show_layout,
-    show_rule,
-    show_unseen,
-    show_watch,
 )
 from isocost.engines.dialects import DIALECTS
 from isocost.engines.files import Part, apply_file
 from isocost.engines.look import look as look_at
 from isocost.engines.queries import dbt_macro, tally_sql, to_sql
 from isocost.errors import Problem, UsageError
-from isocost.groups import Group
+from isocost.groups import Group, parts_of
 from isocost.measures.audit import audit as measure
 from isocost.measures.bounds import PAIRS
 from isocost.measures.bounds import bounds as proved
@@ -54,7 +59,6 @@ from isocost.repairs.watch import watch as look_after
 from isocost.reports.layout import Layout
 from isocost.reports.layouts import LAYOUTS, check_layout
 from isocost.reports.layouts import layout as arrange
-from isocost.reports.payload import Origin
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import FORMAT as TALLY
 from isocost.tallies import Tally
@@ -89,9 +93,7 @@ def audit(
     result = measure(tally, **audit_settings(measuring, tally), warn=False)
     with progress("asking what a repair does to new people") as report:
         result = foreseen(result, progress=report)
-    dropped = tuple(columns.drop_group or ())
-    origin = Origin(tuple(data), columns.positive, columns.missing_group, dropped)
-    words = origin.words(tally, with_folders=True)
+    words = origin_of(data, columns).words(tally, with_folders=True)
     show_result(result, printing, lambda: show_audit(result, plot, words, full=full))
     difference = result.disparity.difference
     if fail_above is not None and difference > fail_above:
@@ -110,7 +112,7 @@ def _check_together(asked: options.LayoutOptions, **others: Any) -> None:
         if value is not None:
             how = "with" if asked.layout is None else "without"
             rule = f"must be given {how} --layout"
-            homes = [one.name for one in LAYOUTS.values() if name in one.options]
+            homes = [kind.name for kind in LAYOUTS.values() if name in kind.options]
             step = f"name a layout: {', '.join(homes)}" if how == "with" else "leave out one"
             raise UsageError(Problem(f"--{name.replace('_', '-')}", rule, repr(value), step))
 
@@ -122,11 +124,10 @@ def _arranged(
     asked: options.LayoutOptions,
 ) -> Layout:
     """The layout; unknown categories are matched as they are written."""
-    groups = (group if isinstance(group, tuple) else (group,) for group in tally.groups)
-    parts = {str(part): part for group in groups for part in group}
-    unknown = [parts.get(text, text) for text in asked.unknown or ()]
-    if asked.layout == "ll144" and columns.missing_group in parts:
-        unknown.append(parts[columns.missing_group])
+    categories = {str(value): value for group in tally.groups for value in parts_of(group)}
+    unknown = [categories.get(text, text) for text in asked.unknown or ()]
+    if asked.layout == "ll144" and columns.missing_group in categories:
+        unknown.append(categories[columns.missing_group])
     given: dict[str, Any] = {"thresholds": asked.cutoffs, "selected": str(asked.selected)}
     given["unknown"] = unknown or None
     kind = check_layout(asked.layout)
@@ -143,22 +144,7 @@ def _arranged(
 def fit(
     data: options.DataOrTallies,
     columns: options.Columns,
-    method: options.RepairMethod = "withhold",
-    cost: options.RepairCost = None,
-    threshold: options.Threshold = 0.5,
-    tolerance: options.Tolerance = 0.0,
-    equal: options.Equal = None,
-    share: options.Share = 0.25,
-    shares: options.Shares = "equal",
-    keep: options.Keep = "information",
-    levels: options.Levels = "auto",
-    floor: options.Floor = None,
-    no_worse: options.NoWorse = False,
-    monotone: options.Monotone = False,
-    rates: options.Rates = "generalized",
-    allow_decision_changes: options.AllowDecisionChanges = False,
-    minimize: options.Minimize = "largest",
-    infeasible: options.Infeasible = "raise",
+    repairing: options.Repairing,
     recalibrate: options.Recalibrate = None,
     anyway: options.Anyway = False,
     holdout: options.Holdout = None,
@@ -171,28 +157,10 @@ def fit(
     """Make a rule that repairs the scores; without -o it is printed as JSON."""
     if output is not None:
         check_target(output, force, ".json")
-    check_threshold(threshold, "--threshold")
+    threshold = check_threshold(repairing.threshold, "--threshold")
     tally, merged, apart = _kept_apart(data, columns, (threshold, 1.0 - threshold), holdout, split)
-    repair = REPAIRS[method]
-    settings: dict[str, Any] = {
-        "salt": salt,
-        "cost": (cost or "fnr") if repair.goal == "cost" or "cost" in (equal or ()) else None,
-        "threshold": threshold,
-        "tolerance": tolerance,
-        # Plain texts: a rule keeps them as its settings.  What is equal differs by repair.
-        **({"equal": [str(rate) for rate in equal]} if equal else {}),
-        "share": share,
-        "shares": str(shares),
-        "keep": str(keep),
-        "levels": int(levels) if levels.isdecimal() else levels,
-        "floor": floors_of(floor or ()),
-        "no_worse": no_worse,
-        "monotone": monotone,
-        "rates": str(rates),
-        "allow_decision_changes": allow_decision_changes,
-        "minimize": str(minimize),
-        "infeasible": str(infeasible),
-    }
+    repair = REPAIRS[repairing.method]
+    settings = {**repairing.settings, "salt": salt}
     first = None if recalibrate is None else make_calibrated(tally, str(recalibrate))
     basis = tally if first is None else first.expected(tally)
     if anyway:
@@ -206,7 +174,7 @@ def fit(
     else:
         require_better(outlook)
     if _written(rule.unmerged(merged), output, force):
-        show_rule(tally, rule, cost, threshold)
+        show_rule(tally, rule, repairing.cost, threshold)
         say()
         show_unseen(outlook)
         say(f"\nThe rule is in {output}.")
@@ -240,19 +208,6 @@ def _written(rule: Rule, output: Path | None, force: bool) -> bool:
         return False
     rule.save(output, force=force)
     return True
-
-
-def floors_of(texts: Iterable[str]) -> dict[str, float] | None:
-    """The floors written as NAME=NUMBER; None if there are none."""
-    floors = {}
-    for text in texts:
-        name, _, least = text.partition("=")
-        try:
-            floors[name] = float(least)
-        except ValueError as error:
-            step = "for example --floor selection_rate=0.1"
-            raise UsageError(Problem("--floor", "must be NAME=NUMBER", repr(text), step)) from error
-    return floors or None
 
 
 def _kept_apart(
@@ -294,12 +249,10 @@ def plan(
     ] = CALIBRATED,
     confidence: options.Confidence = 0.95,
     power: Annotated[
-        float,
-        typer.Option("--power", help="Chance to succeed if the difference is there."),
+        float, typer.Option("--power", help="Chance to succeed if the difference is there.")
     ] = 0.8,
     method: Annotated[
-        str | None,
-        typer.Option("--method", help=f"Plan a repair instead: {', '.join(REPAIRS)}."),
+        str | None, typer.Option("--method", help=f"Plan a repair instead: {', '.join(REPAIRS)}.")
     ] = None,
     within: Annotated[
         float, typer.Option("--within", help="How far groups may differ on new people.")
@@ -521,17 +474,10 @@ def sql(
     tally: Annotated[
         bool, typer.Option("--tally", help="The query that counts a tally, instead of a rule.")
     ] = False,
-    dialect: Annotated[
-        str,
-        typer.Option(
-            "--dialect",
-            help=f"{', '.join(DIALECTS)}.",
-        ),
-    ] = "duckdb",
+    dialect: Annotated[str, typer.Option("--dialect", help=f"{', '.join(DIALECTS)}.")] = "duckdb",
     table: Annotated[str, typer.Option("--table", help="The table.")] = "scores",
     column: Annotated[
-        str | None,
-        typer.Option("--column", help="Column to make; default: repaired_SCORE."),
+        str | None, typer.Option("--column", help="Column to make; default: repaired_SCORE.")
     ] = None,
     keep: Annotated[
         list[str] | None, typer.Option("--keep", help="Column to keep; default: all of them.")

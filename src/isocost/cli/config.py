@@ -43,7 +43,7 @@ def _is_option(hint: Any) -> bool:
 
 
 def _kind_of(hint: Any) -> Any:
-    """The type of the values, without notes and without None."""
+    """The type of the values, without ``Annotated`` and without None."""
     if get_origin(hint) is Annotated:
         return _kind_of(get_args(hint)[0])
     if get_origin(hint) in (Union, UnionType):

@@ -197,8 +197,6 @@ def findings() -> dict[str, Any]:
     """All of it, as plain values for JSON."""
     asked = requirements()
     needed = [examined(requirement, load=True) for requirement in asked[None]]
-    parts = extras(asked)
-    frames = {name: examined(name).version for name in FRAMES}
     return {
         "isocost": __version__,
         "python": platform.python_version(),
@@ -206,15 +204,15 @@ def findings() -> dict[str, Any]:
         "required": [asdict(package) for package in needed],
         "extras": [
             {
-                "name": one.name,
-                "gives": one.gives,
-                "installed": not one.missing,
-                "missing": [package.name for package in one.missing],
-                "install": f'pip install "isocost[{one.name}]"',
+                "name": extra.name,
+                "gives": extra.gives,
+                "installed": not extra.missing,
+                "missing": [package.name for package in extra.missing],
+                "install": f'pip install "isocost[{extra.name}]"',
             }
-            for one in parts
+            for extra in extras(asked)
         ],
-        "frames": frames,
+        "frames": {name: examined(name).version for name in FRAMES},
         "java": java(),
         "browser": browser(),
         "broken": [package.name for package in needed if package.problem],

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -74,8 +74,7 @@ Edges = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write.")]
 Plot = Annotated[
-    bool | None,
-    typer.Option("--plot/--no-plot", help="Draw the audit.  [default: on a terminal]"),
+    bool | None, typer.Option("--plot/--no-plot", help="Draw the audit.  [default: on a terminal]")
 ]
 Full = Annotated[
     bool,
@@ -174,8 +173,7 @@ class Measuring:
     tolerance: Tolerance = 0.0
     confidence: Confidence = 0.95
     replicates: Annotated[
-        int,
-        typer.Option("--replicates", help="Draws for the intervals of gaps; 0 for none."),
+        int, typer.Option("--replicates", help="Draws for the intervals of gaps; 0 for none.")
     ] = 2000
     seed: Annotated[int, typer.Option("--seed", help="Seed of the draws.")] = 0
     min_group: Annotated[
@@ -391,13 +389,7 @@ def expanded(function: Callable[..., Any]) -> Callable[..., Any]:
 def panels_of(function: Callable[..., Any]) -> dict[str, str]:
     """The group of options, in the help of a command, that each of its parameters is in."""
     hints = get_type_hints(function, include_extras=True)
-    repairs = "method" in hints
-    panels = {
-        name: panel
-        for panel, names in _PANELS.items()
-        if repairs or panel != "Repair"
-        for name in names
-    }
+    panels = {name: panel for panel, names in _PANELS.items() for name in names}
     for name, hint in hints.items():
         if is_dataclass(hint):
             panel = _PANEL_OF[getattr(hint, "__name__", "")]
@@ -411,6 +403,7 @@ _PANEL_OF = {
     "Columns": "Data",
     "RepairedColumns": "Data",
     "Measuring": "What is measured",
+    "Repairing": "Repair",
     "LayoutOptions": "Layouts",
     "Printing": "Output",
 }
@@ -422,9 +415,7 @@ _PANELS = {
     "What is measured": ("cost", "threshold", "tolerance", "confidence", "replicates", "detect",
                          "limit", "power", "within", "calibration_margin", "no_calibration",
                          "measures", "fail_above", "other", "cost_difference", "gap"),
-    "Repair": ("method", "recalibrate", "shrinkage", "anyway", "salt", "equal", "share", "shares",
-               "keep", "levels", "floor", "no_worse", "monotone", "rates",
-               "allow_decision_changes", "minimize", "infeasible"),
+    "Repair": ("method", "recalibrate", "shrinkage", "anyway", "salt"),
     "Output": ("output", "force", "plot", "full", "column", "changed", "any_order", "title",
                "min_count", "dialect", "dbt", "json", "format", "csv", "rule", "people",
                "outcome", "positive_means"),
@@ -495,21 +486,6 @@ else:
     _Minimize, _Shares = _words("minimize"), _words("shares")
     _Map = StrEnum("map", {name: name for name in METHODS})
 
-RepairMethod = Annotated[_Method, typer.Option("--method", help="How to repair.")]
-RepairCost = Annotated[str | None, _repair_option("cost", "  [default: fnr]")]
-Equal = Annotated[list[_Rate] | None, _repair_option("equal")]
-Share = Annotated[Any, _repair_option("share", parser=share_of, metavar="NUMBER|least")]
-Shares = Annotated[_Shares, _repair_option("shares")]
-Keep = Annotated[_Keep, _repair_option("keep")]
-Levels = Annotated[str, _repair_option("levels")]
-Floor = Annotated[list[str] | None, _repair_option("floor")]
-NoWorse = Annotated[bool, _repair_option("no_worse")]
-Monotone = Annotated[bool, _repair_option("monotone")]
-Rates = Annotated[_Rates, _repair_option("rates")]
-AllowDecisionChanges = Annotated[bool, _repair_option("allow_decision_changes")]
-Minimize = Annotated[_Minimize, _repair_option("minimize")]
-Infeasible = Annotated[_Infeasible, _repair_option("infeasible")]
-
 MapMethod = Annotated[_Map, typer.Option("--method", help="The map from scores to scores.")]
 Recalibrate = Annotated[
     _Map | None,
@@ -533,3 +509,54 @@ UnseenReplicates = Annotated[
 Anyway = Annotated[
     bool, typer.Option("--anyway", help="Make the rule even if the data do not support it.")
 ]
+
+
+@dataclass(frozen=True)
+class Repairing:
+    """How to repair; the fields are the options of all repairs, described by their registry."""
+
+    method: Annotated[_Method, typer.Option("--method", help="How to repair.")] = "withhold"
+    cost: Annotated[str | None, _repair_option("cost", "  [default: fnr]")] = None
+    threshold: Threshold = 0.5
+    tolerance: Tolerance = 0.0
+    equal: Annotated[list[_Rate] | None, _repair_option("equal")] = None
+    share: Annotated[Any, _repair_option("share", parser=share_of, metavar="NUMBER|least")] = 0.25
+    shares: Annotated[_Shares, _repair_option("shares")] = "equal"
+    keep: Annotated[_Keep, _repair_option("keep")] = "information"
+    levels: Annotated[str, _repair_option("levels")] = "auto"
+    floor: Annotated[list[str] | None, _repair_option("floor")] = None
+    no_worse: Annotated[bool, _repair_option("no_worse")] = False
+    monotone: Annotated[bool, _repair_option("monotone")] = False
+    rates: Annotated[_Rates, _repair_option("rates")] = "generalized"
+    allow_decision_changes: Annotated[bool, _repair_option("allow_decision_changes")] = False
+    minimize: Annotated[_Minimize, _repair_option("minimize")] = "largest"
+    infeasible: Annotated[_Infeasible, _repair_option("infeasible")] = "raise"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The arguments of the repair."""
+        # Plain texts: a rule keeps them as its settings.
+        plain = {n: str(v) if isinstance(v, StrEnum) else v for n, v in vars(self).items()}
+        has_cost = REPAIRS[self.method].goal == "cost" or "cost" in (self.equal or ())
+        plain |= {
+            "cost": (self.cost or "fnr") if has_cost else None,
+            "equal": [str(rate) for rate in self.equal or ()],
+            "levels": int(self.levels) if self.levels.isdecimal() else self.levels,
+            "floor": _floors(self.floor or ()),
+        }
+        # What is equal by default differs by repair.
+        left_out = {"method", *([] if self.equal else ["equal"])}
+        return {name: value for name, value in plain.items() if name not in left_out}
+
+
+def _floors(texts: Iterable[str]) -> dict[str, float] | None:
+    """The floors written as NAME=NUMBER; None if there are none."""
+    floors = {}
+    for text in texts:
+        name, _, least = text.partition("=")
+        try:
+            floors[name] = float(least)
+        except ValueError as error:
+            step = "for example --floor selection_rate=0.1"
+            raise UsageError(Problem("--floor", "must be NAME=NUMBER", repr(text), step)) from error
+    return floors or None

@@ -1,4 +1,7 @@
-"""What commands print: tables that fit the terminal, prose, progress and errors."""
+"""What commands print: tables that fit the terminal, prose, drawings, progress and errors.
+
+Of a result the verdict comes first, then its tables, then notes.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,10 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import fill, wrap
 from typing import Any, TextIO
 
@@ -23,8 +26,16 @@ from rich.text import Text
 from isocost.atomic import write_text
 from isocost.cli.options import PrintedAs, Printing
 from isocost.engines.source import Progress as Report
+from isocost.groups import Group, names_of
 from isocost.measures.audit import Audit
+from isocost.measures.calibration import gap_equal_width, levels_of
+from isocost.measures.table import MEASURES
+from isocost.repairs.compare import Changes, Comparison, compare
+from isocost.repairs.unseen import Unseen
+from isocost.repairs.watch import Watch
+from isocost.reports.layout import Layout
 from isocost.reports.terminal import CHARACTERS, bars_text, plane_text
+from isocost.rules import Rule
 from isocost.tables import (
     LINE,
     csv_text,
@@ -35,6 +46,9 @@ from isocost.tables import (
     width,
     wrapped,
 )
+from isocost.tallies import Tally
+from isocost.verdict.sentences import SENTENCES, plain
+from isocost.verdict.wording import statement
 
 FRAME, PER_COLUMN = 1, 3
 """The width of a drawn table besides its texts: a line at the end, and for each column a line and
@@ -99,19 +113,19 @@ def _split(table: Block, room: int) -> list[Block]:
     """Blocks of as many columns as fit beside the first; none if a column does not fit."""
     first, *others = zip(_folded(table), *table.rows, strict=True)
     start = FRAME + PER_COLUMN + max(map(_broad, first))
-    parts: list[list[tuple[str, ...]]] = []
+    blocks: list[list[tuple[str, ...]]] = []
     left = 0
     for column in others:
         takes = PER_COLUMN + max(map(_broad, column))
         if start + takes > room:
             return []
         if takes > left:
-            parts.append([])
+            blocks.append([])
             left = room - start
-        parts[-1].append(column)
+        blocks[-1].append(column)
         left -= takes
-    whole = ([list(line) for line in zip(first, *part, strict=True)] for part in parts)
-    return [Block(header, rows) for header, *rows in whole]
+    tables = ([list(line) for line in zip(first, *block, strict=True)] for block in blocks)
+    return [Block(header, rows) for header, *rows in tables]
 
 
 def _folded(table: Block) -> list[str]:
@@ -308,18 +322,18 @@ def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]])
         return
     # Text, so that a group called [red] is a name and not an instruction.
     console.print(Text(title, style="bold"))
-    parts = blocks_of(header, rows, console.width)
-    if parts and isinstance(parts[0], str):
+    blocks = blocks_of(header, rows, console.width)
+    if blocks and isinstance(blocks[0], str):
         console.print()
-    for i, part in enumerate(parts):
-        if isinstance(part, str):
+    for i, block in enumerate(blocks):
+        if isinstance(block, str):
             # The line after an empty one is the name of the next item.
-            style = "" if i and parts[i - 1] else "bold"
-            console.print(Text(part, style), soft_wrap=True)
+            style = "" if i and blocks[i - 1] else "bold"
+            console.print(Text(block, style), soft_wrap=True)
             continue
         if i:
             console.print()
-        console.print(_drawn(part))
+        console.print(_drawn(block))
 
 
 def _drawn(block: Block) -> Table:
@@ -397,3 +411,132 @@ def progress(what: str) -> Iterator[Report | None]:
             bar.update(task, completed=share, rows=shown)
 
         yield report
+
+
+# Results
+
+
+def show_watch(report: Watch) -> None:
+    """The table of a watch and what it means."""
+    show_table(report.headline(), *report.table())
+    say()
+    for line in report.summary():
+        prose(line)
+
+
+BRIEF = ("base_rate", "fpr", "fnr", "selection_rate", "calibration_gap")
+"""The measures of the table that fits a screen, beside n and the costs."""
+
+CAUTIONS = (
+    "note_small", "note_uninformative", "read_percent", "read_logit", "read_rank", "read_scale"
+)  # fmt: skip
+"""Notes that are printed even where there is room for few."""
+
+
+def show_audit(
+    result: Audit, plot: bool | None = None, data: str | None = None, *, full: bool = False
+) -> None:
+    """The verdict of an audit, its table, its drawing, and what to do; if ``full``, all notes.
+
+    ``data`` are the words of the command line that name the data.
+    """
+    said = statement(result, data=data)
+    details = said.details if full else said.details[:2]
+    prose("\n".join(plain(one) for one in (said.headline, said.next, *details)) + "\n")
+    usual = {name for name, measure in MEASURES.items() if measure.printed}
+    shown = result.shown
+    if not full and set(shown) == usual:
+        shown = tuple(name for name in shown if name in BRIEF)
+    show_table(result.headline(), *replace(result, shown=shown).table())
+    draw(result, plot)
+    notes = [plain(one) for one in said.notes]
+    if full:
+        prose("\n" + "\n".join(result.summary()), piped=False)
+    else:
+        starts = tuple(SENTENCES[name].partition("{")[0] for name in CAUTIONS)
+        notes = [note for note in notes if "isocost " in note or note.startswith(starts)]
+        more = len(result.shown) - len(shown)
+        notes.append(f"--full shows {f'{more} more numbers and ' if more else ''}every note.")
+        say()
+    prose("\n".join(notes))
+
+
+def show_layout(layout: Layout) -> None:
+    """The tables of a layout, and what they follow."""
+    prose(f"{layout.title}\n", piped=False)
+    for table in layout.tables:
+        show_table(table.title, *table.table())
+        say()
+    for line in layout.lines():
+        prose(line)
+
+
+def show_comparison(comparison: Comparison) -> None:
+    """Rules side by side, and which of them to take, if any."""
+    for index, (title, header, rows) in enumerate(comparison.tables()):
+        if index:
+            say()
+        show_table(title, header, rows)
+    for line in comparison.lines():
+        prose(f"\n{line}")
+
+
+def show_calibration(tally: Tally, rule: Rule) -> None:
+    """The calibration gap of each group before and after a rule."""
+    after = rule.expected(tally)
+    header = ["group", "people", "mean score", "base rate", "gap before", "gap after", "rows"]
+    rows = []
+    for index, (group, name) in enumerate(names_of(tally.groups).items()):
+        levels = levels_of(tally, index)
+        means = (levels.wh.sum() / levels.w.sum(), levels.wy.sum() / levels.w.sum())
+        gaps = (gap_equal_width(levels), gap_equal_width(levels_of(after, index)))
+        cells = [f"{number:.4f}" for number in (*means, *gaps)]
+        people = f"{tally.totals.n[index].sum():,.6g}"
+        rows.append([name, people, *cells, str(len(rule.segments(group)))])
+    title = f"Recalibrated by {rule.settings['method']}; calibration gap in ten bins"
+    show_table(title, header, rows)
+    prose("\nThe gap after is that of the people the rule was fitted on, not of others.")
+
+
+def show_unseen(outlook: Unseen) -> None:
+    """What a rule does to people not seen."""
+    show_table(outlook.headline(), *outlook.table())
+    for note in outlook.notes():
+        prose(f"note: {note}", piped=False)
+
+
+def show_rule(tally: Tally, rule: Rule, cost: str | None, threshold: float) -> None:
+    """A rule, and what it is expected to do; of a long one what it does to each group."""
+    comparison = compare(tally, [rule], cost, threshold)
+    if not rule.rows:
+        prose(f"{rule!r}\n", piped=False)
+    else:
+        if rule.is_long:
+            title = f"{rule.headline()}; {len(rule.rows):,} rows, not listed here"
+            show_table(title, *_by_group(comparison.rules[rule.method].by_group))
+            prose(f"promise: {rule.promise}" if rule.promise else "", piped=False)
+        else:
+            show_table(rule.headline(), *rule.table())
+        prose("".join(f"note: {note}\n" for note in rule.notes), piped=False)
+    prose("On average over the coin:\n", piped=False)
+    show_comparison(comparison)
+
+
+def _by_group(changes: Mapping[Group, Changes]) -> tuple[list[str], list[list[str]]]:
+    """What a rule does to each group, as header and rows."""
+    header = ["group", "changed", "mean change", "by a coin", "decisions changed"]
+    names = names_of(changes)
+    # Numbers of the others are never shown without the share that is handed over.
+    deferring = any(change.handed_over for change in changes.values())
+    header[1:1] = ["handed over"] * deferring
+    return header, [
+        [
+            names[group],
+            *[f"{change.handed_over:.2%}"] * deferring,
+            f"{change.changed:.2%}",
+            f"{change.mean_change:.4f}",
+            f"{change.by_coin:.2%}",
+            f"{change.decisions:.2%}",
+        ]
+        for group, change in changes.items()
+    ]

@@ -13,7 +13,7 @@ from isocost.atomic import check_ending, check_target, write_text
 from isocost.checks import check_threshold
 from isocost.cli import options
 from isocost.cli.output import prose, say, show_table, typed
-from isocost.cli.reading import audit_settings, read
+from isocost.cli.reading import audit_settings, origin_of, read
 from isocost.errors import FileError, MissingDependencyError, Problem, UsageError
 from isocost.examples import compas, compas_csv
 from isocost.measures.audit import Audit, audit
@@ -21,7 +21,7 @@ from isocost.repairs.compare import compare
 from isocost.repairs.odds import equalize_odds
 from isocost.repairs.reconcile import reconcile
 from isocost.repairs.withhold import withhold
-from isocost.reports.payload import Origin, payload, single_text
+from isocost.reports.payload import payload, single_text
 from isocost.reports.report import ENDINGS
 from isocost.reports.report import report as write_report
 from isocost.rules import Rule
@@ -63,14 +63,12 @@ def report(
     """
     check_target(output, force, *ENDINGS)
     loaded = {path.stem: Rule.load(path) for path in rule or []}
-    ends = {end for one in loaded.values() for row in one.rows for end in (row.lo, row.hi)}
+    ends = {end for made in loaded.values() for row in made.rows for end in (row.lo, row.hi)}
     threshold = check_threshold(measuring.threshold, "--threshold")
     tally = read(data, columns, (threshold, 1.0 - threshold, *sorted(ends - {0.0, 1.0})))
     result = audit(tally, **audit_settings(measuring, tally), warn=False)
-    dropped = tuple(columns.drop_group or ())
-    merged = tuple(columns.merge_groups or ())
-    origin = Origin(tuple(data), columns.positive, columns.missing_group, dropped, merged)
-    origin = origin.with_files().with_command(["isocost", *typed()], output, *(rule or []))
+    origin = origin_of(data, columns).with_files()
+    origin = origin.with_command(["isocost", *typed()], output, *(rule or []))
     write_report(
         result,
         loaded or None,
@@ -161,8 +159,7 @@ TITLE = "COMPAS: do errors cost every group the same?"
 
 def demo(
     data: Annotated[
-        bool,
-        typer.Option("--data", help="Only write the people of the demo to a file, data.csv."),
+        bool, typer.Option("--data", help="Only write the people of the demo to a file, data.csv.")
     ] = False,
     output: Annotated[
         Path | None,
@@ -206,11 +203,7 @@ def demo(
     prose("Next: isocost demo --data leaves these people in data.csv, for other commands.")
 
 
-WORDS: dict[str, Any] = {
-    "people": "defendants",
-    "outcome": "reoffended",
-    "positive_means": "risk",
-}
+WORDS: dict[str, Any] = {"people": "defendants", "outcome": "reoffended", "positive_means": "risk"}
 """What the demo is about."""
 
 TELLING = (
@@ -251,10 +244,8 @@ def _only_its_own(path: Path) -> None:
 
 
 def _write(result: Audit, path: Path) -> None:
-    from isocost.reports.report import report
-
     try:
-        report(result, None, path, title=TITLE, **WORDS)
+        write_report(result, None, path, title=TITLE, **WORDS)
     except MissingDependencyError as error:
         say(f"\nNo report was written. {error}")
         return

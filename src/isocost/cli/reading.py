@@ -19,13 +19,13 @@ from typing import Any
 from isocost.atomic import read_text, status_of
 from isocost.cli.options import Columns, Measuring
 from isocost.cli.output import complain, progress
-from isocost.engines.connection import Settings
 from isocost.engines.files import Part, tally_files
 from isocost.engines.look import completed
 from isocost.errors import DataError, FileError, Problem, UsageError, listing
 from isocost.grid import Grid, scale_named
 from isocost.groups import Group, names_of
 from isocost.measures.table import chosen_measures
+from isocost.reports.payload import Origin
 from isocost.rules import FORMAT as RULE
 from isocost.tallies import FORMAT, Tally
 from isocost.verdict.sentences import plain
@@ -35,7 +35,7 @@ _ROLES = ("score", "label", "group", "weight")
 
 
 def is_tally_path(name: str) -> bool:
-    """Whether a name is that of a tally, by its ending; data in JSON end in .jsonl or .ndjson."""
+    """Whether a name ends in .json, as tallies do; data in JSON end in .jsonl or .ndjson."""
     return name.lower().endswith(".json")
 
 
@@ -117,26 +117,19 @@ def _made_with(tally: Tally) -> dict[str, Any]:
 
 
 def read(
-    data: str | Sequence[str],
-    columns: Columns,
-    edges: tuple[float, ...],
-    part: Part | None = None,
+    data: str | Sequence[str], columns: Columns, edges: tuple[float, ...], part: Part | None = None
 ) -> Tally:
     """The tally of all data and tallies, with merged groups and without the dropped ones."""
     return read_merged(data, columns, edges, part)[0]
 
 
 def read_merged(
-    data: str | Sequence[str],
-    columns: Columns,
-    edges: tuple[float, ...],
-    part: Part | None = None,
+    data: str | Sequence[str], columns: Columns, edges: tuple[float, ...], part: Part | None = None
 ) -> tuple[Tally, dict[Group, Group]]:
     """The same, and what each merged group of the data is called in the tally.
 
     Data are counted in the bins of the tallies they are added to.  ``part`` counts some rows only.
     """
-    limits = columns.limits
     named = [data] if isinstance(data, str) else list(data)
     check_once(named)
     if part is not None:
@@ -147,7 +140,7 @@ def read_merged(
         _check_options(columns, loaded[0][1], only=len(loaded) == len(named))
     grid = loaded[0][1].grid if loaded else Grid(columns.bins, edges)
     files = [name for name in named if not is_tally_path(name)]
-    counted = [_count(name, columns, grid, limits, part) for name in files]
+    counted = [_count(name, columns, grid, part) for name in files]
     told = {text: None for tally in counted for text in _told(tally, columns)}
     if told:
         complain("\n".join(told), 0)
@@ -181,6 +174,12 @@ def read_periods(
     }
 
 
+def origin_of(data: Sequence[str], columns: Columns) -> Origin:
+    """Where the data come from, as a report and the next command name it."""
+    dropped, merged = (tuple(x or ()) for x in (columns.drop_group, columns.merge_groups))
+    return Origin(tuple(data), columns.positive, columns.missing_group, dropped, merged)
+
+
 def audit_settings(measuring: Measuring, tally: Tally) -> dict[str, Any]:
     """The arguments of :func:`isocost.audit`, with the reference as a group of the tally."""
     settings = asdict(measuring)
@@ -201,7 +200,7 @@ def _check_rows(named: Sequence[str]) -> None:
         raise UsageError(Problem("--split", "needs files with rows", other[0], step))
 
 
-def _count(data: str, columns: Columns, grid: Grid, limits: Settings, part: Part | None) -> Tally:
+def _count(data: str, columns: Columns, grid: Grid, part: Part | None) -> Tally:
     names = {
         "score": columns.score,
         "label": columns.label,
@@ -217,7 +216,7 @@ def _count(data: str, columns: Columns, grid: Grid, limits: Settings, part: Part
                 grid=grid,
                 positive=columns.positive,
                 missing_group=columns.missing_group,
-                settings=limits,
+                settings=columns.limits,
                 progress=report,
                 part=part,
                 scale=scale_named(columns.scale),
@@ -232,7 +231,7 @@ def _count(data: str, columns: Columns, grid: Grid, limits: Settings, part: Part
 
 
 def _told(tally: Tally, columns: Columns) -> list[str]:
-    """How data were read, where nobody asked for it."""
+    """Notes on how data were read, where that was not asked for."""
     asked = {"scale": columns.scale, **asdict(columns.reading)}
     unusual = {name: way for name, way in tally.reading.items() if way != asked[name]}
     return [f"note: {plain(one)}" for one in reading_notes(unusual)]
@@ -249,28 +248,25 @@ def _merging(tally: Tally, asked: Sequence[str]) -> dict[Group, Group]:
             raise UsageError(Problem("--merge-groups", rule, repr(text), step))
         for name in _names_in(listed, groups):
             if groups[name] in names:
-                step = "name each group once"
-                raise UsageError(Problem("--merge-groups", _NO_TWICE, f"{name!r} again", step))
-            # The name of a group of the data is that group, which may be no text.
+                rule, step = "must not put a group into two others", "name each group once"
+                raise UsageError(Problem("--merge-groups", rule, f"{name!r} again", step))
+            # A new name may be that of an existing group, whose value need not be a text.
             names[groups[name]] = groups.get(new, new)
     own = [group for group in tally.groups if group in set(names.values()) - names.keys()]
     return {**names, **{group: group for group in own}}
 
 
-_NO_TWICE = "must not put a group into two others"
-
-
 def _names_in(text: str, known: Collection[str]) -> Iterator[str]:
     """The names in a list with commas, which may be part of names themselves."""
-    parts = text.split(",")
-    while parts:
-        ends = range(len(parts), 0, -1)
-        tried = ((end, ",".join(parts[:end]).strip()) for end in ends)
-        end, name = next((one for one in tried if one[1] in known), (0, parts[0].strip()))
-        if not end:
-            raise _no_such_group("--merge-groups", name, known)
-        yield name
-        parts = parts[end:]
+    words = text.split(",")
+    while words:
+        # The longest name first.
+        names = {end: ",".join(words[:end]).strip() for end in range(len(words), 0, -1)}
+        end = next((end for end, name in names.items() if name in known), None)
+        if end is None:
+            raise _no_such_group("--merge-groups", names[1], known)
+        yield names[end]
+        words = words[end:]
 
 
 def _no_such_group(option: str, name: str, known: Iterable[str]) -> UsageError:

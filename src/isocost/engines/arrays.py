@@ -226,12 +226,12 @@ class _Totals:
 
     def cells(self) -> Cells:
         """All cells that occur."""
-        parts = self.sparse
+        chunks = list(self.sparse)
         if self.full:
             cell = np.flatnonzero(self.full["n"])
             sums = {name: values[cell] for name, values in self.full.items()}
-            parts = [*parts, self._located(cell, sums)]
-        return Cells.merge(parts)
+            chunks.append(self._located(cell, sums))
+        return Cells.merge(chunks)
 
     def _located(self, cell: Ints, sums: dict[str, Floats]) -> Cells:
         if not self.weighted:
@@ -325,7 +325,7 @@ def cell_columns(made_with: Mapping[str, Any]) -> list[str]:
 
 
 def has_named_label(positive: Any) -> bool:
-    """Whether the labels must be looked at; one that is true or false has no third value."""
+    """Whether labels must be checked for a third value, which booleans do not have."""
     return positive is not None and not isinstance(positive, bool)
 
 

@@ -24,7 +24,7 @@ import narwhals as nw
 import numpy as np
 
 from isocost.coin import coins, hex_bound
-from isocost.engines.dispatch import Frame, Lazy
+from isocost.engines.frames import Frame, Lazy
 from isocost.engines.source import quoted
 from isocost.errors import DataError, Problem, UsageError, require_package
 

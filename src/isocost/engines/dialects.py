@@ -149,9 +149,8 @@ class Dialect:
         if self.strings in ("plain", "chr"):
             # Line breaks are written as CHR, so that a text does not break the lines of the query.
             apart = "([\n\r])" if self.strings == "plain" else r"([\n\r\\])"
-            parts = re.split(apart, doubled)
-            written = [f"CHR({ord(p)})" if i % 2 else f"'{p}'" for i, p in enumerate(parts)]
-            return " || ".join(written)
+            pieces = enumerate(re.split(apart, doubled))
+            return " || ".join(f"CHR({ord(p)})" if i % 2 else f"'{p}'" for i, p in pieces)
         # Where a setting decides whether backslashes escape, doubled quotes work in both cases.
         escaped = doubled.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
         prefix = "E" if self.strings == "E" and escaped != doubled else ""

@@ -320,61 +320,136 @@ def apply_file(
     used = scale_of(rule, scale)
     target = column or (score if used.is_plain else f"repaired_{score}")
     settings = Settings(memory_limit, threads, keep_order)
+    repair = _FileRepair(
+        rule=rule, score=score, groups=groups, id=id if rule.needs_coin else None, target=target,
+        **flags, unknown=unknown, missing_group=missing_group, scale=used,
+    )  # fmt: skip
 
-    def repair(reading: FileReading) -> int:
+    def write(reading: FileReading) -> int:
         with Source(path, settings, groups=groups, reading=reading) as source:
-            return _repair_file(
-                source, rule, Path(output), score, groups, id if rule.needs_coin else None, target,
-                changed, handed_over, unknown, missing_group, force, used, progress,
-            )  # fmt: skip
+            return repair.write(source, Path(output), force, progress)
 
-    return read_files(repair, FileReading(decimal, encoding, sheet))
+    return read_files(write, FileReading(decimal, encoding, sheet))
 
 
-def _repair_file(
-    source: Source,
-    rule: Rule,
-    output: Path,
-    score: str,
-    groups: Sequence[str],
-    id: str | None,
-    target: str,
-    changed: str | None,
-    handed_over: str | None,
-    unknown: str,
-    missing_group: Group | None,
-    force: bool,
-    scale: Scale,
-    progress: Progress | None,
-) -> int:
-    """Check the rows of files, and write them with their repaired scores."""
-    source.run(DOUBT)
-    source.check_divided()
-    source.check_names({"score": score, "group": groups, "id": id, "output": target})
-    _check_output(source, output, force)
-    check_written(source.types, target, changed, handed_over)
-    if rule.needs_coin:
-        _check_id(source, id)
-    share = 0.4 if source.is_text else 0.1
-    rows = _checked_rows(
-        source, rule, score, groups, id, missing_group, scale, _step_of(progress, 0.0, share)
-    )
-    h = scale.sql(source.number("score", score), literal)
-    others = [group for group in rows.groups if group not in rule.groups]
-    if others and unknown == "error":
-        raise unknown_groups(others, rule.groups)
-    known = [group for group in rule.groups if group in rows.groups]
-    new = _repaired(rule, known, h, rows.columns, id, missing_group)
-    columns = dict(zip(groups, rows.columns, strict=True))
-    casts = _casts(source, kind_of(str(output)), columns)
-    selected = _selected(source, target, _as_read(source, new, output), casts)
-    if changed is not None:
-        selected += f", {new} IS DISTINCT FROM {h} AS {quoted(changed)}"
-    if handed_over is not None:
-        selected += f", {new} IS NULL AS {quoted(handed_over)}"
-    query = f"SELECT {selected} FROM {source.reader}"
-    _copy(source, query, output, force, _step_of(progress, share, 1.0, rows.count))
-    return rows.count
+@dataclass(frozen=True)
+class _FileRepair:
+    """A rule, the columns of files that it reads, and those that it writes."""
+
+    rule: Rule
+    score: str
+    groups: Sequence[str]
+    id: str | None
+    target: str
+    changed: str | None
+    handed_over: str | None
+    unknown: str
+    missing_group: Group | None
+    scale: Scale
+
+    def write(self, source: Source, output: Path, force: bool, progress: Progress | None) -> int:
+        """Check the rows of files, and write them with their repaired scores; returns how many."""
+        source.run(DOUBT)
+        source.check_divided()
+        used = {"score": self.score, "group": self.groups, "id": self.id, "output": self.target}
+        source.check_names(used)
+        _check_output(source, output, force)
+        check_written(source.types, self.target, self.changed, self.handed_over)
+        if self.rule.needs_coin:
+            _check_id(source, self.id)
+        share = 0.4 if source.is_text else 0.1
+        groups, columns, count = self._checked_rows(source, _step_of(progress, 0.0, share))
+        others = [group for group in groups if group not in self.rule.groups]
+        if others and self.unknown == "error":
+            raise unknown_groups(others, self.rule.groups)
+        h = self.scale.sql(source.number("score", self.score), literal)
+        new = self._repaired(h, groups, columns)
+        casts = _casts(source, kind_of(str(output)), dict(zip(self.groups, columns, strict=True)))
+        selected = _selected(source, self.target, _as_read(source, new, output), casts)
+        if self.changed is not None:
+            selected += f", {new} IS DISTINCT FROM {h} AS {quoted(self.changed)}"
+        if self.handed_over is not None:
+            selected += f", {new} IS NULL AS {quoted(self.handed_over)}"
+        query = f"SELECT {selected} FROM {source.reader}"
+        _copy(source, query, output, force, _step_of(progress, share, 1.0, count))
+        return count
+
+    def _checked_rows(
+        self, source: Source, progress: Progress | None
+    ) -> tuple[list[Group], list[_Column], int]:
+        """Check the rows in one query; their groups, the group columns, and the number of rows."""
+        for name in self.groups:
+            source.check_scalar("group", name)
+        h = source.number("score", self.score)
+        low, high = literal(self.scale.low), literal(self.scale.high)
+        wrong = f"{h} < {low} OR ({h} > {high} AND NOT isnan({h}))"
+        wrong += f" OR ({h} <> floor({h}) AND NOT isnan({h}))" if self.scale.is_rank else ""
+        query = (
+            f"SELECT {', '.join(f'{quoted(name)} AS g{i}' for i, name in enumerate(self.groups))}, "
+            f"count(*) AS n, count_if({h} IS NULL OR isnan({h})) AS missing_score, "
+            f"count_if({wrong}) AS wrong_score, "
+            f"{_id_counts(source, self.id)} FROM {source.reader} GROUP BY ALL"
+        )
+        try:
+            cells = source.columns_of(lambda: source.connection.execute(query), progress)
+        except DataError:
+            source.find_decimal(self.score)
+            source.check_number("score", self.score)
+            raise
+        names = {"score": self.score, "group": ", ".join(self.groups), "id": self.id or ""}
+        problems = Problems(names, scale=self.scale)
+        problems.rows = int(cells["n"].sum()) if len(cells["n"]) else 0
+        if problems.rows == 0:
+            raise no_rows(source.path)
+        raw, columns = self._group_columns(source, cells)
+        encoder = GroupEncoder(raw, self.missing_group)
+        encoder.encode_cells(raw, cells["n"], problems)
+        problems.add("score", "null or NaN", int(cells["missing_score"].sum()))
+        problems.add("score", "outside [0, 1]", int(cells["wrong_score"].sum()))
+        problems.add("id", "null", int(cells["missing_id"].sum()))
+        problems.check()
+        fractions = int(cells["fraction_id"].sum())
+        if self.id is not None and fractions and not cells["text_id"].any():
+            raise _no_id(self.id, f"{fractions:,} numbers that are not whole")
+        return encoder.groups, columns, problems.rows
+
+    def _group_columns(
+        self, source: Source, cells: dict[str, Any]
+    ) -> tuple[list[Any], list[_Column]]:
+        """The values of the group columns, and the columns; texts are read as the rule's groups."""
+        raw, columns = [], []
+        for i, name in enumerate(self.groups):
+            values, listed = cells[f"g{i}"], cells[f"g{i}"].tolist()
+            if source.is_text:
+                known = map(parts_of, self.rule.groups)
+                kinds = {type(parts[i]) for parts in known if len(parts) == len(self.groups)}
+                meaning = {text: read_as(text, kinds) for text in listed if text is not None}
+            elif source.types[name] == "JSON":
+                meaning = json_values(listed)
+            else:
+                meaning = {value: value for value in listed if not is_null(value)}
+            if source.is_text or source.types[name] == "JSON":
+                values = as_objects([meaning.get(text) for text in listed])
+            literals: dict[Scalar, list[str]] = {}
+            for value, meant in meaning.items():
+                literals.setdefault(meant, []).append(literal(value))
+            raw.append(values)
+            columns.append(_Column(quoted(name), source.types[name], literals))
+        return raw, columns
+
+    def _repaired(self, score: str, groups: Sequence[Group], columns: Sequence[_Column]) -> str:
+        """The score after the rule, as one CASE expression over the groups that occur.
+
+        ``score`` is SQL for a double.
+        """
+        rule, missing = self.rule, self.missing_group
+        coin = "" if self.id is None else DUCKDB.coin(rule.salt, quoted(self.id))
+        whens = tuple(
+            (_is_group(columns, group, missing), repaired_group(rule, group, score, coin, DUCKDB))
+            for group in rule.groups
+            if group in groups and rule.segments(group)
+        )
+        return str(Case(whens, score)) if whens else score
 
 
 def _copy(source: Source, query: str, output: Path, force: bool, progress: Progress | None) -> None:
@@ -485,61 +560,6 @@ class _Column:
         return f"{self.text} IS NULL{nan}"
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """The groups of a file, the columns they are in, and the number of rows."""
-
-    groups: list[Group]
-    columns: list[_Column]
-    count: int
-
-
-def _checked_rows(
-    source: Source,
-    rule: Rule,
-    score: str,
-    groups: Sequence[str],
-    id: str | None,
-    missing: Group | None,
-    scale: Scale,
-    progress: Progress | None,
-) -> _Rows:
-    """Check the rows and list the groups, in one query."""
-    for name in groups:
-        source.check_scalar("group", name)
-    h = source.number("score", score)
-    wrong = f"{h} < {literal(scale.low)} OR ({h} > {literal(scale.high)} AND NOT isnan({h}))"
-    wrong += f" OR ({h} <> floor({h}) AND NOT isnan({h}))" if scale.is_rank else ""
-    query = (
-        f"SELECT {', '.join(f'{quoted(name)} AS g{i}' for i, name in enumerate(groups))}, "
-        f"count(*) AS n, count_if({h} IS NULL OR isnan({h})) AS missing_score, "
-        f"count_if({wrong}) AS wrong_score, "
-        f"{_id_counts(source, id)} FROM {source.reader} GROUP BY ALL"
-    )
-    try:
-        cells = source.columns_of(lambda: source.connection.execute(query), progress)
-    except DataError:
-        source.find_decimal(score)
-        source.check_number("score", score)
-        raise
-    names = {"score": score, "group": ", ".join(groups), "id": id or ""}
-    problems = Problems(names, scale=scale)
-    problems.rows = int(cells["n"].sum()) if len(cells["n"]) else 0
-    if problems.rows == 0:
-        raise no_rows(source.path)
-    raw, columns = _group_columns(source, rule, groups, cells)
-    encoder = GroupEncoder(raw, missing)
-    encoder.encode_cells(raw, cells["n"], problems)
-    problems.add("score", "null or NaN", int(cells["missing_score"].sum()))
-    problems.add("score", "outside [0, 1]", int(cells["wrong_score"].sum()))
-    problems.add("id", "null", int(cells["missing_id"].sum()))
-    problems.check()
-    fractions = int(cells["fraction_id"].sum())
-    if id is not None and fractions and not cells["text_id"].any():
-        raise _no_id(id, f"{fractions:,} numbers that are not whole")
-    return _Rows(encoder.groups, columns, problems.rows)
-
-
 def _id_counts(source: Source, id: str | None) -> str:
     """Counts of null ids and, in a CSV, of ids that are not whole; whether some are not numbers."""
     if id is None:
@@ -553,32 +573,6 @@ def _id_counts(source: Source, id: str | None) -> str:
     return f"{missing}, count_if({odd}) AS fraction_id, {text} AS text_id"
 
 
-def _group_columns(
-    source: Source, rule: Rule, names: Sequence[str], cells: dict[str, Any]
-) -> tuple[list[Any], list[_Column]]:
-    """The values of the group columns, and the columns; texts are read as the rule's groups are."""
-    raw, columns = [], []
-    for i, name in enumerate(names):
-        values, listed = cells[f"g{i}"], cells[f"g{i}"].tolist()
-        if source.is_text:
-            kinds = {
-                type(part[i]) for part in map(parts_of, rule.groups) if len(part) == len(names)
-            }
-            meaning = {text: read_as(text, kinds) for text in listed if text is not None}
-        elif source.types[name] == "JSON":
-            meaning = json_values(listed)
-        else:
-            meaning = {value: value for value in listed if not is_null(value)}
-        if source.is_text or source.types[name] == "JSON":
-            values = as_objects([meaning.get(text) for text in listed])
-        literals: dict[Scalar, list[str]] = {}
-        for value, meant in meaning.items():
-            literals.setdefault(meant, []).append(literal(value))
-        raw.append(values)
-        columns.append(_Column(quoted(name), source.types[name], literals))
-    return raw, columns
-
-
 def _is_group(columns: Sequence[_Column], group: Group, missing: Group | None) -> str:
     """The condition that a row is in a group; nulls are in the group ``missing``."""
     tests = []
@@ -586,24 +580,3 @@ def _is_group(columns: Sequence[_Column], group: Group, missing: Group | None) -
         test = column.test(part)
         tests.append(f"({test} OR {column.is_missing()})" if part == missing else test)
     return " AND ".join(tests)
-
-
-def _repaired(
-    rule: Rule,
-    groups: Sequence[Group],
-    score: str,
-    columns: Sequence[_Column],
-    id: str | None,
-    missing: Group | None = None,
-) -> str:
-    """The score after the rule, as one CASE expression over the groups that occur.
-
-    ``score`` is SQL for a double, ``id`` the name of a column.
-    """
-    coin = "" if id is None else DUCKDB.coin(rule.salt, quoted(id))
-    whens = tuple(
-        (_is_group(columns, group, missing), repaired_group(rule, group, score, coin, DUCKDB))
-        for group in groups
-        if rule.segments(group)
-    )
-    return str(Case(whens, score)) if whens else score

@@ -35,7 +35,7 @@ from isocost.engines.backends import (
     plainly_named,
     writes_decimals,
 )
-from isocost.engines.dispatch import Lazy, is_wide
+from isocost.engines.frames import Lazy, is_wide
 from isocost.engines.values import (
     MOST_LABELS,
     USUAL_WEIGHTS,
@@ -131,13 +131,13 @@ def count_cells(
     count_bad(codes_of, n, problems, partial(_example, rows, placed))
     if scale.is_plain and (cells["b"] == _OUTSIDE).any():
         problems.span = _span(rows, placed)
-    # Beside both 0 and 1, another value is a third.
+    # Beside 0 and 1, any other value would be a third label.
     if positive is None and _OTHER_LABEL in cells["y"] and not {0, 1} <= set(cells["y"]):
         problems.labels = _some_labels(rows, placed)
     seen = [cells[key][~apart] for key in ("least_l", "most_l") if key in cells]
     labels = cells["y"][~apart]
     problems.check(label_problems(labels, seen, positive, columns["label"], rows.label_value))
-    sums = {name: _floats(cells[name]) if name in cells else n for name in _SUMS}
+    sums = {name: cells[name].astype(float) if name in cells else n for name in _SUMS}
     counted = Cells(codes, cells["y"], grid.at_count(cells["b"]), n=n, **sums)
     return Tally.build(
         grid,
@@ -177,14 +177,10 @@ def _cells(rows: Rows, grid: Grid, positive: Any, scale: Scale) -> tuple[Any, di
         cells = rows.collect(_counted(placed, positive))
         # People who are handed over have no score to sum.
         known = cells["b"] != _NO_SCORE
-        sums = [_floats(cells[n])[known | ("h" not in n)] for n in _SUMS if n in cells]
+        sums = [cells[n].astype(float)[known | ("h" not in n)] for n in _SUMS if n in cells]
         if not rows.believes_statistics or all(np.isfinite(values).all() for values in sums):
             break
     return placed, cells
-
-
-def _floats(values: Array) -> npt.NDArray[np.float64]:
-    return values.astype(np.float64)
 
 
 class LazyRows:
@@ -392,9 +388,9 @@ def _label(source: Lazy, name: str, positive: Any) -> tuple[nw.Expr, nw.Expr]:
     text = kind in (nw.String, nw.Categorical, nw.Enum, nw.Object)
     zero, one = ("0", "1") if text else (0, 1)
     # The usual case first: engines stop at the first condition that holds.
-    otherwise = nw.when(is_null(values, kind)).then(nw.lit(-1)).otherwise(nw.lit(0))
+    other = nw.lit(-2 if positive is None else 0)
+    otherwise = nw.when(is_null(values, kind)).then(nw.lit(-1)).otherwise(other)
     if positive is None:
-        otherwise = nw.when(is_null(values, kind)).then(nw.lit(-1)).otherwise(nw.lit(-2))
         if kind.is_integer() and kind != nw.UInt64 and not is_wide(kind):
             # The quickest way, for the most common type.  Not for UInt64: Polars casts all of it to
             # the Int64 that also holds -1, and fails at values that we are about to refuse.

@@ -10,6 +10,7 @@ import json
 import math
 import re
 import shlex
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -24,7 +25,8 @@ from isocost.engines.parsing import (
     text_numbers,
     typed,
 )
-from isocost.engines.source import FileReading, Source, is_number, quoted, read_files
+from isocost.engines.paths import PLAINLY
+from isocost.engines.source import FileReading, Source, is_number, literal, quoted, read_files
 from isocost.engines.values import no_rows
 from isocost.errors import Problem, UsageError, listing
 from isocost.grid import fitting_scales
@@ -407,10 +409,7 @@ def _column(name: str, kind: str, values: Sequence[Any]) -> Column:
 
 def _common(texts: Sequence[str]) -> tuple[str, ...]:
     """The most frequent texts."""
-    counts: dict[str, int] = {}
-    for text in texts:
-        counts[text] = counts.get(text, 0) + 1
-    return tuple(sorted(counts, key=lambda text: -counts[text])[:SHOWN])
+    return tuple(text for text, _ in Counter(texts).most_common(SHOWN))
 
 
 def _shown_text(value: Any) -> str:
@@ -468,14 +467,11 @@ def _separator(source: Source) -> str | None:
     """What separates the values of a text file."""
     if not source.is_text or source.copies.sheet is not None or not source.file_set.files:
         return None
-    file = source.file_set.files[0].replace("'", "''")
-    options = "header = true, comment = '', quote = '\"', escape = '\"', skip = 0"
+    sniffed = f"sniff_csv({literal(source.file_set.files[0])}, {PLAINLY})"
     try:
-        rows = source.connection.execute(
-            f"SELECT Delimiter FROM sniff_csv('{file}', {options}, all_varchar = true)"
-        ).fetchall()
+        rows = source.connection.execute(f"SELECT Delimiter FROM {sniffed}").fetchall()
     except Exception:
-        # Older releases do not take every option; the separator is only told.
+        # Older releases do not take every option; the separator is only shown.
         return None
     return str(rows[0][0]) if rows else None
 
@@ -498,10 +494,7 @@ def ranked(columns: Sequence[Column], role: str) -> list[Column]:
 
 
 def completed(
-    source: Source,
-    asked: Mapping[str, Any],
-    positive: Any,
-    tell: Callable[[str], None],
+    source: Source, asked: Mapping[str, Any], positive: Any, tell: Callable[[str], None]
 ) -> tuple[dict[str, Any], Any]:
     """The columns of a source, guessed where the usual names were asked for and are not there.
 

@@ -58,9 +58,9 @@ class Format:
     is_workbook: bool = False
 
 
-# Only the delimiter is guessed: otherwise DuckDB would take # for a comment, skip odd lines, and
-# miss quotes that come late.
-_PLAINLY = "header = true, comment = '', quote = '\"', escape = '\"', skip = 0, all_varchar = true"
+PLAINLY = "header = true, comment = '', quote = '\"', escape = '\"', skip = 0, all_varchar = true"
+"""Only the delimiter is guessed: otherwise DuckDB would take # for a comment, skip odd lines, and
+miss quotes that come late."""
 
 
 def _delimited(ending: str, delimiter: str = "") -> Format:
@@ -68,7 +68,7 @@ def _delimited(ending: str, delimiter: str = "") -> Format:
     read, write = (
         (f"delim = '{delimiter}', ", f", DELIMITER '{delimiter}'") if delimiter else ("", "")
     )
-    reader = f"read_csv({{files}}, {read}{_PLAINLY}{{options}})"
+    reader = f"read_csv({{files}}, {read}{PLAINLY}{{options}})"
     return Format("CSV", (ending,), reader, f"FORMAT csv, HEADER{write}", is_text=True)
 
 
@@ -191,14 +191,14 @@ def find_files(path: str | Path, name: str | None = None) -> FileSet:
     check_encoding(text)
     if name is not None:
         zipped = compression_of(name)
-        return FileSet(text, kind_of(name), (_escaped(text),), (), False, (text,), zipped)
+        return FileSet(text, kind_of(name), (glob.escape(text),), (), False, (text,), zipped)
     status = _status(text)
     if status is not None and stat.S_ISDIR(status.st_mode):
         return _of_files(text, _below(text))
     if status is not None:
         check_regular(text, status, "file", _TO_FILE)
         partitions = _partitions([text])
-        return FileSet(text, kind_of(text), (_escaped(text),), partitions, False, (text,))
+        return FileSet(text, kind_of(text), (glob.escape(text),), partitions, False, (text,))
     if "://" in text:
         # DuckDB can read from elsewhere, with extensions that the user has installed.
         return FileSet(text, kind_of(text), (text,))
@@ -266,7 +266,7 @@ def _of_files(path: str, files: list[str]) -> FileSet:
         got = "none" if not files else " and ".join(sorted(kinds.values()))
         step = f"name the files with a glob, such as '{path.rstrip('/')}/*.parquet'"
         raise FileError(Problem("files", f"in {path} must be of one kind", got, step))
-    patterns = tuple(map(_escaped, files))
+    patterns = tuple(map(glob.escape, files))
     return FileSet(path, kind_of(files[0]), patterns, _partitions(files), files=tuple(files))
 
 
@@ -278,10 +278,6 @@ def _partitions(files: list[str]) -> tuple[str, ...]:
     }
     names = keys.pop() if len(keys) == 1 else ()
     return names if all(names) else ()
-
-
-def _escaped(path: str) -> str:
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)
 
 
 def _plain(path: str) -> str:
@@ -495,7 +491,7 @@ def _opened(path: str, compression: str | None) -> Iterator[BinaryIO]:
 
 
 def _marked(path: str, compression: str | None) -> str | None:
-    """The encoding that a file names in its first bytes; UTF-8 needs no name."""
+    """The encoding that a byte order mark names; None without one, as in UTF-8."""
     if (compression or compression_of(path)) == "zstd":
         return None
     with _opened(path, compression) as file:
@@ -504,7 +500,7 @@ def _marked(path: str, compression: str | None) -> str | None:
         if head.startswith(mark):
             return encoding
     if head.count(0) > len(head) // 4:
-        # Letters of UTF-16 have a zero byte, on the right if the little end comes first.
+        # In UTF-16, Latin letters have a zero byte: the second one if it is little-endian.
         likely = "utf-16-le" if head[1::2].count(0) > head[::2].count(0) else "utf-16-be"
         step = f"pass {setting('encoding', likely)}, or save it as UTF-8"
         got = f"{path}, which looks like UTF-16 without a byte order mark"
@@ -607,7 +603,7 @@ def _copied(file_set: FileSet, write: Any, ending: str, **how: Any) -> Converted
     except BaseException:
         folder.cleanup()
         raise
-    patterns = tuple(map(_escaped, names))
+    patterns = tuple(map(glob.escape, names))
     plain = "uncompressed" if file_set.compression else None
     new = replace(file_set, patterns=patterns, files=tuple(names), compression=plain)
     return Converted(new, names, folder=folder, **how)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -149,7 +149,7 @@ class _Key:
 
 def _keys(rule: Rule, names: Sequence[str], missing: Group | None) -> list[_Key]:
     groups = [parts_of(group) for group in rule.groups]
-    sizes = {len(parts) for parts in groups}
+    sizes = set(map(len, groups))
     if sizes != {len(names)}:
         must = f"must name as many columns as the groups of the rule have parts: {max(sizes)}"
         got = f"{len(names)}: {', '.join(map(repr, names))}"
@@ -158,15 +158,14 @@ def _keys(rule: Rule, names: Sequence[str], missing: Group | None) -> list[_Key]
     aliases = [f"isocost_tmp_group_{i + 1}" for i in range(len(names))]
     if len(names) == 1:
         aliases = ["isocost_tmp_group"]
-    values = [[parts[i] for parts in groups] for i in range(len(names))]
-    kinds = [_kind(name, column, missing) for name, column in zip(names, values, strict=True)]
-    return [_Key(*parts) for parts in zip(names, kinds, aliases, strict=True)]
+    columns = zip(names, zip(*groups, strict=True), strict=True)
+    kinds = [_kind(name, values, missing) for name, values in columns]
+    return [_Key(*key) for key in zip(names, kinds, aliases, strict=True)]
 
 
-def _kind(name: str, values: Iterable[Scalar], missing: Group | None) -> type:
+def _kind(name: str, values: Sequence[Scalar], missing: Group | None) -> type:
     """The type of the values of a group column, of which a column in a database has one."""
-    listed = list(values)
-    kinds = {type(value) for value in listed if value != missing} or {type(listed[0])}
+    kinds = {type(value) for value in values if value != missing} or {type(values[0])}
     if kinds == {int, float}:
         return float
     if len(kinds) > 1:

@@ -76,7 +76,7 @@ def as_number(text: str) -> str:
 
 @dataclass(frozen=True)
 class FileReading:
-    """How files are read, where it is not found by itself.
+    """How files are read; what is left out is detected.
 
     Parameters
     ----------
@@ -111,13 +111,13 @@ class _ReadAgainError(Exception):
 def read_files(
     work: Callable[[FileReading], _Result], reading: FileReading | None = None
 ) -> _Result:
-    """Do some work with files, and again if their encoding or decimal sign is found on the way."""
+    """Do some work with files, and repeat it once their encoding or decimal sign is detected."""
     reading = reading or FileReading()
     while True:
         try:
             return work(reading)
-        except _ReadAgainError as found:
-            reading = replace(reading, **found.ways)
+        except _ReadAgainError as again:
+            reading = replace(reading, **again.ways)
 
 
 def quoted(column: str) -> str:
@@ -406,7 +406,7 @@ class Source:
         return self.attempt(lambda: self.connection.execute(query), progress)
 
     def attempt(self, work: Callable[[], Any], progress: Progress | None = None) -> Any:
-        """Have the connection do some work; a failure becomes an error that names the file."""
+        """Do some work with the connection; a failure becomes an error that names the file."""
         import duckdb
 
         try:
@@ -462,7 +462,7 @@ class Source:
         return self._unreadable(f"{self.path}: {first}")
 
     def _find_encoding(self) -> None:
-        """Have the files read again in their encoding, if it can be found."""
+        """Raise, so that the files are read again in their encoding, if it can be detected."""
         asked = self.reading.encoding
         if asked is not None or not self.file_set.files:
             if asked is not None and is_utf8(asked):
@@ -576,18 +576,18 @@ class Source:
         return TextNumbers(
             **dict(zip(tests, numbers, strict=False)),
             total=total,
-            examples={kind: one for kind, one in examples.items() if one is not None},
+            examples={kind: text for kind, text in examples.items() if text is not None},
         )
 
     def find_decimal(self, *wanted: str) -> None:
-        """Have the files read again with a decimal comma, if every number of columns fits."""
+        """Raise, so that the files are read again with a decimal comma, if every number fits."""
         if self.reading.decimal is not None:
             return
         texts = [name for name in wanted if self.types.get(name) == "VARCHAR"]
         numbers = [self.text_numbers(name) for name in texts]
-        fits = [one.fits_comma for one in numbers]
-        others = [not one.odd and not one.points for one in numbers]
-        if any(fits) and all(a or b for a, b in zip(fits, others, strict=True)):
+        fits = [column.fits_comma for column in numbers]
+        either = [not column.odd and not column.points for column in numbers]
+        if any(fits) and all(a or b for a, b in zip(fits, either, strict=True)):
             raise _ReadAgainError(decimal=",")
 
 

@@ -58,10 +58,7 @@ _RULES = {
         "must be a positive, finite number in every row",
         "drop rows with weight 0, and check the column for missing values",
     ),
-    "id": (
-        "must be a whole number or a text in every row",
-        "give every row an id{seed}",
-    ),
+    "id": ("must be a whole number or a text in every row", "give every row an id{seed}"),
 }
 
 
@@ -206,7 +203,7 @@ def _show(value: Any) -> str:
 
 
 def scale_of(rule: Rule, asked: str | None) -> Scale:
-    """The scale of the scores that a rule is applied to: the one it was made from, if not told.
+    """The scale of the scores that a rule is applied to; by default the one it was made from.
 
     What the rule says about it is not trusted.
     """
@@ -234,7 +231,7 @@ class LabelReader:
     def read(self, chunk: Array, problems: Problems, start: int) -> Ints:
         """The chunk as 0 and 1; other values become 0 and are counted."""
         if self.positive is None and _holds_labels(chunk):
-            # Beside these, another value is a third.
+            # Any other value would be a third label.
             problems.labels = list(dict.fromkeys([0, 1, *problems.labels]))
             return chunk.astype(np.intp, copy=False)
         if self.positive is not None and chunk.dtype.kind in "biu":
@@ -284,7 +281,7 @@ def _holds_labels(chunk: Array) -> bool:
 
 
 def two_valued(positive: Any, seen: list[Any], name: str) -> list[Problem]:
-    """Check that a column named by positive= has at most two values, that one among them."""
+    """What is wrong with labels: there must be at most two, and the positive one among them."""
     title = title_of("label", name)
     shown = ", ".join(map(repr, seen[:6])) + (" ..." if len(seen) > 6 else "")
     if len(seen) > 2:
@@ -363,13 +360,13 @@ class Encoded:
         self, codes: Array, values: Sequence[Any], read: Callable[[Any], Group] = as_group
     ) -> None:
         # A dictionary may contain unused values, the same value twice, or a null.
-        places: dict[tuple[type, Group], int] = {}
+        new_codes: dict[tuple[type, Group], int] = {}
         table = np.full(len(values) + 1, -1, dtype=np.intp)
         for code in np.flatnonzero(_occurring(codes, len(values))).tolist():
             if not is_null(values[code]):
                 group = read(values[code])
-                table[code] = places.setdefault((type(group), group), len(places))
-        self.values: list[Group] = [group for _, group in places]
+                table[code] = new_codes.setdefault((type(group), group), len(new_codes))
+        self.values: list[Group] = [group for _, group in new_codes]
         plain = np.array_equal(table[:-1], np.arange(len(values)))
         self.codes: Array = codes if plain else table[codes]
 
@@ -477,19 +474,19 @@ class GroupEncoder:
         self.readers = [_Reader(column) for column in columns]
         self.missing = missing_group
         self.groups: list[Group] = []
-        self._places: dict[tuple[int, ...], int] = {}
+        self._index_of: dict[tuple[int, ...], int] = {}
 
     def encode(self, chunks: Sequence[Array], problems: Problems, start: int) -> Ints:
         """Codes into ``groups``; null groups without a name are counted as a problem."""
-        parts = [reader.encode(chunk) for reader, chunk in zip(self.readers, chunks, strict=True)]
-        for i, part in enumerate(parts):
-            if len(part) and part.min() < 0:
-                parts[i] = self._fill(self.readers[i], part, problems, start)
-        if len(parts) == 1:
+        codes = [reader.encode(chunk) for reader, chunk in zip(self.readers, chunks, strict=True)]
+        for i, column in enumerate(codes):
+            if len(column) and column.min() < 0:
+                codes[i] = self._fill(self.readers[i], column, problems, start)
+        if len(codes) == 1:
             known = self.readers[0].values
             self.groups.extend(known[len(self.groups) :])
-            return parts[0]
-        return self._combine(parts)
+            return codes[0]
+        return self._combine(codes)
 
     def encode_cells(
         self, columns: Sequence[Array], n: npt.NDArray[Any], problems: Problems
@@ -515,22 +512,22 @@ class GroupEncoder:
             return np.where(null, 0, codes)
         return np.where(null, reader.code_of(self.missing), codes)
 
-    def _combine(self, parts: list[Ints]) -> Ints:
+    def _combine(self, columns: list[Ints]) -> Ints:
         # Two columns at a time, so that the keys stay small however many columns there are.
-        key, combinations = parts[0], [(code,) for code in range(len(self.readers[0].values))]
-        for part, reader in zip(parts[1:], self.readers[1:], strict=True):
+        key, combinations = columns[0], [(code,) for code in range(len(self.readers[0].values))]
+        for column, reader in zip(columns[1:], self.readers[1:], strict=True):
             size = len(reader.values)
-            unique, key = _unique_small(key * size + part, len(combinations) * size)
+            unique, key = _unique_small(key * size + column, len(combinations) * size)
             combinations = [
                 (*combinations[value // size], value % size) for value in unique.tolist()
             ]
         codes = np.empty(len(combinations), dtype=np.intp)
         for i, combination in enumerate(combinations):
-            if combination not in self._places:
-                self._places[combination] = len(self.groups)
+            if combination not in self._index_of:
+                self._index_of[combination] = len(self.groups)
                 values = (r.values[k] for r, k in zip(self.readers, combination, strict=True))
                 self.groups.append(tuple(values))
-            codes[i] = self._places[combination]
+            codes[i] = self._index_of[combination]
         return codes[key]
 
 
@@ -588,7 +585,7 @@ def _from_list(values: Any) -> Array:
 
 
 def as_objects(values: Sequence[Any]) -> Array:
-    """Values as they are; NumPy would make a second dimension of lists."""
+    """Values as an array of objects; NumPy would turn lists into a second dimension."""
     return np.fromiter(values, dtype=object, count=len(values))
 
 

@@ -11,8 +11,8 @@ import inspect
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,7 @@ from isocost.grid import Grid
 from isocost.learn.calibrator import GroupCalibrator
 from isocost.learn.inputs import (
     Groups,
+    GroupsFrom,
     coins_of_rows,
     in_order,
     log_of,
@@ -52,7 +53,7 @@ from isocost.measures.audit import Audit, audit
 from isocost.measures.rates import require_both_labels, require_two_groups
 from isocost.repairs.maps import METHODS
 from isocost.repairs.unseen import Unseen, unseen
-from isocost.rules import Rule, unknown_groups
+from isocost.rules import DEFAULT_SALT, Rule, unknown_groups
 from isocost.tallies import Tally
 from isocost.typing import Floats, Ints
 
@@ -67,6 +68,8 @@ ROUTED = ("fit", "predict", "predict_proba", "decision_function")
 
 ROUNDING = 1e-9
 """How far a sum of probabilities may lie outside [0, 1]."""
+
+Calibration = Literal["sigmoid", "isotonic", "histogram", "beta"]
 
 CALIBRATION_FOLDS = 5
 """Number of parts of a single holdout whose scores are to be recalibrated."""
@@ -262,11 +265,12 @@ def _held_out_scores(
     return _HeldOutScores(tested[order], fold[order], scores[order])
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A classifier whose scores are repaired by a rule; the base of all that do this.
 
-    A subclass says which edges its tally needs, how the rule is made and whether scores must be
-    calibrated.
+    A subclass adds its own parameters as fields, and says which edges its tally needs, how the rule
+    is made and whether scores must be calibrated.
     """
 
     # The repair needs the groups, so they are requested wherever metadata are routed.
@@ -277,6 +281,17 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
     __metadata_request__score = {"sensitive_features": True}  # noqa: RUF012
 
     _needs_calibration = False
+
+    estimator: Any = field(default=None, kw_only=False)
+    threshold: float = 0.5
+    recalibrate: Calibration | None = None
+    cv: Any = 5
+    groups_from: GroupsFrom = None
+    unknown: Literal["error", "keep"] = "error"
+    salt: str = DEFAULT_SALT
+    random_state: Any = None
+    confidence: float | None = None
+    pos_label: Any = None
 
     # What a subclass decides
 
@@ -465,6 +480,7 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
         return self._unseen
 
     def _calibrator(self, report_folds: int | None = None) -> GroupCalibrator:
+        assert self.recalibrate is not None
         unknown = "pooled" if self.unknown == "keep" else "error"
         return GroupCalibrator(self.recalibrate, unknown=unknown, cv=report_folds)
 
@@ -562,9 +578,14 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
         sensitive_features: Any = None,
         ids: Any = None,
     ) -> float:
-        """The accuracy of :meth:`predict`."""
-        predicted = self.predict(X, sensitive_features=sensitive_features, ids=ids)
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        """The accuracy of :meth:`predict` among people who are not handed over; NaN if all are."""
+        repaired = self._repaired(X, sensitive_features, ids)
+        decided = ~np.isnan(repaired)
+        if not decided.any():
+            return float("nan")
+        if not decided.all():
+            sample_weight = decided * (1.0 if sample_weight is None else np.asarray(sample_weight))
+        return float(accuracy_score(y, self._decisions(repaired), sample_weight=sample_weight))
 
     def _scores(self, X: Any, sensitive_features: Any) -> tuple[Any, Floats, Groups]:
         """The rows, their scores before the repair (recalibrated if so set), and their groups."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import KW_ONLY, asdict, astuple, dataclass, replace
 from functools import partial
 from html import escape
 from numbers import Integral
@@ -254,6 +254,7 @@ def _training_part(rows: _Rows, fold_of_row: Ints, fold: int, count: int) -> _Ro
     return part
 
 
+@dataclass(eq=False, repr=False)
 class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
     """Turn scores into probabilities that hold within every group.
 
@@ -338,24 +339,14 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
     __metadata_request__predict_log_proba: ClassVar = {"scores": UNUSED}
     __metadata_request__score: ClassVar = {"scores": UNUSED}
 
-    def __init__(
-        self,
-        method: str = "sigmoid",
-        *,
-        shrinkage: float | str = "auto",
-        unknown: str = "error",
-        cv: int | None = 5,
-        bins: int = 10,
-        random_state: Any = None,
-        pos_label: Any = None,
-    ) -> None:
-        self.method = method
-        self.shrinkage = shrinkage
-        self.unknown = unknown
-        self.cv = cv
-        self.bins = bins
-        self.random_state = random_state
-        self.pos_label = pos_label
+    method: str = "sigmoid"
+    _: KW_ONLY
+    shrinkage: float | str = "auto"
+    unknown: str = "error"
+    cv: int | None = 5
+    bins: int = 10
+    random_state: Any = None
+    pos_label: Any = None
 
     def fit(
         self, scores: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None

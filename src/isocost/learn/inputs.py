@@ -23,7 +23,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples, column_or_1d
 
 from isocost import coin
-from isocost.engines.dispatch import Frame
+from isocost.engines.frames import Frame
 from isocost.engines.values import Encoded, GroupEncoder, Problems, as_objects, column_array
 from isocost.errors import (
     DataError,
@@ -202,7 +202,7 @@ def _check_position(position: int, columns: int, role: str) -> None:
         raise UsageError(Problem(role, rule, f"{got} columns", "count columns from 0"))
 
 
-def warn_of_scaled(groups: Groups, stacklevel: int = 3) -> None:
+def warn_of_scaled(groups: Groups) -> None:
     """Warn if groups are numbers of mean 0 and deviation 1, as a scaler makes them."""
     names = groups.names
     if not all(isinstance(name, float) and not name.is_integer() for name in names):
@@ -215,7 +215,7 @@ def warn_of_scaled(groups: Groups, stacklevel: int = 3) -> None:
             f"give other groups. Pass {_NAME}= from before the scaler, or leave the column out of "
             "it, for example with a ColumnTransformer.",
             IsocostWarning,
-            stacklevel=stacklevel + 1,
+            stacklevel=4,
         )
 
 

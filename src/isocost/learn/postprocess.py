@@ -19,16 +19,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
-from sklearn.metrics import accuracy_score
 
 from isocost.checks import check_single, check_threshold, check_word
 from isocost.costs import CostLike
 from isocost.errors import InfeasibleError, Problem, UsageError
 from isocost.learn.base import PostProcessor
-from isocost.learn.inputs import GroupsFrom
 from isocost.measures.audit import Audit, audit
 from isocost.measures.feasibility import Feasibility, feasibility
 from isocost.repairs.deferrability import Deferral
@@ -39,15 +38,14 @@ from isocost.repairs.pools import Minimize
 from isocost.repairs.reconcilability import Levels, Reconcilability, check_request
 from isocost.repairs.reconcile import reconcile
 from isocost.repairs.registry import REPAIRS
-from isocost.rules import DEFAULT_SALT, Rule
+from isocost.rules import Rule
 from isocost.tallies import Tally
 from isocost.typing import Bools
 
 Infeasible = Literal["raise", "closest"]
 
-Calibration = Literal["sigmoid", "isotonic", "histogram", "beta"]
 
-
+@dataclass(eq=False, repr=False, kw_only=True)
 class CalibratedEqualizedOdds(PostProcessor):
     """Make errors cost every group the same and keep scores calibrated.
 
@@ -152,42 +150,12 @@ class CalibratedEqualizedOdds(PostProcessor):
 
     _needs_calibration = True
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        cost: CostLike = "fnr",
-        method: Literal["withhold", "coarsen"] = "withhold",
-        tolerance: float = 0.0,
-        threshold: float = 0.5,
-        allow_decision_changes: bool = False,
-        minimize: Minimize = "largest",
-        infeasible: Infeasible = "raise",
-        recalibrate: Calibration | None = None,
-        cv: Any = 5,
-        groups_from: GroupsFrom = None,
-        unknown: Literal["error", "keep"] = "error",
-        salt: str = DEFAULT_SALT,
-        random_state: Any = None,
-        confidence: float | None = None,
-        pos_label: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.cost = cost
-        self.method = method
-        self.tolerance = tolerance
-        self.threshold = threshold
-        self.allow_decision_changes = allow_decision_changes
-        self.minimize = minimize
-        self.infeasible = infeasible
-        self.recalibrate = recalibrate
-        self.cv = cv
-        self.groups_from = groups_from
-        self.unknown = unknown
-        self.salt = salt
-        self.random_state = random_state
-        self.confidence = confidence
-        self.pos_label = pos_label
+    cost: CostLike = "fnr"
+    method: Literal["withhold", "coarsen"] = "withhold"
+    tolerance: float = 0.0
+    allow_decision_changes: bool = False
+    minimize: Minimize = "largest"
+    infeasible: Infeasible = "raise"
 
     def _check_words(self) -> None:
         super()._check_words()
@@ -214,6 +182,7 @@ class CalibratedEqualizedOdds(PostProcessor):
         return audit(tally, self.cost, self.threshold, self.confidence, tolerance=self.tolerance)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class EqualizedOdds(PostProcessor):
     """Give every group the same false-positive and false-negative rate; calibration is given up.
 
@@ -256,32 +225,7 @@ class EqualizedOdds(PostProcessor):
     0.0
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        threshold: float = 0.5,
-        rates: Literal["generalized", "hard"] = "generalized",
-        recalibrate: Calibration | None = None,
-        cv: Any = 5,
-        groups_from: GroupsFrom = None,
-        unknown: Literal["error", "keep"] = "error",
-        salt: str = DEFAULT_SALT,
-        random_state: Any = None,
-        confidence: float | None = None,
-        pos_label: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.threshold = threshold
-        self.rates = rates
-        self.recalibrate = recalibrate
-        self.cv = cv
-        self.groups_from = groups_from
-        self.unknown = unknown
-        self.salt = salt
-        self.random_state = random_state
-        self.confidence = confidence
-        self.pos_label = pos_label
+    rates: Literal["generalized", "hard"] = "generalized"
 
     def _check_words(self) -> None:
         super()._check_words()
@@ -297,14 +241,14 @@ class EqualizedOdds(PostProcessor):
         return rule, feasibility(tally)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RequestedRates(PostProcessor):
-    """What the estimators share whose repair makes named rates equal, or says why it cannot."""
+    """The base of estimators whose repair makes named rates equal, or says why it cannot."""
 
     _repair: ClassVar[str]
-    threshold: float
-    cost: CostLike | None
-    infeasible: Infeasible
-    confidence: float | None
+
+    cost: CostLike | None = None
+    infeasible: Infeasible = "raise"
 
     def _options(self) -> dict[str, Any]:
         """The arguments of the repair, by the table of repairs."""
@@ -336,6 +280,7 @@ class RequestedRates(PostProcessor):
         return audit(tally, self.cost or "fnr", self.threshold, self.confidence)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Reconciled(RequestedRates):
     """Equalize rates at a threshold over all groups with calibrated scores.
 
@@ -373,48 +318,13 @@ class Reconciled(RequestedRates):
     0.0
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        threshold: float = 0.5,
-        equal: str | Sequence[str] = ("fpr", "fnr"),
-        tolerance: float | Mapping[str, float] = 0.0,
-        cost: CostLike | None = None,
-        keep: Literal["information", "decisions", "scores"] = "information",
-        levels: Levels = "auto",
-        floor: Mapping[str, float] | None = None,
-        no_worse: bool = False,
-        monotone: bool = False,
-        infeasible: Infeasible = "raise",
-        recalibrate: Calibration | None = None,
-        cv: Any = 5,
-        groups_from: GroupsFrom = None,
-        unknown: Literal["error", "keep"] = "error",
-        salt: str = DEFAULT_SALT,
-        random_state: Any = None,
-        confidence: float | None = None,
-        pos_label: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.threshold = threshold
-        self.equal = equal
-        self.tolerance = tolerance
-        self.cost = cost
-        self.keep = keep
-        self.levels = levels
-        self.floor = floor
-        self.no_worse = no_worse
-        self.monotone = monotone
-        self.infeasible = infeasible
-        self.recalibrate = recalibrate
-        self.cv = cv
-        self.groups_from = groups_from
-        self.unknown = unknown
-        self.salt = salt
-        self.random_state = random_state
-        self.confidence = confidence
-        self.pos_label = pos_label
+    equal: str | Sequence[str] = ("fpr", "fnr")
+    tolerance: float | Mapping[str, float] = 0.0
+    keep: Literal["information", "decisions", "scores"] = "information"
+    levels: Levels = "auto"
+    floor: Mapping[str, float] | None = None
+    no_worse: bool = False
+    monotone: bool = False
 
     _repair = "reconcile"
 
@@ -425,6 +335,7 @@ class Reconciled(RequestedRates):
         return reconcile(tally, **self._options(), salt=self.salt, infeasible=infeasible)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class HandOver(RequestedRates):
     """Hand some people over, and treat the others of all groups alike, with calibrated scores.
 
@@ -457,7 +368,8 @@ class HandOver(RequestedRates):
     The other attributes are those of :class:`CalibratedEqualizedOdds`; ``classes_`` are the two
     classes.  ``repaired_audit_`` is about the decided and says how many are not, and so does
     ``rule_.handed_over(tally_)``.  Scorers of scikit-learn that need a probability of everybody
-    refuse NaN: pass them the rows where :meth:`handed_over` is False.
+    refuse NaN: pass them the rows where :meth:`handed_over` is False.  :meth:`score` says nothing
+    about how many are handed over.
 
     Examples
     --------
@@ -477,52 +389,15 @@ class HandOver(RequestedRates):
     '0.30'
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        share: float | Literal["least"] | None = 0.25,
-        equal: str | Sequence[str] = "everything",
-        tolerance: float | Mapping[str, float] = 0.0,
-        threshold: float = 0.5,
-        cost: CostLike | None = None,
-        keep: Literal["information", "brier"] = "information",
-        shares: Literal["equal", "least"] = "equal",
-        levels: Levels = "auto",
-        floor: Mapping[str, float] | None = None,
-        no_worse: bool = False,
-        infeasible: Infeasible = "raise",
-        handed_over_label: Any = None,
-        recalibrate: Calibration | None = None,
-        cv: Any = 5,
-        groups_from: GroupsFrom = None,
-        unknown: Literal["error", "keep"] = "error",
-        salt: str = DEFAULT_SALT,
-        random_state: Any = None,
-        confidence: float | None = None,
-        pos_label: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.share = share
-        self.equal = equal
-        self.tolerance = tolerance
-        self.threshold = threshold
-        self.cost = cost
-        self.keep = keep
-        self.shares = shares
-        self.levels = levels
-        self.floor = floor
-        self.no_worse = no_worse
-        self.infeasible = infeasible
-        self.handed_over_label = handed_over_label
-        self.recalibrate = recalibrate
-        self.cv = cv
-        self.groups_from = groups_from
-        self.unknown = unknown
-        self.salt = salt
-        self.random_state = random_state
-        self.confidence = confidence
-        self.pos_label = pos_label
+    share: float | Literal["least"] | None = 0.25
+    equal: str | Sequence[str] = "everything"
+    tolerance: float | Mapping[str, float] = 0.0
+    keep: Literal["information", "brier"] = "information"
+    shares: Literal["equal", "least"] = "equal"
+    levels: Levels = "auto"
+    floor: Mapping[str, float] | None = None
+    no_worse: bool = False
+    handed_over_label: Any = None
 
     _repair = "hand_over"
 
@@ -571,24 +446,3 @@ class HandOver(RequestedRates):
         both = predicted.astype(np.result_type(predicted, third) if alike else object)
         both[gone] = self.handed_over_label_
         return both
-
-    def score(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        *,
-        sensitive_features: Any = None,
-        ids: Any = None,
-    ) -> float:
-        """The accuracy of :meth:`predict` among the decided; NaN if nobody is.
-
-        It says nothing about how many are handed over: :meth:`handed_over` does.
-        """
-        repaired = self._repaired(X, sensitive_features, ids)
-        kept = ~np.isnan(repaired)
-        if not kept.any():
-            return float("nan")
-        predicted = self._decisions(repaired)
-        weight = None if sample_weight is None else np.asarray(sample_weight)[kept]
-        return float(accuracy_score(np.asarray(y)[kept], predicted[kept], sample_weight=weight))

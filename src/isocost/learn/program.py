@@ -250,7 +250,7 @@ def _shape_of(cells: Floats, mass: Floats, intercept: bool) -> tuple[Floats, Flo
     mean = mass @ cells / mass.sum()
     center = mean if intercept else np.zeros(cells.shape[1])
     scale = np.sqrt(mass @ (cells - center) ** 2 / mass.sum())
-    # What rounding leaves of a constant is no width.
+    # The width of a constant feature is a rounding error.
     flat = scale <= 1e-12 * np.maximum(1.0, np.abs(mean))
     return center, np.where(flat, 1.0, scale)
 
@@ -377,7 +377,7 @@ class Search:
     def judge(
         self, name: str, w: Floats, iterations: int = 0, seconds: float = 0.0, note: str = ""
     ) -> Start:
-        """Compute what coefficients are worth, whatever a solver says about them."""
+        """Evaluate coefficients, whatever a solver reports about them."""
         loss, objective = self.program.loss(w), self.program.objective(w)
         violation = self.program.violation(w, self.bound)
         met = bool(violation <= self.tolerance)
@@ -419,7 +419,7 @@ class Search:
         problem = cp.Problem(objective, _differences(cp, program, self.bound, w))
         try:
             with warnings.catch_warnings():
-                # Of inaccurate or unfinished steps; the answer is judged anyway.
+                # About inaccurate or unfinished steps; the answer is evaluated anyway.
                 warnings.simplefilter("ignore")
                 problem.solve(
                     method="dccp", solver=cp.CLARABEL, max_iter=self.max_iter, tau_ini=tau,

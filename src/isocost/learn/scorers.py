@@ -1,4 +1,4 @@
-"""Scorers for model selection, which hand the groups on to the model and to the metric.
+"""Scorers for model selection, which pass the groups on to the model and to the metric.
 
 scikit-learn's own scorers call ``predict_proba(X)`` without the groups, and a repaired model cannot
 answer: the score becomes NaN.  These request the groups by themselves.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -42,7 +43,7 @@ def scorer(
     groups_from: GroupsFrom = None,
     **kwargs: Any,
 ) -> GroupScorer:
-    """A scorer that hands the groups on, for any metric.
+    """A scorer that passes the groups on, for any metric.
 
     score = metric(y, scores, ...), or minus that if less is better
 
@@ -156,7 +157,7 @@ def cost_disparity(
 
 
 def _direction(measure: Measure | None) -> bool:
-    """Whether more is better, if nobody says so."""
+    """Whether higher is better, by default."""
     if measure is not None and measure.better is None:
         ideal = "" if measure.ideal is None else f": {measure.ideal:g} is"
         rule = f"must be given for {measure.name}, of which neither more nor less is better{ideal}"
@@ -199,24 +200,18 @@ def _check_arguments(function: Callable[..., float], kwargs: dict[str, Any]) -> 
         raise UsageError(Problem("scorer", rule, ", ".join(wrong), step))
 
 
+@dataclass(eq=False, repr=False)
 class GroupScorer:
     """The scorer that :func:`scorer` returns: called with a model, X and y."""
 
-    def __init__(
-        self,
-        metric: Callable[..., float],
-        sign: float,
-        response_method: Response,
-        groups_from: GroupsFrom,
-        kwargs: dict[str, Any],
-        title: str,
-    ) -> None:
-        self.metric = metric
-        self.sign = sign
-        self.response_method = response_method
-        self.groups_from = groups_from
-        self.kwargs = kwargs
-        self.title = title
+    metric: Callable[..., float]
+    sign: float
+    response_method: Response
+    groups_from: GroupsFrom
+    kwargs: dict[str, Any]
+    title: str
+
+    def __post_init__(self) -> None:
         self._requests: dict[str, Any] = {"sensitive_features": True}
 
     def set_score_request(self, **requests: bool | str | None) -> GroupScorer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -107,6 +107,7 @@ class ConstraintPath:
         return text_table(list(table), rows)
 
 
+@dataclass(eq=False, repr=False)
 class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""Logistic regression with errors that are uncorrelated with the group (EO-Trained).
 
@@ -195,46 +196,25 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
     (True, 0.0)
     """
 
-    def __init__(
-        self,
-        constraint: str = "fpr",
-        bound: float = 0.0,
-        C: float | None = 1.0,
-        *,
-        fit_intercept: bool = True,
-        max_iter: int = 200,
-        taus: tuple[float, ...] = (0.5, 5.0, 50.0),
-        restarts: int = 3,
-        max_cells: int | None = 1000,
-        least_selected: float = 0.0,
-        tol: float = 1e-4,
-        verbose: int = 0,
-        random_state: Any = 0,
-        pos_label: Any = None,
-    ) -> None:
-        self.constraint = constraint
-        self.bound = bound
-        self.C = C
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.taus = taus
-        self.restarts = restarts
-        self.max_cells = max_cells
-        self.least_selected = least_selected
-        self.tol = tol
-        self.verbose = verbose
-        self.random_state = random_state
-        self.pos_label = pos_label
+    constraint: str = "fpr"
+    bound: float = 0.0
+    C: float | None = 1.0
+    _: KW_ONLY
+    fit_intercept: bool = True
+    max_iter: int = 200
+    taus: tuple[float, ...] = (0.5, 5.0, 50.0)
+    restarts: int = 3
+    max_cells: int | None = 1000
+    least_selected: float = 0.0
+    tol: float = 1e-4
+    verbose: int = 0
+    random_state: Any = 0
+    pos_label: Any = None
 
     def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        sensitive_features: Any = None,
-        sample_weight: Any = None,
+        self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None
     ) -> EqualizedOddsLogisticRegression:
-        """Train.
+        """Train the model under the constraint.
 
         Parameters
         ----------

@@ -22,6 +22,7 @@ from isocost.plots.display import (
     panels,
     plain_axes,
     short_name,
+    write_title,
 )
 from isocost.plots.plane import Rules
 from isocost.repairs.compare import Changes, changes
@@ -67,10 +68,10 @@ class Fates:
         """The share of the group whose score moves by more than this."""
         return float(self.share[np.abs(self.new - self.old) > size].sum())
 
-    def gathered(self, steps: int = STEPS) -> Fates:
+    def gathered(self) -> Fates:
         """Segments whose old and new scores are nearly the same merged, by their means."""
         # What did not move must stay on the diagonal.
-        key = np.column_stack([np.rint(self.old * steps), np.rint(self.new * steps), self.moved])
+        key = np.column_stack([np.rint(self.old * STEPS), np.rint(self.new * STEPS), self.moved])
         _, index = np.unique(key, axis=0, return_inverse=True)
         index = index.ravel()
         share = add_up(index, self.share, int(index.max()) + 1)
@@ -221,18 +222,15 @@ class ChangeDisplay(Display):
     def _names(self, panels: list[Axes], row: int, index: int, look: Look) -> None:
         """Groups to the left, rules on top, what the corners are in the first diagram."""
         panels[0].set_ylabel(
-            f"{short_name(self.names[index])}\nscore after", fontsize=SIZE, color=look.ink,
-            fontweight="bold", parse_math=False,
+            f"{short_name(self.names[index])}\nscore after", color=look.ink, fontweight="bold",
+            parse_math=False,
         )  # fmt: skip
         if row == len(self.shown) - 1:
             for panel in panels:
-                panel.set_xlabel("score before", fontsize=SIZE, color=INK)
+                panel.set_xlabel("score before")
         if row == 0:
             for panel, rule in zip(panels, self.fates, strict=True):
-                panel.set_title(
-                    short_name(rule), loc="left", fontsize=SIZE + 0.5, color=INK,
-                    fontweight="bold", parse_math=False, pad=27,
-                )  # fmt: skip
+                write_title(panel, short_name(rule), fontsize=SIZE + 0.5, fontweight="bold", pad=27)
             panels[0].text(
                 0.0, 1.0, "decision\nchanges", fontsize=SMALL, color=GREY, va="top", zorder=0.6
             )

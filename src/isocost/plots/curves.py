@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
-from isocost.checks import check_kind, check_listed, check_numbers, check_threshold, check_word
+from isocost.checks import check_kind, check_listed, check_threshold, check_word
 from isocost.costs import CostLike
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, names_of
 from isocost.measures.table import MEASURES
 from isocost.plots.display import (
     GREY,
-    INK,
     PALE,
-    SIZE,
     SMALL,
     Display,
     Label,
@@ -28,6 +26,7 @@ from isocost.plots.display import (
     percent,
     place_labels,
     plain_axes,
+    write_title,
 )
 from isocost.repairs.counsel import titles_of
 from isocost.repairs.frontier import NUMBERS, SHARE_NUMBERS, Frontier, frontier
@@ -57,6 +56,11 @@ TITLES = {
 }
 
 SHARES = {"accuracy", "changed", "by_coin", "decisions", *SHARE_NUMBERS}
+
+HATCHED: dict[str, Any] = {
+    "facecolor": "#f4f4f4", "edgecolor": "#c9c9c9", "hatch": "///", "linewidth": 0, "zorder": 0.5
+}  # fmt: skip
+"""How what cannot be had is drawn."""
 
 USUAL = ("changed", "mean_change", "decisions", "accuracy")
 
@@ -129,16 +133,16 @@ class FrontierDisplay(Display):
             got = ", ".join(map(repr, unknown)) or "none"
             raise UsageError(Problem("measures", rule, got, step))
         self.tolerance: dict[str, Floats] = {
-            name: np.array([p.share if self._along_shares else p.tolerance for p in found.points])
-            for name, found in self.frontiers.items()
+            name: np.array([p.share if self._along_shares else p.tolerance for p in curve.points])
+            for name, curve in self.frontiers.items()
         }
         self.values: dict[str, dict[str, Floats]] = {
-            name: {m: np.array([p.number(m) for p in found.points]) for m in measures}
-            for name, found in self.frontiers.items()
+            name: {m: np.array([p.number(m) for p in curve.points]) for m in measures}
+            for name, curve in self.frontiers.items()
         }
         failed = [
-            max((p.tolerance for p in found.points if not p.feasible), default=np.nan)
-            for found in self.frontiers.values()
+            max((p.tolerance for p in curve.points if not p.feasible), default=np.nan)
+            for curve in self.frontiers.values()
         ]
         shares = [float(share[0]) for share in self.tolerance.values()]
         self.infeasible_to = float(np.min(shares if self._along_shares else failed))
@@ -185,10 +189,6 @@ class FrontierDisplay(Display):
             check_kind("frontiers", one, Frontier, rule, step)
         return cls(named, measures).plot(ax)
 
-    @classmethod
-    def _edges(cls, *args: Any, threshold: float = 0.5, **options: Any) -> tuple[float, ...]:  # noqa: ARG003
-        return (threshold,)
-
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the given axes, or on those of a new figure."""
         measures = tuple(next(iter(self.values.values())))
@@ -208,7 +208,7 @@ class FrontierDisplay(Display):
         plain_axes(ax)
         widest = max(float(tolerance[-1]) for tolerance in self.tolerance.values())
         ax.set_xlim(0.0, widest or 1.0)
-        ax.set_title(TITLES[measure], loc="left", fontsize=SIZE, color=INK)
+        write_title(ax, TITLES[measure])
         self.lines_[measure] = {}
         for (name, values), look in zip(self.values.items(), looks(len(self.values)), strict=True):
             (line,) = ax.plot(
@@ -219,14 +219,11 @@ class FrontierDisplay(Display):
             self.lines_[measure][name] = line
         _scale(ax, measure, [values[measure] for values in self.values.values()])
         if not np.isnan(self.infeasible_to):
-            self.hatched_[measure] = ax.axvspan(
-                0.0, self.infeasible_to, facecolor="#f4f4f4", edgecolor="#c9c9c9", hatch="///",
-                linewidth=0, zorder=0.5,
-            )  # fmt: skip
+            self.hatched_[measure] = ax.axvspan(0.0, self.infeasible_to, **HATCHED)
         if self._along_shares:
             ax.xaxis.set_major_formatter(percent)
         if lowest:
-            ax.set_xlabel(self._tolerance_text(), fontsize=SIZE, color=INK)
+            ax.set_xlabel(self._tolerance_text())
 
     def _tolerance_text(self) -> str:
         """What may differ: costs, or the error rates at the threshold; or the share."""
@@ -365,10 +362,6 @@ class ReconcilableDisplay(Display):
         """From what :func:`isocost.reconcilable` returned."""
         return cls(answer).plot(ax)
 
-    @classmethod
-    def _edges(cls, thresholds: Any = None, *args: Any, **options: Any) -> tuple[float, ...]:  # noqa: ARG003
-        return () if thresholds is None else check_numbers("thresholds", thresholds)
-
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the given axes, or on those of a new figure."""
         size, margin, gap = (5.2, 2.3), (0.7, 0.5), (0.0, 0.55)
@@ -383,11 +376,8 @@ class ReconcilableDisplay(Display):
             panel.set_xlim(0.0, 1.0)
             for at in self.threshold[np.isnan(self.tolerance)]:
                 self.hatched_.append(
-                    panel.axvspan(
-                        at - self._width / 2, at + self._width / 2, facecolor="#f4f4f4",
-                        edgecolor="#c9c9c9", hatch="///", linewidth=0, zorder=0.5,
-                    )
-                )  # fmt: skip
+                    panel.axvspan(at - self._width / 2, at + self._width / 2, **HATCHED)
+                )
         self._selected(self.axes_["selected"])
         self._tolerances(self.axes_["tolerance"])
         return self
@@ -412,8 +402,7 @@ class ReconcilableDisplay(Display):
             )  # fmt: skip
         ax.set_ylim(0.0, 1.0)
         ax.yaxis.set_major_formatter(percent)
-        title = f"people selected with equal {' and '.join(self.found.equal)}"
-        ax.set_title(title, loc="left", fontsize=SIZE, color=INK)
+        write_title(ax, f"people selected with equal {' and '.join(self.found.equal)}")
         # Below both diagrams: in the upper one it would lie over a bar.
         handles = [self.bars_["possible"], *self.lines_.values()]
         self.legend_ = legend_below(self.ax_, handles)
@@ -424,9 +413,8 @@ class ReconcilableDisplay(Display):
         )
         top = float(np.nanmax(self.tolerance, initial=0.0))
         ax.set_ylim(0.0, 1.2 * top if top > 0.001 else 0.01)
-        title = "least tolerance (hatched: nobody or everybody would be selected)"
-        ax.set_title(title, loc="left", fontsize=SIZE, color=INK)
-        ax.set_xlabel("threshold", fontsize=SIZE, color=INK)
+        write_title(ax, "least tolerance (hatched: nobody or everybody would be selected)")
+        ax.set_xlabel("threshold")
 
 
 @dataclass
@@ -522,7 +510,7 @@ class RepairPlanDisplay(Display):
         self.ax_.set_xticks(self.people[:: len(self.people) // 7 + 1])
         self.ax_.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
         self.ax_.set_ylim(bottom=0.0)
-        self.ax_.set_xlabel("people per group", fontsize=SIZE, color=INK)
+        self.ax_.set_xlabel("people per group")
         title = f"{plan.rule.method}: difference in {titles_of(plan.rule.promise)} on new people"
-        self.ax_.set_title(title, loc="left", fontsize=SIZE, color=INK)
+        write_title(self.ax_, title)
         return self

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from isocost.checks import check_numbers
 from isocost.engines.arrays import tally_arrays
 from isocost.engines.dispatch import tally as tally_of
 from isocost.errors import require_package
@@ -171,7 +172,7 @@ def percent(share: float, position: float = 0.0) -> str:  # noqa: ARG001
     return f"{round(100.0 * share, 6):g}%"
 
 
-def level_of(confidence: float | None, begin: str = ", ") -> str:
+def level_of(confidence: float | None) -> str:
     """What a legend says of intervals; nothing without them.
 
     Examples
@@ -179,7 +180,7 @@ def level_of(confidence: float | None, begin: str = ", ") -> str:
     >>> level_of(0.95), level_of(None)
     (', 95% interval', '')
     """
-    return "" if confidence is None else f"{begin}{percent(confidence)} interval"
+    return "" if confidence is None else f", {percent(confidence)} interval"
 
 
 def root_figure(ax: Axes) -> Figure:
@@ -188,13 +189,21 @@ def root_figure(ax: Axes) -> Figure:
 
 
 def plain_axes(ax: Axes) -> None:
-    """Two spines, quiet ticks, small numbers."""
+    """Two spines, quiet ticks, small numbers and labels."""
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     for side in ("left", "bottom"):
         ax.spines[side].set_color(GREY)
         ax.spines[side].set_linewidth(0.8)
     ax.tick_params(colors=GREY, labelsize=SMALL, width=0.8, length=3, labelcolor=INK)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.label.set(fontsize=SIZE, color=INK)
+
+
+def write_title(ax: Axes, text: str, **style: Any) -> None:
+    """Write a title above the axes, on the left; a $ in it starts no formula."""
+    plain: dict[str, Any] = {"fontsize": SIZE, "color": INK, "parse_math": False}
+    ax.set_title(text, loc="left", **(plain | style))
 
 
 def panels(
@@ -463,7 +472,7 @@ def _cross(a: Floats, b: Floats, c: Floats, d: Floats) -> bool:
 
 
 def legend_below(ax: Axes, handles: Sequence[Any], title: str = "", inches: float = 0.5) -> Legend:
-    """What the marks are, in a line below the axes, this far from them."""
+    """A legend of the marks, this far below the axes."""
     extent, dpi = ax.get_window_extent(), root_figure(ax).dpi
     wide, high = extent.width / dpi, extent.height / dpi
     legend = ax.legend(
@@ -494,9 +503,14 @@ class Display(ABC):
         """Draw on the given axes, or on those of a new figure."""
 
     @classmethod
-    def _edges(cls, *args: Any, **options: Any) -> tuple[float, ...]:  # noqa: ARG003
+    def _edges(cls, *args: Any, **options: Any) -> tuple[float, ...]:
         """The edges that a tally needs for these arguments of :meth:`from_tally`."""
-        return ()
+        call = signature(cls.from_tally).bind(None, *args, **options)
+        call.apply_defaults()
+        threshold, thresholds = (call.arguments.get(name) for name in ("threshold", "thresholds"))
+        if thresholds is not None:
+            return check_numbers("thresholds", thresholds)
+        return () if threshold is None else (threshold,)
 
     @classmethod
     def from_predictions(

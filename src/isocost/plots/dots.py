@@ -18,7 +18,6 @@ from isocost.plots.display import (
     GREY,
     INK,
     PALE,
-    SIZE,
     SMALL,
     Display,
     Look,
@@ -29,6 +28,7 @@ from isocost.plots.display import (
     plain_axes,
     root_figure,
     short_names,
+    write_title,
 )
 from isocost.plots.predictive import check_audit, confidence_of
 from isocost.tallies import Reading, Tally, TallyLike, as_tally
@@ -172,10 +172,6 @@ class MeasuresDisplay(Display):
             confidence_of(audited),
         )
 
-    @classmethod
-    def _edges(cls, *args: Any, threshold: float = 0.5, **options: Any) -> tuple[float, ...]:  # noqa: ARG003
-        return (threshold,)
-
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the given axes, or on those of a new figure; more groups make it higher."""
         count = len(self.measures)
@@ -214,10 +210,7 @@ class MeasuresDisplay(Display):
             self.overall_[measure.name] = ax.axvline(
                 overall, color=GREY, linewidth=1.1, linestyle=(0, (1.2, 1.6)), zorder=1.1
             )
-        ax.set_title(
-            measure.title, loc="left", fontsize=SIZE, color=INK, fontweight="bold",
-            parse_math=False,
-        )  # fmt: skip
+        write_title(ax, measure.title, fontweight="bold")
 
     def _groups(self, index: int, name: str) -> None:
         """A dot and a bar for each group, the highest on top."""

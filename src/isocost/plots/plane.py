@@ -36,6 +36,7 @@ from isocost.plots.display import (
     plain_axes,
     root_figure,
     short_name,
+    write_title,
 )
 from isocost.plots.dots import MeasuresDisplay
 from isocost.plots.geometry import Level, level_lines
@@ -333,10 +334,7 @@ class PlaneDisplay(Display):
         if any(self.diamonds_.values()):
             handles.append(Line2D([], [], label=short_name(", ".join(self.after), 30), **diamond))
         legend_below(self.ax_, handles, inches=0.35)
-        text = _even_lines(self.verdict, 62) if title is None else title
-        self.ax_.set_title(
-            text, loc="left", fontsize=SIZE + 0.5, color=INK, pad=22, parse_math=False
-        )
+        _draw_title(self, title, pad=22)
         return self
 
     def _intervals(self) -> Floats:
@@ -424,8 +422,8 @@ def _draw_frame(display: PlaneDisplay, limits: Limits) -> Any:
     ax.set(xlim=(left, right), ylim=(bottom, top))
     ax.set_aspect("equal", adjustable="box")
     plain_axes(ax)
-    ax.set_xlabel("generalized false-positive rate", fontsize=SIZE, color=INK)
-    ax.set_ylabel("generalized false-negative rate", fontsize=SIZE, color=INK)
+    ax.set_xlabel("generalized false-positive rate")
+    ax.set_ylabel("generalized false-negative rate")
     # The triangle of scores that are better than the same score for everybody.
     ax.fill([0, 1, 0], [0, 0, 1], color="#f6f6f6", zorder=0, linewidth=0)
     return ax.plot([0, 1], [1, 0], color="#a8a8a8", linewidth=0.8, zorder=1)[0]
@@ -557,21 +555,14 @@ def _arrow(ax: Axes, start: Floats, end: Floats, colour: str) -> Any:
 
 
 def _draw_title(display: PlaneDisplay, title: str | None, pad: float | None = None) -> None:
-    text = display.verdict if title is None else title
+    text = _even_lines(display.verdict) if title is None else title
     if text:
-        display.ax_.set_title(
-            _even_lines(text, 62) if title is None else text,
-            loc="left",
-            fontsize=SIZE + 0.5,
-            color=INK,
-            pad=pad,
-            parse_math=False,
-        )
+        write_title(display.ax_, text, fontsize=SIZE + 0.5, pad=pad)
 
 
-def _even_lines(text: str, width: int) -> str:
+def _even_lines(text: str, width: int = 62) -> str:
     """A text in as few lines as the width allows, of about the same length."""
-    lines = math.ceil(len(text) / width)
+    lines = max(math.ceil(len(text) / width), 1)
     return "\n".join(textwrap.wrap(text, math.ceil(len(text) / lines) + 5))
 
 

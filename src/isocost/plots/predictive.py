@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
-from isocost.checks import check_confidence, check_kind, check_numbers, check_threshold
+from isocost.checks import check_confidence, check_kind, check_threshold
 from isocost.groups import Group, group_names
 from isocost.measures.audit import Audit
 from isocost.measures.derived import Estimated, NetBenefitCurve, net_benefit_curve
@@ -22,7 +22,6 @@ from isocost.measures.margins import derived_interval, mean_interval, means_of
 from isocost.measures.table import MEASURES
 from isocost.plots.display import (
     GREY,
-    INK,
     PALE,
     SIZE,
     SMALL,
@@ -39,6 +38,7 @@ from isocost.plots.display import (
     plain_axes,
     short_name,
     short_names,
+    write_title,
 )
 from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
@@ -179,10 +179,6 @@ class PredictiveValuesDisplay(Display):
             checked.tally, threshold=checked.threshold, confidence=confidence, ax=ax
         )
 
-    @classmethod
-    def _edges(cls, *args: Any, threshold: float = 0.5, **options: Any) -> tuple[float, ...]:  # noqa: ARG003
-        return (threshold,)
-
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the given axes, or on those of a new figure."""
         self.ax_, self.figure_ = axes_for(ax, (5.4, 5.2))
@@ -231,14 +227,9 @@ class PredictiveValuesDisplay(Display):
         ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.9, linestyle=(0, (1.2, 2)), zorder=1)
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_formatter(percent)
-        ax.set_xlabel(
-            "false omission rate: positives among the passed over", fontsize=SIZE, color=INK
-        )
-        ax.set_ylabel("PPV: positives among the selected", fontsize=SIZE, color=INK)
-        ax.set_title(
-            f"threshold {t:g}; shaded: calibrated scores, PPV ≥ {percent(t)} ≥ FOR",
-            loc="left", fontsize=SIZE, color=INK,
-        )  # fmt: skip
+        ax.set_xlabel("false omission rate: positives among the passed over")
+        ax.set_ylabel("PPV: positives among the selected")
+        write_title(ax, f"threshold {t:g}; shaded: calibrated scores, PPV ≥ {percent(t)} ≥ FOR")
 
     def _group(self, index: int, look: Look, many: bool) -> None:
         ax, group = self.ax_, self.groups[index]
@@ -438,10 +429,6 @@ class NetBenefitDisplay(Display):
         checked = check_audit(audit)
         return cls.from_tally(checked.tally, confidence=confidence_of(checked), ax=ax)
 
-    @classmethod
-    def _edges(cls, thresholds: Any = None, *args: Any, **options: Any) -> tuple[float, ...]:  # noqa: ARG003
-        return () if thresholds is None else check_numbers("thresholds", thresholds)
-
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the given axes, or on those of a new figure."""
         count = len(self.names)
@@ -456,9 +443,9 @@ class NetBenefitDisplay(Display):
             panel = self.axes_[index]
             self._panel(panel, index, look, many)
             if index % columns == 0:
-                panel.set_ylabel("net benefit", fontsize=SIZE, color=INK)
+                panel.set_ylabel("net benefit")
             if index + columns >= count:
-                panel.set_xlabel("threshold", fontsize=SIZE, color=INK)
+                panel.set_xlabel("threshold")
         self._legend()
         return self
 
@@ -488,10 +475,9 @@ class NetBenefitDisplay(Display):
         top = max(mu, float(curve.net_benefit[index].max())) or 0.2
         ax.set(xlim=(0.0, end), ylim=(-0.25 * top, 1.12 * top))
         ax.locator_params(nbins=4 if many else 5)
-        ax.set_title(
-            short_names(self.names, 20 if many else 26)[index], loc="left",
-            fontsize=SMALL if many else SIZE, color=look.ink, fontweight="bold", parse_math=False,
-        )  # fmt: skip
+        name = short_names(self.names, 20 if many else 26)[index]
+        size = SMALL if many else SIZE
+        write_title(ax, name, fontsize=size, color=look.ink, fontweight="bold")
 
     def _last(self) -> float:
         """The end of the axis: the last threshold that anybody reaches."""

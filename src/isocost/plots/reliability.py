@@ -22,7 +22,6 @@ from isocost.plots.display import (
     GREY,
     INK,
     PALE,
-    SIZE,
     SMALL,
     Display,
     Look,
@@ -31,6 +30,7 @@ from isocost.plots.display import (
     percent,
     plain_axes,
     short_name,
+    write_title,
 )
 from isocost.tallies import Tally, TallyLike, as_tally
 from isocost.typing import Floats, Ints
@@ -314,22 +314,19 @@ class ReliabilityDisplay(Display):
         top.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, zorder=1)
         self.axes_.append(top)
         name, count, gap = self.names[index], self.counts[index], self.gaps[index]
-        top.set_title(
-            short_name(name), loc="left", fontsize=SIZE, color=look.ink, fontweight="bold",
-            parse_math=False, pad=14,
-        )  # fmt: skip
+        write_title(top, short_name(name), color=look.ink, fontweight="bold", pad=14)
         top.text(
             0.0, 1.015, f"n = {count:,.6g}, calibration gap {gap:.3f}", fontsize=SMALL, color=GREY,
             transform=top.transAxes, va="bottom",
         )  # fmt: skip
         if edge:
-            top.set_ylabel("share of positives", fontsize=SIZE, color=INK)
+            top.set_ylabel("share of positives")
         lowest = top
         if histogram:
             lowest = cell.inset_axes((0.0, 0.0, 1.0, PART[0] - 0.06))
             top.tick_params(labelbottom=False)
             self._histogram(lowest, self.curves[index], look, edge)
-        lowest.set_xlabel("score", fontsize=SIZE, color=INK)
+        lowest.set_xlabel("score")
         return top
 
     def _explain(self) -> None:

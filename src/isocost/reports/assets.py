@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import Any
 
@@ -19,19 +19,9 @@ from isocost import __version__
 from isocost.errors import require_package
 
 MODEL = (
-    "numbers",
-    "groups",
-    "tally",
-    "costs",
-    "measures",
-    "feasibility",
-    "judgement",
-    "rules",
-    "withhold",
-    "changes",
-    "views",
-    "command",
-)
+    "numbers", "groups", "tally", "costs", "measures", "feasibility", "judgement", "rules",
+    "withhold", "changes", "views", "command",
+)  # fmt: skip
 """The files of the model; each imports only those before it."""
 
 INSTALL = 'pip install "isocost[report]"'
@@ -74,9 +64,7 @@ def filled(template: str, **values: Any) -> str:
 def _environment() -> Any:
     jinja2 = require_package("jinja2", "jinja2", "is needed to write the report", INSTALL)
     return jinja2.Environment(
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        loader=jinja2.FunctionLoader(page_file),
+        autoescape=True, undefined=jinja2.StrictUndefined, loader=jinja2.FunctionLoader(page_file)
     )
 
 
@@ -87,21 +75,9 @@ def joined(folder: str, names: Iterable[str]) -> str:
 
 
 APP = (
-    "say",
-    "state",
-    "repairs",
-    "placing",
-    "drawing",
-    "tables",
-    "figures",
-    "plane",
-    "alternatives",
-    "verdicts",
-    "copying",
-    "pictures",
-    "controls",
-    "main",
-)
+    "say", "state", "repairs", "placing", "drawing", "tables", "figures", "plane", "alternatives",
+    "verdicts", "copying", "pictures", "controls", "main",
+)  # fmt: skip
 """The files of the page's own script, after those of the model; each imports only from before."""
 
 
@@ -206,13 +182,13 @@ def _costs(alt: Any) -> Any:
 
 
 def _framed(alt: Any, layers: Any) -> Any:
-    """A chart whose ends of axes the script sets, and its size as it draws it."""
+    """A chart whose limits and size the script sets."""
     params = [alt.param(name=name, value=i % 2) for i, name in enumerate(_PART)]
     return layers.add_params(*params)
 
 
 def _spans(alt: Any, x: Any, y: Any) -> Any:
-    """Stretches of cost: what can be had, and what cannot."""
+    """Ranges of cost that can be reached, and that cannot."""
     return _layer(
         alt,
         "spans",
@@ -246,9 +222,6 @@ def _plane(alt: Any) -> Any:
     rates = [_tip(alt, "x", "false alarms"), _tip(alt, "y", "misses")]
     tips = [_name(alt), alt.Tooltip("what:N", title="what"), *rates]
 
-    def rules(data: str, **mark: Any) -> Any:
-        return _layer(alt, data, x=x, y=y, x2="x2:Q", y2="y2:Q").mark_rule(clip=True, **mark)
-
     def marks(data: str, **mark: Any) -> Any:
         shape = alt.Shape("shape:N", scale=None)
         layer = _layer(alt, data, x=x, y=y, shape=shape, tooltip=tips)
@@ -256,6 +229,7 @@ def _plane(alt: Any) -> Any:
 
     level = _layer(alt, "levels", x=x, y=y, order="order:Q")
     heads = _layer(alt, "heads", x=x, y=y, angle=alt.Angle("angle:Q", scale=None), tooltip=tips)
+    rules = partial(_rules, alt, x, y)
     layers = alt.layer(
         rules("diagonal", strokeWidth=1.5),
         level.mark_line(strokeWidth=2, strokeDash=[2, 3], clip=True),
@@ -271,6 +245,11 @@ def _plane(alt: Any) -> Any:
     return _framed(alt, layers)
 
 
+def _rules(alt: Any, x: Any, y: Any, data: str, **mark: Any) -> Any:
+    """Lines between two points each."""
+    return _layer(alt, data, x=x, y=y, x2="x2:Q", y2="y2:Q").mark_rule(clip=True, **mark)
+
+
 def _rate(alt: Any, name: str) -> Any:
     """An axis of the plane."""
     titles = {
@@ -281,7 +260,7 @@ def _rate(alt: Any, name: str) -> Any:
 
 
 def _axis(alt: Any, name: str, title: Any, **options: Any) -> Any:
-    """An axis whose ends the script sets; the title of the upright one lies on top of it."""
+    """An axis whose limits the script sets; the title of the vertical one is above it."""
     kind, ends = {"x": (alt.X, _PART[:2]), "y": (alt.Y, _PART[2:])}[name]
     scale = alt.Scale(domain=[alt.ExprRef(end) for end in ends], nice=False, zero=False)
     on_top = {
@@ -322,7 +301,7 @@ def _reliability(alt: Any) -> Any:
     unit = alt.Scale(domain=[0, 1], nice=False)
     axis = alt.Axis(tickCount=5)
     x = alt.X("x:Q", title="Score", scale=unit, axis=axis)
-    # Bars of how many people stand in a strip below 0, where nobody reads them as rates.
+    # The bars that count people are in a strip below 0, where nobody takes them for rates.
     tall = alt.Scale(domain=[-0.2, 1], nice=False)
     rates = alt.Axis(values=[0, 0.2, 0.4, 0.6, 0.8, 1], format=".1f", domain=False)
     y = alt.Y("y:Q", title="Came true", scale=tall, axis=rates)
@@ -349,13 +328,11 @@ def _values(alt: Any) -> Any:
     rates = [_tip(alt, "y", "among the selected"), _tip(alt, "x", "among the passed over")]
     tips = [_name(alt), alt.Tooltip("what:N", title="what"), *rates]
 
-    def rules(data: str, **mark: Any) -> Any:
-        return _layer(alt, data, x=x, y=y, x2="x2:Q", y2="y2:Q").mark_rule(clip=True, **mark)
-
     shape = alt.Shape("shape:N", scale=None)
     fill = alt.Fill("paper:N", scale=None, legend=None)
     base = _layer(alt, "base", x=x, y=y, tooltip=[_name(alt), _tip(alt, "y", "base rate")])
     hollow = _layer(alt, "predicted", x=x, y=y, shape=shape, fill=fill, tooltip=tips)
+    rules = partial(_rules, alt, x, y)
     layers = alt.layer(
         _layer(alt, "area", x=x, y=y, x2="x2:Q", y2="y2:Q").mark_rect(clip=True, opacity=0.6),
         rules("diagonal", strokeWidth=1.5, strokeDash=[2, 3]),

@@ -64,7 +64,7 @@ class Change:
 
     @property
     def change(self) -> float:
-        """What the number rose by."""
+        """By how much the number rose."""
         return self.after - self.before
 
     @property
@@ -95,7 +95,7 @@ class TwoAudits:
     min_count: int = 0
 
     def changes(self, key: str) -> list[Change]:
-        """How a number changed: for each group, for all, and as far as groups are apart.
+        """How a number changed: for each group, for all people, and between groups.
 
         The interval of a change is that of a difference of two groups: MOVER, from the intervals
         of both at the level 1 - 0.05 / m for m changes (Bonferroni).
@@ -105,7 +105,7 @@ class TwoAudits:
             _change(name, [_of(one.groups[group], key) for one in every], is_group=True)
             for group, name in shown_names(self.audits[0].groups).items()
         ]
-        # With a count hidden, those of all would give it away.
+        # If a count is hidden, the totals would reveal it.
         if not self.min_count:
             lines.append(_change("All", [_of(one.overall, key) for one in every]))
             lines.append(_change("Highest minus lowest", [_spread(one, key) for one in every]))
@@ -167,7 +167,7 @@ def compared(
 
     lines = len(groups) + 2
     left_out = [g for g in dict.fromkeys([*first.groups, *second.groups]) if g not in groups]
-    # So many draws as the ends of intervals at this level need.
+    # As many draws as intervals at this level need.
     draws = max(2000, math.ceil(10.0 * lines / ERROR) + 1)
     strict = audits(1.0 - ERROR / lines, draws if draws <= MOST_REPLICATES else 0)
     return TwoAudits(audits(1.0 - ERROR, 2000), strict, left_out, min_count)

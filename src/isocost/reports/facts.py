@@ -303,7 +303,7 @@ LONGEST = 60
 
 
 def spoken_names(groups: Iterable[Group]) -> dict[Group, Name]:
-    """The same names within sentences: cut where they would drown them.
+    """Names of groups within sentences; long ones are cut.
 
     Examples
     --------
@@ -343,6 +343,7 @@ def facts(
     ``data`` is how commands name the data.
     """
     said = statement(audit, spoken_names(audit.groups), data, vocabulary)
+    doubt = _doubt(audit)
     return {
         "title": title,
         "verdict": said.headline,
@@ -354,7 +355,7 @@ def facts(
         "geometry": list(geometry(audit)),
         "table": table(audit, hidden),
         "advice": said.notes,
-        "none_advised": _none_advised(audit),
+        "none_advised": WORDS["none_advised"].format(why=doubt) if doubt else "",
         "cost": cost_words(audit, vocabulary),
     }
 
@@ -362,11 +363,6 @@ def facts(
 def _doubt(audit: Audit) -> str:
     """Why the data do not support a repair; nothing if they do, or if none would do it."""
     return WORDS.get(f"key_{audit.verdict.reason}", "")
-
-
-def _none_advised(audit: Audit) -> str:
-    why = _doubt(audit)
-    return WORDS["none_advised"].format(why=why) if why else ""
 
 
 def settings(audit: Audit) -> Sentence:
@@ -378,7 +374,7 @@ def settings(audit: Audit) -> Sentence:
 
 
 def why(audit: Audit) -> str:
-    """What stands above the explanation."""
+    """The heading of the explanation."""
     reach = audit.feasibility
     if not reach.feasible:
         return WORDS["why_not" if audit.verdict.reason == "infeasible" else "why_not_measured"]
@@ -388,7 +384,7 @@ def why(audit: Audit) -> str:
 
 
 def keys(audit: Audit, vocabulary: Vocabulary = NEUTRAL) -> Iterator[dict[str, Any]]:
-    """The few numbers that stand large at the top, in the order of the verdict.
+    """The key figures at the top of the page, in the order of the verdict.
 
     What the verdict rests on stands out.
     """
@@ -463,7 +459,7 @@ def geometry(audit: Audit) -> Iterator[Sentence]:
 
 
 def row_titles(audit: Audit) -> dict[str, tuple[str, str]]:
-    """The rows of the table of numbers: what each is called, and its name among statisticians.
+    """The rows of the table of numbers: a plain label, and the statistical term.
 
     The page can compute plain measures and the ten-bin gap for any settings; it is given others for
     the audit's own settings, except for other gaps.
@@ -506,7 +502,7 @@ def table(audit: Audit, hidden: Collection[int] = ()) -> list[dict[str, Any]]:
 
 
 def decided_only(audit: Audit, held: Mapping[str, Any]) -> Sentence:
-    """That people without a score are not in the numbers, and how many; nothing if all have one."""
+    """A note on how many people have no score and are not counted; empty if all have one."""
     away = {from_json(group): weight for group, _, weight, _ in held.get("handed_over", ())}
     if not away:
         return []

@@ -18,7 +18,7 @@ import numpy as np
 from isocost.cells import add_up
 from isocost.checks import check_numbers, check_threshold, check_word, short
 from isocost.errors import Problem, UsageError, listing, setting
-from isocost.groups import Group, shown_names
+from isocost.groups import Group, parts_of, shown_names
 from isocost.measures.audit import Audit, audit_or_tally
 from isocost.measures.audit import audit as measure
 from isocost.measures.derived import Estimated, GroupedPeople
@@ -62,17 +62,15 @@ def _rates(tally: Tally, threshold: float, below: bool) -> Floats:
 def _ll144(asked: Subject) -> Filled:
     """Each column of groups by itself, and then their intersections."""
     tally = asked.tally
-    widths = {len(group) if isinstance(group, tuple) else 1 for group in tally.groups}
+    widths = {len(parts_of(group)) for group in tally.groups}
     names = tally.columns.get("group")
     names = [names] if isinstance(names, str) else list(names or ["group"])
     tables = []
     if max(widths) > 1 and len(widths) == 1:
         for column in range(max(widths)):
             title = names[column] if len(names) == max(widths) else f"column {column + 1}"
-            parts: dict[Group, Group] = {
-                group: group[column] for group in tally.groups if isinstance(group, tuple)
-            }
-            tables.append(_categories(tally.relabel(parts), f"By {title}", asked))
+            values: dict[Group, Group] = {g: parts_of(g)[column] for g in tally.groups}
+            tables.append(_categories(tally.relabel(values), f"By {title}", asked))
         tables.append(_categories(tally, f"Intersections of {' and '.join(names)}", asked))
     else:
         tables.append(_categories(tally, f"By {names[0]}", asked))
@@ -134,7 +132,7 @@ def _ratio(rates: Floats, large: Any, index: int) -> float | None:
 
 
 def _is_unknown(group: Group, unknown: Sequence[Any]) -> bool:
-    return any(part in unknown for part in (group if isinstance(group, tuple) else (group,)))
+    return any(part in unknown for part in parts_of(group))
 
 
 RATIOS = {"selection_rate": "impact_ratio", "scoring_rate": "scoring_impact_ratio"}
@@ -225,7 +223,7 @@ def _lending(asked: Subject) -> Filled:
         LayoutTable(f"What each repair would do, at {asked.threshold:g}",
                     {"repair": "repair", "name": "group", **air, **smd}, tuple(repairs)),
     ]  # fmt: skip
-    return [one for one in tables if one.rows], [*_lending_notes(asked, audit), *why]
+    return [table for table in tables if table.rows], [*_lending_notes(asked, audit), *why]
 
 
 def _lending_notes(asked: Subject, audit: Audit) -> list[str]:
@@ -263,13 +261,13 @@ def _cutoffs(asked: Subject) -> list[float]:
     grid, cells = asked.tally.grid, asked.tally.cells
     below = np.cumsum(add_up(cells.bin, cells.w, grid.size)) / cells.w.sum()
     bins = np.searchsorted(below, QUANTILES)
-    # Where somebody is below the edge; somebody is above it in any case.
+    # Edges with somebody below; somebody is above in any case.
     inside = [bin_ for bin_ in bins if bin_ > cells.bin.min()]
     return sorted({*grid.cuts[inside].tolist(), asked.threshold})
 
 
 def _repaired(asked: Subject, audit: Audit) -> tuple[list[Row], list[str]]:
-    """What is selected after each repair; and why some cannot be had."""
+    """Who is selected after each repair, and why some repairs are not possible."""
     tally = asked.tally.select(list(audit.compared))
     offers = asked.offers
     if offers is None:
@@ -430,7 +428,7 @@ def layout(
 
 
 def check_layout(name: Any, argument: str = "layout") -> LayoutKind:
-    """The row of a layout."""
+    """The row of a layout; raise if none has this name."""
     near = get_close_matches(name, LAYOUTS, 1) if isinstance(name, str) else []
     check_word(argument, name, tuple(LAYOUTS), f"did you mean {near[0]!r}?" if near else None)
     return LAYOUTS[name]
@@ -505,8 +503,7 @@ def _unknown_values(tally: Tally, unknown: Any) -> tuple[Any, ...]:
     if unknown is None:
         return ()
     values = list(unknown) if isinstance(unknown, list | tuple | set) else [unknown]
-    groups = (group if isinstance(group, tuple) else (group,) for group in tally.groups)
-    known = {part: None for group in groups for part in group}
+    known = {part: None for group in tally.groups for part in parts_of(group)}
     for value in values:
         if not isinstance(value, Hashable) or value not in known:
             got = f"{short(value)}, and the categories are {listing(map(repr, known))}"

@@ -74,7 +74,7 @@ def merged(shown: Tally, least: int, thresholds: Iterable[float]) -> dict[str, A
     keys = {"group": cells.group, "label": cells.label, "bin": bin_, "first": first, "end": end}
     names = SUMS if shown.is_weighted else ("n", "wh", "wh2")
     sums = {name: add_up(merged_cell, getattr(cells, name), 0).tolist() for name in names}
-    # Of so many cells thirteen digits are enough; all of them would fill the page.
+    # Thirteen digits are enough for so many cells; all of them would fill the page.
     digits = 17 if blocks is None else 13
     short = {name: [float(f"{v:.{digits}g}") for v in values] for name, values in sums.items()}
     plain = {name: [int(v) if v.is_integer() else v for v in short[name]] for name in short}
@@ -261,8 +261,8 @@ class Origin:
 
         ``stored_at`` is where the data lie now, if they were uploaded; the file keeps its own name.
         """
-        places = self.data if stored_at is None else (str(stored_at),)
-        paths = [path for name in places for path in files_of(name)]
+        names = self.data if stored_at is None else (str(stored_at),)
+        paths = [path for name in names for path in files_of(name)]
         files = [_file_facts(path) for path in paths[:MOST_FILES]]
         if stored_at is not None and len(files) == 1:
             files = [(self.to_dict()["data"][0], *files[0][1:])]
@@ -288,7 +288,7 @@ class Origin:
         return replace(self, command=shlex.join(map(public, words)))
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON: files by their last name only, as folders are nobody else's business.
+        """For JSON: files by their last name only, because folders are private.
 
         Examples
         --------
@@ -398,7 +398,8 @@ def payload(
     >>> min(page["cells"]["n"]), page["left_out"], page["merged"]
     (55, [], True)
     """
-    least = _check_count(min_count)
+    step = "use 0 to show every cell, or the fewest rows that may be shown, such as 10"
+    least = check_whole("min_count", min_count, 0, step=step)
     names = group_names(tally.groups)
     kept, left_out = _large_enough(tally, least)
     shown = tally.select(tally.groups[i] for i in kept)
@@ -445,13 +446,8 @@ def single_text(held: Mapping[str, Any]) -> str:
     return WORDS["holds_single"].format(**told, min_count=setting("min_count", 10)) if alone else ""
 
 
-def _check_count(count: object) -> int:
-    step = "use 0 to show every cell, or the fewest rows that may be shown, such as 10"
-    return check_whole("min_count", count, 0, step=step)
-
-
 def _large_enough(tally: Tally, least: int) -> tuple[list[int], list[int]]:
-    """The places of the groups with enough rows of each label, and of the others."""
+    """The indices of the groups with enough rows of each label, and of the others."""
     enough = (tally.totals.n >= least).all(axis=1)
     if not enough.any():
         rule = "must leave at least one group to show"

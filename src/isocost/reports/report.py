@@ -1,4 +1,4 @@
-"""The report: one HTML file that holds everything, works offline and recomputes as one moves it.
+"""The report: one HTML file that holds everything, works offline and recomputes as controls move.
 
 It is made from nothing but a tally and how it was made, both of which it holds, so that
 :func:`isocost.verify` can make it again.
@@ -55,13 +55,14 @@ from isocost.reports.facts import (
     row_titles,
     spoken_names,
 )
-from isocost.reports.handed_over import MARKS, handed_over_sections
 from isocost.reports.layouts import page_layouts
 from isocost.reports.offers import (
+    MARKS,
     Offer,
     bounds_table,
     compact,
     given_repairs,
+    handed_over_sections,
     handing_over,
     options_of,
     outlook_rows,
@@ -200,7 +201,8 @@ def report_html(
     subject = as_audit(audit, settings, reading)
     compared = subject.tally.select(list(subject.compared))
     held = payload(compared, min_count, (subject.threshold,), subject.measures)
-    held["left_out"] += _not_compared(subject)
+    names = names_of(subject.groups)
+    held["left_out"] += [names[group] for group in names if group not in subject.compared]
     if len(held["groups"]) < 2:
         rule = "must leave at least two groups to compare"
         got = f"{held['min_count']}, which leaves {len(held['groups'])}"
@@ -299,7 +301,7 @@ def _settings(subject: Audit, held: dict[str, Any]) -> dict[str, Any]:
 
 
 def _measure_dict(measure: Measure) -> dict[str, Any]:
-    """A measure of one's own for JSON; only the name of one that is a function."""
+    """A user's measure for JSON; only its name if it is a function."""
     if not measure.is_plain:
         return {"name": measure.name}
     texts = ("name", "title", "label", "sentence", "better", "family", "printed")
@@ -449,20 +451,15 @@ def _metas(said: dict[str, Any], made: dict[str, Any], embedded: str) -> list[tu
     ]
 
 
-def _not_compared(subject: Audit) -> list[str]:
-    names = names_of(subject.groups)
-    return [names[group] for group in subject.groups if group not in subject.compared]
-
-
 def _suppressed(held: dict[str, Any]) -> str:
-    parts = []
+    hidden = []
     if held["min_count"]:
-        parts.append(f"cells of fewer than {held['min_count']} rows, merged with their neighbours")
+        hidden.append(f"cells of fewer than {held['min_count']} rows, merged with their neighbours")
     elif held["merged"]:
-        parts.append("bins of scores merged, because so many would make the page too large")
+        hidden.append("bins of scores merged, because so many would make the page too large")
     if held["left_out"]:
-        parts.append(f"groups too small to show: {', '.join(held['left_out'])}")
-    return "; ".join(parts) or "nothing"
+        hidden.append(f"groups too small to show: {', '.join(held['left_out'])}")
+    return "; ".join(hidden) or "nothing"
 
 
 JUDGEMENT = {

@@ -348,44 +348,8 @@ def _listening(port: int) -> socket.socket:
 def application(session: Session, port: int, keys: Keys) -> HostGuard:
     """The pages and what they request, behind the guard."""
     from starlette.applications import Starlette
-    from starlette.concurrency import run_in_threadpool
     from starlette.requests import ClientDisconnect
-    from starlette.responses import HTMLResponse, JSONResponse
     from starlette.routing import Mount, Route
-
-    async def state(request: Request) -> Response:
-        del request
-        return JSONResponse(session.to_dict())
-
-    async def upload(request: Request) -> Response:
-        name = request.query_params.get("name", "").replace("\\", "/").split("/")[-1][-200:]
-        reading = _reading(request)
-        sent = Upload(name, session.folder)
-        try:
-            await _receive(request, sent, session.max_size)
-            await run_in_threadpool(session.open, sent.path, name, sent, reading)
-        except BaseException:
-            sent.close()
-            raise
-        return JSONResponse(session.to_dict())
-
-    async def look(request: Request) -> Response:
-        await run_in_threadpool(session.look_again, _reading(request))
-        return JSONResponse(session.to_dict())
-
-    async def make(request: Request) -> Response:
-        wanted = ReportRequest.read(await _body(request))
-        key = await run_in_threadpool(session.report, wanted)
-        return JSONResponse({"report": f"report/{key}.html"})
-
-    async def show(request: Request) -> Response:
-        made = session.reports.get(request.path_params["key"])
-        if made is None:
-            raise FileError(GONE)
-        headers = {"Content-Security-Policy": REPORT_POLICY}
-        if "download" in request.query_params:
-            headers["Content-Disposition"] = 'attachment; filename="report.html"'
-        return HTMLResponse(made.page, headers=headers)
 
     @asynccontextmanager
     async def lifespan(app: object) -> AsyncIterator[None]:
@@ -394,31 +358,104 @@ def application(session: Session, port: int, keys: Keys) -> HostGuard:
         # Here, because a signal that ends the process may leave no other chance.
         session.close()
 
-    async def failed(request: Request, error: Exception) -> Response:
-        del request
-        return _error_response(error, session.sheets)
-
+    answers = Answers(session)
     routes = [
         Route("/", _file("serve.html", "text/html")),
         Route("/page.css", _file("page.css", "text/css")),
         Route("/serve.css", _file("serve.css", "text/css")),
         Route("/serve.js", _file("serve.js", "text/javascript")),
-        Route("/data", state),
-        Route("/data", upload, methods=["POST"]),
-        Route("/look", look, methods=["POST"]),
-        Route("/report", make, methods=["POST"]),
-        Route("/report/{key:str}.html", show),
+        Route("/data", answers.state),
+        Route("/data", answers.upload, methods=["POST"]),
+        Route("/look", answers.look, methods=["POST"]),
+        Route("/report", answers.make_report, methods=["POST"]),
+        Route("/report/{key:str}.html", answers.show_report),
     ]
+    failures = {IsocostError: answers.failure, Exception: answers.failure}
     app = Starlette(
         routes=[Route(f"{OPEN}{{code}}", keys.exchange), Mount(f"/{keys.path}", routes=routes)],
         lifespan=lifespan,
-        exception_handlers={
-            IsocostError: failed,
-            ClientDisconnect: _disconnected,
-            Exception: failed,
-        },
+        exception_handlers={**failures, ClientDisconnect: _disconnected},
     )
     return HostGuard(app, [f"{host}:{port}" for host in (LOOPBACK, "localhost")], keys)
+
+
+class Answers:
+    """The answers to what the page requests; each method handles one kind of request."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    async def state(self, request: Request) -> Response:
+        """What the page shows."""
+        del request
+        return _json(self.session.to_dict())
+
+    async def upload(self, request: Request) -> Response:
+        """Open a file that is sent."""
+        from starlette.concurrency import run_in_threadpool
+
+        name = request.query_params.get("name", "").replace("\\", "/").split("/")[-1][-200:]
+        reading = _reading(request)
+        sent = Upload(name, self.session.folder)
+        try:
+            await _receive(request, sent, self.session.max_size)
+            await run_in_threadpool(self.session.open, sent.path, name, sent, reading)
+        except BaseException:
+            sent.close()
+            raise
+        return _json(self.session.to_dict())
+
+    async def look(self, request: Request) -> Response:
+        """Look at the open file again, read in another way."""
+        from starlette.concurrency import run_in_threadpool
+
+        await run_in_threadpool(self.session.look_again, _reading(request))
+        return _json(self.session.to_dict())
+
+    async def make_report(self, request: Request) -> Response:
+        """Make a report, and answer with its address."""
+        from starlette.concurrency import run_in_threadpool
+
+        wanted = ReportRequest.read(await _body(request))
+        key = await run_in_threadpool(self.session.report, wanted)
+        return _json({"report": f"report/{key}.html"})
+
+    async def show_report(self, request: Request) -> Response:
+        """A report that was made, to show or to download."""
+        from starlette.responses import HTMLResponse
+
+        made = self.session.reports.get(request.path_params["key"])
+        if made is None:
+            raise FileError(GONE)
+        headers = {"Content-Security-Policy": REPORT_POLICY}
+        if "download" in request.query_params:
+            headers["Content-Disposition"] = 'attachment; filename="report.html"'
+        return HTMLResponse(made.page, headers=headers)
+
+    async def failure(self, request: Request, error: Exception) -> Response:
+        """An error in four parts, as the page shows it; one about the sheet names the sheets."""
+        del request
+        if isinstance(error, IsocostError):
+            problems, code = error.problems, 413 if isinstance(error, TooLargeError) else 422
+        else:
+            got = f"{type(error).__name__}: {error}"[:300]
+            step = "the terminal shows where; please report it"
+            problems, code = (Problem("isocost", "must not fail", got, step),), 500
+        told = [
+            {
+                **vars(problem),
+                "controls": controls_of(problem),
+                **({"choices": self.session.sheets} if problem.name == "sheet" else {}),
+            }
+            for problem in problems
+        ]
+        return _json({"problems": told}, code)
+
+
+def _json(content: dict[str, Any], code: int = 200) -> Response:
+    from starlette.responses import JSONResponse
+
+    return JSONResponse(content, code)
 
 
 def _reading(request: Request) -> FileReading:
@@ -482,24 +519,3 @@ async def _disconnected(request: Request, error: Exception) -> Response:
 
     del request, error
     return Response(status_code=400)
-
-
-def _error_response(error: Exception, sheets: list[str]) -> Response:
-    """An error in four parts, as the page shows it; if it is about the sheet, with their names."""
-    from starlette.responses import JSONResponse
-
-    if isinstance(error, IsocostError):
-        problems, code = error.problems, 413 if isinstance(error, TooLargeError) else 422
-    else:
-        got = f"{type(error).__name__}: {error}"[:300]
-        step = "the terminal shows where; please report it"
-        problems, code = (Problem("isocost", "must not fail", got, step),), 500
-    told = [
-        {
-            **vars(problem),
-            "controls": controls_of(problem),
-            **({"choices": sheets} if problem.name == "sheet" else {}),
-        }
-        for problem in problems
-    ]
-    return JSONResponse({"problems": told}, code)

@@ -249,7 +249,7 @@ def _locked(folder: Path) -> int | None:
 def delete_leftovers() -> None:
     """Delete the private folders of processes that were killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        # Those of other people cannot be opened.
+        # Folders of other users cannot be opened.
         with suppress(OSError):
             lock = _locked(folder)
             if lock is not None:

@@ -30,12 +30,15 @@ def fitted(text: str, width: int, ascii: bool = False) -> str:
     >>> fitted("漢字漢字", 6), fitted("ab", 4), fitted("abcdef", 5, ascii=True)
     ('漢字… ', 'ab  ', 'ab...')
     """
-    if ascii:
-        text = text.encode("ascii", "backslashreplace").decode()
+    text = _safe(text, ascii)
     if cell_len(text) <= width:
         return set_cell_size(text, width)
     dots = ("..." if ascii else "…")[:width]
     return set_cell_size(set_cell_size(text, width - len(dots)).rstrip() + dots, width)
+
+
+def _safe(text: str, ascii: bool) -> str:
+    return text.encode("ascii", "backslashreplace").decode() if ascii else text
 
 
 @dataclass(frozen=True)
@@ -308,10 +311,6 @@ def bars_text(audit: Audit, width: int = 80, ascii: bool = False) -> Text:
         text.rstrip()
         text.append("\n")
     return text.append(_bar_legend(audit, pen, width, ascii))
-
-
-def _safe(name: str, ascii: bool) -> str:
-    return name.encode("ascii", "backslashreplace").decode() if ascii else name
 
 
 def _shown(audit: Audit) -> tuple[list[Group], int]:

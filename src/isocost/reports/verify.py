@@ -154,20 +154,8 @@ def _embedded(page: _Page) -> dict[str, Any]:
 
 
 _BLOCKS = {
-    "td",
-    "th",
-    "p",
-    "li",
-    "dd",
-    "dt",
-    "h1",
-    "h2",
-    "h3",
-    "summary",
-    "span",
-    "strong",
-    "title",
-}
+    "td", "th", "p", "li", "dd", "dt", "h1", "h2", "h3", "summary", "span", "strong", "title"
+}  # fmt: skip
 
 _VOID = {"meta", "input", "br", "path", "circle", "img", "link"}
 

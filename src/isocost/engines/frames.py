@@ -1,0 +1,482 @@
+"""Data in memory and lazy frames, behind the few methods that counting and repairing need.
+
+:class:`Arrays` is a dict of arrays, :class:`Frame` an eager frame, and :class:`Lazy` a frame whose
+rows stay where they are.  Streams of pyarrow batches become tables, one after the other, and frames
+of pandas on Spark become frames of Spark.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partialmethod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from isocost.checks import check_known
+from isocost.engines.arrays import tally_arrays
+from isocost.engines.values import Encoded, as_objects, is_uniform, title_of
+from isocost.errors import DataError, IsocostWarning, Problem, UsageError, missing_column
+from isocost.grid import Grid, scale_named
+from isocost.groups import as_scalar, is_null
+from isocost.tables import BACKENDS
+from isocost.tallies import Tally
+
+_HEAD, _FEW = 2**12, 12
+"""If the first rows, this many, hold at most this many texts, searching them beats hashing."""
+
+_ROWS_AT_ONCE = 2**17
+"""Batches of a stream are joined into tables of at least this many rows."""
+
+
+def as_frame(data: Any) -> Arrays | Frame | Lazy:
+    """Wrap a dict of arrays or a frame, or raise an error that lists the kinds of data."""
+    if isinstance(data, Mapping):
+        return Arrays(data)
+    if isinstance(data, np.ndarray) and data.dtype.names:
+        return Arrays({name: data[name] for name in data.dtype.names})
+    if is_pyspark_pandas(data):
+        data = data.to_spark()
+    import narwhals as nw
+
+    try:
+        frame = nw.from_native(data)
+    except nw.exceptions.DuplicateError as error:
+        raise _not_unique(str(error)) from error
+    except TypeError as error:
+        rule = (
+            "must be a dict of arrays, a frame (pandas, polars, pyarrow, duckdb, ibis, dask, "
+            "pyspark), a dataset or a reader of pyarrow, or the path of a CSV or Parquet file"
+        )
+        got = f"an object of type {type(data).__module__}.{type(data).__name__}"
+        step = "convert it to one of these; for arrays pass score=, label=, group="
+        raise UsageError(Problem("data", rule, got, step)) from error
+    if not isinstance(frame, nw.LazyFrame):
+        return Frame(frame)
+    if not frame.implementation.is_polars():
+        # A dictionary of types would keep only one of them.
+        names = [str(name) for name in nw.to_native(frame).columns]
+        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        if twice:
+            raise _not_unique(f"{', '.join(map(repr, twice))} more than once")
+    return Lazy(frame)
+
+
+def _not_unique(got: str) -> UsageError:
+    step = "rename or drop the columns that have the same name"
+    return UsageError(Problem("data", "must have columns with different names", got, step))
+
+
+class Arrays:
+    """A dict of arrays, with the methods of a frame."""
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self.data = data
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return [str(name) for name in self.data]
+
+    def numbers(self, name: str, role: str) -> Any:
+        """A column, as it is."""
+        if name not in self.data:
+            raise UsageError(missing_column(role, name, self.columns))
+        return self.data[name]
+
+    labels = partialmethod(numbers, role="label")
+    groups = partialmethod(numbers, role="group")
+    ids = partialmethod(numbers, role="id")
+
+    def with_columns(self, columns: dict[str, npt.NDArray[Any]]) -> dict[str, Any]:
+        """The arrays with columns added or replaced."""
+        return {**self.data, **columns}
+
+
+class Frame:
+    """A thin wrapper: the columns of a frame as the array kernel needs them."""
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.frame.columns)
+
+    def _series(self, name: str, role: str) -> Any:
+        if name not in self.columns:
+            raise UsageError(missing_column(role, name, [str(name) for name in self.columns]))
+        return self.frame.get_column(name)
+
+    def numbers(self, name: str, role: str) -> npt.NDArray[Any]:
+        """A numeric column; nulls become NaN."""
+        import narwhals as nw
+
+        series = self._series(name, role)
+        if not (series.dtype.is_numeric() or series.dtype == nw.Boolean):
+            return as_objects(series.to_list())
+        if series.dtype == nw.Decimal:
+            # Through text, because pyarrow turns 0.7 into 0.7000000000000001.
+            series = series.cast(nw.String)
+        try:
+            return np.asarray(series.cast(nw.Float64).to_numpy())
+        except ValueError:
+            # pyarrow does not round a whole number beyond 2^53.
+            return as_objects(series.to_list())
+
+    def labels(self, name: str) -> npt.NDArray[Any]:
+        """A label column as an array; nulls stay visible as None or NaN."""
+        import narwhals as nw
+
+        series = self._series(name, "label")
+        plain = series.dtype.is_numeric() and not is_wide(series.dtype)
+        if (plain or series.dtype in (nw.Boolean, nw.String)) and not series.null_count():
+            return np.asarray(series.to_numpy())
+        return as_objects(series.to_list())
+
+    def groups(self, name: str) -> Any:
+        """A group column, through the frame's own dictionary encoding where that is quicker."""
+        import narwhals as nw
+
+        series = self._series(name, "group")
+        check_group_type(name, series.dtype)
+        if series.dtype in (nw.Object, nw.Unknown) or is_wide(series.dtype):
+            return as_objects(series.to_list())
+        if series.dtype.is_numeric() and not series.null_count():
+            return np.asarray(series.to_numpy())
+        return _encoded(series)
+
+    def ids(self, name: str) -> npt.NDArray[Any]:
+        """An id column, or a named index of pandas; nulls stay visible."""
+        series = self._index(name) if name not in self.columns else None
+        series = self._series(name, "id") if series is None else series
+        if series.dtype.is_integer() and not is_wide(series.dtype) and not series.null_count():
+            return np.asarray(series.to_numpy())
+        return as_objects(series.to_list())
+
+    def _index(self, name: str) -> Any:
+        """The index of a pandas frame if it has a name; None otherwise.
+
+        One without a name is often just the order of rows, by which nobody's coin is decided.
+        """
+        import narwhals as nw
+
+        native = nw.to_native(self.frame)
+        label = getattr(getattr(native, "index", None), "name", None)
+        if label is None or not self.frame.implementation.is_pandas_like():
+            return None
+        if label != name:
+            told = f"There is no column {name!r}: the ids are those of the index, {label!r}."
+            warnings.warn(f"{told} id={label!r} says so.", IsocostWarning, stacklevel=9)
+        return nw.from_native(native.index.to_series(), series_only=True)
+
+    def with_columns(self, columns: dict[str, npt.NDArray[Any]]) -> Any:
+        """The native frame with columns added or replaced; the original is untouched."""
+        import narwhals as nw
+
+        if self.frame.implementation.is_pandas_like():
+            # By position, whatever the index; aligning a new series to it takes seconds.
+            return nw.to_native(self.frame).assign(**columns)
+        backend = nw.get_native_namespace(self.frame)
+        new = [_series_of(name, values, backend) for name, values in columns.items()]
+        return nw.to_native(self.frame.with_columns(*new))
+
+
+def _series_of(name: str, values: npt.NDArray[Any], backend: Any) -> Any:
+    """A new series; the score of people who are handed over is null."""
+    import narwhals as nw
+
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        listed = [None if math.isnan(score) else score for score in values.tolist()]
+        return nw.new_series(name, listed, nw.Float64, backend=backend)
+    return nw.new_series(name, values, backend=backend)
+
+
+def is_wide(kind: Any) -> bool:
+    """Whether a type has integers of 128 bits, which NumPy does not have."""
+    import narwhals as nw
+
+    return kind in (nw.Int128, nw.UInt128)
+
+
+def check_group_type(name: str, kind: Any, role: str = "group") -> None:
+    """Raise if a column of this type cannot contain groups or labels."""
+    import narwhals as nw
+
+    refused = (nw.Binary, nw.Decimal) if role == "group" else (nw.Binary,)
+    if kind.is_nested() or kind.is_temporal() or kind in refused:
+        raise _no_scalars(name, kind, role)
+
+
+def _no_scalars(name: str, kind: Any, role: str) -> DataError:
+    rule, got = "values must be text, numbers or booleans", f"a column of type {kind}"
+    return DataError(Problem(title_of(role, name), rule, got, "convert the column to text first"))
+
+
+def backend_of(frame: Any) -> str | None:
+    """The library of small frames that belongs to a narwhals frame; None if there is none.
+
+    What a query of dask brings back is a frame of pandas; other lazy engines have no own.
+    """
+    if frame is None or frame.implementation.is_dask():
+        return None if frame is None else "pandas"
+    name = str(frame.implementation.value)
+    return name if name in BACKENDS else None
+
+
+class Lazy:
+    """A frame whose rows stay where they are; only the results of queries come back."""
+
+    def __init__(
+        self, frame: Any, types: dict[str, Any] | None = None, renamed: dict[str, str] | None = None
+    ) -> None:
+        self.frame = frame
+        self.types: dict[str, Any] = _types(frame) if types is None else types
+        self.renamed = renamed or {}
+
+    def inside(self, name: str) -> str:
+        """The name that a column has in ``frame``."""
+        return self.renamed.get(name, name)
+
+    def check(self, name: str, role: str) -> None:
+        """Raise if the values of a column are not texts, numbers or booleans.
+
+        A column of a type that narwhals does not know may only contain nulls, which a query shows.
+        """
+        import narwhals as nw
+
+        self.check_name(name, role)
+        kind = self.types[name]
+        check_group_type(name, kind, role)
+        if kind == nw.Object and not self.frame.implementation.is_dask():
+            raise _no_scalars(name, kind, role)
+        if (
+            kind == nw.Unknown
+            and self.frame.select(nw.col(self.inside(name)).count()).collect().item()
+        ):
+            raise _no_scalars(name, "that isocost does not know", role)
+
+    def check_name(self, name: str, role: str) -> None:
+        """Raise if a name also stands for another column in an engine that ignores case."""
+        engine = self.frame.implementation
+        alike = [other for other in self.types if other.lower() == name.lower()]
+        if len(alike) > 1 and not (engine.is_polars() or engine.is_dask()):
+            rule = f"must name one column, and upper and lower case are the same in {engine.value}"
+            got = " and ".join(map(repr, alike))
+            step = "rename or drop all but one of them"
+            raise DataError(Problem(title_of(role, name), rule, got, step))
+
+    def only_texts(self, names: Iterable[str]) -> Lazy:
+        """The same frame; in dask, columns of objects raise at a value that is not a text."""
+        import narwhals as nw
+
+        odd = [name for name in names if self.types[name] == nw.Object]
+        if not odd or not self.frame.implementation.is_dask():
+            return self
+        native = nw.to_native(self.frame)
+        checked = native.map_partitions(_need_texts, odd, meta=native._meta)
+        return Lazy(nw.from_native(checked), self.types, self.renamed)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.types)
+
+
+def _types(frame: Any) -> dict[str, Any]:
+    """The types of a lazy frame, corrected where narwhals takes other values for texts."""
+    import narwhals as nw
+
+    types, native = dict(frame.collect_schema()), nw.to_native(frame)
+    if frame.implementation.is_dask():
+        objects = [name for name in types if str(native.dtypes[name]) == "object"]
+        return types | dict.fromkeys(objects, nw.Object())
+    if frame.implementation.is_duckdb():
+        kinds = zip(native.columns, native.types, strict=True)
+        return types | {name: nw.Unknown() for name, kind in kinds if str(kind) == "JSON"}
+    return types
+
+
+def _need_texts(part: Any, names: Sequence[str]) -> Any:
+    for name in names:
+        odd = [v for v in part[name] if not (isinstance(v, str) or is_null(v))]
+        if odd:
+            step = "give the column a type of its own, for example with astype"
+            rule = "must contain only texts, because its type is object"
+            got = f"{len(odd):,} other values, for example {odd[0]!r}"
+            raise DataError(Problem(f"column {name!r}", rule, got, step))
+    return part
+
+
+def _encoded(series: Any) -> Any:
+    """The dictionary encoding of a series by its own library; mixed objects as they are."""
+    import narwhals as nw
+
+    if series.null_count() == len(series):
+        return Encoded(np.full(len(series), -1), [])
+    native, kind = nw.to_native(series), series.implementation
+    if kind.is_pyarrow() and str(native.type) == "string_view":
+        # pyarrow can neither search nor encode these.
+        native = native.cast("string")
+        series = nw.from_native(native, series_only=True)
+    if series.dtype == nw.String and not kind.is_pandas_like():
+        guessed = _guessed(series, native)
+        if guessed is not None:
+            return guessed
+    if kind.is_pandas_like():
+        if str(native.dtype) == "object" and not is_uniform(listed := series.to_list()):
+            return as_objects(listed)
+        codes, values = native.factorize()
+        return Encoded(np.asarray(codes), list(values), as_scalar)
+    if kind.is_pyarrow():
+        encoded = native.combine_chunks().dictionary_encode()
+        codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        return Encoded(codes, encoded.dictionary.to_pylist(), as_scalar)
+    unique = sorted(series.unique().to_list(), key=is_null)
+    values = [value for value in unique if not is_null(value)]
+    codes = [code if code < len(values) else -1 for code in range(len(unique))]
+    encoded = series.replace_strict(unique, codes, return_dtype=nw.Int64)
+    return Encoded(encoded.to_numpy(), values, as_scalar)
+
+
+def _guessed(series: Any, native: Any) -> Encoded | None:
+    """Codes of texts if the first rows have all values, and few: a search beats hashing."""
+    import narwhals as nw
+
+    first = series.head(_HEAD).unique().to_list()
+    values = [value for value in first if value is not None]
+    if not 0 < len(values) <= _FEW:
+        return None
+    if series.implementation.is_pyarrow():
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        index = pc.index_in(native, value_set=pa.array(values, native.type))
+        others = index.null_count
+        codes = (index.fill_null(-1) if others else index).to_numpy()
+    else:
+        code = nw.lit(-1, nw.Int8)
+        for index, value in enumerate(values):
+            is_value = nw.col(series.name) == value
+            code = nw.when(is_value).then(nw.lit(index, nw.Int8)).otherwise(code)
+        codes = series.to_frame().select(code.alias("code")).get_column("code").to_numpy()
+        others = np.count_nonzero(codes < 0)
+    return Encoded(codes, values) if others == series.null_count() else None
+
+
+def is_stream(data: Any) -> bool:
+    """Whether data are a dataset, a scanner or a reader of pyarrow, which yield batches."""
+    arrow, dataset = (sys.modules.get(name) for name in ("pyarrow", "pyarrow.dataset"))
+    kinds = [arrow.RecordBatchReader] if arrow is not None else []
+    kinds += [dataset.Dataset, dataset.Scanner] if dataset is not None else []
+    return isinstance(data, tuple(kinds))
+
+
+def _schema(data: Any) -> Any:
+    return data.projected_schema if hasattr(data, "projected_schema") else data.schema
+
+
+def _tables(data: Any, columns: Sequence[str] | None = None) -> Iterator[Any]:
+    """The rows of a stream as tables of a hundred thousand rows or more, but for the last."""
+    import pyarrow as pa
+
+    if columns is not None and hasattr(data, "scanner"):
+        batches = data.to_batches(columns=list(columns))
+    else:
+        batches = data.to_batches() if hasattr(data, "to_batches") else iter(data)
+    waiting: list[Any] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(map(len, waiting)) >= _ROWS_AT_ONCE:
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def tally_stream(
+    data: Any, columns: Mapping[str, Any], count: Callable[..., Tally], positive: Any, scale: str
+) -> Tally:
+    """The tally of all batches, which ``count`` counts one after the other."""
+    if scale_named(scale).is_open:
+        must, step = "must name the range of the ranks for a stream", "for example rank:1-10"
+        raise UsageError(Problem("scale", must, repr(scale), step))
+    schema = _schema(data)
+    check_known(schema.names, columns)
+    single = [columns[role] for role in ("score", "label", "weight") if columns.get(role)]
+    counted, first = None, 0
+    # No batch alone shows whether there are two labels, one of them positive.
+    known = dict[Any, None]()
+    for table in _tables(data, [*dict.fromkeys([*single, *columns["group"]])]):
+        if not table.num_rows:
+            continue
+        if positive is not None:
+            table = _with_positive(table, columns["label"], positive, known)
+        try:
+            part = count(table, positive=None)
+        except DataError as error:
+            raise _located(error, first, first + table.num_rows) from error
+        counted, first = part if counted is None else counted + part, first + table.num_rows
+    if known:
+        same = [0] * len(known)
+        tally_arrays(same, list(known), [same], grid=Grid(), positive=positive)
+    return count(schema.empty_table(), positive=None) if counted is None else counted
+
+
+def _with_positive(table: Any, label: str, positive: Any, known: dict[Any, None]) -> Any:
+    """The table with whether each label is the positive one; adds the labels to those known."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = table.column(label)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    values = [value for value in column.unique().to_pylist() if not is_null(value)]
+    known.update(dict.fromkeys(values))
+    wanted = [value for value in values if type(value) is type(positive) and value == positive]
+    is_positive = pc.is_in(column, value_set=pa.array(wanted, column.type))
+    is_positive = pc.if_else(pc.is_null(column), pa.scalar(None, pa.bool_()), is_positive)
+    return table.set_column(table.schema.get_field_index(label), label, is_positive)
+
+
+def _located(error: DataError, first: int, stop: int) -> DataError:
+    """The error, with the rows of the stream that it is about."""
+    if not first:
+        return error
+    where = f"among rows {first:,} to {stop - 1:,}: "
+    return DataError([replace(problem, got=where + problem.got) for problem in error.problems])
+
+
+def apply_to_stream(repair: Callable[[Any], Any], data: Any) -> Any:
+    """A reader of repaired batches, each of which is made when it is asked for."""
+    import pyarrow as pa
+
+    repaired = (repair(table) for table in _tables(data) if table.num_rows)
+    first = next(repaired, None)
+    if first is None:
+        return _schema(data).empty_table().to_reader()
+
+    def batches() -> Iterator[Any]:
+        yield from first.to_batches()
+        for table in repaired:
+            yield from table.cast(first.schema).to_batches()
+
+    return pa.RecordBatchReader.from_batches(first.schema, batches())
+
+
+def is_pyspark_pandas(data: Any) -> bool:
+    """Whether data are a frame of pyspark.pandas."""
+    return type(data).__module__.startswith("pyspark.pandas") and hasattr(data, "to_spark")
+
+
+def apply_to_pyspark_pandas(repair: Callable[[Any], Any], data: Any) -> Any:
+    """The repaired frame with the same index."""
+    levels = [f"__index_{level}__" for level in range(data.index.nlevels)]
+    repaired = repair(data.to_spark(index_col=levels))
+    return repaired.pandas_api(index_col=levels).rename_axis(data.index.names)
