@@ -4,6 +4,8 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= auto
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
+# Otherwise each process that a test starts compiles the package again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-minimum test-floors test-integrations lint bench docs gallery reproduce reproduce-full format clean
 
