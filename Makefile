@@ -4,6 +4,8 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= auto
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
+# Each worker has one core: the threads of two BLAS would wait for each other.
+TESTING := SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1
 # Otherwise each process that a test starts compiles the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -13,17 +15,17 @@ demo: .venv/.base
 	$(BIN)/isocost demo
 
 test: .venv/.dev .venv/.data node_modules/.installed
-	SCIPY_ARRAY_API=1 $(BIN)/python $(PYTEST)
+	$(TESTING) $(BIN)/python $(PYTEST)
 	@if command -v npm > /dev/null; then npm test --silent; fi
 
 # Spark 3.5 leaves its sockets to the garbage collector, and Python warns of that; ours are closed in `make test`.
 test-minimum: .venv-minimum/.installed
-	SCIPY_ARRAY_API=1 .venv-minimum/bin/python $(PYTEST) -W "ignore:unclosed <socket:ResourceWarning"
+	$(TESTING) .venv-minimum/bin/python $(PYTEST) -W "ignore:unclosed <socket:ResourceWarning"
 
 # The part of it that depends most on versions, without what is slow to install.
 FLOORS := arrays backends cli dispatch files lazy nan package plane postprocess report scorers
 test-floors: .venv-floors/.installed
-	SCIPY_ARRAY_API=1 .venv-floors/bin/python $(PYTEST) $(FLOORS:%=tests/test_%.py)
+	$(TESTING) .venv-floors/bin/python $(PYTEST) $(FLOORS:%=tests/test_%.py)
 
 # What stands outside the package: MLflow, the GitHub action, pre-commit, dbt and R.  Where R is missing, its tests are skipped.
 test-integrations: .venv-integrations/.installed

@@ -664,7 +664,7 @@ def big(tmp_path_factory):
     path = tmp_path_factory.mktemp("big") / "big.parquet"
     query = (
         "COPY (SELECT range AS id, random() AS score, (random() < 0.5)::INT AS label, "
-        f"'g' || (range % 2) AS grp FROM range(10000000)) TO '{path}'"
+        f"'g' || (range % 2) AS grp FROM range(4000000)) TO '{path}'"
     )
     duckdb.sql(query)
     return path
