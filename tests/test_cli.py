@@ -23,7 +23,6 @@ from isocost.rows import Row
 from tests import processes
 from tests.processes import ISOCOST
 
-
 FEW = ("--replicates", 10)
 """For rules that are to be made; what they do to new people is another test's subject."""
 
