@@ -54,6 +54,7 @@ def pytest_xdist_make_scheduler(config, log):
 
     return Scheduling(config, log) if config.getoption("dist") == "loadscope" else None
 
+
 OLD_WEIGHT_CHECK = (
     "the check gives both of its fits other labels, by the first row of each"
     if tuple(int(part) for part in version("scikit-learn").split(".")[:2]) < (1, 7)
