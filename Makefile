@@ -4,27 +4,28 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= auto
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
+# Each worker has one core: the threads of two BLAS would wait for each other.
+TESTING := SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1
+# Otherwise each process that a test starts compiles the package again.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-minimum test-floors test-integrations lint bench docs gallery reproduce reproduce-full format clean
+.PHONY: demo test test-minimum test-floors test-integrations lint lint-python lint-types lint-page bench docs gallery reproduce reproduce-full format clean
 
 demo: .venv/.base
 	$(BIN)/isocost demo
 
 test: .venv/.dev .venv/.data node_modules/.installed
-	SCIPY_ARRAY_API=1 $(BIN)/python $(PYTEST)
+	$(TESTING) $(BIN)/python $(PYTEST)
 	@if command -v npm > /dev/null; then npm test --silent; fi
 
 # Spark 3.5 leaves its sockets to the garbage collector, and Python warns of that; ours are closed in `make test`.
 test-minimum: .venv-minimum/.installed
-	SCIPY_ARRAY_API=1 .venv-minimum/bin/python $(PYTEST) -W "ignore:unclosed <socket:ResourceWarning"
+	$(TESTING) .venv-minimum/bin/python $(PYTEST) -W "ignore:unclosed <socket:ResourceWarning"
 
-# The part of it that depends most on versions, without what is slow to install; new each time.
+# The part of it that depends most on versions, without what is slow to install.
 FLOORS := arrays backends cli dispatch files lazy nan package plane postprocess report scorers
-test-floors:
-	$(PYTHON) -m venv --clear .venv-floors
-	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-minimum.txt \
-	    --editable ".[plot,report,dask]" "ibis-framework[duckdb]" hypothesis polars pyarrow pytest pytest-xdist
-	SCIPY_ARRAY_API=1 .venv-floors/bin/python $(PYTEST) $(FLOORS:%=tests/test_%.py)
+test-floors: .venv-floors/.installed
+	$(TESTING) .venv-floors/bin/python $(PYTEST) $(FLOORS:%=tests/test_%.py)
 
 # What stands outside the package: MLflow, the GitHub action, pre-commit, dbt and R.  Where R is missing, its tests are skipped.
 test-integrations: .venv-integrations/.installed
@@ -33,10 +34,16 @@ test-integrations: .venv-integrations/.installed
 	    apt-get install --quiet=2 --yes --no-install-recommends r-base-core r-cran-digest > /dev/null; fi
 	.venv-integrations/bin/python -m pytest tests/integrations
 
-lint: .venv/.dev node_modules/.installed
+lint: lint-python lint-types lint-page
+
+lint-python: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+lint-types: .venv/.dev
 	$(BIN)/mypy
+
+lint-page: node_modules/.installed
 	@if command -v npm > /dev/null; then npm run --silent check; fi
 
 format: .venv/.dev
@@ -104,6 +111,12 @@ node_modules/.installed: package.json
 	$(PYTHON) -m venv .venv-integrations
 	.venv-integrations/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[mlflow]" \
 	    alembic "dbt-core>=1.9,<1.11" "dbt-duckdb>=1.9" hypothesis pre-commit pytest pyyaml sqlalchemy
+	@touch $@
+
+.venv-floors/.installed: pyproject.toml constraints-minimum.txt
+	$(PYTHON) -m venv --clear .venv-floors
+	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-minimum.txt \
+	    --editable ".[plot,report,dask]" "ibis-framework[duckdb]" hypothesis polars pyarrow pytest pytest-xdist
 	@touch $@
 
 .venv-minimum/.installed: pyproject.toml constraints-minimum.txt

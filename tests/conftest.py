@@ -34,6 +34,27 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 DATA = Path(__file__).parent / "data"
 
+TOGETHER = {
+    "spark": "backends coin_parity lazy scalars spark spark_sql",
+    "browser": "copying page pictures serve",
+}
+"""Files of tests that share what is slow to start: one worker runs all of them."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    from xdist.scheduler import LoadScopeScheduling
+
+    names = {f"test_{name}": scope for scope in TOGETHER for name in TOGETHER[scope].split()}
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            scope = super()._split_scope(nodeid)
+            return names.get(Path(scope).stem, scope)
+
+    return Scheduling(config, log) if config.getoption("dist") == "loadscope" else None
+
+
 OLD_WEIGHT_CHECK = (
     "the check gives both of its fits other labels, by the first row of each"
     if tuple(int(part) for part in version("scikit-learn").split(".")[:2]) < (1, 7)

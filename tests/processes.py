@@ -16,7 +16,16 @@ ISOCOST = str(Path(sys.executable).with_name("isocost"))
 
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(
-    ["isocost.cli.app", "duckdb", "scipy.optimize", "scipy.stats", "isocost.reports.report"]
+    [
+        "isocost.cli.app",
+        "typer._adapters",
+        "duckdb",
+        "isocost.engines.lazy",
+        "narwhals._duckdb.dataframe",
+        "scipy.optimize",
+        "scipy.stats",
+        "isocost.reports.report",
+    ]
 )
 
 

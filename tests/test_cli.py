@@ -24,6 +24,9 @@ from isocost.rows import Row
 from tests import processes
 from tests.processes import ISOCOST
 
+FEW = ("--replicates", 10)
+"""For rules that are to be made; what they do to new people is another test's subject."""
+
 
 def run(*arguments, **options):
     done = processes.run(*arguments, **options)
@@ -223,7 +226,7 @@ def test_apply_takes_the_columns_the_rule_was_made_with(folder, tmp_path):
 )
 def test_every_method_of_fit(folder, tmp_path, method, options, disparity):
     path = tmp_path / "rule.json"
-    options = (*options, "--replicates", 10, "-o", path)
+    options = (*options, *FEW, "-o", path)
     done = run("fit", folder / "compas.csv", "--method", method, *options)
     assert done.returncode == 0, done.stderr
     rule = ic.Rule.load(path)
@@ -252,18 +255,19 @@ def test_fit_has_every_option_of_every_repair(folder):
             # without --equal differs by repair.
             if option.name not in ("cost", "equal"):
                 assert usual == (list(option.default) if option.many else option.default)
-    done = run("fit", folder / "compas.csv", "--method", "odds", "--rates", "hard")
+    data = folder / "compas.csv"
+    done = run("fit", data, "--method", "odds", "--rates", "hard", *FEW)
     assert ic.Rule.from_json(done.stdout).settings == {"threshold": 0.5, "rates": "hard"}
-    done = run("fit", folder / "compas.csv", "--method", "reconcile", "--levels", 8)
+    done = run("fit", data, "--method", "reconcile", "--levels", 8, *FEW)
     made = ic.Rule.from_json(done.stdout)
     assert made.settings == ic.reconcile(compas(), levels=8).settings
     limits = ("--floor", "selection_rate=.45", "--floor", "overall_accuracy=0.6", "--monotone")
-    done = run("fit", folder / "compas.csv", "--method", "reconcile", "--levels", "auto", *limits)
+    done = run("fit", data, "--method", "reconcile", "--levels", "auto", *limits, *FEW)
     floor = {"selection_rate": 0.45, "overall_accuracy": 0.6}
     wanted = ic.reconcile(compas(), floor=floor, monotone=True)
     assert ic.Rule.from_json(done.stdout).settings == wanted.settings
-    only = ("fit", folder / "compas.csv", "--method", "reconcile", "--equal", "fnr", "--no-worse")
-    assert ic.Rule.from_json(run(*only).stdout).settings["no_worse"] is True
+    only = ("fit", data, "--method", "reconcile", "--equal", "fnr", "--no-worse")
+    assert ic.Rule.from_json(run(*only, *FEW).stdout).settings["no_worse"] is True
 
 
 @pytest.mark.parametrize(
@@ -292,20 +296,22 @@ def test_coarsen_says_what_it_may_not_do(folder):
 def test_thresholds_that_are_no_tenths(folder, tmp_path):
     for method in ("odds", "reconcile", "withhold"):
         options = ["--threshold", 0.37, "--tolerance", 0.06, "-o", tmp_path / f"{method}.json"]
-        assert run("fit", folder / "compas.csv", "--method", method, *options).returncode == 0
+        done = run("fit", folder / "compas.csv", "--method", method, *options, *FEW)
+        assert done.returncode == 0
 
 
 def test_compare(folder, tmp_path):
     data = folder / "compas.csv"
     options = ["--cost", "fpr", "--tolerance", 0.06, "-o", tmp_path / "w.json"]
-    run("fit", data, *options)
-    run("fit", data, "--method", "reconcile", "--threshold", 0.37, "-o", tmp_path / "r.json")
+    run("fit", data, *options, *FEW)
+    run("fit", data, "--method", "reconcile", "--threshold", 0.37, "-o", tmp_path / "r.json", *FEW)
     rules = [tmp_path / "w.json", tmp_path / "r.json"]
-    done = run("compare", data, *rules, "--threshold", 0.37)
+    done = run("compare", data, *rules, "--threshold", 0.37, *FEW)
     assert done.returncode == 0, done.stderr
     assert "original" in done.stdout
     assert "decided by a coin" in done.stdout
-    content = json.loads(run("compare", data, *rules, "--threshold", 0.37, "--json").stdout)
+    shown = run("compare", data, *rules, "--threshold", 0.37, *FEW, "--json").stdout
+    content = json.loads(shown)
     assert list(content["rules"]) == ["original", "w", "r"]
     assert content["rules"]["r"]["equalized_odds_difference"] < 1e-9
 
@@ -446,7 +452,7 @@ def test_fit_refuses_what_is_not_calibrated_and_recalibrates_it(off):
     assert plain.returncode == 1
     assert "in the same rule: --recalibrate isotonic" in plain.stderr
     assert not (off / "rule.json").exists()
-    both = run("fit", "off.csv", "--recalibrate", "isotonic", "-o", "rule.json", cwd=off)
+    both = run("fit", "off.csv", "--recalibrate", "isotonic", *FEW, "-o", "rule.json", cwd=off)
     assert (both.returncode, both.stderr) == (0, "")
     assert re.search(r"costs differ by +0\.\d{4} +0\.0000", both.stdout)
     assert "rows, not listed here" in both.stdout
@@ -470,7 +476,7 @@ def test_merged_groups_are_one_in_the_audit_and_several_in_the_rule(off):
     audited = json.loads(done.stdout)
     assert [group for group, _ in audited["groups"]] == ["a", "rest"]
     command = ["fit", "off.csv", "--merge-groups", "b,c=rest", "--recalibrate", "isotonic"]
-    assert run(*command, "-o", "rule.json", cwd=off).returncode == 0
+    assert run(*command, *FEW, "-o", "rule.json", cwd=off).returncode == 0
     rule = ic.Rule.load(off / "rule.json")
     assert rule.groups == ("a", "b", "c")
     assert {(r.lo, r.hi, r.value) for r in rule.rows if r.group == "b"} == {
@@ -517,27 +523,14 @@ def test_demo_leaves_its_data(tmp_path):
 
 def test_version_and_help():
     assert run("--version").stdout == f"isocost {ic.__version__}\n"
+    text = run("--help").stdout
     for command in ("audit", "fit", "compare", "apply", "report", "demo"):
         assert run(command, "--help").returncode == 0
-        assert command in run("--help").stdout
-
-
-def test_a_reader_that_has_seen_enough(folder):
-    command = f"'{ISOCOST}' audit '{folder}/compas.csv' | head -1"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
-    assert done.stderr == ""
+        assert command in text
 
 
 def test_debug_keeps_the_exit_code(folder):
     assert run("audit", "no.csv", "--debug", cwd=folder).returncode == 2
-
-
-def test_a_closed_pipe_does_not_change_the_verdict(folder):
-    command = f"'{ISOCOST}' audit '{folder}/compas.csv' --cost fpr --json {{}} | true"
-    for options, code in (("", 0), ("--fail-above 0.01", 1)):
-        script = f"set -o pipefail; {command.format(options)}; exit ${{PIPESTATUS[0]}}"
-        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
-        assert done.returncode == code, done.stderr
 
 
 def shell(script, cwd):
@@ -574,8 +567,9 @@ def test_output_that_nobody_takes(folder, command):
 
 
 def test_lost_output_does_not_change_the_verdict(folder):
-    script = "$ISOCOST audit compas.csv --cost fpr --fail-above 0.01 > /dev/full"
-    assert shell(script, folder).returncode == 1
+    script = "$ISOCOST audit compas.csv --cost fpr --json --fail-above 0.01"
+    for lost in ("| true", "> /dev/full"):
+        assert shell(f"{script} {lost}", folder).returncode == 1
     assert shell("$ISOCOST audit no.csv 2> /dev/full", folder).returncode == 2
 
 
@@ -664,26 +658,33 @@ def test_letters_that_the_terminal_cannot_write(tmp_path):
     assert "\\xe9" in done.stdout
 
 
-@pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_being_stopped_has_its_code_and_leaves_nothing(tmp_path, sign, code):
+@pytest.fixture(scope="module")
+def big(tmp_path_factory):
+    """A file that takes seconds to be repaired."""
+    path = tmp_path_factory.mktemp("big") / "big.parquet"
     query = (
         "COPY (SELECT range AS id, random() AS score, (random() < 0.5)::INT AS label, "
-        f"'g' || (range % 2) AS grp FROM range(20000000)) TO '{tmp_path}/big.parquet'"
+        f"'g' || (range % 2) AS grp FROM range(4000000)) TO '{path}'"
     )
     duckdb.sql(query)
+    return path
+
+
+@pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_being_stopped_has_its_code_and_leaves_nothing(big, tmp_path, sign, code):
     rule = ic.Rule(groups=("g0", "g1"), rows=(Row("g0", 0.0, 1.0, "set", 0.4, 0.5),), method="test")
     rule.save(tmp_path / "r.json")
-    arguments = ["apply", "r.json", "big.parquet", "--group", "grp", "-o", "out.csv"]
+    arguments = ["apply", "r.json", big, "--group", "grp", "-o", "out.csv"]
     job = subprocess.Popen([ISOCOST, *arguments], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    # A third file is the one being written: only now is there something to leave behind.
+    # A second file is the one being written: only now is there something to leave behind.
     deadline = time.monotonic() + 60
-    while len(list(tmp_path.iterdir())) < 3 and time.monotonic() < deadline and job.poll() is None:
+    while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline and job.poll() is None:
         time.sleep(0.05)
     job.send_signal(sign)
     _, errors = job.communicate(timeout=60)
     assert job.returncode == code, errors
     assert "interrupted; nothing was written" in errors
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["big.parquet", "r.json"]
+    assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
 
 
 def test_ctrl_c_while_modules_are_loaded_is_quiet(tmp_path):

@@ -44,9 +44,9 @@ def added(block, root):
 
 @pytest.fixture
 def tree(tmp_path):
-    """A copy of the source: lines are added to it, and scripts and commands run with it."""
+    """A copy of the source and its bytecode, to which lines are added, to run scripts with."""
     root = tmp_path / "src" / "isocost"
-    shutil.copytree(SOURCE, root, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(SOURCE, root)
     start = f"import isocost\nassert isocost.__file__ == {str(root / '__init__.py')!r}\n"
 
     def run(*command, code=0):

@@ -112,16 +112,26 @@ class BruteForce:
         return np.nansum(w * value**2) - self.target
 
     def move(self, member, own, bin_, pools):
-        def moved(share):
-            after = member.copy()
-            after[pools, bin_] = 1.0 - share, share
-            return after
+        bins, pair = self.bins, list(pools)
+        w, y = member @ bins.w, member @ bins.y
+        others = np.delete(y, pair) ** 2 @ (1.0 / np.delete(w, pair))
+        sign, least = np.array([-1.0, 1.0]), 1e-13 * bins.w.sum()
+
+        def over(share):
+            """How far the information is above the target, for each share that moves."""
+            weight = w[pair] + np.multiply.outer(share, sign * bins.w[bin_])
+            positive = y[pair] + np.multiply.outer(share, sign * bins.y[bin_])
+            used = weight > least
+            each = np.where(used, positive**2 / np.where(used, weight, 1.0), 0.0)
+            return others + each.sum(axis=-1) - self.target
 
         shares = np.linspace(0.0, 1.0, 41)
-        over = np.array([self.over(moved(share)) for share in shares])
-        for k in np.flatnonzero(over[1:] * over[:-1] <= 0.0):
-            root = brentq(lambda s: self.over(moved(s)), shares[k], shares[k + 1], xtol=1e-14)
-            self.look_at(moved(root), own)
+        at = over(shares)
+        for k in np.flatnonzero(at[1:] * at[:-1] <= 0.0):
+            root = brentq(over, shares[k], shares[k + 1], xtol=1e-14)
+            after = member.copy()
+            after[pair, bin_] = 1.0 - root, root
+            self.look_at(after, own)
 
     def look_at(self, member, own):
         _, value = self.values(member)

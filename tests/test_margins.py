@@ -49,7 +49,7 @@ def test_two_alike_and_one_apart():
     assert a.verdict.reason == "infeasible"
 
 
-@pytest.mark.parametrize("groups", [5, 15, 30])
+@pytest.mark.parametrize("groups", [5, 30])
 def test_alike_groups_are_not_told_apart(groups):
     wrong, infeasible, alpha, target = 0, 0, [], 0
     for seed in range(40):

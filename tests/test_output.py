@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -35,15 +36,21 @@ def folder(tmp_path_factory):
     return folder
 
 
+@cache
 def audited(folder, many, columns, *options):
     fixed = ("--replicates", "200", "--no-plot", "--full")
     text = on_terminal("audit", f"{many}.csv", *fixed, *options, columns=columns, cwd=folder)
     return without_escapes(text)
 
 
+@cache
+def told_by_python(folder, many):
+    return ic.audit(ic.tally(folder / f"{many}.csv"), replicates=0)
+
+
 def numbers_of(folder, many):
     """Every rate of the audit, as it is to be printed."""
-    told = ic.audit(ic.tally(folder / f"{many}.csv"), replicates=0)
+    told = told_by_python(folder, many)
     return [f"{one.generalized_fnr:.4f}" for one in told.groups.values()]
 
 
@@ -60,7 +67,7 @@ def test_no_number_is_broken_and_no_line_too_long(folder, many, columns):
 
 
 def test_every_number_of_the_pipe_is_on_the_terminal(folder):
-    piped = repr(ic.audit(ic.tally(folder / "8.csv"), replicates=0))
+    piped = repr(told_by_python(folder, 8))
     table = piped[: piped.index("Cost differs")]
     for columns in (80, 40, 24):
         text = audited(folder, 8, columns)

@@ -139,8 +139,11 @@ def test_is_small_with_many_groups_and_bins():
     score = random.beta(1 + group / 12, 2)
     label = (random.random(len(score)) < score).astype(int)
     tally = ic.tally({"score": score, "label": label, "group": group})
+    assert len(json.dumps(tally.to_dict()["cells"])) > 2e6
     html = ic.report_html(ic.audit(tally, "fpr", confidence=None))
     assert len(html.encode()) < 1.6e6
+    told = "bins of scores merged, because so many would make the page too large"
+    assert told in Texts(html).text
     given = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))["given"]
     assert sum(len(one["rule"]["rows"]) for one in given if one["rule"]) <= MOST_ROWS
     # Rules that do not fit are left out, those furthest from the audit's threshold first.
@@ -472,24 +475,6 @@ def test_demo_writes_a_report_over_its_own_only(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit) as left:
         main(["demo", "--no-report"])
     assert left.value.code == 0
-
-
-def many_groups():
-    rng = np.random.default_rng(7)
-    score, group = rng.beta(2, 3, 80_000), np.repeat(np.arange(16), 5000)
-    label = (rng.random(80_000) < score).astype(int)
-    return ic.tally({"score": score, "label": label, "group": group})
-
-
-def test_many_groups_fit_into_two_megabytes(monkeypatch):
-    # Of all that is on the page this takes longest with many groups, and it is four lines.
-    monkeypatch.setattr(making, "bounds_table", lambda *_: {"rows": []})
-    tally = many_groups()
-    assert len(json.dumps(tally.to_dict()["cells"])) > 1_200_000
-    html = ic.report_html(ic.audit(tally, confidence=None))
-    assert len(html.encode()) < 2_000_000
-    text = Texts(html).text
-    assert "bins of scores merged, because so many would make the page too large" in text
 
 
 def test_of_many_groups_it_may_not_be_known_which_costs_most():
