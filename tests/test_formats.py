@@ -19,11 +19,7 @@ import pyarrow as pa
 import pytest
 
 import isocost as ic
-from isocost.engines.connection import (
-    Settings,
-    _memory,
-    _size,
-)
+from isocost.engines.connection import FileReading, _memory, _size
 from isocost.engines.paths import find_files
 from isocost.engines.source import Source
 from isocost.grid import Grid
@@ -202,9 +198,8 @@ def test_rows_in_any_order(folder, tmp_path):
 
 
 def test_limits_reach_the_engine(folder):
-    from isocost.engines.connection import Settings
-
-    source = Source(folder / "data.parquet", settings=Settings("512MB", 1, keep_order=False))
+    reading = FileReading(memory_limit="512MB", threads=1, keep_order=False)
+    source = Source(folder / "data.parquet", reading=reading)
     found = [
         source.run(f"SELECT current_setting('{name}')").fetchone()[0]
         for name in ("memory_limit", "threads", "preserve_insertion_order")
@@ -220,7 +215,7 @@ def many_groups(path):
 
 
 def test_the_usual_limit_is_far_below_what_the_machine_has():
-    shown = Settings(threads=2).connect().execute("SELECT current_setting('memory_limit')")
+    shown = FileReading(threads=2).connect().execute("SELECT current_setting('memory_limit')")
     machine = duckdb.connect().execute("SELECT current_setting('memory_limit')").fetchone()[0]
     assert shown.fetchone()[0] == ("1.0 GiB" if _size(machine) > 2**30 else machine)
 
@@ -229,12 +224,12 @@ def test_work_that_needs_more_than_the_usual_limit_gets_it(tmp_path, monkeypatch
     monkeypatch.setattr("isocost.engines.connection._LEAST", 2)
     monkeypatch.setattr("isocost.engines.connection._EACH", 1)
     many_groups(tmp_path / "d.parquet")
-    source = Source(tmp_path / "d.parquet", settings=Settings(threads=1))
+    source = Source(tmp_path / "d.parquet", reading=FileReading(threads=1))
     query = f'SELECT count(*) FROM (SELECT "group" FROM {source.reader} GROUP BY ALL)'
     assert source.run(query).fetchone() == (2000000,)
     limit = source.run("SELECT current_setting('memory_limit')").fetchone()[0]
     assert 2**25 < _size(limit) < 1.1 * _memory()
-    assert not source.settings.relax(source.connection)
+    assert not source.reading.relax(source.connection)
 
 
 def test_too_little_memory_is_said_so(tmp_path):

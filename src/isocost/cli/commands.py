@@ -201,12 +201,12 @@ def recalibrate(
         say(f"\nThe rule is in {output}.")
 
 
-def _written(rule: Rule, output: Path | None, force: bool) -> bool:
-    """Write a rule to a file; without one, print it, and return False."""
+def _written(result: Rule | Tally, output: Path | None, force: bool) -> bool:
+    """Write a rule or a tally to a file; without one, print it, and return False."""
     if output is None:
-        say(rule.to_json())
+        say(result.to_json())
         return False
-    rule.save(output, force=force)
+    result.save(output, force=force)
     return True
 
 
@@ -459,11 +459,8 @@ def tally(
     if output is not None:
         check_target(output, force, ".json")
     counted = read(data, columns, tuple(edge or ()))
-    if output is None:
-        say(counted.to_json())
-        return
-    counted.save(output, force=force)
-    say(f"{counted!r}\n\nThe tally is in {output}.")
+    if _written(counted, output, force):
+        say(f"{counted!r}\n\nThe tally is in {output}.")
 
 
 def sql(

@@ -58,20 +58,6 @@ class Package:
     problem: str | None
 
 
-@dataclass(frozen=True)
-class Extra:
-    """A part of isocost that is installed by itself: ``pip install "isocost[name]"``."""
-
-    name: str
-    gives: str
-    packages: tuple[Package, ...]
-
-    @property
-    def missing(self) -> list[Package]:
-        """The packages that cannot be used."""
-        return [package for package in self.packages if package.problem]
-
-
 def requirements() -> dict[str | None, list[str]]:
     """What the metadata of isocost asks for: by extra, and None for what is always needed."""
     requirements: dict[str | None, list[str]] = {None: []}
@@ -147,13 +133,17 @@ def _import_problem(name: str) -> str | None:
     return None
 
 
-def extras(asked: dict[str | None, list[str]]) -> list[Extra]:
-    """The extras that people install, with the packages of those they include."""
-    return [
-        Extra(name, GIVES[name], tuple(map(examined, _flat(name, asked))))
-        for name in GIVES
-        if name in asked
-    ]
+def extra(name: str, asked: dict[str | None, list[str]]) -> dict[str, Any]:
+    """The state of an extra, with the packages that cannot be used."""
+    packages = map(examined, _flat(name, asked))
+    missing = [package.name for package in packages if package.problem]
+    return {
+        "name": name,
+        "gives": GIVES[name],
+        "installed": not missing,
+        "missing": missing,
+        "install": f'pip install "isocost[{name}]"',
+    }
 
 
 def _flat(name: str, asked: dict[str | None, list[str]]) -> Iterator[str]:
@@ -202,16 +192,7 @@ def findings() -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "required": [asdict(package) for package in needed],
-        "extras": [
-            {
-                "name": extra.name,
-                "gives": extra.gives,
-                "installed": not extra.missing,
-                "missing": [package.name for package in extra.missing],
-                "install": f'pip install "isocost[{extra.name}]"',
-            }
-            for extra in extras(asked)
-        ],
+        "extras": [extra(name, asked) for name in GIVES if name in asked],
         "frames": {name: examined(name).version for name in FRAMES},
         "java": java(),
         "browser": browser(),

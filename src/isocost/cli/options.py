@@ -19,8 +19,7 @@ import typer
 
 from isocost.atomic import check_target
 from isocost.checks import check_threshold
-from isocost.engines.connection import Settings
-from isocost.engines.source import FileReading
+from isocost.engines.connection import FileReading
 from isocost.errors import UNSET, Language, Problem, UsageError
 from isocost.measures.measure import FAMILIES
 from isocost.repairs.maps import METHODS
@@ -151,12 +150,8 @@ class Columns:
     @property
     def reading(self) -> FileReading:
         """How files are read."""
-        return FileReading(self.decimal, self.encoding, self.sheet)
-
-    @property
-    def limits(self) -> Settings:
-        """The limits for reading files."""
-        return Settings(self.memory_limit, self.threads)
+        names = ("decimal", "encoding", "sheet", "memory_limit", "threads")
+        return FileReading(**{name: getattr(self, name) for name in names})
 
 
 Cost = Annotated[str, typer.Option("--cost", help="fpr, fnr, weighted:FP,FN or plain:FP,FN.")]

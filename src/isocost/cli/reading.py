@@ -19,6 +19,7 @@ from typing import Any
 from isocost.atomic import read_text, status_of
 from isocost.cli.options import Columns, Measuring
 from isocost.cli.output import complain, progress
+from isocost.engines.connection import FileReading
 from isocost.engines.files import Part, tally_files
 from isocost.engines.look import completed
 from isocost.errors import DataError, FileError, Problem, UsageError, listing
@@ -138,9 +139,11 @@ def read_merged(
     check_alike(loaded)
     if loaded:
         _check_options(columns, loaded[0][1], only=len(loaded) == len(named))
+    # Checked even if there are only tallies.
+    reading = columns.reading
     grid = loaded[0][1].grid if loaded else Grid(columns.bins, edges)
     files = [name for name in named if not is_tally_path(name)]
-    counted = [_count(name, columns, grid, part) for name in files]
+    counted = [_count(name, columns, reading, grid, part) for name in files]
     told = {text: None for tally in counted for text in _told(tally, columns)}
     if told:
         complain("\n".join(told), 0)
@@ -200,7 +203,9 @@ def _check_rows(named: Sequence[str]) -> None:
         raise UsageError(Problem("--split", "needs files with rows", other[0], step))
 
 
-def _count(data: str, columns: Columns, grid: Grid, part: Part | None) -> Tally:
+def _count(
+    data: str, columns: Columns, reading: FileReading, grid: Grid, part: Part | None
+) -> Tally:
     names = {
         "score": columns.score,
         "label": columns.label,
@@ -216,11 +221,10 @@ def _count(data: str, columns: Columns, grid: Grid, part: Part | None) -> Tally:
                 grid=grid,
                 positive=columns.positive,
                 missing_group=columns.missing_group,
-                settings=columns.limits,
                 progress=report,
                 part=part,
                 scale=scale_named(columns.scale),
-                reading=columns.reading,
+                reading=reading,
                 guess=partial(completed, tell=guesses.append),
                 handed_over=columns.handed_over,
             )

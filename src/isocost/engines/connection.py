@@ -1,4 +1,4 @@
-"""A connection to DuckDB, within limits of memory and threads."""
+"""How DuckDB reads files: what their text means, and within which limits it works."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from isocost.checks import check_kind
+from isocost.engines.parsing import check_decimal
+from isocost.engines.paths import check_codec
 from isocost.errors import Problem, UsageError
 
 _LEAST, _EACH = 1024, 256
@@ -22,11 +25,17 @@ _SMALLEST, _LARGEST = 1e6, 1e15
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Limits for reading and writing files.
+class FileReading:
+    """How files are read and written; what is left out is detected, or the usual way.
 
     Parameters
     ----------
+    decimal : "." or ",", optional
+        The decimal sign of numbers that are texts; by default a comma if every score fits.
+    encoding : str, optional
+        The encoding of text; by default UTF-8, what a byte order mark says, or Windows-1252.
+    sheet : str, optional
+        The sheet of a workbook; by default the only one that has rows.
     memory_limit : str, optional
         Memory that DuckDB may use, such as "512MB"; beyond it, DuckDB spills to disk.  By default
         1 GiB, or 256 MiB per thread if that is more, and all memory where that is not enough.
@@ -37,15 +46,23 @@ class Settings:
 
     Examples
     --------
-    >>> Settings(memory_limit="512MB").memory_limit
+    >>> FileReading(memory_limit="512MB").memory_limit
     '512MB'
     """
 
+    decimal: str | None = None
+    encoding: str | None = None
+    sheet: str | None = None
     memory_limit: str | None = None
     threads: int | None = None
     keep_order: bool = True
 
     def __post_init__(self) -> None:
+        check_decimal(self.decimal)
+        check_codec(self.encoding)
+        if self.sheet is not None:
+            step = "use the name on its tab"
+            check_kind("sheet", self.sheet, str, "must be the name of a sheet", step)
         limit, threads = self.memory_limit, self.threads
         if limit is not None and not _is_limit(limit):
             rule = "must be a number with a unit (KB, MB, GB or TB), from 1MB to 1000TB"

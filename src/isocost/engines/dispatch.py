@@ -140,12 +140,11 @@ def tally(
         return scored(_tally_arrays(score, label, groups, weight, decimal=decimal, **options))
     columns = check_columns(score, label, group, weight)
     if isinstance(data, str | Path):
-        from isocost.engines.connection import Settings
+        from isocost.engines.connection import FileReading
         from isocost.engines.files import tally_files
-        from isocost.engines.source import FileReading
 
-        limits, reading = Settings(memory_limit, threads), FileReading(decimal, encoding, sheet)
-        return tally_files(data, columns, settings=limits, reading=reading, **options)
+        reading = FileReading(decimal, encoding, sheet, memory_limit, threads)
+        return tally_files(data, columns, reading=reading, **options)
     count: Callable[..., Tally] = partial(_tally_frame, columns=columns, decimal=decimal, **options)
     if is_stream(data):
         return scored(tally_stream(data, columns, count, positive, scale))

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from isocost.atomic import check_target, replacing
 from isocost.checks import check_known, check_names, check_path, check_written, group_names_of
 from isocost.coin import bound, hex_bound
-from isocost.engines.connection import Settings
+from isocost.engines.connection import FileReading
 from isocost.engines.dialects import DUCKDB, Case, repaired_group
 from isocost.engines.parsing import WHOLE, json_values, read_as, typed
 from isocost.engines.paths import (
@@ -24,7 +24,6 @@ from isocost.engines.paths import (
 from isocost.engines.source import (
     DOUBT,
     WHOLE_TYPES,
-    FileReading,
     Progress,
     Source,
     as_number,
@@ -81,7 +80,6 @@ def tally_files(
     grid: Grid,
     positive: Any = None,
     missing_group: Group | None = None,
-    settings: Settings | None = None,
     progress: Progress | None = None,
     name: str | None = None,
     part: Part | None = None,
@@ -99,7 +97,7 @@ def tally_files(
 
     def count(reading: FileReading) -> Tally:
         used, named = columns, positive
-        with Source(path, settings, name, columns["group"], reading) as source:
+        with Source(path, name, columns["group"], reading) as source:
             source.check_divided()
             if guess is not None:
                 used, named = guess(source, used, named)
@@ -319,17 +317,17 @@ def apply_file(
     check_names(score=score, id=id, column=column, **flags, optional=_OPTIONAL)
     used = scale_of(rule, scale)
     target = column or (score if used.is_plain else f"repaired_{score}")
-    settings = Settings(memory_limit, threads, keep_order)
+    reading = FileReading(decimal, encoding, sheet, memory_limit, threads, keep_order)
     repair = _FileRepair(
         rule=rule, score=score, groups=groups, id=id if rule.needs_coin else None, target=target,
         **flags, unknown=unknown, missing_group=missing_group, scale=used,
     )  # fmt: skip
 
     def write(reading: FileReading) -> int:
-        with Source(path, settings, groups=groups, reading=reading) as source:
+        with Source(path, groups=groups, reading=reading) as source:
             return repair.write(source, Path(output), force, progress)
 
-    return read_files(write, FileReading(decimal, encoding, sheet))
+    return read_files(write, reading)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from isocost.checks import check_path
+from isocost.engines.connection import FileReading
 from isocost.engines.parsing import (
     POSITIVE,
     is_binary,
@@ -26,7 +27,7 @@ from isocost.engines.parsing import (
     typed,
 )
 from isocost.engines.paths import PLAINLY
-from isocost.engines.source import FileReading, Source, is_number, literal, quoted, read_files
+from isocost.engines.source import Source, is_number, literal, quoted, read_files
 from isocost.engines.values import no_rows
 from isocost.errors import Problem, UsageError, listing
 from isocost.grid import fitting_scales

@@ -9,19 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as StillRunning
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy.typing as npt
 
-from isocost.checks import check_kind
-from isocost.engines.connection import Settings
+from isocost.engines.connection import FileReading
 from isocost.engines.dialects import DUCKDB
-from isocost.engines.parsing import COMMA, THOUSANDS, TextNumbers, check_decimal
+from isocost.engines.parsing import COMMA, THOUSANDS, TextNumbers
 from isocost.engines.paths import (
     FORMATS,
-    check_codec,
     compression_of,
     converted,
     damage_of,
@@ -74,36 +72,10 @@ def as_number(text: str) -> str:
     return f"try_cast(CASE WHEN contains({text}, '_') THEN NULL ELSE {text} END AS DOUBLE)"
 
 
-@dataclass(frozen=True)
-class FileReading:
-    """How files are read; what is left out is detected.
-
-    Parameters
-    ----------
-    decimal : "." or ",", optional
-        The decimal sign of numbers that are texts; by default a comma if every score fits.
-    encoding : str, optional
-        The encoding of text; by default UTF-8, what a byte order mark says, or Windows-1252.
-    sheet : str, optional
-        The sheet of a workbook; by default the only one that has rows.
-    """
-
-    decimal: str | None = None
-    encoding: str | None = None
-    sheet: str | None = None
-
-    def __post_init__(self) -> None:
-        check_decimal(self.decimal)
-        check_codec(self.encoding)
-        if self.sheet is not None:
-            step = "use the name on its tab"
-            check_kind("sheet", self.sheet, str, "must be the name of a sheet", step)
-
-
 class _ReadAgainError(Exception):
     """Files must be read in another way, which their content has shown."""
 
-    def __init__(self, **ways: str) -> None:
+    def __init__(self, **ways: Any) -> None:
         super().__init__(ways)
         self.ways = ways
 
@@ -164,7 +136,6 @@ class Source:
     def __init__(
         self,
         path: str | Path,
-        settings: Settings | None = None,
         name: str | None = None,
         groups: Sequence[str] = (),
         reading: FileReading | None = None,
@@ -185,8 +156,7 @@ class Source:
         # The copies are deleted with this object.
         self.copies = converted(self.file_set, self.reading.encoding, self.reading.sheet)
         self.file_set = self.copies.file_set
-        self.settings = settings or Settings()
-        self.connection = self.settings.connect()
+        self.connection = self.reading.connect()
         self._hive = ", hive_partitioning = " + ("true" if self.file_set.partitions else "false")
         self._lines = ""
         self._open_text() if self.is_text else self._open(self._reader(self.format.look))
@@ -412,7 +382,7 @@ class Source:
         try:
             return work() if progress is None else self._watched(work, progress)
         except duckdb.OutOfMemoryException as error:
-            if self.settings.relax(self.connection):
+            if self.reading.relax(self.connection):
                 return self.attempt(work, progress)
             raise self._explained(error) from error
         except duckdb.Error as error:

@@ -14,7 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isocost.engines.source import FileReading
+from isocost.engines.connection import FileReading
 from isocost.errors import FileError, IsocostError, Problem, UsageError, require_package
 from isocost.reports.session import (
     GONE,
@@ -460,8 +460,8 @@ def _json(content: dict[str, Any], code: int = 200) -> Response:
 
 def _reading(request: Request) -> FileReading:
     """How the page asks for a file to be read."""
-    asked = {name: request.query_params.get(name) for name in ("decimal", "encoding", "sheet")}
-    return FileReading(**asked)
+    asked = request.query_params.get
+    return FileReading(asked("decimal"), asked("encoding"), asked("sheet"))
 
 
 def _file(name: str, kind: str) -> Callable[[Request], Response]:
