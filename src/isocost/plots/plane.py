@@ -61,6 +61,9 @@ SLACK = 1e-9
 MOST_GROUPS = 8
 """With more groups than this, rows take the place of the plane."""
 
+WHOLE = (-0.02, 1.0, -0.02, 1.0)
+"""The limits of the whole plane: left, right, bottom, top."""
+
 HOLLOW: dict[str, Any] = {
     "marker": "o", "markersize": 5, "markerfacecolor": "white", "linestyle": "none"
 }  # fmt: skip
@@ -68,9 +71,6 @@ HOLLOW: dict[str, Any] = {
 
 DIAMOND: dict[str, Any] = {"marker": "D", "markersize": 4.5, "linestyle": "none", "color": INK}
 """The mark of where a rule puts a group, in rows."""
-
-WHOLE = (-0.02, 1.0, -0.02, 1.0)
-"""The limits of the whole plane: left, right, bottom, top."""
 
 
 @dataclass
