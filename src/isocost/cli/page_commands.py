@@ -192,8 +192,10 @@ def demo(
         "reconcile": reconcile(tally),
     }
     header, rows = compare(tally, rules, "fpr").table()
+    by_name = {row[0]: row for row in rows}
     say()
-    show_table("What repairs do, beside the scores as they are", header, _telling(rows))
+    title = "What repairs do, beside the scores as they are"
+    show_table(title, header, [by_name[name] for name in TELLING])
     prose(
         f"\nwithhold brings the costs to within {TOLERANCE:g}. odds brings them together and gives "
         "up calibration. reconcile keeps it, and makes wrong decisions equally frequent."
@@ -215,11 +217,6 @@ TELLING = (
     "decisions changed",
 )
 """The rows of a comparison that the demo shows."""
-
-
-def _telling(rows: list[list[str]]) -> list[list[str]]:
-    by_name = {row[0]: row for row in rows}
-    return [by_name[name] for name in TELLING]
 
 
 def _leave_data(path: Path, force: bool) -> None:

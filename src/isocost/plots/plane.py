@@ -67,6 +67,14 @@ SLACK = 1e-9
 WHOLE = (-0.02, 1.0, -0.02, 1.0)
 """The limits of the whole plane: left, right, bottom, top."""
 
+HOLLOW: dict[str, Any] = {
+    "marker": "o", "markersize": 5, "markerfacecolor": "white", "linestyle": "none"
+}  # fmt: skip
+"""The mark at the end of a calibrated line."""
+
+DIAMOND: dict[str, Any] = {"marker": "D", "markersize": 4.5, "linestyle": "none", "color": INK}
+"""The mark of where a rule puts a group, in rows."""
+
 
 @dataclass
 class PlaneDisplay(Display):
@@ -305,34 +313,22 @@ class PlaneDisplay(Display):
         self.ax_, self.figure_ = dots.ax_, dots.figure_
         self.trivials_, self.diamonds_ = [], {name: [] for name in self.after}
         mu = np.asarray(self.base_rates)
-        hollow: dict[str, Any] = {
-            "marker": "o",
-            "markersize": 5,
-            "markerfacecolor": "white",
-            "linestyle": "none",
-        }
-        diamond: dict[str, Any] = {
-            "marker": "D",
-            "markersize": 4.5,
-            "linestyle": "none",
-            "color": INK,
-        }
         for side, (measure, ends) in enumerate(zip(rates_of, (mu, 1.0 - mu), strict=True)):
             panel, seen = dots.axes_[measure.name], [*self.points[:, side], *ends]
             for row, group in enumerate(dots.order[measure.name]):
                 index = list(self.groups).index(group)
-                self.trivials_ += panel.plot(ends[index], row, color=GREY, zorder=2.5, **hollow)
+                self.trivials_ += panel.plot(ends[index], row, color=GREY, zorder=2.5, **HOLLOW)
                 for name, points in self.after.items():
                     end = float(np.asarray(points)[index, side])
                     if abs(end - self.points[index, side]) > MOVED:
-                        self.diamonds_[name] += panel.plot(end, row, zorder=3.5, **diamond)
+                        self.diamonds_[name] += panel.plot(end, row, zorder=3.5, **DIAMOND)
                         seen.append(end)
             low, high = panel.get_xlim()
             pad = 0.04 * (max(*seen, high) - min(*seen, low))
             panel.set_xlim(min(low, min(seen) - pad), max(high, max(seen) + pad))
-        handles = [*dots.handles(), Line2D([], [], color=GREY, label="no information", **hollow)]
+        handles = [*dots.handles(), Line2D([], [], color=GREY, label="no information", **HOLLOW)]
         if any(self.diamonds_.values()):
-            handles.append(Line2D([], [], label=short_name(", ".join(self.after), 30), **diamond))
+            handles.append(Line2D([], [], label=short_name(", ".join(self.after), 30), **DIAMOND))
         legend_below(self.ax_, handles, inches=0.35)
         _draw_title(self, title, pad=22)
         return self
@@ -465,9 +461,8 @@ def _draw_lines(display: PlaneDisplay, style: list[Look]) -> None:
             solid_capstyle="butt",
         )  # fmt: skip
         (end,) = display.ax_.plot(
-            *ends[1:].T, marker="o", markersize=5, markerfacecolor="white",
-            markeredgecolor=look.colour, markeredgewidth=1.2, linestyle="none", zorder=3,
-        )  # fmt: skip
+            *ends[1:].T, **HOLLOW, markeredgecolor=look.colour, markeredgewidth=1.2, zorder=3
+        )
         display.lines_.append(line)
         display.trivials_.append(end)
 
