@@ -151,7 +151,7 @@ def _parameters(audit: Audit, rule: Rule | None) -> dict[str, str]:
         "cost": audit.cost,
         "threshold": audit.threshold,
         "tolerance": audit.feasibility.tolerance,
-        "confidence": None if audit.intervals is None else audit.intervals.confidence,
+        "confidence": audit.confidence,
         **columns,
         "rule": None if rule is None else rule.method,
     }

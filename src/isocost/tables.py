@@ -1,9 +1,10 @@
-"""Tables: printed as text, HTML, Markdown and CSV, and as frames of any library."""
+"""Tables: printed as text, HTML, Markdown and CSV, and as frames; results as JSON."""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +27,18 @@ USUAL = ("pandas", "polars")
 
 LINE = 80
 """The width of printed tables and sentences."""
+
+
+class AsJson:
+    """A result whose ``to_dict()`` holds plain values: it has a JSON text."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        raise NotImplementedError
+
+    def to_json(self) -> str:
+        """The same as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def width(text: str) -> int:

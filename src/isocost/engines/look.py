@@ -6,7 +6,6 @@ values.  Whoever guesses tells it.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import shlex
@@ -31,7 +30,7 @@ from isocost.engines.source import Source, is_number, literal, quoted, read_file
 from isocost.engines.values import no_rows
 from isocost.errors import Problem, UsageError, listing
 from isocost.grid import fitting_scales
-from isocost.tables import frame_of, html_table, text_table
+from isocost.tables import AsJson, frame_of, html_table, text_table
 
 SAMPLE = 5000
 """Number of rows in the sample, drawn from all parts of the file."""
@@ -135,7 +134,7 @@ class Column:
 
 
 @dataclass(frozen=True, repr=False)
-class FileLook:
+class FileLook(AsJson):
     """What is in a file, made by :func:`look`.
 
     Attributes
@@ -274,10 +273,6 @@ class FileLook:
             "obstacles": self.obstacles,
             "command": self.command,
         }
-
-    def to_json(self) -> str:
-        """The same as JSON text."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """The columns as a frame, with a row for each."""

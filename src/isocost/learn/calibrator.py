@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, astuple, dataclass, replace
@@ -42,7 +41,7 @@ from isocost.repairs.maps import (
     fit_map,
     own_share,
 )
-from isocost.tables import html_table, text_table
+from isocost.tables import AsJson, html_table, text_table
 from isocost.typing import Bools, Floats, Ints
 
 # The report
@@ -88,7 +87,7 @@ class GroupQuality:
 
 
 @dataclass(frozen=True, repr=False)
-class RecalibrationReport:
+class RecalibrationReport(AsJson):
     """The gap before and after recalibration, by cross-validation.
 
     Each fold is judged with maps fitted to the others, and the numbers are averaged over the
@@ -123,10 +122,6 @@ class RecalibrationReport:
             "groups": [[to_json(g), asdict(quality)] for g, quality in self.groups.items()],
             "overall": asdict(self.overall),
         }
-
-    def to_json(self) -> str:
-        """The report as JSON text; an infinite shrinkage becomes null."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
     def headline(self) -> str:
         """What was measured, in a line."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
 from collections.abc import Mapping, Sequence
@@ -43,7 +42,16 @@ from isocost.measures.rates import (
     wholly_handed_over,
 )
 from isocost.measures.table import Chosen, chosen_measures
-from isocost.tables import LINE, frame_of, html_table, html_verdict, text_table, transposed, wrapped
+from isocost.tables import (
+    LINE,
+    AsJson,
+    frame_of,
+    html_table,
+    html_verdict,
+    text_table,
+    transposed,
+    wrapped,
+)
 from isocost.tallies import Reading, Tally, TallyLike, as_tally, check_no_keywords
 from isocost.verdict.judgement import MIN_GROUP, Findings, Verdict, judge
 from isocost.verdict.sentences import SENTENCES, plain
@@ -60,7 +68,7 @@ DECISIVE = ("cost", "calibration_gap")
 
 
 @dataclass(frozen=True, repr=False)
-class Audit:
+class Audit(AsJson):
     """What a tally says about groups, their errors and what these cost.
 
     Attributes
@@ -114,6 +122,11 @@ class Audit:
     def compared(self) -> tuple[Group, ...]:
         """The groups that are large enough to be compared."""
         return tuple(self.feasibility.costs)
+
+    @property
+    def confidence(self) -> float | None:
+        """That of the intervals; None if there are none."""
+        return None if self.intervals is None else self.intervals.confidence
 
     @property
     def differs(self) -> bool:
@@ -241,10 +254,6 @@ class Audit:
         listed = [[to_json(group), share] for group, share in shares.items()]
         return {"handed_over": {"groups": listed, "overall": self.tally.share_handed_over}}
 
-    def to_json(self) -> str:
-        """The audit as JSON text."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-
     def to_frame(self, what: str = "groups", *, backend: str | None = None) -> Any:
         """The numbers as a frame, in the library of the data.
 
@@ -366,7 +375,7 @@ class Audit:
 
     def headline(self) -> str:
         """What was audited, in a line."""
-        level = f"; {self.intervals.confidence:.4g} intervals" if self.intervals else ""
+        level = f"; {self.confidence:.4g} intervals" if self.confidence else ""
         share = self.tally.share_handed_over
         gone = names_of(wholly_handed_over(self.tally)).values()
         nobody = f"; nobody of {listing(gone)} is decided about" if gone else ""

@@ -16,7 +16,6 @@ is not in the paper: the bound of Camp (TMLR 2025) for monotone likelihood ratio
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -37,7 +36,7 @@ from isocost.measures.two_costs import (
     check_base_rates,
     incompatible,
 )
-from isocost.tables import columns_from, frame_of, html_table, html_verdict, text_table
+from isocost.tables import AsJson, columns_from, frame_of, html_table, html_verdict, text_table
 from isocost.tallies import Reading, Tally, TallyLike, as_tally
 
 USUAL = ("fpr", "fnr", "weighted:1,1")
@@ -291,7 +290,7 @@ class GroupBounds:
 
 
 @dataclass(frozen=True, repr=False)
-class Bounds:
+class Bounds(AsJson):
     """What the paper's theorems say about a tally.
 
     Attributes
@@ -344,10 +343,6 @@ class Bounds:
             for each in self.groups.values()
         ]
         return frame_of(beside_groups(list(self.groups), columns_from(rows)), backend)
-
-    def to_json(self) -> str:
-        """The bounds as JSON text."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """The printed table, as header and rows."""

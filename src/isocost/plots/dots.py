@@ -30,7 +30,7 @@ from isocost.plots.display import (
     short_names,
     write_title,
 )
-from isocost.plots.predictive import check_audit, confidence_of
+from isocost.plots.predictive import check_audit
 from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import MIN_GROUP
@@ -154,7 +154,7 @@ class MeasuresDisplay(Display):
         names = checked.shown if measures is None else chosen_measures(measures).shown
         if not all(name in checked.measures for name in names):
             checked = _audited(
-                checked.tally, measures, checked.threshold, confidence_of(checked),
+                checked.tally, measures, checked.threshold, checked.confidence,
                 checked.reference, checked.min_group,
             )  # fmt: skip
         return cls._of(checked, names).plot(ax)
@@ -169,7 +169,7 @@ class MeasuresDisplay(Display):
             np.array([[m.intervals.get(name, none) for m in groups.values()] for name in names]),
             np.array([audited.overall[name] for name in names]),
             tuple(group for group in groups if group not in audited.compared),
-            confidence_of(audited),
+            audited.confidence,
         )
 
     def plot(self, ax: Axes | None = None) -> Self:

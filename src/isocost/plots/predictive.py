@@ -62,11 +62,6 @@ def check_audit(audit: Any) -> Audit:
     return checked
 
 
-def confidence_of(audit: Audit) -> float | None:
-    """That of its intervals; None if it has none."""
-    return None if audit.intervals is None else audit.intervals.confidence
-
-
 @dataclass
 class PredictiveValuesDisplay(Display):
     """Groups in the plane of false omission rate (across) and positive predictive value (up).
@@ -174,7 +169,7 @@ class PredictiveValuesDisplay(Display):
     def from_audit(cls, audit: Audit, *, ax: Axes | None = None) -> Self:
         """At the threshold and the confidence of an audit."""
         checked = check_audit(audit)
-        confidence = confidence_of(checked)
+        confidence = checked.confidence
         return cls.from_tally(
             checked.tally, threshold=checked.threshold, confidence=confidence, ax=ax
         )
@@ -427,7 +422,7 @@ class NetBenefitDisplay(Display):
     def from_audit(cls, audit: Audit, *, ax: Axes | None = None) -> Self:
         """From the tally of an audit, with bands of its confidence."""
         checked = check_audit(audit)
-        return cls.from_tally(checked.tally, confidence=confidence_of(checked), ax=ax)
+        return cls.from_tally(checked.tally, confidence=checked.confidence, ax=ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the given axes, or on those of a new figure."""

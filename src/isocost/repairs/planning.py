@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
 from collections.abc import Iterator, Mapping
@@ -25,7 +24,7 @@ from isocost.repairs.counsel import titles_of
 from isocost.repairs.population import Population
 from isocost.repairs.unseen import LEAST, Replicates, Report, Yardstick, safe_level
 from isocost.rules import Rule, check_rule
-from isocost.tables import columns_from, frame_of, html_table, html_verdict, text_table
+from isocost.tables import AsJson, columns_from, frame_of, html_table, html_verdict, text_table
 from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import CALIBRATED, MIN_GROUP, MIN_LABEL
@@ -51,7 +50,7 @@ class GroupPlan:
 
 
 @dataclass(frozen=True, repr=False)
-class Plan:
+class Plan(AsJson):
     """How many people of each group it takes.
 
     Attributes
@@ -88,10 +87,6 @@ class Plan:
         numbers = {name: getattr(self, name) for name in ("detect", "limit", "confidence", "power")}
         groups = [[to_json(group), asdict(one)] for group, one in self.groups.items()]
         return {"cost": self.cost.to_dict(), **numbers, "groups": groups}
-
-    def to_json(self) -> str:
-        """The plan as JSON text."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
     def headline(self) -> str:
         """What the numbers are for, in a line."""
@@ -226,7 +221,7 @@ TIMES = tuple(2.0**power for power in range(-2, 9))
 
 
 @dataclass(frozen=True, repr=False)
-class RepairPlan:
+class RepairPlan(AsJson):
     """How many people a repair needs to hold on new ones.
 
     Attributes
@@ -302,10 +297,6 @@ class RepairPlan:
                 )
             ],
         }
-
-    def to_json(self) -> str:
-        """The plan as JSON text."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
     def __repr__(self) -> str:
         return f"{self.headline()}\n{text_table(*self.table())}"

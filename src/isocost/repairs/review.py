@@ -9,7 +9,6 @@ groups, there is one x that will do for all: F itself.  The same holds for FNR a
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -27,7 +26,7 @@ from isocost.measures.table import MEASURES
 from isocost.repairs.composition import edges_of
 from isocost.repairs.withhold import threshold_of
 from isocost.rules import Rule, check_rule
-from isocost.tables import columns_from, html_table, text_table
+from isocost.tables import AsJson, columns_from, html_table, text_table
 from isocost.tallies import Reading, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 
@@ -114,7 +113,7 @@ def _plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True, repr=False)
-class HandedOver:
+class HandedOver(AsJson):
     """What :func:`handed_over` found.
 
     Attributes
@@ -304,10 +303,6 @@ class HandedOver:
             "edges": list(self.edges),
             "notes": self.notes(),
         }
-
-    def to_json(self) -> str:
-        """The same as JSON text."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
     def __repr__(self) -> str:
         return "\n".join([self.headline(), text_table(*self.table()), "", *self.notes()])

@@ -19,7 +19,6 @@ by simulation.
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
 from collections.abc import Callable
@@ -51,7 +50,7 @@ from isocost.repairs.population import Population
 from isocost.repairs.registry import REPAIRS
 from isocost.repairs.withhold import summary_of, threshold_of
 from isocost.rules import Rule, check_rule
-from isocost.tables import columns_from, frame_of, html_table, html_verdict, text_table
+from isocost.tables import AsJson, columns_from, frame_of, html_table, html_verdict, text_table
 from isocost.tallies import Reading, Tally, TallyLike, as_tallies
 from isocost.typing import Floats
 from isocost.verdict.sentences import SENTENCES, number
@@ -187,7 +186,7 @@ class Outlook:
 
 
 @dataclass(frozen=True, repr=False)
-class Unseen:
+class Unseen(AsJson):
     """What :func:`unseen` found.
 
     Attributes
@@ -322,10 +321,6 @@ class Unseen:
             "better": self.better,
             **{name: getattr(self, name).to_dict() for name in (*NUMBERS, GOAL)},
         }
-
-    def to_json(self) -> str:
-        """The numbers as JSON text."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
     def __repr__(self) -> str:
         return "\n".join([self.headline(), text_table(*self.table()), *self.notes()])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -41,7 +40,7 @@ from isocost.measures.table import MEASURES, OVERALL, chosen_measures
 from isocost.promises import Promise
 from isocost.repairs.composition import merged
 from isocost.rules import Rule, check_rule, unknown_groups
-from isocost.tables import columns_from, frame_of, html_table, html_verdict, text_table
+from isocost.tables import AsJson, columns_from, frame_of, html_table, html_verdict, text_table
 from isocost.tallies import Reading, Tally, TallyLike, as_tallies
 
 FEW = 30
@@ -185,7 +184,7 @@ class Alarm:
 
 
 @dataclass(frozen=True, repr=False)
-class Watch:
+class Watch(AsJson):
     """What :func:`watch` found.
 
     Attributes
@@ -330,10 +329,6 @@ class Watch:
             "alarms": [one.to_dict() for one in self.alarms],
             "notes": list(self.notes),
         }
-
-    def to_json(self) -> str:
-        """The same as JSON text."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
     def __repr__(self) -> str:
         return "\n".join([self.headline(), text_table(*self.table()), "", *self.summary()])

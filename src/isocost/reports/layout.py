@@ -7,7 +7,6 @@ what, and :class:`Layout` is the result.  The layouts there are stand in
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -21,7 +20,7 @@ from isocost.measures.audit import Audit
 from isocost.measures.derived import GroupedPeople, People
 from isocost.measures.intervals import population_of
 from isocost.reports.offers import Offer
-from isocost.tables import LINE, frame_of, html_table, text_table, transposed
+from isocost.tables import LINE, AsJson, frame_of, html_table, text_table, transposed
 from isocost.tallies import Tally
 
 FEW = 4
@@ -97,7 +96,7 @@ def _plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True, repr=False)
-class Layout:
+class Layout(AsJson):
     """The tables of a layout, with what they follow and what they leave out.
 
     Attributes
@@ -148,10 +147,6 @@ class Layout:
             "tables": [table.to_dict() for table in self.tables],
             "notes": list(self.notes),
         }
-
-    def to_json(self) -> str:
-        """The layout as JSON text."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """The rows of all tables, in a frame of pandas, polars or another library.

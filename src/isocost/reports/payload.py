@@ -501,7 +501,7 @@ def threshold_evidence(
     Everybody comes last; the number is there only if the page cannot compute it.  ``hidden``
     groups are not told of at the audit's own threshold.
     """
-    tally, level = audit.tally, _level(audit)
+    tally, level = audit.tally, audit.confidence
     rows = {name: row for name, row in audit.measures.items() if row.uses_threshold}
     rows = {name: row for name, row in rows.items() if row.is_plain or name in audit.shown}
     whole = Cells.merge([tally.cells.recoded([0] * len(tally.groups))])
@@ -517,10 +517,6 @@ def threshold_evidence(
         ]
         by_threshold.append({name: [column.get(name) for column in columns] for name in rows})
     return by_threshold
-
-
-def _level(audit: Audit) -> float | None:
-    return None if audit.intervals is None else audit.intervals.confidence
 
 
 def _evidence(
@@ -582,7 +578,7 @@ OF_COST = ("cost", "trivial_cost")
 
 def _about(audit: Audit, cost: Cost) -> Audit:
     """The same audit of another cost; calibration gaps do not depend on it."""
-    level = _level(audit)
+    level = audit.confidence
     again = measure(audit.tally, cost, audit.threshold, level, 0, warn=False,
                     tolerance=audit.feasibility.tolerance, min_group=audit.min_group)  # fmt: skip
     if again.intervals is None or audit.intervals is None:

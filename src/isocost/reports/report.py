@@ -290,7 +290,7 @@ def _settings(subject: Audit, held: dict[str, Any]) -> dict[str, Any]:
         "cost": cost.to_dict(),
         "threshold": subject.threshold,
         "tolerance": subject.feasibility.tolerance,
-        "confidence": None if intervals is None else intervals.confidence,
+        "confidence": subject.confidence,
         "replicates": 0 if intervals is None else intervals.replicates,
         "seed": 0 if intervals is None else intervals.seed,
         "measures": [name for name in subject.shown if name in MEASURES],
@@ -395,7 +395,7 @@ def _rendered(
     subject: Audit, said: dict[str, Any], tables: dict[str, Any], data: Any, scripts: list[str]
 ) -> str:
     markup = import_module("markupsafe").Markup
-    level = subject.intervals.confidence if subject.intervals else 0.95
+    level = subject.confidence or 0.95
     embedded = embedded_json(data)
     tolerance = subject.feasibility.tolerance
     own = {"cost": str(subject.cost), "threshold": f"{subject.threshold:g}"}
@@ -477,7 +477,6 @@ JUDGEMENT = {
 
 def _own(subject: Audit, held: dict[str, Any], hidden: Collection[int]) -> dict[str, Any]:
     """The audit's own settings, and what was computed in advance: see `cost_evidence`."""
-    intervals = subject.intervals
     columns = [*subject.groups.values(), subject.overall]
     decided = {name for name, one in subject.measures.items() if one.uses_threshold}
     elsewhere = {*decided, *OF_COST}
@@ -507,7 +506,7 @@ def _own(subject: Audit, held: dict[str, Any], hidden: Collection[int]) -> dict[
         "thresholds": thresholds,
         "at": threshold_evidence(subject, thresholds, hidden),
         "evidence": cost_evidence(subject),
-        "confidence": None if intervals is None else intervals.confidence,
+        "confidence": subject.confidence,
         "groups": subject.verdict.findings.groups,
         "floors": [subject.gap_floor(group) for group in subject.groups],
         "decimals": figures_of(subject).decimals,

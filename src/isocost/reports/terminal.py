@@ -353,7 +353,7 @@ def _bar(audit: Audit, group: Group, scale: float, room: int, pen: _Pen, style: 
 
 
 def _bar_legend(audit: Audit, pen: _Pen, width: int, ascii: bool) -> Text:
-    level = audit.intervals.confidence if audit.intervals else None
+    level = audit.confidence
     interval = f"  {pen.interval} {level:.4g} interval" if level else ""
     first = f"{pen.full} cost{interval}  {pen.room}{pen.limit} how far it can rise"
     second = f"{pen.goal} {_goal_name(audit, names_of(audit.groups))}"
