@@ -250,6 +250,16 @@ def test_only_gaps_need_replicates(cost):
 # Groups, directions, alpha
 
 
+def test_json_lists_numbers_in_one_order_whatever_the_cost():
+    listed = [
+        list(intervals(compas(), cost, replicates=0).to_dict()["disparities"])
+        for cost in ("fnr", "plain:1,2", "weighted:1,2")
+    ]
+    assert listed[0] == listed[1] == listed[2]
+    place = listed[0].index("cost")
+    assert listed[0][place - 1 : place + 2] == ["brier", "cost", "tnr"]
+
+
 def test_identical_groups_have_no_direction():
     data = rows(200, 1)
     twice = {name: np.concatenate([column, column]) for name, column in data.items()}
