@@ -112,3 +112,9 @@ def test_a_probability_above_0_is_never_impossible():
     # Rounded up: the least coin, 0, shows heads for any probability that is not 0.
     assert bound(2.0**-60) == 1
     assert bound(0.1) == int(0.1 * 2**52) + 1
+
+
+def test_masked_ids_are_missing():
+    with pytest.raises(ic.DataError, match="1 masked values"):
+        coins(np.ma.masked_array([1, 2], [False, True]), "salt")
+    np.testing.assert_array_equal(coins(np.ma.masked_array([1, 2]), "salt"), coins([1, 2], "salt"))

@@ -160,8 +160,9 @@ def test_the_reason_is_that_of_an_audit():
         equal, calibrated, cost = promises[seed % len(promises)]
         cost = ic.Cost(**cost) if isinstance(cost, dict) else cost
         limits = dict.fromkeys(equal, (0.0, 0.05, 0.3)[seed // 6 % 3])
-        promise = Promise(limits, limits, calibrated, False, 0.5)
-        audit = ic.audit(tally, cost or "fnr", tolerance=max(limits.values()))
+        threshold = (0.5, 0.3)[seed % 2]
+        promise = Promise(limits, limits, calibrated, False, threshold)
+        audit = ic.audit(tally, cost or "fnr", threshold, tolerance=max(limits.values()))
         expected = audit.verdict_on(*equal, calibrated=calibrated).reason
         reason = reason_on(tally, promise, cost)
         assert reason == expected or COUNTED.isdisjoint({reason, expected}), seed

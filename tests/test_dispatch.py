@@ -313,8 +313,9 @@ def test_ids_in_the_index_of_pandas(arrow_people):
     wanted = rule.apply(frame)["score"].tolist()
     indexed = frame.rename(columns={"id": "person"}).set_index("person")
     assert rule.apply(indexed, id="person")["score"].tolist() == wanted
-    with pytest.warns(ic.IsocostWarning, match="the ids are those of the index, 'person'"):
+    with pytest.warns(ic.IsocostWarning, match="the ids are those of the index, 'person'") as told:
         assert rule.apply(indexed)["score"].tolist() == wanted
+    assert told[0].filename == __file__
     with pytest.raises(ic.UsageError, match="id: must name a column"):
         rule.apply(indexed.reset_index(drop=True))
 

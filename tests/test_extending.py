@@ -46,7 +46,8 @@ def added(block, root):
 def tree(tmp_path):
     """A copy of the source and its bytecode, to which lines are added, to run scripts with."""
     root = tmp_path / "src" / "isocost"
-    shutil.copytree(SOURCE, root)
+    # Another worker may be writing bytecode, to files that are renamed.
+    shutil.copytree(SOURCE, root, ignore=shutil.ignore_patterns("*.pyc.*"))
     start = f"import isocost\nassert isocost.__file__ == {str(root / '__init__.py')!r}\n"
 
     def run(*command, code=0):

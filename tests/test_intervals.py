@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import isocost as ic
 from isocost.examples import compas
 from isocost.measures.calibration import gap_noise, levels_of
-from isocost.measures.intervals import intervals
+from isocost.measures.intervals import disparity_intervals, intervals
 from isocost.measures.margins import (
     difference,
     fold,
@@ -248,6 +248,26 @@ def test_only_gaps_need_replicates(cost):
 
 
 # Groups, directions, alpha
+
+
+def test_json_lists_numbers_in_one_order_whatever_the_cost():
+    listed = [
+        list(intervals(compas(), cost, replicates=0).to_dict()["disparities"])
+        for cost in ("fnr", "plain:1,2", "weighted:1,2")
+    ]
+    assert listed[0] == listed[1] == listed[2]
+    place = listed[0].index("cost")
+    assert listed[0][place - 1 : place + 2] == ["brier", "cost", "tnr"]
+
+
+@pytest.mark.parametrize(
+    "cost", [ic.Cost.fpr(), ic.Cost(1.0, 3.0, by_base_rate=True), ic.Cost({0: 1.0, 1: 2.0}, 1.0)]
+)
+def test_some_disparities_are_those_among_all(cost):
+    tally = tally_of(rows(400, weights="noise"))
+    every = intervals(tally, cost, 0.3, replicates=0).disparities
+    some = disparity_intervals(tally, ["fpr", "ppv", "cost"], cost, 0.3, tally.groups)
+    assert some == {name: every[name] for name in ("fpr", "ppv", "cost")}
 
 
 def test_identical_groups_have_no_direction():

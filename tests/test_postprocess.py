@@ -139,6 +139,16 @@ def test_predictions_are_the_rule_applied(kind, threshold):
     assert accuracy == np.mean(decided == NEW_Y)
 
 
+def test_the_score_is_about_the_decisions_of_a_subclass_too(fitted):
+    class Selecting(CalibratedEqualizedOdds):
+        def predict(self, X, **_):
+            return np.ones(len(X), dtype=int)
+
+    model = Selecting(FAST)
+    vars(model).update(vars(fitted))
+    assert model.score(NEW_X, NEW_Y, sensitive_features=NEW_GROUP) == np.mean(NEW_Y)
+
+
 @pytest.mark.parametrize("kind", EVERY)
 def test_expected_proba_is_the_average_over_many_coins(kind):
     model = kind(FAST, cv=2).fit(X, Y, sensitive_features=GROUP)
@@ -756,6 +766,9 @@ def test_people_who_are_handed_over_have_a_third_value():
     np.testing.assert_array_equal(predicted[~gone], scores[~gone].argmax(axis=1))
     right = (predicted == NEW_Y)[~gone].mean()
     assert model.score(NEW_X, NEW_Y, **given) == pytest.approx(right)
+    # Nobody need know what became of those who are handed over.
+    unknown = np.where(gone, np.nan, NEW_Y)
+    assert model.score(NEW_X, unknown, **given) == pytest.approx(right)
     # The rule does the same to data.
     raw = model.estimator_.predict_proba(NEW_X)[:, 1]
     after = model.rule_.apply(score=raw, group=NEW_GROUP, id=given["ids"])

@@ -111,3 +111,11 @@ def test_a_wrong_group_column_does_not_flood_the_screen():
         ic.audit(ic.tally(data))
     assert "195 more groups without positives or negatives" in str(error.value)
     assert len(str(error.value).splitlines()) < 30
+
+
+def test_a_disparity_leaves_out_what_is_not_known_and_takes_the_first_of_equals():
+    values = np.array([np.nan, 0.3, 0.1, 0.3, 0.1, np.nan])
+    found = rates.disparity(list("abcdef"), values)
+    assert (found.highest, found.lowest) == ("b", "c")
+    assert (found.difference, found.ratio) == pytest.approx((0.2, 1 / 3))
+    assert np.isnan(rates.disparity(list("ab"), values[:2]).difference)

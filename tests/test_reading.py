@@ -98,6 +98,7 @@ def test_reading_in_any_mixture(folder, monkeypatch):
         ({"bins": 100}, "--bins: must be left out"),
         ({"positive": "yes"}, "--positive: must be left out"),
         ({"missing_group": "?"}, "--missing-group: must be left out"),
+        ({"threads": 0}, "threads: must be a whole number from 1 to 4096"),
     ],
 )
 def test_options_that_would_say_nothing(folder, options, message):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import isocost as ic
 from isocost.examples import compas
 from isocost.measures import rates
-from isocost.rows import Row
+from isocost.rows import Row, reversals
 from tests.conftest import counted, populations, sample
 from tests.hostile import population, survived, tampered, use_rule
 
@@ -599,3 +599,20 @@ def test_both_kinds_of_files_are_strict(text, got):
             load(text)
         assert got in str(error.value)
         assert "next:" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "count"),
+    [
+        ([("set", 0.8, 1.0)], [("defer", None, 1.0)], 1),
+        ([("defer", None, 1.0)], [("set", 0.8, 1.0)], 0),
+        # Of those who are decided, half have each score, below and above.
+        ([("set", 0.2, 0.5), ("set", 0.6, 0.5)],
+         [("set", 0.2, 0.25), ("set", 0.6, 0.25), ("defer", None, 0.5)], 0),
+        ([("set", 0.6, 1.0)], [("set", 0.2, 0.5), ("set", 0.6, 0.5)], 1),
+    ],
+)  # fmt: skip
+def test_reversals_are_about_people_who_are_decided(lower, upper, count):
+    rows = [Row("a", 0.0, 0.5, *each) for each in lower]
+    rows += [Row("a", 0.5, 1.0, *each) for each in upper]
+    assert reversals(rows) == {"a": count}

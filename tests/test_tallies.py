@@ -88,6 +88,10 @@ def test_select_drop_relabel():
     data = {"score": [0.1, 0.9, 0.4], "label": [0, 1, 1], "group": ["a", "b", "c"]}
     tally = ic.tally(data)
     assert tally.select(["a", "c"]) == tally.drop(["b"])
+    # All of "c" are handed over: it is no group of this tally, and none that was chosen.
+    without = ic.tally({**data, "score": [0.1, 0.9, np.nan]}, handed_over=True)
+    assert without.handed_over.keys() == {"c"}
+    assert not without.select(without.groups).handed_over
     pooled = tally.relabel({"b": "rest", "c": "rest"})
     assert pooled.groups == ("a", "rest")
     assert pooled == ic.tally({**data, "group": ["a", "rest", "rest"]})

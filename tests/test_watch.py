@@ -93,6 +93,9 @@ def test_labels_that_drift_break_calibration_not_at_once_the_costs():
     assert "too low" in text or "too high" in text
     low = [a for a in found.alarms if a.claim.band == (0.0, 0.2)]
     assert low
+    when = [int(alarm.period.removeprefix("period ")) for alarm in found.alarms]
+    assert when == sorted(when)
+    assert len(set(when)) > 1
     assert all(a.estimate > 0 and "from 0 to 0.2" in str(a) and "too low" in str(a) for a in low)
     assert not ic.watch(RULE, tallies, tolerance=0.2, calibration_margin=None).alarm
 

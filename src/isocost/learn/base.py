@@ -578,14 +578,9 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
         sensitive_features: Any = None,
         ids: Any = None,
     ) -> float:
-        """The accuracy of :meth:`predict` among people who are not handed over; NaN if all are."""
-        repaired = self._repaired(X, sensitive_features, ids)
-        decided = ~np.isnan(repaired)
-        if not decided.any():
-            return float("nan")
-        if not decided.all():
-            sample_weight = decided * (1.0 if sample_weight is None else np.asarray(sample_weight))
-        return float(accuracy_score(y, self._decisions(repaired), sample_weight=sample_weight))
+        """The accuracy of :meth:`predict`."""
+        predicted = self.predict(X, sensitive_features=sensitive_features, ids=ids)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def _scores(self, X: Any, sensitive_features: Any) -> tuple[Any, Floats, Groups]:
         """The rows, their scores before the repair (recalibrated if so set), and their groups."""

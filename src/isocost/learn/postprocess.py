@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
+from sklearn.metrics import accuracy_score
 
 from isocost.checks import check_single, check_threshold, check_word
 from isocost.costs import CostLike
@@ -368,8 +369,7 @@ class HandOver(RequestedRates):
     The other attributes are those of :class:`CalibratedEqualizedOdds`; ``classes_`` are the two
     classes.  ``repaired_audit_`` is about the decided and says how many are not, and so does
     ``rule_.handed_over(tally_)``.  Scorers of scikit-learn that need a probability of everybody
-    refuse NaN: pass them the rows where :meth:`handed_over` is False.  :meth:`score` says nothing
-    about how many are handed over.
+    refuse NaN: pass them the rows where :meth:`handed_over` is False.
 
     Examples
     --------
@@ -446,3 +446,24 @@ class HandOver(RequestedRates):
         both = predicted.astype(np.result_type(predicted, third) if alike else object)
         both[gone] = self.handed_over_label_
         return both
+
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        sensitive_features: Any = None,
+        ids: Any = None,
+    ) -> float:
+        """The accuracy of :meth:`predict` among the decided; NaN if nobody is.
+
+        The outcomes of the others may be missing.  How many there are, :meth:`handed_over` says.
+        """
+        repaired = self._repaired(X, sensitive_features, ids)
+        decided = ~np.isnan(repaired)
+        if not decided.any():
+            return float("nan")
+        predicted = self._decisions(repaired)[decided]
+        weight = None if sample_weight is None else np.asarray(sample_weight)[decided]
+        return float(accuracy_score(np.asarray(y)[decided], predicted, sample_weight=weight))

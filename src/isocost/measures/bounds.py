@@ -374,8 +374,8 @@ class Bounds(AsJson):
     def summary(self) -> list[str]:
         """The statements in words."""
         lines = [
-            "Whatever the bins, a group's calibration gap is at least the distance of its base "
-            "rate and its mean score.",
+            "Whatever the bins, a group's calibration gap is at least the distance between its "
+            "base rate and its mean score.",
             f"Scores that cost a group as much ({self.cost}), with no larger gap, have generalized "
             "rates in the ranges shown: a lower cost means lower error rates.",
         ]

@@ -148,9 +148,12 @@ def _from_means(
     trivial = [_trivial(mu, amounts, by_base_rate) for mu in _corners(spans["base_rate"])]
     values["trivial_cost"] = _trivial(values["base_rate"], amounts, by_base_rate)
     spans["trivial_cost"] = around(values["trivial_cost"], (min(trivial), max(trivial)))
-    values["calibration_gap_bound"] = abs(values.pop("bias"))
-    spans["calibration_gap_bound"] = fold(spans.pop("bias"))
-    return Estimate(values, spans, covariance)
+    values["calibration_gap_bound"] = abs(values["bias"])
+    spans["calibration_gap_bound"] = fold(spans["bias"])
+    # JSON lists numbers in this order: any cost comes right after the means, where the bias is.
+    order = dict.fromkeys("cost" if name == "bias" else name for name in values)
+    ordered = {name: values[name] for name in order}
+    return Estimate(ordered, {name: spans[name] for name in order}, covariance)
 
 
 def _covariance(cells: Cells, means: dict[str, Mean], amounts: Amounts) -> float:
