@@ -291,3 +291,23 @@ def test_without_resamples_nothing_speaks_of_them():
 def test_an_interval_without_bounds_is_told_in_words():
     assert _short((-np.inf, np.inf)) == "[any value]"
     assert _short((0.5, np.inf)) == "[.500, inf]"
+
+
+def test_a_cost_per_group_and_a_group_that_is_too_small():
+    data = sample(3_000, groups=3, seed=2)
+    few = np.flatnonzero(data["group"] == 2)[20:]
+    tally = ic.tally({name: np.delete(column, few) for name, column in data.items()})
+    amounts = {0: 1.0, 1: 1.5, 2: 2.0}
+    audit = ic.audit(tally, ic.Cost(fp=amounts, fn=1.0), warn=False)
+    assert audit.compared == (0, 1)
+    assert audit.feasibility.cost.fp == {0: 1.0, 1: 1.5}
+    two = ic.audit(tally.select([0, 1]), ic.Cost(fp={0: 1.0, 1: 1.5}, fn=1.0), warn=False)
+    assert audit.feasibility == two.feasibility
+    assert audit.groups[2].cost == pytest.approx(
+        2.0 * audit.groups[2].generalized_fpr + audit.groups[2].generalized_fnr
+    )
+    assert ic.intervals(tally, audit.cost).excess == audit.intervals.excess
+    # Names are checked against all groups.
+    for wrong in ({**amounts, 3: 1.0}, {0: 1.0, 2: 2.0}):
+        with pytest.raises(ic.UsageError, match="use exactly the groups 0, 1, 2"):
+            ic.audit(tally, ic.Cost(fp=wrong, fn=1.0))

@@ -467,7 +467,7 @@ def test_people_get_null_on_every_engine(compas_rule, tmp_path):
     assert not polars["score"].is_nan().any()
     pd.DataFrame(rows).to_csv(tmp_path / "rows.csv", index=False)
     ic.apply_file(compas_rule, tmp_path / "rows.csv", tmp_path / "out.csv", handed_over="gone")
-    found = pd.read_csv(tmp_path / "out.csv")
+    found = pl.read_csv(tmp_path / "out.csv")
     np.testing.assert_array_equal(found["score"], wanted["score"])
     np.testing.assert_array_equal(found["gone"], wanted["gone"])
     frame = pd.DataFrame(rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeAlias
@@ -59,7 +59,7 @@ class Cost:
             object.__setattr__(self, name, _check_amount(name, getattr(self, name)))
         check_flag("by_base_rate", self.by_base_rate)
         if isinstance(self.fp, Mapping) and isinstance(self.fn, Mapping):
-            self._check_groups(list(self.fp))
+            self.check_groups(list(self.fp))
         for group in self._named_groups() or [None]:
             if _amount(self.fp, group) == 0 == _amount(self.fn, group):
                 got = "fp=0, fn=0" + ("" if group is None else f" for group {group!r}")
@@ -104,7 +104,7 @@ class Cost:
 
         ``base_rates`` may have leading dimensions; its last runs over the groups.
         """
-        self._check_groups(groups)
+        self.check_groups(groups)
         fp, fn = (np.array([_amount(each, g) for g in groups]) for each in (self.fp, self.fn))
         if self.by_base_rate:
             return fp * (1.0 - base_rates), fn * base_rates
@@ -122,6 +122,19 @@ class Cost:
         """Whether the amounts differ by group."""
         return bool(self._mappings())
 
+    def among(self, groups: Iterable[Group]) -> Cost:
+        """The same for some of the groups only; nothing changes unless amounts differ by group."""
+        if not self.is_per_group:
+            return self
+        kept = list(groups)
+        fp, fn = (
+            {group: amount[group] for group in kept if group in amount}
+            if isinstance(amount, Mapping)
+            else amount
+            for amount in (self.fp, self.fn)
+        )
+        return Cost(fp, fn, by_base_rate=self.by_base_rate)
+
     def amounts(self, group: Group | None) -> tuple[float, float]:
         """What a false positive and a false negative cost; ``group`` matters if that differs."""
         if any(group not in amount for amount in self._mappings()):
@@ -135,7 +148,8 @@ class Cost:
     def _named_groups(self) -> list[Any]:
         return list(dict.fromkeys(chain.from_iterable(self._mappings())))
 
-    def _check_groups(self, groups: Sequence[Group]) -> None:
+    def check_groups(self, groups: Sequence[Group]) -> None:
+        """Raise unless a cost per group names exactly these."""
         known, amounts = set(groups), self._mappings()
         unknown = [group for group in self._named_groups() if group not in known]
         lacking = [g for g in groups if any(g not in amount for amount in amounts)]

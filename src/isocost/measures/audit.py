@@ -532,8 +532,9 @@ def audit(
     """
     cost, threshold = as_cost(cost), check_threshold(threshold)
     tally = as_tally(tally, reading, threshold)
+    cost.check_groups(tally.groups)
     groups = compared_groups(tally, check_min_group(min_group))
-    reach = feasibility(tally.select(list(groups)), cost, tolerance)
+    reach = feasibility(tally.select(list(groups)), cost.among(groups), tolerance)
     choice = chosen_measures(measures)
     rows, people = choice.rows, population_of(tally, threshold, groups, reference)
     columns = group_columns(tally, cost, rows, people)

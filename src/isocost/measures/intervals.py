@@ -383,8 +383,10 @@ def intervals(
     """
     cost, threshold = as_cost(cost), check_threshold(threshold)
     tally = as_tally(tally, reading, threshold)
+    cost.check_groups(tally.groups)
     groups = compared_groups(tally, check_min_group(min_group))
-    reach = feasibility(tally.select(list(groups)), cost, check_tolerance(tolerance))
+    some = tally.select(list(groups))
+    reach = feasibility(some, cost.among(groups), check_tolerance(tolerance))
     people = population_of(tally, threshold, groups, reference)
     rows = chosen_measures(measures).rows
     return intervals_of(tally, cost, rows, people, reach, confidence, replicates, seed)

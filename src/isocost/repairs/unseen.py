@@ -257,7 +257,8 @@ class Unseen(AsJson):
         if self.rule.made_from and not same:
             got, step = f"one of {audit.tally.n:,.15g} rows", "audit the data the rule is made from"
             raise UsageError(Problem("audit", "must be of the same data as the rule", got, step))
-        if promise is None or set(promise.equal) != {"cost"} or self.rule.cost != audit.cost:
+        costs = (audit.cost, audit.feasibility.cost)
+        if promise is None or set(promise.equal) != {"cost"} or self.rule.cost not in costs:
             got = f"a rule by {self.rule.method}, cost {self.rule.cost}"
             step = "ask about a rule by withhold or coarsen with this cost"
             must = f"must make the cost of the audit, {audit.cost}, equal"
@@ -542,7 +543,7 @@ def foreseen(audit: Audit, replicates: int = 200, progress: Report | None = None
     if not audit.verdict.act or audit.verdict.helps != "unknown":
         return audit
     tally, tolerance = audit.tally.select(audit.compared), audit.feasibility.tolerance
-    rule = REPAIRS["withhold"].make_with(tally, cost=audit.cost, tolerance=tolerance)
+    rule = REPAIRS["withhold"].make_with(tally, cost=audit.feasibility.cost, tolerance=tolerance)
     return unseen(tally, rule, replicates, progress=progress).judged(audit)
 
 

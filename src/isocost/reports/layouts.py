@@ -271,7 +271,7 @@ def _repaired(asked: Subject, audit: Audit) -> tuple[list[Row], list[str]]:
     tally = asked.tally.select(list(audit.compared))
     offers = asked.offers
     if offers is None:
-        offers = options_of(replace(audit, tally=tally), None)
+        offers = options_of(replace(audit, tally=tally, cost=audit.feasibility.cost), None)
     names = asked.names(tally.groups)
     after = {ORIGINAL: tally, **{one.label: one.rule.expected(tally) for one in offers if one.rule}}
     rows: list[Row] = []

@@ -276,18 +276,9 @@ def _settings(subject: Audit, held: dict[str, Any]) -> dict[str, Any]:
     """What the page needs to make its audit again."""
     names, intervals = group_names(subject.tally.groups), subject.intervals
     kept = [g for g, name in zip(subject.tally.groups, names, strict=True) if name in held["names"]]
-    cost = subject.cost
-    if cost.is_per_group:
-        amounts = {
-            name: {group: amount[group] for group in kept}
-            if isinstance(amount, Mapping)
-            else amount
-            for name, amount in (("fp", cost.fp), ("fn", cost.fn))
-        }
-        cost = Cost(**amounts, by_base_rate=cost.by_base_rate)
     return {
         "groups": [to_json(group) for group in kept],
-        "cost": cost.to_dict(),
+        "cost": subject.cost.among(kept).to_dict(),
         "threshold": subject.threshold,
         "tolerance": subject.feasibility.tolerance,
         "confidence": subject.confidence,
