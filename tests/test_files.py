@@ -405,7 +405,8 @@ def test_counting_reports_its_progress(folder, name, monkeypatch):
     from isocost.grid import Grid
 
     seen, columns = [], {"score": "score", "label": "label", "weight": None, "group": ["name"]}
-    monkeypatch.setattr(source, "_PAUSE", 1e-4)
+    # So short that counting cannot end before it is asked how far it is.
+    monkeypatch.setattr(source, "_PAUSE", 0.0)
     found = tally_files(
         folder / name, columns, grid=Grid(), progress=lambda *done: seen.append(done)
     )
