@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from isocost.checks import as_number, short
 from isocost.groups import Group, from_json, to_json
 from isocost.rows import Row, bad_rule
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import io
 import json
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from importlib.util import find_spec
@@ -29,12 +30,12 @@ LINE = 80
 """The width of printed tables and sentences."""
 
 
-class AsJson:
-    """A result whose ``to_dict()`` holds plain values: it has a JSON text."""
+class AsJson(ABC):
+    """A result that can be written as JSON."""
 
+    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        raise NotImplementedError
 
     def to_json(self) -> str:
         """The same as JSON text."""

@@ -237,11 +237,12 @@ def _with_gaps(
 
 def gap_floors(some: Sequence[Levels], groups: int, confidence: float = 0.95) -> list[float]:
     """The calibration gap that each of some groups has at least, as in an audit of all groups."""
-    draws, tail = _draws(REPLICATES, 0), (1.0 - confidence) / 2.0
+    draws, tail = normal_draws(REPLICATES, 0), (1.0 - confidence) / 2.0
     return [size_interval(*bin_noise(levels, draws), tail, groups)[2] for levels in some]
 
 
-def _draws(replicates: int, seed: int) -> Floats:
+def normal_draws(replicates: int, seed: int) -> Floats:
+    """What chance adds to calibration gaps, in standard errors: (replicates, cells)."""
     return np.random.default_rng(seed).standard_normal((replicates, SMOOTH_CELLS))
 
 
@@ -413,7 +414,7 @@ def intervals_of(
     ]
     noise: list[Noise] = [{}] * len(levels)
     if replicates:
-        draws = _draws(replicates, seed)
+        draws = normal_draws(replicates, seed)
         noise = [
             gap_noise(one, gap["calibration_gap_smooth"], draws)
             for one, gap in zip(levels, gaps, strict=True)
@@ -556,7 +557,7 @@ def _check_replicates(replicates: Any, confidence: float) -> int:
                 f"must be 0, or a whole number from {least} to {MOST_REPLICATES} for "
                 f"{setting('confidence', confidence)}",
                 short(replicates),
-                f"use {setting('replicates', max(2000, least))}, or 0 for closed forms only"
+                f"use {setting('replicates', max(REPLICATES, least))}, or 0 for closed forms only"
                 if least <= MOST_REPLICATES
                 else f"use a lower confidence, or {setting('replicates', 0)} for closed forms only",
             )

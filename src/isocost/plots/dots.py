@@ -12,6 +12,7 @@ import numpy as np
 from isocost.checks import check_threshold
 from isocost.groups import Group, group_names
 from isocost.measures.audit import Audit, audit
+from isocost.measures.intervals import REPLICATES
 from isocost.measures.measure import Measure
 from isocost.measures.table import Chosen, chosen_measures
 from isocost.plots.display import (
@@ -318,7 +319,7 @@ def _audited(
     """An audit that has these measures."""
     chosen = chosen_measures(measures)
     # Only calibration gaps need random draws.
-    draws = 2000 if any(chosen.rows[name].of_levels for name in chosen.shown) else 0
+    draws = REPLICATES if any(chosen.rows[name].of_levels for name in chosen.shown) else 0
     return audit(
         tally, threshold=threshold, confidence=confidence, replicates=draws, measures=measures,
         reference=reference, min_group=min_group, warn=False,

@@ -18,6 +18,7 @@ from isocost.errors import Problem, UsageError
 from isocost.groups import Group, group_names, shown_names
 from isocost.measures import rates
 from isocost.measures.audit import audit
+from isocost.measures.intervals import REPLICATES
 from isocost.measures.table import MEASURES
 from isocost.plots import geometry
 from isocost.plots.display import (
@@ -387,7 +388,7 @@ def _headline(tally: Tally, cost: CostLike, confidence: float) -> str | None:
     if len(tally.groups) < 2:
         return None
     # An end far out in the tails could not be read from so many draws.
-    draws = 2000 if check_confidence(confidence) <= 0.995 else 0
+    draws = REPLICATES if check_confidence(confidence) <= 0.995 else 0
     result = audit(tally, cost, confidence=confidence, replicates=draws, warn=False)
     return plain(statement(result).headline)
 

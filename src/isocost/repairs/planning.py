@@ -15,8 +15,9 @@ from isocost.checks import check_amount, check_confidence, check_seed, check_who
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import IsocostWarning, Problem, UsageError
 from isocost.groups import Group, beside_groups, group_names, names_of, to_json
-from isocost.measures.calibration import SMOOTH_CELLS, bin_noise, levels_of
+from isocost.measures.calibration import bin_noise, levels_of
 from isocost.measures.feasibility import large_groups
+from isocost.measures.intervals import REPLICATES, normal_draws
 from isocost.measures.margins import Mean, mean_of, normal_quantile, size_interval, stretch
 from isocost.measures.table import MEASURES, cost_row
 from isocost.repairs.composition import edges_of
@@ -169,7 +170,7 @@ def plan(
     z = normal_quantile((1.0 + confidence) / 2.0)
     factor = z * stretch(confidence, max(2, len(tally.groups))) + normal_quantile(power)
     variance = (detect / factor) ** 2 / 2.0
-    draws = np.random.default_rng(0).standard_normal((2000, SMOOTH_CELLS))
+    draws = normal_draws(REPLICATES, 0)
     result = {}
     for index, group in enumerate(tally.groups):
         own = tally.cells.take(tally.cells.of_group(index))
