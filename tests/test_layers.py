@@ -15,6 +15,7 @@ LAYERS = [
     {"costs", "coin"},
     {"cells"},
     {"tallies"},
+    {"question"},
     {"rows"},
     {"promises"},
     {"rules"},

@@ -38,6 +38,7 @@ from .metrics import calibration_gap as calibration_gap
 from .metrics import generalized_fnr as generalized_fnr
 from .metrics import generalized_fpr as generalized_fpr
 from .promises import Promise as Promise
+from .question import Question as Question
 from .repairs.coarsen import coarsen as coarsen
 from .repairs.coarsen import decision_limit as decision_limit
 from .repairs.compare import Changes as Changes

@@ -1,0 +1,264 @@
+"""Question: everything that is asked of a tally, in one frozen object.
+
+Every default of an analysis is written here and nowhere else.  A public function takes the fields
+of a question as keywords, or a whole ``question=`` that such keywords then change; :func:`asks`
+turns both, and data in place of a tally, into the two arguments that the function's body has.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
+from functools import wraps
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import numpy as np
+
+from isocost.checks import (
+    check_confidence,
+    check_seed,
+    check_threshold,
+    check_tolerance,
+    check_whole,
+    check_word,
+    short,
+)
+from isocost.costs import Cost, CostLike, as_cost
+from isocost.errors import Problem, UsageError, setting
+from isocost.groups import Group, to_json
+from isocost.tallies import Reading, as_tally
+
+Favourable: TypeAlias = Literal["selected", "not_selected"]
+
+MOST_REPLICATES = 100_000
+
+LEAST_REMAKES = 10
+"""With fewer remakes than this nothing is known about people not seen."""
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, init=False)
+class Question:
+    """What is asked of a tally: costs, decisions, and how sure to be.
+
+    Parameters
+    ----------
+    cost : Cost or str
+        What an error costs: "fpr", "fnr", "weighted:1,3", or a :class:`isocost.Cost`.
+    threshold : float
+        Scores at or above this are treated as positive.
+    tolerance : float
+        How far the costs of two groups may differ.
+    confidence : float or None
+        How often an interval should hold the true number, over many data sets; None for no
+        intervals.
+    replicates : int
+        Random draws for the intervals of calibration gaps; with 0 these have no intervals.
+    remakes : int, optional
+        How often a rule is made again to find out what it does to people not seen.  By default
+        200 times for one rule and 30 times for each of a list, fewer with many groups.
+    seed : int
+        Of everything that is drawn: the same seed gives the same numbers.
+    min_group : int
+        Groups with fewer people are measured and listed, but not compared.
+    measures : str or list, optional
+        The measures to compute, as for :func:`isocost.audit`.
+    reference : group, optional
+        The group that impact ratios and standardized differences compare with.
+    favourable : {"selected", "not_selected"}
+        The decision that people want.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> from isocost.examples import compas
+    >>> asked = ic.Question(cost="fpr", threshold=0.4)
+    >>> ic.audit(compas(), question=asked).question == asked
+    True
+    >>> ic.audit(compas(), question=asked, threshold=0.3).question.threshold
+    0.3
+    """
+
+    cost: Cost
+    threshold: float
+    tolerance: float
+    confidence: float | None
+    replicates: int
+    remakes: int | None
+    seed: int
+    min_group: int
+    measures: Any
+    reference: Group | None
+    favourable: Favourable
+
+    def __init__(
+        self,
+        cost: CostLike = "fnr",
+        threshold: float = 0.5,
+        tolerance: float = 0.0,
+        confidence: float | None = 0.95,
+        replicates: int = 2000,
+        remakes: int | None = None,
+        seed: int = 0,
+        min_group: int = 30,
+        measures: Any = None,
+        reference: Group | None = None,
+        favourable: Favourable = "selected",
+    ) -> None:
+        check_word("favourable", favourable, ("selected", "not_selected"))
+        if confidence is not None:
+            confidence = check_confidence(confidence)
+            replicates = _check_replicates(replicates, confidence)
+        if remakes is not None:
+            remakes = check_whole("remakes", remakes, LEAST_REMAKES, 1_000_000)
+        if isinstance(measures, Iterable) and not isinstance(measures, str | Mapping):
+            measures = tuple(measures)
+        step = f"use {setting('min_group', 30)}, the default"
+        values = {
+            "cost": as_cost(cost),
+            "threshold": check_threshold(threshold),
+            "tolerance": check_tolerance(tolerance),
+            "confidence": confidence,
+            "replicates": replicates,
+            "remakes": remakes,
+            "seed": check_seed(seed),
+            "min_group": check_whole("min_group", min_group, 0, step=step),
+            "measures": measures,
+            "reference": reference,
+            "favourable": favourable,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def but(self, **changes: Any) -> Question:
+        """The same question with some fields changed."""
+        return replace(self, **changes) if changes else self
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; measures of one's own are named."""
+        measures = self.measures
+        if isinstance(measures, tuple):
+            measures = [getattr(one, "name", one) for one in measures]
+        return {
+            **{field.name: getattr(self, field.name) for field in fields(self)},
+            "cost": self.cost.to_dict(),
+            "measures": measures,
+            "reference": None if self.reference is None else to_json(self.reference),
+        }
+
+    @property
+    def edges(self) -> tuple[float, float]:
+        """The thresholds at which data need a bin edge; a repair that mirrors scores needs both."""
+        return self.threshold, 1.0 - self.threshold
+
+
+def _check_replicates(replicates: Any, confidence: float) -> int:
+    # Five replicates beyond each end are the least that an end can be read from.
+    least = max(100, math.ceil(10.0 / (1.0 - confidence) - 1e-6))
+    whole = isinstance(replicates, int | np.integer) and not isinstance(replicates, bool)
+    if not whole or not (replicates == 0 or least <= replicates <= MOST_REPLICATES):
+        raise UsageError(
+            Problem(
+                "replicates",
+                f"must be 0, or a whole number from {least} to {MOST_REPLICATES} for "
+                f"{setting('confidence', confidence)}",
+                short(replicates),
+                f"use {setting('replicates', max(2000, least))}, or 0 for closed forms only"
+                if least <= MOST_REPLICATES
+                else f"use a lower confidence, or {setting('replicates', 0)} for closed forms only",
+            )
+        )
+    return int(replicates)
+
+
+DEFAULT = Question()
+"""The question of somebody who sets nothing."""
+
+FIELDS = tuple(field.name for field in fields(Question))
+
+
+Edges: TypeAlias = Callable[[Mapping[str, Any]], Iterable[float]]
+
+
+def asks(*positional: str, edges: Edges | None = None) -> Callable[..., Callable[..., Result]]:
+    """Make a public function of one whose first two parameters are a tally and a question.
+
+    The public function has a tally or data, the function's other parameters, a keyword for each
+    field of a question, ``question=`` for a whole one, and with data the keywords of
+    :func:`isocost.tally`.  A keyword that is present counts, even if it is None.
+
+    Parameters
+    ----------
+    *positional : str
+        Parameters of the function, or fields of a question, that may be given by position, in
+        this order.
+    edges : callable, optional
+        Further thresholds at which data need a bin edge, from the function's other arguments.
+
+    Examples
+    --------
+    >>> @asks("cost", "tolerance")
+    ... def described(tally, question, *, loud=False):
+    ...     return f"{tally.n:g} people, {question.cost}, {question.tolerance:g}{'!' * loud}"
+    >>> data = {"score": [0.2, 0.7], "label": [0, 1], "group": ["a", "b"]}
+    >>> described(data, "fpr", 0.05, loud=True)
+    '2 people, fpr, 0.05!'
+    >>> described(data, question=Question("fpr", tolerance=0.1), tolerance=0)
+    '2 people, fpr, 0'
+    """
+
+    def door(function: Callable[..., Result]) -> Callable[..., Result]:
+        signature = _public(function, positional)
+        own = [name for name in signature.parameters if name not in (*FIELDS, "question")][1:-1]
+
+        @wraps(function)
+        def asking(*args: Any, **keywords: Any) -> Result:
+            given = signature.bind(*args, **keywords).arguments
+            data, reading = next(iter(given.values())), given.get("reading", {})
+            _check_keywords(function.__name__, reading, [*own, *FIELDS])
+            question = check_question(given.get("question") or DEFAULT)
+            question = question.but(**{name: given[name] for name in FIELDS if name in given})
+            others = {name: given[name] for name in own if name in given}
+            more = edges(others) if edges else ()
+            return function(as_tally(data, reading, *question.edges, *more), question, **others)
+
+        asking.__signature__ = signature  # type: ignore[attr-defined]
+        return asking
+
+    return door
+
+
+def _public(function: Callable[..., Any], positional: tuple[str, ...]) -> inspect.Signature:
+    """The signature of the public function."""
+    kinds, whole = inspect.Parameter, inspect.signature(Question)
+    tally, _, *own = inspect.signature(function).parameters.values()
+    known = {one.name: one for one in (*own, *whole.parameters.values())}
+    first = [known.pop(name).replace(kind=kinds.POSITIONAL_OR_KEYWORD) for name in positional]
+    others = [one.replace(kind=kinds.KEYWORD_ONLY) for one in known.values()]
+    question = kinds("question", kinds.KEYWORD_ONLY, default=None, annotation="Question | None")
+    reading = kinds("reading", kinds.VAR_KEYWORD, annotation="Unpack[Reading]")
+    returns = inspect.signature(function).return_annotation
+    parameters = [tally, *first, *others, question, reading]
+    return inspect.Signature(parameters, return_annotation=returns)
+
+
+def _check_keywords(function: str, reading: Mapping[str, Any], others: list[str]) -> None:
+    """Raise for a keyword that nothing reads, as Python does, with what may be meant."""
+    known = [*Reading.__annotations__, *others, "question"]
+    for name in reading:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
+
+
+def check_question(question: Any) -> Question:
+    """A question, or an error that says how to make one."""
+    if not isinstance(question, Question):
+        rule, step = "must be a Question", 'use ic.Question(cost="fpr"), or audit.question'
+        raise UsageError(Problem("question", rule, short(question), step))
+    return question

@@ -1,0 +1,169 @@
+"""Result: what every function of isocost that is not a tally or a rule returns.
+
+A result is a frozen dataclass.  Its fields become JSON; its title, tables and notes become text,
+HTML and Markdown; its rows become CSV and a frame.  Each of these is written here once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from isocost.checks import finite_or_none
+from isocost.groups import to_json
+from isocost.tables import (
+    columns_from,
+    escape_markdown,
+    frame_of,
+    html_table,
+    html_verdict,
+    markdown_table,
+    text_table,
+)
+
+Lines = tuple[list[str], list[list[str]]]
+"""Header and rows of a printed table."""
+
+_MAPPING = re.compile(r"(?:dict|Mapping)\[(\w+), (.*)\]")
+
+
+class Record:
+    """A dataclass whose fields become JSON.
+
+    A mapping by group becomes [group, value] pairs, which keep the type of the group; a number that
+    is undefined or infinite becomes null.
+
+    Attributes
+    ----------
+    also : tuple of str
+        Properties that JSON has after the fields.
+    unwritten : tuple of str
+        Fields that JSON leaves out.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Shares(Record):
+    ...     highest: Group
+    ...     shares: dict[Group, float]
+    >>> Shares("a", {"a": 0.5, "b": float("nan")}).to_dict()
+    {'highest': 'a', 'shares': [['a', 0.5], ['b', None]]}
+    """
+
+    also: ClassVar[tuple[str, ...]] = ()
+    unwritten: ClassVar[tuple[str, ...]] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        written = {
+            one.name: plain(getattr(self, one.name), str(one.type))
+            for one in fields(self)  # type: ignore[arg-type]
+            if one.name not in self.unwritten
+        }
+        return written | {name: plain(getattr(self, name)) for name in self.also}
+
+
+def plain(value: Any, kind: str = "") -> Any:
+    """A value as JSON has it; ``kind`` is its type as the source writes it."""
+    if kind.startswith("Group"):
+        return to_json(value)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return finite_or_none(value)
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if is_dataclass(value):
+        return {one.name: plain(getattr(value, one.name), str(one.type)) for one in fields(value)}
+    if isinstance(value, Mapping):
+        key, inner = match.groups() if (match := _MAPPING.match(kind)) else ("", "")
+        if key == "Group":
+            return [[to_json(group), plain(one, inner)] for group, one in value.items()]
+        return {str(name): plain(one, inner) for name, one in value.items()}
+    if isinstance(value, Sequence | np.ndarray):
+        return [plain(one, kind.removeprefix("tuple[")) for one in value]
+    return value
+
+
+class Result(Record):
+    """A record that people read too.
+
+    Attributes
+    ----------
+    format : str
+        What its JSON calls itself.
+    backend : str or None
+        The library of the data, which :meth:`to_frame` uses.
+    """
+
+    format: ClassVar[str]
+    backend: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {"format": self.format, "version": 1, **super().to_dict()}
+
+    def to_json(self) -> str:
+        """The same as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+    # For people
+
+    def title(self) -> str:
+        """A line that says what the numbers are about."""
+        raise NotImplementedError
+
+    def table(self) -> Lines:
+        """Header and rows of the first printed table."""
+        raise NotImplementedError
+
+    def tables(self) -> Iterator[tuple[str, list[str], list[list[str]]]]:
+        """Title, header and rows of every printed table."""
+        yield self.title(), *self.table()
+
+    def notes(self) -> Sequence[object]:
+        """Sentences below the tables."""
+        return ()
+
+    def __repr__(self) -> str:
+        tables = [f"{title}\n{text_table(header, rows)}" for title, header, rows in self.tables()]
+        return "\n".join(["\n\n".join(tables), *map(str, self.notes())])
+
+    def _repr_html_(self) -> str:
+        (title, header, rows), *others = self.tables()
+        shown = [html_table(header, rows)]
+        shown += [html_table(header, rows, caption=title) for title, header, rows in others]
+        return html_verdict(title, [*map(str, self.notes())]) + "".join(shown)
+
+    def to_markdown(self) -> str:
+        """Tables and notes in Markdown."""
+        parts = [
+            f"**{escape_markdown(title)}**\n\n{markdown_table(header, rows)}"
+            for title, header, rows in self.tables()
+        ]
+        return "\n\n".join([*parts, *(escape_markdown(str(note)) for note in self.notes())])
+
+    # For programs
+
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """The numbers as flat records, all with the same names."""
+        raise NotImplementedError
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """The numbers as a frame, in the library of the data.
+
+        Parameters
+        ----------
+        backend : str, optional
+            "pandas", "polars", "pyarrow" ..., or "dict" for a dict of arrays.  By default the
+            library of the data; for other data pandas or polars if one is installed.
+        """
+        return frame_of(columns_from(self.rows()), backend or self.backend)
