@@ -637,10 +637,11 @@ def test_a_gate_that_is_no_number(folder):
 @pytest.mark.parametrize("columns", [[1], None, {"group": 5}, {"score": ["a"]}, {"group": []}])
 def test_a_hostile_rule_file_is_no_defect(folder, tmp_path, columns):
     rule = ic.withhold(compas(), "fpr", 0.06).to_dict()
-    rule["made_from"]["columns"] = columns
+    rule["made_from"]["reading"] = {"columns": columns}
     (tmp_path / "r.json").write_text(json.dumps(rule))
     done = run("apply", tmp_path / "r.json", folder / "compas.csv", "-o", tmp_path / "o.csv")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 2
+    assert "rule made_from: must say how the data were read" in done.stderr
 
 
 def test_letters_that_the_terminal_cannot_write(tmp_path):

@@ -11,7 +11,7 @@ RULE = ic.Rule(
     ("a", "b"),
     (Row("a", 0.0, 1.0, "set", 0.25, 0.5),),
     "by hand",
-    made_from={"columns": {"score": "s", "group": ["g"]}},
+    made_from={"reading": {"columns": {"score": "s", "group": ["g"]}}},
 )
 
 

@@ -360,9 +360,9 @@ def test_labels_in_words_are_answered_with_these_words(tmp_path, kind, labels, s
 @pytest.mark.parametrize(
     ("labels", "step"),
     [
-        (("no", None, "yes"), 'next: drop rows without a label; name the .*: positive="yes"'),
+        (("no", None, "yes"), r'a label \(drop_missing=True drops them\); .*: positive="yes"'),
         ((0, 1, 2), "next: drop rows without a label; .* if the column has two other values"),
-        ((0.0, None, 1.0), "next: drop rows without a label; .* if the column has two other"),
+        ((0.0, None, 1.0), r"a label \(drop_missing=True .*\); .* if the column has two other"),
     ],
 )
 def test_labels_that_are_missing_or_more_than_two(kind, labels, step):

@@ -91,11 +91,11 @@ def test_scales_on_every_engine(tmp_path, scale, engine):
     given = as_lazy(engine, data) if given is None else given
     tally, name = ic.tally(given, scale=scale), "rank:1-10" if scale == "rank" else scale
     assert tally == ic.tally(meant)
-    assert tally.reading == {"scale": name}
+    assert tally.reading.scale == name
     assert f"scores from {name}" in str(tally)
     # A rule remembers the scale, and writes probabilities beside the scores.
     rule = ic.equalize_odds(tally)
-    assert rule.made_from["reading"] == {"scale": name}
+    assert rule.made_from["reading"]["scale"] == rule.reading.scale == name
     expected = rule.apply(meant, scale="probability")["score"]
     if engine in ("csv", "parquet"):
         ic.apply_file(rule, path, tmp_path / f"o.{engine}")
@@ -153,4 +153,4 @@ def test_scales_and_rules():
     with pytest.raises(ic.UsageError, match="must name the range of the ranks here"):
         rule.apply(data, output="new", scale="rank")
     both = ic.tally(data, scale="percent") + ic.tally({"score": MEANT["percent"], **REST})
-    assert both.reading == {"scale": "percent and probability"}
+    assert both.reading.scale == "percent and probability"

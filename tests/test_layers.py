@@ -12,7 +12,7 @@ LAYERS = [
     {"errors", "typing"},
     {"checks"},
     {"tables", "atomic", "grid", "groups"},
-    {"costs", "coin"},
+    {"costs", "coin", "readings"},
     {"cells"},
     {"tallies"},
     {"rows"},

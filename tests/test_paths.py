@@ -42,13 +42,13 @@ def temporary(tmp_path, monkeypatch):
     ],
 )
 def test_encodings(tmp_path, content, options, found):
-    expected = {} if found is None else {"encoding": found}
+    expected = found or "utf-8"
     for name, data in (("d.csv", content), ("d.csv.gz", gzip.compress(content))):
         (tmp_path / name).write_bytes(data)
         tally = ic.tally(tmp_path / name, **options)
         assert tally == TALLY
-        assert tally.reading == expected
-    assert ic.Tally.from_json(tally.to_json()).reading == expected
+        assert tally.reading.encoding == expected
+    assert ic.Tally.from_json(tally.to_json()).reading == tally.reading
 
 
 def test_an_encoding_that_shows_late_and_several_files(tmp_path):
@@ -57,7 +57,7 @@ def test_an_encoding_that_shows_late_and_several_files(tmp_path):
     (tmp_path / "late.csv").write_bytes(many)
     tally = ic.tally(tmp_path / "late.csv")
     assert tally.groups == ("a", "é")
-    assert (tally.n, tally.reading["encoding"]) == (30_001, "windows-1252")
+    assert (tally.n, tally.reading.encoding) == (30_001, "windows-1252")
     for sex, rows in (("f", ROWS[:30]), ("m", ROWS[30:])):
         folder = tmp_path / "parts" / f"sex={sex}"
         folder.mkdir(parents=True)
@@ -152,7 +152,7 @@ def test_workbooks(tmp_path):
     path = workbook(tmp_path / "d.xlsx", {"Notes": [["made by hand"]], "Men & women": marked})
     tally = ic.tally(path)
     assert tally == TALLY
-    assert tally.reading == {"sheet": "Men & women"}
+    assert tally.reading.sheet == "Men & women"
     assert "Rows were read from sheet 'Men & women'." in str(ic.audit(tally, confidence=None))
     two = workbook(tmp_path / "two.xlsx", {"Data": rows, "Old": rows[:9]})
     with pytest.raises(ic.UsageError) as raised:

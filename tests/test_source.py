@@ -27,7 +27,7 @@ def test_decimal_commas(tmp_path, options):
     rows = {**DATA, "score": list(map(comma, SCORES)), "weight": list(map(comma, WEIGHTS))}
     path = written(tmp_path, rows)
     assert ic.tally(path, **options) == TALLY
-    assert ic.tally(path, **options).reading == {"decimal": ","}
+    assert ic.tally(path, **options).reading.decimal == ","
     weighted = ic.tally({**DATA, "weight": WEIGHTS}, weight="weight")
     assert ic.tally(path, weight="weight", **options) == weighted
     # In a CSV with commas they are quoted; labels may be 1,0 too; frames hold texts.
@@ -37,7 +37,7 @@ def test_decimal_commas(tmp_path, options):
     assert ic.tally(written(tmp_path, quoted, ","), decimal=",") == TALLY
     for data in (rows, pd.DataFrame(rows)):
         assert ic.tally(data, **options) == TALLY
-        assert ic.tally(data, **options).reading == {"decimal": ","}
+        assert ic.tally(data, **options).reading.decimal == ","
 
 
 def test_a_file_with_commas_comes_back_with_commas(tmp_path):
@@ -84,7 +84,7 @@ def test_weights_alone_do_not_make_a_comma_decimal(tmp_path):
     with pytest.raises(ic.DataError, match=r"weight .*must hold numbers"):
         ic.tally(path, weight="weight")
     whole = {**DATA, "score": [0, 1] * 4, "weight": ["1,5"] * 8}
-    assert ic.tally(written(tmp_path, whole), weight="weight").reading == {"decimal": ","}
+    assert ic.tally(written(tmp_path, whole), weight="weight").reading.decimal == ","
     with pytest.raises(ic.UsageError, match="decimal: must be"):
         ic.tally(path, decimal=";")
 

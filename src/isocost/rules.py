@@ -40,6 +40,7 @@ from isocost.costs import Cost
 from isocost.errors import IsocostError, Problem, RuleError, UsageError, listing, setting
 from isocost.groups import Group, beside_groups, from_json, names_of, to_json
 from isocost.promises import Promise, read_promise
+from isocost.readings import Reading
 from isocost.rows import (
     Portion,
     Row,
@@ -155,6 +156,16 @@ class Rule:
         ):
             if not isinstance(getattr(self, name), kind):
                 raise bad_rule(f"rule {name}", must, short(getattr(self, name)))
+        try:
+            _ = self.reading
+        except ValueError as error:
+            must = "must say how the data were read, as Rule.save writes it"
+            raise bad_rule("rule made_from", must, str(error)) from error
+
+    @cached_property
+    def reading(self) -> Reading:
+        """How the data that it was made from were read; the usual way if it does not say."""
+        return Reading.from_dict(self.made_from.get("reading", {}))
 
     def _check_promise(self) -> None:
         if self.promise is None:
@@ -541,7 +552,7 @@ class Rule:
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """The rows as a frame; see :meth:`isocost.Audit.to_frame`."""
-        names = (self.made_from.get("columns") or {}).get("group")
+        names = self.reading.columns.get("group")
         columns = {
             one.name: [getattr(row, one.name) for row in self.rows]
             for one in fields(Row)

@@ -32,7 +32,6 @@ from isocost.cli.reading import (
     check_once,
     format_of,
     local,
-    origin_of,
     read,
     read_merged,
     read_periods,
@@ -93,8 +92,7 @@ def audit(
     result = measure(tally, **audit_settings(measuring, tally), warn=False)
     with progress("asking what a repair does to new people") as report:
         result = foreseen(result, progress=report)
-    words = origin_of(data, columns).words(tally, with_folders=True)
-    show_result(result, printing, lambda: show_audit(result, plot, words, full=full))
+    show_result(result, printing, lambda: show_audit(result, plot, data, full=full))
     difference = result.disparity.difference
     if fail_above is not None and difference > fail_above:
         complain(f"costs differ by {difference:.4f}, more than {fail_above:g} (--fail-above)", 1)

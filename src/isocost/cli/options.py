@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from enum import StrEnum
@@ -22,6 +21,7 @@ from isocost.checks import check_threshold
 from isocost.engines.connection import FileReading
 from isocost.errors import UNSET, Language, Problem, UsageError
 from isocost.measures.measure import FAMILIES
+from isocost.readings import USUAL_COLUMNS, command_line
 from isocost.repairs.maps import METHODS
 from isocost.repairs.registry import REPAIRS, Option
 from isocost.reports.layout import SIDES
@@ -41,7 +41,7 @@ def _in_shell(name: str, value: Any) -> str:
     if isinstance(value, Mapping):
         value = [f"{key}={'...' if one is ... else one}" for key, one in value.items()]
     several = value if isinstance(value, list | tuple) else [value]
-    return " ".join(f"{option} {shlex.quote(str(one))}" for one in several)
+    return " ".join(f"{option} {command_line([str(one)])}" for one in several)
 
 
 SHELL = Language("shell", _in_shell)
@@ -144,6 +144,12 @@ class Columns:
         bool,
         typer.Option(
             "--handed-over", help="Count people without a score apart: a rule handed them over."
+        ),
+    ] = False
+    drop_missing: Annotated[
+        bool,
+        typer.Option(
+            "--drop-missing", help="Leave out rows without score, label, group or weight."
         ),
     ] = False
 
@@ -317,17 +323,11 @@ class RepairedColumns:
     missing_group: _MissingGroup = None
 
     def of(self, rule: Rule) -> dict[str, Any]:
-        """The arguments for a rule; columns without an option are those it was made with.
-
-        What the rule says about them is not trusted.
-        """
-        names = rule.made_from.get("columns")
-        names = names if isinstance(names, dict) else {}
-        score, group = names.get("score"), names.get("group")
-        plain = isinstance(group, list) and group and all(isinstance(name, str) for name in group)
+        """The arguments for a rule; columns without an option are those it was made with."""
+        names = {**USUAL_COLUMNS, **rule.reading.columns}
         return {
-            "score": self.score or (score if isinstance(score, str) else "score"),
-            "group": self.group or (group if plain else ["group"]),
+            "score": self.score or names["score"],
+            "group": self.group or names["group"],
             "id": self.id,
             "changed": self.changed,
             "handed_over": self.handed_over,
@@ -342,16 +342,13 @@ def as_deployed(columns: Columns, rule: Rule) -> Columns:
     People without a score were handed over, if the rule does that.
     """
     usual, made = Columns(), RepairedColumns().of(rule)
-    names = rule.made_from.get("columns")
-    names = names if isinstance(names, dict) else {}
-    reading = rule.made_from.get("reading")
-    if isinstance(reading, dict) and "scale" in reading:
+    if rule.reading.scale != "probability":
         made["score"] = f"repaired_{made['score']}"
-    made |= {role: names[role] for role in ("label", "weight") if isinstance(names.get(role), str)}
+    made |= {role: rule.reading.columns.get(role) or "" for role in ("label", "weight")}
     filled = {
         role: made[role]
         for role in ("score", "label", "group", "weight")
-        if role in made and getattr(columns, role) == getattr(usual, role)
+        if made[role] and getattr(columns, role) == getattr(usual, role)
     }
     return replace(columns, **filled, handed_over=columns.handed_over or rule.defers)
 

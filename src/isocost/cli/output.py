@@ -434,11 +434,15 @@ CAUTIONS = (
 
 
 def show_audit(
-    result: Audit, plot: bool | None = None, data: str | None = None, *, full: bool = False
+    result: Audit,
+    plot: bool | None = None,
+    data: Sequence[str] | None = None,
+    *,
+    full: bool = False,
 ) -> None:
     """The verdict of an audit, its table, its drawing, and what to do; if ``full``, all notes.
 
-    ``data`` are the words of the command line that name the data.
+    ``data`` are the files that were read, which commands name.
     """
     said = statement(result, data=data)
     details = said.details if full else said.details[:2]

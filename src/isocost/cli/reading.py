@@ -26,13 +26,11 @@ from isocost.errors import DataError, FileError, Problem, UsageError, listing
 from isocost.grid import Grid, scale_named
 from isocost.groups import Group, names_of
 from isocost.measures.table import chosen_measures
-from isocost.reports.payload import Origin
+from isocost.readings import Reading, merging
 from isocost.rules import FORMAT as RULE
 from isocost.tallies import FORMAT, Tally
 from isocost.verdict.sentences import plain
 from isocost.verdict.wording import reading_notes
-
-_ROLES = ("score", "label", "group", "weight")
 
 
 def is_tally_path(name: str) -> bool:
@@ -112,9 +110,7 @@ def check_alike(tallies: Sequence[tuple[str, Tally]]) -> None:
 
 def _made_with(tally: Tally) -> dict[str, Any]:
     """What must agree; a tally made from arrays has no columns."""
-    columns = {role: tally.columns[role] for role in _ROLES if role in tally.columns}
-    scale = tally.reading.get("scale", "probability")
-    return {"bins": tally.bins, "edges": tally.edges, "scale": scale, **columns}
+    return {"bins": tally.bins, "edges": tally.edges, "scale": tally.reading.scale, **tally.columns}
 
 
 def read(
@@ -177,12 +173,6 @@ def read_periods(
     }
 
 
-def origin_of(data: Sequence[str], columns: Columns) -> Origin:
-    """Where the data come from, as a report and the next command name it."""
-    dropped, merged = (tuple(x or ()) for x in (columns.drop_group, columns.merge_groups))
-    return Origin(tuple(data), columns.positive, columns.missing_group, dropped, merged)
-
-
 def audit_settings(measuring: Measuring, tally: Tally) -> dict[str, Any]:
     """The arguments of :func:`isocost.audit`, with the reference as a group of the tally."""
     settings = asdict(measuring)
@@ -227,6 +217,7 @@ def _count(
                 reading=reading,
                 guess=partial(completed, tell=guesses.append),
                 handed_over=columns.handed_over,
+                drop_missing=columns.drop_missing,
             )
     finally:
         # Also before an error, which may be about a column that was guessed.
@@ -236,16 +227,20 @@ def _count(
 
 def _told(tally: Tally, columns: Columns) -> list[str]:
     """Notes on how data were read, where that was not asked for."""
-    asked = {"scale": columns.scale, **asdict(columns.reading)}
-    unusual = {name: way for name, way in tally.reading.items() if way != asked[name]}
-    return [f"note: {plain(one)}" for one in reading_notes(unusual)]
+    usual, ways = Reading(), ("scale", "decimal", "encoding", "sheet")
+    asked = [name for name in ways if getattr(tally.reading, name) == getattr(columns, name)]
+    untold = replace(tally.reading, **{name: getattr(usual, name) for name in asked})
+    return [f"note: {plain(one)}" for one in reading_notes(untold)]
 
 
 def _merging(tally: Tally, asked: Sequence[str]) -> dict[Group, Group]:
     """The new name of each group that is to be merged, from texts such as "A,B=other"."""
     groups = {name: group for group, name in names_of(tally.groups).items()}
     names: dict[Group, Group] = {}
-    for text in asked:
+    # Tallies may have been made of merged groups.
+    merged = tally.reading.merged_groups.items()
+    done = {merging(new, old) for new, old in merged if not groups.keys() & set(old)}
+    for text in (text for text in asked if text not in done):
         listed, _, new = (part.strip() for part in text.rpartition("="))
         if not listed or not new:
             rule, step = "must be names of groups, = and a new name", 'use "A,B=other", for example'
@@ -281,10 +276,12 @@ def _no_such_group(option: str, name: str, known: Iterable[str]) -> UsageError:
 
 def _without(tally: Tally, dropped: list[str]) -> Tally:
     names = names_of(tally.groups)
-    unknown = [name for name in dropped if name not in names.values()]
+    # Tallies may have been made without a group.
+    known = {*names.values(), *tally.reading.dropped_groups}
+    unknown = [name for name in dropped if name not in known]
     if unknown:
         raise _no_such_group("--drop-group", unknown[0], names.values())
-    if len(set(dropped)) == len(names):
+    if set(names.values()) <= set(dropped):
         step = "keep at least two groups"
         raise UsageError(Problem("--drop-group", "must not drop every group", "all of them", step))
     return tally.drop(group for group, name in names.items() if name in dropped)
@@ -292,12 +289,13 @@ def _without(tally: Tally, dropped: list[str]) -> Tally:
 
 def _check_options(columns: Columns, tally: Tally, only: bool) -> None:
     """Raise for options about columns that contradict the tallies, and would have no effect."""
-    made = {"scale": "probability", **tally.columns, "bins": tally.bins, **tally.reading}
+    ways = ("positive", "missing_group", "decimal", "encoding", "sheet", "drop_missing")
+    made = {name: getattr(tally.reading, name) for name in ("scale", *ways)}
+    made |= {**tally.columns, "bins": tally.bins}
     usual = Columns()
-    ways = ("positive", "missing_group", "decimal", "encoding", "sheet")
     for role in ("score", "label", "group", "weight", "bins", "scale", *ways):
         value = getattr(columns, role)
-        if value in (getattr(usual, role), made.get(role)):
+        if value == getattr(usual, role) or str(value) == str(made.get(role)):
             continue
         if not only and role in ways:
             continue

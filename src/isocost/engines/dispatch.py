@@ -64,6 +64,7 @@ def tally(
     memory_limit: str | None = None,
     threads: int | None = None,
     handed_over: bool = False,
+    drop_missing: bool = False,
 ) -> Tally:
     """Count scores per group, label and score bin, in one pass over any data.
 
@@ -111,6 +112,10 @@ def tally(
     handed_over : bool
         Whether a null score means that a rule handed this person over: such rows are counted
         apart, in ``tally.handed_over``, and their labels are not looked at.
+    drop_missing : bool
+        True to leave out rows without a score, label, group or weight; otherwise they are an
+        error.  ``tally.reading`` counts them by column.  Rows without a group stay if
+        ``missing_group`` names one, and rows without a score if ``handed_over``.
 
     Returns
     -------
@@ -131,6 +136,7 @@ def tally(
     check_single("positive", positive)
     options = {"grid": grid, "positive": positive, "missing_group": missing_group}
     options |= {"scale": scale_named(scale), "handed_over": check_flag("handed_over", handed_over)}
+    options["drop_missing"] = check_flag("drop_missing", drop_missing)
     check_decimal(decimal)
     if not isinstance(data, str | Path):
         _only_for_files(memory_limit=memory_limit, threads=threads, encoding=encoding, sheet=sheet)
@@ -147,7 +153,7 @@ def tally(
         return tally_files(data, columns, reading=reading, **options)
     count: Callable[..., Tally] = partial(_tally_frame, columns=columns, decimal=decimal, **options)
     if is_stream(data):
-        return scored(tally_stream(data, columns, count, positive, scale))
+        return scored(tally_stream(data, columns, count, positive, scale, drop_missing))
     return scored(count(data))
 
 
@@ -200,14 +206,20 @@ def _tally_arrays(
         return tally_arrays(groups=chosen, **{**options, "score": score[rows], **taken, **given})
 
     if not apart.any():
-        return part(~apart)
+        decided = part(~apart)
+        return replace(decided, reading=replace(decided.reading, handed_over=True))
     # Labels of people handed over may be unknown, and are not needed.
     zeros = np.zeros(int(apart.sum()))
     others = part(apart, score=zeros, label=zeros, positive=None, scale=PROBABILITY)
     handed = others.cells.handed(others.groups)
     if apart.all():
-        return others.rebuilt(others.cells.take(slice(0, 0)), handed=handed)
-    return replace(part(~apart), handed_over=handed)
+        decided = others.rebuilt(others.cells.take(slice(0, 0)))
+    else:
+        decided = part(~apart)
+        reading = decided.reading.also_dropping(others.reading)
+        decided = replace(decided, reading=reading)
+    reading = replace(decided.reading, handed_over=True)
+    return replace(decided, reading=reading, handed_over=handed)
 
 
 def apply_rule(

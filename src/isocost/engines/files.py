@@ -87,6 +87,7 @@ def tally_files(
     reading: FileReading | None = None,
     guess: Guess | None = None,
     handed_over: bool = False,
+    drop_missing: bool = False,
 ) -> Tally:
     """Count the cells of files in one query; see :func:`isocost.tally`.
 
@@ -104,9 +105,9 @@ def tally_files(
             source.check_names(used)
             rows = _FileRows(source, used, named, progress, part)
             options: dict[str, Any] = {"positive": named, "missing_group": missing_group}
-            options["handed_over"] = handed_over
+            options |= {"handed_over": handed_over, "drop_missing": drop_missing}
             counted = scored(count_cells(rows, used, grid=grid, scale=scale, **options))
-            return replace(counted, reading={**counted.reading, **source.read_as})
+            return replace(counted, reading=replace(counted.reading, **source.read_as))
 
     return read_files(count, reading)
 

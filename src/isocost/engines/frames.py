@@ -401,7 +401,12 @@ def _tables(data: Any, columns: Sequence[str] | None = None) -> Iterator[Any]:
 
 
 def tally_stream(
-    data: Any, columns: Mapping[str, Any], count: Callable[..., Tally], positive: Any, scale: str
+    data: Any,
+    columns: Mapping[str, Any],
+    count: Callable[..., Tally],
+    positive: Any,
+    scale: str,
+    drop_missing: bool = False,
 ) -> Tally:
     """The tally of all batches, which ``count`` counts one after the other."""
     if scale_named(scale).is_open:
@@ -417,7 +422,7 @@ def tally_stream(
         if not table.num_rows:
             continue
         if positive is not None:
-            table = _with_positive(table, columns["label"], positive, known)
+            table = _with_positive(table, columns["label"], positive, known, drop_missing)
         try:
             part = count(table, positive=None)
         except DataError as error:
@@ -426,11 +431,17 @@ def tally_stream(
     if known:
         same = [0] * len(known)
         tally_arrays(same, list(known), [same], grid=Grid(), positive=positive)
-    return count(schema.empty_table(), positive=None) if counted is None else counted
+    counted = count(schema.empty_table(), positive=None) if counted is None else counted
+    return replace(counted, reading=replace(counted.reading, positive=positive))
 
 
-def _with_positive(table: Any, label: str, positive: Any, known: dict[Any, None]) -> Any:
-    """The table with whether each label is the positive one; adds the labels to those known."""
+def _with_positive(
+    table: Any, label: str, positive: Any, known: dict[Any, None], drop_missing: bool
+) -> Any:
+    """The table with whether each label is the positive one; adds the labels to those known.
+
+    Labels of rows that will be dropped are not known.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -438,7 +449,8 @@ def _with_positive(table: Any, label: str, positive: Any, known: dict[Any, None]
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     values = [value for value in column.unique().to_pylist() if not is_null(value)]
-    known.update(dict.fromkeys(values))
+    counted = table.drop_null().column(label).unique().to_pylist() if drop_missing else values
+    known.update((value, None) for value in counted if not is_null(value))
     wanted = [value for value in values if type(value) is type(positive) and value == positive]
     is_positive = pc.is_in(column, value_set=pa.array(wanted, column.type))
     is_positive = pc.if_else(pc.is_null(column), pa.scalar(None, pa.bool_()), is_positive)

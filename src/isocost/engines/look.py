@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -30,6 +29,7 @@ from isocost.engines.source import Source, is_number, literal, quoted, read_file
 from isocost.engines.values import no_rows
 from isocost.errors import Problem, UsageError, listing
 from isocost.grid import fitting_scales
+from isocost.readings import Reading, command_line
 from isocost.tables import AsJson, frame_of, html_table, text_table
 
 SAMPLE = 5000
@@ -191,10 +191,6 @@ class FileLook(AsJson):
             for role in ("score", "label", "group")
             if self.column(role) is None
         ]
-        for role in ("score", "label"):
-            column = self.column(role)
-            if column is not None and column.missing:
-                told.append(f"{column.missing:,} rows have no {role} in {column.name!r}: drop them")
         for column in filter(None, map(self.column, ("score", "label", "weight"))):
             told += [f"column {column.name!r}: {column.wrong}"] if column.wrong else []
         label = self.column("label")
@@ -208,15 +204,22 @@ class FileLook(AsJson):
         """The command line to go on with; None while there are obstacles."""
         if self.obstacles:
             return None
-        score, group = self.column("score"), self.column("group")
-        options = {role: self.guess[role] for role in ("score", "label", "group", "weight")}
-        options = {n: v for n, v in options.items() if v is not None and v != n}
-        options |= {} if self.positive is None else {"positive": self.positive}
-        options |= {"scale": score.scales[0]} if score is not None and score.scales else {}
-        options |= {"missing-group": "unknown"} if group is not None and group.missing else {}
-        options |= self.reading
-        words = ["isocost", "audit", self.path, *(f"--{n}={v}" for n, v in options.items())]
-        return shlex.join(words)
+        chosen = {role: self.column(role) for role in ("score", "label", "group", "weight")}
+        names = {role: column.name for role, column in chosen.items() if column is not None}
+        score, ways = chosen["score"], dict[str, Any](self.reading)
+        reading = Reading(
+            columns={**names, "group": [names["group"]]},
+            positive=self.positive,
+            scale=score.scales[0] if score and score.scales else "probability",
+            missing_group="unknown" if self._missing("group") else None,
+            drop_missing=any(map(self._missing, ("score", "label", "weight"))),
+            **ways,
+        )
+        return reading.command("audit", [self.path]).text
+
+    def _missing(self, role: str) -> bool:
+        column = self.column(role)
+        return column is not None and column.missing > 0
 
     def headline(self) -> str:
         """The file in one line."""
@@ -244,6 +247,10 @@ class FileLook(AsJson):
         """What to do next."""
         if self.command is not None:
             lines = [f"To go on: {self.command}"]
+            lacking = [role for role in ("score", "label", "weight") if self._missing(role)]
+            if lacking:
+                without = " or ".join(lacking)
+                lines.append(f"--drop-missing leaves out the rows that have no {without}.")
             score = self.column("score")
             if score is not None and len(score.scales) > 1:
                 lines.append(
@@ -529,7 +536,7 @@ def _clear(columns: Sequence[Column], role: str, names: Sequence[str]) -> Column
         return best[0]
     got = f"{len(best)} columns that could be it: {listing((repr(c.name) for c in best), 8)}"
     if best:
-        step = f"name one, for example --{role} {shlex.quote(best[0].name)}"
+        step = f"name one, for example --{role} {command_line([best[0].name])}"
     else:
         got = f"no column that could be it among {listing(map(repr, names), 30)}"
         step = f"name it with --{role}; isocost look FILE says what is in there"

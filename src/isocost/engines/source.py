@@ -168,7 +168,7 @@ class Source:
         self._keep_dates(groups)
 
     @property
-    def read_as(self) -> dict[str, str]:
+    def read_as(self) -> dict[str, Any]:
         """How the files were read, where that is not the usual way."""
         ways = {"encoding": self.copies.encoding, "sheet": self.copies.sheet}
         ways["decimal"] = "," if self.decimal == "," else None

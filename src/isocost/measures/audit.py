@@ -52,7 +52,7 @@ from isocost.tables import (
     transposed,
     wrapped,
 )
-from isocost.tallies import Reading, Tally, TallyLike, as_tally, check_no_keywords
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally, check_no_keywords
 from isocost.verdict.judgement import MIN_GROUP, Findings, Verdict, judge
 from isocost.verdict.sentences import SENTENCES, plain
 from isocost.verdict.wording import statement, told
@@ -230,7 +230,7 @@ class Audit(AsJson):
             "version": 1,
             "cost": self.cost.to_dict(),
             "threshold": self.threshold,
-            "reading": dict(self.tally.reading),
+            "reading": self.tally.reading.to_dict(),
             "groups": [[to_json(g), m.to_dict()] for g, m in self.groups.items()],
             "overall": self.overall.to_dict(),
             "disparity": self.disparity.to_dict(),
@@ -478,7 +478,7 @@ def audit(
     min_group: int = MIN_GROUP,
     reference: Group | None = None,
     warn: bool = True,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Audit:
     """Measure each group's errors and calibration, and decide what can be made equal.
 

@@ -37,7 +37,7 @@ from isocost.measures.two_costs import (
     incompatible,
 )
 from isocost.tables import AsJson, columns_from, frame_of, html_table, html_verdict, text_table
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 
 USUAL = ("fpr", "fnr", "weighted:1,1")
 """Costs that are compared in pairs, besides the one asked for."""
@@ -399,7 +399,7 @@ def bounds(
     *,
     cost_difference: float = 0.0,
     gap: float | None = None,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Bounds:
     """What the paper's theorems prove about a tally, with the best constants.
 

@@ -21,7 +21,7 @@ from isocost.groups import Group, names_of, pairs_to_json, to_json
 from isocost.measures import rates
 from isocost.measures.rates import by_group
 from isocost.measures.table import MEASURES
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import MIN_GROUP, MIN_LABEL
 from isocost.verdict.sentences import round_down, round_up
@@ -171,7 +171,7 @@ def feasibility(
     tally: TallyLike,
     cost: CostLike = "fnr",
     tolerance: float = 0.0,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Feasibility:
     """Decide whether calibrated scores can cost every group the same.
 

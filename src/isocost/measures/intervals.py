@@ -58,7 +58,7 @@ from isocost.measures.margins import (
 )
 from isocost.measures.measure import Measure
 from isocost.measures.table import BIAS, MEASURES, Chosen, chosen_measures, cost_row
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import MIN_GROUP
 
@@ -338,7 +338,7 @@ def intervals(
     measures: Chosen = None,
     min_group: int = MIN_GROUP,
     reference: Group | None = None,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Intervals:
     """Compute confidence intervals for every number of an audit.
 

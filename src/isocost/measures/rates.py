@@ -16,7 +16,6 @@ each, :class:`Disparity` the widest difference in one.
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -28,11 +27,12 @@ from isocost.cells import Sums
 from isocost.checks import finite_or_none
 from isocost.costs import Cost
 from isocost.errors import DataError, Problem, listing, spoken
-from isocost.groups import Group, to_json
+from isocost.groups import Group, names_of, to_json
 from isocost.measures.calibration import levels_of
 from isocost.measures.derived import GroupedPeople
 from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
+from isocost.readings import command_line
 from isocost.tallies import Tally
 from isocost.typing import Floats
 
@@ -80,13 +80,14 @@ def require_both_labels(tally: Tally) -> None:
     lacking = totals.w <= LEAST_SHARE * totals.weight[:, None]
     problems = []
     merge = spoken("tally.relabel", "--merge-groups", "rename it in its rows")
+    names = names_of(tally.groups)
     for index, label in np.argwhere(lacking).tolist():
         group, kind = tally.groups[index], ("negatives", "positives")[label]
         rate = ("false-positive", "false-negative")[label]
         share = "none of them" if totals.n[index, label] == 0 else "next to no weight of"
         drop = spoken(
             f"tally.drop([{group!r}])",
-            shlex.join(["--drop-group", str(group)]),
+            command_line([f"--drop-group={names[group]}"]),
             "delete its rows",
         )
         problems.append(

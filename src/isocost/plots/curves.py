@@ -33,7 +33,7 @@ from isocost.repairs.frontier import NUMBERS, SHARE_NUMBERS, Frontier, frontier
 from isocost.repairs.planning import RepairPlan, plan_repair
 from isocost.repairs.reconcile import Reconcilable, reconcilable
 from isocost.repairs.registry import REPAIRS
-from isocost.tallies import Reading, TallyLike, as_tally
+from isocost.tallies import DataOptions, TallyLike, as_tally
 from isocost.typing import Floats
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class FrontierDisplay(Display):
         threshold: float = 0.5,
         measures: Sequence[str] | None = None,
         ax: Axes | None = None,
-        **reading: Unpack[Reading],
+        **reading: Unpack[DataOptions],
     ) -> Self:
         """The frontiers of one or several methods; the rest as for :func:`isocost.frontier`."""
         rule, step = "must be a list of methods", 'use methods=("withhold", "coarsen")'
@@ -467,7 +467,7 @@ class RepairPlanDisplay(Display):
         within: float = 0.02,
         replicates: int = 100,
         ax: Axes | None = None,
-        **reading: Unpack[Reading],
+        **reading: Unpack[DataOptions],
     ) -> Self:
         """Plan a repair by one of the methods in ``isocost.REPAIRS``."""
         check_word("method", method, tuple(REPAIRS))

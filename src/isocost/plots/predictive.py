@@ -40,7 +40,7 @@ from isocost.plots.display import (
     short_names,
     write_title,
 )
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class PredictiveValuesDisplay(Display):
         threshold: float = 0.5,
         confidence: float | None = 0.95,
         ax: Axes | None = None,
-        **reading: Unpack[Reading],
+        **reading: Unpack[DataOptions],
     ) -> Self:
         """The predictive values of the groups of a tally.
 
@@ -399,7 +399,7 @@ class NetBenefitDisplay(Display):
         *,
         confidence: float | None = 0.95,
         ax: Axes | None = None,
-        **reading: Unpack[Reading],
+        **reading: Unpack[DataOptions],
     ) -> Self:
         """The decision curves of the groups of a tally.
 

@@ -37,7 +37,7 @@ from isocost.repairs.pools import (
 from isocost.repairs.withhold import not_feasible, summary_of
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.typing import Floats, Ints
 from isocost.verdict.sentences import round_up
 
@@ -56,7 +56,7 @@ def coarsen(
     allow_decision_changes: bool = False,
     minimize: Minimize = "largest",
     salt: str = DEFAULT_SALT,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Rule:
     """Make errors cost every group the same by pooling neighbouring scores.
 
@@ -188,7 +188,7 @@ def decision_limit(
     tally: TallyLike,
     cost: CostLike = "fnr",
     thresholds: Iterable[float] | float = (0.5,),
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> dict[Group, float]:
     """The largest cost that each group's pools can have and leave every decision alone.
 

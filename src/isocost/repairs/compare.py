@@ -25,7 +25,7 @@ from isocost.repairs.unseen import NUMBERS as OUTLOOKS
 from isocost.rows import moved_bins
 from isocost.rules import Rule
 from isocost.tables import columns_from, frame_of, html_table, html_verdict, text_table, transposed
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.typing import Bools, Floats
 from isocost.verdict.judgement import Candidate, RepairChoice, choose
 from isocost.verdict.sentences import SENTENCES
@@ -382,7 +382,7 @@ def compare(
     tolerance: float = 0.0,
     replicates: int | None = None,
     progress: Report | None = None,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Comparison:
     """Put rules side by side, with the original scores first; without rules, every repair.
 

@@ -29,7 +29,7 @@ from isocost.measures.feasibility import large_groups
 from isocost.measures.intervals import disparity_intervals, gap_floors
 from isocost.measures.rates import disparity, group_costs
 from isocost.measures.table import MEASURES
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.verdict.judgement import CALIBRATED, MIN_GROUP, MIN_LABEL, Findings, judge
 from isocost.verdict.sentences import SENTENCES, fill, plain
 from isocost.verdict.wording import FEW
@@ -170,7 +170,7 @@ def heeding(make: Make) -> Make:
 
     @wraps(make)
     def checked(tally: TallyLike, *args: Any, **options: Any) -> Rule:
-        names = Reading.__annotations__.keys() & options.keys() - own.parameters.keys()
+        names = DataOptions.__annotations__.keys() & options.keys() - own.parameters.keys()
         reading = {name: options.pop(name) for name in names}
         given = own.bind_partial(tally, *args, **options).arguments
         tally = as_tally(tally, reading, *_thresholds_in(given))

@@ -67,7 +67,7 @@ from isocost.repairs.review import reviewed
 from isocost.repairs.withhold import summary_of
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.sentences import round_up
 
@@ -94,7 +94,7 @@ def hand_over(
     no_worse: bool = False,
     infeasible: Literal["raise", "closest"] = "raise",
     salt: str = DEFAULT_SALT,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Rule:
     """Hand some people over, so that calibrated scores treat the others of all groups alike.
 

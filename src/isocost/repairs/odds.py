@@ -17,7 +17,7 @@ from isocost.repairs.counsel import heeding
 from isocost.repairs.withhold import summary_of
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 
 RATES = ("generalized_fpr", "generalized_fnr", "fpr", "fnr")
@@ -54,7 +54,7 @@ def equalize_odds(
     *,
     rates: Literal["generalized", "hard"] = "generalized",
     salt: str = DEFAULT_SALT,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Rule:
     """Give every group the same false-positive and false-negative rate by flipping scores.
 

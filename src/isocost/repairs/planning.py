@@ -26,7 +26,7 @@ from isocost.repairs.population import Population
 from isocost.repairs.unseen import LEAST, Replicates, Report, Yardstick, safe_level
 from isocost.rules import Rule, check_rule
 from isocost.tables import AsJson, columns_from, frame_of, html_table, html_verdict, text_table
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import CALIBRATED, MIN_GROUP, MIN_LABEL
 
@@ -120,7 +120,7 @@ def plan(
     limit: float = CALIBRATED,
     confidence: float = 0.95,
     power: float = 0.8,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Plan:
     """Compute how many people of each group are needed to establish a difference, or calibration.
 
@@ -315,7 +315,7 @@ def plan_repair(
     confidence: float = 0.95,
     seed: int = 0,
     progress: Report | None = None,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> RepairPlan:
     """Say how many people a repair needs to hold within a tolerance on new people.
 

@@ -55,7 +55,7 @@ from isocost.repairs.withhold import summary_of
 from isocost.rows import Row, reversals
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tables import html_table, html_verdict, text_table
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 
 CANDIDATES = (8, 16, 32, 64)
@@ -80,7 +80,7 @@ def reconcile(
     monotone: bool = False,
     infeasible: Literal["raise", "closest"] = "raise",
     salt: str = DEFAULT_SALT,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Rule:
     """Make rates equal over all groups with scores that are calibrated in every group.
 
@@ -508,7 +508,7 @@ def reconcilable(
     floor: Mapping[str, float] | None = None,
     no_worse: bool = False,
     monotone: bool = False,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Reconcilable:
     """Whether :func:`isocost.reconcile` can make rates equal, threshold by threshold.
 

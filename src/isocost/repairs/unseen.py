@@ -51,7 +51,7 @@ from isocost.repairs.registry import REPAIRS
 from isocost.repairs.withhold import summary_of, threshold_of
 from isocost.rules import Rule, check_rule
 from isocost.tables import AsJson, columns_from, frame_of, html_table, html_verdict, text_table
-from isocost.tallies import Reading, Tally, TallyLike, as_tallies
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tallies
 from isocost.typing import Floats
 from isocost.verdict.sentences import SENTENCES, number
 
@@ -341,7 +341,7 @@ def unseen(
     cost: CostLike | None = None,
     threshold: float | None = None,
     progress: Report | None = None,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Unseen:
     """Say what a rule does to people other than those it was made from.
 

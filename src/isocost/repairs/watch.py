@@ -41,7 +41,7 @@ from isocost.promises import Promise
 from isocost.repairs.composition import merged
 from isocost.rules import Rule, check_rule, unknown_groups
 from isocost.tables import AsJson, columns_from, frame_of, html_table, html_verdict, text_table
-from isocost.tallies import Reading, Tally, TallyLike, as_tallies
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tallies
 
 FEW = 30
 """Fewer rows of a label than this say little about a period."""
@@ -351,7 +351,7 @@ def watch(
     calibration_margin: float | None = 0.02,
     confidence: float = 0.95,
     measures: str | Iterable[str] | None = None,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Watch:
     """Test whether what a rule made equal is still equal, and scores still calibrated.
 

@@ -15,7 +15,7 @@ from isocost.promises import Promise
 from isocost.repairs.counsel import heeding
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.verdict.sentences import round_down, round_up
 
 
@@ -23,8 +23,7 @@ def summary_of(tally: Tally) -> dict[str, Any]:
     """What a rule says about the tally it was made from."""
     mu = base_rate(tally.totals)
     return {
-        "columns": dict(tally.columns),
-        **({"reading": dict(tally.reading)} if tally.reading else {}),
+        "reading": tally.reading.to_dict(),
         "n": tally.n,
         "groups": [
             {
@@ -68,7 +67,7 @@ def withhold(
     infeasible: Literal["raise", "closest"] = "raise",
     *,
     salt: str = DEFAULT_SALT,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Rule:
     """Make errors cost every group the same by withholding scores at random.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from isocost import __version__
@@ -334,13 +334,13 @@ def facts(
     audit: Audit,
     title: str,
     hidden: Collection[int] = (),
-    data: str = "data.csv",
+    data: Sequence[str] = ("data.csv",),
     vocabulary: Vocabulary = NEUTRAL,
 ) -> dict[str, Any]:
     """Everything that the page says before a control is moved.
 
     ``hidden`` are the indices of groups whose rates at the threshold must not be shown;
-    ``data`` is how commands name the data.
+    ``data`` are the files that commands name.
     """
     said = statement(audit, spoken_names(audit.groups), data, vocabulary)
     doubt = _doubt(audit)

@@ -37,7 +37,7 @@ from isocost.reports.layout import (
 )
 from isocost.reports.offers import Offer, options_of
 from isocost.reports.payload import undecided
-from isocost.tallies import Reading, Tally, TallyLike
+from isocost.tallies import DataOptions, Tally, TallyLike
 from isocost.typing import Floats
 
 LEAST_SHARE = 0.02
@@ -368,7 +368,7 @@ def layout(
     thresholds: float | Iterable[float] | None = None,
     unknown: Any = None,
     selected: str = "above",
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Layout:
     """The tables that a law or a guideline asks for, filled from a tally.
 

@@ -77,6 +77,7 @@ from isocost.reports.payload import (
     cost_evidence,
     held_tally,
     offered_thresholds,
+    page_commands,
     payload,
     rounded,
     single_text,
@@ -84,7 +85,7 @@ from isocost.reports.payload import (
     undecided,
 )
 from isocost.rules import Rule
-from isocost.tallies import Reading, Tally, TallyLike
+from isocost.tallies import DataOptions, Tally, TallyLike
 from isocost.verdict.judgement import ANSWERS, CALIBRATED, MIN_LABEL, REASONS, SLACK
 from isocost.verdict.sentences import Vocabulary, plain, with_ways
 from isocost.verdict.wording import DETAILS, FEW, MOST_IN_PLANE, MOST_SHARES, figures_of
@@ -110,7 +111,7 @@ def report(
     outcome: str | None = None,
     positive_means: str | None = None,
     force: bool = True,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Path:
     """Write the report: one HTML file that works offline, by e-mail and in print.
 
@@ -188,7 +189,7 @@ def report_html(
     people: str | None = None,
     outcome: str | None = None,
     positive_means: str | None = None,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> str:
     """The page of :func:`report` as text."""
     if title is not None:
@@ -314,8 +315,8 @@ def remade(held: dict[str, Any], made: dict[str, Any], functions: Iterable[Measu
     repairs = options_of(subject, given)
     offers = repairs if given is not None else [*repairs, handing_over(subject.tally)]
     hidden = undecided(held, subject.tally.grid, subject.threshold)
-    words = origin.words(subject.tally)
-    said = facts(subject, made["title"], hidden, words, vocabulary)
+    files = origin.to_dict()["data"] or ["data.csv"]
+    said = facts(subject, made["title"], hidden, files, vocabulary)
     said["decided_only"] = decided_only(subject, held)
     said["computed"] = computed(subject, made, _suppressed(held), single_text(held))
     outlooks = outlook_rows(subject, offers, given is not None, not hidden)
@@ -323,7 +324,7 @@ def remade(held: dict[str, Any], made: dict[str, Any], functions: Iterable[Measu
     data = {
         "tally": held,
         "made": made,
-        "origin": {**origin.to_dict(), "reading": dict(subject.tally.reading)},
+        "commands": page_commands(subject.tally, held["names"], files),
         "own": _own(subject, held, hidden),
         "judgement": JUDGEMENT,
         "rules": {} if given is None else _embedded(subject.tally, offers),
@@ -344,7 +345,7 @@ def remade(held: dict[str, Any], made: dict[str, Any], functions: Iterable[Measu
         "thresholds": thresholds_table(subject, held),
         "bounds": bounds_table(subject),
         "outlooks": outlooks and _outlook_table(outlooks, offers if given is not None else []),
-        "layouts": page_layouts(subject, held, repairs, origin.missing_group),
+        "layouts": page_layouts(subject, held, repairs, subject.tally.reading.missing_group),
     }
     return _rendered(subject, said, tables, data, [vega_script(), page_script()])
 

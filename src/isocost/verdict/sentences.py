@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from isocost.checks import short
 from isocost.errors import Problem, UsageError, spoken
+from isocost.readings import Command, command_here
 
 SENTENCES = {
     "gap_fpr": (
@@ -277,6 +278,8 @@ SENTENCES = {
     "read_decimal": "Numbers were read with a decimal comma.",
     "read_encoding": "Text was read as {value}.",
     "read_sheet": "Rows were read from sheet {value}.",
+    "read_dropped": "{rows} rows were dropped because of missing values: {columns}.",
+    "read_without": "{count} without {column}",
     "note_small": (
         "Too small to be compared, and listed only: {groups} (fewer than {min_group} people, or "
         "{min_label} of an outcome)."
@@ -289,14 +292,14 @@ SENTENCES = {
 
 
 WAYS = {
-    "planning": ("ic.plan", "isocost plan"),
-    "plan_repair": ("ic.plan_repair", "isocost plan --method withhold"),
-    "recalibrate": ("ic.recalibrate", "isocost recalibrate"),
+    "planning": ("ic.plan", ("plan",)),
+    "plan_repair": ("ic.plan_repair", ("plan", "--method", "withhold")),
+    "recalibrate": ("ic.recalibrate", ("recalibrate",)),
     "recalibrate_first": ("ic.recalibrate and rule.then", "--recalibrate isotonic"),
     "merge": ("tally.relabel", "--merge-groups"),
     "drop": ("tally.drop", "--drop-group"),
 }
-"""What sentences point to, in Python and in a shell."""
+"""What sentences point to, in Python and in a shell: an option, or the words of a command."""
 
 
 @dataclass(frozen=True)
@@ -306,12 +309,12 @@ class Name:
     text: str
 
 
-Sentence = list[str | Name]
+Sentence = list[str | Name | Command]
 
 _FIELD = re.compile(r"\{(\w+)\}")
 
 
-def fill(template: str, **values: str | Name | Sentence) -> Sentence:
+def fill(template: str, **values: str | Name | Command | Sentence) -> Sentence:
     """A sentence with its fields filled; those of :data:`WAYS` fill themselves.
 
     Examples
@@ -332,7 +335,8 @@ def fill(template: str, **values: str | Name | Sentence) -> Sentence:
 
 def way(name: str) -> str:
     """What a sentence points to, as it is called where the sentence is read."""
-    return spoken(*WAYS[name])
+    python, shell = WAYS[name]
+    return spoken(python, shell if isinstance(shell, str) else command_here(*shell).text)
 
 
 def with_ways(template: str) -> str:
@@ -342,7 +346,7 @@ def with_ways(template: str) -> str:
 
 def plain(sentence: Sentence) -> str:
     """A sentence as plain text."""
-    return "".join(part.text if isinstance(part, Name) else part for part in sentence)
+    return "".join(part if isinstance(part, str) else part.text for part in sentence)
 
 
 def joined(sentences: Sequence[str | Name | Sentence], last: str = " and ") -> Sentence:

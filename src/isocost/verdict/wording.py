@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from isocost.groups import Group, names_of, shown_names
+from isocost.readings import Command, Reading
 from isocost.verdict.judgement import CALIBRATED, MIN_LABEL, Candidate, RepairChoice
 from isocost.verdict.sentences import (
     CLEAR,
@@ -83,13 +84,12 @@ class Statement:
 def statement(
     audit: Audit,
     names: Mapping[Group, Name] | None = None,
-    data: str | None = None,
+    data: Sequence[str] | None = None,
     vocabulary: Vocabulary = NEUTRAL,
 ) -> Statement:
     """The verdict on an audit in words; groups may be given other names.
 
-    Advice names functions, or with ``data``, the words of a command line that stand for the
-    data and its columns, commands.
+    Advice names functions, or with ``data``, the files that were read, commands.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def told(audit: Audit) -> str:
     return "\n".join(plain(one) for one in lines)
 
 
-def commands(audit: Audit, data: str | None = None) -> dict[str, str]:
+def commands(audit: Audit, data: Sequence[str] | None = None) -> dict[str, str | Command]:
     """How to plan, and how to repair by each method, with the settings of the audit.
 
     Examples
@@ -128,8 +128,8 @@ def commands(audit: Audit, data: str | None = None) -> dict[str, str]:
     >>> from isocost.examples import compas
     >>> commands(ic.audit(compas(), "fpr"))["plan"]
     'ic.plan(tally, "fpr", detect=0.087)'
-    >>> commands(ic.audit(compas(), "fpr"), "data.csv")["reconcile"]
-    'isocost fit data.csv --method reconcile -o reconcile.json'
+    >>> print(commands(ic.audit(compas(), "fpr"), ["data.csv"])["reconcile"])
+    isocost fit data.csv --method reconcile -o reconcile.json
     """
     difference = audit.disparity.difference
     # What was seen is what one would like to know about; of few people it says nothing.
@@ -139,21 +139,30 @@ def commands(audit: Audit, data: str | None = None) -> dict[str, str]:
     names, tolerance = names_of(audit.groups), audit.feasibility.tolerance
     small = [names[group] for group in audit.groups if group not in audit.compared]
     # A rule is for groups that it can be made for.
-    large = " ".join([data, *(shlex.quote(f"--drop-group={name}") for name in small)])
-    cost = f" --cost {audit.cost}"
-    goal = f"{cost} --tolerance {tolerance:g}" if tolerance else cost
-    at = f" --threshold {audit.threshold:g}" if audit.threshold != 0.5 else ""
-    options = {"withhold": goal, "coarsen": goal + at, "reconcile": at, "odds": at}
-    fits = {
-        method: f"isocost fit {large} --method {method}{more} -o {method}.json"
-        for method, more in options.items()
+    make = partial(audit.tally.reading.without_groups(small).command, bins=audit.tally.bins)
+    cost = ["--cost", str(audit.cost)]
+    goal = [*cost, "--tolerance", f"{tolerance:g}"] if tolerance else cost
+    at = ["--threshold", f"{audit.threshold:g}"] if audit.threshold != 0.5 else []
+
+    def fitting(method: str, *more: str) -> Command:
+        return make("fit", data, "--method", method, *more, "-o", f"{method}.json")
+
+    withhold = fitting("withhold", *goal)
+    everybody = partial(audit.tally.reading.command, bins=audit.tally.bins)
+    return {
+        "plan": everybody("plan", data, *cost, "--detect", detect),
+        "plan_repair": make("plan", data, *cost, "--method", "withhold"),
+        "recalibrate": everybody("recalibrate", data, "-o", "recalibrate.json"),
+        "withhold": withhold,
+        "coarsen": fitting("coarsen", *goal, *at),
+        "coarsen_decisions": fitting("coarsen", *goal, *at, "--allow-decision-changes"),
+        "reconcile": fitting("reconcile", *at),
+        "odds": fitting("odds", *at),
+        "unseen": withhold,
     }
-    across = fits["coarsen"].replace(" -o coarsen", " --allow-decision-changes -o coarsen")
-    plan = f"isocost plan {data}{cost} --detect {detect}"
-    return {"plan": plan, "coarsen_decisions": across, "unseen": fits["withhold"], **fits}
 
 
-def _python_calls(audit: Audit, detect: str) -> dict[str, str]:
+def _python_calls(audit: Audit, detect: str) -> dict[str, str | Command]:
     tolerance, at = audit.feasibility.tolerance, ""
     cost = "cost" if audit.cost.is_per_group else f'"{audit.cost}"'
     large = "tally" if len(audit.compared) == len(audit.groups) else "tally.select(audit.compared)"
@@ -414,18 +423,26 @@ def _shares(reach: Feasibility, names: Mapping[Group, Name]) -> Sentence:
     return joined(shares)
 
 
-def reading_notes(reading: Mapping[str, str]) -> Iterator[Sentence]:
-    """How the data were read, where that is not the usual way; see :class:`isocost.Tally`."""
-    for name, value in reading.items():
-        if name != "scale":
+def reading_notes(reading: Reading) -> Iterator[Sentence]:
+    """Notes on how the data were read, where that is not the usual way."""
+    usual, scale = Reading(), reading.scale
+    rank = re.fullmatch(r"rank:(-?\d+)-(-?\d+)", scale)
+    if rank:
+        size = str(int(rank[2]) - int(rank[1]) + 1)
+        yield fill(SENTENCES["read_rank"], low=rank[1], high=rank[2], size=size)
+    elif scale != usual.scale:
+        yield fill(SENTENCES.get(f"read_{scale}", SENTENCES["read_scale"]), value=scale)
+    for name in ("encoding", "sheet", "decimal"):
+        value = getattr(reading, name)
+        if value != getattr(usual, name):
             yield fill(SENTENCES[f"read_{name}"], value=repr(value) if name == "sheet" else value)
-            continue
-        rank = re.fullmatch(r"rank:(-?\d+)-(-?\d+)", value)
-        if rank:
-            size = str(int(rank[2]) - int(rank[1]) + 1)
-            yield fill(SENTENCES["read_rank"], low=rank[1], high=rank[2], size=size)
-        else:
-            yield fill(SENTENCES.get(f"read_{value}", SENTENCES["read_scale"]), value=value)
+    if reading.dropped_rows:
+        columns = [
+            fill(SENTENCES["read_without"], count=f"{rows:,}", column=repr(name))
+            for name, rows in reading.missing_values.items()
+        ]
+        rows = f"{reading.dropped_rows:,}"
+        yield fill(SENTENCES["read_dropped"], rows=rows, columns=joined(columns))
 
 
 def _notes(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterator[Sentence]:

@@ -42,7 +42,7 @@ export function makeRule(tally, { method, cost, settings, rows, notes, salt = "i
     method, cost: cost ? costFields(cost) : null, settings, coin: { scheme: "md5-52", salt },
     groups, rows, notes, ...(promise ? { promise } : {}),
     made_from: {
-      columns: tally.columns,
+      reading: tally.reading,
       n: rowsOf(tally),
       groups: groups.map((group, index) => {
         const sums = at(totals, index);
