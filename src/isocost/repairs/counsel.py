@@ -129,7 +129,7 @@ def titles_of(promise: Promise | None) -> str:
 
 
 def heed(rule: Rule, tally: Tally, stacklevel: int | None = 2) -> Rule:
-    """The rule with a note if the data do not support it; and a warning, unless its level is None."""
+    """The rule, with a note if the data do not support it, and a warning if there is a level."""
     if rule.promise is None or not rule.rows:
         return rule
     reason, doubt = doubt_of(tally, rule.promise, rule.cost)
