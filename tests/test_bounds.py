@@ -190,6 +190,11 @@ def test_withholding_scales_the_gap_of_a_tally():
             "next: use a value of at most 0.666667, or a larger gap",
         ),
         (lambda: mb.bounds(compas(), "fpr", "fnr", gap=True), "got:  True"),
+        (lambda: mb.bounds(compas(), "fpr", gap=-1), "gap: must be a number that is at least 0"),
+        (
+            lambda: mb.bounds(compas(), "fpr", cost_difference="far"),
+            "cost_difference: must be a number that is at least 0\n  got:  'far'",
+        ),
     ],
 )
 def test_bad_input(call, text):

@@ -653,6 +653,7 @@ def test_everything_wrong_is_told_together():
         ({"bins": 0}, "bins: must be a whole number that is at least 1"),
         ({"bins": True}, "bins: must be a whole number that is at least 1"),
         ({"random_state": "x"}, "random_state: must be a whole number"),
+        ({"random_state": 2**70}, "random_state: must be a whole number"),
     ],
     ids=str,
 )

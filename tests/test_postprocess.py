@@ -547,6 +547,11 @@ def test_sensitive_features_are_required(fitted):
     assert problem(error) == text
 
 
+def test_a_random_state_that_is_too_large():
+    with pytest.raises(ic.UsageError, match="random_state: must be a whole number from 0 to 42949"):
+        EqualizedOdds(FAST, random_state=2**70).fit(X, Y, sensitive_features=GROUP)
+
+
 def test_groups_of_the_wrong_length(fitted):
     text = "sensitive_features: must have one value per row\n  got:  2 values for 3,000 rows"
     with pytest.raises(ic.DataError, match=text):

@@ -373,7 +373,8 @@ def test_settings_that_somebody_changed(change, message):
 def test_a_rule_of_merged_groups_knows_them_all():
     data = people({"a": 4000, "b": 300, "c": 200, "d": 4000}, power=(1.0,))
     tally, names = ic.tally(data), {"b": "rest", "c": "rest"}
-    rule = ic.REPAIRS["withhold"].make_with(tally.relabel(names), cost="fpr", tolerance=0.01)
+    with pytest.warns(ic.UncertainWarning):
+        rule = ic.withhold(tally.relabel(names), "fpr", 0.01)
     split = rule.unmerged(names)
     assert split.groups == ("a", "b", "c", "d")
     relabelled = np.where(np.isin(data["group"], ["b", "c"]), "rest", data["group"])

@@ -433,6 +433,8 @@ class Rule:
     def remake(self, tally: Tally) -> Rule:
         """Make the rule again from another tally, by the same method, settings and salt.
 
+        The rule has a note if the data do not support it; there is no warning.
+
         Examples
         --------
         >>> import isocost as ic
@@ -443,7 +445,7 @@ class Rule:
         """
         from isocost.repairs.registry import remade
 
-        return remade(self, tally)
+        return remade(self, tally, heedful=True)
 
     def handed_over(self, tally: Tally, threshold: float | None = None) -> HandedOver:
         """Who is handed over; see :func:`isocost.handed_over`."""

@@ -149,11 +149,11 @@ class _FileRows:
         try:
             return self.source.columns_of(lambda: nw.to_native(frame).select("*"), progress)
         except DataError:
-            named = {role: self.columns[role] for role in ("score", "weight")}
-            self.source.find_decimal(*filter(None, named.values()))
-            for role, name in named.items():
-                if name is not None:
-                    self.source.check_number(role, name)
+            named = {name: role for role in ("score", "weight") if (name := self.columns[role])}
+            self.source.find_decimal(*named)
+            # Decimal commas are wrong only because another column does not have them.
+            for name in sorted(named, key=lambda name: self.source.text_numbers(name).fits_comma):
+                self.source.check_number(named[name], name)
             raise
 
     def group_values(self, index: int, values: Any) -> Any:
@@ -422,7 +422,7 @@ class _FileRepair:
             if source.is_text:
                 known = map(parts_of, self.rule.groups)
                 kinds = {type(parts[i]) for parts in known if len(parts) == len(self.groups)}
-                meaning = {text: read_as(text, kinds) for text in listed if text is not None}
+                meaning = read_as(listed, kinds)
             elif source.types[name] == "JSON":
                 meaning = json_values(listed)
             else:

@@ -40,6 +40,7 @@ from isocost.learn.calibrator import GroupCalibrator
 from isocost.learn.inputs import (
     Groups,
     GroupsFrom,
+    check_random,
     coins_of_rows,
     in_order,
     log_of,
@@ -357,6 +358,7 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
     def _check_words(self) -> None:
         check_threshold(self.threshold)
         check_word("unknown", self.unknown, ("error", "keep"))
+        check_random(self.random_state)
         if self.recalibrate is not None:
             check_word("recalibrate", self.recalibrate, METHODS)
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, astuple, dataclass, replace
 from functools import partial
 from html import escape
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,10 +16,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from isocost.checks import check_kind, check_whole, check_word
+from isocost.checks import check_whole, check_word
 from isocost.errors import DataError, IsocostWarning, Problem, UsageError
 from isocost.groups import Group, group_names, to_json
 from isocost.learn.inputs import (
+    check_random,
     groups_of,
     in_order,
     log_of,
@@ -423,15 +423,13 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
         return f'method="{self.method}"' if self.method in PROBABILITIES else ""
 
     def _check_parameters(self) -> None:
-        whole = "must be a whole number, a NumPy RandomState or None"
-        seeds = (Integral, np.random.RandomState, type(None))
         read_all(
             partial(check_word, "method", self.method, METHODS),
             partial(check_word, "unknown", self.unknown, ("error", "pooled")),
             partial(check_shrinkage, "sigmoid", self.shrinkage),
             partial(check_whole, "cv", 2 if self.cv is None else self.cv, 2, step=_CV),
             partial(check_whole, "bins", self.bins, 1, step="use 10"),
-            partial(check_kind, "random_state", self.random_state, seeds, whole, "use 0"),
+            partial(check_random, self.random_state),
             error=UsageError,
         )
 

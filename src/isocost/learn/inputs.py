@@ -13,6 +13,7 @@ import hashlib
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Never, TypeAlias
 
 import narwhals as nw
@@ -23,6 +24,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples, column_or_1d
 
 from isocost import coin
+from isocost.checks import short
 from isocost.engines.frames import Frame
 from isocost.engines.values import Encoded, GroupEncoder, Problems, as_objects, column_array
 from isocost.errors import (
@@ -475,6 +477,14 @@ _TEXT = np.uint64(1 << 63)
 _CHUNK = 2**15
 
 
+def check_random(random_state: Any) -> None:
+    """Raise unless the value is a seed that NumPy takes, a RandomState or None."""
+    is_seed = isinstance(random_state, Integral) and 0 <= random_state < 2**32
+    if not is_seed and not isinstance(random_state, np.random.RandomState | None):
+        rule = f"must be a whole number from 0 to {2**32 - 1}, a NumPy RandomState or None"
+        raise UsageError(Problem("random_state", rule, short(random_state), "use 0"))
+
+
 def coins_of_rows(X: Any, ids: Any, salt: str, random_state: Any) -> npt.NDArray[np.uint64]:
     """The coin of each row: by its id, or without ids by its values.
 
@@ -499,6 +509,7 @@ def coins_of_rows(X: Any, ids: Any, salt: str, random_state: Any) -> npt.NDArray
         return coin.coins(ids.to_numpy() if hasattr(ids, "to_numpy") else ids, salt)
     hashes = row_hashes(X)
     if random_state is not None:
+        check_random(random_state)
         seed = random_state
         if not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(2**31 - 1)

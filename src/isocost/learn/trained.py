@@ -18,6 +18,7 @@ from isocost.errors import ConstraintWarning, DataError, Problem, UsageError
 from isocost.groups import Group, names_of
 from isocost.learn.inputs import (
     Groups,
+    check_random,
     positive_labels,
     read_groups,
     require_groups,
@@ -293,6 +294,7 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
 
     def _check_parameters(self) -> None:
         check_word("constraint", self.constraint, tuple(KINDS))
+        check_random(self.random_state)
         _check_number("bound", self.bound, 0.0, "use 0.0 for no covariance at all")
         _check_number("tol", self.tol, 0.0, "use 1e-4")
         _check_number("least_selected", self.least_selected, 0.0, "use 0.05, or 0.0 for any share")

@@ -434,6 +434,8 @@ def bounds(
     """
     tally = as_tally(tally, reading)
     cost = as_cost(cost)
+    cost_difference = check_amount("cost_difference", cost_difference)
+    gap = None if gap is None else check_amount("gap", gap)
     rates.require_two_groups(tally)
     rates.require_both_labels(tally)
     groups = _each_group(tally, cost)
@@ -444,7 +446,6 @@ def bounds(
     if other is None:
         return Bounds(cost, groups, pairs, ratio)
     allowed = max(each.gap for each in groups.values()) if gap is None else gap
-    allowed = check_amount("gap", allowed)
     both = both_costs(tally, cost, other, cost_difference, allowed)
     return Bounds(cost, groups, pairs, ratio, both)
 

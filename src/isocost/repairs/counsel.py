@@ -128,14 +128,15 @@ def titles_of(promise: Promise | None) -> str:
     return " and ".join(MEASURES[name].title if name in MEASURES else name for name in equal)
 
 
-def heed(rule: Rule, tally: Tally, stacklevel: int = 2) -> Rule:
-    """The rule, with a note and a warning if the data do not support it."""
+def heed(rule: Rule, tally: Tally, stacklevel: int | None = 2) -> Rule:
+    """The rule, with a note if the data do not support it, and a warning if there is a level."""
     if rule.promise is None or not rule.rows:
         return rule
     reason, doubt = doubt_of(tally, rule.promise, rule.cost)
     if not doubt:
         return rule
-    warnings.warn(doubt, DOUBTS[reason], stacklevel=stacklevel + 1)
+    if stacklevel is not None:
+        warnings.warn(doubt, DOUBTS[reason], stacklevel=stacklevel + 1)
     return replace(rule, notes=(*rule.notes, doubt))
 
 

@@ -23,6 +23,7 @@ from isocost.measures.table import MEASURES, cost_row
 from isocost.repairs.composition import edges_of
 from isocost.repairs.counsel import titles_of
 from isocost.repairs.population import Population
+from isocost.repairs.registry import remade
 from isocost.repairs.unseen import LEAST, Replicates, Report, Yardstick, safe_level
 from isocost.rules import Rule, check_rule
 from isocost.tables import AsJson, columns_from, frame_of, html_table, html_verdict, text_table
@@ -352,7 +353,7 @@ def plan_repair(
     if rule.promise is None or not rule.promise.equal:
         step = "make the rule again with withhold, coarsen, equalize_odds or reconcile"
         raise UsageError(Problem("rule", "must promise what it makes equal", "none", step))
-    rule.remake(tally)
+    remade(rule, tally)
     sizes = []
     for size, true in _tried(tally, rule, replicates, random, progress):
         limit = float(np.quantile(true, safe_level(confidence, len(true))))

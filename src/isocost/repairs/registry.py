@@ -10,7 +10,7 @@ from isocost.errors import InfeasibleError, Problem, UsageError
 from isocost.promises import Promise
 from isocost.repairs.coarsen import coarsen
 from isocost.repairs.composition import merged, merging
-from isocost.repairs.counsel import require_support
+from isocost.repairs.counsel import heed, require_support
 from isocost.repairs.deferrability import EVERYTHING, SHARES
 from isocost.repairs.deferrability import KEEPS as KEPT
 from isocost.repairs.deferrability import RATES as DECIDED_RATES
@@ -281,25 +281,31 @@ RECALIBRATE = "recalibrate"
 what may come before one."""
 
 
-def remade(rule: Rule, tally: Tally) -> Rule:
-    """The rule made again from a tally; see :meth:`isocost.Rule.remake`."""
-    names = merging(rule)
-    if names:
-        whole, (tally,) = merged(rule, tally)
-        return remade(whole, tally).unmerged(names)
+def remade(rule: Rule, tally: Tally, heedful: bool = False) -> Rule:
+    """The rule made again from a tally; see :meth:`isocost.Rule.remake`.
+
+    Only if ``heedful`` is it asked whether the data support the rule.
+    """
+    whole, (tally,) = merged(rule, tally)
+    return _remade(whole, tally, heedful).unmerged(merging(rule))
+
+
+def _remade(rule: Rule, tally: Tally, heedful: bool) -> Rule:
+    """The same for a rule whose groups are those of the tally."""
     first, _, second = rule.method.partition("+")
     if first != RECALIBRATE:
-        return _remade_repair(rule, rule.method, rule.settings, tally)
+        return _remade_repair(rule, rule.method, rule.settings, tally, heedful)
     settings = rule.settings.get(first) if second else rule.settings
     arguments = _arguments("recalibrate", {"method", "shrinkage", "bins"}, settings)
     recalibrated = fitted_rule(tally, **arguments)
     if not second:
         return recalibrated
     basis = recalibrated.expected(tally)
-    return recalibrated.then(_remade_repair(rule, second, rule.settings.get(second), basis), tally)
+    repair = _remade_repair(rule, second, rule.settings.get(second), basis, heedful)
+    return recalibrated.then(repair, tally)
 
 
-def _remade_repair(rule: Rule, method: str, settings: Any, tally: Tally) -> Rule:
+def _remade_repair(rule: Rule, method: str, settings: Any, tally: Tally, heedful: bool) -> Rule:
     repair = REPAIRS.get(method)
     if repair is None:
         made = ", ".join(map(repr, (*REPAIRS, RECALIBRATE)))
@@ -313,7 +319,9 @@ def _remade_repair(rule: Rule, method: str, settings: Any, tally: Tally) -> Rule
     given.pop("reached", None)
     if "cost" in names:
         given["cost"] = rule.cost
-    return repair.unheeding(tally, **_arguments(repair.function, names, given), salt=rule.salt)
+    arguments = _arguments(repair.function, names, given)
+    made = repair.unheeding(tally, **arguments, salt=rule.salt)
+    return heed(made, tally, stacklevel=None) if heedful else made
 
 
 def _arguments(function: str, names: set[str], settings: Any) -> dict[str, Any]:

@@ -47,7 +47,7 @@ from isocost.measures.table import MEASURES
 from isocost.repairs.composition import cost_of_rules, edges_of
 from isocost.repairs.counsel import not_advised, titles_of
 from isocost.repairs.population import Population
-from isocost.repairs.registry import REPAIRS
+from isocost.repairs.registry import REPAIRS, remade
 from isocost.repairs.withhold import summary_of, threshold_of
 from isocost.rules import Rule, check_rule
 from isocost.tables import AsJson, columns_from, frame_of, html_table, html_verdict, text_table
@@ -407,7 +407,7 @@ def unseen(
     confidence, seed = check_confidence(confidence), check_seed(seed)
     yardstick = Yardstick.of(tally, rule, cost, threshold)
     if holdout is None:
-        rule.remake(tally)
+        remade(rule, tally)
         measured = tally
     else:
         measured = holdout
@@ -487,7 +487,7 @@ class Replicates:
         if not self.remake:
             return self.rule, True
         try:
-            made = self.rule.remake(sample)
+            made = remade(self.rule, sample)
         except IsocostError:
             self.infeasible += 1
         else:
@@ -498,7 +498,7 @@ class Replicates:
         if self.rule.settings.get("infeasible") != "raise":
             return None, False
         try:
-            return replace(self.rule, settings=closest).remake(sample), False
+            return remade(replace(self.rule, settings=closest), sample), False
         except IsocostError:
             return None, False
 
