@@ -31,6 +31,7 @@ class Problem:
 
     Examples
     --------
+    >>> from isocost.errors import Problem
     >>> print(Problem("weight", "must be positive", "3 values <= 0", "drop those rows"))
     weight: must be positive
       got:  3 values <= 0
@@ -189,6 +190,7 @@ def setting(name: str, value: Any = UNSET) -> str:
 
     Examples
     --------
+    >>> from isocost.errors import setting
     >>> setting("tolerance", 0.06), setting("equal", ("fpr", "fnr")), setting("levels")
     ('tolerance=0.06', 'equal=("fpr", "fnr")', 'levels=')
     """
@@ -215,6 +217,7 @@ def listing(texts: Iterable[str], most: int = 30) -> str:
 
     Examples
     --------
+    >>> from isocost.errors import listing
     >>> listing(["a", "b", "c"], most=2)
     'a, b and 1 more'
     """
@@ -228,6 +231,7 @@ def missing_column(role: str, wanted: object, available: Sequence[str]) -> Probl
 
     Examples
     --------
+    >>> from isocost.errors import missing_column
     >>> print(missing_column("score", "scor", ["id", "score"]))
     score: must name a column of the data
       got:  'scor', and the columns are 'id', 'score'

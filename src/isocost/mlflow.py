@@ -105,6 +105,7 @@ def metrics_of(audit: Audit, prefix: str = "isocost") -> dict[str, float]:
     --------
     >>> import isocost as ic
     >>> from isocost.examples import compas
+    >>> from isocost.mlflow import metrics_of
     >>> found = metrics_of(ic.audit(compas(), cost="fpr", confidence=None))
     >>> round(found["isocost/groups/Caucasian/fpr"], 4), round(found["isocost/disparities/cost"], 4)
     (0.1472, 0.0875)

@@ -316,12 +316,13 @@ def look(
 
     Examples
     --------
-    >>> import tempfile
+    >>> import isocost as ic, tempfile
+    >>> from pathlib import Path
     >>> text = "who;risk;sex;charged\nAnn;0,2;F;no\nBob;0,7;M;yes\nEve;0,4;F;no\n"
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "data.csv")
     ...     _ = path.write_text(text)
-    ...     looked = look(path)
+    ...     looked = ic.look(path)
     >>> looked.guess
     {'score': 'risk', 'label': 'charged', 'group': 'sex', 'weight': None}
     >>> looked.positive, looked.reading

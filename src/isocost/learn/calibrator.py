@@ -316,6 +316,8 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from isocost.learn import GroupCalibrator
     >>> random = np.random.default_rng(0)
     >>> score, group = random.random(20_000), random.choice(["a", "b"], 20_000)
     >>> label = random.random(20_000) < np.where(group == "a", score, score**2)

@@ -188,6 +188,7 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
     Examples
     --------
     >>> import numpy as np
+    >>> from isocost.learn import EqualizedOddsLogisticRegression
     >>> rng = np.random.default_rng(0)
     >>> group = rng.integers(0, 2, 2000)
     >>> X = rng.normal(size=(2000, 2)) + np.outer(group, [1.0, 0.0])

@@ -425,8 +425,9 @@ def bounds(
 
     Examples
     --------
+    >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> result = bounds(compas(), "fpr", "fnr")
+    >>> result = ic.bounds(compas(), "fpr", "fnr")
     >>> round(result.groups["Caucasian"].gap_at_least, 4)
     0.0111
     >>> result.impossibility.excluded

@@ -60,8 +60,9 @@ class Feasibility:
 
     Examples
     --------
+    >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> print(feasibility(compas(), "fpr"))
+    >>> print(ic.feasibility(compas(), "fpr"))
     Not feasible: the scores of African-American cost 0.4475 (fpr), and calibrated scores of \
 Caucasian cannot cost more than 0.3936.
     It would take a tolerance of at least 0.0539, or better scores for African-American: \

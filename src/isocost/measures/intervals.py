@@ -374,8 +374,9 @@ def intervals(
 
     Examples
     --------
+    >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> result = intervals(compas(), "fpr")
+    >>> result = ic.intervals(compas(), "fpr")
     >>> low, high = result.differences["generalized_fpr"]
     >>> result.compared, f"{low:.3f} to {high:.3f}", result.highest
     (('African-American', 'Caucasian'), '0.077 to 0.098', ('African-American',))

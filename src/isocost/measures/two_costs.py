@@ -140,11 +140,12 @@ def distinct(
 
     Examples
     --------
-    >>> distinct("fpr", "fnr", [0.2, 0.5])
+    >>> import isocost as ic
+    >>> ic.distinct("fpr", "fnr", [0.2, 0.5])
     True
-    >>> distinct("fpr", "fnr", [0.5, 0.5])
+    >>> ic.distinct("fpr", "fnr", [0.5, 0.5])
     False
-    >>> distinct("weighted:1,3", "weighted:3,1", [0.2, 0.5])
+    >>> ic.distinct("weighted:1,3", "weighted:3,1", [0.2, 0.5])
     False
     """
     return compare_costs(cost, other, base_rates).distinct

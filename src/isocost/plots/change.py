@@ -139,6 +139,7 @@ class ChangeDisplay(Display):
     --------
     >>> import isocost as ic
     >>> from isocost.examples import compas
+    >>> from isocost.plots import ChangeDisplay
     >>> display = ChangeDisplay.from_tally(compas(), [ic.withhold(compas(), "fpr", 0.07)])
     >>> [display.names[index] for index in display.shown]
     ['Caucasian']

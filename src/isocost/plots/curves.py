@@ -103,6 +103,7 @@ class FrontierDisplay(Display):
     Examples
     --------
     >>> from isocost.examples import compas
+    >>> from isocost.plots import FrontierDisplay
     >>> display = FrontierDisplay.from_tally(compas(), "fpr", points=5)
     >>> display.tolerance["withhold"].round(4).tolist()
     [0.0, 0.0219, 0.0437, 0.0656, 0.0875]
@@ -325,6 +326,7 @@ class ReconcilableDisplay(Display):
     Examples
     --------
     >>> from isocost.examples import compas
+    >>> from isocost.plots import ReconcilableDisplay
     >>> display = ReconcilableDisplay.from_tally(compas(), [0.3, 0.5, 0.8])
     >>> display.tolerance.round(4).tolist()
     [0.0004, 0.0, nan]
@@ -438,6 +440,7 @@ class RepairPlanDisplay(Display):
     Examples
     --------
     >>> from isocost.examples import compas
+    >>> from isocost.plots import RepairPlanDisplay
     >>> display = RepairPlanDisplay.from_tally(compas(), "reconcile", within=0.05, replicates=20)
     >>> display.people[:2].tolist()
     [768.75, 1537.5]

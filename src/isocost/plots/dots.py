@@ -93,6 +93,7 @@ class MeasuresDisplay(Display):
     Examples
     --------
     >>> from isocost.examples import compas
+    >>> from isocost.plots import MeasuresDisplay
     >>> display = MeasuresDisplay.from_tally(compas(), ["auc", "calibration_slope"])
     >>> display.order["auc"], display.values.round(3).tolist()
     (['Caucasian', 'African-American'], [[0.692, 0.693], [0.971, 1.004]])

@@ -133,6 +133,7 @@ class PlaneDisplay(Display):
     Examples
     --------
     >>> from isocost.examples import compas
+    >>> from isocost.plots import PlaneDisplay
     >>> display = PlaneDisplay.from_tally(compas(), cost="fpr")
     >>> display.names, display.unreachable.tolist()
     (['African-American', 'Caucasian'], [False, True])

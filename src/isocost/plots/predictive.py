@@ -104,6 +104,7 @@ class PredictiveValuesDisplay(Display):
     Examples
     --------
     >>> from isocost.examples import compas
+    >>> from isocost.plots import PredictiveValuesDisplay
     >>> display = PredictiveValuesDisplay.from_tally(compas())
     >>> display.observed.round(3).tolist(), display.predicted.round(3).tolist()
     ([[0.375, 0.659], [0.311, 0.643]], [[0.36, 0.66], [0.326, 0.641]])
@@ -364,6 +365,7 @@ class NetBenefitDisplay(Display):
     Examples
     --------
     >>> from isocost.examples import compas
+    >>> from isocost.plots import NetBenefitDisplay
     >>> display = NetBenefitDisplay.from_tally(compas(), [0.3, 0.5])
     >>> display.low.round(3).tolist()
     [[0.295, 0.134], [0.146, 0.052]]

@@ -125,7 +125,7 @@ def coarsen(
     --------
     >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> rule = coarsen(compas(), cost="fnr", thresholds=(0.5,), tolerance=0.08)
+    >>> rule = ic.coarsen(compas(), cost="fnr", thresholds=(0.5,), tolerance=0.08)
     >>> rule
     Rule by coarsen, cost fnr; unchanged: Caucasian
     group                    score in  becomes  with probability
@@ -198,8 +198,9 @@ def decision_limit(
 
     Examples
     --------
+    >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> limits = decision_limit(compas(), "fnr", thresholds=(0.5,))
+    >>> limits = ic.decision_limit(compas(), "fnr", thresholds=(0.5,))
     >>> {group: round(limit, 4) for group, limit in limits.items()}
     {'African-American': 0.4464, 'Caucasian': 0.5539}
     """

@@ -188,7 +188,7 @@ def hand_over(
     --------
     >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> rule = hand_over(compas(), share=0.25)
+    >>> rule = ic.hand_over(compas(), share=0.25)
     >>> after = rule.expected(compas())
     >>> {group: round(share, 9) for group, share in after.shares_handed_over.items()}
     {'African-American': 0.25, 'Caucasian': 0.25}

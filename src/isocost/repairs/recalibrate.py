@@ -87,7 +87,7 @@ def recalibrate(
 
     Examples
     --------
-    >>> import isocost as ic
+    >>> import isocost as ic, numpy as np
     >>> random = np.random.default_rng(0)
     >>> score, group = random.random(20_000), random.choice(["a", "b"], 20_000)
     >>> label = random.random(20_000) < np.where(group == "a", score, score**2)

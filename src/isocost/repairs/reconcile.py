@@ -175,7 +175,7 @@ def reconcile(
     --------
     >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> rule = reconcile(compas())
+    >>> rule = ic.reconcile(compas())
     >>> after = ic.audit(rule.expected(compas()))
     >>> for group, m in after.groups.items():
     ...     print(f"{group:16} {m.fpr:.4f} {m.fnr:.4f} {m.calibration_gap:.4f}")
@@ -537,8 +537,9 @@ def reconcilable(
 
     Examples
     --------
+    >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> result = reconcilable(compas(), [0.3, 0.5, 0.7, 0.8])
+    >>> result = ic.reconcilable(compas(), [0.3, 0.5, 0.7, 0.8])
     >>> result.feasible
     (0.5, 0.7)
     >>> [(round(point.tolerance, 4), point.selected) for point in result.points]

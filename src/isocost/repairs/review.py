@@ -357,7 +357,7 @@ def handed_over(
     --------
     >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> result = handed_over(ic.hand_over(compas(), share=0.25), compas())
+    >>> result = ic.handed_over(ic.hand_over(compas(), share=0.25), compas())
     >>> [(round(g.share, 2), round(g.base_rate, 3)) for g in result.groups.values()]
     [(0.25, 0.691), (0.25, 0.209)]
     >>> [round(rate, 4) for rate in result.target], result.possible

@@ -104,9 +104,13 @@ async function painted(chart) {
   return new Promise((done) => canvas.toBlob((blob) => done(blob ?? new window.Blob())));
 }
 
-/** @param {(string | number)[][]} rows */
+/** Rows as CSV.  Texts are as csv_text of tables.py makes them: no spreadsheet takes one for a formula, and control characters are escaped.
+ * @param {(string | number)[][]} rows */
 export function csvText(rows) {
+  const named = /** @type {Record<string, string>} */ ({ "\t": "\\t", "\n": "\\n", "\r": "\\r" });
+  const escaped = (/** @type {string} */ one) => named[one] ?? `\\x${one.charCodeAt(0).toString(16).padStart(2, "0")}`;
+  const inert = (/** @type {string} */ text) => text.replace(/\p{Cc}/gu, escaped).replace(/^\s*[=+\-@＝＋－＠]/u, "'$&");
   const cell = (/** @type {string | number} */ value) =>
-    typeof value === "number" ? (Number.isFinite(value) ? String(value) : "") : `"${value.replaceAll('"', '""')}"`;
+    typeof value === "number" ? (Number.isFinite(value) ? String(value) : "") : `"${inert(value).replaceAll('"', '""')}"`;
   return rows.map((row) => `${row.map(cell).join(",")}\r\n`).join("");
 }
