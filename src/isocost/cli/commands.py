@@ -166,7 +166,8 @@ def fit(
     else:
         rule = advised(repair, basis, settings)
     rule = rule if first is None else first.then(rule, tally)
-    outlook = _unseen(tally, rule, replicates, holdout=apart)
+    asked: dict[str, Any] = {"cost": repairing.cost, "threshold": threshold, "holdout": apart}
+    outlook = _unseen(tally, rule, replicates, **asked)
     if anyway:
         rule = noted(rule, outlook)
     else:
@@ -326,8 +327,8 @@ def compare(
         int | None,
         typer.Option(
             "--replicates",
-            help="How often to make rules again, for what they do to new people (default: 200, or "
-            "30 for every repair).",
+            help="How often to make rules again, for what they do to new people (default: 200; for "
+            "every repair fewer where a rule takes a linear program or groups are many).",
         ),
     ] = None,
 ) -> None:

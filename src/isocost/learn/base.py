@@ -476,9 +476,9 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
 
         Computed when it is first asked for, because the rule is made again 200 times.
         """
-        rule, tally = self.rule_, self.tally_
+        rule, tally, asked = self.rule_, self.tally_, self.audit_
         if self._unseen is None:
-            self._unseen = unseen(tally, rule)
+            self._unseen = unseen(tally, rule, cost=asked.cost, threshold=asked.threshold)
         return self._unseen
 
     def _calibrator(self, report_folds: int | None = None) -> GroupCalibrator:

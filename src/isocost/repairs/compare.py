@@ -20,7 +20,7 @@ from isocost.measures.rates import require_all_decided
 from isocost.repairs.composition import ORIGINAL, cost_of_rules, edges_of, named_rules
 from isocost.repairs.counsel import doubt_of, titles_of
 from isocost.repairs.registry import REPAIRS
-from isocost.repairs.unseen import LEAST, SAME, Report, Unseen, unseen
+from isocost.repairs.unseen import LEAST, SAME, Report, Unseen, remakes_of, unseen
 from isocost.repairs.unseen import NUMBERS as OUTLOOKS
 from isocost.rows import moved_bins
 from isocost.rules import Rule
@@ -404,7 +404,7 @@ def compare(
         Without rules: how far the costs of groups may differ.
     replicates : int, optional
         Without rules: how often each is made again, for what it does to new people.  By default
-        30 times, and with more than eight groups less often.
+        200 times, 30 if it takes a linear program, and less often with more than eight groups.
     progress : callable, optional
         Without rules: called from time to time with the share done.
     **reading
@@ -465,8 +465,6 @@ def _every_repair(
 ) -> Comparison:
     """Every repair made from a tally, and which of them to take."""
     tally = as_tally(tally, reading, threshold, 1.0 - threshold)
-    if replicates is None:
-        replicates = max(LEAST, min(30, 240 // len(tally.groups)))
     now = audit(tally, cost, threshold, tolerance=tolerance, warn=False)
     rules: dict[str, Rule] = {}
     not_made: dict[str, str] = {}
@@ -491,7 +489,8 @@ def _every_repair(
         options: dict[str, Any] = {"cost": cost, "threshold": threshold, "progress": share}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeferralWarning)
-            outlooks[name] = unseen(tally, rules[name], replicates, **options)
+            remakes = remakes_of(rules[name]) if replicates is None else replicates
+            outlooks[name] = unseen(tally, rules[name], remakes, **options)
     comparison = compare(tally, rules, cost, threshold)
     candidates = [
         _candidate(name, rules.get(name), comparison, outlooks.get(name), now) for name in REPAIRS

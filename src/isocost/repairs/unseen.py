@@ -36,7 +36,7 @@ from isocost.checks import (
     check_whole,
     finite_or_none,
 )
-from isocost.costs import Cost, CostLike, as_cost
+from isocost.costs import Cost, CostLike
 from isocost.errors import IsocostError, IsocostWarning, Problem, UncertainWarning, UsageError
 from isocost.groups import Group
 from isocost.measures.audit import Audit
@@ -102,12 +102,14 @@ def share_changed(tally: Tally, rule: Rule) -> float:
 
 @dataclass(frozen=True)
 class Yardstick:
-    """What is measured, between which groups, by which cost and at which threshold."""
+    """Groups, cost and threshold that a rule is measured by, and those of what it makes equal."""
 
     groups: tuple[Group, ...]
     cost: Cost
     threshold: float
     equal: tuple[str, ...]
+    own_cost: Cost
+    own_threshold: float
 
     @classmethod
     def of(
@@ -117,16 +119,20 @@ class Yardstick:
         cost: CostLike | None = None,
         threshold: float | None = None,
     ) -> Yardstick:
-        """What is to be measured of a rule that was made from this tally.
+        """The yardstick of a rule that was made from this tally.
 
-        The cost and the threshold are for what the rule does not make equal; it has its own.
+        Its goal is always measured by the rule's own cost and threshold, which are also the
+        defaults of the others.
         """
-        equal = () if rule.promise is None else tuple(rule.promise.equal)
-        given = None if cost is None else as_cost(cost)
-        measured = cost_of_rules(given if rule.cost is None else None, {"rule": rule})
-        own = rule.promise is not None and rule.promise.threshold is not None
-        decided = threshold_of(rule) if own or threshold is None else check_threshold(threshold)
-        return cls(compared_groups(tally), measured, decided, equal)
+        own_threshold = threshold_of(rule)
+        return cls(
+            groups=compared_groups(tally),
+            cost=cost_of_rules(cost, {"rule": rule}),
+            threshold=own_threshold if threshold is None else check_threshold(threshold),
+            equal=() if rule.promise is None else tuple(rule.promise.equal),
+            own_cost=cost_of_rules(None, {"rule": rule}),
+            own_threshold=own_threshold,
+        )
 
     def numbers(self, tally: Tally, rule: Rule | None, gap: Gap | None = gap_equal_width) -> Floats:
         """The numbers of a rule, or of the original scores.
@@ -136,27 +142,29 @@ class Yardstick:
         after = tally if rule is None else rule.expected(tally)
         own = [i for i, group in enumerate(after.groups) if group in self.groups]
         kinds = after.kinds(self.threshold)
-        differences = {
-            name: float(np.ptp(self._values(name, after, kinds)[own]))
-            for name in {"cost", "fpr", "fnr", *self.equal}
-        }
+        # What the rule makes equal is measured as the rule has it, whatever is asked besides.
+        same = self.threshold == self.own_threshold
+        own_kinds = kinds if same else after.kinds(self.own_threshold)
+
+        def difference(name: str, cost: Cost, people: Sums) -> float:
+            if name == "cost":
+                values = group_costs(after.totals, after.groups, cost)
+            else:
+                values = MEASURES[name].of(people)
+            return float(np.ptp(values[own]))
+
+        goals = (difference(name, self.own_cost, own_kinds) for name in self.equal)
         return np.array(
             [
-                differences["cost"],
-                max(differences["fpr"], differences["fnr"]),
+                difference("cost", self.cost, kinds),
+                max(difference(name, self.cost, kinds) for name in ("fpr", "fnr")),
                 max(gap(levels_of(after, index)) for index in own) if gap else math.nan,
                 float(MEASURES["accuracy"].of(kinds.pooled())[0]),
                 0.0 if rule is None else share_changed(tally, rule),
                 after.share_handed_over,
-                max((differences[name] for name in self.equal), default=math.nan),
+                max(goals, default=math.nan),
             ]
         )
-
-    def _values(self, name: str, tally: Tally, kinds: Sums) -> Floats:
-        """A rate, or the cost, of each group."""
-        if name == "cost":
-            return group_costs(tally.totals, tally.groups, self.cost)
-        return MEASURES[name].of(kinds)
 
 
 @dataclass(frozen=True)
@@ -365,7 +373,8 @@ def unseen(
         Of people that were kept apart: the rule is measured on them, and not made again.  The
         limits then allow for their number.
     cost, threshold : optional
-        For a rule that has none of its own; by default "fnr" and 0.5.
+        For ``cost_difference``, ``rate_difference`` and ``accuracy``; by default those of the rule,
+        or "fnr" and 0.5 if it has none.  ``goal`` is always measured by those of the rule.
     progress : callable, optional
         Called from time to time with the share done.
     **reading
@@ -535,7 +544,13 @@ class Replicates:
         return np.asarray(numbers)
 
 
-def foreseen(audit: Audit, replicates: int = 200, progress: Report | None = None) -> Audit:
+def remakes_of(rule: Rule) -> int:
+    """Number of times a rule of a list is made again: fewer for linear programs and many groups."""
+    most = 30 if rule.cost is None else 200
+    return max(LEAST, min(most, 8 * most // len(rule.groups)))
+
+
+def foreseen(audit: Audit, progress: Report | None = None) -> Audit:
     """The audit, whose verdict says whether withholding is expected to help new people.
 
     Where no repair is advised anyway, and where somebody has asked, there is nothing to ask.
@@ -544,7 +559,7 @@ def foreseen(audit: Audit, replicates: int = 200, progress: Report | None = None
         return audit
     tally, tolerance = audit.tally.select(audit.compared), audit.feasibility.tolerance
     rule = REPAIRS["withhold"].make_with(tally, cost=audit.feasibility.cost, tolerance=tolerance)
-    return unseen(tally, rule, replicates, progress=progress).judged(audit)
+    return unseen(tally, rule, remakes_of(rule), progress=progress).judged(audit)
 
 
 def safe_level(confidence: float, replicates: int) -> float:

@@ -450,10 +450,6 @@ def _safe(part: Scalar) -> Any:
     return {"exact": json.dumps(part)} if whole or abs(part) >= SAFE else part
 
 
-PAGE_REPLICATES = {"cost": 100, "rates": 30}
-"""How often a rule is made again for the page, by what it makes equal: programs take longer."""
-
-
 def offered_thresholds(tally: Tally, held: dict[str, Any], own: float) -> list[float]:
     """The thresholds that the page offers: there the numbers have intervals.
 
@@ -533,9 +529,7 @@ def cost_evidence(audit: Audit) -> dict[str, dict[str, Any]]:
     """
     by_cost = {}
     for cost in {str(cost): cost for cost in (audit.cost, as_cost("fpr"), as_cost("fnr"))}.values():
-        audited = (
-            audit if cost == audit.cost else foreseen(_about(audit, cost), PAGE_REPLICATES["cost"])
-        )
+        audited = audit if cost == audit.cost else foreseen(_about(audit, cost))
         groups = list(audited.groups)
         spans = audited.intervals
         by_cost[str(cost)] = {

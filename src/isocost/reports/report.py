@@ -72,7 +72,6 @@ from isocost.reports.offers import (
 )
 from isocost.reports.payload import (
     OF_COST,
-    PAGE_REPLICATES,
     Origin,
     cost_evidence,
     held_tally,
@@ -367,7 +366,7 @@ def _remade_audit(
         reference=None if made["reference"] is None else as_group(made["reference"]),
         warn=False,
     )
-    return foreseen(measured, PAGE_REPLICATES["cost"])
+    return foreseen(measured)
 
 
 def _outlook_table(outlooks: list[dict[str, Any]], offers: list[Offer]) -> dict[str, Any]:
