@@ -44,8 +44,6 @@ class Option:
         Whether several values may be given.
     shared : str
         The common setting of all repairs that this option follows, if its name is another.
-    newer : bool
-        Whether rules of older versions lack it; they were made as with the default.
     """
 
     name: str
@@ -55,7 +53,6 @@ class Option:
     choices: tuple[str, ...] = ()
     many: bool = False
     shared: str = ""
-    newer: bool = False
 
     @property
     def setting(self) -> str:
@@ -173,7 +170,6 @@ REPAIRS: Mapping[str, Repair] = {
                     "largest",
                     "Which change of the scores to make small.",
                     ("largest", "mean"),
-                    newer=True,
                 ),
             ),
         ),
@@ -224,22 +220,14 @@ REPAIRS: Mapping[str, Repair] = {
                     None,
                     f"NAME=NUMBER, the least that may be left of {', '.join(FLOORS)}; "
                     "repeat the option for several.",
-                    newer=True,
                 ),
                 Option(
                     "no_worse",
                     bool,
                     False,
                     "No rate of a group may get worse than it is now.",
-                    newer=True,
                 ),
-                Option(
-                    "monotone",
-                    bool,
-                    False,
-                    "A higher score never gets a lower output.",
-                    newer=True,
-                ),
+                Option("monotone", bool, False, "A higher score never gets a lower output."),
                 _INFEASIBLE,
             ),
         ),
@@ -307,10 +295,7 @@ def _remade_repair(rule: Rule, method: str, settings: Any, tally: Tally) -> Rule
         must = f"must be made by one of {made} to be made again"
         raise UsageError(Problem("rule", must, got, step))
     names = {option.name for option in repair.options}
-    # Older rules list among their settings the tolerance they reached, which is no argument.
-    given = {option.name: option.default for option in repair.options if option.newer}
-    given |= dict(settings) if isinstance(settings, Mapping) else {}
-    given.pop("reached", None)
+    given = dict(settings) if isinstance(settings, Mapping) else {}
     if "cost" in names:
         given["cost"] = rule.cost
     return repair.unheeding(tally, **_arguments(repair.function, names, given), salt=rule.salt)
@@ -340,6 +325,6 @@ def advised(repair: Repair, tally: Tally, settings: Mapping[str, Any]) -> Rule:
             limit = {"cost": settings["tolerance"]}
             require_support(tally, Promise(limit, limit, True, False), settings["cost"])
         raise
-    if rule.rows and rule.promise is not None:
+    if rule.rows:
         require_support(tally, rule.promise, rule.cost)
     return rule

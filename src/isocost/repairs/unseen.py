@@ -121,12 +121,11 @@ class Yardstick:
 
         The cost and the threshold are for what the rule does not make equal; it has its own.
         """
-        equal = () if rule.promise is None else tuple(rule.promise.equal)
         given = None if cost is None else as_cost(cost)
         measured = cost_of_rules(given if rule.cost is None else None, {"rule": rule})
-        own = rule.promise is not None and rule.promise.threshold is not None
+        own = rule.promise.threshold is not None
         decided = threshold_of(rule) if own or threshold is None else check_threshold(threshold)
-        return cls(compared_groups(tally), measured, decided, equal)
+        return cls(compared_groups(tally), measured, decided, tuple(rule.promise.equal))
 
     def numbers(self, tally: Tally, rule: Rule | None, gap: Gap | None = gap_equal_width) -> Floats:
         """The numbers of a rule, or of the original scores.
@@ -251,14 +250,14 @@ class Unseen(AsJson):
         ('unknown', 'yes')
         """
         check_kind("audit", audit, Audit, "must be an Audit", "pass what isocost.audit returned")
-        promise, compared = self.rule.promise, audit.tally.select(list(audit.compared))
+        compared = audit.tally.select(list(audit.compared))
         # Small groups may have been left out of the rule.
         same = any(is_made_from(self.rule, tally) for tally in (audit.tally, compared))
         if self.rule.made_from and not same:
             got, step = f"one of {audit.tally.n:,.15g} rows", "audit the data the rule is made from"
             raise UsageError(Problem("audit", "must be of the same data as the rule", got, step))
         costs = (audit.cost, audit.feasibility.cost)
-        if promise is None or set(promise.equal) != {"cost"} or self.rule.cost not in costs:
+        if set(self.rule.promise.equal) != {"cost"} or self.rule.cost not in costs:
             got = f"a rule by {self.rule.method}, cost {self.rule.cost}"
             step = "ask about a rule by withhold or coarsen with this cost"
             must = f"must make the cost of the audit, {audit.cost}, equal"
@@ -564,7 +563,7 @@ def safe_level(confidence: float, replicates: int) -> float:
 
 def _falls_short(rule: Rule) -> bool:
     """Whether the rule comes as close as possible to what was asked, and no closer."""
-    return rule.promise is not None and rule.promise.equal != rule.promise.asked
+    return rule.promise.equal != rule.promise.asked
 
 
 def doubt_unseen(outlook: Unseen) -> str:
