@@ -121,15 +121,10 @@ UNUSUAL = {
     },
     "hand_over": {
         "share": 0.2,
-        "equal": ["fpr", "cost"],
-        "tolerance": {"fpr": 0.1, "cost": 0.05},
+        "tolerance": 0.05,
         "threshold": 0.4,
-        "cost": "weighted:1,2",
         "keep": "brier",
-        "shares": "least",
         "levels": 8,
-        "floor": {"selection_rate": 0.1, "overall_accuracy": 0.5},
-        "no_worse": True,
         "infeasible": "closest",
     },
 }

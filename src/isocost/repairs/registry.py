@@ -11,9 +11,7 @@ from isocost.promises import Promise
 from isocost.repairs.coarsen import coarsen
 from isocost.repairs.composition import merged, merging
 from isocost.repairs.counsel import require_support
-from isocost.repairs.deferrability import EVERYTHING, SHARES
-from isocost.repairs.deferrability import KEEPS as KEPT
-from isocost.repairs.deferrability import RATES as DECIDED_RATES
+from isocost.repairs.hand_over import KEEPS as KEPT
 from isocost.repairs.hand_over import hand_over
 from isocost.repairs.odds import equalize_odds
 from isocost.repairs.recalibrate import fitted_rule
@@ -240,22 +238,10 @@ REPAIRS: Mapping[str, Repair] = {
             "rates",
             (
                 Option("share", float, 0.25, 'Share to hand over: a number, or "least".'),
-                Option(
-                    "equal",
-                    str,
-                    EVERYTHING,
-                    "What to equalize among the others; repeat the option for several.",
-                    (EVERYTHING, *DECIDED_RATES),
-                    many=True,
-                ),
                 _TOLERANCE,
                 _THRESHOLD,
-                Option("cost", str, None, "What an error costs, with --equal cost."),
                 Option("keep", str, "information", "What to keep most of.", KEPT),
-                Option("shares", str, "equal", "The same share of each group, or least.", SHARES),
                 Option("levels", str, "auto", "The most levels of a group: auto, or a number."),
-                Option("floor", str, None, "NAME=NUMBER, as for reconcile."),
-                Option("no_worse", bool, False, "No rate of a group may get worse."),
                 _INFEASIBLE,
             ),
             defers=True,
