@@ -43,7 +43,7 @@ ORDERS = {
     "repairs": [
         "counsel", "withhold", "maps", "recalibrate", "composition", "pools", "least_change",
         "coarsen", "odds", "population", "levels", "linear_program", "reconcilability", "deferral",
-        "deferrability", "review", "hand_over", "reconcile", "registry", "unseen", "compare",
+        "review", "hand_over", "reconcile", "registry", "unseen", "compare",
         "frontier", "planning", "watch",
     ],
     "engines": [

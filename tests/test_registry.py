@@ -1,7 +1,6 @@
 """Every kind of rule does to people what it promises, on every engine there is."""
 
 import inspect
-import json
 import warnings
 from dataclasses import replace
 
@@ -122,15 +121,10 @@ UNUSUAL = {
     },
     "hand_over": {
         "share": 0.2,
-        "equal": ["fpr", "cost"],
-        "tolerance": {"fpr": 0.1, "cost": 0.05},
+        "tolerance": 0.05,
         "threshold": 0.4,
-        "cost": "weighted:1,2",
         "keep": "brier",
-        "shares": "least",
         "levels": 8,
-        "floor": {"selection_rate": 0.1, "overall_accuracy": 0.5},
-        "no_worse": True,
         "infeasible": "closest",
     },
 }
@@ -177,21 +171,12 @@ def test_a_rule_is_made_again_by_its_own_settings(two_tallies, name):
         assert rule.remake(there) == elsewhere != rule
 
 
-def test_rules_of_older_versions_can_be_made_again():
-    tally = ic.tally(sample(5_000, groups=2, seed=1))
-    rule = ic.withhold(tally, "fnr", 0.01)
-    content = {**rule.to_dict(), "settings": {**rule.settings, "reached": 0.01}}
-    assert ic.Rule.from_json(json.dumps(content)).remake(tally) == rule
-    del content["promise"]
-    assert ic.Rule.from_json(json.dumps(content)).remake(tally) == rule
-
-
-def test_older_rules_lack_newer_settings():
+@pytest.mark.parametrize("change", [{"reached": 0.01}, {"monotone": None}])
+def test_settings_that_are_not_the_arguments_are_refused(change):
     rule = ic.reconcile(compas(), levels=64)
-    newer = {option.name for option in ic.REPAIRS["reconcile"].options if option.newer}
-    assert newer == {"floor", "no_worse", "monotone"}
-    settings = {name: value for name, value in rule.settings.items() if name not in newer}
-    assert replace(rule, settings=settings).remake(compas()) == rule
+    settings = {k: v for k, v in {**rule.settings, **change}.items() if v is not None}
+    with pytest.raises(ic.UsageError, match="settings: must be the arguments of reconcile"):
+        replace(rule, settings=settings).remake(compas())
 
 
 def test_the_settings_of_the_closest_rule_are_its_arguments():

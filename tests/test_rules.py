@@ -361,14 +361,22 @@ def test_json_round_trip_of_a_promise(asked, more, calibrated, at):
     assert back.promise == promise
 
 
-def test_rules_without_a_promise_still_load():
-    rule = ic.Rule(("a", "b"), (), "test")
-    assert "promise" not in rule.to_dict()
-    older = content()
-    assert older.pop("promise")["equal"] == {"cost": 0.06}
-    loaded = ic.Rule.from_json(json.dumps(older))
-    assert loaded.promise is None
-    assert loaded.to_dict() == older
+def test_a_rule_made_by_hand_promises_nothing():
+    rule = ic.Rule(("a", "b"), (Row("a", 0.0, 1.0, "set", 0.5, 0.5),), "test")
+    assert rule.promise == ic.Promise()
+    assert rule.promise.is_empty
+    assert str(rule.promise) == "nothing"
+    assert rule.to_dict()["promise"] == {
+        "equal": {},
+        "asked": {},
+        "calibrated": False,
+        "coin": True,
+        "threshold": None,
+        "floor": {},
+        "handed_over": [],
+    }
+    assert ic.Rule.from_json(rule.to_json()) == rule
+    assert not ic.Promise(calibrated=True).is_empty
 
 
 def promise(**change):
@@ -387,7 +395,8 @@ def row(**change):
     ("change", "message"),
     [
         (lambda c: c.update(format="x"), 'must say "format": "isocost-rule"'),
-        (lambda c: c.update(version=99), "rule version: must be 1"),
+        (lambda c: c.update(version=2), "rule version: must be 1, the version this isocost reads"),
+        (lambda c: c.pop("promise"), "no 'promise'"),
         (lambda c: c.pop("rows"), "no 'rows'"),
         (lambda c: c.update(code="import os"), "an unknown 'code'"),
         (lambda c: c.update(rows={}), "rule rows: must be of the right kind"),
@@ -427,8 +436,9 @@ def row(**change):
         (row(action="line", end=1.5), "rule end: must be a score in [0, 1]"),
         (row(action="line", end=0.5, value=None), "rule value: must be a score in [0, 1]"),
         (row(action="line", end=0.5, lo=0.0, hi=1e-13), "rule interval: must be at least 1e-12"),
-        (lambda c: c.update(promise=None), "rule promise: must have the fields equal, asked"),
+        (lambda c: c.update(promise=None), "rule promise: must be of the right kind"),
         (lambda c: c["promise"].pop("coin"), "rule promise: must have the fields"),
+        (lambda c: c["promise"].pop("floor"), "rule promise: must have the fields equal, asked"),
         (promise(code="x"), "rule promise: must have the fields"),
         (promise(equal=["cost"]), "rule promise equal: must be a finite number of at least 0"),
         (promise(equal={"cost": -1}), "rule promise equal: must be a finite number"),

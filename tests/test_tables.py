@@ -202,11 +202,6 @@ def test_a_tally_remembers_its_library_and_saves_it_not():
     assert again == tally
     assert again.backend is None
     assert "polars" not in tally.to_json()
-    older = dict(vars(tally))
-    del older["backend"]
-    unpickled = object.__new__(ic.Tally)
-    unpickled.__dict__.update(older)
-    assert unpickled.backend is None
 
 
 def test_comparisons():

@@ -159,7 +159,7 @@ def test_a_rule_made_by_hand_cannot_be_made_again():
     with pytest.raises(ic.UsageError, match="to be made again"):
         ic.unseen(compas(), rule)
     with pytest.raises(ic.UsageError, match="must promise"):
-        ic.plan_repair(compas(), replace(ic.withhold(compas(), "fpr", 0.07), promise=None))
+        ic.plan_repair(compas(), replace(ic.withhold(compas(), "fpr", 0.07), promise=ic.Promise()))
     with pytest.raises(ic.UsageError, match="must be one the rule knows"):
         ic.unseen(drawn(0, TWO, [50, 50]), ic.withhold(compas(), "fpr", 0.07))
 

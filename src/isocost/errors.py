@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
     from isocost.measures.feasibility import Feasibility
-    from isocost.repairs.deferrability import Deferral
+    from isocost.repairs.hand_over import Deferral
     from isocost.repairs.reconcilability import Reconcilability
 
 

@@ -66,8 +66,7 @@ MOST_LISTED, HEAD = 12, 5
 """A rule with more rows than the first number is shown by what it does, and so many of its rows."""
 
 FORMAT = "isocost-rule"
-VERSION, DEFERRING = 1, 2
-"""The version of rules, and that of rules that hand people over, which older readers refuse."""
+VERSION = 1
 
 _FIELDS = {
     "format": str,
@@ -81,9 +80,8 @@ _FIELDS = {
     "rows": list,
     "notes": list,
     "made_from": dict,
+    "promise": dict,
 }
-_OPTIONAL = {"promise"}
-"""Fields that rules of this version may lack: older ones had no promise."""
 
 _ROW_FIELDS = {"group", "lo", "hi", "action", "value", "probability"}
 """Those of every row; one with the action "line" also has an end."""
@@ -111,8 +109,8 @@ class Rule:
         A summary of the tally it was made from.
     salt : str
         The coin's salt; see :mod:`isocost.coin`.
-    promise : Promise or None
-        What :func:`isocost.watch` tests; without a promise it tests nothing.
+    promise : Promise
+        What :func:`isocost.watch` tests; by default nothing.
 
     Examples
     --------
@@ -133,7 +131,7 @@ class Rule:
     notes: tuple[str, ...] = ()
     made_from: Mapping[str, Any] = field(default_factory=dict)
     salt: str = DEFAULT_SALT
-    promise: Promise | None = None
+    promise: Promise = field(default_factory=Promise)
 
     def __post_init__(self) -> None:
         check_rows(self.groups, self.rows)
@@ -152,7 +150,7 @@ class Rule:
             ("cost", Cost | None, "must be a Cost or None"),
             ("settings", Mapping, "must be a mapping"),
             ("made_from", Mapping, "must be a mapping"),
-            ("promise", Promise | None, "must be a Promise or None"),
+            ("promise", Promise, "must be a Promise"),
         ):
             if not isinstance(getattr(self, name), kind):
                 raise bad_rule(f"rule {name}", must, short(getattr(self, name)))
@@ -168,8 +166,6 @@ class Rule:
         return Reading.from_dict(self.made_from.get("reading", {}))
 
     def _check_promise(self) -> None:
-        if self.promise is None:
-            return
         if "cost" in self.promise.equal and self.cost is None:
             rule = "must name cost only if the rule has a cost"
             raise bad_rule("rule promise", rule, "equal cost, and the cost is null")
@@ -479,9 +475,9 @@ class Rule:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        content = {
+        return {
             "format": FORMAT,
-            "version": DEFERRING if self.defers else VERSION,
+            "version": VERSION,
             "made_by": f"isocost {__version__}",
             "method": self.method,
             "cost": None if self.cost is None else self.cost.to_dict(),
@@ -491,8 +487,8 @@ class Rule:
             "rows": [_row_fields(row) for row in self.rows],
             "notes": list(self.notes),
             "made_from": dict(self.made_from),
+            "promise": self.promise.to_dict(),
         }
-        return content if self.promise is None else {**content, "promise": self.promise.to_dict()}
 
     def to_json(self) -> str:
         """The rule as JSON text; :meth:`from_json` reads it back."""
@@ -578,9 +574,6 @@ class Rule:
         """Whether the rule has too many rows to be listed."""
         return len(self.rows) > MOST_LISTED
 
-    def _promised(self) -> list[str]:
-        return [] if self.promise is None else [f"promise: {self.promise}"]
-
     def __repr__(self) -> str:
         notes = [f"note: {note}" for note in self.notes]
         if not self.is_long:
@@ -590,7 +583,7 @@ class Rule:
         return "\n".join(
             [
                 self.headline(),
-                *self._promised(),
+                f"promise: {self.promise}",
                 text_table(*self.summary()),
                 *notes,
                 f"\nThe first {HEAD} of {len(rows):,} rows; to_frame() has all:",
@@ -599,9 +592,9 @@ class Rule:
         )
 
     def _repr_html_(self) -> str:
-        notes = [*self._promised(), *self.notes]
         if not self.is_long:
             return html_table(*self.table(), caption=". ".join([self.headline(), *self.notes]))
+        notes = [f"promise: {self.promise}", *self.notes]
         header, rows = self.table()
         head = f"The first {HEAD} of {len(rows):,} rows; to_frame() has all"
         return (
@@ -656,7 +649,7 @@ def _read_fields(text: str) -> dict[str, Any]:
             "notes": tuple(content["notes"]),
             "made_from": content["made_from"],
             "salt": content["coin"]["salt"],
-            "promise": read_promise(content["promise"]) if "promise" in content else None,
+            "promise": read_promise(content["promise"]),
         }
     except RuleError:
         raise
@@ -667,12 +660,12 @@ def _read_fields(text: str) -> dict[str, Any]:
 def _check_fields(content: Any) -> None:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise bad_rule("rule file", f'must say "format": "{FORMAT}"', short(content))
-    if content.get("version") not in (VERSION, DEFERRING):
-        rule = f"must be {VERSION} or {DEFERRING}, the versions this isocost reads"
+    if content.get("version") != VERSION:
+        rule = f"must be {VERSION}, the version this isocost reads"
         step = "update isocost, or make the rule again"
         raise bad_rule("rule version", rule, short(content.get("version")), step)
     missing = _FIELDS.keys() - content.keys()
-    extra = content.keys() - _FIELDS.keys() - _OPTIONAL
+    extra = content.keys() - _FIELDS.keys()
     if missing or extra:
         got = [f"no {name!r}" for name in sorted(missing)]
         got += [f"an unknown {short(name)}" for name in sorted(extra)[:5]]

@@ -211,7 +211,7 @@ BAD_FILES = {
     "nonsense": "rule file: must be JSON text",
     "{} {}": "rule file: must be JSON text",
     "{}": 'rule file: must say "format": "isocost-rule"',
-    altered(version=3): "rule version: must be 1",
+    altered(version=2): "rule version: must be 1",
     altered(coin={"scheme": "sha", "salt": ""}): "rule coin: must have the scheme",
     altered(rows=[ROW | {"action": "double"}]): "rule action: must be",
     altered(rows=[ROW | {"group": "Martian"}]): "rule row: must be of a group the rule names",

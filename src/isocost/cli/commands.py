@@ -566,8 +566,7 @@ def watch(
     """Watch a deployed rule: exit with 1 if its promises are shown not to hold."""
     printing.chosen()
     deployed = Rule.load(rule)
-    promised = None if deployed.promise is None else deployed.promise.threshold
-    at = promised if threshold is None else threshold
+    at = deployed.promise.threshold if threshold is None else threshold
     edges = () if at is None else (check_threshold(at),)
     report = look_after(
         deployed,

@@ -466,7 +466,6 @@ def _repair_option(setting: str, default: str = "", **more: Any) -> Any:
 if TYPE_CHECKING:
     _Method: TypeAlias = str
     _Rate: TypeAlias = str
-    _Shares: TypeAlias = str
     _Keep: TypeAlias = str
     _Infeasible: TypeAlias = str
     _Rates: TypeAlias = str
@@ -475,7 +474,7 @@ if TYPE_CHECKING:
 else:
     _Method = StrEnum("method", {name: name for name in REPAIRS})
     _Rate, _Keep, _Infeasible, _Rates = map(_words, ("equal", "keep", "infeasible", "rates"))
-    _Minimize, _Shares = _words("minimize"), _words("shares")
+    _Minimize = _words("minimize")
     _Map = StrEnum("map", {name: name for name in METHODS})
 
 MapMethod = Annotated[_Map, typer.Option("--method", help="The map from scores to scores.")]
@@ -513,7 +512,6 @@ class Repairing:
     tolerance: Tolerance = 0.0
     equal: Annotated[list[_Rate] | None, _repair_option("equal")] = None
     share: Annotated[Any, _repair_option("share", parser=share_of, metavar="NUMBER|least")] = 0.25
-    shares: Annotated[_Shares, _repair_option("shares")] = "equal"
     keep: Annotated[_Keep, _repair_option("keep")] = "information"
     levels: Annotated[str, _repair_option("levels")] = "auto"
     floor: Annotated[list[str] | None, _repair_option("floor")] = None

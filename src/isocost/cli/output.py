@@ -518,7 +518,7 @@ def show_rule(tally: Tally, rule: Rule, cost: str | None, threshold: float) -> N
         if rule.is_long:
             title = f"{rule.headline()}; {len(rule.rows):,} rows, not listed here"
             show_table(title, *_by_group(comparison.rules[rule.method].by_group))
-            prose(f"promise: {rule.promise}" if rule.promise else "", piped=False)
+            prose(f"promise: {rule.promise}", piped=False)
         else:
             show_table(rule.headline(), *rule.table())
         prose("".join(f"note: {note}\n" for note in rule.notes), piped=False)

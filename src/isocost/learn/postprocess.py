@@ -31,9 +31,8 @@ from isocost.errors import InfeasibleError, Problem, UsageError
 from isocost.learn.base import PostProcessor
 from isocost.measures.audit import Audit, audit
 from isocost.measures.feasibility import Feasibility, feasibility
-from isocost.repairs.deferrability import Deferral
-from isocost.repairs.deferrability import check_request as check_deferral
-from isocost.repairs.hand_over import hand_over
+from isocost.repairs.hand_over import Deferral, hand_over
+from isocost.repairs.hand_over import check_request as check_deferral
 from isocost.repairs.odds import equalize_odds
 from isocost.repairs.pools import Minimize
 from isocost.repairs.reconcilability import Levels, Reconcilability, check_request
@@ -244,11 +243,10 @@ class EqualizedOdds(PostProcessor):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RequestedRates(PostProcessor):
-    """The base of estimators whose repair makes named rates equal, or says why it cannot."""
+    """The base of estimators whose repair makes rates equal, or says why it cannot."""
 
     _repair: ClassVar[str]
 
-    cost: CostLike | None = None
     infeasible: Infeasible = "raise"
 
     def _options(self) -> dict[str, Any]:
@@ -276,9 +274,6 @@ class RequestedRates(PostProcessor):
             if self.infeasible == "raise":
                 raise
             return self._made(tally, "closest"), error.feasibility
-
-    def _audit(self, tally: Tally) -> Audit:
-        return audit(tally, self.cost or "fnr", self.threshold, self.confidence)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -319,6 +314,7 @@ class Reconciled(RequestedRates):
     0.0
     """
 
+    cost: CostLike | None = None
     equal: str | Sequence[str] = ("fpr", "fnr")
     tolerance: float | Mapping[str, float] = 0.0
     keep: Literal["information", "decisions", "scores"] = "information"
@@ -335,6 +331,9 @@ class Reconciled(RequestedRates):
     def _made(self, tally: Tally, infeasible: Infeasible) -> Rule:
         return reconcile(tally, **self._options(), salt=self.salt, infeasible=infeasible)
 
+    def _audit(self, tally: Tally) -> Audit:
+        return audit(tally, self.cost or "fnr", self.threshold, self.confidence)
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class HandOver(RequestedRates):
@@ -348,7 +347,7 @@ class HandOver(RequestedRates):
     ----------
     estimator : classifier
         With predict_proba or decision_function; LogisticRegression() if None.
-    share, equal, tolerance, threshold, cost, keep, shares, levels, floor, no_worse, infeasible
+    share, tolerance, threshold, keep, levels, infeasible
         As in :func:`isocost.hand_over`.
     handed_over_label : optional
         What :meth:`predict` returns for people who are handed over.  By default, for classes that
@@ -390,13 +389,9 @@ class HandOver(RequestedRates):
     """
 
     share: float | Literal["least"] | None = 0.25
-    equal: str | Sequence[str] = "everything"
-    tolerance: float | Mapping[str, float] = 0.0
+    tolerance: float = 0.0
     keep: Literal["information", "brier"] = "information"
-    shares: Literal["equal", "least"] = "equal"
     levels: Levels = "auto"
-    floor: Mapping[str, float] | None = None
-    no_worse: bool = False
     handed_over_label: Any = None
 
     _repair = "hand_over"
@@ -406,7 +401,8 @@ class HandOver(RequestedRates):
         check_single("handed_over_label", self.handed_over_label)
 
     def _asked(self) -> Deferral:
-        return Deferral.met(check_deferral(**self._options()))
+        request = check_deferral(**self._options())
+        return Deferral(True, request.share, request.threshold)
 
     def _made(self, tally: Tally, infeasible: Infeasible) -> Rule:
         return hand_over(tally, **self._options(), salt=self.salt, infeasible=infeasible)

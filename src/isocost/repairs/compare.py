@@ -526,7 +526,7 @@ def _candidate(
     """A repair as the verdict looks at it."""
     if rule is None:
         return Candidate(name)
-    if outlook is None or rule.promise is None:
+    if outlook is None:
         return Candidate(name, made=True, idle=True)
     one = comparison.rules[name]
     return Candidate(

@@ -36,9 +36,6 @@ def composed(first: Rule, second: Rule, tally: Tally | None = None) -> Rule:
         for piece in _pieces(group, first.segments(group), tally)
         for row in _rows_after(group, piece, second.segments(group))
     )
-    promise = second.promise
-    if promise is not None:
-        promise = replace(promise, coin=any(0.0 < row.probability < 1.0 for row in rows))
     return Rule(
         groups=first.groups,
         rows=rows,
@@ -48,7 +45,7 @@ def composed(first: Rule, second: Rule, tally: Tally | None = None) -> Rule:
         notes=(*first.notes, *second.notes),
         made_from=first.made_from,
         salt=second.salt,
-        promise=promise,
+        promise=replace(second.promise, coin=any(0.0 < row.probability < 1.0 for row in rows)),
     )
 
 

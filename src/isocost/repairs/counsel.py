@@ -122,15 +122,15 @@ def doubt_of(tally: Tally, promise: Promise, cost: CostLike | None = None) -> tu
     return reason, SENTENCES[f"doubt_{reason}"].format(**fields, min_label=MIN_LABEL)
 
 
-def titles_of(promise: Promise | None) -> str:
+def titles_of(promise: Promise) -> str:
     """What a rule makes equal, in words."""
-    equal = () if promise is None else promise.equal
-    return " and ".join(MEASURES[name].title if name in MEASURES else name for name in equal)
+    names = promise.equal
+    return " and ".join(MEASURES[name].title if name in MEASURES else name for name in names)
 
 
 def heed(rule: Rule, tally: Tally, stacklevel: int | None = 2) -> Rule:
     """The rule, with a note if the data do not support it, and a warning if there is a level."""
-    if rule.promise is None or not rule.rows:
+    if not rule.rows:
         return rule
     reason, doubt = doubt_of(tally, rule.promise, rule.cost)
     if not doubt:

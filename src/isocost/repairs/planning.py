@@ -350,7 +350,7 @@ def plan_repair(
     within = check_within(within)
     replicates = check_whole("replicates", replicates, LEAST, 1_000_000)
     confidence, random = check_confidence(confidence), np.random.default_rng(check_seed(seed))
-    if rule.promise is None or not rule.promise.equal:
+    if not rule.promise.equal:
         step = "make the rule again with withhold, coarsen, equalize_odds or reconcile"
         raise UsageError(Problem("rule", "must promise what it makes equal", "none", step))
     remade(rule, tally)

@@ -11,9 +11,7 @@ from isocost.promises import Promise
 from isocost.repairs.coarsen import coarsen
 from isocost.repairs.composition import merged, merging
 from isocost.repairs.counsel import heed, require_support
-from isocost.repairs.deferrability import EVERYTHING, SHARES
-from isocost.repairs.deferrability import KEEPS as KEPT
-from isocost.repairs.deferrability import RATES as DECIDED_RATES
+from isocost.repairs.hand_over import KEEPS as KEPT
 from isocost.repairs.hand_over import hand_over
 from isocost.repairs.odds import equalize_odds
 from isocost.repairs.recalibrate import fitted_rule
@@ -44,8 +42,6 @@ class Option:
         Whether several values may be given.
     shared : str
         The common setting of all repairs that this option follows, if its name is another.
-    newer : bool
-        Whether rules of older versions lack it; they were made as with the default.
     """
 
     name: str
@@ -55,7 +51,6 @@ class Option:
     choices: tuple[str, ...] = ()
     many: bool = False
     shared: str = ""
-    newer: bool = False
 
     @property
     def setting(self) -> str:
@@ -173,7 +168,6 @@ REPAIRS: Mapping[str, Repair] = {
                     "largest",
                     "Which change of the scores to make small.",
                     ("largest", "mean"),
-                    newer=True,
                 ),
             ),
         ),
@@ -224,22 +218,14 @@ REPAIRS: Mapping[str, Repair] = {
                     None,
                     f"NAME=NUMBER, the least that may be left of {', '.join(FLOORS)}; "
                     "repeat the option for several.",
-                    newer=True,
                 ),
                 Option(
                     "no_worse",
                     bool,
                     False,
                     "No rate of a group may get worse than it is now.",
-                    newer=True,
                 ),
-                Option(
-                    "monotone",
-                    bool,
-                    False,
-                    "A higher score never gets a lower output.",
-                    newer=True,
-                ),
+                Option("monotone", bool, False, "A higher score never gets a lower output."),
                 _INFEASIBLE,
             ),
         ),
@@ -252,22 +238,10 @@ REPAIRS: Mapping[str, Repair] = {
             "rates",
             (
                 Option("share", float, 0.25, 'Share to hand over: a number, or "least".'),
-                Option(
-                    "equal",
-                    str,
-                    EVERYTHING,
-                    "What to equalize among the others; repeat the option for several.",
-                    (EVERYTHING, *DECIDED_RATES),
-                    many=True,
-                ),
                 _TOLERANCE,
                 _THRESHOLD,
-                Option("cost", str, None, "What an error costs, with --equal cost."),
                 Option("keep", str, "information", "What to keep most of.", KEPT),
-                Option("shares", str, "equal", "The same share of each group, or least.", SHARES),
                 Option("levels", str, "auto", "The most levels of a group: auto, or a number."),
-                Option("floor", str, None, "NAME=NUMBER, as for reconcile."),
-                Option("no_worse", bool, False, "No rate of a group may get worse."),
                 _INFEASIBLE,
             ),
             defers=True,
@@ -308,15 +282,12 @@ def _remade(rule: Rule, tally: Tally, heedful: bool) -> Rule:
 def _remade_repair(rule: Rule, method: str, settings: Any, tally: Tally, heedful: bool) -> Rule:
     repair = REPAIRS.get(method)
     if repair is None:
-        made = ", ".join(map(repr, (*REPAIRS, RECALIBRATE)))
+        known = ", ".join(map(repr, (*REPAIRS, RECALIBRATE)))
         got, step = f"a rule made by {rule.method!r}", "call the function that made it"
-        must = f"must be made by one of {made} to be made again"
+        must = f"must be made by one of {known} to be made again"
         raise UsageError(Problem("rule", must, got, step))
     names = {option.name for option in repair.options}
-    # Older rules list among their settings the tolerance they reached, which is no argument.
-    given = {option.name: option.default for option in repair.options if option.newer}
-    given |= dict(settings) if isinstance(settings, Mapping) else {}
-    given.pop("reached", None)
+    given = dict(settings) if isinstance(settings, Mapping) else {}
     if "cost" in names:
         given["cost"] = rule.cost
     arguments = _arguments(repair.function, names, given)
@@ -348,6 +319,6 @@ def advised(repair: Repair, tally: Tally, settings: Mapping[str, Any]) -> Rule:
             limit = {"cost": settings["tolerance"]}
             require_support(tally, Promise(limit, limit, True, False), settings["cost"])
         raise
-    if rule.rows and rule.promise is not None:
+    if rule.rows:
         require_support(tally, rule.promise, rule.cost)
     return rule

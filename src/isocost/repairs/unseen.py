@@ -129,7 +129,7 @@ class Yardstick:
             groups=compared_groups(tally),
             cost=cost_of_rules(cost, {"rule": rule}),
             threshold=own_threshold if threshold is None else check_threshold(threshold),
-            equal=() if rule.promise is None else tuple(rule.promise.equal),
+            equal=tuple(rule.promise.equal),
             own_cost=cost_of_rules(None, {"rule": rule}),
             own_threshold=own_threshold,
         )
@@ -259,14 +259,14 @@ class Unseen(AsJson):
         ('unknown', 'yes')
         """
         check_kind("audit", audit, Audit, "must be an Audit", "pass what isocost.audit returned")
-        promise, compared = self.rule.promise, audit.tally.select(list(audit.compared))
+        compared = audit.tally.select(list(audit.compared))
         # Small groups may have been left out of the rule.
         same = any(is_made_from(self.rule, tally) for tally in (audit.tally, compared))
         if self.rule.made_from and not same:
             got, step = f"one of {audit.tally.n:,.15g} rows", "audit the data the rule is made from"
             raise UsageError(Problem("audit", "must be of the same data as the rule", got, step))
         costs = (audit.cost, audit.feasibility.cost)
-        if promise is None or set(promise.equal) != {"cost"} or self.rule.cost not in costs:
+        if set(self.rule.promise.equal) != {"cost"} or self.rule.cost not in costs:
             got = f"a rule by {self.rule.method}, cost {self.rule.cost}"
             step = "ask about a rule by withhold or coarsen with this cost"
             must = f"must make the cost of the audit, {audit.cost}, equal"
@@ -579,7 +579,7 @@ def safe_level(confidence: float, replicates: int) -> float:
 
 def _falls_short(rule: Rule) -> bool:
     """Whether the rule comes as close as possible to what was asked, and no closer."""
-    return rule.promise is not None and rule.promise.equal != rule.promise.asked
+    return rule.promise.equal != rule.promise.asked
 
 
 def doubt_unseen(outlook: Unseen) -> str:

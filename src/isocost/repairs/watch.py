@@ -198,7 +198,7 @@ class Watch(AsJson):
         information, never an alarm.
     limits : {name: float}
         What the rule makes equal, and how far groups may differ in it; empty for a rule
-        without a promise.
+        that promises nothing.
     calibration_margin : float
         How far scores may lie from labels; None if calibration is not watched.
     confidence : float
@@ -358,8 +358,8 @@ def watch(
     Parameters
     ----------
     rule : Rule
-        What was deployed.  Its promise says what must be equal, and how nearly.  For a rule without
-        a promise nothing is tested unless a tolerance is given.
+        What was deployed.  Its promise says what must be equal, and how nearly.  For a rule that
+        promises nothing, nothing is tested unless a tolerance is given.
     tallies : several tallies, or {name: tally}
         One per period, in order, of the repaired scores and the true labels; or data of each.
     cost : Cost or str, optional
@@ -415,15 +415,15 @@ in some period; 0.06 is allowed). Shown in period 2.
     chosen = _cost_of(rule, cost, limits)
     usual = ("fpr", "fnr") if chosen is None else ("cost",)
     measured = limits or dict.fromkeys(usual, math.inf)
-    margin = calibration_margin if promise is not None and promise.calibrated else None
+    margin = calibration_margin if promise.calibrated else None
     margin = None if margin is None else check_tolerance(margin, "calibration_margin")
     confidence = check_confidence(confidence)
     groups = [group for group in rule.groups if any(group in t.groups for t in periods)]
     if threshold is None:
-        threshold = (promise and promise.threshold) or 0.5
+        threshold = promise.threshold or 0.5
     shown = _shown(measures)
     history = History(periods, groups, check_threshold(threshold), chosen)
-    watched = math.inf if promise is None else margin
+    watched = math.inf if promise.is_empty else margin
     floors = _floors(promise, tolerance)
     promised = _handed_over(promise, periods)
     handed = {group: (share, tolerance or 0.0) for group, share in promised.items()}
@@ -463,14 +463,14 @@ def _cost_of(rule: Rule, cost: CostLike | None, limits: Mapping[str, float]) -> 
     return chosen
 
 
-def _handed_over(promise: Promise | None, tallies: Sequence[Tally]) -> dict[Group, float]:
+def _handed_over(promise: Promise, tallies: Sequence[Tally]) -> dict[Group, float]:
     """The shares promised, if the tallies know of people handed over; else there is no telling."""
     known = any(tally.handed_over for tally in tallies)
-    return dict(promise.handed_over) if promise is not None and known else {}
+    return dict(promise.handed_over) if known else {}
 
 
-def _about_handed_over(promise: Promise | None, watched: Mapping[Group, float]) -> list[str]:
-    if promise is None or not promise.handed_over or watched:
+def _about_handed_over(promise: Promise, watched: Mapping[Group, float]) -> list[str]:
+    if not promise.handed_over or watched:
         return []
     return [
         "The rule hands people over, and no period says how many: that share is not watched. "
@@ -501,23 +501,19 @@ def _differences(
     return {name: disparity(tally.groups, columns[name]).difference for name in measures}
 
 
-def _floors(promise: Promise | None, tolerance: float | None) -> dict[str, float]:
+def _floors(promise: Promise, tolerance: float | None) -> dict[str, float]:
     """What rates must at least be."""
-    promised = {} if promise is None else promise.floor
-    watched = (name for name in promised if name.removeprefix(OVERALL) in WATCHABLE)
-    return {name: max(promised[name] - (tolerance or 0.0), 0.0) for name in watched}
+    watched = (name for name in promise.floor if name.removeprefix(OVERALL) in WATCHABLE)
+    return {name: max(promise.floor[name] - (tolerance or 0.0), 0.0) for name in watched}
 
 
-def _limits(
-    promise: Promise | None, tolerance: float | None, another_cost: bool
-) -> dict[str, float]:
+def _limits(promise: Promise, tolerance: float | None, another_cost: bool) -> dict[str, float]:
     """How far groups may differ, for each thing that must be equal."""
-    by_cost = another_cost or promise is None
-    promised = {} if promise is None else promise.equal
+    by_cost, promised = another_cost or promise.is_empty, promise.equal
     if tolerance is not None:
         limit = check_tolerance(tolerance)
         promised = {"cost": limit} if by_cost else dict.fromkeys(promised, limit)
-    elif another_cost and promise is not None:
+    elif another_cost and not promise.is_empty:
         promised = {"cost": max(promised.values(), default=0.0)}
     return {name: limit for name, limit in promised.items() if name in WATCHABLE}
 
@@ -525,9 +521,9 @@ def _limits(
 def _about_promise(rule: Rule, limits: Mapping[str, float]) -> list[str]:
     """What the rule does not promise, or less than requested, and what cannot be watched."""
     promise = rule.promise
-    if promise is None:
+    if promise.is_empty:
         return [
-            f"This rule carries no promise (its method is {rule.method!r}): its numbers are "
+            f"This rule promises nothing (its method is {rule.method!r}): its numbers are "
             "measured, and only limits that you pass are tested."
         ]
     unknown = [name for name in promise.equal if name not in WATCHABLE]

@@ -38,7 +38,7 @@ def summary_of(tally: Tally) -> dict[str, Any]:
 
 def threshold_of(rule: Rule) -> float:
     """The threshold that a rule was made for; 0.5 if it knows none."""
-    if rule.promise is not None and rule.promise.threshold is not None:
+    if rule.promise.threshold is not None:
         return rule.promise.threshold
     several = rule.settings.get("thresholds") or [0.5]
     return float(rule.settings.get("threshold") or several[0])

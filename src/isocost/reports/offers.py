@@ -32,8 +32,8 @@ from isocost.measures.rates import require_all_decided
 from isocost.plots.display import PALETTE
 from isocost.repairs.compare import Compared, compare
 from isocost.repairs.composition import named_rules
-from isocost.repairs.deferrability import Deferral
 from isocost.repairs.deferral import FEWEST_DECIDED
+from isocost.repairs.hand_over import Deferral
 from isocost.repairs.reconcilability import Reconcilability
 from isocost.repairs.reconcile import ReconcilableAt, reconcilable
 from isocost.repairs.registry import REPAIRS, Repair
