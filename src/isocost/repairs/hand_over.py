@@ -36,7 +36,6 @@ from isocost.errors import (
     UsageError,
     setting,
 )
-from isocost.measures.rates import require_both_labels, require_two_groups
 from isocost.measures.table import MEASURES, OVERALL
 from isocost.promises import Promise
 from isocost.repairs.counsel import heeding
@@ -64,7 +63,6 @@ from isocost.repairs.levels import ScoreLevels, score_levels
 from isocost.repairs.linear_program import just_below, unsolved
 from isocost.repairs.reconcilability import HALF, Levels, direction_of, most_with_mean
 from isocost.repairs.review import reviewed
-from isocost.repairs.withhold import summary_of
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import Reading, Tally, TallyLike, as_tally
@@ -203,8 +201,6 @@ def hand_over(
         share, equal, tolerance, threshold, cost, keep, shares, levels, floor, no_worse
     )
     check_word("infeasible", infeasible, ("raise", "closest"))
-    require_two_groups(tally)
-    require_both_labels(tally)
     search = DeferralSearch(tally, request)
     solved, verdict = search.solution()
     notes = []
@@ -215,7 +211,7 @@ def hand_over(
             f"Handing over {request.share:.4g} is not enough for {request.goal}. This is the "
             f"closest: {round_up(verdict.smallest_share)} is handed over."
         )
-        warnings.warn(notes[0], InfeasibleWarning, stacklevel=3)
+        warnings.warn(notes[0], InfeasibleWarning, stacklevel=4)
     rows = tuple(rows_of(tally.groups, search.program, solved))
     rule = Rule(
         groups=tally.groups,
@@ -223,14 +219,13 @@ def hand_over(
         method="hand_over",
         cost=request.cost,
         settings={**request.to_dict(), "infeasible": infeasible},
-        made_from=summary_of(tally),
         salt=salt,
     )
     after = rule.expected(tally)
     gone = reviewed(rule, tally, request.threshold)
     loud = list(gone.warnings())
     for text in loud:
-        warnings.warn(text, DeferralWarning, stacklevel=3)
+        warnings.warn(text, DeferralWarning, stacklevel=4)
     notes += [*loud, *gone.remarks()]
     if request.share is None:
         notes.append(verdict.certificate)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from isocost.errors import InfeasibleError, Problem, UsageError
+from isocost.measures.feasibility import fitted_groups
 from isocost.promises import Promise
 from isocost.repairs.coarsen import coarsen
 from isocost.repairs.composition import merged, merging
@@ -313,7 +314,8 @@ def _remade_repair(rule: Rule, method: str, settings: Any, tally: Tally) -> Rule
     given.pop("reached", None)
     if "cost" in names:
         given["cost"] = rule.cost
-    return repair.unheeding(tally, **_arguments(repair.function, names, given), salt=rule.salt)
+    arguments = _arguments(repair.function, names, given)
+    return repair.unheeding(tally, **arguments, salt=rule.salt, fitted=rule.fitted)
 
 
 def _arguments(function: str, names: set[str], settings: Any) -> dict[str, Any]:
@@ -338,8 +340,9 @@ def advised(repair: Repair, tally: Tally, settings: Mapping[str, Any]) -> Rule:
     except InfeasibleError:
         if repair.goal == "cost":
             limit = {"cost": settings["tolerance"]}
-            require_support(tally, Promise(limit, limit, True, False), settings["cost"])
+            some, promise = tally.select(fitted_groups(tally)), Promise(limit, limit, True, False)
+            require_support(some, promise, settings["cost"])
         raise
     if rule.rows and rule.promise is not None:
-        require_support(tally, rule.promise, rule.cost)
+        require_support(tally.select(rule.fitted), rule.promise, rule.cost)
     return rule

@@ -24,7 +24,7 @@ const NEAR_CUT = 1e-12;
 
 /** A rule as Python's Rule.to_json writes it.
  * @typedef {{format: "isocost-rule", version: 1 | 2, made_by: string, method: string, cost: CostFields | null, settings:
- *   Record<string, unknown>, coin: {scheme: string, salt: string}, groups: Group[], rows: Row[], notes: string[],
+ *   Record<string, unknown>, coin: {scheme: string, salt: string}, groups: Group[], fitted: Group[], rows: Row[], notes: string[],
  *   promise?: Promised, made_from: Record<string, unknown>}} Rule */
 
 /** Rows of one interval, which share a coin.
@@ -40,7 +40,7 @@ export function makeRule(tally, { method, cost, settings, rows, notes, salt = "i
   return {
     format: "isocost-rule", version: rows.some(isDeferred) ? 2 : 1, made_by: `isocost ${tally.isocost}`,
     method, cost: cost ? costFields(cost) : null, settings, coin: { scheme: "md5-52", salt },
-    groups, rows, notes, ...(promise ? { promise } : {}),
+    groups, fitted: groups, rows, notes, ...(promise ? { promise } : {}),
     made_from: {
       columns: tally.columns,
       n: rowsOf(tally),
