@@ -254,7 +254,7 @@ def test_bad_tally(call):
     with pytest.raises(DataError, match="group: must have at least two values"):
         call(compas().select(["Caucasian"]))
     data = {"score": [0.1, 0.2, 0.3], "label": [0, 1, 1], "group": list("aab")}
-    with pytest.raises(DataError, match="group 'b': must have negatives"):
+    with pytest.raises(DataError, match="only 'a'; 'b' has no negatives"):
         call(ic.tally(data))
 
 

@@ -23,7 +23,7 @@ from isocost.examples import compas
 from isocost.groups import to_json
 from isocost.measures.margins import wilson
 from isocost.repairs.compare import changes
-from isocost.repairs.withhold import summary_of
+from isocost.repairs.counsel import summary_of
 from isocost.reports.offers import compact, given_repairs
 from isocost.reports.payload import held_tally, payload, safe_group
 from isocost.rows import Row

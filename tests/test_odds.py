@@ -524,7 +524,7 @@ def test_one_group_is_refused():
 
 def test_a_group_without_positives_is_refused():
     data = data_of([0.1, 0.9, 0.2, 0.3], [0, 1, 0, 0], list("aabb"))
-    with pytest.raises(ic.DataError, match="group 'b': must have positives"):
+    with pytest.raises(ic.DataError, match="only 'a'; 'b' has no positives"):
         equalize_odds(tally_of(data))
 
 

@@ -702,7 +702,7 @@ def test_bad_arguments(arguments, message):
 def test_bad_tallies():
     with pytest.raises(ic.DataError, match="at least two values"):
         reconcile(compas().select(["Caucasian"]))
-    with pytest.raises(ic.DataError, match="must have positives"):
+    with pytest.raises(ic.DataError, match="only 'b'; 'a' has no positives"):
         reconcile(from_counts({"a": [(0.2, 10, 0)], "b": [(0.2, 10, 5)]}))
 
 

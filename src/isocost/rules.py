@@ -77,6 +77,7 @@ _FIELDS = {
     "settings": dict,
     "coin": dict,
     "groups": list,
+    "fitted": list,
     "rows": list,
     "notes": list,
     "made_from": dict,
@@ -111,6 +112,8 @@ class Rule:
         The coin's salt; see :mod:`isocost.coin`.
     promise : Promise
         What :func:`isocost.watch` tests; by default nothing.
+    fitted : tuple
+        The groups that were compared, by default all: the promise is about them.
 
     Examples
     --------
@@ -132,10 +135,16 @@ class Rule:
     made_from: Mapping[str, Any] = field(default_factory=dict)
     salt: str = DEFAULT_SALT
     promise: Promise = field(default_factory=Promise)
+    fitted: tuple[Group, ...] = ()
 
     def __post_init__(self) -> None:
         check_rows(self.groups, self.rows)
         self._check_fields()
+        if not self.fitted:
+            object.__setattr__(self, "fitted", self.groups)
+        unknown = [group for group in self.fitted if group not in self.groups]
+        if not isinstance(self.fitted, tuple) or unknown:
+            raise bad_rule("rule fitted", "must be groups of the rule", short(self.fitted))
         self._check_promise()
 
     def _check_fields(self) -> None:
@@ -484,6 +493,7 @@ class Rule:
             "settings": dict(self.settings),
             "coin": {"scheme": SCHEME, "salt": self.salt},
             "groups": [to_json(group) for group in self.groups],
+            "fitted": [to_json(group) for group in self.fitted],
             "rows": [_row_fields(row) for row in self.rows],
             "notes": list(self.notes),
             "made_from": dict(self.made_from),
@@ -650,6 +660,7 @@ def _read_fields(text: str) -> dict[str, Any]:
             "made_from": content["made_from"],
             "salt": content["coin"]["salt"],
             "promise": read_promise(content["promise"]),
+            "fitted": tuple(from_json(group) for group in content["fitted"]),
         }
     except RuleError:
         raise

@@ -43,6 +43,11 @@ class AsJson(ABC):
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
 
+def number_text(value: float, style: str = ".4f") -> str:
+    """A number as tables print it; a dash if it is not defined."""
+    return "-" if math.isnan(value) else format(value, style)
+
+
 def width(text: str) -> int:
     """The width of a text in columns of a terminal."""
     return sum(2 if east_asian_width(c) in "WF" else 1 for c in text)

@@ -260,13 +260,17 @@ class History:
         )
 
     def _stacked(self, sums: list[Sums], tallies: Sequence[Tally]) -> Sums:
-        """Sums as arrays (periods, groups, 4); groups that a period lacks have zeros."""
+        """Sums as arrays (periods, groups, 4); groups that a period lacks have zeros.
+
+        Groups of a period that are not watched do not count.
+        """
         shape = (len(sums), len(self.groups), len(KINDS))
         full = {name: np.zeros(shape) for name in SUMS}
         for period, (one, tally) in enumerate(zip(sums, tallies, strict=True)):
-            indices = [self.groups.index(group) for group in tally.groups]
+            known = [i for i, group in enumerate(tally.groups) if group in self.groups]
+            indices = [self.groups.index(tally.groups[i]) for i in known]
             for name, values in full.items():
-                values[period, indices] = getattr(one, name)
+                values[period, indices] = getattr(one, name)[known]
         return Sums(**full)
 
     def streams(self, claim: Claim) -> tuple[list[Stream], float]:

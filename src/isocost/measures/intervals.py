@@ -41,7 +41,7 @@ from isocost.groups import Group, group_names, to_json
 from isocost.measures import margins
 from isocost.measures.calibration import SMOOTH_CELLS, Levels, bin_noise, gap_noise, levels_of
 from isocost.measures.derived import GroupedPeople
-from isocost.measures.feasibility import Feasibility, compared_groups, feasibility
+from isocost.measures.feasibility import Feasibility, compared_groups, reach_of
 from isocost.measures.margins import (
     CostBounds,
     Interval,
@@ -322,7 +322,7 @@ class Intervals:
             "target_cost": plain(self.target_cost),
             "highest": [to_json(group) for group in self.highest],
             "excess": plain(self.excess),
-            "feasible_probability": self.feasible_probability,
+            "feasible_probability": finite_or_none(self.feasible_probability),
         }
 
 
@@ -387,8 +387,7 @@ def intervals(
     tally = as_tally(tally, reading, threshold)
     cost.check_groups(tally.groups)
     groups = compared_groups(tally, check_min_group(min_group))
-    some = tally.select(list(groups))
-    reach = feasibility(some, cost.among(groups), check_tolerance(tolerance))
+    reach = reach_of(tally.select(groups), cost.among(groups), check_tolerance(tolerance))
     people = population_of(tally, threshold, groups, reference)
     rows = chosen_measures(measures).rows
     return intervals_of(tally, cost, rows, people, reach, confidence, replicates, seed)
@@ -422,24 +421,30 @@ def intervals_of(
         ]
     estimates, everybody = estimate_groups(tally, cost, confidence, rows, gaps, noise, people)
     everyone = dict(zip(tally.groups, estimates, strict=True))
-    compared = [everyone[group] for group in groups]
-    bounds = _cost_bounds(compared, tolerance, confidence, tally.n)
-    candidates = margins.highest(bounds)
-    excess, probability = margins.excess(bounds)
-    shares = np.array([reach.alpha[group] for group in groups])
-    alpha = margins.alpha_intervals(bounds, candidates, shares)
-    top, low = _extremes(bounds.cost[:, 0])
+    costly = [group for group in groups if not math.isnan(reach.costs[group])]
+    pair, candidates, probability = (groups[0], groups[-1]), list[int](), math.nan
+    excess = target = (math.nan, math.nan)
+    alpha = [excess] * len(costly)
+    if len(costly) > 1:
+        bounds = _cost_bounds([everyone[g] for g in costly], tolerance, confidence, tally.n)
+        candidates = margins.highest(bounds)
+        excess, probability = margins.excess(bounds)
+        shares = np.array([reach.alpha[group] for group in costly])
+        alpha = margins.alpha_intervals(bounds, candidates, shares)
+        target = margins.target_interval(bounds, candidates)
+        top, low = _extremes(bounds.cost[:, 0])
+        pair = costly[top], costly[low]
     return Intervals(
         groups={group: one.intervals for group, one in everyone.items()},
         overall=everybody.intervals,
-        differences=_differences(compared[top], compared[low]),
-        compared=(groups[top], groups[low]),
-        disparities=_disparities(compared, confidence, rows),
-        highest=tuple(groups[index] for index in candidates),
+        differences=_differences(*(everyone[group] for group in pair)),
+        compared=pair,
+        disparities=_disparities([everyone[group] for group in groups], confidence, rows),
+        highest=tuple(costly[index] for index in candidates),
         excess=excess,
         feasible_probability=probability,
-        alpha=dict(zip(groups, alpha, strict=True)),
-        target_cost=margins.target_interval(bounds, candidates),
+        alpha=dict(zip(costly, alpha, strict=True)),
+        target_cost=target,
         gap_floors={group: one.gap_floor for group, one in everyone.items()},
         confidence=confidence,
         replicates=replicates,

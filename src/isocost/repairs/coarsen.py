@@ -18,8 +18,8 @@ from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import InfeasibleError, InfeasibleWarning, Problem, UsageError, setting
 from isocost.groups import Group, group_names, names_of
 from isocost.measures.calibration import Levels, levels_of
-from isocost.measures.feasibility import SLACK, Feasibility, feasibility
-from isocost.measures.rates import base_rate, group_costs, require_both_labels
+from isocost.measures.feasibility import SLACK, Feasibility, feasibility, fitted_groups
+from isocost.measures.rates import base_rate, group_costs
 from isocost.promises import Promise
 from isocost.repairs.counsel import heeding
 from isocost.repairs.least_change import best_pools
@@ -34,7 +34,7 @@ from isocost.repairs.pools import (
     nearest_pools,
     settle,
 )
-from isocost.repairs.withhold import not_feasible, summary_of
+from isocost.repairs.withhold import not_feasible
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
@@ -163,7 +163,7 @@ def coarsen(
     if blocked or missed or not verdict.feasible:
         reached = verdict.target_cost - cost_reached
         notes.append(_closest_note(verdict, reached, bool(blocked or missed)))
-        warnings.warn(notes[0], InfeasibleWarning, stacklevel=3)
+        warnings.warn(notes[0], InfeasibleWarning, stacklevel=4)
     rows = tuple(row for rows, _ in repairs for row in rows)
     return Rule(
         groups=tally.groups,
@@ -178,7 +178,6 @@ def coarsen(
             "minimize": minimize,
         },
         notes=(*notes, *(note for _, note in repairs)),
-        made_from=summary_of(tally),
         salt=salt,
         promise=Promise.of(rows, {"cost": tolerance}, {"cost": reached}),
     )
@@ -194,7 +193,8 @@ def decision_limit(
 
     It is the cost of one pool per side of the thresholds.  Where no pools leave
     every decision alone, because the people on one side have a share of positives that
-    belongs on the other, or where the scores cost more already, it is the present cost.
+    belongs on the other, or where the scores cost more already, it is the present cost.  It is NaN
+    for a group with positives only, or negatives only.
 
     Examples
     --------
@@ -207,8 +207,10 @@ def decision_limit(
     thresholds = check_numbers("thresholds", thresholds)
     tally = as_tally(tally, reading, *thresholds)
     edges = _check_thresholds(tally, thresholds)
-    require_both_labels(tally)
-    return {c.group: c.limit for c in _candidates(tally, as_cost(cost), edges)}
+    groups = fitted_groups(tally)
+    paid = as_cost(cost).among(groups)
+    limits = {c.group: c.limit for c in _candidates(tally.select(groups), paid, edges)}
+    return {**dict.fromkeys(tally.groups, math.nan), **limits}
 
 
 def _check_thresholds(tally: Tally, thresholds: Iterable[float] | float) -> tuple[float, ...]:

@@ -41,7 +41,6 @@ from isocost.errors import (
     UsageError,
     setting,
 )
-from isocost.measures.rates import require_both_labels, require_two_groups
 from isocost.measures.table import MEASURES
 from isocost.promises import Promise
 from isocost.repairs.counsel import heeding
@@ -56,7 +55,6 @@ from isocost.repairs.levels import score_levels
 from isocost.repairs.linear_program import unsolved
 from isocost.repairs.reconcilability import Levels, check_levels
 from isocost.repairs.review import reviewed
-from isocost.repairs.withhold import summary_of
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
@@ -168,8 +166,6 @@ def hand_over(
     check_salt(salt)
     request = check_request(share, tolerance, threshold, keep, levels)
     check_word("infeasible", infeasible, ("raise", "closest"))
-    require_two_groups(tally)
-    require_both_labels(tally)
     search = DeferralSearch(tally, request)
     solved, verdict = search.solution()
     notes = []
@@ -180,21 +176,20 @@ def hand_over(
             f"Handing over {request.share:.4g} is not enough for {GOAL}. This is the "
             f"closest: {round_up(verdict.smallest_share)} is handed over."
         )
-        warnings.warn(notes[0], InfeasibleWarning, stacklevel=3)
+        warnings.warn(notes[0], InfeasibleWarning, stacklevel=4)
     rows = tuple(rows_of(tally.groups, search.program, solved))
     rule = Rule(
         groups=tally.groups,
         rows=rows,
         method="hand_over",
         settings={**vars(request), "infeasible": infeasible},
-        made_from=summary_of(tally),
         salt=salt,
     )
     after = rule.expected(tally)
     gone = reviewed(rule, tally, request.threshold)
     loud = list(gone.warnings())
     for text in loud:
-        warnings.warn(text, DeferralWarning, stacklevel=3)
+        warnings.warn(text, DeferralWarning, stacklevel=4)
     notes += [*loud, *gone.remarks()]
     if request.share is None:
         notes.append(verdict.certificate)

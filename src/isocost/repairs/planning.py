@@ -13,7 +13,7 @@ import numpy as np
 from isocost.cells import Cells
 from isocost.checks import check_amount, check_confidence, check_seed, check_whole, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
-from isocost.errors import IsocostWarning, Problem, UsageError
+from isocost.errors import DataError, IsocostWarning, Problem, UsageError
 from isocost.groups import Group, beside_groups, group_names, names_of, to_json
 from isocost.measures.calibration import bin_noise, levels_of
 from isocost.measures.feasibility import large_groups
@@ -167,6 +167,12 @@ def plan(
     cost, detect = as_cost(cost), check_confidence(detect, "detect", 0.05)
     limit, confidence = check_confidence(limit, "limit", CALIBRATED), check_confidence(confidence)
     power = check_confidence(power, "power", 0.8)
+    counts = tally.totals.n.sum(axis=0)
+    if not counts.all():
+        kind = ("negatives", "positives")[int(counts.argmin())]
+        rule = "must have positives and negatives, to see how much costs vary"
+        step = "check the label column, or count more people first"
+        raise DataError(Problem("label", rule, f"{tally.n:,.15g} rows, no {kind}", step))
     large = large_groups(tally, MIN_GROUP)
     z = normal_quantile((1.0 + confidence) / 2.0)
     factor = z * stretch(confidence, max(2, len(tally.groups))) + normal_quantile(power)

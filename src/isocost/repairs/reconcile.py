@@ -23,8 +23,8 @@ from isocost.errors import (
 )
 from isocost.grid import TENTHS
 from isocost.groups import Group, names_of, to_json
-from isocost.measures.feasibility import compared_groups
-from isocost.measures.rates import base_rate, group_costs, require_both_labels, require_two_groups
+from isocost.measures.feasibility import compared_groups, fitted_groups
+from isocost.measures.rates import base_rate, group_costs
 from isocost.measures.table import MEASURES, OVERALL
 from isocost.promises import Promise
 from isocost.repairs.counsel import heeding
@@ -51,7 +51,6 @@ from isocost.repairs.reconcilability import (
     direction_of,
     explain,
 )
-from isocost.repairs.withhold import summary_of
 from isocost.rows import Row, reversals
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tables import html_table, html_verdict, text_table
@@ -188,8 +187,6 @@ def reconcile(
         threshold, equal, tolerance, cost, keep, levels, floor, no_worse, monotone
     )
     check_word("infeasible", infeasible, ("raise", "closest"))
-    require_two_groups(tally)
-    require_both_labels(tally)
     request = with_levels(tally, request)
     program, shares, nearest = solution_of(tally, request)
     notes, reached, lowered = [], {}, 0.0
@@ -197,7 +194,7 @@ def reconcile(
         if infeasible == "raise":
             raise InfeasibleError(explain(nearest.verdict), nearest.verdict)
         notes.append(closest_note(nearest))
-        warnings.warn(notes[0], InfeasibleWarning, stacklevel=3)
+        warnings.warn(notes[0], InfeasibleWarning, stacklevel=4)
         lowered = nearest.slack
         if nearest.excess > 0.0:
             reached = {name: t + nearest.excess for name, t in request.tolerances.items()}
@@ -209,7 +206,6 @@ def reconcile(
         cost=request.cost,
         settings={**request.to_dict(), "infeasible": infeasible},
         notes=(*notes, *_notes(tally, request, program.choices, shares), *_reversed_note(rows)),
-        made_from=summary_of(tally),
         salt=salt,
         promise=Promise.of(
             rows,
@@ -547,8 +543,6 @@ def reconcilable(
     """
     chosen = sorted(set(check_numbers("thresholds", TENTHS if thresholds is None else thresholds)))
     tally = as_tally(tally, reading, *chosen)
-    require_two_groups(tally)
-    require_both_labels(tally)
     if not chosen:
         step = f"leave out {setting('thresholds')} for the nine tenths"
         raise UsageError(Problem("thresholds", "must be at least one number", "none", step))
@@ -556,7 +550,11 @@ def reconcilable(
         check_request(t, equal, 0.0, cost, "information", levels, floor, no_worse, monotone)
         for t in chosen
     ]
-    points = tuple(_at(tally, request) for request in requests)
+    groups = fitted_groups(tally)
+    if requests[0].cost is not None:
+        paid = requests[0].cost.among(groups)
+        requests = [replace(request, cost=paid) for request in requests]
+    points = tuple(_at(tally.select(groups), request) for request in requests)
     return Reconcilable(requests[0].equal, points)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from isocost.errors import InfeasibleError, Problem, UsageError
+from isocost.measures.feasibility import fitted_groups
 from isocost.promises import Promise
 from isocost.repairs.coarsen import coarsen
 from isocost.repairs.composition import merged, merging
@@ -291,7 +292,7 @@ def _remade_repair(rule: Rule, method: str, settings: Any, tally: Tally, heedful
     if "cost" in names:
         given["cost"] = rule.cost
     arguments = _arguments(repair.function, names, given)
-    made = repair.unheeding(tally, **arguments, salt=rule.salt)
+    made = repair.unheeding(tally, **arguments, salt=rule.salt, fitted=rule.fitted)
     return heed(made, tally, stacklevel=None) if heedful else made
 
 
@@ -317,8 +318,9 @@ def advised(repair: Repair, tally: Tally, settings: Mapping[str, Any]) -> Rule:
     except InfeasibleError:
         if repair.goal == "cost":
             limit = {"cost": settings["tolerance"]}
-            require_support(tally, Promise(limit, limit, True, False), settings["cost"])
+            some, promise = tally.select(fitted_groups(tally)), Promise(limit, limit, True, False)
+            require_support(some, promise, settings["cost"])
         raise
     if rule.rows:
-        require_support(tally, rule.promise, rule.cost)
+        require_support(tally.select(rule.fitted), rule.promise, rule.cost)
     return rule

@@ -41,14 +41,14 @@ from isocost.errors import IsocostError, IsocostWarning, Problem, UncertainWarni
 from isocost.groups import Group
 from isocost.measures.audit import Audit
 from isocost.measures.calibration import Levels, gap_debiased, gap_equal_width, levels_of
-from isocost.measures.feasibility import compared_groups
+from isocost.measures.feasibility import compared_groups, fitted_groups
 from isocost.measures.rates import group_costs
 from isocost.measures.table import MEASURES
 from isocost.repairs.composition import cost_of_rules, edges_of
-from isocost.repairs.counsel import not_advised, titles_of
+from isocost.repairs.counsel import not_advised, summary_of, titles_of
 from isocost.repairs.population import Population
 from isocost.repairs.registry import REPAIRS, remade
-from isocost.repairs.withhold import summary_of, threshold_of
+from isocost.repairs.withhold import threshold_of
 from isocost.rules import Rule, check_rule
 from isocost.tables import AsJson, columns_from, frame_of, html_table, html_verdict, text_table
 from isocost.tallies import DataOptions, Tally, TallyLike, as_tallies
@@ -125,8 +125,9 @@ class Yardstick:
         defaults of the others.
         """
         own_threshold = threshold_of(rule)
+        some = tally.select(group for group in tally.groups if group in rule.fitted)
         return cls(
-            groups=compared_groups(tally),
+            groups=compared_groups(some),
             cost=cost_of_rules(cost, {"rule": rule}),
             threshold=own_threshold if threshold is None else check_threshold(threshold),
             equal=tuple(rule.promise.equal),
@@ -394,7 +395,8 @@ def unseen(
     Those in which it cannot be made at all are left out.
 
     Groups too small to be compared, with fewer than 30 people or 5 of a label, are repaired
-    but not among the differences, as in an audit.
+    but not among the differences, as in an audit.  Neither are groups that the rule was made
+    without, ``rule.groups`` that are not in ``rule.fitted``.
 
     Examples
     --------
@@ -420,6 +422,8 @@ def unseen(
         measured = tally
     else:
         measured = holdout
+        known = fitted_groups(holdout.select(g for g in holdout.groups if g in yardstick.groups))
+        yardstick = replace(yardstick, groups=known)
     population, random = Population(measured), np.random.default_rng(seed)
     fitted = yardstick.numbers(tally, rule)
     base = fitted if holdout is None else yardstick.numbers(holdout, rule)
@@ -500,6 +504,9 @@ class Replicates:
         except IsocostError:
             self.infeasible += 1
         else:
+            if made.fitted != self.rule.fitted:
+                self.infeasible += 1
+                return None, False
             short = _falls_short(made) and not _falls_short(self.rule)
             self.infeasible += short
             return made, not short

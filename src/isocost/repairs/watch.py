@@ -418,7 +418,7 @@ in some period; 0.06 is allowed). Shown in period 2.
     margin = calibration_margin if promise.calibrated else None
     margin = None if margin is None else check_tolerance(margin, "calibration_margin")
     confidence = check_confidence(confidence)
-    groups = [group for group in rule.groups if any(group in t.groups for t in periods)]
+    groups = [group for group in rule.fitted if any(group in t.groups for t in periods)]
     if threshold is None:
         threshold = promise.threshold or 0.5
     shown = _shown(measures)
@@ -436,7 +436,7 @@ in some period; 0.06 is allowed). Shown in period 2.
     )
     return Watch(
         periods=tuple(
-            replace(one, measures=_differences(tally, threshold, shown))
+            replace(one, measures=_differences(tally, groups, threshold, shown))
             for one, tally in zip(_reported(names, periods, tracks, alarms), periods, strict=True)
         ),
         alarms=tuple(alarm for _, alarm in alarms),
@@ -490,11 +490,13 @@ def _shown(measures: Any) -> dict[str, Measure]:
 
 
 def _differences(
-    tally: Tally, threshold: float, measures: Mapping[str, Measure]
+    tally: Tally, groups: Sequence[Group], threshold: float, measures: Mapping[str, Measure]
 ) -> dict[str, float]:
     """The largest difference between two groups of each measure."""
-    if not measures:
-        return {}
+    watched = [group for group in tally.groups if group in groups]
+    if not measures or not watched:
+        return dict.fromkeys(measures, math.nan)
+    tally = tally.select(watched)
     people = GroupedPeople.of_tally(tally, threshold)
     places = range(len(tally.groups))
     columns = measure_columns(tally, tally.kinds(threshold), places, measures, people)
@@ -561,11 +563,13 @@ def _check_groups(rule: Rule, tallies: Sequence[Tally]) -> None:
     unknown = [group for group in seen if group not in known]
     if unknown:
         raise unknown_groups(unknown, rule.groups)
-    if len(seen) < 2:
+    compared = [group for group in seen if group in rule.fitted]
+    if len(compared) < 2:
         for tally in tallies:
             require_all_decided(tally)
-        got, step = f"{len(seen)} group", "check the group column"
-        raise DataError(Problem("tallies", "must have at least two groups of the rule", got, step))
+        got, step = f"{len(compared)} group", "check the group column"
+        must = "must have at least two groups that the rule was made from"
+        raise DataError(Problem("tallies", must, got, step))
 
 
 def _alarms(claim: Claim, track: Evidence, names: list[str]) -> list[tuple[int, Alarm]]:
@@ -633,9 +637,12 @@ def _notes_on_data(rule: Rule, names: Sequence[str], history: History) -> list[s
     """Periods with too little data, groups that are missing, base rates and shares that moved."""
     shown = names_of(rule.groups)
     notes = _notes_on_small_periods(names, history, shown)
-    absent = [shown[group] for group in rule.groups if group not in history.groups]
+    absent = [shown[group] for group in rule.fitted if group not in history.groups]
     if absent:
         notes.append(f"Not in any period: {', '.join(absent)}.")
+    others = [shown[group] for group in rule.groups if group not in rule.fitted]
+    if others:
+        notes.append(f"Not watched, because the rule was made without them: {listing(others)}.")
     weights, rows = history.all.by_label().w.sum(axis=0), history.all.n.sum(axis=(0, 2))
     made = _made_from(rule)
     before = sum(n for n, _ in made.values())
@@ -686,6 +693,6 @@ def _made_from(rule: Rule) -> dict[Group, tuple[float, float]]:
             continue
         n, rate, group = as_number(one.get("n")), as_number(one.get("base_rate")), one.get("group")
         group = tuple(group) if isinstance(group, list) else group
-        if math.isfinite(n) and math.isfinite(rate) and n > 0 and group in rule.groups:
+        if math.isfinite(n) and math.isfinite(rate) and n > 0 and group in rule.fitted:
             known[as_group(group)] = (n, rate)
     return known

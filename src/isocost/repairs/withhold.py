@@ -3,37 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
 from isocost.checks import check_salt, check_tolerance, check_word
 from isocost.costs import CostLike, as_cost
 from isocost.errors import InfeasibleError, InfeasibleWarning, Problem, setting
-from isocost.groups import names_of, to_json
+from isocost.groups import names_of
 from isocost.measures.feasibility import Feasibility, feasibility
 from isocost.measures.rates import base_rate
 from isocost.promises import Promise
 from isocost.repairs.counsel import heeding
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule
-from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
+from isocost.tallies import DataOptions, TallyLike, as_tally
 from isocost.verdict.sentences import round_down, round_up
-
-
-def summary_of(tally: Tally) -> dict[str, Any]:
-    """What a rule says about the tally it was made from."""
-    mu = base_rate(tally.totals)
-    return {
-        "reading": tally.reading.to_dict(),
-        "n": tally.n,
-        "groups": [
-            {
-                "group": to_json(group),
-                "n": float(tally.totals.n[index].sum()),
-                "base_rate": float(mu[index]),
-            }
-            for index, group in enumerate(tally.groups)
-        ],
-    }
 
 
 def threshold_of(rule: Rule) -> float:
@@ -125,7 +108,7 @@ def withhold(
             raise InfeasibleError(not_feasible(verdict), verdict)
         reachable = feasibility(tally, cost, verdict.smallest_tolerance)
         notes.append(_closest_note(verdict, reachable))
-        warnings.warn(notes[0], InfeasibleWarning, stacklevel=3)
+        warnings.warn(notes[0], InfeasibleWarning, stacklevel=4)
     mu = base_rate(tally.totals)
     rows = tuple(
         Row(group, 0.0, 1.0, "set", float(mu[index]), reachable.alpha[group])
@@ -139,7 +122,6 @@ def withhold(
         cost=cost,
         settings={"tolerance": tolerance, "infeasible": infeasible},
         notes=tuple(notes),
-        made_from=summary_of(tally),
         salt=salt,
         promise=Promise.of(rows, {"cost": tolerance}, {"cost": reachable.tolerance}),
     )

@@ -29,6 +29,7 @@ from isocost.costs import Cost, CostLike
 from isocost.errors import DataError, FileError, Problem
 from isocost.groups import as_group, group_names, names_of, shown_names, to_json
 from isocost.measures.audit import Audit, as_audit, audit
+from isocost.measures.feasibility import fitted_groups
 from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
 from isocost.plots.display import PALETTE
@@ -199,6 +200,8 @@ def report_html(
     vocabulary = Vocabulary(**{name: word for name, word in words.items() if word is not None})
     settings = {"cost": cost, "threshold": threshold, "tolerance": tolerance}
     subject = as_audit(audit, settings, reading)
+    # A page compares groups: without two it would say nothing.
+    fitted_groups(subject.tally)
     compared = subject.tally.select(list(subject.compared))
     held = payload(compared, min_count, (subject.threshold,), subject.measures)
     names = names_of(subject.groups)

@@ -176,6 +176,7 @@ SENTENCES = {
     "advice_odds": (
         "Both error rates of the scores can be made equal only by giving up calibration ({odds})."
     ),
+    "rule_left_out": "Not compared, and left with the scores that they have: {groups}.",
     "doubt_few": (
         "There is too little data to compare the groups: what this rule does to other people is "
         "not known"
@@ -280,6 +281,9 @@ SENTENCES = {
     "read_sheet": "Rows were read from sheet {value}.",
     "read_dropped": "{rows} rows were dropped because of missing values: {columns}.",
     "read_without": "{count} without {column}",
+    "note_one_label": (
+        "Not compared, because all outcomes are the same, so that a rate is undefined: {groups}."
+    ),
     "note_small": (
         "Too small to be compared, and listed only: {groups} (fewer than {min_group} people, or "
         "{min_label} of an outcome)."
@@ -376,12 +380,12 @@ def percent(value: float, decimals: int = 1) -> str:
 
 def round_up(value: float) -> str:
     """Four decimals, rounded up, so that the number as printed is enough."""
-    return f"{math.ceil(value * 1e4 - 1e-9) / 1e4:.4f}"
+    return "unknown" if math.isnan(value) else f"{math.ceil(value * 1e4 - 1e-9) / 1e4:.4f}"
 
 
 def round_down(value: float) -> str:
     """Four decimals, rounded down."""
-    return f"{math.floor(value * 1e4 + 1e-9) / 1e4:.4f}"
+    return "unknown" if math.isnan(value) else f"{math.floor(value * 1e4 + 1e-9) / 1e4:.4f}"
 
 
 CLEAR = 0.03
@@ -453,7 +457,8 @@ class Figures:
     def enough(self, value: float) -> str:
         """A tolerance, rounded up so that it is enough."""
         exact = round_up(value)
-        return f"{100 * float(exact):.2f} points" if self.of_scores else exact
+        known = self.of_scores and not math.isnan(value)
+        return f"{100 * float(exact):.2f} points" if known else exact
 
 
 MOST_DECIMALS = 3

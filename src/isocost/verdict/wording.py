@@ -332,7 +332,7 @@ def _listed(names: Sequence[Name], last: str = " and ") -> Sentence:
 
 def _miscalibrated(audit: Audit) -> list[Group]:
     """The groups that are shown to be off, the worst first."""
-    floors = {group: audit.gap_floor(group) for group in audit.compared}
+    floors = {group: audit.gap_floor(group) for group in audit.examined}
     off = [group for group in floors if floors[group] > CALIBRATED]
     return sorted(off, key=lambda group: -floors[group])
 
@@ -387,7 +387,7 @@ def more_data(audit: Audit) -> str:
     low = audit.intervals.disparities["cost"][0] if audit.intervals else difference
     if audit.intervals and len(audit.compared) == 2:
         low = audit.intervals.differences["cost"][0]
-    if difference <= 0 or low >= difference:
+    if not (difference > 0 and low < difference):
         return SENTENCES["more_data_some"]
     # The width of an interval falls with the square root of the rows.
     times = max(2, math.ceil(((difference - low) / difference) ** 2))
@@ -448,7 +448,7 @@ def reading_notes(reading: Reading) -> Iterator[Sentence]:
 def _notes(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterator[Sentence]:
     verdict, reach, cost = audit.verdict, audit.feasibility, audit.cost
     yield from reading_notes(audit.tally.reading)
-    if verdict.reason in HOW:
+    if verdict.reason in HOW and 0.0 < audit.overall.base_rate < 1.0:
         yield fill(SENTENCES[HOW[verdict.reason]], **fields)
     if verdict.reason in ("infeasible", "unreachable"):
         yield fill(SENTENCES["way_out"], **fields)
@@ -466,12 +466,15 @@ def _notes(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterato
     if untold:
         groups = _listed([names[group] for group in untold])
         yield fill(SENTENCES["note_uninformative"], groups=groups)
-    small = [names[group] for group in audit.groups if group not in audit.compared]
-    if small:
-        listed: list[str | Name | Sentence] = [*small[:FEW]]
-        if len(small) > FEW:
-            listed.append(fill(SENTENCES["others"], count=str(len(small) - FEW)))
-        yield fill(SENTENCES["note_small"], **{**fields, "groups": joined(listed)})
+    others = [group for group in audit.groups if group not in audit.compared]
+    alike = [g for g in others if g in audit.examined and audit.groups[g].base_rate in (0.0, 1.0)]
+    kinds = {"note_one_label": alike, "note_small": [g for g in others if g not in alike]}
+    for key, some in kinds.items():
+        listed: list[str | Name | Sentence] = [names[group] for group in some[:FEW]]
+        if len(some) > FEW:
+            listed.append(fill(SENTENCES["others"], count=str(len(some) - FEW)))
+        if some:
+            yield fill(SENTENCES[key], **{**fields, "groups": joined(listed)})
     if cost.by_base_rate and not isinstance(cost.fp, Mapping) and cost.fp != cost.fn:
         yield fill(SENTENCES["note_weights"], cost=str(cost))
 
@@ -493,7 +496,7 @@ def _calibrated(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Se
     def largest(group: Group) -> float:
         return audit.groups[group].intervals["calibration_gap"][1]
 
-    worst = max(audit.compared, key=largest)
+    worst = max(audit.examined, key=largest)
     gap = f"{figures_of(audit).points(largest(worst))} points"
     return fill(SENTENCES["calibrated_unknown"], **{**fields, "gap": gap, "group": names[worst]})
 

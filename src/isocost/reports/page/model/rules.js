@@ -24,8 +24,8 @@ const NEAR_CUT = 1e-12;
 
 /** A rule as Python's Rule.to_json writes it.
  * @typedef {{format: "isocost-rule", version: 1, made_by: string, method: string, cost: CostFields | null, settings:
- *   Record<string, unknown>, coin: {scheme: string, salt: string}, groups: Group[], rows: Row[], notes: string[],
- *   promise: Promised, made_from: Record<string, unknown>}} Rule */
+ *   Record<string, unknown>, coin: {scheme: string, salt: string}, groups: Group[], fitted: Group[], rows: Row[],
+ *   notes: string[], promise: Promised, made_from: Record<string, unknown>}} Rule */
 
 /** The promise of nothing, as Python's Promise(). @type {Promised} */
 const NOTHING = { equal: {}, asked: {}, calibrated: false, coin: true, threshold: null, floor: {}, handed_over: [] };
@@ -43,7 +43,7 @@ export function makeRule(tally, { method, cost, settings, rows, notes, salt = "i
   return {
     format: "isocost-rule", version: 1, made_by: `isocost ${tally.isocost}`,
     method, cost: cost ? costFields(cost) : null, settings, coin: { scheme: "md5-52", salt },
-    groups, rows, notes, promise,
+    groups, fitted: groups, rows, notes, promise,
     made_from: {
       reading: tally.reading,
       n: rowsOf(tally),
