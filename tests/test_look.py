@@ -142,8 +142,10 @@ def test_look_gives_a_command_line_that_works(tmp_path, capsys):
     assert words[:3] == ["isocost", "audit", str(path)]
     code, out, err = run(capsys, *words[1:], "--no-plot", "--replicates", "0", "--json")
     assert (code, err) == (0, "")
+    columns = {"score": "Risk score (%)", "label": "Rückfall", "group": ["Geschlecht"]}
     assert json.loads(out)["reading"] == {
-        "scale": "percent", "encoding": "windows-1252", "decimal": ",",
+        "columns": {**columns, "weight": None}, "positive": "ja", "scale": "percent",
+        "encoding": "windows-1252", "decimal": ",",
     }  # fmt: skip
     code, out, _ = run(capsys, "look", path)
     assert told["command"] in out

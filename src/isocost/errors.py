@@ -15,7 +15,7 @@ import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -150,10 +150,13 @@ class Language:
         Where that is.
     setting : callable
         The text for a name and a value, which may be :data:`UNSET`.
+    command : callable
+        The text for a command and its further words.
     """
 
     place: Literal["python", "shell", "page"]
     setting: Callable[[str, Any], str]
+    command: Callable[..., str] = lambda *words: " ".join(("isocost", *words))
 
 
 def _in_python(name: str, value: Any) -> str:
@@ -183,6 +186,22 @@ def speaking(language: Language) -> Iterator[None]:
         yield
     finally:
         _language.reset(token)
+
+
+def speak_of(command: Callable[..., str]) -> None:
+    """Write commands in messages in this way, as long as the present language is spoken."""
+    _language.set(replace(_language.get(), command=command))
+
+
+def command_text(*words: str) -> str:
+    """A command as it is written where the message is read, about the data that it is about.
+
+    Examples
+    --------
+    >>> command_text("plan", "--method", "withhold")
+    'isocost plan --method withhold'
+    """
+    return _language.get().command(*words)
 
 
 def setting(name: str, value: Any = UNSET) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
@@ -91,7 +90,8 @@ class Reading:
         # Groups that were merged, and left out afterwards, stay as they are.
         merged = {new: old for new, old in self.merged_groups.items() if new not in names}
         for old, new in names.items():
-            merged[new] = (*merged.get(new, ()), *self.merged_groups.get(old, (old,)))
+            parts = (*merged.get(new, ()), *self.merged_groups.get(old, (old,)))
+            merged[new] = tuple(sorted(parts))
         own = {new: old for new, old in merged.items() if old != (new,)}
         return self if own == self.merged_groups else replace(self, merged_groups=own)
 
@@ -326,26 +326,5 @@ def _for_windows(word: str) -> str:
     """
     if _PLAIN.fullmatch(word) and "%" not in word:
         return word
-    doubled = re.sub(r'(\\*)("|$)', lambda found: 2 * found[0], word)
+    doubled = re.sub(r'(\\*)("|$)', lambda found: 2 * found[1] + 2 * found[2], word)
     return f'"{doubled}"'
-
-
-# What the messages of the command line are about
-
-_about: ContextVar[tuple[Callable[..., Command], Mapping[str, Sequence[str]]] | None] = ContextVar(
-    "about", default=None
-)
-
-
-def speak_of(make: Callable[..., Command], **asked: Sequence[str]) -> None:
-    """From now on, name commands in messages as ``make`` makes them, with options by command."""
-    _about.set((make, asked))
-
-
-def command_here(name: str, *more: str) -> Command:
-    """A command about the data that messages are about; of unknown data, the command alone."""
-    about = _about.get()
-    if about is None:
-        return Command(("isocost", name, *more))
-    make, asked = about
-    return make(name, *more, *asked.get(name, ()))

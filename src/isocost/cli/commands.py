@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -36,11 +37,12 @@ from isocost.cli.reading import (
     read_merged,
     read_periods,
 )
+from isocost.costs import as_cost
 from isocost.engines.dialects import DIALECTS
 from isocost.engines.files import Part, apply_file
 from isocost.engines.look import look as look_at
 from isocost.engines.queries import dbt_macro, tally_sql, to_sql
-from isocost.errors import Problem, UsageError
+from isocost.errors import Problem, UsageError, speak_of
 from isocost.groups import Group, parts_of
 from isocost.measures.audit import audit as measure
 from isocost.measures.bounds import PAIRS
@@ -157,6 +159,7 @@ def fit(
         check_target(output, force, ".json")
     threshold = check_threshold(repairing.threshold, "--threshold")
     tally, merged, apart = _kept_apart(data, columns, (threshold, 1.0 - threshold), holdout, split)
+    _speak_of(data, tally, repairing.cost)
     repair = REPAIRS[repairing.method]
     settings = {**repairing.settings, "salt": salt}
     first = None if recalibrate is None else make_calibrated(tally, str(recalibrate))
@@ -177,6 +180,17 @@ def fit(
         say()
         show_unseen(outlook)
         say(f"\nThe rule is in {output}.")
+
+
+def _speak_of(files: Sequence[str], tally: Tally, cost: Any) -> None:
+    """Name commands in messages so that they read the same data, and ask about the same cost."""
+    asked = [] if cost is None or as_cost(cost).is_per_group else ["--cost", str(cost)]
+
+    def written(name: str, *more: str) -> str:
+        words = [*more, *asked] if name == "plan" else more
+        return tally.reading.command(name, files, *words, bins=tally.bins).text
+
+    speak_of(written)
 
 
 def recalibrate(
@@ -341,6 +355,8 @@ def compare(
     check_tolerance(tolerance, "--tolerance")
     edges = edges_of(loaded.values(), threshold, 1.0 - threshold)
     tally = read([data, *more], columns, edges)
+    first = next((made.cost for made in loaded.values() if made.cost is not None), None)
+    _speak_of([data, *more], tally, cost or first)
     if not loaded:
         with progress("making every repair") as report:
             comparison = put_side_by_side(

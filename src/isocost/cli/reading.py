@@ -239,7 +239,7 @@ def _merging(tally: Tally, asked: Sequence[str]) -> dict[Group, Group]:
     names: dict[Group, Group] = {}
     # Tallies may have been made of merged groups.
     merged = tally.reading.merged_groups.items()
-    done = {merging(new, old) for new, old in merged if not groups.keys() & set(old)}
+    done = {merging(new, old) for new, old in merged if not groups.keys() & {*old} - {new}}
     for text in (text for text in asked if text not in done):
         listed, _, new = (part.strip() for part in text.rpartition("="))
         if not listed or not new:

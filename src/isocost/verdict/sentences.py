@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from isocost.checks import short
-from isocost.errors import Problem, UsageError, spoken
-from isocost.readings import Command, command_here
+from isocost.errors import Problem, UsageError, command_text, spoken
+from isocost.readings import Command
 
 SENTENCES = {
     "gap_fpr": (
@@ -340,7 +340,12 @@ def fill(template: str, **values: str | Name | Command | Sentence) -> Sentence:
 def way(name: str) -> str:
     """What a sentence points to, as it is called where the sentence is read."""
     python, shell = WAYS[name]
-    return spoken(python, shell if isinstance(shell, str) else command_here(*shell).text)
+    return spoken(python, shell if isinstance(shell, str) else command_text(*shell))
+
+
+def commands_named() -> list[str]:
+    """The commands that sentences may name in a shell."""
+    return [command_text(*shell) for _, shell in WAYS.values() if not isinstance(shell, str)]
 
 
 def with_ways(template: str) -> str:
