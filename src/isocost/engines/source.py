@@ -436,6 +436,10 @@ class Source:
             rule = "must be enough for the work"
             step = "raise it, use fewer threads, or write without keeping the order of the rows"
             return UsageError(Problem("memory_limit", rule, first, step))
+        if longest := re.search(r"Maximum line size of (\d+) bytes", message):
+            rule = f"must have lines of at most {int(longest[1]):,} bytes"
+            step = "look for a quotation mark that is never closed, or convert the file to Parquet"
+            return DataError(Problem("file", rule, f"a longer line in {self.path}", step))
         if "onversion" in first or "CSV Error" in first or "alformed JSON" in first:
             rule = "must hold one kind of value per column"
             step = "correct the line, or pass the data as a frame with the types you want"

@@ -479,7 +479,7 @@ _CHUNK = 2**15
 
 def check_random(random_state: Any) -> None:
     """Raise unless the value is a seed that NumPy takes, a RandomState or None."""
-    is_seed = isinstance(random_state, Integral) and 0 <= random_state < 2**32
+    is_seed = isinstance(random_state, Integral) and 0 <= int(random_state) < 2**32
     if not is_seed and not isinstance(random_state, np.random.RandomState | None):
         rule = f"must be a whole number from 0 to {2**32 - 1}, a NumPy RandomState or None"
         raise UsageError(Problem("random_state", rule, short(random_state), "use 0"))

@@ -320,8 +320,8 @@ def _remade_repair(rule: Rule, method: str, settings: Any, tally: Tally, heedful
     if "cost" in names:
         given["cost"] = rule.cost
     arguments = _arguments(repair.function, names, given)
-    made = repair.unheeding(tally, **arguments, salt=rule.salt)
-    return heed(made, tally, stacklevel=None) if heedful else made
+    again = repair.unheeding(tally, **arguments, salt=rule.salt)
+    return heed(again, tally, stacklevel=None) if heedful else again
 
 
 def _arguments(function: str, names: set[str], settings: Any) -> dict[str, Any]:
