@@ -147,6 +147,10 @@ class UncertainWarning(IsocostWarning):
     """There is too little data to say whether groups differ."""
 
 
+class ReadingWarning(IsocostWarning):
+    """Data were read in a way that was guessed, and what was read looks as if it may be wrong."""
+
+
 UNSET: Final[Any] = object()
 """The value of a setting of which only the name is written."""
 

@@ -60,8 +60,17 @@ _FIELDS = {"format", "version", "bins", "edges", "columns", "groups", "cells"}
 _OPTIONAL = {"handed_over", "reading"}
 """Fields that a tally has only if people were handed over, or its data read in another way."""
 
-READING = ("scale", "decimal", "encoding", "sheet")
-"""What a tally says about how its data were read, where that is not the usual way."""
+GUESSED = "guessed"
+
+READING = ("scale", "decimal", "encoding", "sheet", GUESSED)
+"""What a tally says about how its data were read, where that is not the usual way; the last says
+which of the others could be wrong, because nothing in the data names it."""
+
+
+def asked_again(reading: Mapping[str, str]) -> dict[str, str]:
+    """The settings that read the same data alike; what was guessed is guessed again."""
+    guesses = (GUESSED, reading.get(GUESSED))
+    return {name: way for name, way in reading.items() if name not in guesses}
 
 
 def parse_text(text: str) -> Any:
@@ -250,6 +259,7 @@ class Tally:
         The library of the frame it was made from, which :meth:`to_frame` uses again; not saved.
     reading : mapping
         How the data were read, where that is not the usual way: scale, decimal, encoding, sheet.
+        ``guessed`` is "encoding" if that is a guess.
     handed_over : {group: (n, sum w, sum w^2)}
         People who have no score because a rule handed them over to somebody else; the cells are
         those of the others.  Empty unless a rule did so.
@@ -564,7 +574,7 @@ class Tally:
 
 def _both(one: Tally, other: Tally) -> dict[str, str]:
     """How the data of two tallies were read; where they differ, both ways are named."""
-    usual = {"scale": "probability", "decimal": ".", "encoding": "utf-8"}
+    usual = {"scale": "probability", "decimal": ".", "encoding": "utf-8", GUESSED: "encoding"}
     pairs = {
         name: [tally.reading.get(name, usual.get(name, "none")) for tally in (one, other)]
         for name in READING

@@ -237,8 +237,7 @@ def _count(
 def _told(tally: Tally, columns: Columns) -> list[str]:
     """Notes on how data were read, where that was not asked for."""
     asked = {"scale": columns.scale, **asdict(columns.reading)}
-    unusual = {name: way for name, way in tally.reading.items() if way != asked[name]}
-    return [f"note: {plain(one)}" for one in reading_notes(unusual)]
+    return [f"note: {plain(one)}" for one in reading_notes(tally, asked)]
 
 
 def _merging(tally: Tally, asked: Sequence[str]) -> dict[Group, Group]:

@@ -31,6 +31,7 @@ from isocost.engines.values import no_rows
 from isocost.errors import Problem, UsageError, listing
 from isocost.grid import fitting_scales
 from isocost.tables import AsJson, frame_of, html_table, text_table
+from isocost.tallies import GUESSED, asked_again
 
 SAMPLE = 5000
 """Number of rows in the sample, drawn from all parts of the file."""
@@ -148,7 +149,8 @@ class FileLook(AsJson):
     separator : str or None
         What separates the values of a text file.
     reading : dict of str
-        How it was read, where that is not the usual way: encoding, decimal, sheet.
+        How it was read, where that is not the usual way: encoding, decimal, sheet; and what of
+        that was ``guessed``.
     guess : dict
         The most likely column for each role; None where there is none.
     positive : str or None
@@ -214,7 +216,7 @@ class FileLook(AsJson):
         options |= {} if self.positive is None else {"positive": self.positive}
         options |= {"scale": score.scales[0]} if score is not None and score.scales else {}
         options |= {"missing-group": "unknown"} if group is not None and group.missing else {}
-        options |= self.reading
+        options |= asked_again(self.reading)
         words = ["isocost", "audit", self.path, *(f"--{n}={v}" for n, v in options.items())]
         return shlex.join(words)
 
@@ -222,7 +224,12 @@ class FileLook(AsJson):
         """The file in one line."""
         counted = "" if self.rows is None else f"{self.rows:,} rows and "
         ways = {"separator": self.separator, "encoding": "utf-8", "decimal": "."} | self.reading
-        told = (f"{name} {value!r}" for name, value in ways.items() if value is not None)
+        guess = ways.pop(GUESSED, None)
+        told = (
+            f"{name} {value!r}{' (a guess)' if name == guess else ''}"
+            for name, value in ways.items()
+            if value is not None
+        )
         text = "" if self.separator is None and not self.reading else f"; {', '.join(told)}"
         return f"{self.path}: {counted}{len(self.columns)} columns{text}"
 

@@ -41,6 +41,7 @@ from isocost.errors import (
     setting,
 )
 from isocost.groups import Scalar
+from isocost.tallies import GUESSED
 from isocost.typing import is_masked
 
 DOUBT = "SET disabled_optimizers = 'statistics_propagation'"
@@ -175,7 +176,7 @@ class Source:
     def read_as(self) -> dict[str, str]:
         """How the files were read, where that is not the usual way."""
         ways = {"encoding": self.copies.encoding, "sheet": self.copies.sheet}
-        ways["decimal"] = "," if self.decimal == "," else None
+        ways |= {"decimal": "," if self.decimal == "," else None, GUESSED: self.reading.guessed}
         return {name: way for name, way in ways.items() if way is not None}
 
     def close(self) -> None:
@@ -455,7 +456,7 @@ class Source:
                 step = f"leave out {setting('encoding')} to have it found"
                 raise FileError(Problem("file", rule, f"{self.path}, which is not", step))
             return
-        raise _ReadAgainError(encoding=encoding_of(self.file_set))
+        raise _ReadAgainError(encoding=encoding_of(self.file_set), guessed="encoding")
 
     def _unreadable(self, got: str) -> FileError:
         rule = f"must be readable as {self.format.name}"

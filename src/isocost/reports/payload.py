@@ -38,7 +38,7 @@ from isocost.measures.table import MEASURES
 from isocost.repairs.unseen import foreseen
 from isocost.reports.facts import WORDS
 from isocost.rules import Rule
-from isocost.tallies import Tally
+from isocost.tallies import Tally, asked_again
 from isocost.typing import Floats, Ints
 from isocost.verdict.wording import more_data
 
@@ -332,7 +332,7 @@ class Origin:
             "missing-group": self.missing_group,
             "drop-group": list(self.drop_group),
             "bins": tally.bins,
-            **tally.reading,
+            **asked_again(tally.reading),
         }
         words = list(files or ("data.csv",))
         for name, value in options.items():

@@ -84,7 +84,7 @@ from isocost.reports.payload import (
     undecided,
 )
 from isocost.rules import Rule
-from isocost.tallies import Reading, Tally, TallyLike
+from isocost.tallies import Reading, Tally, TallyLike, asked_again
 from isocost.verdict.judgement import ANSWERS, CALIBRATED, MIN_LABEL, REASONS, SLACK
 from isocost.verdict.sentences import Vocabulary, plain, with_ways
 from isocost.verdict.wording import DETAILS, FEW, MOST_IN_PLANE, MOST_SHARES, figures_of
@@ -323,7 +323,7 @@ def remade(held: dict[str, Any], made: dict[str, Any], functions: Iterable[Measu
     data = {
         "tally": held,
         "made": made,
-        "origin": {**origin.to_dict(), "reading": dict(subject.tally.reading)},
+        "origin": {**origin.to_dict(), "reading": asked_again(subject.tally.reading)},
         "own": _own(subject, held, hidden),
         "judgement": JUDGEMENT,
         "rules": {} if given is None else _embedded(subject.tally, offers),

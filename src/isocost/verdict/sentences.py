@@ -276,6 +276,9 @@ SENTENCES = {
     "read_scale": "Scores of several scales were added: {value}.",
     "read_decimal": "Numbers were read with a decimal comma.",
     "read_encoding": "Text was read as {value}.",
+    "read_guessed": (
+        "Text was read as {value}; groups look like {groups}; if that is wrong, pass {encoding}."
+    ),
     "read_sheet": "Rows were read from sheet {value}.",
     "note_small": (
         "Too small to be compared, and listed only: {groups} (fewer than {min_group} people, or "
@@ -295,6 +298,7 @@ WAYS = {
     "recalibrate_first": ("ic.recalibrate and rule.then", "--recalibrate isotonic"),
     "merge": ("tally.relabel", "--merge-groups"),
     "drop": ("tally.drop", "--drop-group"),
+    "encoding": ("encoding=", "--encoding"),
 }
 """What sentences point to, in Python and in a shell."""
 

@@ -10,11 +10,15 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from isocost.checks import short
+from isocost.errors import listing
 from isocost.groups import Group, names_of, shown_names
+from isocost.tallies import GUESSED
 from isocost.verdict.judgement import CALIBRATED, MIN_LABEL, Candidate, RepairChoice
 from isocost.verdict.sentences import (
     CLEAR,
@@ -35,6 +39,7 @@ from isocost.verdict.sentences import (
 if TYPE_CHECKING:
     from isocost.measures.audit import Audit
     from isocost.measures.feasibility import Feasibility
+    from isocost.tallies import Tally
 
 FEW = 3
 """So many groups are named in a sentence; the table has all."""
@@ -414,14 +419,26 @@ def _shares(reach: Feasibility, names: Mapping[Group, Name]) -> Sentence:
     return joined(shares)
 
 
-def reading_notes(reading: Mapping[str, str]) -> Iterator[Sentence]:
-    """How the data were read, where that is not the usual way; see :class:`isocost.Tally`."""
-    for name, value in reading.items():
-        if name != "scale":
-            yield fill(SENTENCES[f"read_{name}"], value=repr(value) if name == "sheet" else value)
+def guess_note(reading: Mapping[str, str], groups: Iterable[Group]) -> Sentence | None:
+    """The doubt in an encoding that was guessed, if a name of a group is not all ASCII."""
+    names = names_of(groups).values() if reading.get(GUESSED) == "encoding" else ()
+    odd = [short(name) for name in names if not name.isascii()]
+    fields = {"value": reading.get("encoding", ""), "groups": listing(odd, FEW)}
+    return fill(SENTENCES["read_guessed"], **fields) if odd else None
+
+
+def reading_notes(
+    tally: Tally, asked: Mapping[str, Any] = MappingProxyType({})
+) -> Iterator[Sentence]:
+    """How the data were read, where that is neither the usual way nor what was asked for."""
+    for name, value in tally.reading.items():
+        if name == GUESSED or value == asked.get(name):
             continue
-        rank = re.fullmatch(r"rank:(-?\d+)-(-?\d+)", value)
-        if rank:
+        if name == "encoding" and (doubt := guess_note(tally.reading, tally.groups)):
+            yield doubt
+        elif name != "scale":
+            yield fill(SENTENCES[f"read_{name}"], value=repr(value) if name == "sheet" else value)
+        elif rank := re.fullmatch(r"rank:(-?\d+)-(-?\d+)", value):
             size = str(int(rank[2]) - int(rank[1]) + 1)
             yield fill(SENTENCES["read_rank"], low=rank[1], high=rank[2], size=size)
         else:
@@ -430,7 +447,7 @@ def reading_notes(reading: Mapping[str, str]) -> Iterator[Sentence]:
 
 def _notes(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterator[Sentence]:
     verdict, reach, cost = audit.verdict, audit.feasibility, audit.cost
-    yield from reading_notes(audit.tally.reading)
+    yield from reading_notes(audit.tally)
     if verdict.reason in HOW:
         yield fill(SENTENCES[HOW[verdict.reason]], **fields)
     if verdict.reason in ("infeasible", "unreachable"):
