@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -319,6 +320,54 @@ def test_a_folder_that_cannot_be_listed(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "scandir", closed)
     with pytest.raises(ic.FileError, match=r"folder: must be readable\n  got:  .*closed"):
         ic.tally(tmp_path / "in")
+
+
+@pytest.fixture
+def run_without_privileges(tmp_path):
+    """Run the command as a user whom the system may refuse files."""
+    caps = "-dac_override,-dac_read_search"
+    prefix = []
+    if os.geteuid() == 0:
+        # Root reads everything by these capabilities.
+        prefix = ["setpriv", f"--bounding-set={caps}", f"--inh-caps={caps}"]
+        if shutil.which("setpriv") is None:
+            pytest.skip("root can read everything, and there is no setpriv to change that")
+
+    def run(*arguments):
+        command = [*prefix, sys.executable, "-m", "isocost", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("closed", "mode", "asked", "message"),
+    [
+        ("in/d.csv", 0o000, "in/d.csv", "file: must be readable\n  got:  {}: Permission denied"),
+        ("in/d.csv", 0o000, "in", "file: must be readable\n  got:  {}: Permission denied"),
+        ("in/d.csv", 0o000, "in/*.csv", "file: must be readable\n  got:  {}: Permission denied"),
+        ("in/d.csv.gz", 0o000, "in/d.csv.gz", "file: must be readable as CSV\n  got:  {}: "),
+        ("in/d.parquet", 0o000, "in/d.parquet", "file: must be readable as Parquet\n  got:  {}: "),
+        ("in", 0o000, "in", "folder: must be readable\n  got:  {}: Permission denied"),
+        ("in", 0o000, "in/d.csv", "file: must be accessible\n  got:  {}/d.csv: Permission denied"),
+        ("in", 0o000, "in/*.csv", "folder: must be readable\n  got:  {}: Permission denied"),
+        ("in", 0o444, "in/*.csv", "file: must be accessible\n  got:  {}/d.csv: Permission denied"),
+    ],
+)
+def test_what_may_not_be_read_is_said(
+    run_without_privileges, tmp_path, closed, mode, asked, message
+):
+    (tmp_path / "in").mkdir()
+    path = tmp_path / closed if "." in closed else tmp_path / "in" / "d.csv"
+    FRAME.to_parquet(path) if path.suffix == ".parquet" else FRAME.to_csv(path, index=False)
+    (tmp_path / closed).chmod(mode)
+    try:
+        done = run_without_privileges("audit", asked)
+    finally:
+        (tmp_path / closed).chmod(0o755)
+    assert done.returncode == 2, done.stderr
+    assert message.format(closed) in done.stderr
+    assert "defect" not in done.stderr
 
 
 def test_only_regular_files_are_read(tmp_path):

@@ -189,6 +189,23 @@ def test_labels_of_all_kinds(tmp_path, labels, positive):
     assert ic.tally(path, positive=positive) == TALLY
 
 
+def test_a_line_that_is_too_long(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text("score,label,group\n0.5,1,a\n0.5,0," + "x" * 3_000_000 + "\n")
+    with pytest.raises(ic.DataError, match="file: must have lines of at most 2,000,000 bytes\n"):
+        ic.tally(path)
+
+
+@pytest.mark.parametrize("name", ["n" * 300_000, "n " * 150_000], ids=["long", "words"])
+def test_a_long_name_makes_no_long_error(tmp_path, name):
+    path = written(tmp_path, {"score": ["x", "y"], "label": [0, 1], name.strip(): ["a", "b"]})
+    for options in ({}, {"score": "x"}, {"score": name.strip(), "group": "label"}):
+        with pytest.raises(ic.IsocostError) as raised:
+            ic.tally(path, **options)
+        assert len(str(raised.value)) < 16_000
+        assert "next: " in str(raised.value)
+
+
 def test_names_and_values_as_people_write_them(tmp_path):
     text = '\ufeff" Punktzahl ";"Rückfall, später";"Straße\nund Ort"\r\n'
     rows = zip(SCORES, DATA["label"], DATA["group"], strict=True)

@@ -16,6 +16,7 @@ from .errors import IsocostError as IsocostError
 from .errors import IsocostWarning as IsocostWarning
 from .errors import MissingDependencyError as MissingDependencyError
 from .errors import NotAdvisedError as NotAdvisedError
+from .errors import ReadingWarning as ReadingWarning
 from .errors import RuleError as RuleError
 from .errors import UncalibratedWarning as UncalibratedWarning
 from .errors import UncertainWarning as UncertainWarning

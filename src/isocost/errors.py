@@ -12,6 +12,7 @@ in the :class:`Language` of the present context.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -25,9 +26,13 @@ if TYPE_CHECKING:
     from isocost.repairs.reconcilability import Reconcilability
 
 
+_LONG_WORD, _LONGEST = re.compile(r"\S{400,}"), 5000
+"""Words that are shortened in messages, such as names of columns, and the most of one part."""
+
+
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong, in four parts.
+    """One thing that is wrong, in four parts; the middle of what is very long is left out.
 
     Examples
     --------
@@ -42,6 +47,13 @@ class Problem:
     rule: str
     got: str
     next_step: str
+
+    def __post_init__(self) -> None:
+        for part, text in vars(self).items():
+            text = _LONG_WORD.sub(lambda word: f"{word[0][:100]}...{word[0][-100:]}", text)
+            if len(text) > _LONGEST:
+                text = f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
+            object.__setattr__(self, part, text)
 
     def __str__(self) -> str:
         return f"{self.name}: {self.rule}\n  got:  {self.got}\n  next: {self.next_step}"
@@ -134,6 +146,10 @@ class UncalibratedWarning(IsocostWarning):
 
 class UncertainWarning(IsocostWarning):
     """There is too little data to say whether groups differ."""
+
+
+class ReadingWarning(IsocostWarning):
+    """Data were read in a way that was guessed, and what was read looks as if it may be wrong."""
 
 
 UNSET: Final[Any] = object()

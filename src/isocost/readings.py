@@ -39,6 +39,8 @@ class Reading:
         What the scores are; see :func:`isocost.tally`.
     decimal, encoding : str
         The decimal sign and the encoding of texts.
+    guessed : str or None
+        "encoding" if that was not asked for, and nothing in the data names it.
     sheet : str or None
         The sheet of a workbook.
     missing_group : optional
@@ -70,6 +72,7 @@ class Reading:
     scale: str = "probability"
     decimal: str = "."
     encoding: str = "utf-8"
+    guessed: str | None = None
     sheet: str | None = None
     missing_group: Group | None = None
     handed_over: bool = False
@@ -114,6 +117,7 @@ class Reading:
             self.without_groups(other.dropped_groups).also_dropping(other),
             **ways,
             columns=self.columns or other.columns,
+            guessed=self.guessed or other.guessed,
             positive=other.positive if self.positive is None else self.positive,
             missing_group=other.missing_group if self.missing_group is None else self.missing_group,
             handed_over=self.handed_over or other.handed_over,
@@ -131,8 +135,12 @@ class Reading:
             **{role: name for role, name in columns.items() if name != USUAL_COLUMNS.get(role)},
             "positive": self.positive,
             "missing-group": self.missing_group,
-            # Files that were read in several ways are read so again without an option.
-            **{name: way for name, way in ways.items() if " and " not in str(way)},
+            # Files that were read in several ways, or by a guess, are so again without an option.
+            **{
+                name: way
+                for name, way in ways.items()
+                if " and " not in str(way) and name != self.guessed
+            },
             "merge-groups": [merging(new, old) for new, old in self.merged_groups.items()],
             "drop-group": self.dropped_groups,
             "bins": bins,
@@ -239,6 +247,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "columns": _are_columns,
     "positive": _is_scalar,
     **dict.fromkeys(("scale", "decimal", "encoding", "sheet"), _is_way),
+    "guessed": lambda value: value == "encoding",
     "missing_group": _is_group,
     "handed_over": _is_flag,
     "drop_missing": _is_flag,

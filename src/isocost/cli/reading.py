@@ -230,7 +230,7 @@ def _told(tally: Tally, columns: Columns) -> list[str]:
     usual, ways = Reading(), ("scale", "decimal", "encoding", "sheet")
     asked = [name for name in ways if getattr(tally.reading, name) == getattr(columns, name)]
     untold = replace(tally.reading, **{name: getattr(usual, name) for name in asked})
-    return [f"note: {plain(one)}" for one in reading_notes(untold)]
+    return [f"note: {plain(one)}" for one in reading_notes(untold, tally.groups)]
 
 
 def _merging(tally: Tally, asked: Sequence[str]) -> dict[Group, Group]:

@@ -101,7 +101,8 @@ def tally(
         them has one, which ``reading`` of the tally then says.
     encoding : str, optional
         For text files: their encoding.  By default UTF-8, UTF-16 if a byte order mark says so, or
-        Windows-1252 if every byte fits, which ``reading`` of the tally then says.
+        Windows-1252 if every byte fits, which ``reading`` of the tally then says.  That is a guess:
+        there is a warning if the name of a group is not all ASCII.
     sheet : str, optional
         For workbooks: the sheet; by default the only one that has rows.
     memory_limit : str, optional
@@ -147,10 +148,12 @@ def tally(
     columns = check_columns(score, label, group, weight)
     if isinstance(data, str | Path):
         from isocost.engines.connection import FileReading
-        from isocost.engines.files import tally_files
+        from isocost.engines.files import tally_files, warn_of_guess
 
         reading = FileReading(decimal, encoding, sheet, memory_limit, threads)
-        return tally_files(data, columns, reading=reading, **options)
+        counted = tally_files(data, columns, reading=reading, **options)
+        warn_of_guess(counted.reading, counted.groups, stacklevel=2)
+        return counted
     count: Callable[..., Tally] = partial(_tally_frame, columns=columns, decimal=decimal, **options)
     if is_stream(data):
         return scored(tally_stream(data, columns, count, positive, scale, drop_missing))

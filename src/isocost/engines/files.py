@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -42,11 +43,14 @@ from isocost.engines.values import (
     scale_of,
     scored,
 )
-from isocost.errors import DataError, FileError, Problem
+from isocost.errors import DataError, FileError, Problem, ReadingWarning
 from isocost.grid import PROBABILITY, Grid, Scale
 from isocost.groups import Group, Scalar, as_group, is_null, parts_of
+from isocost.readings import Reading
 from isocost.rules import Rule, check_rule, check_unknown, unknown_groups
 from isocost.tallies import Tally
+from isocost.verdict.sentences import plain
+from isocost.verdict.wording import guess_note
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,12 @@ def tally_files(
             return replace(counted, reading=replace(counted.reading, **source.read_as))
 
     return read_files(count, reading)
+
+
+def warn_of_guess(reading: Reading, groups: Iterable[Group], stacklevel: int) -> None:
+    """Warn if text was read in an encoding that was guessed, and names of groups may be wrong."""
+    if doubt := guess_note(reading, groups):
+        warnings.warn(plain(doubt), ReadingWarning, stacklevel=stacklevel + 1)
 
 
 class _FileRows:
@@ -358,6 +368,7 @@ class _FileRepair:
             _check_id(source, self.id)
         share = 0.4 if source.is_text else 0.1
         groups, columns, count = self._checked_rows(source, _step_of(progress, 0.0, share))
+        warn_of_guess(Reading(**source.read_as), groups, stacklevel=5)
         others = [group for group in groups if group not in self.rule.groups]
         if others and self.unknown == "error":
             raise unknown_groups(others, self.rule.groups)

@@ -148,7 +148,8 @@ class FileLook(AsJson):
     separator : str or None
         What separates the values of a text file.
     reading : dict of str
-        How it was read, where that is not the usual way: encoding, decimal, sheet.
+        How it was read, where that is not the usual way: encoding, decimal, sheet; and what of
+        that was ``guessed``.
     guess : dict
         The most likely column for each role; None where there is none.
     positive : str or None
@@ -225,7 +226,12 @@ class FileLook(AsJson):
         """The file in one line."""
         counted = "" if self.rows is None else f"{self.rows:,} rows and "
         ways = {"separator": self.separator, "encoding": "utf-8", "decimal": "."} | self.reading
-        told = (f"{name} {value!r}" for name, value in ways.items() if value is not None)
+        guess = ways.pop("guessed", None)
+        told = (
+            f"{name} {value!r}{' (a guess)' if name == guess else ''}"
+            for name, value in ways.items()
+            if value is not None
+        )
         text = "" if self.separator is None and not self.reading else f"; {', '.join(told)}"
         return f"{self.path}: {counted}{len(self.columns)} columns{text}"
 

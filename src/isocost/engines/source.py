@@ -175,7 +175,7 @@ class Source:
     def read_as(self) -> dict[str, Any]:
         """How the files were read, where that is not the usual way."""
         ways = {"encoding": self.copies.encoding, "sheet": self.copies.sheet}
-        ways["decimal"] = "," if self.decimal == "," else None
+        ways |= {"decimal": "," if self.decimal == "," else None, "guessed": self.reading.guessed}
         return {name: way for name, way in ways.items() if way is not None}
 
     def close(self) -> None:
@@ -436,6 +436,10 @@ class Source:
             rule = "must be enough for the work"
             step = "raise it, use fewer threads, or write without keeping the order of the rows"
             return UsageError(Problem("memory_limit", rule, first, step))
+        if longest := re.search(r"Maximum line size of (\d+) bytes", message):
+            rule = f"must have lines of at most {int(longest[1]):,} bytes"
+            step = "look for a quotation mark that is never closed, or convert the file to Parquet"
+            return DataError(Problem("file", rule, f"a longer line in {self.path}", step))
         if "onversion" in first or "CSV Error" in first or "alformed JSON" in first:
             rule = "must hold one kind of value per column"
             step = "correct the line, or pass the data as a frame with the types you want"
@@ -451,7 +455,7 @@ class Source:
                 step = f"leave out {setting('encoding')} to have it found"
                 raise FileError(Problem("file", rule, f"{self.path}, which is not", step))
             return
-        raise _ReadAgainError(encoding=encoding_of(self.file_set))
+        raise _ReadAgainError(encoding=encoding_of(self.file_set), guessed="encoding")
 
     def _unreadable(self, got: str) -> FileError:
         rule = f"must be readable as {self.format.name}"

@@ -56,7 +56,7 @@ from isocost.tables import (
 from isocost.tallies import DataOptions, Tally, TallyLike, as_tally, check_no_keywords
 from isocost.verdict.judgement import MIN_GROUP, Findings, Verdict, judge
 from isocost.verdict.sentences import SENTENCES, plain
-from isocost.verdict.wording import statement, told
+from isocost.verdict.wording import reading_notes, statement, told
 
 WIDEST = 3
 """With more groups than this, each group gets a line of its own."""
@@ -244,6 +244,9 @@ class Audit(AsJson):
             "cost": self.cost.to_dict(),
             "threshold": self.threshold,
             "reading": self.tally.reading.to_dict(),
+            "reading_notes": [
+                plain(one) for one in reading_notes(self.tally.reading, self.tally.groups)
+            ],
             "groups": [[to_json(g), m.to_dict()] for g, m in self.groups.items()],
             "overall": self.overall.to_dict(),
             "disparity": self.disparity.to_dict(),

@@ -534,7 +534,7 @@ def computed(
     rows += [
         ("Rows", f"{tally.n:,.15g}{', weighted' if tally.is_weighted else ''}"),
         ("Columns", "; ".join(named) or "not recorded"),
-        *(("Read as", plain(one)) for one in reading_notes(tally.reading)),
+        *(("Read as", plain(one)) for one in reading_notes(tally.reading, tally.groups)),
         ("Groups", str(len(tally.groups))),
         ("Bins of scores", f"{tally.bins} of equal width, and the tenths"),
         (

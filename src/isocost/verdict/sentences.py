@@ -278,6 +278,9 @@ SENTENCES = {
     "read_scale": "Scores of several scales were added: {value}.",
     "read_decimal": "Numbers were read with a decimal comma.",
     "read_encoding": "Text was read as {value}.",
+    "read_guessed": (
+        "Text was read as {value}; groups look like {groups}; if that is wrong, pass {encoding}."
+    ),
     "read_sheet": "Rows were read from sheet {value}.",
     "read_dropped": "{rows} rows were dropped because of missing values: {columns}.",
     "read_without": "{count} without {column}",
@@ -302,6 +305,7 @@ WAYS = {
     "recalibrate_first": ("ic.recalibrate and rule.then", "--recalibrate isotonic"),
     "merge": ("tally.relabel", "--merge-groups"),
     "drop": ("tally.drop", "--drop-group"),
+    "encoding": ("encoding=", "--encoding"),
 }
 """What sentences point to, in Python and in a shell: an option, or the words of a command."""
 

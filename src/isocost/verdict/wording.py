@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from isocost.checks import short
+from isocost.errors import listing
 from isocost.groups import Group, names_of, shown_names
 from isocost.readings import Command, Reading
 from isocost.verdict.judgement import CALIBRATED, MIN_LABEL, Candidate, RepairChoice
@@ -423,7 +425,15 @@ def _shares(reach: Feasibility, names: Mapping[Group, Name]) -> Sentence:
     return joined(shares)
 
 
-def reading_notes(reading: Reading) -> Iterator[Sentence]:
+def guess_note(reading: Reading, groups: Iterable[Group]) -> Sentence | None:
+    """The doubt in an encoding that was guessed, if a name of a group is not all ASCII."""
+    names = names_of(groups).values() if reading.guessed == "encoding" else ()
+    odd = [short(name) for name in names if not name.isascii()]
+    fields = {"value": reading.encoding, "groups": listing(odd, FEW)}
+    return fill(SENTENCES["read_guessed"], **fields) if odd else None
+
+
+def reading_notes(reading: Reading, groups: Iterable[Group]) -> Iterator[Sentence]:
     """Notes on how the data were read, where that is not the usual way."""
     usual, scale = Reading(), reading.scale
     rank = re.fullmatch(r"rank:(-?\d+)-(-?\d+)", scale)
@@ -434,7 +444,9 @@ def reading_notes(reading: Reading) -> Iterator[Sentence]:
         yield fill(SENTENCES.get(f"read_{scale}", SENTENCES["read_scale"]), value=scale)
     for name in ("encoding", "sheet", "decimal"):
         value = getattr(reading, name)
-        if value != getattr(usual, name):
+        if name == "encoding" and (doubt := guess_note(reading, groups)):
+            yield doubt
+        elif value != getattr(usual, name):
             yield fill(SENTENCES[f"read_{name}"], value=repr(value) if name == "sheet" else value)
     if reading.dropped_rows:
         columns = [
@@ -447,7 +459,7 @@ def reading_notes(reading: Reading) -> Iterator[Sentence]:
 
 def _notes(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterator[Sentence]:
     verdict, reach, cost = audit.verdict, audit.feasibility, audit.cost
-    yield from reading_notes(audit.tally.reading)
+    yield from reading_notes(audit.tally.reading, audit.tally.groups)
     if verdict.reason in HOW and 0.0 < audit.overall.base_rate < 1.0:
         yield fill(SENTENCES[HOW[verdict.reason]], **fields)
     if verdict.reason in ("infeasible", "unreachable"):
