@@ -46,7 +46,11 @@ def report(
     ] = None,
     outcome: Annotated[
         str | None,
-        typer.Option("--outcome", help="What positive people did, for example: reoffended."),
+        typer.Option(
+            "--outcome",
+            help="Words that complete “people who ...” for positive people, in the past tense, for "
+            "example: reoffended, “were denied”, “repaid / did not repay”.",
+        ),
     ] = None,
     positive_means: Annotated[
         str | None,

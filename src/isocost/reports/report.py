@@ -134,9 +134,9 @@ def report(
     origin : isocost.reports.payload.Origin, optional
         Where the data came from, for the table of provenance and the commands that the page offers.
     people, outcome, positive_means : str, optional
-        What people, the positive outcome and a high score are called, such as "defendants",
-        "reoffended" and "risk"; what holds of the others may follow a slash, as in
-        "repaid / did not repay".
+        Words for people, the positive outcome and a high score, such as "defendants",
+        "reoffended" and "risk".  The outcome completes "people who ...", in the past tense:
+        "were denied"; the words for the others may follow a slash: "repaid / did not repay".
     force : bool
         Whether an existing file may be replaced.
     **reading

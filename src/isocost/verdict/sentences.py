@@ -483,8 +483,9 @@ class Vocabulary:
     people : str
         Whom the rows are about, such as "defendants".
     outcome : str, optional
-        What happened to people who are positive, as it follows "who", such as "reoffended".  What
-        holds of the others may follow a slash: "repaid / did not repay"; otherwise it is derived.
+        Words that complete "people who ..." for positive people, in the past tense: "were denied",
+        "reoffended".  The words for the others are derived if these begin with an auxiliary verb
+        or with a verb in -ed; otherwise they follow a slash: "repaid / did not repay".
     positive_means : str
         What a high score speaks of, such as "risk" or "chance".
 
@@ -494,6 +495,8 @@ class Vocabulary:
     'did not reoffend'
     >>> [Vocabulary(outcome=o).fields()["negative"] for o in ("were hired", "relapsed", "a / b")]
     ['were not hired', 'have not relapsed', 'b']
+    >>> Vocabulary(outcome="denied").fields()["positive"]
+    'were denied'
     """
 
     people: str = "people"
@@ -504,16 +507,18 @@ class Vocabulary:
         for name in ("people", "outcome", "positive_means"):
             if getattr(self, name) is not None:
                 _check_word(name, getattr(self, name))
+        if self.outcome is not None:
+            _outcomes(self.outcome)
 
     def fields(self) -> dict[str, str]:
         """The words that sentences are filled with."""
         people = self.people.strip()
-        positive, _, negative = (self.outcome or OUTCOME).partition("/")
+        positive, negative = _outcomes(self.outcome or OUTCOME)
         return {
             "people": people,
             "People": people[:1].upper() + people[1:],
-            "positive": positive.strip(),
-            "negative": negative.strip() or _negated(positive.strip()),
+            "positive": positive,
+            "negative": negative,
             "score": self.positive_means.strip(),
         }
 
@@ -521,20 +526,45 @@ class Vocabulary:
 OUTCOME = "turned out positive / turned out negative"
 """What is said of people as long as nobody says what the outcome is."""
 
-_AUXILIARY = re.compile(
-    r"(was|were|are|is|had|have|has|will|would|can|could|did|do) (.*)", re.DOTALL
+_AUXILIARY = r"(was|were|are|is|had|have|has|will|would|can|could|did|do)"
+
+_OWNED = r"(?!not\b|been\b|\w+e[dn]\b)(.+)"
+
+_NEGATIONS = (
+    (rf"{_AUXILIARY} not (.+)", r"\1 \2"),
+    (rf"had {_OWNED}", r"did not have \1"),
+    (rf"have {_OWNED}", r"do not have \1"),
+    (rf"{_AUXILIARY} (.+)", r"\1 not \2"),
+    # Verbs whose past tense is surely the verb with "ed"; of "relapsed" one cannot tell.
+    (r"(\w+(?:nd|ct|lt|rt|rn|nt|pt|ss|ck|rd|ld|ft))ed\b(.*)", r"did not \1\2"),
+    (r"(\w+(?<!e)ed\b.*)", r"have not \1"),
 )
+"""Forms of an outcome, the first that matches, and the words for people without it."""
 
-_REGULAR = re.compile(r"(\w+(?:nd|ct|lt|rt|rn|nt|pt|ss|ck|rd|ld|ft))ed\b(.*)")
-"""Verbs whose past tense is surely the verb with "ed"; of "relapsed" one cannot tell."""
+_DONE_TO_PEOPLE = {
+    "accepted", "admitted", "approved", "arrested", "charged", "convicted", "denied", "detained",
+    "diagnosed", "dismissed", "evicted", "expelled", "fired", "hired", "hospitalized", "infected",
+    "injured", "insured", "promoted", "readmitted", "rearrested", "rejected", "released",
+    "selected", "sentenced", "treated",
+}  # fmt: skip
+"""Verbs that need an object: alone they are meant as "were ..."."""
 
 
-def _negated(outcome: str) -> str:
-    if match := _AUXILIARY.fullmatch(outcome):
-        return f"{match[1]} not {match[2]}"
-    if match := _REGULAR.fullmatch(outcome):
-        return f"did not {match[1]}{match[2]}"
-    return f"have not {outcome}"
+def _outcomes(words: str) -> tuple[str, str]:
+    """The words that complete "people who ..." for positive people and for the others."""
+    positive, _, negative = (part.strip() for part in words.partition("/"))
+    positive = f"were {positive}" if positive in _DONE_TO_PEOPLE else positive
+    if positive and negative:
+        return positive, negative
+    for form, negated in _NEGATIONS:
+        if match := re.fullmatch(form, positive):
+            return positive, match.expand(negated)
+    rule = "must complete “people who ...”, for example “were denied” or “reoffended”"
+    step = (
+        "begin with were, had or did, or with a verb in -ed; with another verb, add the words for "
+        "the others after a slash: “repaid / did not repay”"
+    )
+    raise UsageError(Problem("outcome", rule, short(words), step))
 
 
 LONGEST_WORD = 80
