@@ -444,3 +444,58 @@ def test_other_measures_are_shown_for_each_period():
     assert ic.watch(rule, [compas()]).periods[0].measures == {}
     with pytest.raises(ic.UsageError, match="measures: must"):
         ic.watch(rule, [compas()], measures="nothing")
+
+
+def test_a_glob_in_quotes_is_one_period_per_file_as_without_quotes(tmp_path):
+    """Twelve days, with a drift in the last two; day 10 comes after day 9."""
+    random = np.random.default_rng(7)
+    RULE.save(tmp_path / "rule.json")
+    for day in range(1, 13):
+        score = np.concatenate([random.beta(*shape, 800) for shape in SHAPES.values()])
+        group, label = np.repeat(list(SHAPES), 800), random.random(1600) < score
+        moved = (group == "a") & ~label & (day >= 11)
+        score = np.where(moved, np.minimum(score + 0.2, 1.0), score)
+        frame = pd.DataFrame({"score": score, "label": label, "group": group})
+        frame.to_parquet(tmp_path / f"day-{day}.parquet")
+    names = [f"day-{day}" for day in range(1, 13)]
+    options = ("--tolerance", TRUE + 0.02, "--no-calibration")
+    quoted = run("watch", "rule.json", "day-*.parquet", *options, "--json", cwd=tmp_path)
+    listed = [f"{name}.parquet" for name in names]
+    plain = run("watch", "rule.json", *listed, *options, "--json", cwd=tmp_path)
+    assert quoted.returncode == plain.returncode == 1
+    assert quoted.stdout == plain.stdout
+    found = json.loads(quoted.stdout)
+    assert [one["name"] for one in found["periods"]] == names
+    assert found["first_alarm"] in ("day-11", "day-12")
+    folder = tmp_path / "months" / "may"
+    folder.mkdir(parents=True)
+    for name in listed[:6]:
+        (tmp_path / name).rename(folder / name)
+    # A folder is one period, and ** does not count its files twice.
+    whole = run("watch", "rule.json", "months/*", *options, "--json", cwd=tmp_path)
+    assert [one["name"] for one in json.loads(whole.stdout)["periods"]] == ["may"]
+    deep = run("watch", "rule.json", "months/**", *options, "--json", cwd=tmp_path)
+    assert [one["name"] for one in json.loads(deep.stdout)["periods"]] == names[:6]
+    none = run("watch", "rule.json", "night-*.parquet", cwd=tmp_path)
+    assert none.returncode == 2
+    assert "nothing at 'night-*.parquet'" in none.stderr
+
+
+def test_tallies_of_a_glob_are_in_the_order_of_their_numbers(tmp_path):
+    random = np.random.default_rng(8)
+    RULE.save(tmp_path / "rule.json")
+    for day in (1, 2, 10):
+        period(random, 200).save(tmp_path / f"day{day}.json")
+    done = run("watch", "rule.json", "day*.json", "--json", cwd=tmp_path)
+    assert [one["name"] for one in json.loads(done.stdout)["periods"]] == ["day1", "day2", "day10"]
+
+
+def test_intervals_are_the_right_way_up_when_the_difference_has_changed():
+    """The bounds of a test cross where no single difference fits all periods."""
+    random = np.random.default_rng(9)
+    tallies = [period(random, 2000, harm=0.0 if i < 8 else 0.3) for i in range(12)]
+    found = ic.watch(RULE, tallies, tolerance=TRUE + 0.02, calibration_margin=None)
+    assert found.first_alarm == "period 9"
+    assert all(low < high for low, high in (one.interval for one in found.periods))
+    # The upper bound is the one that the alarm names.
+    assert found.periods[8].interval[1] == pytest.approx(found.alarms[0].at_least)

@@ -543,8 +543,9 @@ def watch(
     tallies: Annotated[
         list[str],
         typer.Argument(
-            help="Tallies of repaired scores and labels, one per period, in order; or a glob in "
-            "quotes, in the order of the names; or files of repaired data."
+            help="Tallies of repaired scores and labels, or files of repaired data, one per period "
+            "and in order; or a glob in quotes, in the order of the names (day-2 before day-10). A "
+            "folder is one period."
         ),
     ],
     columns: options.Columns,

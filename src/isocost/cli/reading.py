@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import json as json_text
+import re
 import shutil
 import sys
 import tempfile
@@ -11,7 +12,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial, reduce
-from itertools import chain
 from operator import add
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from isocost.cli.output import complain, progress
 from isocost.engines.connection import FileReading
 from isocost.engines.files import Part, tally_files
 from isocost.engines.look import completed
+from isocost.engines.paths import nothing_at
 from isocost.errors import DataError, FileError, Problem, UsageError, listing
 from isocost.grid import Grid, scale_named
 from isocost.groups import Group, names_of
@@ -38,21 +39,28 @@ def is_tally_path(name: str) -> bool:
     return name.lower().endswith(".json")
 
 
-def tally_paths(names: Sequence[str]) -> list[str]:
-    """The tallies among the arguments of a command, with globs expanded."""
+def expanded_paths(names: Iterable[str]) -> list[str]:
+    """The files and folders that names and globs stand for; of a glob, day-2 before day-10."""
     paths = []
-    for name in filter(is_tally_path, names):
-        if not glob.has_magic(name) or status_of(name) is not None:
+    for name in names:
+        if not glob.has_magic(name) or "://" in name or status_of(name) is not None:
             paths.append(name)
             continue
-        # Sorted, so that day-01 comes before day-02.
-        matched = sorted(glob.glob(name))  # noqa: PTH207 - the glob may be absolute
-        if not matched:
-            step = "check the path, or make tallies with isocost tally DATA -o day1.json"
-            raise FileError(Problem("file", "must exist", f"nothing at {name!r}", step))
-        paths += matched
+        matched = glob.glob(name, recursive=True)  # noqa: PTH207 - the glob may be absolute
+        # With ** a file is matched by itself and in each folder above it.
+        above = {parent for path in matched for parent in Path(path).parents}
+        found = [path for path in matched if Path(path) not in above]
+        if not found:
+            raise nothing_at(name)
+        paths += sorted(found, key=_by_numbers)
     check_once(paths)
     return paths
+
+
+def _by_numbers(path: str) -> list[tuple[bool, int, str]]:
+    """A key that sorts names with the numbers in them as numbers."""
+    parts = re.split(r"([0-9]+)", path)
+    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
 
 
 def check_once(names: Sequence[str]) -> None:
@@ -131,7 +139,8 @@ def read_merged(
     check_once(named)
     if part is not None:
         _check_rows(named)
-    loaded = [(name, load_tally(name)) for name in tally_paths(named)]
+    tallies = expanded_paths(filter(is_tally_path, named))
+    loaded = [(name, load_tally(name)) for name in tallies]
     check_alike(loaded)
     if loaded:
         _check_options(columns, loaded[0][1], only=len(loaded) == len(named))
@@ -152,13 +161,11 @@ def read_merged(
 def read_periods(
     names: Sequence[str], columns: Columns, deployed: Columns, edges: tuple[float, ...]
 ) -> dict[str, Tally]:
-    """A tally per file, by the names of the files, with folders if two have the same name.
+    """A tally per file or folder, by their names, with folders if two have the same name.
 
     ``deployed`` are the columns of files with data, where ``columns`` are what was asked for.
     """
-    each = [tally_paths([name]) if is_tally_path(name) else [name] for name in names]
-    paths = list(chain(*each))
-    check_once(paths)
+    paths = expanded_paths(names)
     loaded = {path: load_tally(path) for path in paths if is_tally_path(path)}
     check_alike(list(loaded.items()))
     if loaded:

@@ -74,7 +74,8 @@ class Period:
         periods so far; NaN where it is not known.
     interval : (low, high)
         Where the running difference lies, if it has been the same all the time.  The intervals
-        of all periods and pairs hold together with the requested confidence.
+        of all periods and pairs hold together with the requested confidence.  If it is shown to
+        have changed, it was at most ``low`` in one period and at least ``high`` in another.
     calibration : float
         The largest distance of a group's mean score from its share of positives in this period.
     broken : tuple of str
