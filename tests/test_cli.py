@@ -220,7 +220,7 @@ def test_apply_takes_the_columns_the_rule_was_made_with(folder, tmp_path):
         ("coarsen", ["--cost", "fpr", "--tolerance", 0.06, "--allow-decision-changes"], "cost"),
         ("odds", [], "generalized_fnr"),
         ("reconcile", [], "fpr"),
-        ("reconcile", ["--equal", "selection_rate", "--keep", "decisions"], "selection_rate"),
+        ("reconcile", ["--equal", "selection_rate", "--levels", "8"], "selection_rate"),
         ("reconcile", ["--equal", "cost", "--cost", "fnr", "--tolerance", 0.06], "cost"),
     ],
 )

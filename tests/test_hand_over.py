@@ -74,7 +74,7 @@ def plain_program(groups, outputs, share=None):
 def levels_of(w, p, share=0.5):
     edges = np.linspace(0.0, 1.0, len(p) + 1)
     n = np.full(len(p), 100.0)
-    return ScoreLevels(edges[:-1], edges[1:], p >= 0.5, n, w, p, p, share, float(w @ p))
+    return ScoreLevels(edges[:-1], edges[1:], p >= 0.5, n, w, p, share, float(w @ p))
 
 
 @pytest.fixture(scope="module")

@@ -613,7 +613,7 @@ def test_bad_ids(ids, fitted):
         (CalibratedEqualizedOdds, {"unknown": "drop"}),
         (EqualizedOdds, {"rates": "soft"}),
         (Reconciled, {"equal": "auc"}),
-        (Reconciled, {"keep": "all"}),
+        (Reconciled, {"levels": 1}),
     ],
 )
 def test_bad_settings_are_told_before_training(kind, setting):

@@ -33,7 +33,7 @@ MAKERS = {
     "odds": ic.equalize_odds,
     "odds, hard": lambda t: ic.equalize_odds(t, rates="hard"),
     "reconcile": lambda t: ic.reconcile(t, tolerance=0.01),
-    "reconcile, decisions": lambda t: ic.reconcile(t, tolerance=0.01, keep="decisions"),
+    "reconcile, tolerance": lambda t: ic.reconcile(t, tolerance=0.01),
 }
 
 
@@ -112,7 +112,6 @@ UNUSUAL = {
         "equal": ["fpr", "cost"],
         "tolerance": {"fpr": 0.01, "cost": 0.02},
         "cost": "fnr",
-        "keep": "decisions",
         "levels": 16,
         "floor": {"selection_rate": 0.1, "overall_accuracy": 0.5},
         "no_worse": True,

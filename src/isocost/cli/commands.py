@@ -58,7 +58,7 @@ from isocost.repairs.unseen import Unseen, foreseen, is_made_from, noted, requir
 from isocost.repairs.unseen import unseen as look_ahead
 from isocost.repairs.watch import watch as look_after
 from isocost.reports.layout import Layout
-from isocost.reports.layouts import LAYOUTS, check_layout
+from isocost.reports.layouts import check_layout
 from isocost.reports.layouts import layout as arrange
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import FORMAT as TALLY
@@ -86,7 +86,7 @@ def audit(
     full = printing.chosen(plot) is not options.PrintedAs.table or full
     check_threshold(measuring.threshold, "--threshold")
     _check_together(layout, measures=measuring.measures, fail_above=fail_above)
-    tally = read(data, columns, (measuring.threshold, *(layout.cutoffs or ())))
+    tally = read(data, columns, (measuring.threshold,))
     if layout.layout is not None:
         arranged = _arranged(tally, columns, measuring, layout)
         show_result(arranged, printing, lambda: show_layout(arranged))
@@ -104,16 +104,15 @@ def audit(
 def _check_together(asked: options.LayoutOptions, **others: Any) -> None:
     """Raise for a wrong layout, and for options that have no effect with it or without one."""
     if asked.layout is None:
-        others = {"thresholds": asked.thresholds, "unknown": asked.unknown}
-        others["selected"] = None if asked.selected == "above" else str(asked.selected)
+        selected = None if asked.selected == "above" else str(asked.selected)
+        others = {"unknown": asked.unknown, "selected": selected}
     else:
         check_layout(asked.layout, "--layout")
     for name, value in others.items():
         if value is not None:
             how = "with" if asked.layout is None else "without"
             rule = f"must be given {how} --layout"
-            homes = [kind.name for kind in LAYOUTS.values() if name in kind.options]
-            step = f"name a layout: {', '.join(homes)}" if how == "with" else "leave out one"
+            step = "use --layout ll144" if how == "with" else "leave out one"
             raise UsageError(Problem(f"--{name.replace('_', '-')}", rule, repr(value), step))
 
 
@@ -128,15 +127,13 @@ def _arranged(
     unknown = [categories.get(text, text) for text in asked.unknown or ()]
     if asked.layout == "ll144" and columns.missing_group in categories:
         unknown.append(categories[columns.missing_group])
-    given: dict[str, Any] = {"thresholds": asked.cutoffs, "selected": str(asked.selected)}
-    given["unknown"] = unknown or None
+    given: dict[str, Any] = {"selected": str(asked.selected), "unknown": unknown or None}
     kind = check_layout(asked.layout)
-    if measuring.reference is not None and "reference" not in kind.options:
+    if measuring.reference is not None:
         rule = f"must be left out of the layout {kind.name!r}"
         raise UsageError(Problem("--reference", rule, repr(measuring.reference), "leave it out"))
-    if not kind.needs_labels:
-        given |= {"threshold": measuring.threshold, "reference": measuring.reference}
-        return arrange(tally, kind.name, **given)
+    if kind.by_category:
+        return arrange(tally, kind.name, threshold=measuring.threshold, **given)
     settings = audit_settings(measuring, tally) | {"replicates": 0}
     return arrange(measure(tally, **settings, warn=False), kind.name, **given)
 

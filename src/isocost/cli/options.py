@@ -17,15 +17,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args, get_type_
 import typer
 
 from isocost.atomic import check_target
-from isocost.checks import check_threshold
 from isocost.engines.connection import FileReading
 from isocost.errors import UNSET, Language, Problem, UsageError
 from isocost.measures.measure import FAMILIES
 from isocost.readings import USUAL_COLUMNS, command_line
 from isocost.repairs.maps import METHODS
 from isocost.repairs.registry import REPAIRS, Option
-from isocost.reports.layout import SIDES
-from isocost.reports.layouts import LAYOUTS
+from isocost.reports.layouts import LAYOUTS, SIDES
 from isocost.rules import Rule
 from isocost.verdict.judgement import MIN_GROUP
 
@@ -216,13 +214,6 @@ class LayoutOptions:
             f"{', '.join(LAYOUTS)}.",
         ),
     ] = None
-    thresholds: Annotated[
-        str | None,
-        typer.Option(
-            "--thresholds",
-            help="lending: cut-offs with commas between, such as 0.3,0.5; default: quantiles.",
-        ),
-    ] = None
     unknown: Annotated[
         list[str] | None,
         typer.Option(
@@ -233,23 +224,8 @@ class LayoutOptions:
     ] = None
     selected: Annotated[
         _Side,
-        typer.Option(
-            "--selected", help="ll144, lending: who is selected, by the side of the threshold."
-        ),
+        typer.Option("--selected", help="ll144: who is selected, by the side of the threshold."),
     ] = "above"
-
-    @property
-    def cutoffs(self) -> tuple[float, ...] | None:
-        """The thresholds as numbers."""
-        if self.thresholds is None:
-            return None
-        try:
-            cutoffs = [float(text) for text in self.thresholds.split(",")]
-        except ValueError as error:
-            rule, step = "must be numbers with commas between", "for example --thresholds 0.3,0.5"
-            problem = Problem("--thresholds", rule, repr(self.thresholds), step)
-            raise UsageError(problem) from error
-        return tuple(check_threshold(cutoff, "--thresholds") for cutoff in cutoffs)
 
 
 class PrintedAs(StrEnum):

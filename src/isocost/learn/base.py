@@ -345,7 +345,7 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
         self._check_words()
         X, y = indexable(X, y)
         weight = None if sample_weight is None else weights_of(sample_weight, _num_samples(X))
-        self.classes_, codes = two_classes(y, weight)
+        self.classes_, codes = two_classes(y, weight=weight)
         self.pos_label_, labels = positive_labels(self.classes_, codes, self.pos_label)
         groups = read_groups(X, sensitive_features, self.groups_from)
         warn_of_scaled(groups)

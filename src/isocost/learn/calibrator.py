@@ -27,7 +27,7 @@ from isocost.learn.inputs import (
     positive_labels,
     read_all,
     real_scores,
-    two_labels,
+    two_classes,
     weights_of,
 )
 from isocost.metrics import calibration_gap
@@ -195,14 +195,14 @@ def _read_rows(scores: Any, y: Any, groups: Any, weight: Any, method: str) -> _R
     """Check everything that a calibrator is fitted to; rows of weight 0 are left out."""
     values = real_scores(scores, method)
     (classes, labels), features, w = read_all(
-        partial(two_labels, y, len(values)),
+        partial(two_classes, y, len(values)),
         partial(groups_of, groups, len(values)),
         partial(weights_of, weight, len(values)),
     )
     counted = w > 0
     if not counted.all():
-        values, w = values[counted], w[counted]
-        classes, labels = two_labels(classes[labels][counted], len(values))
+        classes, labels = two_classes(y, len(values), w)
+        values, labels, w = values[counted], labels[counted], w[counted]
     groups = features.take(counted).sorted()
     return _Rows(values, labels.astype(np.float64), w, groups.codes, groups.names, classes)
 

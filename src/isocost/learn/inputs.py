@@ -318,36 +318,6 @@ def weights_of(sample_weight: Any, rows: int) -> Floats:
     return values
 
 
-def two_labels(y: Any, rows: int) -> tuple[npt.NDArray[Any], Ints]:
-    """The two values of the labels, sorted, and the labels as 0 and 1; the second is positive.
-
-    Examples
-    --------
-    >>> two_labels(["yes", "no"], 2)
-    (array(['no', 'yes'], dtype='<U3'), array([1, 0]))
-    """
-    y = _require_labels(y)
-    values = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
-    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
-    values = column_array("y", values)
-    if len(values) != rows:
-        _refuse_length("y", f"{len(values):,}", rows)
-    null = np.array([is_null(v) for v in values.tolist()]) if values.dtype.kind in "fO" else None
-    if null is not None and null.any():
-        _refuse("y", "must be known in every row", null, values, "drop rows without a label")
-    try:
-        classes, codes = np.unique(values, return_inverse=True)
-    except TypeError as error:
-        step = "turn the labels into one type first"
-        raise DataError(Problem("y", "must hold comparable values", str(error), step)) from error
-    if len(classes) != 2:
-        shown = ", ".join(map(repr, classes[:6].tolist())) + (" ..." if len(classes) > 6 else "")
-        step = "pass rows of both labels; a comparison such as y == 'x' makes labels of two values"
-        got = f"{len(classes)} class{'es' if len(classes) != 1 else ''}: {shown}"
-        raise DataError(Problem("y", "must have two values", got, step))
-    return classes, codes.astype(np.intp)
-
-
 def positive_labels(
     classes: npt.NDArray[Any], codes: Ints, pos_label: Any, stacklevel: int = 3
 ) -> tuple[Any, Ints]:
@@ -411,13 +381,34 @@ def _numbers(name: str, values: Any) -> Floats:
     return array
 
 
-def two_classes(y: Any, weight: Floats | None) -> tuple[npt.NDArray[Any], Ints]:
-    """The two classes, and the labels as 0 and 1, in the way of scikit-learn's classifiers."""
-    _require_rows("y", _num_samples(_require_labels(y)))
+def two_classes(
+    y: Any, rows: int | None = None, weight: Floats | None = None
+) -> tuple[npt.NDArray[Any], Ints]:
+    """The two classes, sorted, and the labels as 0 and 1, as scikit-learn's classifiers read them.
+
+    Examples
+    --------
+    >>> two_classes(["yes", "no"])
+    (array(['no', 'yes'], dtype='<U3'), array([1, 0]))
+    """
+    if y is None:
+        # scikit-learn's checks look for these words.
+        rule = "must be given: fit requires y to be passed, but the target y is None"
+        raise UsageError(Problem("y", rule, "None", "pass the labels of the rows"))
+    count = _num_samples(y)
+    _require_rows("y", count)
+    if rows is not None and count != rows:
+        _refuse_length("y", f"{count:,}", rows)
     values = np.asarray(y)
+    unknown = np.zeros(values.shape, dtype=bool)
     if values.dtype.kind == "f":
-        rule, step = "must be known in every row", "drop rows without a label"
-        _refuse("y", rule, ~np.isfinite(values), values, step)
+        unknown = ~np.isfinite(values)
+    elif values.dtype.kind == "O":
+        unknown = np.array([is_null(value) for value in values.ravel().tolist()])
+    _refuse("y", "must be known in every row", unknown, values, "drop rows without a label")
+    if values.dtype.kind == "O":
+        # Objects of one type are as good as an array of it.
+        y = np.array(values.tolist())
     kind = type_of_target(y, input_name="y")
     if kind != "binary":
         # scikit-learn's checks look for these words.
@@ -440,14 +431,6 @@ def _require_rows(name: str, rows: int) -> None:
     if not rows:
         rule, step = "must have at least one row", "check the source of the data"
         raise DataError(Problem(name, rule, "0 rows", step))
-
-
-def _require_labels(y: Any) -> Any:
-    if y is None:
-        # scikit-learn's checks look for these words.
-        rule = "must be given: fit requires y to be passed, but the target y is None"
-        raise UsageError(Problem("y", rule, "None", "pass the labels of the rows"))
-    return y
 
 
 def _refuse_length(name: str, count: str, rows: int) -> Never:

@@ -287,7 +287,7 @@ class Reconciled(RequestedRates):
     ----------
     estimator : classifier
         With predict_proba or decision_function; LogisticRegression() if None.
-    threshold, equal, tolerance, cost, keep, levels, floor, no_worse, monotone, infeasible
+    threshold, equal, tolerance, cost, levels, floor, no_worse, monotone, infeasible
         As in :func:`isocost.reconcile`.
     recalibrate, cv, groups_from, unknown, salt, random_state, confidence, pos_label
         As in :class:`CalibratedEqualizedOdds`.
@@ -317,7 +317,6 @@ class Reconciled(RequestedRates):
     cost: CostLike | None = None
     equal: str | Sequence[str] = ("fpr", "fnr")
     tolerance: float | Mapping[str, float] = 0.0
-    keep: Literal["information", "decisions", "scores"] = "information"
     levels: Levels = "auto"
     floor: Mapping[str, float] | None = None
     no_worse: bool = False

@@ -323,7 +323,7 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
         X, y = validate_data(self, X, y, dtype=np.float64)
         groups = read_groups(given, require_groups(sensitive))
         weight = weights_of(sample_weight, len(X))
-        self.classes_, codes = two_classes(y, weight)
+        self.classes_, codes = two_classes(y, weight=weight)
         self.pos_label_, label = positive_labels(self.classes_, codes, self.pos_label)
         used = weight > 0
         X, label, groups, weight = X[used], label[used], groups.take(used).sorted(), weight[used]

@@ -250,7 +250,7 @@ def assigned(levels: ScoreLevels, outputs: Floats, weights: Floats, decided: flo
     Examples
     --------
     >>> two = np.array([0.2, 0.8])
-    >>> group = ScoreLevels(two, two, two > 0.5, two, np.array([0.5, 0.5]), two, two, 1.0, 0.5)
+    >>> group = ScoreLevels(two, two, two > 0.5, two, np.array([0.5, 0.5]), two, 1.0, 0.5)
     >>> assigned(group, np.array([0.2, 0.5]), np.array([0.25, 0.75]), 0.8).round(3).tolist()
     [[0.4, 0.6], [0.0, 0.6]]
     """

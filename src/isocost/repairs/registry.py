@@ -12,11 +12,10 @@ from isocost.promises import Promise
 from isocost.repairs.coarsen import coarsen
 from isocost.repairs.composition import merged, merging
 from isocost.repairs.counsel import heed, require_support
-from isocost.repairs.hand_over import KEEPS as KEPT
-from isocost.repairs.hand_over import hand_over
+from isocost.repairs.hand_over import KEEPS, hand_over
 from isocost.repairs.odds import equalize_odds
 from isocost.repairs.recalibrate import fitted_rule
-from isocost.repairs.reconcilability import FLOORS, KEEPS, RATES
+from isocost.repairs.reconcilability import FLOORS, RATES
 from isocost.repairs.reconcile import reconcile
 from isocost.repairs.withhold import withhold
 from isocost.rules import DEFAULT_SALT, Rule
@@ -123,6 +122,8 @@ _TOLERANCE = Option("tolerance", float, 0.0, "How far groups may differ.")
 
 _THRESHOLD = Option("threshold", float, 0.5, "Score from which people are treated as positive.")
 
+_LEVELS = Option("levels", str, "auto", "The most levels of a group: auto, or a number.")
+
 _INFEASIBLE = Option(
     "infeasible",
     str,
@@ -209,10 +210,7 @@ REPAIRS: Mapping[str, Repair] = {
                 ),
                 _TOLERANCE,
                 Option("cost", str, None, "What an error costs, with --equal cost."),
-                Option("keep", str, "information", "What to keep most of.", KEEPS),
-                Option(
-                    "levels", str, "auto", "The most levels of a group: auto, unseen, or a number."
-                ),
+                _LEVELS,
                 Option(
                     "floor",
                     str,
@@ -241,8 +239,8 @@ REPAIRS: Mapping[str, Repair] = {
                 Option("share", float, 0.25, 'Share to hand over: a number, or "least".'),
                 _TOLERANCE,
                 _THRESHOLD,
-                Option("keep", str, "information", "What to keep most of.", KEPT),
-                Option("levels", str, "auto", "The most levels of a group: auto, or a number."),
+                Option("keep", str, "information", "What to keep most of.", KEEPS),
+                _LEVELS,
                 _INFEASIBLE,
             ),
             defers=True,

@@ -347,7 +347,7 @@ def remade(held: dict[str, Any], made: dict[str, Any], functions: Iterable[Measu
         "thresholds": thresholds_table(subject, held),
         "bounds": bounds_table(subject),
         "outlooks": outlooks and _outlook_table(outlooks, offers if given is not None else []),
-        "layouts": page_layouts(subject, held, repairs, subject.tally.reading.missing_group),
+        "layouts": page_layouts(subject, held, subject.tally.reading.missing_group),
     }
     return _rendered(subject, said, tables, data, [vega_script(), page_script()])
 
