@@ -278,7 +278,7 @@ SENTENCES = {
     "read_decimal": "Numbers were read with a decimal comma.",
     "read_encoding": "Text was read as {value}.",
     "read_sheet": "Rows were read from sheet {value}.",
-    "read_dropped": "{rows} rows were dropped because of missing values: {columns}.",
+    "read_dropped": "Rows with missing values were dropped: {rows} in all, {columns}.",
     "read_without": "{count} without {column}",
     "note_small": (
         "Too small to be compared, and listed only: {groups} (fewer than {min_group} people, or "
