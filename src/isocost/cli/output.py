@@ -432,7 +432,8 @@ BRIEF = ("base_rate", "fpr", "fnr", "selection_rate", "calibration_gap")
 """The measures of the table that fits a screen, beside n and the costs."""
 
 CAUTIONS = (
-    "note_small", "note_uninformative", "read_percent", "read_logit", "read_rank", "read_scale"
+    "note_small", "note_uninformative", "read_percent", "read_logit", "read_rank", "read_scale",
+    "read_dropped",
 )  # fmt: skip
 """Notes that are printed even where there is room for few."""
 

@@ -282,7 +282,7 @@ SENTENCES = {
         "Text was read as {value}; groups look like {groups}; if that is wrong, pass {encoding}."
     ),
     "read_sheet": "Rows were read from sheet {value}.",
-    "read_dropped": "{rows} rows were dropped because of missing values: {columns}.",
+    "read_dropped": "Rows with missing values were dropped: {rows} in all, {columns}.",
     "read_without": "{count} without {column}",
     "note_one_label": (
         "Not compared, because all outcomes are the same, so that a rate is undefined: {groups}."
