@@ -387,7 +387,7 @@ def test_a_rule_refuses_wrong_columns(role, column):
     with pytest.raises(ic.IsocostError, match="next: "):
         RULE.apply(**{**arrays, role: column})
     with pytest.raises(ic.IsocostError, match="next: "):
-        RULE.apply({**arrays, role: column})
+        RULE.apply({**arrays, role: column}, id="id")
 
 
 RESULTS = {

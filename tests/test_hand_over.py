@@ -290,32 +290,34 @@ def test_many_levels_and_groups_in_time():
 def test_people_get_null_on_every_engine(compas_rule, tmp_path):
     rows = sample(3_000, groups=2, seed=4)
     rows["group"] = np.array(compas().groups)[rows["group"]]
-    wanted = compas_rule.apply(rows, handed_over="gone", changed="new")
-    gone = np.isnan(wanted["score"])
+    wanted = compas_rule.apply(rows, handed_over="gone", changed="new", id="id")
+    gone = np.isnan(wanted["repaired_score"])
     np.testing.assert_array_equal(gone, wanted["gone"])
     assert wanted["new"][gone].all()
     assert 0.05 < gone.mean() < 0.6
-    polars = compas_rule.apply(pl.DataFrame(rows))
-    assert polars["score"].is_null().to_list() == gone.tolist()
-    assert not polars["score"].is_nan().any()
+    polars = compas_rule.apply(pl.DataFrame(rows), id="id")
+    assert polars["repaired_score"].is_null().to_list() == gone.tolist()
+    assert not polars["repaired_score"].is_nan().any()
     pd.DataFrame(rows).to_csv(tmp_path / "rows.csv", index=False)
-    ic.apply_file(compas_rule, tmp_path / "rows.csv", tmp_path / "out.csv", handed_over="gone")
+    ic.apply_file(
+        compas_rule, tmp_path / "rows.csv", tmp_path / "out.csv", handed_over="gone", id="id"
+    )
     found = pl.read_csv(tmp_path / "out.csv")
-    np.testing.assert_array_equal(found["score"], wanted["score"])
+    np.testing.assert_array_equal(found["repaired_score"], wanted["repaired_score"])
     np.testing.assert_array_equal(found["gone"], wanted["gone"])
     frame = pd.DataFrame(rows)
-    query = compas_rule.to_sql("duckdb", "frame", output="new", columns=["id"])
+    query = compas_rule.to_sql("duckdb", "frame", output="new", columns=["id"], id="id")
     by_id = duckdb.sql(query).df().set_index("id")["new"]
-    np.testing.assert_array_equal(by_id.loc[frame["id"]], wanted["score"])
+    np.testing.assert_array_equal(by_id.loc[frame["id"]], wanted["repaired_score"])
     assert "NULL: this person is handed over" in query
-    with pytest.raises(ic.UsageError, match="handed_over: must differ from output"):
-        compas_rule.apply(rows, handed_over="score")
+    with pytest.raises(ic.UsageError, match="handed_over: must differ from the column"):
+        compas_rule.apply(rows, handed_over="repaired_score", id="id")
 
 
 def test_who_was_handed_over_is_counted(compas_rule, tmp_path, monkeypatch):
     rows = sample(3_000, groups=2, seed=4, weighted=True)
     rows["group"] = np.array(compas().groups)[rows["group"]]
-    out = compas_rule.apply(rows)
+    out = compas_rule.apply(rows, id="id", output="score")
     counted = ic.tally(out, weight="weight", handed_over=True)
     assert counted.n + sum(n for n, _, _ in counted.handed_over.values()) == 3_000
     gone = np.isnan(out["score"])

@@ -69,11 +69,11 @@ def test_an_encoding_that_shows_late_and_several_files(tmp_path):
     assert ic.tally(tmp_path / "parts") == TALLY
     assert ic.tally(tmp_path / "parts", group="sex").groups == ("f", "m")
     rule = ic.Rule(("a", "é"), (), "none")
-    ic.apply_file(rule, tmp_path / "parts", tmp_path / "out.csv")
+    ic.apply_file(rule, tmp_path / "parts", tmp_path / "out.csv", id="id")
     assert ic.tally(tmp_path / "out.csv") == TALLY
     path = tmp_path / "parts" / "sex=f" / "d.csv"
     with pytest.raises(ic.FileError, match="must not be the input"):
-        ic.apply_file(rule, tmp_path / "parts", path, force=True)
+        ic.apply_file(rule, tmp_path / "parts", path, force=True, id="id")
 
 
 NAMES = {
@@ -236,10 +236,10 @@ def test_workbooks(tmp_path):
     with pytest.raises(ic.FileError, match="must be readable as an Excel workbook"):
         ic.tally(tmp_path / "broken.xlsx")
     rule = ic.Rule(("a", "é"), (), "none")
-    assert ic.apply_file(rule, path, tmp_path / "out.csv") == 60
+    assert ic.apply_file(rule, path, tmp_path / "out.csv", id="id") == 60
     assert ic.tally(tmp_path / "out.csv") == TALLY
     with pytest.raises(ic.FileError, match="output: must be of a kind that is written"):
-        ic.apply_file(rule, path, tmp_path / "out.xlsx")
+        ic.apply_file(rule, path, tmp_path / "out.xlsx", id="id")
 
 
 @pytest.mark.parametrize("ending", FOREIGN)

@@ -156,7 +156,7 @@ def test_expected_proba_is_the_average_over_many_coins(kind):
     expected = model.expected_proba(NEW_X[rows], sensitive_features=NEW_GROUP[rows])[:, 1]
     scores = model.estimator_.predict_proba(NEW_X[rows])[:, 1]
     many = {"score": np.tile(scores, 4000), "group": np.tile(NEW_GROUP[rows], 4000)}
-    thrown = model.rule_.apply(many, seed=0)["score"].reshape(4000, 40)
+    thrown = model.rule_.apply(many, seed=0)["repaired_score"].reshape(4000, 40)
     assert np.abs(thrown.mean(axis=0) - expected).max() < 0.03
     assert thrown.std(axis=0).max() > 1e-4
 

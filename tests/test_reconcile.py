@@ -165,7 +165,7 @@ def test_applied_to_people_it_does_what_was_expected():
 
     rows = compas_rows()
     rule = reconcile(compas())
-    new = rule.apply(rows)["score"]
+    new = rule.apply(rows, id="id")["repaired_score"]
     expected = measured(rule.expected(compas()))
     for group in rule.groups:
         inside = rows["group"] == group

@@ -49,7 +49,7 @@ def test_people_get_what_was_expected(population, name):
     data, tally, weighted = population
     rule = MAKERS[name](tally)
     expected = measured(rule.expected(tally))
-    applied = measured(counted(rule.apply(data, group="name"), weighted))
+    applied = measured(counted(rule.apply(data, group="name", id="id", output="score"), weighted))
     for group in tally.groups:
         mine = tally.totals
         place = tally.groups.index(group)
@@ -65,14 +65,16 @@ def test_people_get_what_was_expected(population, name):
 def test_every_engine_gives_the_same_person_the_same_score(tmp_path, name):
     data = simulated(3, weighted=False)
     rule = MAKERS[name](counted(data, weighted=False))
-    wanted = rule.apply(data, group="name")["score"]
+    wanted = rule.apply(data, group="name", id="id")["repaired_score"]
     assert (wanted != data["score"]).any()
     for make in (pd.DataFrame, pl.DataFrame, pa.table):
-        found = rule.apply(make(data), group="name")["score"].to_numpy()
+        found = rule.apply(make(data), group="name", id="id")["repaired_score"].to_numpy()
         np.testing.assert_array_equal(found, wanted)
     pd.DataFrame(data).to_parquet(tmp_path / "data.parquet")
-    ic.apply_file(rule, tmp_path / "data.parquet", tmp_path / "out.parquet", group="name")
-    np.testing.assert_array_equal(pd.read_parquet(tmp_path / "out.parquet")["score"], wanted)
+    ic.apply_file(rule, tmp_path / "data.parquet", tmp_path / "out.parquet", group="name", id="id")
+    np.testing.assert_array_equal(
+        pd.read_parquet(tmp_path / "out.parquet")["repaired_score"], wanted
+    )
 
 
 @pytest.mark.parametrize("name", MAKERS)

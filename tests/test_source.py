@@ -51,11 +51,11 @@ def test_decimal_commas(tmp_path, options):
 def test_a_file_with_commas_comes_back_with_commas(tmp_path):
     path = written(tmp_path, {**DATA, "score": map(comma, SCORES), "x": map(comma, WEIGHTS)})
     rule = ic.Rule(("a", "b"), (), "none")
-    ic.apply_file(rule, path, tmp_path / "out.csv")
+    ic.apply_file(rule, path, tmp_path / "out.csv", id="id")
     text = (tmp_path / "out.csv").read_text()
-    assert text.splitlines()[2] == "0,25;1;a;2,0"
+    assert text.splitlines()[2] == "0,25;1;a;2,0;0,25"
     assert ic.tally(tmp_path / "out.csv", decimal=",") == TALLY
-    ic.apply_file(rule, path, tmp_path / "out.parquet")
+    ic.apply_file(rule, path, tmp_path / "out.parquet", id="id")
     assert pd.read_parquet(tmp_path / "out.parquet")["x"].tolist() == WEIGHTS
 
 

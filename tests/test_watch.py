@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import isocost as ic
@@ -353,6 +355,7 @@ def test_the_command_on_files_that_a_rule_wrote(tmp_path):
     frame.to_csv(tmp_path / "data.csv", index=False)
     given = {"score": "the score", "group": "the group", "id": "the id"}
     ic.apply_file(rule, tmp_path / "data.csv", tmp_path / "may.csv", **given)
+    names["score"] = "repaired_the score"
     ic.tally(tmp_path / "may.csv", **names, edges=(0.5,), handed_over=True).save(
         tmp_path / "june.json"
     )
@@ -361,6 +364,58 @@ def test_the_command_on_files_that_a_rule_wrote(tmp_path):
     may, june = json.loads(done.stdout)["periods"]
     assert may["handed_over"] == june["handed_over"] == pytest.approx(0.25, abs=0.02)
     assert (may["name"], may["rows"]) == ("may", june["rows"])
+
+
+def test_the_repaired_column_is_read_and_told_of_beside_the_other(tmp_path):
+    names = {"score": "p", "label": "denied", "group": "race"}
+    old = {"p": "score", "denied": "label", "race": "group", "who": "id"}
+    people = {new: compas_rows()[name] for new, name in old.items()}
+    rule = ic.withhold(ic.tally(people, **names), cost="fpr", tolerance=0.06)
+    repaired = rule.apply(people, id="who")
+    alone = {name: values for name, values in repaired.items() if name != "p"}
+    in_place = rule.apply(people, id="who", output="p")
+    wanted = ic.tally(repaired, **{**names, "score": "repaired_p"})
+    note = "The scores were read from the column 'repaired_p'; the data also have 'p'. To watch "
+    rule.save(tmp_path / "rule.json")
+    for data, notes in (
+        (repaired, [note + 'that one, pass score="p".']),
+        (alone, []),
+        (in_place, []),
+    ):
+        path = tmp_path / "may.csv"
+        pd.DataFrame(data).to_csv(path, index=False)
+        for given in (
+            data,
+            pd.DataFrame(data),
+            pl.LazyFrame(data),
+            path,
+            pa.table(data).to_reader(),
+        ):
+            result = ic.watch(rule, {"may": given}, tolerance=0.08)
+            expected = ic.watch(rule, {"may": wanted}, tolerance=0.08)
+            assert result.periods == expected.periods
+            assert list(result.notes) == notes + list(expected.notes)
+        done = run("watch", "rule.json", "may.csv", "--tolerance", 0.08, "--json", cwd=tmp_path)
+        found = json.loads(done.stdout)
+        assert found["periods"] == [one.to_dict() for one in expected.periods]
+        shown = [one.replace('score="p"', "--score p") for one in notes]
+        assert found["notes"] == shown + list(expected.notes)
+    raw = ic.watch(rule, {"may": repaired}, tolerance=0.08, score="p")
+    assert raw.periods == ic.watch(rule, {"may": ic.tally(people, **names)}, tolerance=0.08).periods
+    assert not any("repaired_p" in one for one in raw.notes)
+
+
+def test_the_score_column_is_read_if_it_is_asked_for_by_its_usual_name(tmp_path):
+    rule = ic.withhold(compas(), cost="fpr", tolerance=0.06)
+    rule.save(tmp_path / "rule.json")
+    repaired = rule.apply(compas_rows(), id="id")
+    pd.DataFrame(repaired).to_csv(tmp_path / "may.csv", index=False)
+    usual, asked = (
+        json.loads(run("watch", "rule.json", "may.csv", *more, "--json", cwd=tmp_path).stdout)
+        for more in ([], ["--score", "score"])
+    )
+    assert usual["periods"][0]["difference"] == pytest.approx(0.06, abs=0.01)
+    assert asked["periods"][0]["difference"] == pytest.approx(0.0875, abs=0.001)
 
 
 FLOOR = {"selection_rate": 0.35, "overall_accuracy": 0.6}

@@ -308,10 +308,10 @@ class Rule:
     def apply(
         self,
         data: Any = None,
-        score: Any = "score",
-        group: Any = "group",
-        id: Any = "id",
-        output: str = "score",
+        score: Any = None,
+        group: Any = None,
+        id: Any = None,
+        output: str | None = None,
         *,
         seed: int | None = None,
         unknown: Literal["error", "keep"] = "error",
@@ -320,9 +320,9 @@ class Rule:
         scale: str | None = None,
         handed_over: str | None = None,
     ) -> Any:
-        """Repair the scores of data; the same kind of data comes back.
+        """Add a column of repaired scores to data; the same kind of data comes back.
 
-        The score of people who are handed over is null, or NaN in arrays and pandas.
+        The repaired score of people who are handed over is null, or NaN in arrays and pandas.
 
         Parameters
         ----------
@@ -330,11 +330,13 @@ class Rule:
             Never changed in place.  A lazy frame (polars, duckdb, ibis, dask, pyspark) stays lazy:
             a bad row, such as one with a null id, stops the engine when it comes to it.
         score, group, id : str (``group`` also a list of str)
-            The columns.  An id is a whole number or a text; it decides the person's coin.  The ids
-            are not used when the rule has no coin or a seed is given.
+            The columns; by default those the rule was made from, then "score" and "group".  An id
+            is a whole number or a text; it decides the person's coin.  A rule with a coin needs it,
+            unless a seed is given.
             Without ``data`` these are the arrays themselves, and an array comes back.
-        output : str
-            The column to write; by default the score column of the result.
+        output : str, optional
+            The column to write; an existing column of this name is replaced.  By default
+            ``repaired_`` and the name of the score column, which must then be a new column.
         seed : int, optional
             Throw coins in row order instead of by id.  Use it only when there are no ids: a
             person's coin then changes with the order of the rows.
@@ -346,7 +348,7 @@ class Rule:
             A boolean column to add that says whether the score was changed.
         scale : str, optional
             What the scores are, as for :func:`isocost.tally`; by default as the rule was made.
-            What is written are always probabilities, so ``output`` must then be another column.
+            Repaired scores are always probabilities, so they never replace scores on another scale.
         handed_over : str, optional
             A boolean column to add that says whether the person is handed over.
 
@@ -357,7 +359,7 @@ class Rule:
         >>> rule = ic.withhold(compas(), cost="fpr", tolerance=0.07)
         >>> data = {"score": [0.2, 0.2, 0.9], "id": [4, 5, 6],
         ...         "group": ["Caucasian", "Caucasian", "African-American"]}
-        >>> rule.apply(data)["score"].round(3).tolist()
+        >>> rule.apply(data, id="id")["repaired_score"].round(3).tolist()
         [0.2, 0.394, 0.9]
         """
         from isocost.engines.dispatch import apply_rule
@@ -382,9 +384,9 @@ class Rule:
         dialect: str = "duckdb",
         table: str | Sequence[str] = "scores",
         *,
-        score: str = "score",
-        group: str | Sequence[str] = "group",
-        id: str | None = "id",
+        score: str | None = None,
+        group: str | Sequence[str] | None = None,
+        id: str | None = None,
         **options: Any,
     ) -> str:
         """A query that does in a warehouse what :meth:`apply` does here, row by row.
@@ -397,7 +399,7 @@ class Rule:
         >>> import isocost as ic
         >>> from isocost.examples import compas
         >>> rule = ic.withhold(compas(), cost="fpr", tolerance=0.07)
-        >>> print(rule.to_sql("bigquery", "lake.scores", unknown="keep").splitlines()[0])
+        >>> print(rule.to_sql("bigquery", "lake.scores", id="person").splitlines()[0])
         -- Scores after a rule made by withhold, cost fpr; isocost 0.1.0.
         """
         from isocost.engines.queries import to_sql
@@ -560,7 +562,6 @@ class Rule:
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """The rows as a frame; see :meth:`isocost.Audit.to_frame`."""
-        names = self.reading.columns.get("group")
         columns = {
             one.name: [getattr(row, one.name) for row in self.rows]
             for one in fields(Row)
@@ -569,7 +570,8 @@ class Rule:
         # A row that mirrors scores has no value, and only a line has an end.
         for name in ("value", "end"):
             columns[name] = [math.nan if number is None else number for number in columns[name]]
-        return frame_of(beside_groups([row.group for row in self.rows], columns, names), backend)
+        groups = [row.group for row in self.rows]
+        return frame_of(beside_groups(groups, columns, stored_columns(self).get("group")), backend)
 
     def headline(self) -> str:
         """How the rule was made and whom it leaves alone, in a line."""
@@ -620,6 +622,24 @@ def check_rule(rule: Any, name: str = "rule") -> None:
     must = f"must be a rule made by {makers}"
     step = "make one, or read one with isocost.Rule.load"
     check_kind(name, rule, Rule, must, step)
+
+
+def stored_columns(rule: Rule) -> dict[str, Any]:
+    """The columns a rule was made from, by role.
+
+    Examples
+    --------
+    >>> from isocost.examples import compas
+    >>> from isocost.repairs.withhold import withhold
+    >>> stored_columns(withhold(compas(), cost="fpr", tolerance=0.07))
+    {'score': 'score', 'label': 'label', 'group': ['group']}
+    """
+    return {role: name for role, name in rule.reading.columns.items() if name is not None}
+
+
+def repaired_column(score: str) -> str:
+    """The column that repaired scores are written to by default."""
+    return f"repaired_{score}"
 
 
 def check_unknown(unknown: object) -> None:

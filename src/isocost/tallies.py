@@ -650,6 +650,13 @@ def as_tally(
     return tally(data, **{**reading, "edges": (*given, *edges)})
 
 
+def column_names(data: Any, reading: Mapping[str, Any]) -> list[str]:
+    """The names of the columns of data; none if :func:`as_tally` does not accept the data."""
+    from isocost.engines.dispatch import column_names
+
+    return column_names(data, **{key: reading.get(key) for key in ("encoding", "sheet")})
+
+
 def check_no_keywords(reading: Mapping[str, Any], instead: str) -> None:
     """Raise if there are keywords of :func:`isocost.tally`, and something else than data."""
     if reading:

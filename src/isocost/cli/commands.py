@@ -42,6 +42,7 @@ from isocost.engines.dialects import DIALECTS
 from isocost.engines.files import Part, apply_file
 from isocost.engines.look import look as look_at
 from isocost.engines.queries import dbt_macro, tally_sql, to_sql
+from isocost.engines.values import applied_columns
 from isocost.errors import Problem, UsageError, speak_of
 from isocost.groups import Group, parts_of
 from isocost.measures.audit import audit as measure
@@ -60,7 +61,7 @@ from isocost.repairs.watch import watch as look_after
 from isocost.reports.layout import Layout
 from isocost.reports.layouts import check_layout
 from isocost.reports.layouts import layout as arrange
-from isocost.rules import DEFAULT_SALT, Rule
+from isocost.rules import DEFAULT_SALT, Rule, repaired_column
 from isocost.tallies import FORMAT as TALLY
 from isocost.tallies import Tally
 from isocost.verdict.judgement import CALIBRATED
@@ -391,13 +392,7 @@ def apply(
         Path, typer.Option("--output", "-o", help="File to write; its ending says how.")
     ],
     columns: options.RepairedColumns,
-    column: Annotated[
-        str | None,
-        typer.Option(
-            "--column",
-            help="Column to write; default: the score column, or repaired_SCORE on another scale.",
-        ),
-    ] = None,
+    output_column: options.OutputColumn = None,
     force: options.Force = False,
     memory_limit: options.MemoryLimit = None,
     threads: options.Threads = None,
@@ -416,15 +411,15 @@ def apply(
         bool, typer.Option("--any-order", help="Do not keep the order of rows; takes less memory.")
     ] = False,
 ) -> None:
-    """Repair the scores of a file into a new file; the input is never changed."""
+    """Copy a file with a column of repaired scores added; the input is never changed."""
     loaded = Rule.load(rule)
     with local(data) as path, progress("applying the rule") as report:
         rows = apply_file(
             loaded,
             path,
             output,
-            **columns.of(loaded),
-            column=column,
+            **columns.arguments,
+            output_column=output_column,
             force=force,
             memory_limit=memory_limit,
             threads=threads,
@@ -435,7 +430,10 @@ def apply(
             encoding=encoding,
             sheet=sheet,
         )
-    say(f"{rows:,} rows are in {output}.")
+    written = output_column or repaired_column(
+        applied_columns(loaded, columns.score, None, None)[0]
+    )
+    say(f"{rows:,} rows are in {output}, with repaired scores in the column {written}.")
 
 
 def look(
@@ -485,9 +483,7 @@ def sql(
     ] = False,
     dialect: Annotated[str, typer.Option("--dialect", help=f"{', '.join(DIALECTS)}.")] = "duckdb",
     table: Annotated[str, typer.Option("--table", help="The table.")] = "scores",
-    column: Annotated[
-        str | None, typer.Option("--column", help="Column to make; default: repaired_SCORE.")
-    ] = None,
+    output_column: options.OutputColumn = None,
     keep: Annotated[
         list[str] | None, typer.Option("--keep", help="Column to keep; default: all of them.")
     ] = None,
@@ -525,7 +521,12 @@ def sql(
     else:
         loaded = Rule.load(rule)
         query_of = partial(
-            to_sql, loaded, dialect, **columns.of(loaded), output=column, columns=keep or "*"
+            to_sql,
+            loaded,
+            dialect,
+            **columns.arguments,
+            output=output_column,
+            columns=keep or "*",
         )
     query = query_of(table) if dbt is None else dbt_macro(dbt, dialect, query_of)
     if output is None:
@@ -547,6 +548,7 @@ def watch(
     ],
     columns: options.Columns,
     printing: options.Printing,
+    context: typer.Context,
     cost: Annotated[
         str | None, typer.Option("--cost", help="Default: what the rule makes equal.")
     ] = None,
@@ -582,9 +584,15 @@ def watch(
     deployed = Rule.load(rule)
     at = deployed.promise.threshold if threshold is None else threshold
     edges = () if at is None else (check_threshold(at),)
+    asked = [
+        name
+        for name in context.params
+        if getattr(context.get_parameter_source(name), "name", "") != "DEFAULT"
+    ]
+    periods, notes = read_periods(tallies, columns, asked, deployed, edges)
     report = look_after(
         deployed,
-        read_periods(tallies, columns, options.as_deployed(columns, deployed), edges),
+        periods,
         cost=cost,
         tolerance=tolerance,
         threshold=threshold,
@@ -592,6 +600,7 @@ def watch(
         confidence=confidence,
         measures=measures,
     )
+    report = replace(report, notes=(*notes, *report.notes))
     show_result(report, printing, lambda: show_watch(report))
     if report.alarm:
         raise typer.Exit(1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args, get_type_hints
@@ -20,14 +20,13 @@ from isocost.atomic import check_target
 from isocost.engines.connection import FileReading
 from isocost.errors import UNSET, Language, Problem, UsageError
 from isocost.measures.measure import FAMILIES
-from isocost.readings import USUAL_COLUMNS, command_line
+from isocost.readings import command_line
 from isocost.repairs.maps import METHODS
 from isocost.repairs.registry import REPAIRS, Option
 from isocost.reports.layouts import LAYOUTS, SIDES
-from isocost.rules import Rule
 from isocost.verdict.judgement import MIN_GROUP
 
-_OPTIONS = {"edges": "edge", "columns": "keep"}
+_OPTIONS = {"edges": "edge", "columns": "keep", "output": "output-column"}
 """Options with another name than the argument in Python."""
 
 
@@ -70,6 +69,13 @@ Edges = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write.")]
+OutputColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--output-column",
+        help="Column to write, also in place of an existing one; default: repaired_SCORE, added.",
+    ),
+]
 Plot = Annotated[
     bool | None, typer.Option("--plot/--no-plot", help="Draw the audit.  [default: on a terminal]")
 ]
@@ -285,7 +291,10 @@ class RepairedColumns:
     group: Annotated[
         list[str] | None, typer.Option("--group", help="Column of groups; default: as in the rule.")
     ] = None
-    id: Annotated[str, typer.Option("--id", help="Column that identifies the person.")] = "id"
+    id: Annotated[
+        str | None,
+        typer.Option("--id", help="Column that identifies the person; for rules with a coin."),
+    ] = None
     changed: Annotated[
         str | None, typer.Option("--changed", help="Column to add: whether the score changed.")
     ] = None
@@ -298,35 +307,10 @@ class RepairedColumns:
     ] = Unknown.error
     missing_group: _MissingGroup = None
 
-    def of(self, rule: Rule) -> dict[str, Any]:
-        """The arguments for a rule; columns without an option are those it was made with."""
-        names = {**USUAL_COLUMNS, **rule.reading.columns}
-        return {
-            "score": self.score or names["score"],
-            "group": self.group or names["group"],
-            "id": self.id,
-            "changed": self.changed,
-            "handed_over": self.handed_over,
-            "unknown": self.unknown.value,
-            "missing_group": self.missing_group,
-        }
-
-
-def as_deployed(columns: Columns, rule: Rule) -> Columns:
-    """The columns of repaired data: those without an option are as the rule was made, or wrote.
-
-    People without a score were handed over, if the rule does that.
-    """
-    usual, made = Columns(), RepairedColumns().of(rule)
-    if rule.reading.scale != "probability":
-        made["score"] = f"repaired_{made['score']}"
-    made |= {role: rule.reading.columns.get(role) or "" for role in ("label", "weight")}
-    filled = {
-        role: made[role]
-        for role in ("score", "label", "group", "weight")
-        if made[role] and getattr(columns, role) == getattr(usual, role)
-    }
-    return replace(columns, **filled, handed_over=columns.handed_over or rule.defers)
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of :func:`isocost.apply_file` and :meth:`isocost.Rule.to_sql`."""
+        return {**vars(self), "group": self.group or None, "unknown": self.unknown.value}
 
 
 @functools.cache
@@ -384,7 +368,7 @@ _PANELS = {
                          "limit", "power", "within", "calibration_margin", "no_calibration",
                          "measures", "fail_above", "other", "cost_difference", "gap"),
     "Repair": ("method", "recalibrate", "shrinkage", "anyway", "salt"),
-    "Output": ("output", "force", "plot", "full", "column", "changed", "any_order", "title",
+    "Output": ("output", "force", "plot", "full", "output_column", "changed", "any_order", "title",
                "min_count", "dialect", "dbt", "json", "format", "csv", "rule", "people",
                "outcome", "positive_means"),
 }  # fmt: skip

@@ -20,6 +20,7 @@ from isocost.atomic import read_text, status_of
 from isocost.cli.options import Columns, Measuring
 from isocost.cli.output import complain, progress
 from isocost.engines.connection import FileReading
+from isocost.engines.dispatch import column_names
 from isocost.engines.files import Part, tally_files
 from isocost.engines.look import completed
 from isocost.engines.paths import nothing_at
@@ -28,7 +29,9 @@ from isocost.grid import Grid, scale_named
 from isocost.groups import Group, names_of
 from isocost.measures.table import chosen_measures
 from isocost.readings import Reading, merging
+from isocost.repairs.watch import deployed_columns
 from isocost.rules import FORMAT as RULE
+from isocost.rules import Rule
 from isocost.tallies import FORMAT, Tally
 from isocost.verdict.sentences import plain
 from isocost.verdict.wording import reading_notes
@@ -159,11 +162,16 @@ def read_merged(
 
 
 def read_periods(
-    names: Sequence[str], columns: Columns, deployed: Columns, edges: tuple[float, ...]
-) -> dict[str, Tally]:
+    names: Sequence[str],
+    columns: Columns,
+    asked: Collection[str],
+    rule: Rule,
+    edges: tuple[float, ...],
+) -> tuple[dict[str, Tally], list[str]]:
     """A tally per file or folder, by their names, with folders if two have the same name.
 
-    ``deployed`` are the columns of files with data, where ``columns`` are what was asked for.
+    Columns of files with data that were not ``asked`` for are as the rule was deployed; the list
+    has notes on that.
     """
     paths = expanded_paths(names)
     loaded = {path: load_tally(path) for path in paths if is_tally_path(path)}
@@ -171,13 +179,20 @@ def read_periods(
     if loaded:
         first = next(iter(loaded.values()))
         _check_options(columns, first, only=len(loaded) == len(paths))
-        deployed, edges = replace(deployed, bins=first.bins), first.edges
+        columns, edges = replace(columns, bins=first.bins), first.edges
+    notes = dict[str, None]()
+    for path in paths:
+        if path not in loaded:
+            with local(path) as file:
+                found = column_names(file, encoding=columns.encoding, sheet=columns.sheet)
+                used, noted = deployed_columns(rule, found)
+                unasked = {role: value for role, value in used.items() if role not in asked}
+                notes |= dict.fromkeys(noted if "score" in unasked else [])
+                loaded[path] = read(file, replace(columns, **unasked), edges)
     stems = [Path(path).stem for path in paths]
     plain = len(set(stems)) == len(stems)
-    return {
-        stem if plain else path: loaded[path] if path in loaded else read(path, deployed, edges)
-        for stem, path in zip(stems, paths, strict=True)
-    }
+    periods = zip(stems if plain else paths, paths, strict=True)
+    return {name: loaded[path] for name, path in periods}, list(notes)
 
 
 def audit_settings(measuring: Measuring, tally: Tally) -> dict[str, Any]:

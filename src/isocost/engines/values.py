@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from isocost.checks import check_written
 from isocost.engines.parsing import positive_among
 from isocost.errors import DataError, Problem, UsageError, listing, setting, spoken
 from isocost.grid import PROBABILITY, Scale, scale_named, scale_step
 from isocost.groups import Group, as_group, as_scalar, is_exact, is_null
 from isocost.readings import Reading
-from isocost.rules import Rule
+from isocost.rules import Rule, repaired_column, stored_columns
 from isocost.tallies import Tally
 from isocost.typing import Bools, Ints, is_masked
 
@@ -266,6 +267,53 @@ def scale_of(rule: Rule, asked: str | None) -> Scale:
         must, step = "must name the range of the ranks here", "for example rank:1-10"
         raise UsageError(Problem("scale", must, repr(asked), step))
     return scale_named(rule.reading.scale)
+
+
+def applied_columns(rule: Rule, score: Any, group: Any, id: Any) -> tuple[Any, Any, Any]:
+    """The score, group and id columns that a rule is applied to; by default those it stores.
+
+    Examples
+    --------
+    >>> rule = Rule((), (), "test", made_from={"reading": {"columns": {"score": "p"}}})
+    >>> applied_columns(rule, None, "race", None)
+    ('p', 'race', None)
+    """
+    stored = {"score": "score", "group": "group", "id": None, **stored_columns(rule)}
+    asked = {"score": score, "group": group, "id": id}
+    used = [stored[role] if name is None else name for role, name in asked.items()]
+    return used[0], used[1], used[2]
+
+
+def written_column(
+    columns: Iterable[Any],
+    score: str,
+    output: str | None,
+    scale: Scale,
+    changed: str | None,
+    handed_over: str | None,
+    *,
+    by_case: bool = False,
+    role: str = "output",
+) -> str:
+    """The column of repaired scores, which replaces an existing column only if it was named.
+
+    ``scale`` is the scale of the scores; the others are as in
+    :func:`isocost.checks.check_written`.
+    """
+    existing = [str(name) for name in columns]
+    written = repaired_column(score) if output is None else output
+    spelled = str if by_case else str.lower
+    taken = [name for name in existing if output is None and spelled(name) == spelled(written)]
+    if taken:
+        must = "must be named, because a column with the usual name exists"
+        step = f"pass {setting(role, taken[0])} to replace that column, or another name"
+        raise UsageError(Problem(role, must, f"a column {taken[0]!r} in the data", step))
+    check_written(existing, written, changed, handed_over, by_case=by_case, role=role)
+    if written == score and not scale.is_plain:
+        must = "must be another column than the score: repaired scores are probabilities"
+        step = f"pass {setting(role, repaired_column(score))}"
+        raise UsageError(Problem(role, must, f"{written!r}, and scores from {scale.name}", step))
+    return written
 
 
 class LabelReader:

@@ -39,9 +39,16 @@ from isocost.measures.rates import disparity, measure_columns, require_all_decid
 from isocost.measures.table import MEASURES, OVERALL, chosen_measures
 from isocost.promises import Promise
 from isocost.repairs.composition import merged
-from isocost.rules import Rule, check_rule, unknown_groups
+from isocost.rules import Rule, check_rule, repaired_column, stored_columns, unknown_groups
 from isocost.tables import AsJson, columns_from, frame_of, html_table, html_verdict, text_table
-from isocost.tallies import DataOptions, Tally, TallyLike, as_tallies
+from isocost.tallies import (
+    DataOptions,
+    Tally,
+    TallyLike,
+    as_tally,
+    check_no_keywords,
+    column_names,
+)
 
 FEW = 30
 """Fewer rows of a label than this say little about a period."""
@@ -362,7 +369,9 @@ def watch(
         What was deployed.  Its promise says what must be equal, and how nearly.  For a rule that
         promises nothing, nothing is tested unless a tolerance is given.
     tallies : several tallies, or {name: tally}
-        One per period, in order, of the repaired scores and the true labels; or data of each.
+        One per period, in order, of the repaired scores and the true labels; or data of each.  The
+        columns of data are by default those the rule was made from; the scores are those of
+        ``repaired_`` and the score column if the data have it.
     cost : Cost or str, optional
         What an error costs; by default that of the rule.
     tolerance : float, optional
@@ -407,7 +416,7 @@ def watch(
 in some period; 0.06 is allowed). Shown in period 2.
     """
     check_rule(rule)
-    names, periods = _periods(tallies, reading, threshold)
+    names, periods, read = _periods(rule, tallies, reading, threshold)
     # The promise is about the groups as they were merged.
     rule, periods = merged(rule, *periods)
     _check_groups(rule, periods)
@@ -442,6 +451,7 @@ in some period; 0.06 is allowed). Shown in period 2.
         ),
         alarms=tuple(alarm for _, alarm in alarms),
         notes=(
+            *read,
             *_about_promise(rule, limits),
             *_about_handed_over(promise, promised),
             *_notes_on_data(rule, names, history),
@@ -541,10 +551,40 @@ def _about_promise(rule: Rule, limits: Mapping[str, float]) -> list[str]:
     ]
 
 
+def deployed_columns(rule: Rule, names: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """How data with columns of these names are read after a rule was applied, and notes on that.
+
+    The columns are those the rule was made from, with the column of repaired scores if there is
+    one.  People without a score were handed over, if the rule hands anybody over.
+
+    Examples
+    --------
+    >>> from isocost.examples import compas
+    >>> from isocost.repairs.withhold import withhold
+    >>> rule = withhold(compas(), cost="fpr", tolerance=0.07)
+    >>> deployed_columns(rule, ["score", "repaired_score"])[0]["score"]
+    'repaired_score'
+    """
+    stored = stored_columns(rule)
+    score = stored.get("score", "score")
+    repaired = repaired_column(score)
+    used: dict[str, Any] = {
+        role: stored[role] for role in ("label", "group", "weight") if role in stored
+    }
+    used |= {"score": repaired if repaired in names else score, "handed_over": rule.defers}
+    if not {score, repaired} <= set(names):
+        return used, []
+    note = (
+        f"The scores were read from the column {repaired!r}; the data also have {score!r}. To "
+        f"watch that one, pass {setting('score', score)}."
+    )
+    return used, [note]
+
+
 def _periods(
-    tallies: Any, reading: Mapping[str, Any], threshold: float | None
-) -> tuple[list[str], list[Tally]]:
-    """The names of the periods, and their tallies."""
+    deployed: Rule, tallies: Any, reading: Mapping[str, Any], threshold: float | None
+) -> tuple[list[str], list[Tally], list[str]]:
+    """The names of the periods, their tallies, and notes on how data were read."""
     rule, step = _TALLIES
     if isinstance(tallies, Mapping):
         names, periods = [str(name) for name in tallies], list(tallies.values())
@@ -555,7 +595,17 @@ def _periods(
     if not periods:
         raise UsageError(Problem("tallies", rule, "none", step))
     edges = () if threshold is None else (check_threshold(threshold),)
-    return names, as_tallies([("tallies", one) for one in periods], reading, *edges)
+    if all(isinstance(one, Tally) for one in periods):
+        check_no_keywords(reading, "tally")
+    counted, notes = [], dict[str, None]()
+    for one in periods:
+        used: dict[str, Any] = {}
+        if not isinstance(one, Tally):
+            used, noted = deployed_columns(deployed, column_names(one, reading))
+            used |= reading
+            notes |= dict.fromkeys(noted if "score" not in reading else [])
+        counted.append(as_tally(one, used, *edges, name="tallies"))
+    return names, counted, list(notes)
 
 
 def _check_groups(rule: Rule, tallies: Sequence[Tally]) -> None:
