@@ -585,7 +585,7 @@ NAN = math.nan
         ({"y": ["a", None, "b", "a"]}, ("y: must be known", "None in row 1", "without a label")),
         (
             {"y": np.array([0, "a", 0, 1], dtype=object)},
-            ("y: must have two classes", "Unknown label type: unknown", "two-valued"),
+            ("y: must have two classes", "Unknown label type: multiclass", "two-valued"),
         ),
         ({"y": None}, ("y: must be given", "None", "pass the labels")),
         (

@@ -67,7 +67,7 @@ def test_a_named_file_and_the_table_of_a_project(folder, capsys):
         ),
         ("replicates = true", "replicates: must be what --replicates takes\n  got:  True: "),
         ("fail_above = [1]", "fail_above: must be what --fail-above takes\n  got:  [1]: "),
-        ('selected = "middle"', "got:  'middle': 'middle' is not one of 'above', 'below'"),
+        ('selected = "middle"', "selected: must be what --selected takes\n  got:  'middle': "),
         ('full = "perhaps"', "full: must be what --full takes\n  got:  'perhaps': "),
         ("force = true", "isocost.toml: force: must be given on the command line"),
         ("[fit]\nfail_above = 1", "fit.fail_above: must be an option of isocost fit"),
