@@ -35,13 +35,8 @@ threshold. This page says how many people that takes, and what is left of it on 
 
 {least}
 
-*Least* is the share of each group that must be handed over, and *in all* the least share of all
-people if groups may bear it unequally, with the lowest and highest share of a group. *FPR, FNR
-alone* is the least share for equal FPR and FNR at 0.5 if at least half as many of each group are
-selected, and not selected, as before; where nearly everybody is positive, as in law school, that
-takes more than one distribution of scores, which may leave nobody below 0.5. Linear programs prove
-all these shares to be the least, up to 0.0001; *or less* stands where the search for a proof was
-ended. Accuracy, and the
+*Least* is the share of each group that must be handed over; a linear program proves that no smaller
+one is enough. Accuracy, and the
 share of the variance of labels that scores explain (R²), are those of everybody before, and of the
 decided if {above:.0%} more than the least are handed over. *Of the selected* is how many of those
 at or above 0.5 are handed over then, in the groups where that is least and most. Scores of COMPAS,
@@ -65,8 +60,7 @@ only if whoever decides about the others has the same error rates: `ic.handed_ov
 ## Time
 
 With {levels} levels and {groups} groups the least share takes {seconds:.1f} s of one processor, and
-a rule with a larger one {more:.1f} s. For equal FPR and FNR alone the least takes {rates:.1f} s,
-and for an equal cost "fpr" {cost:.1f} s.
+a rule with a larger one {more:.1f} s.
 """
 
 
@@ -125,11 +119,6 @@ def share_of(rule: ic.Rule, tally: ic.Tally) -> float:
     return rule.expected(tally).share_handed_over
 
 
-def or_less(rule: ic.Rule) -> str:
-    """What follows a share that is not proven to be the least."""
-    return " or less" if "ended early" in rule.notes[-1] else ""
-
-
 def spreads(tally: ic.Tally) -> Floats:
     """How far groups differ in each rate."""
     kinds = tally.kinds(0.5)
@@ -149,8 +138,6 @@ def least_shares() -> str:
         "data, people",
         "groups",
         "least",
-        "FPR, FNR alone",
-        "in all",
         "accuracy, R²",
         "decided",
         "of the selected",
@@ -161,14 +148,9 @@ def least_shares() -> str:
         tally = people.tally
         try:
             least = share_of(make(tally, None), tally)
-            fewest = make(tally, None, shares="least")
-            alone = make(tally, None, ("fpr", "fnr"))
-            in_all = fewest.expected(tally)
-            rates = f"{share_of(alone, tally):.1%}{or_less(alone)}"
         except ic.InfeasibleError as error:
-            lines.append([f"{name}, {len(people.score):,}", "", str(error.feasibility), *[""] * 5])
+            lines.append([f"{name}, {len(people.score):,}", "", str(error.feasibility), *[""] * 3])
             continue
-        each = in_all.shares_handed_over.values()
         rule = make(tally, least + ABOVE)
         selected = [one.of_selected for one in rule.handed_over(tally).groups.values()]
         lines.append(
@@ -176,9 +158,6 @@ def least_shares() -> str:
                 f"{name}, {len(people.score):,}",
                 f"{len(tally.groups)}",
                 f"{least:.1%}",
-                rates,
-                f"{in_all.share_handed_over:.1%}{or_less(fewest)} "
-                f"({min(each):.1%} to {max(each):.1%})",
                 numbers(tally),
                 numbers(rule.expected(tally)),
                 f"{min(selected):.1%} to {max(selected):.1%}",
@@ -238,10 +217,6 @@ def main() -> None:
         middle = time.process_time()
         make(tally, least + 0.1, levels=levels)
         larger = time.process_time()
-        make(tally, None, ("fpr", "fnr"), levels=levels)
-        rates = time.process_time()
-        make(tally, None, "cost", cost="fpr", levels=levels)
-        ends = time.process_time()
         unseen, worse = on_new_people(halves)
         text = TEXT.format(
             halves=halves,
@@ -250,8 +225,6 @@ def main() -> None:
             groups=len(shapes),
             seconds=middle - start,
             more=larger - middle,
-            rates=rates - larger,
-            cost=ends - rates,
             least=least_shares(),
             unseen=unseen,
             worse="\n".join(textwrap.wrap(worse, 100)),

@@ -13,4 +13,3 @@ autodoc_typehints = "none"
 napoleon_google_docstring = False
 napoleon_use_ivar = True
 myst_heading_anchors = 3
-suppress_warnings = ["myst.xref_missing"]

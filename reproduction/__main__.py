@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from isocost.atomic import write_text
 from isocost.errors import FileError, IsocostError, Problem, UsageError
 from isocost.tables import text_table
-from reproduction.fetch import SOURCES, DataSource, cache_folder, find, locate
+from reproduction.fetch import SOURCES, DataSource, cache_folder, find, locate, need_packages
 
 # What trains and draws is imported where it is used: ``data`` needs none of it.
 if TYPE_CHECKING:
@@ -39,8 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
+        need_packages("pooch")
         if given[:1] == ["data"]:
             return _data(_data_arguments(given[1:]))
+        need_packages("joblib", "pandas", "matplotlib", "cvxpy")
         return _run(_run_arguments(given))
     except IsocostError as error:
         print(f"reproduction: {error}", file=sys.stderr)

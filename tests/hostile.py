@@ -145,12 +145,12 @@ def use_rule(rule, tally, data):
     survived(lambda: written(ic.compare(tally, [rule])))
     survived(lambda: written(ic.watch(rule, [tally, tally])))
     survived(lambda: rule.alpha)
-    survived(lambda: rule.apply(data))
+    survived(lambda: rule.apply(data, id="id"))
     survived(lambda: rule.apply(data, seed=1, unknown="keep"))
     survived(lambda: PlaneDisplay.from_tally(tally, [rule]))
     survived(lambda: ChangeDisplay.from_tally(tally, [rule]))
     for dialect in ("duckdb", "bigquery", "mysql"):
-        survived(lambda dialect=dialect: rule.to_sql(dialect).encode())
+        survived(lambda dialect=dialect: rule.to_sql(dialect, id="id").encode())
 
 
 def use_tally(tally):

@@ -157,23 +157,24 @@ def test_all_problems_of_one_data_set_together():
         "score: must be a number in [0, 1] in every row\n"
         "  got:  2 null or NaN (first: in row 1), 1 infinite (first: inf in row 4), "
         "2 outside [0, 1] (first: 1.5 in row 2), of 6 rows, counted from 0\n"
-        "  next: drop or fill rows without a score; if a rule handed them over, count them with "
-        "isocost.tally(..., handed_over=True); divide percentages by 100; convert decision values "
-        "to probabilities\n"
+        "  next: drop or fill rows without a score (drop_missing=True drops them); if a rule "
+        "handed them over, count them with isocost.tally(..., handed_over=True); divide "
+        "percentages by 100; convert decision values to probabilities\n"
         "label: must be 0/1 or boolean in every row\n"
         "  got:  1 null or NaN (first: in row 3), 1 other than 0 and 1 (first: 2.0 in row 2), "
         "of 6 rows, counted from 0\n"
-        "  next: drop rows without a label; name the positive label with positive= if the "
-        "column has two other values\n"
+        "  next: drop rows without a label (drop_missing=True drops them); name the positive label "
+        "with positive= if the column has two other values\n"
         "group: must be known in every row\n"
         "  got:  1 null (first: in row 1), of 6 rows, counted from 0\n"
-        "  next: drop those rows, or count them as a group of their own with "
-        'missing_group="unknown"\n'
+        "  next: drop those rows (drop_missing=True drops them), or count them as a group of their "
+        'own with missing_group="unknown"\n'
         "weight: must be a positive, finite number in every row\n"
         "  got:  1 null or NaN (first: in row 3), 1 infinite (first: inf in row 4), "
         "1 zero (first: 0.0 in row 1), 1 negative (first: -1.0 in row 2), "
         "of 6 rows, counted from 0\n"
-        "  next: drop rows with weight 0, and check the column for missing values"
+        "  next: drop rows with weight 0, and check the column for missing values "
+        "(drop_missing=True drops them)"
     )
     assert isinstance(error.value, ValueError)
     assert len(error.value.problems) == 4

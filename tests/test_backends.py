@@ -55,9 +55,9 @@ def test_the_same_scores_as_the_arrays_and_still_lazy(engine):
     data = rows()
     frame = lazy(data)
     written = {"output": "repaired", "changed": "moved", "handed_over": "gone"}
-    out = DEFERRING.apply(frame, **written)
+    out = DEFERRING.apply(frame, id="id", **written)
     assert type(out) is type(frame)
-    expected = DEFERRING.apply(data, **written)
+    expected = DEFERRING.apply(data, id="id", **written)
     found = by_id(columns_of(kind, out))
     assert list(found) == list(expected)
     if kind != "dask":
@@ -74,9 +74,9 @@ def test_the_same_scores_as_the_arrays_and_still_lazy(engine):
 def test_the_score_column_is_replaced_where_it_stands(engine):
     kind, lazy = engine
     data = rows(60)
-    found = columns_of(kind, RULE.apply(lazy(data)))
+    found = columns_of(kind, RULE.apply(lazy(data), id="id", output="score"))
     assert list(found) == list(data)
-    assert by_id(found)["score"] == RULE.apply(data)["score"].tolist()
+    assert by_id(found)["score"] == RULE.apply(data, id="id")["repaired_score"].tolist()
 
 
 def test_columns_with_any_name(engine):
@@ -89,7 +89,7 @@ def test_columns_with_any_name(engine):
     found = columns_of(kind, RULE.apply(lazy(named), **names, **written))
     assert list(found) == [*named, "new.score", "c2"]
     found = by_id({**found, "id": found[names["id"]]})
-    expected = RULE.apply(data, output="new.score", changed="c2")
+    expected = RULE.apply(data, output="new.score", changed="c2", id="id")
     assert found["new.score"] == expected["new.score"].tolist()
     assert found["c2"] == expected["c2"].tolist()
     assert found["c1"] == named["c1"].tolist()
@@ -103,9 +103,9 @@ def test_bounds_and_values_of_a_rule_are_exact(kind):
     rule = ic.Rule(groups=("a",), rows=rows, method="test")
     near = [np.nextafter([low, high], 0), [low, high], np.nextafter([low, high], 1)]
     data = {"score": np.concatenate(near), "group": ["a"] * 6}
-    expected = rule.apply(data)["score"].tolist()
+    expected = rule.apply(data)["repaired_score"].tolist()
     assert expected.count(value) == 3
-    assert columns_of(kind, rule.apply(as_lazy(kind, data)))["score"] == expected
+    assert columns_of(kind, rule.apply(as_lazy(kind, data)))["repaired_score"] == expected
 
 
 @pytest.mark.parametrize("kind", QUICK)
@@ -127,8 +127,8 @@ def test_several_group_columns_with_nulls_and_unknown_groups(kind):
     )
     options = {"group": ["sex", "age"], "missing_group": "?", "unknown": "keep"}
     found = columns_of(kind, rule.apply(as_lazy(kind, data), **options))
-    assert found["score"] == [0.5, 0.4, 1.0 - 0.6, 0.8]
-    assert list(found) == list(data)
+    assert found["repaired_score"] == [0.5, 0.4, 1.0 - 0.6, 0.8]
+    assert list(found) == [*data, "repaired_score"]
     with pytest.raises(Exception, match="group: must be one the rule knows"):
         columns_of(kind, rule.apply(as_lazy(kind, data), **(options | {"unknown": "error"})))
     with pytest.raises(Exception, match=r"group \(column 'sex, age'\): must be known in every row"):
@@ -151,7 +151,7 @@ def test_several_group_columns_with_nulls_and_unknown_groups(kind):
 def test_a_bad_row_stops_the_engine_when_it_comes_to_it(kind, column, value, text):
     data = {"score": [0.1, 0.9], "group": ["a", "untouched"], "id": ["x", "y"]}
     data[column] = [data[column][0], value]
-    out = RULE.apply(as_lazy(kind, data))  # nothing is read yet
+    out = RULE.apply(as_lazy(kind, data), id="id")  # nothing is read yet
     with pytest.raises(Exception, match=text):
         columns_of(kind, out)
 
@@ -159,7 +159,7 @@ def test_a_bad_row_stops_the_engine_when_it_comes_to_it(kind, column, value, tex
 @pytest.mark.parametrize("kind", QUICK)
 def test_who_asks_only_for_the_new_score_is_told_too(kind):
     data = {"score": [0.1, 0.9], "group": ["a", None], "id": ["x", "y"]}
-    frame = RULE.apply(as_lazy(kind, data), output="new")
+    frame = RULE.apply(as_lazy(kind, data), output="new", id="id")
     only = frame[["new"]] if kind == "dask" else frame.select("new")
     with pytest.raises(Exception, match="group: must be known in every row"):
         columns_of(kind, only)
@@ -169,10 +169,10 @@ def test_types_are_told_at_once(engine):
     _, lazy = engine
     data = {"score": [0.1], "group": ["a"], "id": [1.5]}
     with pytest.raises(ic.DataError, match="got:  a column of type Float64"):
-        RULE.apply(lazy(data))
+        RULE.apply(lazy(data), id="id")
     data = {"score": [0.1], "group": [3], "id": [1]}
     with pytest.raises(ic.UsageError, match="group: must be one the rule knows") as error:
-        RULE.apply(lazy(data))
+        RULE.apply(lazy(data), id="id")
     assert "got:  type Int64" in str(error.value)
     assert "of the names and types" in str(error.value)
 
@@ -183,28 +183,31 @@ def test_what_cannot_be_meant_is_refused(kind):
     frame = as_lazy(kind, data)
     with pytest.raises(ic.UsageError, match="seed: needs rows in a fixed order"):
         RULE.apply(frame, seed=0)
+    with pytest.raises(ic.UsageError, match="who a row is about with id="):
+        RULE.apply(frame)
     with pytest.raises(ic.UsageError, match='did you mean id="id"'):
         RULE.apply(frame, id="idd")
     with pytest.raises(ic.UsageError, match="must name a column of the data"):
-        RULE.apply(frame, score="h")
+        RULE.apply(frame, score="h", id="id")
     for ids in ([True], [None]):
         with pytest.raises((ValueError, duckdb.Error), match="id: must be a whole number or a"):
-            columns_of(kind, RULE.apply(as_lazy(kind, {**data, "id": ids})))
+            columns_of(kind, RULE.apply(as_lazy(kind, {**data, "id": ids}), id="id"))
     with pytest.raises(ic.UsageError, match="2 group columns of type String, Int64"):
-        RULE.apply(frame, group=["group", "id"])
+        RULE.apply(frame, group=["group", "id"], id="id")
 
 
 @pytest.mark.parametrize("kind", QUICK)
 def test_no_id_is_needed_where_no_coin_is_thrown(kind):
     rule = ic.Rule(groups=(1, 2), rows=(Row(1, 0.0, 1.0, "set", 0.5, 1.0),), method="test")
     data = {"score": [0.1, 0.9], "group": [1.0, 2.0]}
-    assert columns_of(kind, rule.apply(as_lazy(kind, data)))["score"] == [0.5, 0.9]
+    assert columns_of(kind, rule.apply(as_lazy(kind, data)))["repaired_score"] == [0.5, 0.9]
     data["group"] = [True, False]  # True is 1 in Python; False is not 2
     kept = columns_of(kind, rule.apply(as_lazy(kind, data), unknown="keep"))
-    assert kept["score"] == [0.5, 0.9] == rule.apply(data, unknown="keep")["score"].tolist()
+    assert kept["repaired_score"] == [0.5, 0.9]
+    assert rule.apply(data, unknown="keep")["repaired_score"].tolist() == [0.5, 0.9]
     data["group"] = ["1", "2"]
     kept = columns_of(kind, rule.apply(as_lazy(kind, data), unknown="keep", changed="c"))
-    assert kept["score"] == [0.1, 0.9]
+    assert kept["repaired_score"] == [0.1, 0.9]
     assert kept["c"] == [False, False]
 
 
@@ -234,7 +237,7 @@ def test_engines_without_a_coin_are_named(monkeypatch):
     pytest.importorskip("polars")
     monkeypatch.delitem(_NATIVE, "polars")
     with pytest.raises(ic.UsageError, match="must be of an engine that has the coin: duckdb, ibis"):
-        RULE.apply(as_lazy("polars", {"score": [0.1], "group": ["a"], "id": [1]}))
+        RULE.apply(as_lazy("polars", {"score": [0.1], "group": ["a"], "id": [1]}), id="id")
 
 
 def test_ibis_tables_elsewhere_are_refused():
@@ -242,7 +245,7 @@ def test_ibis_tables_elsewhere_are_refused():
     data = pl.DataFrame({"score": [0.1], "group": ["a"], "id": [1]})
     table = ibis.polars.connect({"t": data}).table("t")
     with pytest.raises(ic.UsageError, match="must be on DuckDB to be repaired through ibis"):
-        RULE.apply(table)
+        RULE.apply(table, id="id")
 
 
 def test_bounds_have_the_form_of_the_coins():

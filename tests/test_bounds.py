@@ -190,6 +190,11 @@ def test_withholding_scales_the_gap_of_a_tally():
             "next: use a value of at most 0.666667, or a larger gap",
         ),
         (lambda: mb.bounds(compas(), "fpr", "fnr", gap=True), "got:  True"),
+        (lambda: mb.bounds(compas(), "fpr", gap=-1), "gap: must be a number that is at least 0"),
+        (
+            lambda: mb.bounds(compas(), "fpr", cost_difference="far"),
+            "cost_difference: must be a number that is at least 0\n  got:  'far'",
+        ),
     ],
 )
 def test_bad_input(call, text):
@@ -249,7 +254,7 @@ def test_bad_tally(call):
     with pytest.raises(DataError, match="group: must have at least two values"):
         call(compas().select(["Caucasian"]))
     data = {"score": [0.1, 0.2, 0.3], "label": [0, 1, 1], "group": list("aab")}
-    with pytest.raises(DataError, match="group 'b': must have negatives"):
+    with pytest.raises(DataError, match="only 'a'; 'b' has no negatives"):
         call(ic.tally(data))
 
 

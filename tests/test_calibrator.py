@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import GridSearchCV
@@ -476,9 +476,11 @@ def test_labels_of_any_two_values(values):
     assert after.sum(axis=1) == pytest.approx(np.ones(300))
     assert np.array_equal(after[:, 1], plain.predict(score, sensitive_features=group))
     assert c.report_ == plain.report_
-    for kind in (y.tolist(), pd.Series(y), pl.Series(y), y[:, None], y.astype(object)):
-        again = clone(c).set_params(cv=None).fit(score, kind, sensitive_features=group)
-        assert again.weights_ == c.weights_
+    again = clone(c).set_params(cv=None)
+    for kind in (y.tolist(), pd.Series(y), pl.Series(y), y.astype(object)):
+        assert again.fit(score, kind, sensitive_features=group).weights_ == c.weights_
+    with pytest.warns(DataConversionWarning, match="column-vector y"):
+        assert again.fit(score, y[:, None], sensitive_features=group).weights_ == c.weights_
     brier = np.mean((after[:, 1] - label) ** 2)
     assert c.score(score, y, sensitive_features=group) == pytest.approx(-brier)
 
@@ -577,11 +579,14 @@ NAN = math.nan
         ({"scores": ["x"] * 4}, ("scores: must hold numbers", "'x'", "pass an array of numbers")),
         ({"scores": []}, ("scores: must have at least one row", "0 rows", "check the source")),
         ({"y": [0, 1, 0]}, ("y: must have one value per row", "3 values for 4", "same rows")),
-        ({"y": [1, 1, 1, 1]}, ("y: must have two values", "1 class: 1", "both labels")),
-        ({"y": [0, 1, 2, 1]}, ("y: must have two values", "3 classes: 0, 1, 2", "y == 'x'")),
+        ({"y": [1, 1, 1, 1]}, ("y: must have two classes", "one class, 1", "without both")),
+        ({"y": [0, 1, 2, 1]}, ("y: must have two classes", "multiclass", "y == 'x'")),
         ({"y": [0, 1, NAN, 1]}, ("y: must be known", "nan in row 2", "without a label")),
         ({"y": ["a", None, "b", "a"]}, ("y: must be known", "None in row 1", "without a label")),
-        ({"y": np.array([0, "a", 0, 1], dtype=object)}, ("comparable", "'str'", "one type")),
+        (
+            {"y": np.array([0, "a", 0, 1], dtype=object)},
+            ("y: must have two classes", "Unknown label type: multiclass", "two-valued"),
+        ),
         ({"y": None}, ("y: must be given", "None", "pass the labels")),
         (
             {"sensitive_features": None},
@@ -612,7 +617,10 @@ NAN = math.nan
             {"sample_weight": [0, 0, 0, 0]},
             ("must be positive in at least one row", "4 weights, all of them zero", "count"),
         ),
-        ({"sample_weight": [1, 0, 1, 0]}, ("y: must have two values", "1 class: 0", "both")),
+        (
+            {"sample_weight": [1, 0, 1, 0]},
+            ("y: must have two classes in rows of positive weight", "one class, 0", "both"),
+        ),
     ],
     ids=lambda value: str(value)[:40] if isinstance(value, dict) else "",
 )
@@ -653,6 +661,7 @@ def test_everything_wrong_is_told_together():
         ({"bins": 0}, "bins: must be a whole number that is at least 1"),
         ({"bins": True}, "bins: must be a whole number that is at least 1"),
         ({"random_state": "x"}, "random_state: must be a whole number"),
+        ({"random_state": 2**70}, "random_state: must be a whole number"),
     ],
     ids=str,
 )

@@ -43,7 +43,7 @@ def test_fates_against_changes_and_what_is_expected(method, place):
 def test_fates_against_the_coin():
     tally, rows = compas(), compas_rows()
     rule = ic.withhold(tally, "fpr", 0.07)
-    new = rule.apply(rows)["score"]
+    new = rule.apply(rows, id="id")["repaired_score"]
     mine = rows["group"] == "Caucasian"
     found = fates(tally, rule, 1)
     for size in (0.0, 0.1, 0.2, 0.3):

@@ -26,15 +26,15 @@ def lazy():
 @pytest.mark.parametrize(
     ("names", "text"),
     [
-        ({"changed": "score"}, "changed: must differ from output"),
-        ({"output": "new", "changed": "new"}, "changed: must differ from output"),
+        ({"changed": "repaired_score"}, "changed: must differ from the column of repaired"),
+        ({"output": "new", "changed": "new"}, "changed: must differ from the column of repaired"),
         ({"changed": "label"}, "changed: must be a new column"),
     ],
 )
 def test_nothing_is_overwritten(kind, names, text):
     data = lazy() if kind is lazy else kind(DATA)
     with pytest.raises(ic.UsageError, match=text):
-        RULE.apply(data, **names)
+        RULE.apply(data, id="id", **names)
 
 
 @pytest.mark.parametrize("kind", [dict, pd.DataFrame, pl.DataFrame, pl.LazyFrame, lazy, "file"])
@@ -55,14 +55,14 @@ def test_names_are_texts(kind, names, name, tmp_path):
     if kind == "file":
         pd.DataFrame(DATA).to_parquet(tmp_path / "d.parquet")
         data = tmp_path / "d.parquet"
-        given = {"column" if key == "output" else key: value for key, value in names.items()}
+        given = {"output_column" if key == "output" else key: value for key, value in names.items()}
         apply = partial(ic.apply_file, RULE, output=tmp_path / "o.parquet")
     else:
         data = lazy() if kind is lazy else kind(DATA)
     with pytest.raises(ic.UsageError) as error:
-        apply(data, **given)
+        apply(data, **{"id": "id", **given})
     (problem,) = error.value.problems
-    assert problem.name == ("column" if kind == "file" and name == "output" else name)
+    assert problem.name == ("output_column" if kind == "file" and name == "output" else name)
     assert problem.rule == "must be the name of a column"
     assert problem.got == repr(names[name])
     assert problem.next_step.startswith("pass one text")
@@ -77,27 +77,34 @@ def test_names_are_texts_for_arrays_too():
     ("names", "text"),
     [
         ({"output": "SCORE"}, "output: must be spelled like the existing column, or be new"),
-        ({"output": "new", "changed": "NEW"}, "changed: must differ from output"),
+        ({"output": "new", "changed": "NEW"}, "changed: must differ from the column of repaired"),
         ({"output": "new", "changed": "Label"}, "changed: must be a new column"),
     ],
 )
 def test_case_is_not_looked_at_where_the_engine_does_not(names, text):
     with pytest.raises(ic.UsageError, match=text):
-        RULE.apply(lazy(), **names)
+        RULE.apply(lazy(), id="id", **names)
     # In a frame these are two columns.
-    found = RULE.apply(pd.DataFrame(DATA), **names)
+    found = RULE.apply(pd.DataFrame(DATA), id="id", **{"output": "new", **names})
     assert len(found.columns) == len(DATA) + len(names)
 
 
 def test_files(tmp_path):
     pd.DataFrame(DATA).to_parquet(tmp_path / "d.parquet")
-    with pytest.raises(ic.UsageError, match="output: must be spelled like the existing column"):
-        ic.apply_file(RULE, tmp_path / "d.parquet", tmp_path / "o.parquet", column="SCORE")
-    ic.apply_file(RULE, tmp_path / "d.parquet", tmp_path / "o.parquet", changed="new")
-    found, wanted = pd.read_parquet(tmp_path / "o.parquet"), RULE.apply(DATA, changed="new")
+    with pytest.raises(
+        ic.UsageError, match="output_column: must be spelled like the existing column"
+    ):
+        ic.apply_file(
+            RULE, tmp_path / "d.parquet", tmp_path / "o.parquet", output_column="SCORE", id="id"
+        )
+    ic.apply_file(RULE, tmp_path / "d.parquet", tmp_path / "o.parquet", changed="new", id="id")
+    found, wanted = (
+        pd.read_parquet(tmp_path / "o.parquet"),
+        RULE.apply(DATA, changed="new", id="id"),
+    )
     assert found["new"].tolist() == wanted["new"].tolist()
     assert 0 < np.mean(found["new"]) < 1
-    assert list(found.columns) == [*DATA, "new"]
+    assert list(found.columns) == [*DATA, "repaired_score", "new"]
 
 
 def test_a_new_name_and_the_same_name_are_fine():

@@ -189,15 +189,27 @@ def test_fit_and_apply(folder, tmp_path):
     done = run("fit", folder / "compas.csv", "--cost", "fpr", "--tolerance", 0.06, "-o", rule)
     assert done.returncode == 0
     assert "Caucasian    [0, 1]   0.3936            0.8167" in done.stdout
-    done = run("apply", rule, folder / "compas.csv", "-o", out)
+    command = ["apply", rule, folder / "compas.csv", "--id", "id", "-o", out]
+    done = run(*command)
     assert done.returncode == 0
-    assert done.stdout == f"6,150 rows are in {out}.\n"
-    wanted = ic.Rule.load(rule).apply(compas_rows())["score"]
-    np.testing.assert_array_equal(pd.read_parquet(out)["score"], wanted)
-    again = run("apply", rule, folder / "compas.csv", "-o", out)
+    told = f"6,150 rows are in {out}, with repaired scores in the column repaired_score."
+    assert " ".join(done.stdout.split()) == told
+    wanted = ic.Rule.load(rule).apply(compas_rows(), id="id")["repaired_score"]
+    np.testing.assert_array_equal(pd.read_parquet(out)["repaired_score"], wanted)
+    np.testing.assert_array_equal(pd.read_parquet(out)["score"], compas_rows()["score"])
+    again = run(*command)
     assert again.returncode == 2
     assert "output: must not exist yet" in again.stderr
-    assert run("apply", rule, folder / "compas.csv", "-o", out, "--force").returncode == 0
+    assert run(*command, "--force").returncode == 0
+    asked = run(*command[:3], "-o", tmp_path / "other.csv")
+    assert asked.returncode == 2
+    assert "next: name the column that says who a row is about with --id" in asked.stderr
+    twice = ["apply", rule, out, "--id", "id", "-o", tmp_path / "twice.csv"]
+    clash = run(*twice)
+    assert clash.returncode == 2
+    assert "output_column: must be named, because a column with the usual name" in clash.stderr
+    step = re.search("next: pass (--output-column repaired_score) to replace", clash.stderr)[1]
+    assert run(*twice, *step.split()).returncode == 0
 
 
 def test_apply_takes_the_columns_the_rule_was_made_with(folder, tmp_path):
@@ -211,7 +223,10 @@ def test_apply_takes_the_columns_the_rule_was_made_with(folder, tmp_path):
         "apply", tmp_path / "r.json", tmp_path / "d.csv", "--id", "who", "-o", tmp_path / "o.csv"
     )
     assert done.returncode == 0
-    assert (pd.read_csv(tmp_path / "o.csv")["risk"] != renamed["risk"]).any()
+    found = pd.read_csv(tmp_path / "o.csv")
+    assert list(found) == [*renamed, "repaired_risk"]
+    np.testing.assert_array_equal(found["risk"], renamed["risk"])
+    assert (found["repaired_risk"] != renamed["risk"]).any()
 
 
 @pytest.mark.parametrize(
@@ -220,7 +235,7 @@ def test_apply_takes_the_columns_the_rule_was_made_with(folder, tmp_path):
         ("coarsen", ["--cost", "fpr", "--tolerance", 0.06, "--allow-decision-changes"], "cost"),
         ("odds", [], "generalized_fnr"),
         ("reconcile", [], "fpr"),
-        ("reconcile", ["--equal", "selection_rate", "--keep", "decisions"], "selection_rate"),
+        ("reconcile", ["--equal", "selection_rate", "--levels", "8"], "selection_rate"),
         ("reconcile", ["--equal", "cost", "--cost", "fnr", "--tolerance", 0.06], "cost"),
     ],
 )
@@ -236,9 +251,13 @@ def test_every_method_of_fit(folder, tmp_path, method, options, disparity):
     allowed = 0.06 if 0.06 in options else 0.0
     assert after.disparities[disparity].difference <= allowed + 1e-9
     applied = tmp_path / "out.csv"
-    assert run("apply", path, folder / "compas.csv", "-o", applied).returncode == 0
+    command = ["apply", path, folder / "compas.csv", "--id", "id", "-o", applied]
+    assert run(*command).returncode == 0
     np.testing.assert_allclose(
-        pd.read_csv(applied)["score"], rule.apply(compas_rows())["score"], rtol=0, atol=1e-15
+        pd.read_csv(applied)["repaired_score"],
+        rule.apply(compas_rows(), id="id")["repaired_score"],
+        rtol=0,
+        atol=1e-15,
     )
 
 
@@ -432,8 +451,8 @@ def test_recalibrate(off):
     rule = ic.Rule.load(off / "rule.json")
     assert (rule.method, rule.settings["method"]) == ("recalibrate", "beta")
     assert run("apply", "rule.json", "off.csv", "-o", "new.csv", cwd=off).returncode == 0
-    audit = json.loads(run("audit", "new.csv", "--json", cwd=off).stdout)
-    assert audit["verdict"]["reason"] != "uncalibrated"
+    done = run("audit", "new.csv", "--score", "repaired_score", "--json", cwd=off)
+    assert json.loads(done.stdout)["verdict"]["reason"] != "uncalibrated"
     few = run("recalibrate", "off.csv", "--drop-group", "b", "--drop-group", "c", cwd=off)
     assert json.loads(few.stdout)["method"] == "recalibrate"
 
@@ -456,17 +475,18 @@ def test_fit_refuses_what_is_not_calibrated_and_recalibrates_it(off):
     assert (both.returncode, both.stderr) == (0, "")
     assert re.search(r"costs differ by +0\.\d{4} +0\.0000", both.stdout)
     assert "rows, not listed here" in both.stdout
-    assert run("apply", "rule.json", "off.csv", "-o", "new.csv", cwd=off).returncode == 0
+    command = ["apply", "rule.json", "off.csv", "--id", "id", "-o", "new.csv"]
+    assert run(*command, cwd=off).returncode == 0
     rule, tally = ic.Rule.load(off / "rule.json"), ic.tally(off / "off.csv")
     assert rule.method == "recalibrate+withhold"
     assert rule.remake(tally).rows == rule.rows
-    applied = ic.audit(ic.tally(off / "new.csv"), replicates=0, warn=False)
+    applied = ic.audit(ic.tally(off / "new.csv", "repaired_score"), replicates=0, warn=False)
     expected = ic.audit(rule.expected(tally), replicates=0, warn=False)
     for group in "abc":
         assert applied.groups[group].cost == pytest.approx(expected.groups[group].cost, abs=0.02)
-    query = run("sql", "rule.json", "--dialect", "postgres", cwd=off)
+    query = run("sql", "rule.json", "--id", "id", "--dialect", "postgres", cwd=off)
     assert query.stdout.count("\nFROM ") == 1
-    watched = ["tally", "new.csv", "-o", "day.json"]
+    watched = ["tally", "new.csv", "--score", "repaired_score", "-o", "day.json"]
     assert run(*watched, cwd=off).returncode == 0
     assert run("watch", "rule.json", "day.json", "--tolerance", 0.05, cwd=off).returncode == 0
 
@@ -482,7 +502,8 @@ def test_merged_groups_are_one_in_the_audit_and_several_in_the_rule(off):
     assert {(r.lo, r.hi, r.value) for r in rule.rows if r.group == "b"} == {
         (r.lo, r.hi, r.value) for r in rule.rows if r.group == "c"
     }
-    assert run("apply", "rule.json", "off.csv", "-o", "new.csv", cwd=off).returncode == 0
+    command = ["apply", "rule.json", "off.csv", "--id", "id", "-o", "new.csv"]
+    assert run(*command, cwd=off).returncode == 0
     into = run("audit", "off.csv", "--merge-groups", "c=b", "--drop-group", "b", cwd=off)
     assert "must have at least two values" in into.stderr
 
@@ -596,8 +617,8 @@ def test_pipes_and_devices_are_neither_waited_for_nor_replaced(folder, tmp_path)
         ["apply", "pipe", data, "-o", "o.csv"],
         ["compare", data, "pipe.json"],
         ["sql", "pipe"],
-        ["apply", "r.json", data, "-o", "to-device.csv", "--force"],
-        ["apply", "r.json", data, "-o", "pipe.csv", "--force"],
+        ["apply", "r.json", data, "--id", "id", "-o", "to-device.csv", "--force"],
+        ["apply", "r.json", data, "--id", "id", "-o", "pipe.csv", "--force"],
         ["fit", data, "--cost", "fpr", "--tolerance", 0.06, "-o", "pipe", "--force"],
         ["tally", data, "-o", "pipe.json", "--force"],
         ["sql", "r.json", "-o", "pipe", "--force"],
@@ -620,7 +641,7 @@ def test_paths_that_cannot_be(folder, tmp_path):
             ["audit", f"{name}.csv"],
             ["audit", f"{name}.json"],
             ["sql", name],
-            ["apply", "r.json", data, "-o", f"{name}.csv"],
+            ["apply", "r.json", data, "--id", "id", "-o", f"{name}.csv"],
         ):
             done = run(*arguments, cwd=tmp_path)
             assert done.returncode == 2
@@ -637,10 +658,12 @@ def test_a_gate_that_is_no_number(folder):
 @pytest.mark.parametrize("columns", [[1], None, {"group": 5}, {"score": ["a"]}, {"group": []}])
 def test_a_hostile_rule_file_is_no_defect(folder, tmp_path, columns):
     rule = ic.withhold(compas(), "fpr", 0.06).to_dict()
-    rule["made_from"]["columns"] = columns
+    rule["made_from"]["reading"] = {"columns": columns}
     (tmp_path / "r.json").write_text(json.dumps(rule))
-    done = run("apply", tmp_path / "r.json", folder / "compas.csv", "-o", tmp_path / "o.csv")
-    assert done.returncode == 0, done.stderr
+    command = ["apply", tmp_path / "r.json", folder / "compas.csv", "--id", "id"]
+    done = run(*command, "-o", tmp_path / "o.csv")
+    assert done.returncode == 2
+    assert "rule made_from: must say how the data were read" in done.stderr
 
 
 def test_letters_that_the_terminal_cannot_write(tmp_path):
@@ -674,7 +697,7 @@ def big(tmp_path_factory):
 def test_being_stopped_has_its_code_and_leaves_nothing(big, tmp_path, sign, code):
     rule = ic.Rule(groups=("g0", "g1"), rows=(Row("g0", 0.0, 1.0, "set", 0.4, 0.5),), method="test")
     rule.save(tmp_path / "r.json")
-    arguments = ["apply", "r.json", big, "--group", "grp", "-o", "out.csv"]
+    arguments = ["apply", "r.json", big, "--group", "grp", "--id", "id", "-o", "out.csv"]
     job = subprocess.Popen([ISOCOST, *arguments], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     # A second file is the one being written: only now is there something to leave behind.
     deadline = time.monotonic() + 60

@@ -1,5 +1,7 @@
 """isocost sql: the queries of the library, from the command line."""
 
+from dataclasses import replace
+
 import duckdb
 import pytest
 
@@ -11,7 +13,7 @@ RULE = ic.Rule(
     ("a", "b"),
     (Row("a", 0.0, 1.0, "set", 0.25, 0.5),),
     "by hand",
-    made_from={"columns": {"score": "s", "group": ["g"]}},
+    made_from={"reading": {"columns": {"score": "s", "group": ["g"]}}},
 )
 
 
@@ -30,30 +32,40 @@ def run(tmp_path, monkeypatch, capsys):
 
 
 def test_columns_come_from_the_rule(run):
-    code, out, _ = run("rule.json", "--dialect", "bigquery", "--table", "lake.t")
+    code, out, _ = run("rule.json", "--dialect", "bigquery", "--table", "lake.t", "--id", "who")
     assert code == 0
-    assert out == RULE.to_sql("bigquery", "lake.t", score="s", group="g")
+    assert out == RULE.to_sql("bigquery", "lake.t", score="s", group="g", id="who")
+    assert "AS `repaired_s`" in out
+    stored = {"reading": {"columns": {**RULE.reading.columns, "id": "who"}}}
+    replace(RULE, made_from=stored).save("stored.json")
+    assert run("stored.json", "--dialect", "bigquery", "--table", "lake.t")[1] == out
+
+
+def test_a_rule_with_a_coin_asks_for_the_id(run):
+    code, _, err = run("rule.json")
+    assert code == 2
+    assert "id: must be given, because this rule throws a coin" in err
+    assert "next: name the column that says who a row is about with --id" in err
 
 
 def test_options_reach_the_query(run):
-    options = ["--score", "x", "--group", "y", "--id", "z", "--column", "new", "--changed", "c"]
-    options += ["--keep", "z", "--unknown", "keep", "--missing-group", "a"]
+    options = ["--score", "x", "--group", "y", "--id", "z", "--output-column", "new"]
+    options += ["--changed", "c", "--keep", "z", "--unknown", "keep", "--missing-group", "a"]
     code, out, _ = run("rule.json", *options)
     assert code == 0
     assert out == RULE.to_sql(
         score="x", group="y", id="z", output="new", changed="c", columns=["z"],
-        unknown="keep", missing_group="a",
-    )  # fmt: skip
+        unknown="keep", missing_group="a",)  # fmt: skip
 
 
 def test_a_file_is_written_whole_and_not_twice(run, tmp_path):
-    code, out, _ = run("rule.json", "-o", "q.sql")
+    code, out, _ = run("rule.json", "--id", "id", "-o", "q.sql")
     assert (code, out) == (0, "The query is in q.sql.\n")
-    assert (tmp_path / "q.sql").read_text() == RULE.to_sql(score="s", group="g")
-    code, _, err = run("rule.json", "-o", "q.sql")
+    assert (tmp_path / "q.sql").read_text() == RULE.to_sql(score="s", group="g", id="id")
+    code, _, err = run("rule.json", "--id", "id", "-o", "q.sql")
     assert code == 2
     assert "output: must not exist yet" in err
-    assert run("rule.json", "-o", "q.sql", "--force")[0] == 0
+    assert run("rule.json", "--id", "id", "-o", "q.sql", "--force")[0] == 0
 
 
 def test_the_tally(run):

@@ -555,7 +555,7 @@ def test_applied_to_people_it_does_what_was_expected():
     tally = ic.tally(data)
     rule = coarsen(tally)
     assert check(rule, tally, "fnr", 0.0)
-    out = rule.apply(data)["score"]
+    out = rule.apply(data, id="id")["repaired_score"]
     mine = group == "a"
     assert np.array_equal(out[~mine], score[~mine])
     assert np.array_equal(out >= 0.5, score >= 0.5)

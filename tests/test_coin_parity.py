@@ -64,10 +64,10 @@ def test_null_and_float_ids_are_refused(kind, request):
     data = {"score": [0.1, 0.2], "group": ["a", "a"]}
     text = "id: must be a whole number or a text in every row"
     with pytest.raises(ic.DataError, match=text):
-        RULE.apply(as_lazy(kind, {**data, "id": [1.0, 2.0]}, spark))
+        RULE.apply(as_lazy(kind, {**data, "id": [1.0, 2.0]}, spark), id="id")
     for ids in (["x", None], [7, None]):
         with pytest.raises(Exception, match=text):
-            columns_of(kind, RULE.apply(as_lazy(kind, {**data, "id": ids}, spark)))
+            columns_of(kind, RULE.apply(as_lazy(kind, {**data, "id": ids}, spark), id="id"))
 
 
 @pytest.mark.parametrize("kind", EAGER[1:])

@@ -24,7 +24,7 @@ def folder(tmp_path_factory):
 COMMANDS = {
     "audit": ["audit", "data.csv", "--cost", "fpr", "--replicates", "0"],
     "fit": ["fit", "data.csv", "--cost", "fpr", "--tolerance", "0.06", "-o", "out.json", "--force"],
-    "apply": ["apply", "rule.json", "data.csv", "-o", "out.csv", "--force"],
+    "apply": ["apply", "rule.json", "data.csv", "--id", "id", "-o", "out.csv", "--force"],
     "demo": ["demo", "--no-report"],
 }
 

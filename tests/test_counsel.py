@@ -99,13 +99,19 @@ def test_what_is_not_established_is_not_called_infeasible():
         advised(REPAIRS["withhold"], compas(), SETTINGS)
 
 
-def test_remaking_does_not_warn():
+def test_remaking_does_not_warn_and_keeps_the_doubt():
     with pytest.warns(ic.UncertainWarning):
         rule = ic.withhold(ic.tally(NOISE), "fpr", infeasible="closest")
+    assert "too little data" in rule.notes[-1]
     with warnings.catch_warnings():
         warnings.simplefilter("error", ic.UncertainWarning)
         warnings.simplefilter("ignore", ic.InfeasibleWarning)
-        assert rule.remake(ic.tally(NOISE)).rows == rule.rows
+        assert rule.remake(ic.tally(NOISE)) == rule
+        names = {0: "first"}
+        merged = ic.withhold.__wrapped__(
+            ic.tally(NOISE).relabel(names), "fpr", infeasible="closest"
+        )
+        assert merged.unmerged(names).remake(ic.tally(NOISE)).notes == rule.notes
 
 
 def test_the_command_refuses_unless_told_otherwise(tmp_path):

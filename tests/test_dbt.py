@@ -30,9 +30,9 @@ def rule_for(groups):
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_macro_of_a_rule_is_its_query(dialect):
     rule = rule_for(TRAPS)
-    macro = dbt_macro("m", dialect, lambda table: rule.to_sql(dialect, [table]))
+    macro = dbt_macro("m", dialect, lambda table: rule.to_sql(dialect, [table], id="id"))
     quoted = DIALECTS[dialect].table_of(["other table"])
-    expected = rule.to_sql(dialect, ["other table"]).rstrip("\n")
+    expected = rule.to_sql(dialect, ["other table"], id="id").rstrip("\n")
     assert expanded(macro, relation=quoted) == expected
 
 
@@ -63,12 +63,13 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rule = rule_for(["a"])
     rule.save("rule.json")
+    command = ["sql", "rule.json", "--dialect", "bigquery", "--id", "id", "--dbt", "repair"]
     with pytest.raises(SystemExit) as leave:
-        main(["sql", "rule.json", "--dialect", "bigquery", "--dbt", "repair", "-o", "repair.sql"])
+        main([*command, "-o", "repair.sql"])
     assert leave.value.code == 0
     assert capsys.readouterr().out == "The macro is in repair.sql.\n"
     found = expanded((tmp_path / "repair.sql").read_text(), "repair", "`db`.`scores`")
-    assert found == rule.to_sql("bigquery", "db.scores").rstrip("\n")
+    assert found == rule.to_sql("bigquery", "db.scores", id="id").rstrip("\n")
     with pytest.raises(SystemExit) as leave:
         main(["sql", "--tally", "--dbt", "not a name"])
     assert leave.value.code == 2

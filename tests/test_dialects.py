@@ -51,7 +51,7 @@ def test_a_dialect_is_its_row_of_the_table_and_its_name_changes_nothing(name):
     rule = ic.Rule((("a", odd), ("b", odd)), (Row(("a", odd), 0.0, 1.0, "set", 0.25, 0.5),), "test")
     columns = {"score": "group", "group": ["g", 'a"b`\\c']}
     dialect, other = DIALECTS[name], replace(DIALECTS[name], name="other")
-    assert rule.to_sql(other, **columns) == rule.to_sql(dialect, **columns)
+    assert rule.to_sql(other, id="id", **columns) == rule.to_sql(dialect, id="id", **columns)
     assert ic.tally_sql(other, **columns, positive=odd) == ic.tally_sql(
         dialect, **columns, positive=odd
     )
@@ -83,7 +83,7 @@ def test_groups_of_other_types(database, dialect, kind):
 def test_queries_are_parsed_back_with_every_value(dialect):
     rule = warehouse.custom()
     for options in ({}, {"changed": "moved"}, {"columns": ["id", "score"], "output": "score"}):
-        query = rule.to_sql(dialect, "lake.people", **options)
+        query = rule.to_sql(dialect, "lake.people", id="id", **options)
         (tree,) = sqlglot.parse(query, read=dialect)
         assert isinstance(tree, exp.Select)
         texts = {text.replace("\\u0024", "$") for text in literals(tree)}
@@ -177,18 +177,18 @@ def test_bad_rows_end_the_query(database, dialect, row, message):
     database.execute('CREATE OR REPLACE TABLE bad (id INT, score DOUBLE, "group" VARCHAR)')
     database.execute("INSERT INTO bad VALUES (1, 0.5, 'a'), (2, 0.5, 'b')")
     run = runner(database, dialect)
-    assert len(run(RULE.to_sql(dialect, "bad"))) == 2
+    assert len(run(RULE.to_sql(dialect, "bad", id="id"))) == 2
     database.execute("INSERT INTO bad VALUES (?, ?, ?)", row)
     if "float" in message and DIALECTS[dialect].float_id is None:
         message = message.replace("null or float", "null")
     with pytest.raises(duckdb.Error) as error:
-        run(RULE.to_sql(dialect, "bad"))
+        run(RULE.to_sql(dialect, "bad", id="id"))
     assert f"isocost: {message}" in str(error.value)
 
 
 def test_float_ids_end_the_query(database):
     source = "(SELECT 1e0 AS id, 0.5 AS score, 'a' AS \"group\")"
-    query = RULE.to_sql().replace('"scores"', source)
+    query = RULE.to_sql(id="id").replace('"scores"', source)
     with pytest.raises(duckdb.Error, match="null or float id"):
         database.execute(query).fetchall()
 
@@ -199,12 +199,12 @@ def test_unknown_groups_may_keep_their_scores_and_nulls_may_have_a_name(database
     rule = ic.Rule(("a", "b", "?"), (Row("?", 0.0, 1.0, "set", 0.25, 1.0),), "by hand")
     options = {"unknown": "keep", "missing_group": "?"}
     query = rule.to_sql(table="few", columns=["id"], output="score", **options)
-    wanted = rule.apply(data, **options)["score"].tolist()
+    wanted = rule.apply(data, **options)["repaired_score"].tolist()
     assert [row[1] for row in sorted(database.execute(query).fetchall())] == wanted
     assert wanted == [0.5, 0.5, 0.25, 0.5]
     numbers = ic.Rule((1, 2, "?"), (Row("?", 0.0, 1.0, "set", 0.25, 1.0),), "by hand")
     source = '(SELECT 1 AS id, 0.5 AS score, NULL::INT AS "group")'
-    query = numbers.to_sql(columns=[], missing_group="?").replace('"scores"', source)
+    query = numbers.to_sql(columns=[], missing_group="?", id="id").replace('"scores"', source)
     assert database.execute(query).fetchall() == [(0.25,)]
 
 
@@ -220,7 +220,7 @@ def test_no_coin_no_id(database):
 
 def test_a_comment_stays_a_comment():
     rule = ic.Rule(("a\n; drop table x", "b"), (), "by\nhand", notes=("x\u2028y ${z}",))
-    head = [line for line in rule.to_sql().splitlines() if line.startswith("--")]
+    head = [line for line in rule.to_sql(id="id").splitlines() if line.startswith("--")]
     assert head[0].startswith("-- Scores after a rule made by by\\nhand; isocost ")
     assert "-- Note: x\\u2028y $ {z}" in head
     assert "Unchanged: a\\n; drop table x, b." in " ".join(head)
@@ -277,7 +277,12 @@ def test_numbers_are_exact_doubles():
         ({"score": 3}, "score: must be the name of a column\n  got:  3\n  next: pass one text"),
         ({"score": "\ud800"}, "name: must be a text that is not empty\n  got:  '\\ud800'"),
         ({"group": []}, "group: must name at least one column\n  got:  none\n  next: name the"),
-        ({"group": None}, "group: must be the name of a column\n  got:  None\n  next: pass"),
+        ({"group": 3}, "group: must be the name of a column\n  got:  3\n  next: pass"),
+        ({"id": None}, "id: must be given, because this rule throws a coin\n  got:  none\n  next: "
+         "name the column that says who a row is about with id="),
+        ({"columns": ["id", "repaired_score"]}, "output: must be named, because a column with the "
+         "usual name exists\n  got:  a column 'repaired_score' in the data\n  next: pass "
+         'output="repaired_score" to replace that column, or another name'),
         ({"group": ["a", 3]}, "group: must be the name of a column\n  got:  3\n  next: pass"),
         ({"id": 3}, "id: must be the name of a column\n  got:  3\n  next: pass one text"),
         ({"output": ["x"]}, "output: must be the name of a column\n  got:  ['x']\n  next: pass"),
@@ -290,7 +295,7 @@ def test_numbers_are_exact_doubles():
 )  # fmt: skip
 def test_errors_have_four_parts(options, message):
     with pytest.raises(ic.UsageError) as error:
-        RULE.to_sql(**options)
+        RULE.to_sql(**{"id": "id", **options})
     assert message in str(error.value)
 
 
@@ -305,12 +310,12 @@ def test_groups_of_two_types_and_null_characters_are_refused():
 
 def test_replacing_a_column_in_a_star(database):
     query = RULE.to_sql(
-        "duckdb", "people", score="score", output="score", unknown="keep", group="yes"
+        "duckdb", "people", score="score", output="score", unknown="keep", group="yes", id="id"
     )
     found = database.execute(query).df()
     assert sorted(found.columns) == sorted(warehouse.people())
     with pytest.raises(ic.UsageError, match="columns: must be listed to replace one of them"):
-        RULE.to_sql("postgres", output="score")
+        RULE.to_sql("postgres", output="score", id="id")
 
 
 def test_columns_of_a_table_that_look_like_ours():

@@ -66,7 +66,7 @@ def test_apply_gives_the_same_coins_and_the_same_kind(make, who):
     frame = make(DATA)
     before = frame["score"].to_numpy().copy()
     out = rule.apply(frame, group="name", id=who, output="repaired", changed="touched")
-    wanted = rule.apply(DATA, group="name", id=who)["score"]
+    wanted = rule.apply(DATA, group="name", id=who)["repaired_score"]
     assert type(out) is type(frame)
     np.testing.assert_array_equal(out["repaired"].to_numpy(), wanted)
     np.testing.assert_array_equal(out["touched"].to_numpy(), wanted != DATA["score"])
@@ -95,7 +95,7 @@ def test_nulls_are_counted_on_each(kind):
     assert text.count("1 null") == 3
     rule = ic.Rule(groups=("a", "b"), rows=(Row("a", 0.0, 1.0, "set", 0.3, 0.5),), method="test")
     with pytest.raises(ic.DataError, match="score: must be a number"):
-        rule.apply(frame)
+        rule.apply(frame, id="id")
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
@@ -104,7 +104,7 @@ def test_null_and_float_ids_are_refused_on_each(kind):
     rule = ic.Rule(groups=("a",), rows=(Row("a", 0.0, 1.0, "set", 0.3, 0.5),), method="test")
     for ids in ([1, None], [1.0, 2.0], ["x", None]):
         with pytest.raises(ic.DataError, match="id: must be a whole number or a text"):
-            rule.apply(make({"score": [0.1, 0.2], "group": ["a", "a"], "id": ids}))
+            rule.apply(make({"score": [0.1, 0.2], "group": ["a", "a"], "id": ids}), id="id")
 
 
 def test_missing_column_lists_those_there_are():
@@ -131,7 +131,7 @@ def test_dictionaries_with_values_that_no_row_has():
     table = pa.table({"score": [0.1] * 5, "label": [0, 0, 1, 1, 1], "name": column})
     assert ic.tally(table, group="name", missing_group="?").groups == ("?", "x", "y")
     rule = ic.Rule(groups=("x", "y"), rows=(Row("x", 0.0, 1.0, "set", 0.5, 1.0),), method="test")
-    out = rule.apply(table.slice(0, 4), group="name")["score"].to_pylist()
+    out = rule.apply(table.slice(0, 4), group="name", id="id")["repaired_score"].to_pylist()
     assert out == [0.5, 0.1, 0.5, 0.1]
 
 
@@ -196,7 +196,7 @@ def test_decimals_are_the_nearest_doubles():
     )
     rule = ic.Rule(groups=("b",), rows=(), method="test")
     for frame in (table, pl.from_arrow(table), table.to_pandas(types_mapper=pd.ArrowDtype)):
-        assert list(rule.apply(frame, output="new")["new"].to_numpy()) == [0.7, 0.3]
+        assert list(rule.apply(frame, output="new", id="id")["new"].to_numpy()) == [0.7, 0.3]
 
 
 def test_hard_decisions_are_scores_in_files_too(tmp_path):
@@ -208,7 +208,7 @@ def test_hard_decisions_are_scores_in_files_too(tmp_path):
     rule = ic.Rule(groups=("a", "b"), rows=(Row("a", 0.0, 1.0, "set", 0.5, 1.0),), method="test")
     for name in ("d.csv", "d.parquet"):
         ic.apply_file(rule, tmp_path / name, tmp_path / "out.csv", force=True)
-        assert pd.read_csv(tmp_path / "out.csv")["score"].tolist() == [0.5, 0.0]
+        assert pd.read_csv(tmp_path / "out.csv")["repaired_score"].tolist() == [0.5, 0.0]
 
 
 def twice(kind):
@@ -274,12 +274,12 @@ def test_datasets_and_readers(arrow_people, tmp_path, monkeypatch):
     monkeypatch.setattr("isocost.engines.frames._ROWS_AT_ONCE", 2000)
     whole = ic.tally(arrow_people)
     rule = ic.withhold(whole, "fpr", 0.06)
-    repaired = rule.apply(arrow_people, changed="moved")
+    repaired = rule.apply(arrow_people, changed="moved", id="id")
     parquet.write_table(arrow_people, tmp_path / "people.parquet", row_group_size=1000)
     kept = dataset.dataset(tmp_path)
     for make in (lambda: arrow_people.to_reader(500), lambda: kept, kept.scanner):
         assert ic.tally(make()) == whole
-        assert rule.apply(make(), changed="moved").read_all().equals(repaired)
+        assert rule.apply(make(), changed="moved", id="id").read_all().equals(repaired)
     assert ic.audit(kept, cost="fpr", confidence=None).tally == whole
     with pytest.raises(ic.UsageError, match="'nobody', and the columns are"):
         ic.tally(kept, score="nobody")
@@ -287,7 +287,7 @@ def test_datasets_and_readers(arrow_people, tmp_path, monkeypatch):
         rule.apply(kept, seed=1)
     with pytest.raises(ic.DataError, match="at least one row"):
         ic.tally(arrow_people.slice(0, 0).to_reader())
-    assert len(rule.apply(arrow_people.slice(0, 0).to_reader()).read_all()) == 0
+    assert len(rule.apply(arrow_people.slice(0, 0).to_reader(), id="id").read_all()) == 0
 
 
 def test_labels_and_errors_of_a_stream(monkeypatch):
@@ -310,14 +310,12 @@ def test_labels_and_errors_of_a_stream(monkeypatch):
 def test_ids_in_the_index_of_pandas(arrow_people):
     frame = arrow_people.to_pandas()
     rule = ic.withhold(ic.tally(frame), "fpr", 0.06)
-    wanted = rule.apply(frame)["score"].tolist()
+    wanted = rule.apply(frame, id="id")["repaired_score"].tolist()
     indexed = frame.rename(columns={"id": "person"}).set_index("person")
-    assert rule.apply(indexed, id="person")["score"].tolist() == wanted
-    with pytest.warns(ic.IsocostWarning, match="the ids are those of the index, 'person'") as told:
-        assert rule.apply(indexed)["score"].tolist() == wanted
-    assert told[0].filename == __file__
-    with pytest.raises(ic.UsageError, match="id: must name a column"):
-        rule.apply(indexed.reset_index(drop=True))
+    assert rule.apply(indexed, id="person")["repaired_score"].tolist() == wanted
+    for other in (indexed, indexed.reset_index(drop=True)):
+        with pytest.raises(ic.UsageError, match="id: must name a column"):
+            rule.apply(other, id="id")
 
 
 def test_pandas_on_spark_goes_through_spark(arrow_people):
@@ -360,9 +358,9 @@ def test_labels_in_words_are_answered_with_these_words(tmp_path, kind, labels, s
 @pytest.mark.parametrize(
     ("labels", "step"),
     [
-        (("no", None, "yes"), 'next: drop rows without a label; name the .*: positive="yes"'),
+        (("no", None, "yes"), r'a label \(drop_missing=True drops them\); .*: positive="yes"'),
         ((0, 1, 2), "next: drop rows without a label; .* if the column has two other values"),
-        ((0.0, None, 1.0), "next: drop rows without a label; .* if the column has two other"),
+        ((0.0, None, 1.0), r"a label \(drop_missing=True .*\); .* if the column has two other"),
     ],
 )
 def test_labels_that_are_missing_or_more_than_two(kind, labels, step):

@@ -50,6 +50,15 @@ def test_links_between_pages_lead_somewhere():
                 assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+def test_links_of_the_site_lead_somewhere(tmp_path):
+    """The landing page is the README, whose links are those of the repository."""
+    pytest.importorskip("sphinx", reason='pip install "isocost[docs]"')
+    command = [sys.executable, "-m", "sphinx", "--quiet", "--fail-on-warning", "-b", "dummy"]
+    folders = [str(ROOT / "docs"), str(tmp_path)]
+    done = subprocess.run([*command, *folders], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_readme_has_the_two_commands():
     text = (ROOT / "README.md").read_text()
     assert "make demo" in text

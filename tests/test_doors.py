@@ -100,7 +100,6 @@ WRONG = {
     "changed": [3, [], "score", FRAME],
     "handed_over": [3, [], "score", FRAME],
     "share": [-0.1, 1, 1.5, "a", True, NAN, [], FRAME],
-    "shares": WORDS,
     "groups": [3, None, "a", ["nobody"], [[]], FRAME],
     "name": WORDS,
     "selected": WORDS,
@@ -147,7 +146,7 @@ DOORS = {
     "handed_over": (ic.handed_over, TALLY_AND | {"rule": ic.hand_over(TALLY, 0.5)}),
     "intervals": (ic.intervals, TALLY_AND | {"replicates": 0}),
     "look": (ic.look, {"path": "scores.csv"}),
-    "layout": (ic.layout, {"audit": TALLY, "name": "lending"}),
+    "layout": (ic.layout, {"audit": TALLY, "name": "ll144"}),
     "plan": (ic.plan, TALLY_AND),
     "plan_repair": (ic.plan_repair, TALLY_AND | {"rule": RULE, "within": 0.5, "replicates": 10}),
     "recalibrate": (ic.recalibrate, TALLY_AND),
@@ -222,10 +221,8 @@ FINE = {
     ("reconcilable", "thresholds"): [None],
     ("ReconcilableDisplay.from_tally", "thresholds"): [None],
     ("layout", "threshold"): [None],
-    ("layout", "thresholds"): [None],
     ("layout", "unknown"): [None],
     ("reconcile", "tolerance"): [{}],
-    ("hand_over", "tolerance"): [{}],
     ("handed_over", "threshold"): [None],
     ("report", "threshold"): [None],
     ("report", "tolerance"): [None],
@@ -390,7 +387,7 @@ def test_a_rule_refuses_wrong_columns(role, column):
     with pytest.raises(ic.IsocostError, match="next: "):
         RULE.apply(**{**arrays, role: column})
     with pytest.raises(ic.IsocostError, match="next: "):
-        RULE.apply({**arrays, role: column})
+        RULE.apply({**arrays, role: column}, id="id")
 
 
 RESULTS = {

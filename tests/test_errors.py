@@ -9,7 +9,6 @@ from isocost.cli.app import main
 from isocost.cli.options import SHELL
 from isocost.errors import UNSET, setting, speaking, spoken
 from isocost.examples import compas, compas_csv
-from isocost.measures.rates import require_both_labels
 from isocost.reports.session import PAGE
 
 IN_PYTHON = re.compile(
@@ -80,7 +79,7 @@ def calls():
     yield lambda: ic.reconcile(tally, equal="fnr", cost="fpr"), 'equal=("fpr", "cost"), cost="'
     yield lambda: ic.tally({"scores": [1]}), 'did you mean score="scores"?'
     yield lambda: ic.tally({"score": [1], "label": [1], "group": [None]}), 'missing_group="unknown"'
-    yield lambda: require_both_labels(ic.tally(score=[0.5], label=[1], group=["b"])), "tally.drop(["
+    yield lambda: ic.withhold(ic.tally(score=[0, 1], label=[1, 1], group=[0, 1])), "(tally.relabel)"
     yield lambda: tally.grid.first_bin(0.33), "make the tally with edges=(0.33,)"
 
 

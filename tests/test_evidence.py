@@ -123,3 +123,19 @@ def test_chances_of_false_alarms_add_up():
     claims = claims_of(["a", "b", "c"], {"fpr": 0.01, "fnr": 0.01}, 0.02, 0.05)
     assert sum(claim.error for claim in claims) == pytest.approx(0.05)
     assert sum(c.error for c in claims_of(["a", "b"], {"cost": 0.0}, None, 0.1)) == 0.1
+
+
+def test_a_drift_of_some_standard_errors_is_found_after_fifteen_periods_at_the_median():
+    """As docs/monitoring.md says: two groups, 52 quiet periods before, the usual confidence."""
+    random = np.random.default_rng(0)
+    rows, quiet, drift = 1000, 52, 1.3 * math.sqrt(2 * 0.25 / 1000)
+    rates = np.where(np.arange(quiet + 60) < quiet, 0.5, 0.5 + drift)
+    (claim,) = claims_of(["a", "b"], {"cost": 0.0}, 0.02, 0.05)[:1]
+    delays = []
+    for _ in range(200):
+        counts = [random.binomial(rows, rate, len(rates)).astype(float) for rate in (rates, 0.5)]
+        n = np.full(len(rates), float(rows))
+        streams = [Stream(k, n, c, c) for k, c in zip((1.0, -1.0), counts, strict=True)]
+        loud = evidence(streams).against(0.0) >= -math.log(claim.error / 2)
+        delays.append(int(np.argmax(loud)) + 1 - quiet if loud.any() else len(rates))
+    assert 14 <= np.median(delays) <= 16

@@ -164,9 +164,9 @@ query = ic.tally_sql("mydb")
 assert query != ic.tally_sql("duckdb") and "FLOAT8" in query
 assert ic.tally_from_cells(database.execute(query).fetchall()) == ic.tally(people)
 rule = ic.Rule.load("rule.json")
-query = rule.to_sql(dialect="mydb", columns=["id"], output="score")
+query = rule.to_sql(dialect="mydb", columns=["id"], output="score", id="id")
 repaired = dict(database.execute(query).fetchall())
-wanted = rule.apply(people)["score"]
+wanted = rule.apply(people, id="id")["repaired_score"]
 assert (wanted != people["score"]).any()
 assert [repaired[i] for i in people["id"].tolist()] == wanted.tolist()
 assert "clickhouse, mydb" in refusal(ic.tally_sql, "nodb")
@@ -181,9 +181,11 @@ with gzip.open("people.psv.gz", "wt") as file:
     file.writelines("|".join(map(str, row)) + "\\n" for row in rows)
 assert ic.tally("people.psv.gz") == ic.tally(people)
 rule = ic.Rule.load("rule.json")
-ic.apply_file(rule, "people.psv.gz", "repaired.psv")
-assert open("repaired.psv").readline() == "id|score|label|group\\n"
-assert ic.tally("repaired.psv") == ic.tally(rule.apply(people))
+ic.apply_file(rule, "people.psv.gz", "repaired.psv", id="id")
+assert open("repaired.psv").readline() == "id|score|label|group|repaired_score\\n"
+assert ic.tally("repaired.psv", "repaired_score") == ic.tally(
+    rule.apply(people, id="id"), "repaired_score"
+)
 endings = ".csv, .tsv, .psv, .jsonl or .ndjson (also .gz and .zst), or .parquet"
 assert endings in refusal(ic.tally, "people.txt")
 """
@@ -255,7 +257,7 @@ def test_a_dialect(tree, rule_file):
     tree.add(block_of("Add a dialect"))
     tree.script(USUAL + DIALECT)
     assert "clickhouse, mydb" in " ".join(tree.isocost("sql", "--help").replace("│", " ").split())
-    assert "FLOAT8" in tree.isocost("sql", rule_file.name, "--dialect", "mydb")
+    assert "FLOAT8" in tree.isocost("sql", rule_file.name, "--dialect", "mydb", "--id", "id")
     assert "FLOAT8" in tree.isocost("sql", "--tally", "--dialect", "mydb")
 
 
@@ -263,7 +265,7 @@ def test_a_file_format(tree, rule_file):
     tree.add(block_of("Add a file format"))
     tree.script(USUAL + FORMAT)
     assert json.loads(tree.isocost("audit", "people.psv.gz", "--json"))["overall"]["n"] == 6150
-    tree.isocost("apply", rule_file.name, "people.psv.gz", "-o", "again.psv")
+    tree.isocost("apply", rule_file.name, "people.psv.gz", "--id", "id", "-o", "again.psv")
     assert (tree.folder / "again.psv").read_text() == (tree.folder / "repaired.psv").read_text()
 
 

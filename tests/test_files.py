@@ -250,7 +250,9 @@ def test_paths_that_cannot_be_read_or_written(folder, path):
         ic.tally(f"{folder}/{path}")
     assert str(caught.value).encode()
     with pytest.raises(ic.FileError, match="next:") as caught:
-        ic.apply_file(RULE, folder / "data.csv", f"{folder}/{path}", group="name", force=True)
+        ic.apply_file(
+            RULE, folder / "data.csv", f"{folder}/{path}", group="name", force=True, id="id"
+        )
     assert str(caught.value).encode()
 
 
@@ -288,29 +290,33 @@ def typed(values):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("out", ["out.csv", "out.parquet"])
 def test_apply_gives_the_coins_of_the_arrays_in_the_order_of_the_rows(folder, name, out):
-    rows = ic.apply_file(RULE, folder / name, folder / out, group="name")
-    wanted = RULE.apply(FRAME, group="name")
+    rows = ic.apply_file(RULE, folder / name, folder / out, group="name", id="id")
+    wanted = RULE.apply(FRAME, group="name", id="id")
     found = read(folder / out)
     assert rows == len(FRAME)
-    np.testing.assert_array_equal(found["score"], wanted["score"])
+    np.testing.assert_array_equal(found["repaired_score"], wanted["repaired_score"])
     assert list(found.columns) == list(FRAME.columns)
     pd.testing.assert_frame_equal(found.drop(columns="score"), FRAME.drop(columns="score"))
 
 
 def test_a_new_column(folder):
-    ic.apply_file(RULE, folder / "data.csv", folder / "o.csv", group="name", column="repaired")
+    ic.apply_file(
+        RULE, folder / "data.csv", folder / "o.csv", group="name", output_column="repaired", id="id"
+    )
     found = read(folder / "o.csv")
     np.testing.assert_array_equal(found["score"], FRAME["score"])
-    np.testing.assert_array_equal(found["repaired"], RULE.apply(FRAME, group="name")["score"])
+    np.testing.assert_array_equal(
+        found["repaired"], RULE.apply(FRAME, group="name", id="id")["repaired_score"]
+    )
 
 
 def test_texts_pass_through_a_csv_as_they_stand(tmp_path):
     path = tmp_path / "d.csv"
     path.write_text("id,zip,score,group\n007,01234,0.9,a\n8,00001,0.8,b\n")
     rule = ic.Rule(groups=("a", "b"), rows=(Row("a", 0.0, 1.0, "set", 0.5, 0.5),), method="test")
-    ic.apply_file(rule, path, tmp_path / "o.csv")
+    ic.apply_file(rule, path, tmp_path / "o.csv", id="id")
     assert (tmp_path / "o.csv").read_text().splitlines()[1].startswith("007,01234,")
-    found = pd.read_csv(tmp_path / "o.csv")["score"][0]
+    found = pd.read_csv(tmp_path / "o.csv")["repaired_score"][0]
     assert found == rule.apply(score=[0.9], group=["a"], id=["007"])[0]
 
 
@@ -326,33 +332,35 @@ def test_rules_with_several_group_columns_and_missing_groups(tmp_path):
         method="test",
     )
     ic.apply_file(rule, path, tmp_path / "o.csv", group=["sex", "age"], missing_group="?", id=None)
-    assert pd.read_csv(tmp_path / "o.csv")["score"].tolist() == [0.1, 0.7, 0.7]
+    assert pd.read_csv(tmp_path / "o.csv")["repaired_score"].tolist() == [0.1, 0.7, 0.7]
 
 
 def test_unknown_groups(folder):
     rule = ic.Rule(groups=("x, y",), rows=(Row("x, y", 0.0, 1.0, "set", 0.2, 1.0),), method="test")
     with pytest.raises(ic.UsageError, match="group: must be one the rule knows"):
-        ic.apply_file(rule, folder / "data.csv", folder / "o.csv", group="name")
-    ic.apply_file(rule, folder / "data.csv", folder / "o.csv", group="name", unknown="keep")
+        ic.apply_file(rule, folder / "data.csv", folder / "o.csv", group="name", id="id")
+    ic.apply_file(
+        rule, folder / "data.csv", folder / "o.csv", group="name", unknown="keep", id="id"
+    )
     found = read(folder / "o.csv")
-    assert (found["score"][found["name"] == "x, y"] == 0.2).all()
+    assert (found["repaired_score"][found["name"] == "x, y"] == 0.2).all()
     kept = FRAME["name"] != "x, y"
-    np.testing.assert_array_equal(found["score"][kept], FRAME["score"][kept])
+    np.testing.assert_array_equal(found["repaired_score"][kept], FRAME["score"][kept])
     # A CSV has no types: its groups are read as those of the rule are.
     rows = (Row("0", 0.0, 1.0, "set", 0.2, 1.0),)
     texts = ic.Rule(groups=("0", "1", "2"), rows=rows, method="test")
-    ic.apply_file(texts, folder / "data.csv", folder / "n.csv")
+    ic.apply_file(texts, folder / "data.csv", folder / "n.csv", id="id")
     found = read(folder / "n.csv")
-    np.testing.assert_array_equal(found["score"] == 0.2, found["group"] == 0)
+    np.testing.assert_array_equal(found["repaired_score"] == 0.2, found["group"] == 0)
     with pytest.raises(ic.UsageError, match="0 is of type int here"):
-        ic.apply_file(texts, folder / "data.parquet", folder / "n.parquet")
+        ic.apply_file(texts, folder / "data.parquet", folder / "n.parquet", id="id")
 
 
 def test_the_output_is_whole_or_not_there(folder, monkeypatch):
     before = sorted(p.name for p in folder.iterdir())
     (folder / "bad.csv").write_text("id,score,name\n1,0.5,it's\n,2.0,\n")
     with pytest.raises(ic.DataError) as error:
-        ic.apply_file(RULE, folder / "bad.csv", folder / "o.csv", group="name")
+        ic.apply_file(RULE, folder / "bad.csv", folder / "o.csv", group="name", id="id")
     for part in ("1 outside [0, 1]", "1 null", "id: must be a whole number or a text"):
         assert part in str(error.value)
     with pytest.raises(ic.DataError, match="2,000 numbers that are not whole"):
@@ -367,7 +375,9 @@ def test_the_output_is_whole_or_not_there(folder, monkeypatch):
     monkeypatch.setattr("pathlib.Path.replace", stop)
     for force in (False, True):
         with pytest.raises(KeyboardInterrupt):
-            ic.apply_file(RULE, folder / "data.csv", folder / "o.csv", group="name", force=force)
+            ic.apply_file(
+                RULE, folder / "data.csv", folder / "o.csv", group="name", force=force, id="id"
+            )
     (folder / "bad.csv").unlink()
     assert sorted(p.name for p in folder.iterdir()) == before
 
@@ -376,14 +386,16 @@ def test_nothing_is_overwritten(folder):
     data = folder / "data.csv"
     content = data.read_bytes()
     with pytest.raises(ic.FileError, match="output: must not be the input"):
-        ic.apply_file(RULE, data, data, group="name", force=True)
+        ic.apply_file(RULE, data, data, group="name", force=True, id="id")
     with pytest.raises(ic.FileError, match="output: must not be the input"):
-        ic.apply_file(RULE, folder / "part-*.parquet", folder / "part-1.parquet", group="name")
+        ic.apply_file(
+            RULE, folder / "part-*.parquet", folder / "part-1.parquet", group="name", id="id"
+        )
     with pytest.raises(ic.FileError, match="output: must not exist yet"):
-        ic.apply_file(RULE, data, folder / "data.parquet", group="name")
+        ic.apply_file(RULE, data, folder / "data.parquet", group="name", id="id")
     with pytest.raises(ic.FileError, match="must be in a folder that exists"):
-        ic.apply_file(RULE, data, folder / "no" / "o.csv", group="name")
-    ic.apply_file(RULE, data, folder / "data.tsv", group="name", force=True)
+        ic.apply_file(RULE, data, folder / "no" / "o.csv", group="name", id="id")
+    ic.apply_file(RULE, data, folder / "data.tsv", group="name", force=True, id="id")
     assert data.read_bytes() == content
 
 
@@ -418,7 +430,7 @@ def test_counting_reports_its_progress(folder, name, monkeypatch):
 
 def test_a_path_cannot_be_applied_in_memory(folder):
     with pytest.raises(ic.UsageError, match="apply_file"):
-        RULE.apply(folder / "data.csv")
+        RULE.apply(folder / "data.csv", id="id")
 
 
 def test_missing_groups_of_another_type(tmp_path):
@@ -429,8 +441,8 @@ def test_missing_groups_of_another_type(tmp_path):
     rule = ic.Rule(
         groups=(0, 1, "unknown"), rows=(Row("unknown", 0.0, 1.0, "set", 0.7, 1.0),), method="test"
     )
-    ic.apply_file(rule, path, tmp_path / "o.parquet", missing_group="unknown")
-    assert read(tmp_path / "o.parquet")["score"].tolist() == [0.1, 0.1, 0.7, 0.1]
+    ic.apply_file(rule, path, tmp_path / "o.parquet", missing_group="unknown", id="id")
+    assert read(tmp_path / "o.parquet")["repaired_score"].tolist() == [0.1, 0.1, 0.7, 0.1]
 
 
 def test_nan_groups_are_missing_groups(tmp_path):
@@ -441,8 +453,8 @@ def test_nan_groups_are_missing_groups(tmp_path):
     group = pa.array([1.0, float("nan"), None], pa.float64())
     pq.write_table(pa.table({"score": [0.1] * 3, "group": group}), path)
     rule = ic.Rule(groups=(1.0, 9.0), rows=(Row(9.0, 0.0, 1.0, "set", 0.5, 1.0),), method="test")
-    ic.apply_file(rule, path, tmp_path / "o.parquet", missing_group=9.0)
-    assert read(tmp_path / "o.parquet")["score"].tolist() == [0.1, 0.5, 0.5]
+    ic.apply_file(rule, path, tmp_path / "o.parquet", missing_group=9.0, id="id")
+    assert read(tmp_path / "o.parquet")["repaired_score"].tolist() == [0.1, 0.5, 0.5]
 
 
 def test_ids_that_are_no_ids(tmp_path):
@@ -456,7 +468,7 @@ def test_ids_that_are_no_ids(tmp_path):
         )
         pq.write_table(table, tmp_path / "d.parquet")
         with pytest.raises(ic.DataError, match="id: must be a whole number or a text in every row"):
-            ic.apply_file(rule, tmp_path / "d.parquet", tmp_path / "o.parquet")
+            ic.apply_file(rule, tmp_path / "d.parquet", tmp_path / "o.parquet", id="id")
 
 
 def test_ids_beyond_64_bits_in_a_csv(tmp_path):
@@ -464,9 +476,9 @@ def test_ids_beyond_64_bits_in_a_csv(tmp_path):
     ids = [18446744073709551615, 36893488147419103231]
     path.write_text("id,score,group\n" + "".join(f"{i},0.1,a\n" for i in ids))
     rule = ic.Rule(groups=("a",), rows=(Row("a", 0.0, 1.0, "set", 0.5, 0.5),), method="test")
-    ic.apply_file(rule, path, tmp_path / "o.csv")
+    ic.apply_file(rule, path, tmp_path / "o.csv", id="id")
     wanted = rule.apply(score=[0.1, 0.1], group=["a", "a"], id=ids)
-    assert read(tmp_path / "o.csv")["score"].tolist() == wanted.tolist()
+    assert read(tmp_path / "o.csv")["repaired_score"].tolist() == wanted.tolist()
 
 
 def test_a_name_that_looks_like_a_glob(tmp_path):
@@ -476,12 +488,14 @@ def test_a_name_that_looks_like_a_glob(tmp_path):
     assert ic.tally(tmp_path / "q[1].csv").totals.wh.sum() == pytest.approx(0.9)
     rule = ic.Rule(groups=("a",), rows=(), method="test")
     with pytest.raises(ic.FileError, match="output: must not be the input"):
-        ic.apply_file(rule, tmp_path / "q[1].csv", tmp_path / "q[1].csv", force=True)
+        ic.apply_file(rule, tmp_path / "q[1].csv", tmp_path / "q[1].csv", force=True, id="id")
 
 
 def test_a_wrong_word_for_unknown_groups(folder):
     with pytest.raises(ic.UsageError, match='unknown: must be "error" or "keep"'):
-        ic.apply_file(RULE, folder / "data.csv", folder / "o.csv", group="name", unknown="bogus")
+        ic.apply_file(
+            RULE, folder / "data.csv", folder / "o.csv", group="name", unknown="bogus", id="id"
+        )
 
 
 def test_the_positive_label_by_the_type_of_the_column(tmp_path):
@@ -504,7 +518,7 @@ def test_labels_of_several_types_are_shown_as_they_stand(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ("True,1,a,1\n-0.2,0,b,1\n", "1 outside [0, 1] (first: -0.2)"),
+        ("1e0,1,a,1\n-0.2,0,b,1\n", "1 outside [0, 1] (first: -0.2)"),
         ("0.1,1,a,0\n0.2,0,b,1e150\n", "1 below 1e-100 or above 1e100 (first: 1e+150)"),
         ("0.1,nan,a,1\n0.2,x,b,1\n", "1 null or NaN, 1 other than 0 and 1 (first: 'x')"),
     ],
@@ -535,7 +549,7 @@ def test_a_failed_write_names_the_output(folder, monkeypatch):
 
     monkeypatch.setattr(Source, "run", full)
     with pytest.raises(ic.FileError, match="output: must be written whole, and could not be") as e:
-        ic.apply_file(RULE, folder / "data.csv", folder / "o.csv", group="name")
+        ic.apply_file(RULE, folder / "data.csv", folder / "o.csv", group="name", id="id")
     assert "No space left" in str(e.value)
     assert not (folder / "o.csv").exists()
 
@@ -557,10 +571,10 @@ def test_numbers_that_come_late_are_not_rounded(tmp_path):
     assert found.totals.wh.sum() == pytest.approx(LATE + 0.7 * 0.75 + 0.6 * 1.25)
     assert found.totals.w.sum() == pytest.approx(LATE + 2)
     rule = ic.Rule(groups=(1.0, 1.5), rows=(Row(1.5, 0.0, 1.0, "set", 0.25, 1.0),), method="test")
-    ic.apply_file(rule, path, tmp_path / "o.parquet")
+    ic.apply_file(rule, path, tmp_path / "o.parquet", id="id")
     written = pd.read_parquet(tmp_path / "o.parquet")
     assert written["other"].tolist()[-2:] == [0.7, 1.4]
-    assert written["score"].tolist()[-2:] == [0.25, 0.6]
+    assert written["repaired_score"].tolist()[-2:] == [0.25, 0.6]
     assert written["id"].tolist()[-2:] == ["a", "b"]
 
 
@@ -574,7 +588,7 @@ def test_float_ids_that_come_late_are_refused(tmp_path):
     path = late_csv(tmp_path / "d.csv", "99.5,0.5,1,1,1,1\n")
     rule = ic.Rule(groups=(1,), rows=(Row(1, 0.0, 1.0, "set", 0.2, 0.5),), method="test")
     with pytest.raises(ic.DataError, match="1 numbers that are not whole"):
-        ic.apply_file(rule, path, tmp_path / "o.csv")
+        ic.apply_file(rule, path, tmp_path / "o.csv", id="id")
     assert not (tmp_path / "o.csv").exists()
 
 
@@ -595,9 +609,9 @@ def test_no_line_is_a_comment_and_none_is_skipped(tmp_path):
     (tmp_path / "d.csv").write_text("id,score,label,group\n" + "".join(rows))
     assert ic.tally(tmp_path / "d.csv").n == 100
     rule = ic.Rule(("a", "b"), (Row("a", 0.0, 1.0, "set", 0.5, 0.5),), "test")
-    assert ic.apply_file(rule, tmp_path / "d.csv", tmp_path / "o.csv") == 100
+    assert ic.apply_file(rule, tmp_path / "d.csv", tmp_path / "o.csv", id="id") == 100
     ids = [row.split(",")[0] for row in rows]
-    out = read(tmp_path / "o.csv").set_index("id")["score"]
+    out = read(tmp_path / "o.csv").set_index("id")["repaired_score"]
     wanted = rule.apply(score=[0.2] * 100, group=["a", "b"] * 50, id=ids)
     assert out[ids].tolist() == wanted.tolist()
     # Five rows, and then a second header with another column: not the one that is meant.
@@ -614,7 +628,7 @@ def test_single_quotes_are_letters(tmp_path):
     rows = [f"'{i}',0.{i + 1},{i % 2},a\n" for i in range(5)]
     (tmp_path / "d.csv").write_text("id,score,label,group\n" + "".join(rows))
     rule = ic.Rule(("a",), (Row("a", 0.0, 1.0, "set", 0.95, 0.5),), "test")
-    ic.apply_file(rule, tmp_path / "d.csv", tmp_path / "o.csv")
+    ic.apply_file(rule, tmp_path / "d.csv", tmp_path / "o.csv", id="id")
     out = (tmp_path / "o.csv").read_text().splitlines()[1:]
     wanted = rule.apply(
         score=[0.1, 0.2, 0.3, 0.4, 0.5], group=["a"] * 5, id=[f"'{i}'" for i in range(5)]
@@ -642,10 +656,10 @@ def test_files_with_other_types_and_columns(tmp_path, kind):
             frame.to_json(path, orient="records", lines=True)
     assert ic.tally(tmp_path / "in").totals.wh.sum() == pytest.approx(35 + 5 * 0.7)
     rule = ic.Rule((0, 1), (Row(1, 0.0, 0.9, "set", 0.25, 1.0),), "test")
-    ic.apply_file(rule, tmp_path / "in", tmp_path / "o.parquet")
+    ic.apply_file(rule, tmp_path / "in", tmp_path / "o.parquet", id="id")
     out, whole = pd.read_parquet(tmp_path / "o.parquet"), pd.concat(frames)
     assert out["id"].tolist() == whole["id"].tolist()
-    assert out["score"].tolist() == rule.apply(whole)["score"].tolist()
+    assert out["repaired_score"].tolist() == rule.apply(whole, id="id")["repaired_score"].tolist()
     assert out["extra"].isna().tolist() == [True] * 35 + [False] * 5
 
 
@@ -702,11 +716,14 @@ def test_columns_of_one_name_do_not_matter_where_others_are_used(tmp_path, kind)
     path = written(tmp_path, names, ROWS, kind)
     wanted = {"score": [0.1, 0.6], "label": [0, 1], "group": ["a", "b"]}
     assert ic.tally(path) == ic.tally(wanted)
-    ic.apply_file(COIN, path, tmp_path / "o.csv")
+    ic.apply_file(COIN, path, tmp_path / "o.csv", id="id")
     ids = {**wanted, "id": [1, 2]}
-    assert pd.read_csv(tmp_path / "o.csv")["score"].tolist() == COIN.apply(ids)["score"].tolist()
+    assert (
+        pd.read_csv(tmp_path / "o.csv")["repaired_score"].tolist()
+        == COIN.apply(ids, id="id")["repaired_score"].tolist()
+    )
     with pytest.raises(ic.DataError, match=r"output \(column 'x'\): must name one column"):
-        ic.apply_file(COIN, path, tmp_path / "o2.csv", column="x")
+        ic.apply_file(COIN, path, tmp_path / "o2.csv", output_column="x", id="id")
     # The name that DuckDB gives the second x is not one of the file.
     with pytest.raises(ic.UsageError, match="score: must name a column of the data"):
         ic.tally(path, score="x_1")
@@ -749,7 +766,7 @@ def test_a_folder_does_not_replace_a_column(tmp_path, kind):
             ic.tally(path)
         assert "a folder 'group=' and a column 'group' in " in str(error.value)
         with pytest.raises(ic.DataError, match="group: must name one column"):
-            ic.apply_file(CERTAIN, path, tmp_path / f"o.{kind}")
+            ic.apply_file(CERTAIN, path, tmp_path / f"o.{kind}", id="id")
         assert ic.tally(path, group="who").groups == ("c", "d")
     frame.drop(columns="group").to_csv(folder / "e.csv", index=False)
     assert ic.tally(folder / "e.csv").groups == ("x",)
@@ -798,11 +815,13 @@ def test_groups_of_json_lines_are_what_python_reads(tmp_path, values):
     rule = ic.Rule(
         tuple(dict.fromkeys(values)), (Row(values[1], 0.0, 1.0, "set", 0.25, 0.9),), "test"
     )
-    ic.apply_file(rule, tmp_path / "d.jsonl", tmp_path / "o.jsonl")
+    ic.apply_file(rule, tmp_path / "d.jsonl", tmp_path / "o.jsonl", id="id")
     out = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text().splitlines()]
     assert [row["group"] for row in out] == values
-    assert [row["score"] for row in out] == rule.apply(data)["score"].tolist()
-    ic.apply_file(rule, tmp_path / "d.jsonl", tmp_path / "o.parquet")
+    assert [row["repaired_score"] for row in out] == rule.apply(data, id="id")[
+        "repaired_score"
+    ].tolist()
+    ic.apply_file(rule, tmp_path / "d.jsonl", tmp_path / "o.parquet", id="id")
     kept = pq.read_table(tmp_path / "o.parquet")["group"].to_pylist()
     # Where no type of Parquet holds them all, they stay as JSON writes them.
     assert kept in (values, [json.dumps(value, ensure_ascii=False) for value in values])
@@ -824,10 +843,7 @@ def test_large_ids_keep_their_own_coins_and_stay_apart(tmp_path, ids):
     rows = [dict(zip(data, row, strict=True)) for row in zip(*data.values(), strict=True)]
     (tmp_path / "d.jsonl").write_text("\n".join(map(json.dumps, rows)))
     pd.DataFrame(data).to_csv(tmp_path / "d.csv", index=False)
-    wanted = [
-        COIN.apply({"score": [0.1], "group": ["a"], "id": [str(id)]})["score"][0] == 0.25
-        for id in ids
-    ]
+    wanted = [COIN.apply(score=[0.1], group=["a"], id=[str(id)])[0] == 0.25 for id in ids]
     for name in ("d.csv", "d.jsonl"):
         for out in ("o.parquet", "o.jsonl", "o.csv"):
             use = partial(ic.apply_file, COIN, tmp_path / name, tmp_path / out, force=True)
@@ -853,19 +869,19 @@ def test_underscores_make_no_numbers(tmp_path):
     path.write_text("score,label,group,id\n0.1,0_1,a,1_0\n0.5,1,b,2_0\n")
     with pytest.raises(ic.DataError, match="1 other than 0 and 1"):
         ic.tally(path)
-    ic.apply_file(COIN, path, tmp_path / "o.parquet")
+    ic.apply_file(COIN, path, tmp_path / "o.parquet", id="id")
     assert pd.read_parquet(tmp_path / "o.parquet")["id"].tolist() == ["1_0", "2_0"]
 
 
 def test_a_rule_of_whole_numbers_and_a_file_of_fractions(tmp_path):
     (tmp_path / "d.csv").write_text("score,group\n0.1,1\n0.2,2\n0.3,2.5\n")
     rule = ic.Rule((1.0, 2, 2.5), (Row(1.0, 0.0, 1.0, "set", 0.5, 1.0),), "test")
-    ic.apply_file(rule, tmp_path / "d.csv", tmp_path / "o.csv")
-    assert pd.read_csv(tmp_path / "o.csv")["score"].tolist() == [0.5, 0.2, 0.3]
+    ic.apply_file(rule, tmp_path / "d.csv", tmp_path / "o.csv", id="id")
+    assert pd.read_csv(tmp_path / "o.csv")["repaired_score"].tolist() == [0.5, 0.2, 0.3]
     pd.DataFrame({"score": [0.1, 0.2], "group": [True, False]}).to_parquet(tmp_path / "d.parquet")
     rule = ic.Rule((0, 1), (Row(1, 0.0, 1.0, "set", 0.5, 1.0),), "test")
-    ic.apply_file(rule, tmp_path / "d.parquet", tmp_path / "o.csv", force=True)
-    assert pd.read_csv(tmp_path / "o.csv")["score"].tolist() == [0.5, 0.2]
+    ic.apply_file(rule, tmp_path / "d.parquet", tmp_path / "o.csv", force=True, id="id")
+    assert pd.read_csv(tmp_path / "o.csv")["repaired_score"].tolist() == [0.5, 0.2]
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -880,6 +896,6 @@ def test_names_with_line_breaks_in_files(tmp_path, kind):
         Row("b", 0.0, 1.0, "mirror", None, 0.9),
     )
     rule = ic.Rule(("x\ny", "b"), rows, "test", salt="s\n  t")
-    ic.apply_file(rule, path, tmp_path / "o.parquet", column="new", **names)
+    ic.apply_file(rule, path, tmp_path / "o.parquet", output_column="new", **names)
     found = pd.read_parquet(tmp_path / "o.parquet")["new"].tolist()
     assert found == rule.apply(data, output="new", **names)["new"].tolist()

@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -128,9 +129,9 @@ def test_values_of_json_stay_what_they_are(tmp_path):
     text = "\n".join(json.dumps(row) for row in rows)
     (tmp_path / "d.jsonl").write_text(text)
     rule = ic.Rule(groups=("a", "b"), rows=(Row("a", 0.0, 1.0, "set", 0.25, 1.0),), method="test")
-    ic.apply_file(rule, tmp_path / "d.jsonl", tmp_path / "o.jsonl")
+    ic.apply_file(rule, tmp_path / "d.jsonl", tmp_path / "o.jsonl", id="id")
     found = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text().splitlines()]
-    assert [row["score"] for row in found] == [0.25, 0.5, 1.0]
+    assert [row["repaired_score"] for row in found] == [0.25, 0.5, 1.0]
     keys = ("id", "label", "group", "at", "x", "late")
     assert [[row[k] for k in keys] for row in found] == [[r.get(k) for k in keys] for r in rows]
 
@@ -170,10 +171,10 @@ OUTPUTS = ["csv", "tsv", "jsonl", "ndjson", "parquet", "csv.gz", "tsv.gz", "json
 @pytest.mark.parametrize("name", ["data.parquet", "data.csv.gz", "data.jsonl"])
 def test_every_kind_is_written(folder, tmp_path, name, ending):
     out = tmp_path / f"out.{ending}"
-    assert ic.apply_file(RULE, folder / name, out) == len(FRAME)
+    assert ic.apply_file(RULE, folder / name, out, id="id") == len(FRAME)
     assert [p.name for p in tmp_path.iterdir()] == [out.name]
-    found, wanted = read_back(out), RULE.apply(FRAME)
-    np.testing.assert_array_equal(found["score"], wanted["score"])
+    found, wanted = read_back(out), RULE.apply(FRAME, id="id")
+    np.testing.assert_array_equal(found["repaired_score"], wanted["repaired_score"])
     assert list(found.columns) == list(wanted.columns)
     for column in ("id", "label", "group"):
         assert found[column].tolist() == wanted[column].tolist()
@@ -183,18 +184,22 @@ def test_every_kind_is_written(folder, tmp_path, name, ending):
 
 
 def test_partitions_are_written_out_as_columns(folder, tmp_path):
-    ic.apply_file(RULE, folder / "parts-csv", tmp_path / "o.parquet")
+    ic.apply_file(RULE, folder / "parts-csv", tmp_path / "o.parquet", id="id")
     found = pd.read_parquet(tmp_path / "o.parquet").set_index("id").sort_index()
-    wanted = RULE.apply(FRAME).set_index("id")
-    np.testing.assert_array_equal(found["score"], wanted["score"])
+    wanted = RULE.apply(FRAME, id="id").set_index("id")
+    np.testing.assert_array_equal(found["repaired_score"], wanted["repaired_score"])
     assert found["group"].tolist() == wanted["group"].tolist()
     assert found["day"].astype(str).tolist() == wanted["day"].tolist()
 
 
 def test_rows_in_any_order(folder, tmp_path):
-    ic.apply_file(RULE, folder / "days", tmp_path / "o.parquet", keep_order=False, threads=2)
+    ic.apply_file(
+        RULE, folder / "days", tmp_path / "o.parquet", keep_order=False, threads=2, id="id"
+    )
     found = pd.read_parquet(tmp_path / "o.parquet").sort_values("id")
-    np.testing.assert_array_equal(found["score"], RULE.apply(FRAME)["score"])
+    np.testing.assert_array_equal(
+        found["repaired_score"], RULE.apply(FRAME, id="id")["repaired_score"]
+    )
 
 
 def test_limits_reach_the_engine(folder):
@@ -282,7 +287,9 @@ def test_folders_that_cannot_be_read(tmp_path, folder):
     with pytest.raises(ic.FileError, match="must exist"):
         ic.tally(tmp_path / "no*.parquet")
     with pytest.raises(ic.FileError, match="output: must not be the input"):
-        ic.apply_file(RULE, folder / "days", folder / "days" / "d1" / "x.parquet", force=True)
+        ic.apply_file(
+            RULE, folder / "days", folder / "days" / "d1" / "x.parquet", force=True, id="id"
+        )
 
 
 def test_names_that_look_like_globs(tmp_path):
@@ -321,6 +328,54 @@ def test_a_folder_that_cannot_be_listed(tmp_path, monkeypatch):
         ic.tally(tmp_path / "in")
 
 
+@pytest.fixture
+def run_without_privileges(tmp_path):
+    """Run the command as a user whom the system may refuse files."""
+    caps = "-dac_override,-dac_read_search"
+    prefix = []
+    if os.geteuid() == 0:
+        # Root reads everything by these capabilities.
+        prefix = ["setpriv", f"--bounding-set={caps}", f"--inh-caps={caps}"]
+        if shutil.which("setpriv") is None:
+            pytest.skip("root can read everything, and there is no setpriv to change that")
+
+    def run(*arguments):
+        command = [*prefix, sys.executable, "-m", "isocost", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("closed", "mode", "asked", "message"),
+    [
+        ("in/d.csv", 0o000, "in/d.csv", "file: must be readable\n  got:  {}: Permission denied"),
+        ("in/d.csv", 0o000, "in", "file: must be readable\n  got:  {}: Permission denied"),
+        ("in/d.csv", 0o000, "in/*.csv", "file: must be readable\n  got:  {}: Permission denied"),
+        ("in/d.csv.gz", 0o000, "in/d.csv.gz", "file: must be readable as CSV\n  got:  {}: "),
+        ("in/d.parquet", 0o000, "in/d.parquet", "file: must be readable as Parquet\n  got:  {}: "),
+        ("in", 0o000, "in", "folder: must be readable\n  got:  {}: Permission denied"),
+        ("in", 0o000, "in/d.csv", "file: must be accessible\n  got:  {}/d.csv: Permission denied"),
+        ("in", 0o000, "in/*.csv", "folder: must be readable\n  got:  {}: Permission denied"),
+        ("in", 0o444, "in/*.csv", "file: must be accessible\n  got:  {}/d.csv: Permission denied"),
+    ],
+)
+def test_what_may_not_be_read_is_said(
+    run_without_privileges, tmp_path, closed, mode, asked, message
+):
+    (tmp_path / "in").mkdir()
+    path = tmp_path / closed if "." in closed else tmp_path / "in" / "d.csv"
+    FRAME.to_parquet(path) if path.suffix == ".parquet" else FRAME.to_csv(path, index=False)
+    (tmp_path / closed).chmod(mode)
+    try:
+        done = run_without_privileges("audit", asked)
+    finally:
+        (tmp_path / closed).chmod(0o755)
+    assert done.returncode == 2, done.stderr
+    assert message.format(closed) in done.stderr
+    assert "defect" not in done.stderr
+
+
 def test_only_regular_files_are_read(tmp_path):
     os.mkfifo(tmp_path / "pipe.csv")
     (tmp_path / "device.csv").symlink_to("/dev/zero")
@@ -354,7 +409,18 @@ def big(tmp_path_factory):
 @pytest.mark.parametrize("out", ["out.parquet", "out.jsonl.gz"])
 def test_ctrl_c_leaves_nothing_behind(big, out):
     before = sorted(p.name for p in big.iterdir())
-    command = [ISOCOST, "apply", "r.json", "big.parquet", "-o", out, "--memory-limit", "512MB"]
+    command = [
+        ISOCOST,
+        "apply",
+        "r.json",
+        "big.parquet",
+        "--id",
+        "id",
+        "-o",
+        out,
+        "--memory-limit",
+        "512MB",
+    ]
     job = subprocess.Popen(command, cwd=big, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
     # Not before it writes: then there is something to leave behind.
@@ -372,7 +438,7 @@ def test_ctrl_c_leaves_nothing_behind(big, out):
 def test_a_file_that_is_being_written_is_not_counted(big, tmp_path):
     FRAME.to_csv(tmp_path / "day1.csv", index=False)
     glob = str(tmp_path / "*.csv")
-    command = [ISOCOST, "apply", "r.json", "big.parquet", "--threads", "1"]
+    command = [ISOCOST, "apply", "r.json", "big.parquet", "--id", "id", "--threads", "1"]
     job = subprocess.Popen([*command, "-o", tmp_path / "day2.csv"], cwd=big)
     try:
         deadline = time.monotonic() + 60
@@ -401,7 +467,17 @@ def test_a_file_that_is_being_written_is_not_counted(big, tmp_path):
 
 
 def test_of_two_runs_with_one_output_only_one_succeeds(big, tmp_path):
-    command = [ISOCOST, "apply", "r.json", "big.parquet", "-o", tmp_path / "o.csv", "--threads"]
+    command = [
+        ISOCOST,
+        "apply",
+        "r.json",
+        "big.parquet",
+        "--id",
+        "id",
+        "-o",
+        tmp_path / "o.csv",
+        "--threads",
+    ]
     start = {"cwd": big, "stderr": subprocess.PIPE, "text": True}
     jobs = [subprocess.Popen([*command, str(threads)], **start) for threads in (1, 2)]
     errors = [job.communicate(timeout=300)[1] for job in jobs]
@@ -414,7 +490,18 @@ def test_of_two_runs_with_one_output_only_one_succeeds(big, tmp_path):
 
 def test_a_terminal_sees_rows_and_time_left(big):
     main, side = pty.openpty()
-    command = [ISOCOST, "apply", "r.json", "big.parquet", "-o", "seen.csv", "--threads", "1"]
+    command = [
+        ISOCOST,
+        "apply",
+        "r.json",
+        "big.parquet",
+        "--id",
+        "id",
+        "-o",
+        "seen.csv",
+        "--threads",
+        "1",
+    ]
     # A dumb terminal gets no bar.
     env = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
     job = subprocess.Popen(command, cwd=big, stderr=side, stdout=subprocess.PIPE, env=env)

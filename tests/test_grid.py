@@ -91,21 +91,25 @@ def test_scales_on_every_engine(tmp_path, scale, engine):
     given = as_lazy(engine, data) if given is None else given
     tally, name = ic.tally(given, scale=scale), "rank:1-10" if scale == "rank" else scale
     assert tally == ic.tally(meant)
-    assert tally.reading == {"scale": name}
+    assert tally.reading.scale == name
     assert f"scores from {name}" in str(tally)
     # A rule remembers the scale, and writes probabilities beside the scores.
     rule = ic.equalize_odds(tally)
-    assert rule.made_from["reading"] == {"scale": name}
-    expected = rule.apply(meant, scale="probability")["score"]
+    assert rule.made_from["reading"]["scale"] == rule.reading.scale == name
+    expected = rule.apply(meant, scale="probability", id="id")["repaired_score"]
+    in_place = "must be another column than the score"
     if engine in ("csv", "parquet"):
-        ic.apply_file(rule, path, tmp_path / f"o.{engine}")
+        out = tmp_path / f"o.{engine}"
+        with pytest.raises(ic.UsageError, match=f"output_column: {in_place}"):
+            ic.apply_file(rule, path, out, id="id", output_column="score")
+        ic.apply_file(rule, path, out, id="id")
         read = pytest.importorskip("pandas")
-        back = getattr(read, f"read_{engine}")(tmp_path / f"o.{engine}")
+        back = getattr(read, f"read_{engine}")(out)
         assert back["score"].tolist() == RAW[scale]
     else:
-        with pytest.raises(ic.UsageError, match="output: must be another column than the score"):
-            rule.apply(given)
-        back = rule.apply(given, output="repaired_score")
+        with pytest.raises(ic.UsageError, match=f"output: {in_place}"):
+            rule.apply(given, id="id", output="score")
+        back = rule.apply(given, id="id")
         back = columns_of(engine, back) if engine not in ("dict", "pandas") else back
     np.testing.assert_allclose(sorted(back["repaired_score"]), sorted(expected), atol=1e-15)
 
@@ -140,17 +144,19 @@ def test_scales_and_rules():
     data = {"score": RAW["percent"], **REST}
     rule = ic.equalize_odds(ic.tally(data, scale="percent"))
     again = ic.Rule.from_json(rule.to_json())
-    assert again.apply(data, output="new", scale=None)["new"].max() <= 1.0
+    assert again.apply(data, output="new", scale=None, id="id")["new"].max() <= 1.0
     database = pytest.importorskip("duckdb").connect()
     database.execute('CREATE TABLE people (score DOUBLE, label INT, "group" VARCHAR, id INT)')
     rows = list(zip(*data.values(), strict=True))
     database.executemany("INSERT INTO people VALUES (?, ?, ?, ?)", rows)
-    rows = database.execute(rule.to_sql("duckdb", "people", columns=["id"])).fetchall()
-    assert dict(rows) == dict(zip(data["id"], rule.apply(data, output="new")["new"], strict=True))
+    rows = database.execute(rule.to_sql("duckdb", "people", columns=["id"], id="id")).fetchall()
+    assert dict(rows) == dict(
+        zip(data["id"], rule.apply(data, output="new", id="id")["new"], strict=True)
+    )
     for scale in ("decile", "rank:5-1", "rank:1", "", None, 3):
         with pytest.raises(ic.UsageError, match="scale: must be probability, percent, logit"):
             ic.tally(data, scale=scale)
     with pytest.raises(ic.UsageError, match="must name the range of the ranks here"):
-        rule.apply(data, output="new", scale="rank")
+        rule.apply(data, output="new", scale="rank", id="id")
     both = ic.tally(data, scale="percent") + ic.tally({"score": MEANT["percent"], **REST})
-    assert both.reading == {"scale": "percent and probability"}
+    assert both.reading.scale == "percent and probability"

@@ -200,6 +200,14 @@ def test_salt_and_ids():
         assert np.array_equal(coins_of_rows(WIDE, form, "a", 3), coins(ids, "a"))
 
 
+@pytest.mark.parametrize("seed", [-1, 2**32, 2**70, 0.5, "x"])
+def test_a_random_state_that_numpy_does_not_take(seed):
+    with pytest.raises(ic.UsageError) as raised:
+        coins_of_rows(WIDE, None, "a", seed)
+    rule = "random_state: must be a whole number from 0 to 4294967295, a NumPy RandomState or None"
+    assert str(raised.value) == f"{rule}\n  got:  {seed!r}\n  next: use 0"
+
+
 @pytest.mark.parametrize("seed", [0, 1, 2**31])
 def test_random_state_counts_equal_rows(seed):
     rows = np.repeat(WIDE[:100], 50, axis=0)

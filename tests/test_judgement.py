@@ -16,7 +16,7 @@ from isocost.examples import compas
 from isocost.repairs.coarsen import decision_limit
 from isocost.reports.report import JUDGEMENT
 from isocost.verdict.judgement import AGAINST, REASONS, Candidate, Findings, choose, judge
-from isocost.verdict.sentences import SENTENCES, plain
+from isocost.verdict.sentences import SENTENCES, Vocabulary, plain
 from isocost.verdict.wording import DETAILS, statement
 
 ANSWERED = ("enough", "calibrated", "differs", "established", "feasible", "helps", "act", "reason")
@@ -210,10 +210,11 @@ def test_small_groups_are_listed_and_decide_nothing():
     assert everybody.compared == (0, 1, 7)
 
 
-def test_two_groups_with_both_labels_are_needed():
+@pytest.mark.filterwarnings("ignore::isocost.UncertainWarning")
+def test_without_two_groups_of_both_labels_nothing_is_decided():
     data = {"score": [0.2, 0.3, 0.4, 0.5], "label": [0, 0, 0, 1], "group": [0, 0, 1, 1]}
-    with pytest.raises(ic.DataError, match="group 0: must have positives"):
-        ic.audit(ic.tally(data))
+    verdict = ic.audit(ic.tally(data)).verdict
+    assert (verdict.reason, verdict.calibrated, verdict.feasible) == ("few", "unknown", "unknown")
 
 
 @pytest.mark.filterwarnings("ignore::isocost.UncertainWarning")
@@ -252,3 +253,32 @@ def test_reconcile_is_advised_where_it_can_work():
     far = ic.audit(population([(8, 2), (1, 9)], [5000, 5000]), "fpr")
     assert not far.reconcilable
     assert "reconcile" not in far.advice
+
+
+@pytest.mark.parametrize(
+    ("outcome", "positive", "negative"),
+    [
+        ("were denied", "were denied", "were not denied"),
+        ("denied", "were denied", "were not denied"),
+        ("denied the charge", "denied the charge", "have not denied the charge"),
+        ("reoffended", "reoffended", "did not reoffend"),
+        ("defaulted on a loan", "defaulted on a loan", "did not default on a loan"),
+        ("relapsed", "relapsed", "have not relapsed"),
+        ("had a stroke", "had a stroke", "did not have a stroke"),
+        ("had defaulted", "had defaulted", "had not defaulted"),
+        ("were not hired", "were not hired", "were hired"),
+        ("did not repay", "did not repay", "did repay"),
+        ("went bankrupt / stayed solvent", "went bankrupt", "stayed solvent"),
+    ],
+)
+def test_an_outcome_completes_people_who(outcome, positive, negative):
+    for cost, who in (("fpr", negative), ("fnr", positive)):
+        said = statement(ic.audit(compas(), cost), vocabulary=Vocabulary("persons", outcome))
+        assert f"persons who {who} " in plain(said.headline).lower()
+
+
+@pytest.mark.parametrize("outcome", ["default", "denial", "went bankrupt", "succeed", "/ repaid"])
+def test_an_outcome_that_completes_nothing_is_refused(outcome):
+    with pytest.raises(ic.UsageError, match=r"outcome: must complete “people who") as caught:
+        Vocabulary(outcome=outcome)
+    assert "“repaid / did not repay”" in str(caught.value)

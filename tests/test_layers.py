@@ -12,7 +12,7 @@ LAYERS = [
     {"errors", "typing"},
     {"checks"},
     {"tables", "atomic", "grid", "groups"},
-    {"costs", "coin"},
+    {"costs", "coin", "readings"},
     {"cells"},
     {"tallies"},
     {"question"},
@@ -44,7 +44,7 @@ ORDERS = {
     "repairs": [
         "counsel", "withhold", "maps", "recalibrate", "composition", "pools", "least_change",
         "coarsen", "odds", "population", "levels", "linear_program", "reconcilability", "deferral",
-        "deferrability", "review", "hand_over", "reconcile", "registry", "unseen", "compare",
+        "review", "hand_over", "reconcile", "registry", "unseen", "compare",
         "frontier", "planning", "watch",
     ],
     "engines": [

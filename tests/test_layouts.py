@@ -125,13 +125,11 @@ def test_selected_below_is_selection_by_the_complement():
     label = rng.integers(0, 2, 500)
     left = ic.tally({"score": score, "label": label, "group": group}, edges=(0.3,))
     right = ic.tally({"score": 1 - score, "label": label, "group": group}, edges=(0.7,))
-    for name in ("ll144", "lending"):
-        one = ic.layout(left, name, threshold=0.3, selected="below")
-        other = ic.layout(right, name, threshold=0.7)
-        for mine, theirs in zip(one.tables[0].rows, other.tables[0].rows, strict=True):
-            for key in ("impact_ratio", "scoring_rate", "standardized_difference"):
-                if mine.get(key) is not None:
-                    assert mine[key] == pytest.approx(theirs[key], nan_ok=True)
+    one = ic.layout(left, "ll144", threshold=0.3, selected="below")
+    other = ic.layout(right, "ll144", threshold=0.7)
+    for mine, theirs in zip(one.tables[0].rows[:3], other.tables[0].rows[:3], strict=True):
+        for key in ("impact_ratio", "scoring_rate"):
+            assert mine[key] == pytest.approx(theirs[key])
 
 
 def test_performance_is_that_of_the_audit():
@@ -158,60 +156,6 @@ def test_performance_without_intervals_and_with_undefined_numbers():
     assert "nan" not in repr(found)
 
 
-def test_lending_counts_as_by_hand_at_each_cutoff():
-    tally = ic.tally({**ROWS, "group": ROWS["sex"]}, edges=(0.35,))
-    found = ic.layout(tally, "lending", thresholds=[0.35, 0.6], reference="male")
-    scores, cutoffs, _ = found.tables
-    deviation = ROWS["score"].std()
-    mean = {name: ROWS["score"][ROWS["sex"] == name].mean() for name in SEXES}
-    for name, row in by_name(scores).items():
-        expected = (mean[name] - mean["male"]) / deviation
-        assert row["standardized_difference"] == pytest.approx(expected, abs=1e-9)
-    assert [row["threshold"] for row in cutoffs.rows] == [0.35] * 3 + [0.5] * 3 + [0.6] * 3
-    for row in cutoffs.rows:
-        rate = {n: (ROWS["score"][ROWS["sex"] == n] >= row["threshold"]).mean() for n in SEXES}
-        assert row["selection_rate"] == pytest.approx(rate[row["group"]])
-        assert row["impact_ratio"] == pytest.approx(rate[row["group"]] / rate["male"])
-        assert row["impact_ratio_low"] <= row["impact_ratio"] <= row["impact_ratio_high"]
-
-
-def test_lending_shows_what_repairs_do():
-    audit = ic.audit(compas(), "fpr", tolerance=0.09, threshold=0.6)
-    rows = ic.layout(audit, "lending").tables[2].rows
-    assert list(dict.fromkeys(row["repair"] for row in rows)) == [
-        "original", *(repair.title for repair in ic.REPAIRS.values() if not repair.defers),
-    ]  # fmt: skip
-    rule = ic.equalize_odds(compas(), threshold=0.6)
-    after = ic.audit(rule.expected(compas()), threshold=0.6, measures="all", confidence=None)
-    for row in rows:
-        if row["repair"] == "Equalize odds":
-            numbers = after.groups[row["group"]]
-            for name in ("selection_rate", "impact_ratio", "standardized_difference"):
-                assert row[name] == pytest.approx(numbers[name], abs=1e-12)
-    infeasible = ic.layout(ic.audit(compas(), "fpr"), "lending")
-    assert any(note.startswith("Withhold: Not possible") for note in infeasible.notes)
-
-
-def test_a_reference_may_be_too_small_to_be_repaired():
-    rows = {name: np.concatenate([ROWS[name], ROWS[name][:6]]) for name in ("score", "label")}
-    group = [*ROWS["race"], *["few"] * 6]
-    found = ic.layout(ic.tally({**rows, "group": group}), "lending", reference="few")
-    assert by_name(found.tables[1])["few"]["impact_ratio"] == 1.0
-    assert "few" not in by_name(found.tables[2])
-
-
-@pytest.mark.parametrize("base", [0.01, 0.97])
-def test_default_cutoffs_select_some_and_not_all(base):
-    rng = np.random.default_rng(5)
-    score = np.clip(base + 0.005 * rng.standard_normal(3000), 0, 1)
-    rows = {"score": score, "label": np.arange(3000) % 2, "group": np.arange(3000) % 3}
-    tally = ic.tally(rows)
-    cutoffs = {row["threshold"] for row in ic.layout(tally, "lending").tables[1].rows} - {0.5}
-    assert len(cutoffs) >= 4
-    for cutoff in cutoffs:
-        assert 0 < (score >= cutoff).mean() < 1
-
-
 @pytest.mark.parametrize("name", ic.LAYOUTS)
 def test_each_says_what_it_follows_and_judges_nothing(name):
     found = ic.layout(compas(), name)
@@ -235,24 +179,21 @@ def test_wrong_options_are_named():
     for name, options, message in (
         ("l144", {}, "did you mean 'll144'"),
         ("tripod", {"selected": "below"}, "must be left out of the layout 'tripod'"),
-        ("ll144", {"reference": "Caucasian"}, 'it is for "lending"'),
+        ("tripod", {"unknown": "Caucasian"}, 'it is for "ll144"'),
         ("ll144", {"unknown": "nobody"}, "must be a category of the data"),
-        ("lending", {"thresholds": [0.12345]}, "must be an edge of the tally"),
+        ("ll144", {"threshold": 0.12345}, "must be an edge of the tally"),
+        ("lending", {}, 'must be "ll144" or "tripod"'),
     ):
         with pytest.raises(ic.UsageError, match=message):
             ic.layout(compas(), name, **options)
-    with pytest.raises(ic.UsageError, match="belong to the audit already"):
+    with pytest.raises(ic.UsageError, match="threshold: belongs to the audit already"):
         ic.layout(ic.audit(compas(), confidence=None), "tripod", threshold=0.3)
 
 
 def test_the_page_hides_what_it_hides():
     audit = ic.audit(compas(), replicates=0)
-    whole = page_layouts(audit, payload(audit.tally), [])
+    whole = page_layouts(audit, payload(audit.tally))
     assert [one.name for one in whole] == list(ic.LAYOUTS)
-    held = payload(audit.tally, min_count=40)
-    lending = page_layouts(audit, held, [])[2]
-    assert {row["threshold"] for row in lending.tables[1].rows} == {0.5}
-    assert "merged" in lending.notes[-1]
     rng = np.random.default_rng(0)
     score = np.where(np.arange(200) < 3, 0.9, rng.random(200) / 2)
     rows = {"score": score, "label": np.arange(200) % 2, "group": np.arange(200) % 3 > 0}
@@ -260,7 +201,7 @@ def test_the_page_hides_what_it_hides():
     held = payload(few, 5, (0.7,))
     assert undecided(held, few.grid, 0.7)
     audit = ic.audit(few, threshold=0.7, replicates=0, warn=False)
-    assert page_layouts(audit, held, []) == []
+    assert page_layouts(audit, held) == []
 
 
 @pytest.fixture(scope="module")
@@ -293,18 +234,18 @@ def test_the_command_line_prints_a_layout(data, run):
     content = json.loads(out)
     for mine, theirs in zip(content["tables"], expected["tables"], strict=True):
         assert mine["rows"] == theirs["rows"]
-    code, out, _ = run("audit", data, "--group", "race", "--layout", "lending",
-                       "--thresholds", "0.35,0.6", "--reference", "White")  # fmt: skip
+    options = ("--layout", "ll144", "--selected", "below", "--threshold", "0.35")
+    code, out, _ = run("audit", data, "--group", "race", *options)
     assert code == 0
-    assert "Ratios and differences compare with White." in out.replace("\n", " ")
+    assert "Selected means a score below 0.35." in out.replace("\n", " ")
     assert max(map(len, out.splitlines())) <= 80
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--layout", "lendign"), "did you mean 'lending'?"),
-        (("--layout", "lending", "--thresholds", "x"), "numbers with commas between"),
+        (("--layout", "tripdo"), "did you mean 'tripod'?"),
+        (("--layout", "ll144", "--reference", "White"), "must be left out of the layout 'll144'"),
         (("--layout", "tripod", "--measures", "auc"), "must be given without --layout"),
         (("--layout", "tripod", "--fail-above", "0.1"), "must be given without --layout"),
         (("--unknown", "x"), "must be given with --layout"),

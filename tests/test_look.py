@@ -132,7 +132,8 @@ def test_look_gives_a_command_line_that_works(tmp_path, capsys):
     assert code == 0
     told = json.loads(out)
     assert told["rows"] == 300
-    assert told["reading"] == {"encoding": "windows-1252", "decimal": ","}
+    guess = {"encoding": "windows-1252", "guessed": "encoding"}
+    assert told["reading"] == {**guess, "decimal": ","}
     assert told["separator"] == ";"
     assert told["positive"] == "ja"
     by_name = {column["name"]: column for column in told["columns"]}
@@ -141,9 +142,13 @@ def test_look_gives_a_command_line_that_works(tmp_path, capsys):
     words = shlex.split(told["command"])
     assert words[:3] == ["isocost", "audit", str(path)]
     code, out, err = run(capsys, *words[1:], "--no-plot", "--replicates", "0", "--json")
-    assert (code, err) == (0, "")
+    # What was guessed is not in the command, so that it is told again.
+    told_again = "note: Text was read as windows-1252; groups look like 'männlich'; if that is "
+    assert (code, err) == (0, f"{told_again}wrong, pass --encoding.\n")
+    columns = {"score": "Risk score (%)", "label": "Rückfall", "group": ["Geschlecht"]}
     assert json.loads(out)["reading"] == {
-        "scale": "percent", "encoding": "windows-1252", "decimal": ",",
+        "columns": {**columns, "weight": None}, "positive": "ja", "scale": "percent",
+        **guess, "decimal": ",",
     }  # fmt: skip
     code, out, _ = run(capsys, "look", path)
     assert told["command"] in out
@@ -173,7 +178,9 @@ def test_commands_guess_and_tell(tmp_path, capsys):
     assert code == 0
     guessed = "score: 'Risk score (%)'\nlabel: 'Rückfall'\npositive: 'ja'\ngroup: 'Geschlecht'\n"
     assert err.startswith(guessed)
-    assert "note: Text was read as windows-1252.\nnote: Numbers were read with a decimal" in err
+    assert (
+        "groups look like 'männlich'; if that is wrong, pass --encoding.\nnote: Numbers were" in err
+    )
     assert "Scores were read as percentages and divided by 100." in out
     # The guess is told before the error that follows from it.
     code, _, err = run(capsys, "audit", path)

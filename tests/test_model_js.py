@@ -23,7 +23,7 @@ from isocost.examples import compas
 from isocost.groups import to_json
 from isocost.measures.margins import wilson
 from isocost.repairs.compare import changes
-from isocost.repairs.withhold import summary_of
+from isocost.repairs.counsel import summary_of
 from isocost.reports.offers import compact, given_repairs
 from isocost.reports.payload import held_tally, payload, safe_group
 from isocost.rows import Row
@@ -279,7 +279,7 @@ def same_rule(loaded, made, where):
     for name in ("groups", "method", "cost", "salt"):
         assert getattr(loaded, name) == getattr(made, name), (where, name)
     assert list(loaded.settings.items()) == list(made.settings.items()), where
-    assert loaded.made_from["columns"] == made.made_from["columns"]
+    assert loaded.reading == made.reading
     assert loaded.made_from["n"] == made.made_from["n"]
     for mine, theirs in zip(loaded.made_from["groups"], made.made_from["groups"], strict=True):
         assert (mine["group"], mine["n"]) == (theirs["group"], theirs["n"]), where

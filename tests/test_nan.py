@@ -71,10 +71,11 @@ def counted(reader, path):
 
 def repaired(reader, path, **options):
     """The new scores, by id."""
+    options["id"] = "id"
     if reader == "file":
         output = path.with_name("out.parquet")
         ic.apply_file(RULE, path, output, force=True, **options)
-        return pq.ParquetFile(output).read().column("score").to_numpy()
+        return pq.ParquetFile(output).read().column("repaired_score").to_numpy()
     if reader == "sql":
         pytest.importorskip("sqlglot")
         query = RULE.to_sql("duckdb", "scores", output="new", **options)
@@ -82,10 +83,9 @@ def repaired(reader, path, **options):
         return np.array(connection.sql(f"SELECT new FROM ({query}) ORDER BY id").fetchall()).T[0]
     out = RULE.apply(opened(reader, path), **options)
     if reader == "relation":
-        return np.array(out.order("id").fetchall()).T[1]
-    return (out.order_by("id").to_pyarrow() if reader == "ibis" else out.collect())[
-        "score"
-    ].to_numpy()
+        return np.array(out.order("id").fetchall()).T[-1]
+    found = out.order_by("id").to_pyarrow() if reader == "ibis" else out.collect()
+    return found["repaired_score"].to_numpy()
 
 
 @pytest.mark.parametrize("wrong", TEXTS)
@@ -103,7 +103,9 @@ def test_a_tally_refuses_it(reader, wrong, tmp_path):
 def test_a_rule_refuses_a_score_of_nan(reader, tmp_path):
     path = tmp_path / "d.parquet"
     data = write(path)
-    np.testing.assert_array_equal(repaired(reader, path), RULE.apply(data)["score"])
+    np.testing.assert_array_equal(
+        repaired(reader, path), RULE.apply(data, id="id")["repaired_score"]
+    )
     write(path, "score")
     with pytest.raises(Exception, match=r"null or NaN|score outside \[0, 1\]: nan"):
         repaired(reader, path)
@@ -115,6 +117,8 @@ def test_a_group_of_nan_is_the_missing_one(reader, tmp_path):
     data = write(path, "group")
     new = repaired(reader, path, missing_group=0.0)
     assert new[7] == 0.5
-    np.testing.assert_array_equal(new, RULE.apply(data, missing_group=0.0)["score"])
+    np.testing.assert_array_equal(
+        new, RULE.apply(data, missing_group=0.0, id="id")["repaired_score"]
+    )
     with pytest.raises(Exception, match=r"group: must be known in every row|null group"):
         repaired(reader, path)

@@ -262,7 +262,7 @@ def test_applied_to_people_it_does_what_was_expected():
     tally = compas()
     rule = equalize_odds(tally)
     expected = rule.expected(tally)
-    applied = ic.tally(rule.apply(rows))
+    applied = ic.tally(rule.apply(rows, id="id"), "repaired_score")
     for kind in KINDS:
         # Standard errors are about 0.006.
         assert rates_of(applied, kind=kind) == pytest.approx(
@@ -399,7 +399,7 @@ def test_ties_with_a_bin_of_their_own_are_told_from_their_neighbours():
     assert rates_of(after, kind="hard")[0] == pytest.approx([0.25, 0.0])
     assert np.ptp(rates_of(after, kind="hard"), axis=0).max() < 1e-12
     assert loss_of(after) == pytest.approx(row_program(data, 0.5, "hard"), abs=1e-9)
-    applied = ic.tally(rule.apply(data, seed=0), edges=(0.5, JUST_ABOVE))
+    applied = ic.tally(rule.apply(data, seed=0), "repaired_score", edges=(0.5, JUST_ABOVE))
     assert rates_of(applied, kind="hard")[0] == pytest.approx([0.25, 0.0])
     together = tally_of(data)
     assert flips_of(equalize_odds(together, rates="hard")) != flips_of(rule)
@@ -524,7 +524,7 @@ def test_one_group_is_refused():
 
 def test_a_group_without_positives_is_refused():
     data = data_of([0.1, 0.9, 0.2, 0.3], [0, 1, 0, 0], list("aabb"))
-    with pytest.raises(ic.DataError, match="group 'b': must have positives"):
+    with pytest.raises(ic.DataError, match="only 'a'; 'b' has no positives"):
         equalize_odds(tally_of(data))
 
 

@@ -1,6 +1,7 @@
 """Encodings, workbooks, and kinds of files that are not read."""
 
 import gzip
+import json
 import tempfile
 import zipfile
 from pathlib import Path
@@ -9,6 +10,7 @@ from xml.sax.saxutils import escape, quoteattr
 import pytest
 
 import isocost as ic
+from isocost.cli import main
 from isocost.engines.paths import FOREIGN, FORMATS
 
 ROWS = [(round(0.05 + 0.9 * i / 60, 4), int(i % 7 > 3), "é" if i % 2 else "a") for i in range(60)]
@@ -36,28 +38,29 @@ def temporary(tmp_path, monkeypatch):
         (TEXT.replace("\n", "\r\n").encode("utf-8-sig"), {}, None),
         (TEXT.encode("utf-16"), {}, "utf-16"),
         (TEXT.encode("utf-16-be"), {"encoding": "utf-16-be"}, "utf-16-be"),
-        (TEXT.encode("cp1252"), {}, "windows-1252"),
+        (TEXT.encode("cp1252"), {"encoding": "windows-1252"}, "windows-1252"),
         (TEXT.encode("latin-1"), {"encoding": "latin-1"}, "latin-1"),
         (TEXT.encode("cp850"), {"encoding": "cp850"}, "cp850"),
     ],
 )
 def test_encodings(tmp_path, content, options, found):
-    expected = {} if found is None else {"encoding": found}
+    expected = found or "utf-8"
     for name, data in (("d.csv", content), ("d.csv.gz", gzip.compress(content))):
         (tmp_path / name).write_bytes(data)
         tally = ic.tally(tmp_path / name, **options)
         assert tally == TALLY
-        assert tally.reading == expected
-    assert ic.Tally.from_json(tally.to_json()).reading == expected
+        assert tally.reading.encoding == expected
+    assert ic.Tally.from_json(tally.to_json()).reading == tally.reading
 
 
 def test_an_encoding_that_shows_late_and_several_files(tmp_path):
     # DuckDB looks at 20,480 rows first; here the last line alone is not UTF-8.
     many = b"score,label,group\n" + b"0.5,1,a\n0.25,0,a\n" * 15_000 + b"0.5,0,\xe9\n"
     (tmp_path / "late.csv").write_bytes(many)
-    tally = ic.tally(tmp_path / "late.csv")
+    with pytest.warns(ic.ReadingWarning, match="groups look like 'é'; if"):
+        tally = ic.tally(tmp_path / "late.csv")
     assert tally.groups == ("a", "é")
-    assert (tally.n, tally.reading["encoding"]) == (30_001, "windows-1252")
+    assert (tally.n, tally.reading.encoding) == (30_001, "windows-1252")
     for sex, rows in (("f", ROWS[:30]), ("m", ROWS[30:])):
         folder = tmp_path / "parts" / f"sex={sex}"
         folder.mkdir(parents=True)
@@ -66,11 +69,73 @@ def test_an_encoding_that_shows_late_and_several_files(tmp_path):
     assert ic.tally(tmp_path / "parts") == TALLY
     assert ic.tally(tmp_path / "parts", group="sex").groups == ("f", "m")
     rule = ic.Rule(("a", "é"), (), "none")
-    ic.apply_file(rule, tmp_path / "parts", tmp_path / "out.csv")
+    ic.apply_file(rule, tmp_path / "parts", tmp_path / "out.csv", id="id")
     assert ic.tally(tmp_path / "out.csv") == TALLY
     path = tmp_path / "parts" / "sex=f" / "d.csv"
     with pytest.raises(ic.FileError, match="must not be the input"):
-        ic.apply_file(rule, tmp_path / "parts", path, force=True)
+        ic.apply_file(rule, tmp_path / "parts", path, force=True, id="id")
+
+
+NAMES = {
+    "cp1251": ("Москва", "Самара"),
+    "cp1250": ("Łódź", "Toruń"),
+    "iso8859-9": ("İzmir", "Iğdır"),
+    "gb18030": ("北京", "南京"),
+    "cp1252": ("Genève", "Zürich"),
+}
+
+
+@pytest.mark.parametrize("encoding", NAMES)
+def test_an_encoding_that_is_guessed_is_told(tmp_path, capsys, encoding):
+    first, second = NAMES[encoding]
+    text = TEXT.replace(",a\n", f",{first}\n").replace(",é\n", f",{second}\n")
+    path = tmp_path / "d.csv"
+    path.write_bytes(text.encode(encoding))
+    shown = [repr(name.encode(encoding).decode("cp1252")) for name in (first, second)]
+    told = "Text was read as windows-1252; groups look like {}; if that is wrong, pass {}."
+    with pytest.warns(ic.ReadingWarning) as warned:
+        tally = ic.tally(path)
+    (message,) = (str(one.message) for one in warned)
+    assert message == told.format(", ".join(sorted(shown)), "encoding=")
+    assert warned[0].filename == __file__
+    assert (tally.reading.encoding, tally.reading.guessed) == ("windows-1252", "encoding")
+    saved = ic.Tally.from_json(tally.to_json())
+    audit = ic.audit(saved, confidence=None)
+    assert message in " ".join(str(audit).split())
+    assert audit.to_dict()["reading_notes"] == [message]
+    # The sum of both keeps the doubt; without the names there is none.
+    both = ic.audit(saved + TALLY, confidence=None).to_dict()["reading_notes"]
+    assert both[0].startswith("Text was read as windows-1252 and utf-8; groups look like")
+    plain = saved.relabel({name: str(i) for i, name in enumerate(saved.groups)})
+    told_plainly = ic.audit(plain, confidence=None).to_dict()["reading_notes"]
+    assert told_plainly == ["Text was read as windows-1252."]
+    with pytest.raises(SystemExit):
+        main(["audit", str(path), "--replicates", "0", "--json"])
+    out, err = capsys.readouterr()
+    in_shell = told.format(", ".join(sorted(shown)), "--encoding")
+    assert f"note: {in_shell}\n" in err
+    assert json.loads(out)["reading_notes"] == [in_shell]
+    rule = ic.Rule(saved.groups, (), "none")
+    with pytest.warns(ic.ReadingWarning, match="if that is wrong, pass encoding=") as warned:
+        ic.apply_file(rule, path, tmp_path / "out.csv")
+    assert warned[0].filename == __file__
+    # Named, it is neither warned of nor noted as a guess.
+    asked = ic.tally(path, encoding=encoding)
+    assert set(asked.groups) == {first, second}
+    notes = ic.audit(asked, confidence=None).to_dict()["reading_notes"]
+    assert notes == [f"Text was read as {encoding}."]
+
+
+def test_bytes_that_windows_1252_lacks_ask_for_the_encoding(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_bytes(TEXT.replace("é", "丂").encode("gb18030"))
+    with pytest.raises(ic.FileError) as raised:
+        ic.tally(path)
+    (problem,) = raised.value.problems
+    assert problem.rule == "must be text in UTF-8 or Windows-1252"
+    assert problem.got.endswith("the byte 0x81, which neither has")
+    assert problem.next_step.startswith('pass its encoding, for example encoding="cp850"')
+    assert ic.tally(path, encoding="gb18030").groups == ("a", "丂")
 
 
 @pytest.mark.parametrize(
@@ -152,7 +217,7 @@ def test_workbooks(tmp_path):
     path = workbook(tmp_path / "d.xlsx", {"Notes": [["made by hand"]], "Men & women": marked})
     tally = ic.tally(path)
     assert tally == TALLY
-    assert tally.reading == {"sheet": "Men & women"}
+    assert tally.reading.sheet == "Men & women"
     assert "Rows were read from sheet 'Men & women'." in str(ic.audit(tally, confidence=None))
     two = workbook(tmp_path / "two.xlsx", {"Data": rows, "Old": rows[:9]})
     with pytest.raises(ic.UsageError) as raised:
@@ -171,10 +236,10 @@ def test_workbooks(tmp_path):
     with pytest.raises(ic.FileError, match="must be readable as an Excel workbook"):
         ic.tally(tmp_path / "broken.xlsx")
     rule = ic.Rule(("a", "é"), (), "none")
-    assert ic.apply_file(rule, path, tmp_path / "out.csv") == 60
+    assert ic.apply_file(rule, path, tmp_path / "out.csv", id="id") == 60
     assert ic.tally(tmp_path / "out.csv") == TALLY
     with pytest.raises(ic.FileError, match="output: must be of a kind that is written"):
-        ic.apply_file(rule, path, tmp_path / "out.xlsx")
+        ic.apply_file(rule, path, tmp_path / "out.xlsx", id="id")
 
 
 @pytest.mark.parametrize("ending", FOREIGN)

@@ -143,18 +143,18 @@ def test_cells_make_the_same_tally(database, name):
 
 def test_without_the_collation_the_coins_would_differ(database):
     rule = warehouse.custom()
-    query = rule.to_sql("postgres", "people", columns=["row"], output="new").replace(
+    query = rule.to_sql("postgres", "people", columns=["row"], output="new", id="id").replace(
         'COLLATE "C" AS isocost_tmp_coin', "AS isocost_tmp_coin"
     )
     found = np.array([row[1] for row in sorted(runner(database)(query))], dtype=float)
-    wanted = rule.apply(warehouse.people())["score"]
+    wanted = rule.apply(warehouse.people(), id="id")["repaired_score"]
     odd = database.info.dbname == "odd"
     # People handed over have no score.
     assert np.array_equal(found, wanted, equal_nan=True) is not odd
 
 
 def test_a_star_keeps_the_columns_and_the_types(database):
-    query = warehouse.custom().to_sql("postgres", "public.people", changed="moved")
+    query = warehouse.custom().to_sql("postgres", "public.people", changed="moved", id="id")
     cursor = database.execute(query)
     assert [column.name for column in cursor.description] == [*TYPES, "repaired_score", "moved"]
 
@@ -186,7 +186,7 @@ def test_enumerations_and_padded_texts_are_groups(database):
 )
 def test_bad_rows_end_the_query(database, row, message):
     rule = ic.Rule(("a", "b"), (Row("a", 0.0, 1.0, "set", 0.25, 0.5),), "by hand")
-    query = rule.to_sql("postgres", "bad")
+    query = rule.to_sql("postgres", "bad", id="id")
     with database.transaction(force_rollback=True):
         database.execute('CREATE TABLE bad (id int, score float8, "group" text)')
         database.execute("INSERT INTO bad VALUES (1, 0.5, 'a'), (2, 0.5, 'b')")
@@ -200,7 +200,7 @@ def test_bad_rows_end_the_query(database, row, message):
 def test_float_ids_end_the_query(database):
     rule = ic.Rule(("a", "b"), (Row("a", 0.0, 1.0, "set", 0.25, 0.5),), "by hand")
     source = "(SELECT 1e0::float8 AS id, 0.5 AS score, 'a' AS \"group\")"
-    query = rule.to_sql("postgres", "scores").replace('"scores"', source)
+    query = rule.to_sql("postgres", "scores", id="id").replace('"scores"', source)
     with pytest.raises(psycopg.Error, match="null or float id"):
         database.execute(query)
 
@@ -221,7 +221,7 @@ def test_all_problems_of_a_tally_together(database):
 def test_the_coin_is_made_of_utf8_in_any_encoding(server):
     rule = ic.Rule(("é", "b"), (Row("é", 0.0, 1.0, "set", 0.25, 0.5),), "by hand", salt="ß")
     data = {"score": [0.5] * 40, "group": ["é"] * 40, "id": [f"é{i}" for i in range(40)]}
-    wanted = rule.apply(data)["score"].tolist()
+    wanted = rule.apply(data, id="id")["repaired_score"].tolist()
     with psycopg.connect(f"{server} dbname=postgres", autocommit=True) as connection:
         connection.execute("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1'")
     with psycopg.connect(f"{server} dbname=latin") as connection:
@@ -229,6 +229,6 @@ def test_the_coin_is_made_of_utf8_in_any_encoding(server):
         with connection.cursor() as cursor:
             rows = list(zip(data["id"], data["score"], data["group"], strict=True))
             cursor.executemany("INSERT INTO scores VALUES (%s, %s, %s)", rows)
-        found = runner(connection)(rule.to_sql("postgres", columns=["id"], output="new"))
+        found = runner(connection)(rule.to_sql("postgres", columns=["id"], output="new", id="id"))
     assert [dict(found)[name] for name in data["id"]] == wanted
     assert 0 < wanted.count(0.25) < 40

@@ -156,7 +156,7 @@ def test_expected_proba_is_the_average_over_many_coins(kind):
     expected = model.expected_proba(NEW_X[rows], sensitive_features=NEW_GROUP[rows])[:, 1]
     scores = model.estimator_.predict_proba(NEW_X[rows])[:, 1]
     many = {"score": np.tile(scores, 4000), "group": np.tile(NEW_GROUP[rows], 4000)}
-    thrown = model.rule_.apply(many, seed=0)["score"].reshape(4000, 40)
+    thrown = model.rule_.apply(many, seed=0)["repaired_score"].reshape(4000, 40)
     assert np.abs(thrown.mean(axis=0) - expected).max() < 0.03
     assert thrown.std(axis=0).max() > 1e-4
 
@@ -547,6 +547,11 @@ def test_sensitive_features_are_required(fitted):
     assert problem(error) == text
 
 
+def test_a_random_state_that_is_too_large():
+    with pytest.raises(ic.UsageError, match="random_state: must be a whole number from 0 to 42949"):
+        EqualizedOdds(FAST, random_state=2**70).fit(X, Y, sensitive_features=GROUP)
+
+
 def test_groups_of_the_wrong_length(fitted):
     text = "sensitive_features: must have one value per row\n  got:  2 values for 3,000 rows"
     with pytest.raises(ic.DataError, match=text):
@@ -608,7 +613,7 @@ def test_bad_ids(ids, fitted):
         (CalibratedEqualizedOdds, {"unknown": "drop"}),
         (EqualizedOdds, {"rates": "soft"}),
         (Reconciled, {"equal": "auc"}),
-        (Reconciled, {"keep": "all"}),
+        (Reconciled, {"levels": 1}),
     ],
 )
 def test_bad_settings_are_told_before_training(kind, setting):

@@ -91,12 +91,15 @@ def test_no_calibrated_score_costs_more_than_the_trivial_one():
 
 def test_groups_without_positives_or_negatives_are_named():
     data = {"score": [0.1, 0.9, 0.2, 0.3], "label": [0, 1, 0, 0], "group": ["a", "a", "b", "b"]}
-    for ask in (ic.audit, ic.withhold, ic.feasibility):
+    for ask in (ic.withhold, ic.feasibility):
         with pytest.raises(ic.DataError) as error:
             ask(ic.tally(data))
-        text = str(error.value)
-        assert "group 'b': must have positives: without them it has no false-negative rate" in text
-        assert "tally.drop(['b'])" in text
+        assert str(error.value) == (
+            "groups: at least two must have positives and negatives, to be compared\n"
+            "  got:  only 'a'; 'b' has no positives\n"
+            "  next: check the label and the group column, merge groups (tally.relabel), or gather "
+            "more data"
+        )
 
 
 def test_one_group_is_not_enough():
@@ -108,9 +111,9 @@ def test_one_group_is_not_enough():
 def test_a_wrong_group_column_does_not_flood_the_screen():
     data = {"score": [0.5] * 200, "label": [0, 1] * 100, "group": list(range(200))}
     with pytest.raises(ic.DataError) as error:
-        ic.audit(ic.tally(data))
-    assert "195 more groups without positives or negatives" in str(error.value)
-    assert len(str(error.value).splitlines()) < 30
+        ic.withhold(ic.tally(data))
+    assert "4 has no positives and 195 more" in str(error.value)
+    assert len(str(error.value)) < 500
 
 
 def test_a_disparity_leaves_out_what_is_not_known_and_takes_the_first_of_equals():

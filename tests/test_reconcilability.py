@@ -408,7 +408,7 @@ def test_the_same_coin_never_gives_less_for_more():
         for person in range(40):
             ids = np.full(len(scores), person)
             data = {"score": scores, "group": np.full(len(scores), group), "id": ids}
-            assert (np.diff(rule.apply(data)["score"]) >= 0.0).all()
+            assert (np.diff(rule.apply(data, id="id")["repaired_score"]) >= 0.0).all()
 
 
 # Bad input

@@ -19,7 +19,6 @@ from isocost.examples import compas
 from isocost.measures.feasibility import feasibility
 from isocost.repairs.levels import score_levels
 from isocost.repairs.linear_program import BELOW
-from isocost.repairs.population import Population
 from isocost.repairs.reconcilability import Reconcilability
 from isocost.repairs.reconcile import reconcile
 from tests.conftest import measured
@@ -118,7 +117,7 @@ def test_compas_numbers():
 
 
 def test_compas_rule_says_what_it_was_made_with():
-    rule = reconcile(compas(), tolerance={"fpr": 0.01}, keep="decisions", levels=8, salt="s")
+    rule = reconcile(compas(), tolerance={"fpr": 0.01}, levels=8, salt="s")
     assert rule.method == "reconcile"
     assert rule.cost is None
     assert rule.salt == "s"
@@ -126,7 +125,6 @@ def test_compas_rule_says_what_it_was_made_with():
         "threshold": 0.5,
         "equal": ["fpr", "fnr"],
         "tolerance": {"fpr": 0.01, "fnr": 0.0},
-        "keep": "decisions",
         "levels": 8,
         "floor": None,
         "no_worse": False,
@@ -167,7 +165,7 @@ def test_applied_to_people_it_does_what_was_expected():
 
     rows = compas_rows()
     rule = reconcile(compas())
-    new = rule.apply(rows)["score"]
+    new = rule.apply(rows, id="id")["repaired_score"]
     expected = measured(rule.expected(compas()))
     for group in rule.groups:
         inside = rows["group"] == group
@@ -281,13 +279,12 @@ def test_equal_costs_reach_the_optimum_of_the_joint_program():
     tables(groups=(2, 4), scores=(1, 5)),
     st.lists(st.sampled_from(HARD), min_size=1, unique=True),
     st.sampled_from([0.0, 0.01, 0.2]),
-    st.sampled_from(["information", "decisions", "scores"]),
     st.sampled_from([0.1, 0.5, 0.75]),
 )
 @settings(max_examples=40, deadline=None)
-def test_calibrated_and_equal_within_the_tolerance(table, equal, tolerance, keep, threshold):
+def test_calibrated_and_equal_within_the_tolerance(table, equal, tolerance, threshold):
     tally = from_counts(table)
-    rule, allowed = nearest(tally, threshold=threshold, equal=equal, tolerance=tolerance, keep=keep)
+    rule, allowed = nearest(tally, threshold=threshold, equal=equal, tolerance=tolerance)
     after = check_invariants(rule, tally)
     for name in equal:
         assert after.disparities[name].difference <= allowed + 2e-9
@@ -308,43 +305,6 @@ def test_generalized_rates_and_costs(table, equal):
     after = measured(rule.expected(tally), cost="weighted:1,3")
     for name in equal:
         assert after.disparities[name].difference <= allowed + 2e-9
-
-
-@given(tables(groups=(2, 3), scores=(2, 5)))
-@settings(max_examples=15, deadline=None)
-def test_each_keep_is_best_at_what_it_keeps(table):
-    tally = from_counts(table)
-    try:
-        rules = {
-            keep: reconcile(tally, keep=keep) for keep in ("information", "decisions", "scores")
-        }
-    except ic.InfeasibleError:
-        assume(False)
-    kept = {keep: information(rule, tally) for keep, rule in rules.items()}
-    turned = {keep: decisions_changed(rule, tally) for keep, rule in rules.items()}
-    assert kept["information"] >= max(kept.values()) - 1e-8
-    assert turned["decisions"] <= min(turned.values()) + 1e-8
-
-
-def test_what_is_kept_on_compas():
-    tally = compas()
-    rules = {keep: reconcile(tally, keep=keep) for keep in ("information", "decisions", "scores")}
-    turned = {keep: decisions_changed(rule, tally) for keep, rule in rules.items()}
-    moved = {keep: mean_change(rule, tally) for keep, rule in rules.items()}
-    assert turned["decisions"] == pytest.approx(0.0819, abs=1e-4)
-    assert turned["decisions"] < turned["scores"] - 1e-3 < turned["information"] - 1e-3
-    assert moved["scores"] < min(moved["decisions"], moved["information"]) - 1e-3
-
-
-def test_ties_go_to_information():
-    """Of all the ways to turn the fewest decisions, the one that keeps most information."""
-    tally = compas()
-    parts = [score_levels(tally, i, 0.5, 64) for i in range(2)]
-    rule = reconcile(tally, keep="decisions")
-    fewest = decisions_changed(rule, tally)
-    best = joint_program(parts, 0.5, ("fpr", "fnr"), most_turned=fewest + 1e-10)
-    assert information(rule, tally) == pytest.approx(best, abs=1e-7)
-    assert joint_program(parts, 0.5, ("fpr", "fnr"), most_turned=fewest - 1e-5) is None
 
 
 @given(tables())
@@ -665,7 +625,7 @@ def test_a_threshold_near_zero():
 def test_no_output_lies_a_hair_below_the_threshold():
     tally = compas()
     for threshold in (0.3, 0.4, 0.5, 0.6):
-        rule, _ = nearest(tally, threshold=threshold, keep="scores")
+        rule, _ = nearest(tally, threshold=threshold, equal="generalized_fpr")
         near = [row.value for row in rule.rows if abs(row.value - threshold) < BELOW / 2]
         assert set(near) <= {threshold}
 
@@ -684,7 +644,7 @@ def test_no_output_lies_a_hair_below_the_threshold():
         ({"tolerance": -0.1}, "tolerance: must be a number that is at least 0"),
         ({"tolerance": {"fpr": math.nan}}, "tolerance: must be a number that is at least 0"),
         ({"tolerance": {"cost": 0.1}}, "tolerance: must be a number, or name only rates that are"),
-        ({"keep": "all"}, 'keep: must be "information", "decisions" or "scores"'),
+        ({"levels": "unseen"}, 'next: use levels="auto", the default'),
         ({"infeasible": "ignore"}, 'infeasible: must be "raise" or "closest"'),
         ({"levels": 1}, "levels: must be a whole number from 2 to 1024"),
         ({"levels": True}, "levels: must be a whole number from 2 to 1024"),
@@ -702,41 +662,5 @@ def test_bad_arguments(arguments, message):
 def test_bad_tallies():
     with pytest.raises(ic.DataError, match="at least two values"):
         reconcile(compas().select(["Caucasian"]))
-    with pytest.raises(ic.DataError, match="must have positives"):
+    with pytest.raises(ic.DataError, match="only 'b'; 'a' has no positives"):
         reconcile(from_counts({"a": [(0.2, 10, 0)], "b": [(0.2, 10, 5)]}))
-
-
-@pytest.mark.parametrize(("rows", "wanted"), [(200, {8}), (20_000, {16, 32, 64})])
-def test_levels_are_chosen_by_what_new_people_can_expect(rows, wanted):
-    tally = drawn(0, [(0.8, 1.2), (0.7, 1.5)], [rows, rows])
-    rule = ic.reconcile(tally, levels="unseen", infeasible="closest")
-    assert rule.settings["levels"] in wanted
-    assert rule == ic.reconcile(tally, levels=rule.settings["levels"], infeasible="closest")
-    # It is made again with the number, and does not choose again.
-    other = drawn(1, [(0.8, 1.2), (0.7, 1.5)], [rows, rows])
-    assert rule.remake(other).settings == rule.settings
-
-
-def test_the_number_chosen_has_the_least_loss_of_rules_made_again():
-    """The same by public functions: rules from the same samples, audited on the population."""
-    tally = drawn(5, [(3, 4), (3, 5)], [1500, 1500])
-    population, random = Population(tally), np.random.default_rng(0)
-    samples = [population.draw(random) for _ in range(16)]
-    losses = []
-    for levels in (8, 16, 32, 64):
-        rules = [ic.reconcile(s, levels=levels, infeasible="closest") for s in samples]
-        audits = [ic.audit(rule.expected(population.tally), confidence=None) for rule in rules]
-        losses.append([1 - a.overall.accuracy + a.equalized_odds_difference for a in audits])
-    best = np.argmin(np.mean(losses, axis=1))
-    above = np.array(losses) - losses[best]
-    near = above.mean(axis=1) <= above.std(axis=1) / 4
-    wanted = (8, 16, 32, 64)[int(np.flatnonzero(near)[0])]
-    assert ic.reconcile(tally, levels="unseen", infeasible="closest").settings["levels"] == wanted
-
-
-@pytest.mark.filterwarnings("ignore::isocost.IsocostWarning")
-def test_levels_of_a_group_that_samples_may_lack():
-    """With two positives, many samples have none and tell nothing."""
-    table = {"a": [(0.1, 60, 1), (0.7, 60, 41)], "b": [(0.02, 90, 1), (0.9, 2, 1)]}
-    rule = ic.reconcile(from_counts(table), levels="unseen", infeasible="closest")
-    assert rule.settings["levels"] in (8, "auto")

@@ -16,7 +16,7 @@ import isocost as ic
 from isocost.errors import Problem
 from isocost.examples import compas, compas_rows
 from isocost.plots.display import PALETTE
-from isocost.repairs.deferrability import Deferral
+from isocost.repairs.hand_over import Deferral
 from isocost.repairs.registry import Repair
 from isocost.reports import report as making
 from isocost.reports import verify as verification
@@ -166,7 +166,7 @@ def test_holds_the_tally_and_no_rows(html):
     cells = data["tally"]["cells"]
     assert sum(cells["n"]) == 6150
     assert len(cells["n"]) == len(compas().cells)
-    assert "id" not in data["tally"]["columns"]
+    assert "id" not in data["tally"]["reading"]["columns"]
 
 
 HOSTILE = ['<script>alert("1")</script>', "</script><!--", "a & b's", "\u2028line", "x" * 500]
@@ -766,7 +766,7 @@ def test_a_page_hands_over_half_a_percent_more_than_it_must(monkeypatch, least, 
     def make(repair, tally, *, share):
         asked.append(share)
         if share == 0.0:
-            reach = Deferral(False, 0.0, least, least, {}, ("everything",), 0.5, {}, False)
+            reach = Deferral(False, 0.0, 0.5, least, least)
             raise ic.InfeasibleError(Problem("share", "must be more", "0", "use more"), reach)
         return ic.hand_over(tally, "least")
 

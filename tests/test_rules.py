@@ -128,7 +128,7 @@ def test_mirrored_tenths_land_in_the_bin_they_land_in_one_by_one(score):
     for count in range(1, 60):
         data = {"score": [score] * count, "label": [1] * count, "group": ["a"] * count}
         expected = rule.expected(ic.tally(data)).cells.bin.tolist()
-        assert expected == ic.tally(rule.apply(data)).cells.bin.tolist()
+        assert expected == ic.tally(rule.apply(data), "repaired_score").cells.bin.tolist()
 
 
 @pytest.mark.parametrize("groups", [2, 5])
@@ -146,7 +146,7 @@ def test_apply_converges_to_expected_at_the_binomial_rate(groups):
         method="test",
     )
     expected = rule.expected(tally).totals
-    applied = ic.tally(rule.apply(data)).totals
+    applied = ic.tally(rule.apply(data, id="id"), "repaired_score").totals
     n = tally.totals.n
     # One row's score moves by at most 1: four standard errors of a binomial mean.
     error = np.abs(applied.wh - expected.wh) / n
@@ -157,18 +157,26 @@ def test_apply_converges_to_expected_at_the_binomial_rate(groups):
 def test_same_person_same_outcome_in_any_order_and_company():
     data = sample(5_000, seed=1)
     rule = rule_of(Row(0, 0.0, 1.0, "set", 0.4, 0.5), groups=(0, 1))
-    whole = rule.apply(data)["score"]
+    whole = rule.apply(data, id="id")["repaired_score"]
     order = np.random.default_rng(0).permutation(5_000)
-    shuffled = rule.apply({name: values[order] for name, values in data.items()})["score"]
+    shuffled = rule.apply({name: values[order] for name, values in data.items()}, id="id")[
+        "repaired_score"
+    ]
     np.testing.assert_array_equal(shuffled, whole[order])
-    alone = rule.apply({name: values[17:18] for name, values in data.items()})["score"]
+    alone = rule.apply({name: values[17:18] for name, values in data.items()}, id="id")[
+        "repaired_score"
+    ]
     assert alone[0] == whole[17]
 
 
 def test_a_higher_probability_keeps_those_already_chosen():
     data = sample(5_000, seed=1)
-    low = rule_of(Row(0, 0.0, 1.0, "set", 0.4, 0.3), groups=(0, 1)).apply(data, changed="c")["c"]
-    high = rule_of(Row(0, 0.0, 1.0, "set", 0.4, 0.4), groups=(0, 1)).apply(data, changed="c")["c"]
+    low = rule_of(Row(0, 0.0, 1.0, "set", 0.4, 0.3), groups=(0, 1)).apply(
+        data, changed="c", id="id"
+    )["c"]
+    high = rule_of(Row(0, 0.0, 1.0, "set", 0.4, 0.4), groups=(0, 1)).apply(
+        data, changed="c", id="id"
+    )["c"]
     assert (high[low]).all()
     assert high.sum() > low.sum()
 
@@ -176,7 +184,7 @@ def test_a_higher_probability_keeps_those_already_chosen():
 def test_apply_to_arrays_and_with_a_seed():
     data = sample(2_000)
     rule = rule_of(Row(0, 0.0, 1.0, "set", 0.4, 0.5), groups=(0, 1))
-    by_name = rule.apply(data)["score"]
+    by_name = rule.apply(data, id="id")["repaired_score"]
     direct = rule.apply(score=data["score"], group=data["group"], id=data["id"])
     np.testing.assert_array_equal(by_name, direct)
     once = rule.apply(score=data["score"], group=data["group"], seed=1)
@@ -189,7 +197,9 @@ def test_apply_to_arrays_and_with_a_seed():
 def test_apply_leaves_its_input_alone():
     data = sample(100)
     before = data["score"].copy()
-    out = rule_of(Row(0, 0.0, 1.0, "set", 0.4, 1.0), groups=(0, 1)).apply(data, output="repaired")
+    out = rule_of(Row(0, 0.0, 1.0, "set", 0.4, 1.0), groups=(0, 1)).apply(
+        data, output="repaired", id="id"
+    )
     np.testing.assert_array_equal(data["score"], before)
     assert "repaired" not in data
     assert set(out) == {*data, "repaired"}
@@ -197,21 +207,21 @@ def test_apply_leaves_its_input_alone():
 
 def test_no_ids_are_needed_without_a_coin():
     rule = rule_of(Row("a", 0.0, 1.0, "set", 0.4, 1.0))
-    assert rule.apply({"score": [0.1], "group": ["a"]})["score"].tolist() == [0.4]
+    assert rule.apply({"score": [0.1], "group": ["a"]}, id="id")["repaired_score"].tolist() == [0.4]
     assert not rule.needs_coin
 
 
 def test_a_coin_without_ids_is_refused():
     rule = rule_of(Row("a", 0.0, 1.0, "set", 0.4, 0.5))
     with pytest.raises(ic.UsageError, match="id: must name a column of the data"):
-        rule.apply({"score": [0.1], "group": ["a"]})
+        rule.apply({"score": [0.1], "group": ["a"]}, id="id")
     with pytest.raises(ic.UsageError, match="id: must be given, because this rule throws a coin"):
         rule.apply(score=[0.1], group=["a"])
     with pytest.raises(ic.UsageError, match="2 ids for 1 rows"):
         rule.apply(score=[0.1], group=["a"], id=[1, 2])
     for ids in ([None], [1.5]):
         with pytest.raises(ic.DataError, match="id: must be a whole number or a text"):
-            rule.apply({"score": [0.1], "group": ["a"], "id": ids})
+            rule.apply({"score": [0.1], "group": ["a"], "id": ids}, id="id")
 
 
 def test_unknown_groups():
@@ -219,7 +229,7 @@ def test_unknown_groups():
     data = {"score": [0.1, 0.2], "group": ["a", "z"]}
     with pytest.raises(ic.UsageError, match="group: must be one the rule knows: 'a', 'b'"):
         rule.apply(data)
-    assert rule.apply(data, unknown="keep")["score"].tolist() == [0.4, 0.2]
+    assert rule.apply(data, unknown="keep")["repaired_score"].tolist() == [0.4, 0.2]
     typed = rule_of(Row("1", 0.0, 1.0, "set", 0.4, 1.0), groups=("1", "2"))
     with pytest.raises(ic.UsageError, match="1 is of type int here"):
         typed.apply({"score": [0.1], "group": [1]})
@@ -235,7 +245,7 @@ def test_bad_rows_at_apply():
     assert "1 null or NaN (first: in row 2), 1 outside [0, 1] (first: 1.5 in row 1)" in text
     assert "group: must be known in every row" in text
     filled = rule.apply({"score": [0.1, 0.2], "group": [None, "b"]}, missing_group="a")
-    assert filled["score"].tolist() == [0.4, 0.2]
+    assert filled["repaired_score"].tolist() == [0.4, 0.2]
 
 
 def test_intervals_must_be_edges_of_the_tally():
@@ -361,14 +371,22 @@ def test_json_round_trip_of_a_promise(asked, more, calibrated, at):
     assert back.promise == promise
 
 
-def test_rules_without_a_promise_still_load():
-    rule = ic.Rule(("a", "b"), (), "test")
-    assert "promise" not in rule.to_dict()
-    older = content()
-    assert older.pop("promise")["equal"] == {"cost": 0.06}
-    loaded = ic.Rule.from_json(json.dumps(older))
-    assert loaded.promise is None
-    assert loaded.to_dict() == older
+def test_a_rule_made_by_hand_promises_nothing():
+    rule = ic.Rule(("a", "b"), (Row("a", 0.0, 1.0, "set", 0.5, 0.5),), "test")
+    assert rule.promise == ic.Promise()
+    assert rule.promise.is_empty
+    assert str(rule.promise) == "nothing"
+    assert rule.to_dict()["promise"] == {
+        "equal": {},
+        "asked": {},
+        "calibrated": False,
+        "coin": True,
+        "threshold": None,
+        "floor": {},
+        "handed_over": [],
+    }
+    assert ic.Rule.from_json(rule.to_json()) == rule
+    assert not ic.Promise(calibrated=True).is_empty
 
 
 def promise(**change):
@@ -387,7 +405,8 @@ def row(**change):
     ("change", "message"),
     [
         (lambda c: c.update(format="x"), 'must say "format": "isocost-rule"'),
-        (lambda c: c.update(version=99), "rule version: must be 1"),
+        (lambda c: c.update(version=2), "rule version: must be 1, the version this isocost reads"),
+        (lambda c: c.pop("promise"), "no 'promise'"),
         (lambda c: c.pop("rows"), "no 'rows'"),
         (lambda c: c.update(code="import os"), "an unknown 'code'"),
         (lambda c: c.update(rows={}), "rule rows: must be of the right kind"),
@@ -427,8 +446,9 @@ def row(**change):
         (row(action="line", end=1.5), "rule end: must be a score in [0, 1]"),
         (row(action="line", end=0.5, value=None), "rule value: must be a score in [0, 1]"),
         (row(action="line", end=0.5, lo=0.0, hi=1e-13), "rule interval: must be at least 1e-12"),
-        (lambda c: c.update(promise=None), "rule promise: must have the fields equal, asked"),
+        (lambda c: c.update(promise=None), "rule promise: must be of the right kind"),
         (lambda c: c["promise"].pop("coin"), "rule promise: must have the fields"),
+        (lambda c: c["promise"].pop("floor"), "rule promise: must have the fields equal, asked"),
         (promise(code="x"), "rule promise: must have the fields"),
         (promise(equal=["cost"]), "rule promise equal: must be a finite number of at least 0"),
         (promise(equal={"cost": -1}), "rule promise equal: must be a finite number"),

@@ -38,8 +38,11 @@ def people(spark, skewed):
 def test_neither_partitions_nor_skew_matter(people, skewed, partitions):
     by_group = people.repartition(partitions, "group")
     assert ic.tally(by_group, weight="weight") == ic.tally(skewed, weight="weight")
-    out = RULE.apply(by_group, output="new").select("id", "new")
-    assert by_id(columns_of("pyspark", out))["new"] == RULE.apply(skewed)["score"].tolist()
+    out = RULE.apply(by_group, output="new", id="id").select("id", "new")
+    assert (
+        by_id(columns_of("pyspark", out))["new"]
+        == RULE.apply(skewed, id="id")["repaired_score"].tolist()
+    )
 
 
 def test_a_task_that_fails_and_is_tried_again_gives_the_same(spark, people, skewed, tmp_path):
@@ -60,8 +63,11 @@ def test_a_task_that_fails_and_is_tried_again_gives_the_same(spark, people, skew
 
     frame = people.repartition(2).withColumn("score", unreliable("score"))
     assert ic.tally(frame) == ic.tally(skewed)
-    out = RULE.apply(frame, output="new").select("id", "new")
-    assert by_id(columns_of("pyspark", out))["new"] == RULE.apply(skewed)["score"].tolist()
+    out = RULE.apply(frame, output="new", id="id").select("id", "new")
+    assert (
+        by_id(columns_of("pyspark", out))["new"]
+        == RULE.apply(skewed, id="id")["repaired_score"].tolist()
+    )
     assert len(list(failures.iterdir())) == 4  # each of the two tasks, in both queries
 
 
@@ -93,7 +99,7 @@ def test_a_bad_row_stops_the_job(spark, column, value, text):
     data[column] = [data[column][0], value]
     frame = as_spark(spark, pa.table(data))
     with pytest.raises(SPARK_ERRORS, match=text):
-        RULE.apply(frame).collect()
+        RULE.apply(frame, id="id").collect()
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +126,7 @@ def test_the_job_of_the_guide(spark, job, tmp_path):
 
     found = by_id(columns_of("pyspark", spark.read.parquet(str(target))))
     assert list(found) == ["id", "group", "score", "label", "repaired", "changed"]
-    assert found["repaired"] == rule.apply(data)["score"].tolist()
+    assert found["repaired"] == rule.apply(data, id="id")["repaired_score"].tolist()
     assert found["score"] == data["score"].tolist()
     assert np.mean(found["changed"]) == pytest.approx(
         sum(np.mean(data["group"] == g) * share for g, share in rule.alpha.items()), abs=0.01

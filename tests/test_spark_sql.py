@@ -58,7 +58,7 @@ def test_cells_make_the_same_tally(run, name):
 
 
 def test_a_star_keeps_the_columns(spark, run):
-    frame = spark.sql(warehouse.custom().to_sql("spark", "people", changed="moved"))
+    frame = spark.sql(warehouse.custom().to_sql("spark", "people", changed="moved", id="id"))
     assert frame.columns == [*warehouse.people(), "repaired_score", "moved"]
 
 
@@ -85,7 +85,7 @@ def view(spark, rows, names=("id", "score", "group"), kinds=("int", "double", "s
     ],
 )
 def test_bad_rows_end_the_query(spark, row, message):
-    query = RULE.to_sql("spark", "bad")
+    query = RULE.to_sql("spark", "bad", id="id")
     view(spark, [(1, 0.5, "a"), (2, 0.5, "b")])
     assert len(spark.sql(query).collect()) == 2
     view(spark, [(2, 0.5, "b"), row])
@@ -97,7 +97,7 @@ def test_bad_rows_end_the_query(spark, row, message):
 def test_float_ids_end_the_query(spark):
     view(spark, [(1.0, 0.5, "a")], kinds=("double", "double", "string"))
     with pytest.raises(SPARK_ERRORS, match="null or float id"):
-        spark.sql(RULE.to_sql("spark", "bad")).collect()
+        spark.sql(RULE.to_sql("spark", "bad", id="id")).collect()
 
 
 def test_all_problems_of_a_tally_together(spark):
@@ -111,5 +111,5 @@ def test_all_problems_of_a_tally_together(spark):
 
 
 def test_a_lateral_query_reads_the_table_once(spark, run):
-    plan = spark.sql(warehouse.custom().to_sql("spark", "people"))._jdf.queryExecution()
+    plan = spark.sql(warehouse.custom().to_sql("spark", "people", id="id"))._jdf.queryExecution()
     assert "Join" not in plan.optimizedPlan().toString()

@@ -2,9 +2,13 @@
 
 import csv
 import io
+import json
 import math
 import pickle
+import shutil
+import subprocess
 from importlib.util import find_spec
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -14,6 +18,8 @@ import pyarrow as pa
 import pytest
 
 import isocost as ic
+import isocost.reports
+from isocost.cli import main
 from isocost.examples import compas
 from isocost.tables import csv_text, escape_markdown, frame_of, markdown_table
 from tests.conftest import measured
@@ -196,11 +202,6 @@ def test_a_tally_remembers_its_library_and_saves_it_not():
     assert again == tally
     assert again.backend is None
     assert "polars" not in tally.to_json()
-    older = dict(vars(tally))
-    del older["backend"]
-    unpickled = object.__new__(ic.Tally)
-    unpickled.__dict__.update(older)
-    assert unpickled.backend is None
 
 
 def test_comparisons():
@@ -274,6 +275,56 @@ def test_csv_reads_back_the_same_numbers():
         assert {name: float(row[name]) for name in numbers.values} == dict(numbers.values)
     taken = csv_text({"group": ["all", None], "n": [1.0, math.inf]})
     assert taken.splitlines() == ["group,n", "all,1", "everybody,inf"]
+
+
+HOSTILE = {
+    "=1+1": "'=1+1",
+    "+1": "'+1",
+    "-2": "'-2",
+    "@SUM(A1)": "'@SUM(A1)",
+    " =1": "' =1",
+    "＝1": "'＝1",
+    "\t=1": r"\t=1",
+    "\r\n=1": r"\r\n=1",
+    "a\x00b\x08c\x1bd\x9fe": r"a\x00b\x08c\x1bd\x9fe",
+    "a\tb": r"a\tb",
+    'a "b", c=1': 'a "b", c=1',
+    "−1 %": "−1 %",
+}
+"""Texts, and what they are in a CSV file that a spreadsheet may open."""
+
+
+def test_no_text_of_a_csv_is_a_formula():
+    columns = {"group": list(HOSTILE), "=n": [-1.5, *range(1, len(HOSTILE))]}
+    header, *rows = csv.reader(io.StringIO(csv_text(columns)))
+    assert header == ["group", "'=n"]
+    assert [row[0] for row in rows] == list(HOSTILE.values())
+    assert rows[0][1] == "-1.5"
+    assert csv_text({"group": [-2, np.int64(-3), -4.5]}).splitlines()[1:] == ["-2", "-3", "-4.5"]
+
+
+def test_no_group_of_a_csv_of_the_shell_is_a_formula(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = people(("=cmd()", "-1\n"))
+    with Path("data.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([rows, *zip(*rows.values(), strict=True)])
+    with pytest.raises(SystemExit):
+        main(["audit", "data.csv", "--format", "csv", "--csv", "audit.csv"])
+    for text in (capsys.readouterr().out, Path("audit.csv").read_text()):
+        groups = [row["group"] for row in csv.DictReader(io.StringIO(text))]
+        assert groups == [r"'-1\n", "'=cmd()", "all"]
+
+
+def test_the_page_writes_texts_of_a_csv_alike():
+    if not shutil.which("node"):
+        pytest.skip("node is not installed")
+    module = Path(isocost.reports.__file__).parent.joinpath("page/app/copying.js").as_uri()
+    rows = json.dumps([[text, -1.5] for text in HOSTILE])
+    script = f"import {{ csvText }} from {module!r}; process.stdout.write(csvText({rows}));"
+    command = ["node", "--input-type=module", "-e", script]
+    done = subprocess.run(command, capture_output=True, check=True)
+    found = list(csv.reader(io.StringIO(done.stdout.decode(), newline="")))
+    assert found == [[text, "-1.5"] for text in HOSTILE.values()]
 
 
 def test_markdown_shows_texts_as_they_are():

@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import isocost as ic
 from isocost.errors import ConstraintWarning, DataError, MissingDependencyError, UsageError
 from isocost.learn.trained import EqualizedOddsLogisticRegression
 from reproduction.datasets import compas
@@ -383,10 +384,28 @@ def test_groups_that_cannot_be():
 def test_one_class_in_a_group(constraint, value, word):
     X, y, group = people(50)
     y = np.where(group == "b", value, y)
-    for name in (constraint, "both"):
+    for name, words in ((constraint, word), ("both", "negative and positive")):
         text = fails(DataError, X, y, group, constraint=name)
-        assert text.startswith(f'constraint "{constraint}": needs {word} rows in every group')
-        assert "got:  none in b" in text
+        assert text.startswith(f"constraint: needs {words} rows in at least two groups")
+        assert "got:  not in b" in text
+
+
+def test_a_group_of_one_class_is_left_out_of_the_constraint():
+    X, y, group = people(600)
+    more = np.random.default_rng(1).normal(size=(100, X.shape[1]))
+    X, y = np.vstack([X, more]), np.concatenate([y, np.ones(100, dtype=y.dtype)])
+    group = np.concatenate([group, np.full(100, "c")])
+    model = EqualizedOddsLogisticRegression("fpr", taus=(), restarts=0)
+    with pytest.warns(ic.IsocostWarning, match="which needs negative rows of a group: c"):
+        model.fit(X, y, sensitive_features=group)
+    assert set(model.achieved_["fpr"]) == {"a", "b"}
+    negative = (y == 0) & (group != "c")
+    distance = np.where(negative, np.maximum(model.decision_function(X), 0.0), 0.0)[group != "c"]
+    is_a = group[group != "c"] == "a"
+    covariance = np.mean((is_a - is_a.mean()) * distance)
+    assert model.achieved_["fpr"]["a"] == pytest.approx(covariance, abs=1e-9)
+    assert model.met_
+    assert abs(covariance) < 1e-3
 
 
 def test_labels_that_cannot_be():

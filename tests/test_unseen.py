@@ -159,7 +159,7 @@ def test_a_rule_made_by_hand_cannot_be_made_again():
     with pytest.raises(ic.UsageError, match="to be made again"):
         ic.unseen(compas(), rule)
     with pytest.raises(ic.UsageError, match="must promise"):
-        ic.plan_repair(compas(), replace(ic.withhold(compas(), "fpr", 0.07), promise=None))
+        ic.plan_repair(compas(), replace(ic.withhold(compas(), "fpr", 0.07), promise=ic.Promise()))
     with pytest.raises(ic.UsageError, match="must be one the rule knows"):
         ic.unseen(drawn(0, TWO, [50, 50]), ic.withhold(compas(), "fpr", 0.07))
 
@@ -301,14 +301,14 @@ def test_estimators_have_it():
 def test_the_verdict_says_whether_new_people_gain():
     tally = drawn(0, [(0.6, 1.2), (0.7, 0.9)], [3000, 3000])
     audit = ic.audit(tally, "fpr")
-    found = ic.unseen(tally, ic.withhold(tally, "fpr"), 50)
+    found = ic.unseen(tally, ic.withhold(tally, "fpr"))
     assert audit.verdict.helps == "unknown"
     assert 'ic.unseen(tally, ic.withhold(tally, "fpr")) tells' in audit.advice
     judged = found.judged(audit)
     assert (judged.verdict.helps, judged.verdict.act) == ("yes", True)
     points = f"{100 * found.goal.expected:.1f}"
     assert re.search(rf"expected to differ by {points} points? with withholding", judged.advice)
-    assert foreseen(audit, 50).verdict == judged.verdict
+    assert foreseen(audit).verdict == judged.verdict
     useless = replace(found, goal=replace(found.goal, expected=found.goal.unrepaired + 0.01))
     judged = useless.judged(audit)
     assert (judged.verdict.helps, judged.verdict.act) == ("no", False)
@@ -346,3 +346,60 @@ def test_an_audit_of_other_data_is_not_judged():
         found.judged(other)
     with pytest.raises(ic.UsageError, match="audit: must be an Audit"):
         found.judged(5)
+
+
+def test_every_door_measures_the_cost_that_is_asked(tmp_path):
+    """A rule of rates has no cost of its own: none must answer for fnr where fpr is asked."""
+    rule = ic.reconcile(compas())
+    one = ic.unseen(compas(), rule, 30, cost="fpr", threshold=0.5).cost_difference
+    other = ic.unseen(compas(), rule, 30).cost_difference
+    assert abs(one.expected - other.expected) > 0.002
+
+    compared = ic.compare(compas(), cost="fpr")
+    assert compared.outlooks["reconcile"].cost_difference == one
+    assert compared.outlooks["odds"].replicates == 30
+
+    page = ic.report(ic.audit(compas(), "fpr"), path=tmp_path / "page.html")
+    text = page.read_text()
+    cell = " / ".join(f"{value:.3f}" for value in (one.fitted, one.expected, one.limit))
+    assert cell in text.split('id="outlooks-title"')[1]
+    # A page with the numbers of the other cost is found out.
+    wrong = " / ".join(f"{value:.3f}" for value in (other.fitted, other.expected, other.limit))
+    assert wrong not in text
+    page.write_text(text.replace(cell, wrong))
+    assert any(wrong in change for change in ic.verify(page).changes)
+
+    data = tmp_path / "tally.json"
+    compas().save(data)
+    made, few = tmp_path / "rule.json", ("--replicates", 30)
+    done = run("fit", data, "--method", "reconcile", "--cost", "fpr", "-o", made, *few)
+    tables = re.findall(r"^ *costs differ by +(.*)$", done.stdout, re.M)
+    assert tables[-1].split()[1:] == [f"{x:.4f}" for x in (one.fitted, one.expected, one.limit)]
+    # Fitted means the same in both tables of one command.
+    assert tables[0].split()[-1] == tables[-1].split()[1]
+    found = json.loads(run("compare", data, made, "--cost", "fpr", "--json", *few).stdout)
+    assert found["unseen"]["rule"]["cost_difference"] == pytest.approx(one.to_dict())
+
+
+def test_the_cost_that_is_asked_counts_and_the_goal_stays_that_of_the_rule():
+    rule = ic.withhold(compas(), "fpr", tolerance=0.06)
+    own, asked = ic.unseen(compas(), rule, 20), ic.unseen(compas(), rule, 20, cost="fnr")
+    assert own.cost_difference == own.goal == asked.goal
+    after = ic.audit(rule.expected(compas()), "fnr", confidence=None)
+    assert asked.cost_difference.fitted == pytest.approx(after.disparity.difference)
+    at = ic.unseen(compas(), ic.reconcile(compas()), 20, threshold=0.3)
+    assert at.goal.fitted == pytest.approx(0.0, abs=1e-9)
+    assert at.rate_difference.fitted > 0.01
+
+
+def test_an_estimator_measures_at_the_threshold_of_its_audit():
+    from isocost.learn import CalibratedEqualizedOdds
+
+    rng = np.random.default_rng(0)
+    group = rng.choice(["a", "b"], 2000)
+    features = rng.normal(size=(2000, 2)) * np.where(group == "a", 2.0, 1.0)[:, None]
+    y = rng.random(2000) < 1 / (1 + np.exp(-features.sum(axis=1)))
+    model = CalibratedEqualizedOdds(cost="fnr", threshold=0.3)
+    model.fit(features, y, sensitive_features=group)
+    found = model.repaired_audit_.equalized_odds_difference
+    assert model.unseen_.rate_difference.fitted == pytest.approx(found)

@@ -217,14 +217,15 @@ def counted(data, role):
 
 def repaired(rule, engine, data, folder, **options):
     """The repaired scores of any kind of data, as a list."""
+    options["id"] = "id"
     if isinstance(data, Path):
         ic.apply_file(rule, data, folder / "out.csv", force=True, **options)
         with (folder / "out.csv").open(newline="") as file:
-            return [float(row["score"]) for row in csv.DictReader(file)]
+            return [float(row["repaired_score"]) for row in csv.DictReader(file)]
     out = rule.apply(data, **options)
     if engine.startswith(LAZY):
-        return columns_of(engine.split()[0], out)["score"]
-    return np.asarray(out["score"]).tolist()
+        return columns_of(engine.split()[0], out)["repaired_score"]
+    return np.asarray(out["repaired_score"]).tolist()
 
 
 def outcome(engine, data, role, folder):
@@ -290,7 +291,7 @@ def test_a_rule_tells_large_groups_apart(kind, tmp_path):
     values = KINDS[kind][0]
     rows = (Row(values[0], 0.0, 1.0, "set", 0.25, 1.0), Row(values[2], 0.0, 1.0, "set", 0.75, 1.0))
     rule = ic.Rule(tuple(dict.fromkeys(values)), rows, "test")
-    wanted = rule.apply(data_with(kind, "group"))["score"].tolist()
+    wanted = rule.apply(data_with(kind, "group"), id="id")["repaired_score"].tolist()
     assert wanted[1] == 0.6
     able = set()
     for engine in (engine for engine in ENGINES if engine != "csv"):

@@ -2,9 +2,12 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import isocost as ic
@@ -171,7 +174,7 @@ def test_a_promise_that_cannot_be_watched_is_named():
 
 @pytest.mark.parametrize("method", ["mine", "withhold"])
 @pytest.mark.parametrize("cost", [ic.Cost.fpr(), None])
-def test_a_rule_without_a_promise_is_held_to_none(cost, method):
+def test_a_rule_that_promises_nothing_is_held_to_nothing(cost, method):
     tally = compas()
     rule = ic.Rule(tally.groups, (), method, cost=cost, settings={"tolerance": 0.0})
     found = ic.watch(rule, [tally] * 20)
@@ -180,7 +183,7 @@ def test_a_rule_without_a_promise_is_held_to_none(cost, method):
     assert math.isnan(found.limit)
     assert found.calibration_margin is None
     assert found.notes[0] == (
-        f"This rule carries no promise (its method is '{method}'): its numbers are measured, "
+        f"This rule promises nothing (its method is '{method}'): its numbers are measured, "
         "and only limits that you pass are tested."
     )
     assert found.summary()[0] == found.notes[0]
@@ -198,7 +201,7 @@ def test_a_rule_without_a_promise_is_held_to_none(cost, method):
     assert "No violation was detected" not in repr(found)
 
 
-def test_a_rule_without_a_promise_is_held_to_what_is_asked_for():
+def test_a_rule_that_promises_nothing_is_held_to_what_is_asked_for():
     tally = compas()
     rule = ic.Rule(groups=tally.groups, rows=(), method="mine", cost=ic.Cost.fpr())
     found = ic.watch(rule, [tally] * 20, tolerance=0.01)
@@ -224,12 +227,10 @@ def test_each_rate_has_its_own_tolerance():
 
 def test_settings_are_no_promise():
     rule = ic.reconcile(compas())
-    content = rule.to_dict()
-    del content["promise"]
-    old = ic.Rule.from_json(json.dumps(content))
-    assert old.settings == rule.settings
+    without = replace(rule, promise=ic.Promise())
+    assert without.settings == rule.settings
     assert ic.watch(rule, [compas()] * 8).alarm
-    assert ic.watch(old, [compas()] * 8).limits == {}
+    assert ic.watch(without, [compas()] * 8).limits == {}
 
 
 def test_the_repair_holds_where_the_scores_as_they_were_did_not():
@@ -354,6 +355,7 @@ def test_the_command_on_files_that_a_rule_wrote(tmp_path):
     frame.to_csv(tmp_path / "data.csv", index=False)
     given = {"score": "the score", "group": "the group", "id": "the id"}
     ic.apply_file(rule, tmp_path / "data.csv", tmp_path / "may.csv", **given)
+    names["score"] = "repaired_the score"
     ic.tally(tmp_path / "may.csv", **names, edges=(0.5,), handed_over=True).save(
         tmp_path / "june.json"
     )
@@ -364,6 +366,58 @@ def test_the_command_on_files_that_a_rule_wrote(tmp_path):
     assert (may["name"], may["rows"]) == ("may", june["rows"])
 
 
+def test_the_repaired_column_is_read_and_told_of_beside_the_other(tmp_path):
+    names = {"score": "p", "label": "denied", "group": "race"}
+    old = {"p": "score", "denied": "label", "race": "group", "who": "id"}
+    people = {new: compas_rows()[name] for new, name in old.items()}
+    rule = ic.withhold(ic.tally(people, **names), cost="fpr", tolerance=0.06)
+    repaired = rule.apply(people, id="who")
+    alone = {name: values for name, values in repaired.items() if name != "p"}
+    in_place = rule.apply(people, id="who", output="p")
+    wanted = ic.tally(repaired, **{**names, "score": "repaired_p"})
+    note = "The scores were read from the column 'repaired_p'; the data also have 'p'. To watch "
+    rule.save(tmp_path / "rule.json")
+    for data, notes in (
+        (repaired, [note + 'that one, pass score="p".']),
+        (alone, []),
+        (in_place, []),
+    ):
+        path = tmp_path / "may.csv"
+        pd.DataFrame(data).to_csv(path, index=False)
+        for given in (
+            data,
+            pd.DataFrame(data),
+            pl.LazyFrame(data),
+            path,
+            pa.table(data).to_reader(),
+        ):
+            result = ic.watch(rule, {"may": given}, tolerance=0.08)
+            expected = ic.watch(rule, {"may": wanted}, tolerance=0.08)
+            assert result.periods == expected.periods
+            assert list(result.notes) == notes + list(expected.notes)
+        done = run("watch", "rule.json", "may.csv", "--tolerance", 0.08, "--json", cwd=tmp_path)
+        found = json.loads(done.stdout)
+        assert found["periods"] == [one.to_dict() for one in expected.periods]
+        shown = [one.replace('score="p"', "--score p") for one in notes]
+        assert found["notes"] == shown + list(expected.notes)
+    raw = ic.watch(rule, {"may": repaired}, tolerance=0.08, score="p")
+    assert raw.periods == ic.watch(rule, {"may": ic.tally(people, **names)}, tolerance=0.08).periods
+    assert not any("repaired_p" in one for one in raw.notes)
+
+
+def test_the_score_column_is_read_if_it_is_asked_for_by_its_usual_name(tmp_path):
+    rule = ic.withhold(compas(), cost="fpr", tolerance=0.06)
+    rule.save(tmp_path / "rule.json")
+    repaired = rule.apply(compas_rows(), id="id")
+    pd.DataFrame(repaired).to_csv(tmp_path / "may.csv", index=False)
+    usual, asked = (
+        json.loads(run("watch", "rule.json", "may.csv", *more, "--json", cwd=tmp_path).stdout)
+        for more in ([], ["--score", "score"])
+    )
+    assert usual["periods"][0]["difference"] == pytest.approx(0.06, abs=0.01)
+    assert asked["periods"][0]["difference"] == pytest.approx(0.0875, abs=0.001)
+
+
 FLOOR = {"selection_rate": 0.35, "overall_accuracy": 0.6}
 
 
@@ -372,7 +426,7 @@ def test_floors_are_promised_and_kept_in_files():
     assert rule.promise.floor == FLOOR
     assert ic.Rule.from_json(rule.to_json()) == rule
     without = ic.reconcile(compas())
-    assert "floor" not in json.loads(without.to_json())["promise"]
+    assert json.loads(without.to_json())["promise"]["floor"] == {}
     assert without.promise.floor == {}
     with pytest.warns(ic.InfeasibleWarning):
         lowered = ic.reconcile(compas(), floor={"accuracy": 0.9}, infeasible="closest")
@@ -445,3 +499,58 @@ def test_other_measures_are_shown_for_each_period():
     assert ic.watch(rule, [compas()]).periods[0].measures == {}
     with pytest.raises(ic.UsageError, match="measures: must"):
         ic.watch(rule, [compas()], measures="nothing")
+
+
+def test_a_glob_in_quotes_is_one_period_per_file_as_without_quotes(tmp_path):
+    """Twelve days, with a drift in the last two; day 10 comes after day 9."""
+    random = np.random.default_rng(7)
+    RULE.save(tmp_path / "rule.json")
+    for day in range(1, 13):
+        score = np.concatenate([random.beta(*shape, 800) for shape in SHAPES.values()])
+        group, label = np.repeat(list(SHAPES), 800), random.random(1600) < score
+        moved = (group == "a") & ~label & (day >= 11)
+        score = np.where(moved, np.minimum(score + 0.2, 1.0), score)
+        frame = pd.DataFrame({"score": score, "label": label, "group": group})
+        frame.to_parquet(tmp_path / f"day-{day}.parquet")
+    names = [f"day-{day}" for day in range(1, 13)]
+    options = ("--tolerance", TRUE + 0.02, "--no-calibration")
+    quoted = run("watch", "rule.json", "day-*.parquet", *options, "--json", cwd=tmp_path)
+    listed = [f"{name}.parquet" for name in names]
+    plain = run("watch", "rule.json", *listed, *options, "--json", cwd=tmp_path)
+    assert quoted.returncode == plain.returncode == 1
+    assert quoted.stdout == plain.stdout
+    found = json.loads(quoted.stdout)
+    assert [one["name"] for one in found["periods"]] == names
+    assert found["first_alarm"] in ("day-11", "day-12")
+    folder = tmp_path / "months" / "may"
+    folder.mkdir(parents=True)
+    for name in listed[:6]:
+        (tmp_path / name).rename(folder / name)
+    # A folder is one period, and ** does not count its files twice.
+    whole = run("watch", "rule.json", "months/*", *options, "--json", cwd=tmp_path)
+    assert [one["name"] for one in json.loads(whole.stdout)["periods"]] == ["may"]
+    deep = run("watch", "rule.json", "months/**", *options, "--json", cwd=tmp_path)
+    assert [one["name"] for one in json.loads(deep.stdout)["periods"]] == names[:6]
+    none = run("watch", "rule.json", "night-*.parquet", cwd=tmp_path)
+    assert none.returncode == 2
+    assert "nothing at 'night-*.parquet'" in none.stderr
+
+
+def test_tallies_of_a_glob_are_in_the_order_of_their_numbers(tmp_path):
+    random = np.random.default_rng(8)
+    RULE.save(tmp_path / "rule.json")
+    for day in (1, 2, 10):
+        period(random, 200).save(tmp_path / f"day{day}.json")
+    done = run("watch", "rule.json", "day*.json", "--json", cwd=tmp_path)
+    assert [one["name"] for one in json.loads(done.stdout)["periods"]] == ["day1", "day2", "day10"]
+
+
+def test_intervals_are_the_right_way_up_when_the_difference_has_changed():
+    """The bounds of a test cross where no single difference fits all periods."""
+    random = np.random.default_rng(9)
+    tallies = [period(random, 2000, harm=0.0 if i < 8 else 0.3) for i in range(12)]
+    found = ic.watch(RULE, tallies, tolerance=TRUE + 0.02, calibration_margin=None)
+    assert found.first_alarm == "period 9"
+    assert all(low < high for low, high in (one.interval for one in found.periods))
+    # The upper bound is the one that the alarm names.
+    assert found.periods[8].interval[1] == pytest.approx(found.alarms[0].at_least)

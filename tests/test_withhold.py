@@ -172,7 +172,7 @@ def test_apply_agrees_with_expected_on_people():
     rule = ic.withhold(tally, "fpr", 0.02)
     expected, applied = (
         measured(rule.expected(tally), "fpr"),
-        measured(ic.tally(rule.apply(data)), "fpr"),
+        measured(ic.tally(rule.apply(data, id="id"), "repaired_score"), "fpr"),
     )
     for group in tally.groups:
         noise = 4 * 0.5 / np.sqrt(tally.totals.n.min())

@@ -222,8 +222,8 @@ isocost_check <- function(rule) {
   if (!is.list(rule) || !identical(rule$format, "isocost-rule")) {
     isocost_stop("rule file", 'must say "format": "isocost-rule"', "another file", again)
   }
-  if (!identical(rule$version, 1) && !identical(rule$version, 2)) {
-    isocost_stop("rule version", "must be 1 or 2, the versions this file reads", format(rule$version),
+  if (!identical(rule$version, 1)) {
+    isocost_stop("rule version", "must be 1, the version this file reads", format(rule$version),
                  "get the isocost.R of your version of isocost")
   }
   if (!identical(rule$coin$scheme, "md5-52")) {

@@ -16,6 +16,7 @@ from .errors import IsocostError as IsocostError
 from .errors import IsocostWarning as IsocostWarning
 from .errors import MissingDependencyError as MissingDependencyError
 from .errors import NotAdvisedError as NotAdvisedError
+from .errors import ReadingWarning as ReadingWarning
 from .errors import RuleError as RuleError
 from .errors import UncalibratedWarning as UncalibratedWarning
 from .errors import UncertainWarning as UncertainWarning
@@ -44,9 +45,9 @@ from .repairs.coarsen import decision_limit as decision_limit
 from .repairs.compare import Changes as Changes
 from .repairs.compare import Comparison as Comparison
 from .repairs.compare import compare as compare
-from .repairs.deferrability import Deferral as Deferral
 from .repairs.frontier import Frontier as Frontier
 from .repairs.frontier import frontier as frontier
+from .repairs.hand_over import Deferral as Deferral
 from .repairs.hand_over import hand_over as hand_over
 from .repairs.odds import equalize_odds as equalize_odds
 from .repairs.planning import GroupPlan as GroupPlan

@@ -22,6 +22,9 @@ PART = ".isocost-part"
 
 _WRITABLE = "must be writable"
 
+PERMISSIONS = "check the path and your permissions"
+"""The next step for a file that cannot be opened."""
+
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a named pipe",
@@ -80,7 +83,7 @@ def replacing(path: str | Path, *, force: bool = True) -> Iterator[Path]:
             temporary.unlink()
         if isinstance(error, OSError) and not isinstance(error, FileError):
             step = "free space, or choose another place"
-            raise _cannot(_WRITABLE, target, error, step) from error
+            raise cannot(_WRITABLE, target, error, step) from error
         raise
     finally:
         if lock is not None:
@@ -100,7 +103,7 @@ def _create(temporary: Path, target: Path) -> int | None:
             if not locked:
                 return None
     except OSError as error:
-        raise _cannot(_WRITABLE, target, error, "choose a folder that exists") from error
+        raise cannot(_WRITABLE, target, error, "choose a folder that exists") from error
 
 
 def _locked(file: int, *, wait: bool) -> bool:
@@ -231,8 +234,7 @@ def read_text(path: str | Path) -> str:
     except FileError:
         raise
     except (OSError, ValueError) as error:
-        rule, step = "must be readable", "check the path and your permissions"
-        raise _cannot(rule, source, error, step) from error
+        raise cannot("must be readable", source, error, PERMISSIONS) from error
 
 
 def status_of(path: str | Path) -> os.stat_result | None:
@@ -248,8 +250,7 @@ def status_of(path: str | Path) -> os.stat_result | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
-        step = "check the path and your permissions"
-        raise _cannot("must be accessible", path, error, step) from error
+        raise cannot("must be accessible", path, error, PERMISSIONS) from error
 
 
 def check_regular(path: str | Path, status: os.stat_result, name: str, step: str) -> None:
@@ -278,7 +279,8 @@ def _taken(path: str | Path) -> FileError:
     return FileError(Problem("output", "must not exist yet", str(path), step))
 
 
-def _cannot(rule: str, path: str | Path, error: Exception, step: str) -> FileError:
+def cannot(rule: str, path: str | Path, error: Exception, step: str) -> FileError:
+    """The error for a file that the system does not let one use."""
     # Characters outside UTF-8 could not be printed.
     shown = str(path).encode(errors="backslashreplace").decode().replace("\0", "\\0")
     if len(shown) > 200:

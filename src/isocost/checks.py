@@ -272,6 +272,7 @@ def check_written(
     handed_over: str | None = None,
     *,
     by_case: bool = False,
+    role: str = "output",
 ) -> None:
     """Raise if the names to write would lose the repair, or overwrite another column.
 
@@ -285,26 +286,28 @@ def check_written(
         The flags, which must be new columns.
     by_case : bool
         Whether names that differ only in case are different.
+    role : str
+        What the argument that names the output is called.
     """
     flags = {"changed": changed, "handed_over": handed_over}
-    check_names(output=output, **flags, optional=tuple(flags))
+    check_names(**{role: output}, **flags, optional=tuple(flags))
     existing = [str(name) for name in columns]
     step = "choose another name"
-    for role, flag in flags.items():
+    for name, flag in flags.items():
         if flag is None:
             continue
         if _same(flag, output, by_case):
-            rule = "must differ from output, or it would replace the scores"
-            raise UsageError(Problem(role, rule, repr(flag), step))
+            rule = "must differ from the column of repaired scores, or it would replace them"
+            raise UsageError(Problem(name, rule, repr(flag), step))
         if taken := [name for name in existing if _same(name, flag, by_case)]:
             rule = "must be a new column, because the others stay as they are"
-            raise UsageError(Problem(role, rule, f"{flag!r}, and there is {taken[0]!r}", step))
+            raise UsageError(Problem(name, rule, f"{flag!r}, and there is {taken[0]!r}", step))
         existing.append(flag)
     similar = [name for name in existing if name != output and _same(name, output, by_case)]
     if similar and output not in existing:
         rule = "must be spelled like the existing column, or be new: case is ignored here"
         got = f"{output!r}, and there is {similar[0]!r}"
-        raise UsageError(Problem("output", rule, got, f"use {similar[0]!r}, or another name"))
+        raise UsageError(Problem(role, rule, got, f"use {similar[0]!r}, or another name"))
 
 
 def _same(one: str, other: str, by_case: bool) -> bool:

@@ -42,11 +42,12 @@ class Cost:
 
     Examples
     --------
-    >>> Cost.fnr()
+    >>> import isocost as ic, numpy as np
+    >>> ic.Cost.fnr()
     Cost('fnr')
-    >>> Cost.weighted(fp=1, fn=3).coefficients(["a"], np.array([0.25]))
+    >>> ic.Cost.weighted(fp=1, fn=3).coefficients(["a"], np.array([0.25]))
     (array([0.75]), array([0.75]))
-    >>> as_cost("weighted:1,3") == Cost.weighted(fp=1, fn=3)
+    >>> ic.Cost.parse("weighted:1,3") == ic.Cost.weighted(fp=1, fn=3)
     True
     """
 

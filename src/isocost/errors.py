@@ -12,25 +12,31 @@ in the :class:`Language` of the present context.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
     from isocost.measures.feasibility import Feasibility
-    from isocost.repairs.deferrability import Deferral
+    from isocost.repairs.hand_over import Deferral
     from isocost.repairs.reconcilability import Reconcilability
+
+
+_LONG_WORD, _LONGEST = re.compile(r"\S{400,}"), 5000
+"""Words that are shortened in messages, such as names of columns, and the most of one part."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong, in four parts.
+    """One thing that is wrong, in four parts; the middle of what is very long is left out.
 
     Examples
     --------
+    >>> from isocost.errors import Problem
     >>> print(Problem("weight", "must be positive", "3 values <= 0", "drop those rows"))
     weight: must be positive
       got:  3 values <= 0
@@ -41,6 +47,13 @@ class Problem:
     rule: str
     got: str
     next_step: str
+
+    def __post_init__(self) -> None:
+        for part, text in vars(self).items():
+            text = _LONG_WORD.sub(lambda word: f"{word[0][:100]}...{word[0][-100:]}", text)
+            if len(text) > _LONGEST:
+                text = f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
+            object.__setattr__(self, part, text)
 
     def __str__(self) -> str:
         return f"{self.name}: {self.rule}\n  got:  {self.got}\n  next: {self.next_step}"
@@ -135,6 +148,10 @@ class UncertainWarning(IsocostWarning):
     """There is too little data to say whether groups differ."""
 
 
+class ReadingWarning(IsocostWarning):
+    """Data were read in a way that was guessed, and what was read looks as if it may be wrong."""
+
+
 UNSET: Final[Any] = object()
 """The value of a setting of which only the name is written."""
 
@@ -149,10 +166,13 @@ class Language:
         Where that is.
     setting : callable
         The text for a name and a value, which may be :data:`UNSET`.
+    command : callable
+        The text for a command and its further words.
     """
 
     place: Literal["python", "shell", "page"]
     setting: Callable[[str, Any], str]
+    command: Callable[..., str] = lambda *words: " ".join(("isocost", *words))
 
 
 def _in_python(name: str, value: Any) -> str:
@@ -184,11 +204,28 @@ def speaking(language: Language) -> Iterator[None]:
         _language.reset(token)
 
 
+def speak_of(command: Callable[..., str]) -> None:
+    """Write commands in messages in this way, as long as the present language is spoken."""
+    _language.set(replace(_language.get(), command=command))
+
+
+def command_text(*words: str) -> str:
+    """A command as it is written where the message is read, about the data that it is about.
+
+    Examples
+    --------
+    >>> command_text("plan", "--method", "withhold")
+    'isocost plan --method withhold'
+    """
+    return _language.get().command(*words)
+
+
 def setting(name: str, value: Any = UNSET) -> str:
     """A setting as it is written where the message is read.
 
     Examples
     --------
+    >>> from isocost.errors import setting
     >>> setting("tolerance", 0.06), setting("equal", ("fpr", "fnr")), setting("levels")
     ('tolerance=0.06', 'equal=("fpr", "fnr")', 'levels=')
     """
@@ -215,6 +252,7 @@ def listing(texts: Iterable[str], most: int = 30) -> str:
 
     Examples
     --------
+    >>> from isocost.errors import listing
     >>> listing(["a", "b", "c"], most=2)
     'a, b and 1 more'
     """
@@ -228,6 +266,7 @@ def missing_column(role: str, wanted: object, available: Sequence[str]) -> Probl
 
     Examples
     --------
+    >>> from isocost.errors import missing_column
     >>> print(missing_column("score", "scor", ["id", "score"]))
     score: must name a column of the data
       got:  'scor', and the columns are 'id', 'score'

@@ -39,6 +39,7 @@ def compas_rows() -> dict[str, npt.NDArray[Any]]:
 
     Examples
     --------
+    >>> from isocost.examples import compas_rows
     >>> rows = compas_rows()
     >>> len(rows["score"]), int(rows["label"].sum())
     (6150, 2867)
@@ -63,6 +64,7 @@ def compas_csv() -> str:
 
     Examples
     --------
+    >>> from isocost.examples import compas_csv
     >>> print(compas_csv()[:51])
     id,group,decile,label,score
     1,Caucasian,1,0,0.21594
@@ -76,6 +78,7 @@ def compas(edges: tuple[float, ...] = ()) -> Tally:
 
     Examples
     --------
+    >>> from isocost.examples import compas
     >>> compas()
     Tally of 6,150 rows in 2 groups; 1024 bins
     group                 n  positives  base rate  mean score

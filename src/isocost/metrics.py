@@ -9,7 +9,7 @@ Examples
 >>> import isocost as ic
 >>> ic.metrics.fpr([0, 0, 1], [0.25, 0.5, 0.9]), ic.metrics.fpr([0, 0], [0.25, 0.5], threshold=0.6)
 (0.5, 0.0)
->>> generalized_fnr([0, 1, 1], [0.2, 0.5, 0.7], sample_weight=[1, 1, 1])
+>>> ic.generalized_fnr([0, 1, 1], [0.2, 0.5, 0.7], sample_weight=[1, 1, 1])
 0.4
 """
 
@@ -93,7 +93,8 @@ def calibration_gap(
 
     Examples
     --------
-    >>> calibration_gap([0, 0, 0, 1], [0.25, 0.25, 0.25, 0.25])
+    >>> import isocost as ic
+    >>> ic.calibration_gap([0, 0, 0, 1], [0.25, 0.25, 0.25, 0.25])
     0.0
     """
     check_word("method", method, tuple(GAP_METHODS))

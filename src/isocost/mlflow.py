@@ -16,7 +16,7 @@ from isocost.groups import names_of
 from isocost.measures.audit import Audit, as_audit
 from isocost.reports.report import report_html
 from isocost.rules import Rule, check_rule
-from isocost.tallies import Reading, TallyLike
+from isocost.tallies import DataOptions, TallyLike
 from isocost.verdict.sentences import plain
 from isocost.verdict.wording import statement
 
@@ -33,7 +33,7 @@ def log_audit(
     *,
     report: bool = True,
     prefix: str = "isocost",
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> str:
     """Log an audit to the active run of MLflow, or to a new one if there is none.
 
@@ -105,6 +105,7 @@ def metrics_of(audit: Audit, prefix: str = "isocost") -> dict[str, float]:
     --------
     >>> import isocost as ic
     >>> from isocost.examples import compas
+    >>> from isocost.mlflow import metrics_of
     >>> found = metrics_of(ic.audit(compas(), cost="fpr", confidence=None))
     >>> round(found["isocost/groups/Caucasian/fpr"], 4), round(found["isocost/disparities/cost"], 4)
     (0.1472, 0.0875)

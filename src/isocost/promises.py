@@ -27,7 +27,7 @@ class Promise:
     calibrated : bool
         Whether the repaired scores are calibrated if the scores were.
     coin : bool
-        Whether a coin decides for anybody.
+        Whether a coin may decide for anybody.
     threshold : float or None
         The threshold of rates that need one.
     floor : {name: float}
@@ -36,6 +36,8 @@ class Promise:
     handed_over : {group: float}
         The share of each group that the rule hands over; what it makes equal is equal among the
         others.  Empty if it hands over nobody.
+
+    Without arguments it promises nothing.
 
     Examples
     --------
@@ -48,10 +50,10 @@ class Promise:
     {'selection_rate': 0.3}
     """
 
-    equal: Mapping[str, float]
-    asked: Mapping[str, float]
-    calibrated: bool
-    coin: bool
+    equal: Mapping[str, float] = field(default_factory=dict)
+    asked: Mapping[str, float] = field(default_factory=dict)
+    calibrated: bool = False
+    coin: bool = True
     threshold: float | None = None
     floor: Mapping[str, float] = field(default_factory=dict)
     handed_over: Mapping[Group, float] = field(default_factory=dict)
@@ -103,12 +105,18 @@ class Promise:
         return cls(equal, asked, calibrated, coin, threshold, floor or {}, handed_over or {})
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; without floors none are listed, as in rules of older versions."""
+        """Plain values for JSON."""
         handed = [[to_json(group), share] for group, share in self.handed_over.items()]
-        content = {**asdict(self), "handed_over": handed}
-        return {name: value for name, value in content.items() if name not in _LATER or value}
+        return {**asdict(self), "handed_over": handed}
+
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing is promised, so that there is nothing to test."""
+        return not (self.equal or self.calibrated or self.floor or self.handed_over)
 
     def __str__(self) -> str:
+        if self.is_empty:
+            return "nothing"
         equal = [f"{name} within {limit:.4g}" for name, limit in self.equal.items()]
         at = "" if self.threshold is None else f" at {self.threshold:g}"
         return "; ".join(
@@ -128,10 +136,6 @@ class Promise:
         return [f"{low if len(shares) == 1 else f'{low} to {high}'} of each group is handed over"]
 
 
-_LATER = ("floor", "handed_over")
-"""What promises of older rules lack."""
-
-
 def _tolerances(name: str, tolerances: Any) -> dict[str, float]:
     if not isinstance(tolerances, Mapping) or not all(
         isinstance(key, str) and 0.0 <= as_number(value) < math.inf
@@ -144,10 +148,10 @@ def _tolerances(name: str, tolerances: Any) -> dict[str, float]:
 
 def read_promise(content: Any) -> Promise:
     """The promise in a rule file; raise a :class:`RuleError` if it is invalid."""
-    names = [field.name for field in fields(Promise) if field.name not in _LATER]
-    if not isinstance(content, dict) or content.keys() - set(_LATER) != set(names):
+    names = [field.name for field in fields(Promise)]
+    if not isinstance(content, dict) or content.keys() != set(names):
         raise bad_rule("rule promise", f"must have the fields {', '.join(names)}", short(content))
-    handed = content.get("handed_over", [])
+    handed = content["handed_over"]
     if not isinstance(handed, list) or not all(isinstance(x, list) and len(x) == 2 for x in handed):
         rule = "must be a share between 0 and 1 for each group"
         raise bad_rule("rule promise handed_over", rule, short(handed))

@@ -40,6 +40,7 @@ from isocost.costs import Cost
 from isocost.errors import IsocostError, Problem, RuleError, UsageError, listing, setting
 from isocost.groups import Group, beside_groups, from_json, names_of, to_json
 from isocost.promises import Promise, read_promise
+from isocost.readings import Reading
 from isocost.rows import (
     Portion,
     Row,
@@ -65,8 +66,7 @@ MOST_LISTED, HEAD = 12, 5
 """A rule with more rows than the first number is shown by what it does, and so many of its rows."""
 
 FORMAT = "isocost-rule"
-VERSION, DEFERRING = 1, 2
-"""The version of rules, and that of rules that hand people over, which older readers refuse."""
+VERSION = 1
 
 _FIELDS = {
     "format": str,
@@ -77,12 +77,12 @@ _FIELDS = {
     "settings": dict,
     "coin": dict,
     "groups": list,
+    "fitted": list,
     "rows": list,
     "notes": list,
     "made_from": dict,
+    "promise": dict,
 }
-_OPTIONAL = {"promise"}
-"""Fields that rules of this version may lack: older ones had no promise."""
 
 _ROW_FIELDS = {"group", "lo", "hi", "action", "value", "probability"}
 """Those of every row; one with the action "line" also has an end."""
@@ -110,8 +110,10 @@ class Rule:
         A summary of the tally it was made from.
     salt : str
         The coin's salt; see :mod:`isocost.coin`.
-    promise : Promise or None
-        What :func:`isocost.watch` tests; without a promise it tests nothing.
+    promise : Promise
+        What :func:`isocost.watch` tests; by default nothing.
+    fitted : tuple
+        The groups that were compared, by default all: the promise is about them.
 
     Examples
     --------
@@ -132,11 +134,17 @@ class Rule:
     notes: tuple[str, ...] = ()
     made_from: Mapping[str, Any] = field(default_factory=dict)
     salt: str = DEFAULT_SALT
-    promise: Promise | None = None
+    promise: Promise = field(default_factory=Promise)
+    fitted: tuple[Group, ...] = ()
 
     def __post_init__(self) -> None:
         check_rows(self.groups, self.rows)
         self._check_fields()
+        if not self.fitted:
+            object.__setattr__(self, "fitted", self.groups)
+        unknown = [group for group in self.fitted if group not in self.groups]
+        if not isinstance(self.fitted, tuple) or unknown:
+            raise bad_rule("rule fitted", "must be groups of the rule", short(self.fitted))
         self._check_promise()
 
     def _check_fields(self) -> None:
@@ -151,14 +159,22 @@ class Rule:
             ("cost", Cost | None, "must be a Cost or None"),
             ("settings", Mapping, "must be a mapping"),
             ("made_from", Mapping, "must be a mapping"),
-            ("promise", Promise | None, "must be a Promise or None"),
+            ("promise", Promise, "must be a Promise"),
         ):
             if not isinstance(getattr(self, name), kind):
                 raise bad_rule(f"rule {name}", must, short(getattr(self, name)))
+        try:
+            _ = self.reading
+        except ValueError as error:
+            must = "must say how the data were read, as Rule.save writes it"
+            raise bad_rule("rule made_from", must, str(error)) from error
+
+    @cached_property
+    def reading(self) -> Reading:
+        """How the data that it was made from were read; the usual way if it does not say."""
+        return Reading.from_dict(self.made_from.get("reading", {}))
 
     def _check_promise(self) -> None:
-        if self.promise is None:
-            return
         if "cost" in self.promise.equal and self.cost is None:
             rule = "must name cost only if the rule has a cost"
             raise bad_rule("rule promise", rule, "equal cost, and the cost is null")
@@ -292,10 +308,10 @@ class Rule:
     def apply(
         self,
         data: Any = None,
-        score: Any = "score",
-        group: Any = "group",
-        id: Any = "id",
-        output: str = "score",
+        score: Any = None,
+        group: Any = None,
+        id: Any = None,
+        output: str | None = None,
         *,
         seed: int | None = None,
         unknown: Literal["error", "keep"] = "error",
@@ -304,9 +320,9 @@ class Rule:
         scale: str | None = None,
         handed_over: str | None = None,
     ) -> Any:
-        """Repair the scores of data; the same kind of data comes back.
+        """Add a column of repaired scores to data; the same kind of data comes back.
 
-        The score of people who are handed over is null, or NaN in arrays and pandas.
+        The repaired score of people who are handed over is null, or NaN in arrays and pandas.
 
         Parameters
         ----------
@@ -314,11 +330,13 @@ class Rule:
             Never changed in place.  A lazy frame (polars, duckdb, ibis, dask, pyspark) stays lazy:
             a bad row, such as one with a null id, stops the engine when it comes to it.
         score, group, id : str (``group`` also a list of str)
-            The columns.  An id is a whole number or a text; it decides the person's coin.  The ids
-            are not used when the rule has no coin or a seed is given.
+            The columns; by default those the rule was made from, then "score" and "group".  An id
+            is a whole number or a text; it decides the person's coin.  A rule with a coin needs it,
+            unless a seed is given.
             Without ``data`` these are the arrays themselves, and an array comes back.
-        output : str
-            The column to write; by default the score column of the result.
+        output : str, optional
+            The column to write; an existing column of this name is replaced.  By default
+            ``repaired_`` and the name of the score column, which must then be a new column.
         seed : int, optional
             Throw coins in row order instead of by id.  Use it only when there are no ids: a
             person's coin then changes with the order of the rows.
@@ -330,7 +348,7 @@ class Rule:
             A boolean column to add that says whether the score was changed.
         scale : str, optional
             What the scores are, as for :func:`isocost.tally`; by default as the rule was made.
-            What is written are always probabilities, so ``output`` must then be another column.
+            Repaired scores are always probabilities, so they never replace scores on another scale.
         handed_over : str, optional
             A boolean column to add that says whether the person is handed over.
 
@@ -341,7 +359,7 @@ class Rule:
         >>> rule = ic.withhold(compas(), cost="fpr", tolerance=0.07)
         >>> data = {"score": [0.2, 0.2, 0.9], "id": [4, 5, 6],
         ...         "group": ["Caucasian", "Caucasian", "African-American"]}
-        >>> rule.apply(data)["score"].round(3).tolist()
+        >>> rule.apply(data, id="id")["repaired_score"].round(3).tolist()
         [0.2, 0.394, 0.9]
         """
         from isocost.engines.dispatch import apply_rule
@@ -366,9 +384,9 @@ class Rule:
         dialect: str = "duckdb",
         table: str | Sequence[str] = "scores",
         *,
-        score: str = "score",
-        group: str | Sequence[str] = "group",
-        id: str | None = "id",
+        score: str | None = None,
+        group: str | Sequence[str] | None = None,
+        id: str | None = None,
         **options: Any,
     ) -> str:
         """A query that does in a warehouse what :meth:`apply` does here, row by row.
@@ -381,7 +399,7 @@ class Rule:
         >>> import isocost as ic
         >>> from isocost.examples import compas
         >>> rule = ic.withhold(compas(), cost="fpr", tolerance=0.07)
-        >>> print(rule.to_sql("bigquery", "lake.scores", unknown="keep").splitlines()[0])
+        >>> print(rule.to_sql("bigquery", "lake.scores", id="person").splitlines()[0])
         -- Scores after a rule made by withhold, cost fpr; isocost 0.1.0.
         """
         from isocost.engines.queries import to_sql
@@ -422,6 +440,8 @@ class Rule:
     def remake(self, tally: Tally) -> Rule:
         """Make the rule again from another tally, by the same method, settings and salt.
 
+        The rule has a note if the data do not support it; there is no warning.
+
         Examples
         --------
         >>> import isocost as ic
@@ -432,7 +452,7 @@ class Rule:
         """
         from isocost.repairs.registry import remade
 
-        return remade(self, tally)
+        return remade(self, tally, heedful=True)
 
     def handed_over(self, tally: Tally, threshold: float | None = None) -> HandedOver:
         """Who is handed over; see :func:`isocost.handed_over`."""
@@ -466,20 +486,21 @@ class Rule:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        content = {
+        return {
             "format": FORMAT,
-            "version": DEFERRING if self.defers else VERSION,
+            "version": VERSION,
             "made_by": f"isocost {__version__}",
             "method": self.method,
             "cost": None if self.cost is None else self.cost.to_dict(),
             "settings": dict(self.settings),
             "coin": {"scheme": SCHEME, "salt": self.salt},
             "groups": [to_json(group) for group in self.groups],
+            "fitted": [to_json(group) for group in self.fitted],
             "rows": [_row_fields(row) for row in self.rows],
             "notes": list(self.notes),
             "made_from": dict(self.made_from),
+            "promise": self.promise.to_dict(),
         }
-        return content if self.promise is None else {**content, "promise": self.promise.to_dict()}
 
     def to_json(self) -> str:
         """The rule as JSON text; :meth:`from_json` reads it back."""
@@ -541,7 +562,6 @@ class Rule:
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """The rows as a frame; see :meth:`isocost.Audit.to_frame`."""
-        names = (self.made_from.get("columns") or {}).get("group")
         columns = {
             one.name: [getattr(row, one.name) for row in self.rows]
             for one in fields(Row)
@@ -550,7 +570,8 @@ class Rule:
         # A row that mirrors scores has no value, and only a line has an end.
         for name in ("value", "end"):
             columns[name] = [math.nan if number is None else number for number in columns[name]]
-        return frame_of(beside_groups([row.group for row in self.rows], columns, names), backend)
+        groups = [row.group for row in self.rows]
+        return frame_of(beside_groups(groups, columns, stored_columns(self).get("group")), backend)
 
     def headline(self) -> str:
         """How the rule was made and whom it leaves alone, in a line."""
@@ -565,9 +586,6 @@ class Rule:
         """Whether the rule has too many rows to be listed."""
         return len(self.rows) > MOST_LISTED
 
-    def _promised(self) -> list[str]:
-        return [] if self.promise is None else [f"promise: {self.promise}"]
-
     def __repr__(self) -> str:
         notes = [f"note: {note}" for note in self.notes]
         if not self.is_long:
@@ -577,7 +595,7 @@ class Rule:
         return "\n".join(
             [
                 self.headline(),
-                *self._promised(),
+                f"promise: {self.promise}",
                 text_table(*self.summary()),
                 *notes,
                 f"\nThe first {HEAD} of {len(rows):,} rows; to_frame() has all:",
@@ -586,9 +604,9 @@ class Rule:
         )
 
     def _repr_html_(self) -> str:
-        notes = [*self._promised(), *self.notes]
         if not self.is_long:
             return html_table(*self.table(), caption=". ".join([self.headline(), *self.notes]))
+        notes = [f"promise: {self.promise}", *self.notes]
         header, rows = self.table()
         head = f"The first {HEAD} of {len(rows):,} rows; to_frame() has all"
         return (
@@ -604,6 +622,24 @@ def check_rule(rule: Any, name: str = "rule") -> None:
     must = f"must be a rule made by {makers}"
     step = "make one, or read one with isocost.Rule.load"
     check_kind(name, rule, Rule, must, step)
+
+
+def stored_columns(rule: Rule) -> dict[str, Any]:
+    """The columns a rule was made from, by role.
+
+    Examples
+    --------
+    >>> from isocost.examples import compas
+    >>> from isocost.repairs.withhold import withhold
+    >>> stored_columns(withhold(compas(), cost="fpr", tolerance=0.07))
+    {'score': 'score', 'label': 'label', 'group': ['group']}
+    """
+    return {role: name for role, name in rule.reading.columns.items() if name is not None}
+
+
+def repaired_column(score: str) -> str:
+    """The column that repaired scores are written to by default."""
+    return f"repaired_{score}"
 
 
 def check_unknown(unknown: object) -> None:
@@ -643,7 +679,8 @@ def _read_fields(text: str) -> dict[str, Any]:
             "notes": tuple(content["notes"]),
             "made_from": content["made_from"],
             "salt": content["coin"]["salt"],
-            "promise": read_promise(content["promise"]) if "promise" in content else None,
+            "promise": read_promise(content["promise"]),
+            "fitted": tuple(from_json(group) for group in content["fitted"]),
         }
     except RuleError:
         raise
@@ -654,12 +691,12 @@ def _read_fields(text: str) -> dict[str, Any]:
 def _check_fields(content: Any) -> None:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise bad_rule("rule file", f'must say "format": "{FORMAT}"', short(content))
-    if content.get("version") not in (VERSION, DEFERRING):
-        rule = f"must be {VERSION} or {DEFERRING}, the versions this isocost reads"
+    if content.get("version") != VERSION:
+        rule = f"must be {VERSION}, the version this isocost reads"
         step = "update isocost, or make the rule again"
         raise bad_rule("rule version", rule, short(content.get("version")), step)
     missing = _FIELDS.keys() - content.keys()
-    extra = content.keys() - _FIELDS.keys() - _OPTIONAL
+    extra = content.keys() - _FIELDS.keys()
     if missing or extra:
         got = [f"no {name!r}" for name in sorted(missing)]
         got += [f"an unknown {short(name)}" for name in sorted(extra)[:5]]

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from importlib.util import find_spec
+from numbers import Number
 from textwrap import fill
 from typing import Any
 from unicodedata import east_asian_width
@@ -40,6 +41,11 @@ class AsJson(ABC):
     def to_json(self) -> str:
         """The same as JSON text."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def number_text(value: float, style: str = ".4f") -> str:
+    """A number as tables print it; a dash if it is not defined."""
+    return "-" if math.isnan(value) else format(value, style)
 
 
 def width(text: str) -> int:
@@ -169,17 +175,23 @@ def escape_markdown(text: str) -> str:
 def csv_text(columns: Mapping[str, Sequence[Any]]) -> str:
     """Columns as CSV; NaN becomes an empty field, and None, in place of a group, "all".
 
+    Notes
+    -----
+    A spreadsheet would compute a text that begins like a formula: an apostrophe stands before it.
+    Control characters are escaped.  ``csvText`` in ``page/app/copying.js`` does the same.
+
     Examples
     --------
-    >>> print(csv_text({"group": ["a", None], "n": [10.0, math.nan]}))
+    >>> print(csv_text({"group": ["a", "=1+1", None], "n": [10.0, -1, math.nan]}))
     group,n
     a,10
+    '=1+1,-1
     all,
     """
     whole = {name: "everybody" if "all" in map(str, v) else "all" for name, v in columns.items()}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
+    writer.writerow(map(_inert, columns))
     cells = ([_field(value, whole[name]) for value in v] for name, v in columns.items())
     writer.writerows(zip(*cells, strict=True))
     return text.getvalue().removesuffix("\n")
@@ -188,12 +200,25 @@ def csv_text(columns: Mapping[str, Sequence[Any]]) -> str:
 def _field(value: Any, everybody: str) -> str:
     if value is None:
         return everybody
+    if not isinstance(value, Number):
+        return _inert(str(value))
     if not isinstance(value, float):
         return str(value)
     if math.isnan(value):
         return ""
     # The shortest text that is read back as the same number.
     return repr(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(float(value))
+
+
+_FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]")
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def _inert(text: str) -> str:
+    """A text that no spreadsheet takes for a formula, without control characters."""
+    plain = _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return f"'{plain}" if _FORMULA.match(plain) else plain
 
 
 def columns_from(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias, TypedDict
@@ -22,7 +22,6 @@ from isocost.checks import (
     check_numbers,
     check_path,
     check_unit,
-    is_writable,
     parse_json,
     short,
 )
@@ -34,17 +33,15 @@ from isocost.groups import (
     beside_groups,
     from_json,
     group_names,
+    names_of,
     sort_groups,
     to_json,
 )
+from isocost.readings import Reading
 from isocost.tables import frame_of, html_table, text_table
 from isocost.typing import Floats
 
 FORMAT, VERSION = "isocost-tally", 1
-
-
-ROLES = ("score", "label", "group", "weight")
-"""What a column may be in a tally."""
 
 MOST_ROWS = 2.0**53
 """Beyond this a count is not exact."""
@@ -55,13 +52,10 @@ WEIGHTS = (1e-130, 1e130)
 ROUNDING = 1e-9
 """The relative error of sums, which depend on the order of adding."""
 
-_FIELDS = {"format", "version", "bins", "edges", "columns", "groups", "cells"}
+_FIELDS = {"format", "version", "bins", "edges", "reading", "groups", "cells"}
 
-_OPTIONAL = {"handed_over", "reading"}
-"""Fields that a tally has only if people were handed over, or its data read in another way."""
-
-READING = ("scale", "decimal", "encoding", "sheet")
-"""What a tally says about how its data were read, where that is not the usual way."""
+_OPTIONAL = {"handed_over"}
+"""Fields that a tally has only if people were handed over."""
 
 
 def parse_text(text: str) -> Any:
@@ -98,9 +92,11 @@ def read_fields(content: Any, *, repeated: bool = False) -> dict[str, Any]:
     with np.errstate(over="ignore", invalid="ignore"):
         _check_sums(arrays, grid)
         _check_totals(arrays, named, handed)
-    columns = _check_columns(content["columns"])
-    reading = _check_reading(content.get("reading", {}))
-    fields = {"grid": grid, "groups": named, "cells": Cells(**arrays), "columns": columns}
+    try:
+        reading = Reading.from_dict(content["reading"])
+    except ValueError as error:
+        raise _corrupt(str(error)) from error
+    fields = {"grid": grid, "groups": named, "cells": Cells(**arrays)}
     return {**fields, "reading": reading, "handed_over": handed}
 
 
@@ -210,26 +206,6 @@ def _check_totals(arrays: dict[str, Any], groups: Sequence[Group], handed: Hande
         raise _corrupt("cells whose squared weights do not fit their weights")
 
 
-def _check_columns(columns: Any) -> dict[str, Any]:
-    if not isinstance(columns, dict) or not columns.keys() <= set(ROLES):
-        raise _corrupt(f"columns that are not names by role ({', '.join(ROLES)})")
-    for role, name in columns.items():
-        names = name if isinstance(name, list) else [name]
-        good = names and all(isinstance(each, str) and is_writable(each) for each in names)
-        if not good and name is not None:
-            raise _corrupt(f"a column {role} that is not a name: {short(name)}")
-    return dict(columns)
-
-
-def _check_reading(reading: Any) -> dict[str, str]:
-    if not isinstance(reading, dict) or not reading.keys() <= set(READING):
-        raise _corrupt(f"a reading that is not texts by name ({', '.join(READING)})")
-    for name, text in reading.items():
-        if not isinstance(text, str) or not is_writable(text) or len(text) > 200:
-            raise _corrupt(f"a {name} of the reading that is not a short text: {short(text)}")
-    return dict(reading)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Tally:
     """Counts and sums of scores per group, label and score bin.
@@ -244,12 +220,10 @@ class Tally:
         The groups, sorted; a cell's ``group`` is an index into it.
     cells : Cells
         One row per group, label and bin that occurs.
-    columns : mapping
-        The names of the columns it was made from, by role.
+    reading : Reading
+        How the data were read: columns, scale, what was dropped, merged or missing.
     backend : str or None
         The library of the frame it was made from, which :meth:`to_frame` uses again; not saved.
-    reading : mapping
-        How the data were read, where that is not the usual way: scale, decimal, encoding, sheet.
     handed_over : {group: (n, sum w, sum w^2)}
         People who have no score because a rule handed them over to somebody else; the cells are
         those of the others.  Empty unless a rule did so.
@@ -276,9 +250,8 @@ class Tally:
     grid: Grid
     groups: tuple[Group, ...]
     cells: Cells
-    columns: Mapping[str, Any] = field(default_factory=dict)
+    reading: Reading = field(default_factory=Reading)
     backend: str | None = None
-    reading: Mapping[str, str] = field(default_factory=dict)
     handed_over: Handed = field(default_factory=dict)
 
     @classmethod
@@ -287,9 +260,8 @@ class Tally:
         grid: Grid,
         groups: Sequence[Any],
         cells: Cells,
-        columns: Mapping[str, Any] | None = None,
+        reading: Reading | None = None,
         backend: str | None = None,
-        reading: Mapping[str, str] | None = None,
         handed_over: Handed | None = None,
     ) -> Tally:
         """Make a tally whose groups are sorted and all occur."""
@@ -297,11 +269,15 @@ class Tally:
         ordered = sort_groups(named[i] for i in np.flatnonzero(np.bincount(cells.group)))
         codes = _indices(ordered)
         recoded = cells.recoded([codes.get(group, -1) for group in named])
-        cells, named_by = Cells.merge([recoded]), dict(columns or {})
-        read, handed = dict(reading or {}), dict(handed_over or {})
-        return cls(grid, tuple(ordered), cells, named_by, backend, read, handed)
+        cells, handed = Cells.merge([recoded]), dict(handed_over or {})
+        return cls(grid, tuple(ordered), cells, reading or Reading(), backend, handed)
 
     # What it holds
+
+    @property
+    def columns(self) -> Mapping[str, Any]:
+        """The names of the columns it was made from, by role."""
+        return self.reading.columns
 
     @property
     def bins(self) -> int:
@@ -366,13 +342,17 @@ class Tally:
     # New tallies from old ones
 
     def rebuilt(
-        self, cells: Cells, groups: Sequence[Group] | None = None, handed: Handed | None = None
+        self,
+        cells: Cells,
+        groups: Sequence[Group] | None = None,
+        handed: Handed | None = None,
+        reading: Reading | None = None,
     ) -> Tally:
         """A tally of other cells, and of other groups if given, in which all else is the same."""
         groups = self.groups if groups is None else groups
         handed = self.handed_over if handed is None else handed
-        kept = (self.columns, self.backend, self.reading)
-        return Tally.build(self.grid, groups, cells, *kept, handed)
+        reading = reading or self.reading
+        return Tally.build(self.grid, groups, cells, reading, self.backend, handed)
 
     def select(self, groups: Iterable[Group]) -> Tally:
         """Only these groups."""
@@ -384,7 +364,9 @@ class Tally:
         if len(set(chosen.tolist())) == len(self.groups) and self.handed_over.keys() <= kept:
             return self
         cells = self.cells.take(np.isin(self.cells.group, chosen))
-        return self.rebuilt(cells, handed={g: x for g, x in self.handed_over.items() if g in kept})
+        handed = {group: x for group, x in self.handed_over.items() if group in kept}
+        others = [name for group, name in names_of(self.groups).items() if group not in kept]
+        return self.rebuilt(cells, handed=handed, reading=self.reading.without_groups(others))
 
     def drop(self, groups: Iterable[Group]) -> Tally:
         """All but these groups."""
@@ -402,7 +384,9 @@ class Tally:
         codes = _indices(renamed)
         cells = self.cells.recoded([codes[group] for group in renamed])
         handed = added([(as_group(names.get(g, g)), x) for g, x in self.handed_over.items()])
-        return self.rebuilt(cells, list(codes), handed)
+        new, old = names_of(codes), group_names(self.groups)
+        reading = self.reading.renamed({one: new[g] for one, g in zip(old, renamed, strict=True)})
+        return self.rebuilt(cells, list(codes), handed, reading)
 
     def __add__(self, other: object) -> Tally:
         if isinstance(other, int) and other == 0:
@@ -415,7 +399,7 @@ class Tally:
         others = other.cells.recoded([codes[group] for group in other.groups])
         cells = Cells.merge([self.cells, others])
         handed = added([*self.handed_over.items(), *other.handed_over.items()])
-        return replace(self.rebuilt(cells, list(codes), handed), reading=_both(self, other))
+        return self.rebuilt(cells, list(codes), handed, self.reading + other.reading)
 
     __radd__ = __add__
 
@@ -460,8 +444,7 @@ class Tally:
             "version": VERSION,
             "bins": self.bins,
             "edges": list(self.edges),
-            "columns": dict(self.columns),
-            **({"reading": dict(self.reading)} if self.reading else {}),
+            "reading": self.reading.to_dict(),
             "groups": [to_json(group) for group in self.groups],
             "cells": {**keys, **sums},
             **({"handed_over": handed} if handed else {}),
@@ -550,7 +533,8 @@ class Tally:
         weighted = ", weighted" if self.is_weighted else ""
         edges = f", edges {', '.join(map(str, self.edges))}" if self.edges else ""
         groups = f"{len(self.groups)} group{'s' if len(self.groups) != 1 else ''}"
-        scale = f"; scores from {self.reading['scale']}" if "scale" in self.reading else ""
+        scale = self.reading.scale
+        scale = "" if scale == "probability" else f"; scores from {scale}"
         handed = f", and {self.share_handed_over:.2%} handed over" if self.handed_over else ""
         rows = f"{self.n:,.15g} rows in {groups}{weighted}{handed}"
         return f"Tally of {rows}; {self.bins} bins{edges}{scale}"
@@ -560,17 +544,6 @@ class Tally:
 
     def _repr_html_(self) -> str:
         return html_table(*self._table(), caption=self._headline())
-
-
-def _both(one: Tally, other: Tally) -> dict[str, str]:
-    """How the data of two tallies were read; where they differ, both ways are named."""
-    usual = {"scale": "probability", "decimal": ".", "encoding": "utf-8"}
-    pairs = {
-        name: [tally.reading.get(name, usual.get(name, "none")) for tally in (one, other)]
-        for name in READING
-        if name in one.reading or name in other.reading
-    }
-    return {name: " and ".join(dict.fromkeys(ways)) for name, ways in pairs.items()}
 
 
 def added(pairs: Iterable[tuple[Group, tuple[float, ...]]]) -> Handed:
@@ -631,9 +604,10 @@ class ColumnOptions(TypedDict, total=False):
     memory_limit: str | None
     threads: int | None
     handed_over: bool
+    drop_missing: bool
 
 
-class Reading(ColumnOptions, total=False):
+class DataOptions(ColumnOptions, total=False):
     """The keywords of :func:`isocost.tally`: functions of a tally take them together with data."""
 
     bins: int
@@ -674,6 +648,13 @@ def as_tally(
         check_tally(data, name)
     given = check_numbers("edges", reading.get("edges", ()))
     return tally(data, **{**reading, "edges": (*given, *edges)})
+
+
+def column_names(data: Any, reading: Mapping[str, Any]) -> list[str]:
+    """The names of the columns of data; none if :func:`as_tally` does not accept the data."""
+    from isocost.engines.dispatch import column_names
+
+    return column_names(data, **{key: reading.get(key) for key in ("encoding", "sheet")})
 
 
 def check_no_keywords(reading: Mapping[str, Any], instead: str) -> None:

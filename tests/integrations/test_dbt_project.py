@@ -113,7 +113,9 @@ def rows_of(project, query):
 
 def test_the_same_people_get_the_same_scores(project):
     _, rows = rows_of(project, "SELECT repaired_score FROM repaired ORDER BY id")
-    expected = dict(zip(ROWS["id"].tolist(), RULE.apply(ROWS)["score"].tolist(), strict=True))
+    expected = dict(
+        zip(ROWS["id"].tolist(), RULE.apply(ROWS, id="id")["repaired_score"].tolist(), strict=True)
+    )
     assert [score for (score,) in rows] == [expected[key] for key in sorted(expected)]
     assert len({*expected.values()} - {*ROWS["score"].tolist()}) == 1
 

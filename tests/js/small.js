@@ -26,7 +26,7 @@ export function tallyOf(rows, groups) {
     isocost: "0.1.0",
     bins: 10,
     edges: [],
-    columns: { score: "score", label: "label", group: ["group"], weight: null },
+    reading: { columns: { score: "score", label: "label", group: ["group"], weight: null } },
     groups,
     names: groups.map(String),
     measures: MEASURES,

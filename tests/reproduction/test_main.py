@@ -50,6 +50,30 @@ def test_the_table_names_rows_licence_and_provenance(run):
     assert "to fetch it: python -m reproduction data scored --fetch" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("missing", "arguments"), [("pooch", ["data"]), ("pooch", []), ("cvxpy", [])]
+)
+def test_a_missing_package_is_named_with_the_line_that_installs_it(tmp_path, missing, arguments):
+    absent = f"raise ModuleNotFoundError('No module named {missing}', name='{missing}')"
+    (tmp_path / f"{missing}.py").write_text(absent)
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = [sys.executable, "-m", "reproduction", *arguments]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": path},
+        cwd=ROOT,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        f"reproduction: python -m reproduction: needs the package {missing}",
+        f"  got:  no {missing}",
+        '  next: pip install "isocost[reproduction]"; in a clone: pip install -e ".[reproduction]"',
+    ]
+
+
 def test_a_folder_with_another_file_of_that_name(run, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "adult.data").write_text("39, Private")

@@ -170,7 +170,7 @@ _WITHOUT_FILE = ("demo", "doctor", "verify")
 
 
 @functools.cache
-def _options() -> dict[str, dict[str, Any]]:
+def _options() -> dict[str, set[str]]:
     """The options that a file may hold, by command."""
     return {
         name: options_of(expanded(entry.function))
@@ -182,7 +182,7 @@ def _options() -> dict[str, dict[str, Any]]:
 def _read_config(context: typer.Context, path: Path | None) -> Path | None:
     """Take the options of a file as defaults, before the others are read."""
     if not context.resilient_parsing:
-        context.default_map = defaults_for(context.info_name or "", path, _options())
+        context.default_map = defaults_for(context, path, _options())
     return path
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -32,16 +33,17 @@ from isocost.cli.reading import (
     check_once,
     format_of,
     local,
-    origin_of,
     read,
     read_merged,
     read_periods,
 )
+from isocost.costs import as_cost
 from isocost.engines.dialects import DIALECTS
 from isocost.engines.files import Part, apply_file
 from isocost.engines.look import look as look_at
 from isocost.engines.queries import dbt_macro, tally_sql, to_sql
-from isocost.errors import Problem, UsageError
+from isocost.engines.values import applied_columns
+from isocost.errors import Problem, UsageError, speak_of
 from isocost.groups import Group, parts_of
 from isocost.measures.audit import audit as measure
 from isocost.measures.bounds import PAIRS
@@ -57,9 +59,9 @@ from isocost.repairs.unseen import Unseen, foreseen, is_made_from, noted, requir
 from isocost.repairs.unseen import unseen as look_ahead
 from isocost.repairs.watch import watch as look_after
 from isocost.reports.layout import Layout
-from isocost.reports.layouts import LAYOUTS, check_layout
+from isocost.reports.layouts import check_layout
 from isocost.reports.layouts import layout as arrange
-from isocost.rules import DEFAULT_SALT, Rule
+from isocost.rules import DEFAULT_SALT, Rule, repaired_column
 from isocost.tallies import FORMAT as TALLY
 from isocost.tallies import Tally
 from isocost.verdict.judgement import CALIBRATED
@@ -85,7 +87,7 @@ def audit(
     full = printing.chosen(plot) is not options.PrintedAs.table or full
     check_threshold(measuring.threshold, "--threshold")
     _check_together(layout, measures=measuring.measures, fail_above=fail_above)
-    tally = read(data, columns, (measuring.threshold, *(layout.cutoffs or ())))
+    tally = read(data, columns, (measuring.threshold,))
     if layout.layout is not None:
         arranged = _arranged(tally, columns, measuring, layout)
         show_result(arranged, printing, lambda: show_layout(arranged))
@@ -93,8 +95,7 @@ def audit(
     result = measure(tally, **audit_settings(measuring, tally), warn=False)
     with progress("asking what a repair does to new people") as report:
         result = foreseen(result, progress=report)
-    words = origin_of(data, columns).words(tally, with_folders=True)
-    show_result(result, printing, lambda: show_audit(result, plot, words, full=full))
+    show_result(result, printing, lambda: show_audit(result, plot, data, full=full))
     difference = result.disparity.difference
     if fail_above is not None and difference > fail_above:
         complain(f"costs differ by {difference:.4f}, more than {fail_above:g} (--fail-above)", 1)
@@ -104,16 +105,15 @@ def audit(
 def _check_together(asked: options.LayoutOptions, **others: Any) -> None:
     """Raise for a wrong layout, and for options that have no effect with it or without one."""
     if asked.layout is None:
-        others = {"thresholds": asked.thresholds, "unknown": asked.unknown}
-        others["selected"] = None if asked.selected == "above" else str(asked.selected)
+        selected = None if asked.selected == "above" else str(asked.selected)
+        others = {"unknown": asked.unknown, "selected": selected}
     else:
         check_layout(asked.layout, "--layout")
     for name, value in others.items():
         if value is not None:
             how = "with" if asked.layout is None else "without"
             rule = f"must be given {how} --layout"
-            homes = [kind.name for kind in LAYOUTS.values() if name in kind.options]
-            step = f"name a layout: {', '.join(homes)}" if how == "with" else "leave out one"
+            step = "use --layout ll144" if how == "with" else "leave out one"
             raise UsageError(Problem(f"--{name.replace('_', '-')}", rule, repr(value), step))
 
 
@@ -128,15 +128,13 @@ def _arranged(
     unknown = [categories.get(text, text) for text in asked.unknown or ()]
     if asked.layout == "ll144" and columns.missing_group in categories:
         unknown.append(categories[columns.missing_group])
-    given: dict[str, Any] = {"thresholds": asked.cutoffs, "selected": str(asked.selected)}
-    given["unknown"] = unknown or None
+    given: dict[str, Any] = {"selected": str(asked.selected), "unknown": unknown or None}
     kind = check_layout(asked.layout)
-    if measuring.reference is not None and "reference" not in kind.options:
+    if measuring.reference is not None:
         rule = f"must be left out of the layout {kind.name!r}"
         raise UsageError(Problem("--reference", rule, repr(measuring.reference), "leave it out"))
-    if not kind.needs_labels:
-        given |= {"threshold": measuring.threshold, "reference": measuring.reference}
-        return arrange(tally, kind.name, **given)
+    if kind.by_category:
+        return arrange(tally, kind.name, threshold=measuring.threshold, **given)
     settings = audit_settings(measuring, tally) | {"replicates": 0}
     return arrange(measure(tally, **settings, warn=False), kind.name, **given)
 
@@ -159,6 +157,7 @@ def fit(
         check_target(output, force, ".json")
     threshold = check_threshold(repairing.threshold, "--threshold")
     tally, merged, apart = _kept_apart(data, columns, (threshold, 1.0 - threshold), holdout, split)
+    _speak_of(data, tally, repairing.cost)
     repair = REPAIRS[repairing.method]
     settings = {**repairing.settings, "salt": salt}
     first = None if recalibrate is None else make_calibrated(tally, str(recalibrate))
@@ -168,7 +167,8 @@ def fit(
     else:
         rule = advised(repair, basis, settings)
     rule = rule if first is None else first.then(rule, tally)
-    outlook = _unseen(tally, rule, replicates, holdout=apart)
+    asked: dict[str, Any] = {"cost": repairing.cost, "threshold": threshold, "holdout": apart}
+    outlook = _unseen(tally, rule, replicates, **asked)
     if anyway:
         rule = noted(rule, outlook)
     else:
@@ -178,6 +178,17 @@ def fit(
         say()
         show_unseen(outlook)
         say(f"\nThe rule is in {output}.")
+
+
+def _speak_of(files: Sequence[str], tally: Tally, cost: Any) -> None:
+    """Name commands in messages so that they read the same data, and ask about the same cost."""
+    asked = [] if cost is None or as_cost(cost).is_per_group else ["--cost", str(cost)]
+
+    def written(name: str, *more: str) -> str:
+        words = [*more, *asked] if name == "plan" else more
+        return tally.reading.command(name, files, *words, bins=tally.bins).text
+
+    speak_of(written)
 
 
 def recalibrate(
@@ -328,8 +339,8 @@ def compare(
         int | None,
         typer.Option(
             "--replicates",
-            help="How often to make rules again, for what they do to new people (default: 200, or "
-            "30 for every repair).",
+            help="How often to make rules again, for what they do to new people (default: 200; for "
+            "every repair fewer where a rule takes a linear program or groups are many).",
         ),
     ] = None,
 ) -> None:
@@ -342,6 +353,8 @@ def compare(
     check_tolerance(tolerance, "--tolerance")
     edges = edges_of(loaded.values(), threshold, 1.0 - threshold)
     tally = read([data, *more], columns, edges)
+    first = next((made.cost for made in loaded.values() if made.cost is not None), None)
+    _speak_of([data, *more], tally, cost or first)
     if not loaded:
         with progress("making every repair") as report:
             comparison = put_side_by_side(
@@ -379,13 +392,7 @@ def apply(
         Path, typer.Option("--output", "-o", help="File to write; its ending says how.")
     ],
     columns: options.RepairedColumns,
-    column: Annotated[
-        str | None,
-        typer.Option(
-            "--column",
-            help="Column to write; default: the score column, or repaired_SCORE on another scale.",
-        ),
-    ] = None,
+    output_column: options.OutputColumn = None,
     force: options.Force = False,
     memory_limit: options.MemoryLimit = None,
     threads: options.Threads = None,
@@ -404,15 +411,15 @@ def apply(
         bool, typer.Option("--any-order", help="Do not keep the order of rows; takes less memory.")
     ] = False,
 ) -> None:
-    """Repair the scores of a file into a new file; the input is never changed."""
+    """Copy a file with a column of repaired scores added; the input is never changed."""
     loaded = Rule.load(rule)
     with local(data) as path, progress("applying the rule") as report:
         rows = apply_file(
             loaded,
             path,
             output,
-            **columns.of(loaded),
-            column=column,
+            **columns.arguments,
+            output_column=output_column,
             force=force,
             memory_limit=memory_limit,
             threads=threads,
@@ -423,7 +430,10 @@ def apply(
             encoding=encoding,
             sheet=sheet,
         )
-    say(f"{rows:,} rows are in {output}.")
+    written = output_column or repaired_column(
+        applied_columns(loaded, columns.score, None, None)[0]
+    )
+    say(f"{rows:,} rows are in {output}, with repaired scores in the column {written}.")
 
 
 def look(
@@ -473,9 +483,7 @@ def sql(
     ] = False,
     dialect: Annotated[str, typer.Option("--dialect", help=f"{', '.join(DIALECTS)}.")] = "duckdb",
     table: Annotated[str, typer.Option("--table", help="The table.")] = "scores",
-    column: Annotated[
-        str | None, typer.Option("--column", help="Column to make; default: repaired_SCORE.")
-    ] = None,
+    output_column: options.OutputColumn = None,
     keep: Annotated[
         list[str] | None, typer.Option("--keep", help="Column to keep; default: all of them.")
     ] = None,
@@ -513,7 +521,12 @@ def sql(
     else:
         loaded = Rule.load(rule)
         query_of = partial(
-            to_sql, loaded, dialect, **columns.of(loaded), output=column, columns=keep or "*"
+            to_sql,
+            loaded,
+            dialect,
+            **columns.arguments,
+            output=output_column,
+            columns=keep or "*",
         )
     query = query_of(table) if dbt is None else dbt_macro(dbt, dialect, query_of)
     if output is None:
@@ -528,12 +541,14 @@ def watch(
     tallies: Annotated[
         list[str],
         typer.Argument(
-            help="Tallies of repaired scores and labels, one per period, in order; or a glob in "
-            "quotes, in the order of the names; or files of repaired data."
+            help="Tallies of repaired scores and labels, or files of repaired data, one per period "
+            "and in order; or a glob in quotes, in the order of the names (day-2 before day-10). A "
+            "folder is one period."
         ),
     ],
     columns: options.Columns,
     printing: options.Printing,
+    context: typer.Context,
     cost: Annotated[
         str | None, typer.Option("--cost", help="Default: what the rule makes equal.")
     ] = None,
@@ -567,12 +582,17 @@ def watch(
     """Watch a deployed rule: exit with 1 if its promises are shown not to hold."""
     printing.chosen()
     deployed = Rule.load(rule)
-    promised = None if deployed.promise is None else deployed.promise.threshold
-    at = promised if threshold is None else threshold
+    at = deployed.promise.threshold if threshold is None else threshold
     edges = () if at is None else (check_threshold(at),)
+    asked = [
+        name
+        for name in context.params
+        if getattr(context.get_parameter_source(name), "name", "") != "DEFAULT"
+    ]
+    periods, notes = read_periods(tallies, columns, asked, deployed, edges)
     report = look_after(
         deployed,
-        read_periods(tallies, columns, options.as_deployed(columns, deployed), edges),
+        periods,
         cost=cost,
         tolerance=tolerance,
         threshold=threshold,
@@ -580,6 +600,7 @@ def watch(
         confidence=confidence,
         measures=measures,
     )
+    report = replace(report, notes=(*notes, *report.notes))
     show_result(report, printing, lambda: show_watch(report))
     if report.alarm:
         raise typer.Exit(1)

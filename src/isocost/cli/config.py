@@ -11,10 +11,10 @@ import difflib
 import inspect
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from enum import EnumType
 from pathlib import Path
-from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Any, get_args
+
+import typer
 
 from isocost.atomic import read_text
 from isocost.cli.output import say
@@ -27,11 +27,11 @@ NEVER = ("config", "output", "force", "anyway")
 """Options that are given on the command line or not at all."""
 
 
-def options_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """The options of a command that a file may hold, with the types of their values."""
+def options_of(function: Callable[..., Any]) -> set[str]:
+    """The options of a command that a file may hold."""
     parameters = inspect.signature(function).parameters.values()
     return {
-        parameter.name.rstrip("_"): _kind_of(parameter.annotation)
+        parameter.name.rstrip("_")
         for parameter in parameters
         if parameter.name not in NEVER and _is_option(parameter.annotation)
     }
@@ -42,24 +42,15 @@ def _is_option(hint: Any) -> bool:
     return any(type(one).__name__ == "OptionInfo" for one in get_args(hint)[1:])
 
 
-def _kind_of(hint: Any) -> Any:
-    """The type of the values, without ``Annotated`` and without None."""
-    if get_origin(hint) is Annotated:
-        return _kind_of(get_args(hint)[0])
-    if get_origin(hint) in (Union, UnionType):
-        return next(_kind_of(one) for one in get_args(hint) if one is not type(None))
-    return hint
-
-
 def defaults_for(
-    command: str, path: Path | None, known: Mapping[str, Mapping[str, Any]]
+    context: typer.Context, path: Path | None, known: Mapping[str, set[str]]
 ) -> dict[str, Any]:
     """The options that a file has for a command.
 
     Parameters
     ----------
-    command : str
-        Its name.
+    context : Context
+        That of the command.
     path : Path or None
         The file; by default one that is found in the working directory, which is then told.
     known : mapping
@@ -69,11 +60,12 @@ def defaults_for(
     if file is None:
         return {}
     _check_keys(file, table, known)
-    chosen: dict[str, Any] = {}
-    for name, value in _for_command(command, table, known):
-        kind = known[command].get(name)
-        if kind is not None:
-            chosen[name] = _checked(file, name, value, kind)
+    command = context.info_name or ""
+    chosen = {
+        name: _checked(file, name, value, context)
+        for name, value in _for_command(command, table, known)
+        if name in known[command]
+    }
     if chosen and path is None:
         say(f"{file.name} sets {', '.join(map(_option, chosen))}.", error=True)
     return chosen
@@ -105,9 +97,7 @@ def _table(path: Path) -> dict[str, Any]:
     return table
 
 
-def _check_keys(
-    file: Path, table: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]
-) -> None:
+def _check_keys(file: Path, table: Mapping[str, Any], known: Mapping[str, set[str]]) -> None:
     """Raise for a key that no command knows; those of other commands are fine."""
     every = {name for options in known.values() for name in options}
     _check_known(file, (key for key in table if key not in known), every)
@@ -117,7 +107,7 @@ def _check_keys(
             rule, step = "must be a table, as the name of a command", f"write [{command}] above it"
             raise UsageError(Problem(f"{file}: {command}", rule, repr(own), step))
         if isinstance(own, dict):
-            _check_known(file, own, set(options), f"{command}.")
+            _check_known(file, own, options, f"{command}.")
 
 
 def _check_known(file: Path, keys: Iterable[str], known: set[str], prefix: str = "") -> None:
@@ -134,7 +124,7 @@ def _check_known(file: Path, keys: Iterable[str], known: set[str], prefix: str =
 
 
 def _for_command(
-    command: str, table: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]
+    command: str, table: Mapping[str, Any], known: Mapping[str, set[str]]
 ) -> Iterator[tuple[str, Any]]:
     """The keys for all commands, and then those of this one, which win."""
     for key, value in table.items():
@@ -146,35 +136,20 @@ def _for_command(
         yield from ((key.replace("-", "_"), value) for key, value in own.items())
 
 
-def _checked(file: Path, name: str, value: Any, kind: Any) -> Any:
-    """The value as the command line takes it."""
-    several = get_origin(kind) is list
-    one = get_args(kind)[0] if several else kind
-    values = value if several and isinstance(value, list) else [value]
-    for each in values:
-        if not _fits(each, one):
-            rule = f"must be {_named(one)}{', or a list of such' if several else ''}"
-            step = f"correct it in the file, or remove it and pass {_option(name)}"
-            raise UsageError(Problem(f"{file}: {name}", rule, repr(each), step))
-    texts = [str(each) if one is str else each for each in values]
-    return texts if several else texts[0]
-
-
-def _fits(value: Any, kind: Any) -> bool:
-    if isinstance(kind, EnumType):
-        return value in [member.value for member in kind]  # type: ignore[var-annotated]
-    if kind is bool or isinstance(value, bool):
-        return kind is bool and isinstance(value, bool)
-    # A label or a number of levels is a text on the command line.
-    allowed = {float: (int, float), int: (int,), str: (str, int, float), Path: (str,)}
-    return isinstance(value, allowed[kind])
-
-
-def _named(kind: Any) -> str:
-    if isinstance(kind, EnumType):
-        return f"one of {', '.join(repr(member.value) for member in kind)}"  # type: ignore[var-annotated]
-    names = {bool: "true or false", float: "a number", int: "a whole number", str: "a text"}
-    return names.get(kind, "a path")
+def _checked(file: Path, name: str, value: Any, context: typer.Context) -> list[str] | str:
+    """The value as it would be written on the command line, where click reads it."""
+    option = next(one for one in context.command.params if (one.name or "").rstrip("_") == name)
+    several = bool(getattr(option, "multiple", False))
+    given = value if several and isinstance(value, list) else [value]
+    texts = [str(each).lower() if isinstance(each, bool) else str(each) for each in given]
+    written = texts if several else texts[0]
+    try:
+        option.process_value(context, written)
+    except typer.BadParameter as error:
+        rule, got = f"must be what {_option(name)} takes", f"{value!r}: {error.message.rstrip('.')}"
+        step = f"correct it in the file, or remove it and pass {_option(name)}"
+        raise UsageError(Problem(f"{file}: {name}", rule, got, step)) from error
+    return written
 
 
 def _option(name: str) -> str:

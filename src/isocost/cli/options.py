@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-import shlex
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args, get_type_hints
@@ -18,18 +17,16 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args, get_type_
 import typer
 
 from isocost.atomic import check_target
-from isocost.checks import check_threshold
 from isocost.engines.connection import FileReading
 from isocost.errors import UNSET, Language, Problem, UsageError
 from isocost.measures.measure import FAMILIES
+from isocost.readings import command_line
 from isocost.repairs.maps import METHODS
 from isocost.repairs.registry import REPAIRS, Option
-from isocost.reports.layout import SIDES
-from isocost.reports.layouts import LAYOUTS
-from isocost.rules import Rule
+from isocost.reports.layouts import LAYOUTS, SIDES
 from isocost.verdict.judgement import MIN_GROUP
 
-_OPTIONS = {"edges": "edge", "columns": "keep"}
+_OPTIONS = {"edges": "edge", "columns": "keep", "output": "output-column"}
 """Options with another name than the argument in Python."""
 
 
@@ -41,7 +38,7 @@ def _in_shell(name: str, value: Any) -> str:
     if isinstance(value, Mapping):
         value = [f"{key}={'...' if one is ... else one}" for key, one in value.items()]
     several = value if isinstance(value, list | tuple) else [value]
-    return " ".join(f"{option} {shlex.quote(str(one))}" for one in several)
+    return " ".join(f"{option} {command_line([str(one)])}" for one in several)
 
 
 SHELL = Language("shell", _in_shell)
@@ -72,6 +69,13 @@ Edges = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write.")]
+OutputColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--output-column",
+        help="Column to write, also in place of an existing one; default: repaired_SCORE, added.",
+    ),
+]
 Plot = Annotated[
     bool | None, typer.Option("--plot/--no-plot", help="Draw the audit.  [default: on a terminal]")
 ]
@@ -146,6 +150,12 @@ class Columns:
             "--handed-over", help="Count people without a score apart: a rule handed them over."
         ),
     ] = False
+    drop_missing: Annotated[
+        bool,
+        typer.Option(
+            "--drop-missing", help="Leave out rows without score, label, group or weight."
+        ),
+    ] = False
 
     @property
     def reading(self) -> FileReading:
@@ -210,13 +220,6 @@ class LayoutOptions:
             f"{', '.join(LAYOUTS)}.",
         ),
     ] = None
-    thresholds: Annotated[
-        str | None,
-        typer.Option(
-            "--thresholds",
-            help="lending: cut-offs with commas between, such as 0.3,0.5; default: quantiles.",
-        ),
-    ] = None
     unknown: Annotated[
         list[str] | None,
         typer.Option(
@@ -227,23 +230,8 @@ class LayoutOptions:
     ] = None
     selected: Annotated[
         _Side,
-        typer.Option(
-            "--selected", help="ll144, lending: who is selected, by the side of the threshold."
-        ),
+        typer.Option("--selected", help="ll144: who is selected, by the side of the threshold."),
     ] = "above"
-
-    @property
-    def cutoffs(self) -> tuple[float, ...] | None:
-        """The thresholds as numbers."""
-        if self.thresholds is None:
-            return None
-        try:
-            cutoffs = [float(text) for text in self.thresholds.split(",")]
-        except ValueError as error:
-            rule, step = "must be numbers with commas between", "for example --thresholds 0.3,0.5"
-            problem = Problem("--thresholds", rule, repr(self.thresholds), step)
-            raise UsageError(problem) from error
-        return tuple(check_threshold(cutoff, "--thresholds") for cutoff in cutoffs)
 
 
 class PrintedAs(StrEnum):
@@ -303,7 +291,10 @@ class RepairedColumns:
     group: Annotated[
         list[str] | None, typer.Option("--group", help="Column of groups; default: as in the rule.")
     ] = None
-    id: Annotated[str, typer.Option("--id", help="Column that identifies the person.")] = "id"
+    id: Annotated[
+        str | None,
+        typer.Option("--id", help="Column that identifies the person; for rules with a coin."),
+    ] = None
     changed: Annotated[
         str | None, typer.Option("--changed", help="Column to add: whether the score changed.")
     ] = None
@@ -316,44 +307,10 @@ class RepairedColumns:
     ] = Unknown.error
     missing_group: _MissingGroup = None
 
-    def of(self, rule: Rule) -> dict[str, Any]:
-        """The arguments for a rule; columns without an option are those it was made with.
-
-        What the rule says about them is not trusted.
-        """
-        names = rule.made_from.get("columns")
-        names = names if isinstance(names, dict) else {}
-        score, group = names.get("score"), names.get("group")
-        plain = isinstance(group, list) and group and all(isinstance(name, str) for name in group)
-        return {
-            "score": self.score or (score if isinstance(score, str) else "score"),
-            "group": self.group or (group if plain else ["group"]),
-            "id": self.id,
-            "changed": self.changed,
-            "handed_over": self.handed_over,
-            "unknown": self.unknown.value,
-            "missing_group": self.missing_group,
-        }
-
-
-def as_deployed(columns: Columns, rule: Rule) -> Columns:
-    """The columns of repaired data: those without an option are as the rule was made, or wrote.
-
-    People without a score were handed over, if the rule does that.
-    """
-    usual, made = Columns(), RepairedColumns().of(rule)
-    names = rule.made_from.get("columns")
-    names = names if isinstance(names, dict) else {}
-    reading = rule.made_from.get("reading")
-    if isinstance(reading, dict) and "scale" in reading:
-        made["score"] = f"repaired_{made['score']}"
-    made |= {role: names[role] for role in ("label", "weight") if isinstance(names.get(role), str)}
-    filled = {
-        role: made[role]
-        for role in ("score", "label", "group", "weight")
-        if role in made and getattr(columns, role) == getattr(usual, role)
-    }
-    return replace(columns, **filled, handed_over=columns.handed_over or rule.defers)
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of :func:`isocost.apply_file` and :meth:`isocost.Rule.to_sql`."""
+        return {**vars(self), "group": self.group or None, "unknown": self.unknown.value}
 
 
 @functools.cache
@@ -411,7 +368,7 @@ _PANELS = {
                          "limit", "power", "within", "calibration_margin", "no_calibration",
                          "measures", "fail_above", "other", "cost_difference", "gap"),
     "Repair": ("method", "recalibrate", "shrinkage", "anyway", "salt"),
-    "Output": ("output", "force", "plot", "full", "column", "changed", "any_order", "title",
+    "Output": ("output", "force", "plot", "full", "output_column", "changed", "any_order", "title",
                "min_count", "dialect", "dbt", "json", "format", "csv", "rule", "people",
                "outcome", "positive_means"),
 }  # fmt: skip
@@ -469,7 +426,6 @@ def _repair_option(setting: str, default: str = "", **more: Any) -> Any:
 if TYPE_CHECKING:
     _Method: TypeAlias = str
     _Rate: TypeAlias = str
-    _Shares: TypeAlias = str
     _Keep: TypeAlias = str
     _Infeasible: TypeAlias = str
     _Rates: TypeAlias = str
@@ -478,7 +434,7 @@ if TYPE_CHECKING:
 else:
     _Method = StrEnum("method", {name: name for name in REPAIRS})
     _Rate, _Keep, _Infeasible, _Rates = map(_words, ("equal", "keep", "infeasible", "rates"))
-    _Minimize, _Shares = _words("minimize"), _words("shares")
+    _Minimize = _words("minimize")
     _Map = StrEnum("map", {name: name for name in METHODS})
 
 MapMethod = Annotated[_Map, typer.Option("--method", help="The map from scores to scores.")]
@@ -516,7 +472,6 @@ class Repairing:
     tolerance: Tolerance = 0.0
     equal: Annotated[list[_Rate] | None, _repair_option("equal")] = None
     share: Annotated[Any, _repair_option("share", parser=share_of, metavar="NUMBER|least")] = 0.25
-    shares: Annotated[_Shares, _repair_option("shares")] = "equal"
     keep: Annotated[_Keep, _repair_option("keep")] = "information"
     levels: Annotated[str, _repair_option("levels")] = "auto"
     floor: Annotated[list[str] | None, _repair_option("floor")] = None

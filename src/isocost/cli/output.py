@@ -30,6 +30,7 @@ from isocost.groups import Group, names_of
 from isocost.measures.audit import Audit
 from isocost.measures.calibration import gap_equal_width, levels_of
 from isocost.measures.table import MEASURES
+from isocost.readings import Command
 from isocost.repairs.compare import Changes, Comparison, compare
 from isocost.repairs.unseen import Unseen
 from isocost.repairs.watch import Watch
@@ -47,7 +48,7 @@ from isocost.tables import (
     wrapped,
 )
 from isocost.tallies import Tally
-from isocost.verdict.sentences import SENTENCES, plain
+from isocost.verdict.sentences import SENTENCES, commands_named, plain
 from isocost.verdict.wording import statement
 
 FRAME, PER_COLUMN = 1, 3
@@ -345,10 +346,11 @@ def _drawn(block: Block) -> Table:
     return table
 
 
-def prose(text: str, *, piped: bool = True) -> None:
+def prose(text: str, *, piped: bool = True, commands: Sequence[str] = ()) -> None:
     """Print sentences in lines of at most 80 characters, fewer on a narrow terminal.
 
-    If not ``piped``, this is only done on a terminal: elsewhere lines stay as they are.
+    If not ``piped``, this is only done on a terminal: elsewhere lines stay as they are.  Lines do
+    not end within ``commands``, so that they can be copied.
     """
     if _markdown:
         for paragraph in filter(None, text.split("\n")):
@@ -359,6 +361,8 @@ def prose(text: str, *, piped: bool = True) -> None:
         say(text.translate(_TYPED))
         return
     wide = min(LINE, console.width) if console.is_terminal else LINE
+    for command in (*commands, *commands_named()):
+        text = text.replace(command, command.replace(" ", "\u00a0"))
     say(wrapped(text, wide).translate(_TYPED))
 
 
@@ -428,17 +432,22 @@ BRIEF = ("base_rate", "fpr", "fnr", "selection_rate", "calibration_gap")
 """The measures of the table that fits a screen, beside n and the costs."""
 
 CAUTIONS = (
-    "note_small", "note_uninformative", "read_percent", "read_logit", "read_rank", "read_scale"
+    "note_small", "note_uninformative", "read_percent", "read_logit", "read_rank", "read_scale",
+    "read_dropped",
 )  # fmt: skip
 """Notes that are printed even where there is room for few."""
 
 
 def show_audit(
-    result: Audit, plot: bool | None = None, data: str | None = None, *, full: bool = False
+    result: Audit,
+    plot: bool | None = None,
+    data: Sequence[str] | None = None,
+    *,
+    full: bool = False,
 ) -> None:
     """The verdict of an audit, its table, its drawing, and what to do; if ``full``, all notes.
 
-    ``data`` are the words of the command line that name the data.
+    ``data`` are the files that were read, which commands name.
     """
     said = statement(result, data=data)
     details = said.details if full else said.details[:2]
@@ -449,16 +458,21 @@ def show_audit(
         shown = tuple(name for name in shown if name in BRIEF)
     show_table(result.headline(), *replace(result, shown=shown).table())
     draw(result, plot)
-    notes = [plain(one) for one in said.notes]
+    notes = said.notes
     if full:
         prose("\n" + "\n".join(result.summary()), piped=False)
     else:
         starts = tuple(SENTENCES[name].partition("{")[0] for name in CAUTIONS)
-        notes = [note for note in notes if "isocost " in note or note.startswith(starts)]
+        notes = [
+            note
+            for note in notes
+            if any(isinstance(part, Command) for part in note) or plain(note).startswith(starts)
+        ]
         more = len(result.shown) - len(shown)
-        notes.append(f"--full shows {f'{more} more numbers and ' if more else ''}every note.")
+        notes.append([f"--full shows {f'{more} more numbers and ' if more else ''}every note."])
         say()
-    prose("\n".join(notes))
+    named = [part.text for note in notes for part in note if isinstance(part, Command)]
+    prose("\n".join(map(plain, notes)), commands=named)
 
 
 def show_layout(layout: Layout) -> None:
@@ -514,7 +528,7 @@ def show_rule(tally: Tally, rule: Rule, cost: str | None, threshold: float) -> N
         if rule.is_long:
             title = f"{rule.headline()}; {len(rule.rows):,} rows, not listed here"
             show_table(title, *_by_group(comparison.rules[rule.method].by_group))
-            prose(f"promise: {rule.promise}" if rule.promise else "", piped=False)
+            prose(f"promise: {rule.promise}", piped=False)
         else:
             show_table(rule.headline(), *rule.table())
         prose("".join(f"note: {note}\n" for note in rule.notes), piped=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,15 +12,16 @@ from isocost.atomic import check_ending, check_target, write_text
 from isocost.checks import check_threshold
 from isocost.cli import options
 from isocost.cli.output import prose, say, show_table, typed
-from isocost.cli.reading import audit_settings, origin_of, read
+from isocost.cli.reading import audit_settings, read
 from isocost.errors import FileError, MissingDependencyError, Problem, UsageError
 from isocost.examples import compas, compas_csv
 from isocost.measures.audit import Audit, audit
+from isocost.readings import Reading
 from isocost.repairs.compare import compare
 from isocost.repairs.odds import equalize_odds
 from isocost.repairs.reconcile import reconcile
 from isocost.repairs.withhold import withhold
-from isocost.reports.payload import payload, single_text
+from isocost.reports.payload import Origin, payload, single_text
 from isocost.reports.report import ENDINGS
 from isocost.reports.report import report as write_report
 from isocost.rules import Rule
@@ -46,7 +46,11 @@ def report(
     ] = None,
     outcome: Annotated[
         str | None,
-        typer.Option("--outcome", help="What positive people did, for example: reoffended."),
+        typer.Option(
+            "--outcome",
+            help="Words that complete “people who ...” for positive people, in the past tense, for "
+            "example: reoffended, “were denied”, “repaid / did not repay”.",
+        ),
     ] = None,
     positive_means: Annotated[
         str | None,
@@ -67,7 +71,7 @@ def report(
     threshold = check_threshold(measuring.threshold, "--threshold")
     tally = read(data, columns, (threshold, 1.0 - threshold, *sorted(ends - {0.0, 1.0})))
     result = audit(tally, **audit_settings(measuring, tally), warn=False)
-    origin = origin_of(data, columns).with_files()
+    origin = Origin(tuple(data)).with_files()
     origin = origin.with_command(["isocost", *typed()], output, *(rule or []))
     write_report(
         result,
@@ -222,7 +226,8 @@ TELLING = (
 def _leave_data(path: Path, force: bool) -> None:
     check_target(path, force, ".csv")
     write_text(path, compas_csv(), force=force)
-    say(f"6,150 rows are in {path}. Next: isocost audit {shlex.quote(str(path))} --cost fpr")
+    audit_it = Reading().command("audit", [str(path)], "--cost", "fpr")
+    say(f"6,150 rows are in {path}. Next: {audit_it}")
 
 
 def _only_its_own(path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import json as json_text
+import re
 import shutil
 import sys
 import tempfile
@@ -11,7 +12,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial, reduce
-from itertools import chain
 from operator import add
 from pathlib import Path
 from typing import Any
@@ -20,19 +20,21 @@ from isocost.atomic import read_text, status_of
 from isocost.cli.options import Columns, Measuring
 from isocost.cli.output import complain, progress
 from isocost.engines.connection import FileReading
+from isocost.engines.dispatch import column_names
 from isocost.engines.files import Part, tally_files
 from isocost.engines.look import completed
+from isocost.engines.paths import nothing_at
 from isocost.errors import DataError, FileError, Problem, UsageError, listing
 from isocost.grid import Grid, scale_named
 from isocost.groups import Group, names_of
 from isocost.measures.table import chosen_measures
-from isocost.reports.payload import Origin
+from isocost.readings import Reading, merging
+from isocost.repairs.watch import deployed_columns
 from isocost.rules import FORMAT as RULE
+from isocost.rules import Rule
 from isocost.tallies import FORMAT, Tally
 from isocost.verdict.sentences import plain
 from isocost.verdict.wording import reading_notes
-
-_ROLES = ("score", "label", "group", "weight")
 
 
 def is_tally_path(name: str) -> bool:
@@ -40,21 +42,28 @@ def is_tally_path(name: str) -> bool:
     return name.lower().endswith(".json")
 
 
-def tally_paths(names: Sequence[str]) -> list[str]:
-    """The tallies among the arguments of a command, with globs expanded."""
+def expanded_paths(names: Iterable[str]) -> list[str]:
+    """The files and folders that names and globs stand for; of a glob, day-2 before day-10."""
     paths = []
-    for name in filter(is_tally_path, names):
-        if not glob.has_magic(name) or status_of(name) is not None:
+    for name in names:
+        if not glob.has_magic(name) or "://" in name or status_of(name) is not None:
             paths.append(name)
             continue
-        # Sorted, so that day-01 comes before day-02.
-        matched = sorted(glob.glob(name))  # noqa: PTH207 - the glob may be absolute
-        if not matched:
-            step = "check the path, or make tallies with isocost tally DATA -o day1.json"
-            raise FileError(Problem("file", "must exist", f"nothing at {name!r}", step))
-        paths += matched
+        matched = glob.glob(name, recursive=True)  # noqa: PTH207 - the glob may be absolute
+        # With ** a file is matched by itself and in each folder above it.
+        above = {parent for path in matched for parent in Path(path).parents}
+        found = [path for path in matched if Path(path) not in above]
+        if not found:
+            raise nothing_at(name)
+        paths += sorted(found, key=_by_numbers)
     check_once(paths)
     return paths
+
+
+def _by_numbers(path: str) -> list[tuple[bool, int, str]]:
+    """A key that sorts names with the numbers in them as numbers."""
+    parts = re.split(r"([0-9]+)", path)
+    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
 
 
 def check_once(names: Sequence[str]) -> None:
@@ -112,9 +121,7 @@ def check_alike(tallies: Sequence[tuple[str, Tally]]) -> None:
 
 def _made_with(tally: Tally) -> dict[str, Any]:
     """What must agree; a tally made from arrays has no columns."""
-    columns = {role: tally.columns[role] for role in _ROLES if role in tally.columns}
-    scale = tally.reading.get("scale", "probability")
-    return {"bins": tally.bins, "edges": tally.edges, "scale": scale, **columns}
+    return {"bins": tally.bins, "edges": tally.edges, "scale": tally.reading.scale, **tally.columns}
 
 
 def read(
@@ -135,7 +142,8 @@ def read_merged(
     check_once(named)
     if part is not None:
         _check_rows(named)
-    loaded = [(name, load_tally(name)) for name in tally_paths(named)]
+    tallies = expanded_paths(filter(is_tally_path, named))
+    loaded = [(name, load_tally(name)) for name in tallies]
     check_alike(loaded)
     if loaded:
         _check_options(columns, loaded[0][1], only=len(loaded) == len(named))
@@ -154,33 +162,37 @@ def read_merged(
 
 
 def read_periods(
-    names: Sequence[str], columns: Columns, deployed: Columns, edges: tuple[float, ...]
-) -> dict[str, Tally]:
-    """A tally per file, by the names of the files, with folders if two have the same name.
+    names: Sequence[str],
+    columns: Columns,
+    asked: Collection[str],
+    rule: Rule,
+    edges: tuple[float, ...],
+) -> tuple[dict[str, Tally], list[str]]:
+    """A tally per file or folder, by their names, with folders if two have the same name.
 
-    ``deployed`` are the columns of files with data, where ``columns`` are what was asked for.
+    Columns of files with data that were not ``asked`` for are as the rule was deployed; the list
+    has notes on that.
     """
-    each = [tally_paths([name]) if is_tally_path(name) else [name] for name in names]
-    paths = list(chain(*each))
-    check_once(paths)
+    paths = expanded_paths(names)
     loaded = {path: load_tally(path) for path in paths if is_tally_path(path)}
     check_alike(list(loaded.items()))
     if loaded:
         first = next(iter(loaded.values()))
         _check_options(columns, first, only=len(loaded) == len(paths))
-        deployed, edges = replace(deployed, bins=first.bins), first.edges
+        columns, edges = replace(columns, bins=first.bins), first.edges
+    notes = dict[str, None]()
+    for path in paths:
+        if path not in loaded:
+            with local(path) as file:
+                found = column_names(file, encoding=columns.encoding, sheet=columns.sheet)
+                used, noted = deployed_columns(rule, found)
+                unasked = {role: value for role, value in used.items() if role not in asked}
+                notes |= dict.fromkeys(noted if "score" in unasked else [])
+                loaded[path] = read(file, replace(columns, **unasked), edges)
     stems = [Path(path).stem for path in paths]
     plain = len(set(stems)) == len(stems)
-    return {
-        stem if plain else path: loaded[path] if path in loaded else read(path, deployed, edges)
-        for stem, path in zip(stems, paths, strict=True)
-    }
-
-
-def origin_of(data: Sequence[str], columns: Columns) -> Origin:
-    """Where the data come from, as a report and the next command name it."""
-    dropped, merged = (tuple(x or ()) for x in (columns.drop_group, columns.merge_groups))
-    return Origin(tuple(data), columns.positive, columns.missing_group, dropped, merged)
+    periods = zip(stems if plain else paths, paths, strict=True)
+    return {name: loaded[path] for name, path in periods}, list(notes)
 
 
 def audit_settings(measuring: Measuring, tally: Tally) -> dict[str, Any]:
@@ -227,6 +239,7 @@ def _count(
                 reading=reading,
                 guess=partial(completed, tell=guesses.append),
                 handed_over=columns.handed_over,
+                drop_missing=columns.drop_missing,
             )
     finally:
         # Also before an error, which may be about a column that was guessed.
@@ -236,16 +249,20 @@ def _count(
 
 def _told(tally: Tally, columns: Columns) -> list[str]:
     """Notes on how data were read, where that was not asked for."""
-    asked = {"scale": columns.scale, **asdict(columns.reading)}
-    unusual = {name: way for name, way in tally.reading.items() if way != asked[name]}
-    return [f"note: {plain(one)}" for one in reading_notes(unusual)]
+    usual, ways = Reading(), ("scale", "decimal", "encoding", "sheet")
+    asked = [name for name in ways if getattr(tally.reading, name) == getattr(columns, name)]
+    untold = replace(tally.reading, **{name: getattr(usual, name) for name in asked})
+    return [f"note: {plain(one)}" for one in reading_notes(untold, tally.groups)]
 
 
 def _merging(tally: Tally, asked: Sequence[str]) -> dict[Group, Group]:
     """The new name of each group that is to be merged, from texts such as "A,B=other"."""
     groups = {name: group for group, name in names_of(tally.groups).items()}
     names: dict[Group, Group] = {}
-    for text in asked:
+    # Tallies may have been made of merged groups.
+    merged = tally.reading.merged_groups.items()
+    done = {merging(new, old) for new, old in merged if not groups.keys() & {*old} - {new}}
+    for text in (text for text in asked if text not in done):
         listed, _, new = (part.strip() for part in text.rpartition("="))
         if not listed or not new:
             rule, step = "must be names of groups, = and a new name", 'use "A,B=other", for example'
@@ -281,10 +298,12 @@ def _no_such_group(option: str, name: str, known: Iterable[str]) -> UsageError:
 
 def _without(tally: Tally, dropped: list[str]) -> Tally:
     names = names_of(tally.groups)
-    unknown = [name for name in dropped if name not in names.values()]
+    # Tallies may have been made without a group.
+    known = {*names.values(), *tally.reading.dropped_groups}
+    unknown = [name for name in dropped if name not in known]
     if unknown:
         raise _no_such_group("--drop-group", unknown[0], names.values())
-    if len(set(dropped)) == len(names):
+    if set(names.values()) <= set(dropped):
         step = "keep at least two groups"
         raise UsageError(Problem("--drop-group", "must not drop every group", "all of them", step))
     return tally.drop(group for group, name in names.items() if name in dropped)
@@ -292,12 +311,13 @@ def _without(tally: Tally, dropped: list[str]) -> Tally:
 
 def _check_options(columns: Columns, tally: Tally, only: bool) -> None:
     """Raise for options about columns that contradict the tallies, and would have no effect."""
-    made = {"scale": "probability", **tally.columns, "bins": tally.bins, **tally.reading}
+    ways = ("positive", "missing_group", "decimal", "encoding", "sheet", "drop_missing")
+    made = {name: getattr(tally.reading, name) for name in ("scale", *ways)}
+    made |= {**tally.columns, "bins": tally.bins}
     usual = Columns()
-    ways = ("positive", "missing_group", "decimal", "encoding", "sheet")
     for role in ("score", "label", "group", "weight", "bins", "scale", *ways):
         value = getattr(columns, role)
-        if value in (getattr(usual, role), made.get(role)):
+        if value == getattr(usual, role) or str(value) == str(made.get(role)):
             continue
         if not only and role in ways:
             continue

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from itertools import compress
 from numbers import Real
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isocost.cells import SUMS, Cells, add_up
-from isocost.checks import short
+from isocost.checks import check_flag, short
 from isocost.engines.parsing import number_text, text_numbers
 from isocost.engines.values import (
     USUAL_WEIGHTS,
@@ -27,7 +28,10 @@ from isocost.engines.values import (
     column_array,
     count_bad,
     label_problems,
+    missing_cells,
     no_rows,
+    nothing_left,
+    null_rows,
     title_of,
 )
 from isocost.errors import DataError, IsocostError, Problem
@@ -57,23 +61,38 @@ def tally_arrays(
     columns: dict[str, Any] | None = None,
     scale: Scale = PROBABILITY,
     decimal: str | None = None,
+    drop_missing: bool | None = None,
 ) -> Tally:
-    """Count the cells of columns that are arrays; see :func:`isocost.tally`."""
+    """Count the cells of columns that are arrays; see :func:`isocost.tally`.
+
+    If ``drop_missing`` is None, errors do not offer it.
+    """
     names = names or {}
-    problems = Problems(names, scale=scale, decimal=decimal)
+    problems = Problems(names, scale=scale, decimal=decimal, can_drop=drop_missing is not None)
     score = as_scores(score, problems, "score")
     weight = None if weight is None else as_scores(weight, problems, "weight")
     label = column_array("label", label)
     groups = [column_array("group", column) for column in groups]
-    named = {"score": score, "label": label, **{f"group {i}": g for i, g in enumerate(groups)}}
-    rows = same_length(named if weight is None else {**named, "weight": weight})
+    named = {"score": score, "label": label, **({} if weight is None else {"weight": weight})}
+    rows = same_length({**named, **{f"group {i}": g for i, g in enumerate(groups)}})
     problems.rows = rows
     if scale.is_open:
         problems.scale = scale.within(*_range(score))
     encoder, labels = GroupEncoder(groups, missing_group), LabelReader(positive)
     totals = _Totals(grid)
-    for start in range(0, rows, CHUNK):
-        part = slice(start, start + CHUNK)
+    needed = {(columns or {}).get(role, role): column for role, column in named.items()}
+    if missing_group is None:
+        several = [f"group {i}" for i in range(len(groups))] if len(groups) > 1 else ["group"]
+        needed |= dict(zip((columns or {}).get("group", several), groups, strict=True))
+    for first in range(0, rows, CHUNK):
+        part: Any = slice(first, first + CHUNK)
+        start = first
+        if drop_missing:
+            gone = problems.drop({name: null_rows(one, part) for name, one in needed.items()})
+            start, part = 0, first + np.flatnonzero(~gone)
+            problems.places = part
+            if not len(part):
+                continue
         h = _checked_scores(score[part], problems, start)
         w = None if weight is None else _checked_weights(weight[part], problems, start)
         y = labels.read(label[part], problems, start)
@@ -82,7 +101,10 @@ def tally_arrays(
     if any(role == "score" for role, _ in problems.counts):
         problems.span = (*_range(score), bool((score[np.isfinite(score)] % 1.0 == 0.0).all()))
     problems.check(labels.finish(names.get("label", "label")))
-    return Tally.build(grid, encoder.groups, totals.cells(), columns, reading=problems.reading)
+    problems.places = None
+    ways = {"missing_group": missing_group, "drop_missing": bool(drop_missing)}
+    reading = problems.reading(columns, positive, **ways)
+    return Tally.build(grid, encoder.groups, totals.cells(), reading)
 
 
 def _range(score: Floats) -> tuple[float, float]:
@@ -227,9 +249,10 @@ class _Totals:
     def cells(self) -> Cells:
         """All cells that occur."""
         chunks = list(self.sparse)
-        if self.full:
-            cell = np.flatnonzero(self.full["n"])
-            sums = {name: values[cell] for name, values in self.full.items()}
+        if self.full or not chunks:
+            full = self.full or dict.fromkeys(SUMS, np.zeros(0))
+            cell = np.flatnonzero(full["n"])
+            sums = {name: values[cell] for name, values in full.items()}
             chunks.append(self._located(cell, sums))
         return Cells.merge(chunks)
 
@@ -333,7 +356,9 @@ _CODES = {"score": "bin", "label": "label", "weight": "weight_problem"}
 """The column with the codes of bad rows, by the role of the bad value."""
 
 
-def tally_from_cells(cells: Any, *, missing_group: Group | None = None) -> Tally:
+def tally_from_cells(
+    cells: Any, *, missing_group: Group | None = None, drop_missing: bool = False
+) -> Tally:
     """The tally of the cells that :func:`isocost.tally_sql` had a warehouse count.
 
     Parameters
@@ -343,6 +368,8 @@ def tally_from_cells(cells: Any, *, missing_group: Group | None = None) -> Tally
         same query may be put together.
     missing_group : optional
         The group of rows whose group is null; without it they are an error.
+    drop_missing : bool
+        True to leave out rows without a score, label, group or weight, as in :func:`isocost.tally`.
 
     Returns
     -------
@@ -363,13 +390,22 @@ def tally_from_cells(cells: Any, *, missing_group: Group | None = None) -> Tally
         raise _foreign(f"no column {missing[0]!r}")
     whole = ["label", "bin", "n", *(["weight_problem"] if weighted else [])]
     counts = {name: _whole(columns[name], name) for name in whole}
-    problems = Problems({k: v for k, v in names.items() if isinstance(v, str)})
+    problems = Problems({k: v for k, v in names.items() if isinstance(v, str)}, can_drop=True)
     problems.names["group"] = ", ".join(names["group"])
     problems.rows = int(counts["n"].sum())
     raw = [as_objects(columns[f"group_{i + 1}"]) for i in range(len(names["group"]))]
-    encoder = GroupEncoder(raw, None if missing_group is None else as_group(missing_group))
-    codes = encoder.encode_cells(raw, counts["n"], problems)
+    missing_group = None if missing_group is None else as_group(missing_group)
     codes_of = {role: counts[key] for role, key in _CODES.items() if key in counts}
+    if check_flag("drop_missing", drop_missing):
+        lacking = missing_cells(codes_of, raw if missing_group is None else [], names)
+        kept = ~problems.drop(lacking, counts["n"])
+        if not kept.any():
+            raise nothing_left(problems.dropped, problems.missing)
+        counts, codes_of = ({k: v[kept] for k, v in one.items()} for one in (counts, codes_of))
+        columns = {k: list(compress(values, kept)) for k, values in columns.items()}
+        raw = [values[kept] for values in raw]
+    encoder = GroupEncoder(raw, missing_group)
+    codes = encoder.encode_cells(raw, counts["n"], problems)
     good = count_bad(codes_of, counts["n"], problems)
     seen = [as_objects(columns[key]) for key in needed if key in ("least_label", "most_label")]
     problems.check(label_problems(counts["label"], seen, positive, names["label"], str))
@@ -381,7 +417,9 @@ def tally_from_cells(cells: Any, *, missing_group: Group | None = None) -> Tally
         "version": VERSION,
         "bins": made_with["bins"],
         "edges": made_with["edges"],
-        "columns": names,
+        "reading": problems.reading(
+            names, positive, missing_group=missing_group, drop_missing=drop_missing
+        ).to_dict(),
         "groups": [to_json(group) for group in encoder.groups],
         "cells": {"group": codes, "label": counts["label"], "bin": counts["bin"], "n": counts["n"]},
     }

@@ -43,6 +43,8 @@ class FileReading:
         Number of threads (default: one per core).
     keep_order : bool
         Whether written rows keep their order.
+    guessed : str, optional
+        "encoding" if that was not asked for and is not named in the files.
 
     Examples
     --------
@@ -56,6 +58,7 @@ class FileReading:
     memory_limit: str | None = None
     threads: int | None = None
     keep_order: bool = True
+    guessed: str | None = None
 
     def __post_init__(self) -> None:
         check_decimal(self.decimal)

@@ -23,7 +23,6 @@ from isocost.checks import (
     check_names,
     check_numbers,
     check_single,
-    check_written,
     short,
 )
 from isocost.engines.arrays import apply_arrays, same_length, tally_arrays
@@ -35,11 +34,20 @@ from isocost.engines.frames import (
     backend_of,
     is_pyspark_pandas,
     is_stream,
+    schema_of,
     tally_stream,
 )
 from isocost.engines.parsing import check_decimal
-from isocost.engines.values import Encoded, column_array, missing_id, scale_of, scored
-from isocost.errors import Problem, UsageError, setting
+from isocost.engines.values import (
+    Encoded,
+    applied_columns,
+    column_array,
+    missing_id,
+    scale_of,
+    scored,
+    written_column,
+)
+from isocost.errors import Problem, UsageError
 from isocost.grid import PROBABILITY, Grid, Scale, scale_named
 from isocost.groups import Group, as_group, is_null
 from isocost.rules import Rule, check_unknown
@@ -64,6 +72,7 @@ def tally(
     memory_limit: str | None = None,
     threads: int | None = None,
     handed_over: bool = False,
+    drop_missing: bool = False,
 ) -> Tally:
     """Count scores per group, label and score bin, in one pass over any data.
 
@@ -100,7 +109,8 @@ def tally(
         them has one, which ``reading`` of the tally then says.
     encoding : str, optional
         For text files: their encoding.  By default UTF-8, UTF-16 if a byte order mark says so, or
-        Windows-1252 if every byte fits, which ``reading`` of the tally then says.
+        Windows-1252 if every byte fits, which ``reading`` of the tally then says.  That is a guess:
+        there is a warning if the name of a group is not all ASCII.
     sheet : str, optional
         For workbooks: the sheet; by default the only one that has rows.
     memory_limit : str, optional
@@ -111,6 +121,10 @@ def tally(
     handed_over : bool
         Whether a null score means that a rule handed this person over: such rows are counted
         apart, in ``tally.handed_over``, and their labels are not looked at.
+    drop_missing : bool
+        True to leave out rows without a score, label, group or weight; otherwise they are an
+        error.  ``tally.reading`` counts them by column.  Rows without a group stay if
+        ``missing_group`` names one, and rows without a score if ``handed_over``.
 
     Returns
     -------
@@ -131,6 +145,7 @@ def tally(
     check_single("positive", positive)
     options = {"grid": grid, "positive": positive, "missing_group": missing_group}
     options |= {"scale": scale_named(scale), "handed_over": check_flag("handed_over", handed_over)}
+    options["drop_missing"] = check_flag("drop_missing", drop_missing)
     check_decimal(decimal)
     if not isinstance(data, str | Path):
         _only_for_files(memory_limit=memory_limit, threads=threads, encoding=encoding, sheet=sheet)
@@ -141,14 +156,29 @@ def tally(
     columns = check_columns(score, label, group, weight)
     if isinstance(data, str | Path):
         from isocost.engines.connection import FileReading
-        from isocost.engines.files import tally_files
+        from isocost.engines.files import tally_files, warn_of_guess
 
         reading = FileReading(decimal, encoding, sheet, memory_limit, threads)
-        return tally_files(data, columns, reading=reading, **options)
+        counted = tally_files(data, columns, reading=reading, **options)
+        warn_of_guess(counted.reading, counted.groups, stacklevel=2)
+        return counted
     count: Callable[..., Tally] = partial(_tally_frame, columns=columns, decimal=decimal, **options)
     if is_stream(data):
-        return scored(tally_stream(data, columns, count, positive, scale))
+        return scored(tally_stream(data, columns, count, positive, scale, drop_missing))
     return scored(count(data))
+
+
+def column_names(data: Any, *, encoding: str | None, sheet: str | None) -> list[str]:
+    """The names of the columns of data of a kind that :func:`tally` accepts; none for others."""
+    if not is_data(data):
+        return []
+    if isinstance(data, str | Path):
+        from isocost.engines.connection import FileReading
+        from isocost.engines.source import Source
+
+        with Source(data, reading=FileReading(None, encoding, sheet)) as source:
+            return list(source.types)
+    return schema_of(data).names if is_stream(data) else as_frame(data).columns
 
 
 def _tally_frame(data: Any, columns: dict[str, Any], decimal: str | None, **options: Any) -> Tally:
@@ -200,14 +230,20 @@ def _tally_arrays(
         return tally_arrays(groups=chosen, **{**options, "score": score[rows], **taken, **given})
 
     if not apart.any():
-        return part(~apart)
+        decided = part(~apart)
+        return replace(decided, reading=replace(decided.reading, handed_over=True))
     # Labels of people handed over may be unknown, and are not needed.
     zeros = np.zeros(int(apart.sum()))
     others = part(apart, score=zeros, label=zeros, positive=None, scale=PROBABILITY)
     handed = others.cells.handed(others.groups)
     if apart.all():
-        return others.rebuilt(others.cells.take(slice(0, 0)), handed=handed)
-    return replace(part(~apart), handed_over=handed)
+        decided = others.rebuilt(others.cells.take(slice(0, 0)))
+    else:
+        decided = part(~apart)
+        reading = decided.reading.also_dropping(others.reading)
+        decided = replace(decided, reading=reading)
+    reading = replace(decided.reading, handed_over=True)
+    return replace(decided, reading=reading, handed_over=handed)
 
 
 def apply_rule(
@@ -217,7 +253,7 @@ def apply_rule(
     score: Any,
     group: Any,
     id: Any,
-    output: str,
+    output: str | None,
     seed: int | None,
     unknown: Literal["error", "keep"],
     missing_group: Group | None,
@@ -228,7 +264,7 @@ def apply_rule(
     """See :meth:`isocost.Rule.apply`."""
     check_unknown(unknown)
     flags: dict[str, Any] = {"changed": changed, "handed_over": handed_over}
-    check_names(output=output, **flags, optional=tuple(flags))
+    check_names(output=output, **flags, optional=("output", *flags))
     missing_group = None if missing_group is None else as_group(missing_group)
     options: dict[str, Any] = {"unknown": unknown, "missing_group": missing_group}
     used_scale = scale_of(rule, scale)
@@ -242,6 +278,7 @@ def apply_rule(
         must, got = "must be a dict of arrays or a frame", f"the path {str(data)!r}"
         step = "use isocost.apply_file(rule, path, output_path), or the command isocost apply"
         raise UsageError(Problem("data", must, got, step))
+    score, group, id = applied_columns(rule, score, group, id)
     options |= {"score": score, "group": group, "id": id, "output": output, "seed": seed, **flags}
     if is_pyspark_pandas(data):
         return apply_to_pyspark_pandas(partial(apply_rule, rule, scale=scale, **options), data)
@@ -250,7 +287,11 @@ def apply_rule(
     if seed is not None:
         must, step = "must be left out for a stream of batches", "pass ids, or a table"
         raise UsageError(Problem("seed", must, repr(seed), step))
-    return apply_to_stream(partial(apply_rule, rule, scale=scale, **options), data)
+    names = schema_of(data).names
+    output = written_column(names, score, output, used_scale, *flags.values(), by_case=True)
+    new = {name: np.empty(0, dtype=bool) for name in flags.values() if name is not None}
+    repair = partial(apply_rule, rule, scale=scale, **{**options, "output": output})
+    return apply_to_stream(repair, data, {output: np.empty(0), **new})
 
 
 def _apply_to_frame(
@@ -260,7 +301,7 @@ def _apply_to_frame(
     score: str,
     group: Any,
     id: Any,
-    output: str,
+    output: str | None,
     seed: int | None,
     changed: str | None,
     handed_over: str | None,
@@ -271,20 +312,19 @@ def _apply_to_frame(
     source = as_frame(data)
     groups = check_columns(score, "label", group)["group"]
     check_known(source.columns, {"score": score, "group": groups})
+    is_lazy = isinstance(source, Lazy)
     if rule.needs_coin and seed is None:
-        check_names(id=id, optional=("id",))
-    flags = {"changed": changed, "handed_over": handed_over}
-    check_written(source.columns, output, **flags, by_case=not isinstance(source, Lazy))
-    if output == score and not scale.is_plain:
-        must = "must be another column than the score: repaired scores are probabilities"
-        got = f"{output!r}, and scores from {scale.name}"
-        step = f"pass {setting('output', f'repaired_{score}')}"
-        raise UsageError(Problem("output", must, got, step))
+        if id is None:
+            raise missing_id() if is_lazy else missing_id(*_NO_IDS)
+        check_names(id=id)
+    flags = changed, handed_over
+    output = written_column(source.columns, score, output, scale, *flags, by_case=not is_lazy)
     if isinstance(source, Lazy):
         from isocost.engines.lazy import apply_lazy
 
-        names = {"score": score, "groups": groups, "id": id, "output": output, **flags}
-        return apply_lazy(rule, source, **names, seed=seed, scale=scale, **options)
+        names = {"score": score, "groups": groups, "id": id, "output": output}
+        options |= {"changed": changed, "handed_over": handed_over, "scale": scale, "seed": seed}
+        return apply_lazy(rule, source, **names, **options)
     before = column_array("score", source.numbers(score, "score"))
     thrown = partial(_coins, rule, lambda: source.ids(id), seed, len(before))
     columns = [source.groups(name) for name in groups]
@@ -298,13 +338,19 @@ def _apply_to_frame(
     return source.with_columns(new)
 
 
+_NO_IDS = (
+    "no ids and no seed",
+    "pass id= so that a person's coin is always the same, or seed= for row order",
+)
+"""What came and the next step, where coins can also be thrown in row order."""
+
+
 def _coins(rule: Rule, ids: Any, seed: int | None, rows: int) -> npt.NDArray[np.uint64]:
     if seed is not None:
         return coin.seeded_coins(rows, seed)
     column = ids()
-    if isinstance(column, str):
-        step = "pass id= so that a person's coin is always the same, or seed= for row order"
-        raise missing_id("no ids and no seed", step)
+    if column is None or isinstance(column, str):
+        raise missing_id(*_NO_IDS)
     if not hasattr(column, "__len__") or getattr(column, "ndim", 1) == 0:
         must, step = "must be a column of whole numbers or texts", "pass one id per row"
         raise UsageError(Problem("id", must, short(column), step))
@@ -332,7 +378,7 @@ def _group_arrays(group: Any) -> Sequence[Any]:
 
 def _need_arrays(**columns: Any) -> None:
     for name, value in columns.items():
-        if isinstance(value, str):
+        if value is None or isinstance(value, str):
             rule, got = "must be given when the columns are named", f"no data, and {name}={value!r}"
             step = "pass the data first, or arrays as score=, label=, group="
             raise UsageError(Problem("data", rule, got, step))

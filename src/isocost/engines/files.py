@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from isocost.atomic import check_target, replacing
-from isocost.checks import check_known, check_names, check_path, check_written, group_names_of
+from isocost.checks import check_known, check_names, check_path, group_names_of
 from isocost.coin import bound, hex_bound
 from isocost.engines.connection import FileReading
 from isocost.engines.dialects import DUCKDB, Case, repaired_group
@@ -35,18 +36,23 @@ from isocost.engines.source import (
 from isocost.engines.values import (
     GroupEncoder,
     Problems,
+    applied_columns,
     as_objects,
     missing_id,
     no_rows,
     problem_of,
     scale_of,
     scored,
+    written_column,
 )
-from isocost.errors import DataError, FileError, Problem
+from isocost.errors import DataError, FileError, Problem, ReadingWarning
 from isocost.grid import PROBABILITY, Grid, Scale
 from isocost.groups import Group, Scalar, as_group, is_null, parts_of
+from isocost.readings import Reading
 from isocost.rules import Rule, check_rule, check_unknown, unknown_groups
 from isocost.tallies import Tally
+from isocost.verdict.sentences import plain
+from isocost.verdict.wording import guess_note
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,7 @@ def tally_files(
     reading: FileReading | None = None,
     guess: Guess | None = None,
     handed_over: bool = False,
+    drop_missing: bool = False,
 ) -> Tally:
     """Count the cells of files in one query; see :func:`isocost.tally`.
 
@@ -104,11 +111,17 @@ def tally_files(
             source.check_names(used)
             rows = _FileRows(source, used, named, progress, part)
             options: dict[str, Any] = {"positive": named, "missing_group": missing_group}
-            options["handed_over"] = handed_over
+            options |= {"handed_over": handed_over, "drop_missing": drop_missing}
             counted = scored(count_cells(rows, used, grid=grid, scale=scale, **options))
-            return replace(counted, reading={**counted.reading, **source.read_as})
+            return replace(counted, reading=replace(counted.reading, **source.read_as))
 
     return read_files(count, reading)
+
+
+def warn_of_guess(reading: Reading, groups: Iterable[Group], stacklevel: int) -> None:
+    """Warn if text was read in an encoding that was guessed, and names of groups may be wrong."""
+    if doubt := guess_note(reading, groups):
+        warnings.warn(plain(doubt), ReadingWarning, stacklevel=stacklevel + 1)
 
 
 class _FileRows:
@@ -148,11 +161,11 @@ class _FileRows:
         try:
             return self.source.columns_of(lambda: nw.to_native(frame).select("*"), progress)
         except DataError:
-            named = {role: self.columns[role] for role in ("score", "weight")}
-            self.source.find_decimal(*filter(None, named.values()))
-            for role, name in named.items():
-                if name is not None:
-                    self.source.check_number(role, name)
+            named = {name: role for role in ("score", "weight") if (name := self.columns[role])}
+            self.source.find_decimal(*named)
+            # Decimal commas are wrong only because another column does not have them.
+            for name in sorted(named, key=lambda name: self.source.text_numbers(name).fits_comma):
+                self.source.check_number(named[name], name)
             raise
 
     def group_values(self, index: int, values: Any) -> Any:
@@ -240,18 +253,15 @@ def _shown_label(source: Source, label: str) -> str:
     return f"coalesce(CAST({source.text_number(label)} AS VARCHAR), {label})"
 
 
-_OPTIONAL = ("id", "column", "changed", "handed_over")
-
-
 def apply_file(
     rule: Rule,
     path: str | Path,
     output: str | Path,
     *,
-    score: str = "score",
-    group: str | Sequence[str] = "group",
-    id: str | None = "id",
-    column: str | None = None,
+    score: str | None = None,
+    group: str | Sequence[str] | None = None,
+    id: str | None = None,
+    output_column: str | None = None,
     changed: str | None = None,
     handed_over: str | None = None,
     unknown: Literal["error", "keep"] = "error",
@@ -266,7 +276,7 @@ def apply_file(
     encoding: str | None = None,
     sheet: str | None = None,
 ) -> int:
-    """Repair the scores of files of any size into a new file.
+    """Copy files of any size into a new file, with a column of repaired scores.
 
     Parameters
     ----------
@@ -277,11 +287,12 @@ def apply_file(
     output : path
         Its ending says how it is written: .csv, .parquet or any other that can be read.  It is
         written whole or not at all.
-    score, group, id : str
-        The columns.  Ids may be whole numbers or texts; not needed if the rule throws no coin.
-    column : str, optional
-        The column to write; by default the score column, or ``repaired_`` and its name where scores
-        are on another scale: what is written are always probabilities.
+    score, group, id : str, optional (``group`` also a list of str)
+        The columns; by default those the rule was made from, then "score" and "group".  Ids are
+        whole numbers or texts; a rule with a coin needs them.
+    output_column : str, optional
+        The column to write; an existing column of this name is replaced.  By default ``repaired_``
+        and the name of the score column, which must then be a new column.
     changed : str, optional
         A boolean column to add: whether the score was changed.
     handed_over : str, optional
@@ -312,15 +323,18 @@ def apply_file(
     check_path(output, "output")
     check_unknown(unknown)
     missing_group = None if missing_group is None else as_group(missing_group)
+    score, group, id = applied_columns(rule, score, group, id)
     groups = group_names_of(group)
+    optional = {"id": id, "output_column": output_column}
     flags = {"changed": changed, "handed_over": handed_over}
-    check_names(score=score, id=id, column=column, **flags, optional=_OPTIONAL)
-    used = scale_of(rule, scale)
-    target = column or (score if used.is_plain else f"repaired_{score}")
+    check_names(score=score, **optional, **flags, optional=(*optional, *flags))
+    if rule.needs_coin and id is None:
+        raise missing_id()
     reading = FileReading(decimal, encoding, sheet, memory_limit, threads, keep_order)
     repair = _FileRepair(
-        rule=rule, score=score, groups=groups, id=id if rule.needs_coin else None, target=target,
-        **flags, unknown=unknown, missing_group=missing_group, scale=used,
+        rule=rule, score=score, groups=groups, id=id if rule.needs_coin else None,
+        output_column=output_column, **flags, unknown=unknown, missing_group=missing_group,
+        scale=scale_of(rule, scale),
     )  # fmt: skip
 
     def write(reading: FileReading) -> int:
@@ -338,7 +352,7 @@ class _FileRepair:
     score: str
     groups: Sequence[str]
     id: str | None
-    target: str
+    output_column: str | None
     changed: str | None
     handed_over: str | None
     unknown: str
@@ -349,21 +363,24 @@ class _FileRepair:
         """Check the rows of files, and write them with their repaired scores; returns how many."""
         source.run(DOUBT)
         source.check_divided()
-        used = {"score": self.score, "group": self.groups, "id": self.id, "output": self.target}
+        role = "output_column"
+        asked = self.score, self.output_column, self.scale, self.changed, self.handed_over
+        target = written_column(source.types, *asked, role=role)
+        used = {"score": self.score, "group": self.groups, "id": self.id, role: target}
         source.check_names(used)
         _check_output(source, output, force)
-        check_written(source.types, self.target, self.changed, self.handed_over)
-        if self.rule.needs_coin:
+        if self.id is not None:
             _check_id(source, self.id)
         share = 0.4 if source.is_text else 0.1
         groups, columns, count = self._checked_rows(source, _step_of(progress, 0.0, share))
+        warn_of_guess(Reading(**source.read_as), groups, stacklevel=5)
         others = [group for group in groups if group not in self.rule.groups]
         if others and self.unknown == "error":
             raise unknown_groups(others, self.rule.groups)
         h = self.scale.sql(source.number("score", self.score), literal)
         new = self._repaired(h, groups, columns)
         casts = _casts(source, kind_of(str(output)), dict(zip(self.groups, columns, strict=True)))
-        selected = _selected(source, self.target, _as_read(source, new, output), casts)
+        selected = _selected(source, target, _as_read(source, new, output), casts)
         if self.changed is not None:
             selected += f", {new} IS DISTINCT FROM {h} AS {quoted(self.changed)}"
         if self.handed_over is not None:
@@ -421,7 +438,7 @@ class _FileRepair:
             if source.is_text:
                 known = map(parts_of, self.rule.groups)
                 kinds = {type(parts[i]) for parts in known if len(parts) == len(self.groups)}
-                meaning = {text: read_as(text, kinds) for text in listed if text is not None}
+                meaning = read_as(listed, kinds)
             elif source.types[name] == "JSON":
                 meaning = json_values(listed)
             else:
@@ -525,9 +542,7 @@ def _check_output(source: Source, output: Path, force: bool) -> None:
         raise FileError(Problem("output", "must be in a folder that exists", str(output), step))
 
 
-def _check_id(source: Source, id: str | None) -> None:
-    if id is None:
-        raise missing_id()
+def _check_id(source: Source, id: str) -> None:
     source.column("id", id)
     kind = source.types[id]
     if kind != "VARCHAR" and kind not in WHOLE_TYPES:

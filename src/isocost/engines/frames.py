@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partialmethod
@@ -21,7 +20,7 @@ import numpy.typing as npt
 from isocost.checks import check_known
 from isocost.engines.arrays import tally_arrays
 from isocost.engines.values import Encoded, as_objects, is_uniform, title_of
-from isocost.errors import DataError, IsocostWarning, Problem, UsageError, missing_column
+from isocost.errors import DataError, Problem, UsageError, missing_column
 from isocost.grid import Grid, scale_named
 from isocost.groups import as_scalar, is_null
 from isocost.tables import BACKENDS
@@ -153,28 +152,17 @@ class Frame:
         return _encoded(series)
 
     def ids(self, name: str) -> npt.NDArray[Any]:
-        """An id column, or a named index of pandas; nulls stay visible."""
-        series = self._index(name) if name not in self.columns else None
-        series = self._series(name, "id") if series is None else series
+        """An id column, or the index of pandas that has this name; nulls stay visible."""
+        import narwhals as nw
+
+        index: Any = getattr(nw.to_native(self.frame), "index", None)
+        if name not in self.columns and getattr(index, "name", None) == name:
+            series = nw.from_native(index.to_series(), series_only=True)
+        else:
+            series = self._series(name, "id")
         if series.dtype.is_integer() and not is_wide(series.dtype) and not series.null_count():
             return np.asarray(series.to_numpy())
         return as_objects(series.to_list())
-
-    def _index(self, name: str) -> Any:
-        """The index of a pandas frame if it has a name; None otherwise.
-
-        One without a name is often just the order of rows, by which nobody's coin is decided.
-        """
-        import narwhals as nw
-
-        native = nw.to_native(self.frame)
-        label = getattr(getattr(native, "index", None), "name", None)
-        if label is None or not self.frame.implementation.is_pandas_like():
-            return None
-        if label != name:
-            told = f"There is no column {name!r}: the ids are those of the index, {label!r}."
-            warnings.warn(f"{told} id={label!r} says so.", IsocostWarning, stacklevel=9)
-        return nw.from_native(native.index.to_series(), series_only=True)
 
     def with_columns(self, columns: dict[str, npt.NDArray[Any]]) -> Any:
         """The native frame with columns added or replaced; the original is untouched."""
@@ -378,7 +366,8 @@ def is_stream(data: Any) -> bool:
     return isinstance(data, tuple(kinds))
 
 
-def _schema(data: Any) -> Any:
+def schema_of(data: Any) -> Any:
+    """The schema of a stream."""
     return data.projected_schema if hasattr(data, "projected_schema") else data.schema
 
 
@@ -401,13 +390,18 @@ def _tables(data: Any, columns: Sequence[str] | None = None) -> Iterator[Any]:
 
 
 def tally_stream(
-    data: Any, columns: Mapping[str, Any], count: Callable[..., Tally], positive: Any, scale: str
+    data: Any,
+    columns: Mapping[str, Any],
+    count: Callable[..., Tally],
+    positive: Any,
+    scale: str,
+    drop_missing: bool = False,
 ) -> Tally:
     """The tally of all batches, which ``count`` counts one after the other."""
     if scale_named(scale).is_open:
         must, step = "must name the range of the ranks for a stream", "for example rank:1-10"
         raise UsageError(Problem("scale", must, repr(scale), step))
-    schema = _schema(data)
+    schema = schema_of(data)
     check_known(schema.names, columns)
     single = [columns[role] for role in ("score", "label", "weight") if columns.get(role)]
     counted, first = None, 0
@@ -417,7 +411,7 @@ def tally_stream(
         if not table.num_rows:
             continue
         if positive is not None:
-            table = _with_positive(table, columns["label"], positive, known)
+            table = _with_positive(table, columns["label"], positive, known, drop_missing)
         try:
             part = count(table, positive=None)
         except DataError as error:
@@ -426,11 +420,17 @@ def tally_stream(
     if known:
         same = [0] * len(known)
         tally_arrays(same, list(known), [same], grid=Grid(), positive=positive)
-    return count(schema.empty_table(), positive=None) if counted is None else counted
+    counted = count(schema.empty_table(), positive=None) if counted is None else counted
+    return replace(counted, reading=replace(counted.reading, positive=positive))
 
 
-def _with_positive(table: Any, label: str, positive: Any, known: dict[Any, None]) -> Any:
-    """The table with whether each label is the positive one; adds the labels to those known."""
+def _with_positive(
+    table: Any, label: str, positive: Any, known: dict[Any, None], drop_missing: bool
+) -> Any:
+    """The table with whether each label is the positive one; adds the labels to those known.
+
+    Labels of rows that will be dropped are not known.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -438,7 +438,8 @@ def _with_positive(table: Any, label: str, positive: Any, known: dict[Any, None]
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     values = [value for value in column.unique().to_pylist() if not is_null(value)]
-    known.update(dict.fromkeys(values))
+    counted = table.drop_null().column(label).unique().to_pylist() if drop_missing else values
+    known.update((value, None) for value in counted if not is_null(value))
     wanted = [value for value in values if type(value) is type(positive) and value == positive]
     is_positive = pc.is_in(column, value_set=pa.array(wanted, column.type))
     is_positive = pc.if_else(pc.is_null(column), pa.scalar(None, pa.bool_()), is_positive)
@@ -453,14 +454,21 @@ def _located(error: DataError, first: int, stop: int) -> DataError:
     return DataError([replace(problem, got=where + problem.got) for problem in error.problems])
 
 
-def apply_to_stream(repair: Callable[[Any], Any], data: Any) -> Any:
-    """A reader of repaired batches, each of which is made when it is asked for."""
+def apply_to_stream(
+    repair: Callable[[Any], Any], data: Any, new: dict[str, npt.NDArray[Any]]
+) -> Any:
+    """A reader of repaired batches, each made when it is asked for.
+
+    A stream without rows gets the columns ``new``.
+    """
     import pyarrow as pa
 
     repaired = (repair(table) for table in _tables(data) if table.num_rows)
     first = next(repaired, None)
     if first is None:
-        return _schema(data).empty_table().to_reader()
+        import narwhals as nw
+
+        return Frame(nw.from_native(schema_of(data).empty_table())).with_columns(new).to_reader()
 
     def batches() -> Iterator[Any]:
         yield from first.to_batches()

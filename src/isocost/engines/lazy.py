@@ -45,6 +45,7 @@ from isocost.engines.values import (
     as_objects,
     count_bad,
     label_problems,
+    missing_cells,
     no_rows,
     problem_of,
     title_of,
@@ -105,10 +106,12 @@ def count_cells(
     missing_group: Group | None = None,
     scale: Scale = PROBABILITY,
     handed_over: bool = False,
+    drop_missing: bool = False,
 ) -> Tally:
     """Count the cells of rows in one query, where they are; open ranks take one more.
 
     If some were ``handed_over``, cells without a score are kept apart, whatever their labels.
+    Cells of rows with missing values are left out if ``drop_missing``.
     """
     if scale.is_open:
         scale = scale.within(*_span(rows, rows.pick(True))[:2])
@@ -118,16 +121,22 @@ def count_cells(
         raise no_rows(rows.origin)
     names = {**columns, "group": ", ".join(columns["group"])}
     named = {role: name for role, name in names.items() if name}
-    problems = Problems(named, example=rows.example, scale=scale)
+    problems = Problems(named, example=rows.example, scale=scale, can_drop=True)
     problems.rows = int(n.sum())
     raw = [rows.group_values(i, cells[f"g{i}"]) for i in range(len(columns["group"]))]
-    encoder = GroupEncoder(raw, missing_group)
-    codes = encoder.encode_cells(raw, n, problems)
     apart = (cells["b"] == _NO_SCORE) & handed_over
     if apart.any():
         placed = placed.filter(nw.col("b") != float(_NO_SCORE))
         cells |= {key: np.where(apart, 0, cells[key]) for key in ("y", "b")}
     codes_of = {role: cells[key] for role, (key, _) in _CODES.items() if key in cells}
+    if drop_missing:
+        lacking = missing_cells(codes_of, raw if missing_group is None else [], columns)
+        kept = ~problems.drop(lacking, n)
+        cells, codes_of = ({k: v[kept] for k, v in one.items()} for one in (cells, codes_of))
+        n, apart, raw = n[kept], apart[kept], [values[kept] for values in raw]
+        placed = _complete(placed, missing_group is None)
+    encoder = GroupEncoder(raw, missing_group)
+    codes = encoder.encode_cells(raw, n, problems)
     count_bad(codes_of, n, problems, partial(_example, rows, placed))
     if scale.is_plain and (cells["b"] == _OUTSIDE).any():
         problems.span = _span(rows, placed)
@@ -139,14 +148,22 @@ def count_cells(
     problems.check(label_problems(labels, seen, positive, columns["label"], rows.label_value))
     sums = {name: cells[name].astype(float) if name in cells else n for name in _SUMS}
     counted = Cells(codes, cells["y"], grid.at_count(cells["b"]), n=n, **sums)
+    ways = {"missing_group": missing_group, "handed_over": handed_over}
     return Tally.build(
         grid,
         encoder.groups,
         counted.take(~apart),
-        columns,
-        reading=problems.reading,
+        problems.reading(columns, positive, drop_missing=drop_missing, **ways),
         handed_over=counted.take(apart).handed(encoder.groups),
     )
+
+
+def _complete(placed: Any, of_known_group: bool) -> Any:
+    """The rows without missing values."""
+    schema = placed.collect_schema()
+    codes = [nw.col(key) != -1.0 for key in ("b", "y", "v") if key in schema.names()]
+    groups = [name for name in schema.names() if name.startswith("g")] if of_known_group else []
+    return placed.filter(*codes, *(~is_null(nw.col(name), schema[name]) for name in groups))
 
 
 _NO_SCORE = _NO_LABEL = -1
@@ -175,9 +192,13 @@ def _cells(rows: Rows, grid: Grid, positive: Any, scale: Scale) -> tuple[Any, di
     for careful in (False, True):
         placed = _placed(rows.pick(careful), grid, scale)
         cells = rows.collect(_counted(placed, positive))
-        # People who are handed over have no score to sum.
-        known = cells["b"] != _NO_SCORE
-        sums = [cells[n].astype(float)[known | ("h" not in n)] for n in _SUMS if n in cells]
+        # Rows without a score or a weight have nothing to sum.
+        known = {"h": cells["b"] != _NO_SCORE, "w": cells.get("v", cells["b"]) != _NO_SCORE}
+        sums = [
+            cells[n].astype(float)[known["w"] & (known["h"] | ("h" not in n))]
+            for n in _SUMS
+            if n in cells
+        ]
         if not rows.believes_statistics or all(np.isfinite(values).all() for values in sums):
             break
     return placed, cells

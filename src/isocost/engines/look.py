@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -30,6 +29,7 @@ from isocost.engines.source import Source, is_number, literal, quoted, read_file
 from isocost.engines.values import no_rows
 from isocost.errors import Problem, UsageError, listing
 from isocost.grid import fitting_scales
+from isocost.readings import Reading, command_line
 from isocost.tables import AsJson, frame_of, html_table, text_table
 
 SAMPLE = 5000
@@ -148,7 +148,8 @@ class FileLook(AsJson):
     separator : str or None
         What separates the values of a text file.
     reading : dict of str
-        How it was read, where that is not the usual way: encoding, decimal, sheet.
+        How it was read, where that is not the usual way: encoding, decimal, sheet; and what of
+        that was ``guessed``.
     guess : dict
         The most likely column for each role; None where there is none.
     positive : str or None
@@ -191,10 +192,6 @@ class FileLook(AsJson):
             for role in ("score", "label", "group")
             if self.column(role) is None
         ]
-        for role in ("score", "label"):
-            column = self.column(role)
-            if column is not None and column.missing:
-                told.append(f"{column.missing:,} rows have no {role} in {column.name!r}: drop them")
         for column in filter(None, map(self.column, ("score", "label", "weight"))):
             told += [f"column {column.name!r}: {column.wrong}"] if column.wrong else []
         label = self.column("label")
@@ -208,21 +205,33 @@ class FileLook(AsJson):
         """The command line to go on with; None while there are obstacles."""
         if self.obstacles:
             return None
-        score, group = self.column("score"), self.column("group")
-        options = {role: self.guess[role] for role in ("score", "label", "group", "weight")}
-        options = {n: v for n, v in options.items() if v is not None and v != n}
-        options |= {} if self.positive is None else {"positive": self.positive}
-        options |= {"scale": score.scales[0]} if score is not None and score.scales else {}
-        options |= {"missing-group": "unknown"} if group is not None and group.missing else {}
-        options |= self.reading
-        words = ["isocost", "audit", self.path, *(f"--{n}={v}" for n, v in options.items())]
-        return shlex.join(words)
+        chosen = {role: self.column(role) for role in ("score", "label", "group", "weight")}
+        names = {role: column.name for role, column in chosen.items() if column is not None}
+        score, ways = chosen["score"], dict[str, Any](self.reading)
+        reading = Reading(
+            columns={**names, "group": [names["group"]]},
+            positive=self.positive,
+            scale=score.scales[0] if score and score.scales else "probability",
+            missing_group="unknown" if self._missing("group") else None,
+            drop_missing=any(map(self._missing, ("score", "label", "weight"))),
+            **ways,
+        )
+        return reading.command("audit", [self.path]).text
+
+    def _missing(self, role: str) -> bool:
+        column = self.column(role)
+        return column is not None and column.missing > 0
 
     def headline(self) -> str:
         """The file in one line."""
         counted = "" if self.rows is None else f"{self.rows:,} rows and "
         ways = {"separator": self.separator, "encoding": "utf-8", "decimal": "."} | self.reading
-        told = (f"{name} {value!r}" for name, value in ways.items() if value is not None)
+        guess = ways.pop("guessed", None)
+        told = (
+            f"{name} {value!r}{' (a guess)' if name == guess else ''}"
+            for name, value in ways.items()
+            if value is not None
+        )
         text = "" if self.separator is None and not self.reading else f"; {', '.join(told)}"
         return f"{self.path}: {counted}{len(self.columns)} columns{text}"
 
@@ -244,6 +253,10 @@ class FileLook(AsJson):
         """What to do next."""
         if self.command is not None:
             lines = [f"To go on: {self.command}"]
+            lacking = [role for role in ("score", "label", "weight") if self._missing(role)]
+            if lacking:
+                without = " or ".join(lacking)
+                lines.append(f"--drop-missing leaves out the rows that have no {without}.")
             score = self.column("score")
             if score is not None and len(score.scales) > 1:
                 lines.append(
@@ -309,12 +322,13 @@ def look(
 
     Examples
     --------
-    >>> import tempfile
+    >>> import isocost as ic, tempfile
+    >>> from pathlib import Path
     >>> text = "who;risk;sex;charged\nAnn;0,2;F;no\nBob;0,7;M;yes\nEve;0,4;F;no\n"
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "data.csv")
     ...     _ = path.write_text(text)
-    ...     looked = look(path)
+    ...     looked = ic.look(path)
     >>> looked.guess
     {'score': 'risk', 'label': 'charged', 'group': 'sex', 'weight': None}
     >>> looked.positive, looked.reading
@@ -529,7 +543,7 @@ def _clear(columns: Sequence[Column], role: str, names: Sequence[str]) -> Column
         return best[0]
     got = f"{len(best)} columns that could be it: {listing((repr(c.name) for c in best), 8)}"
     if best:
-        step = f"name one, for example --{role} {shlex.quote(best[0].name)}"
+        step = f"name one, for example --{role} {command_line([best[0].name])}"
     else:
         got = f"no column that could be it among {listing(map(repr, names), 30)}"
         step = f"name it with --{role}; isocost look FILE says what is in there"

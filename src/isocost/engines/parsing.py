@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -172,15 +173,19 @@ _MEANINGS: dict[type, Callable[[str], Scalar | None]] = {int: _int, float: _floa
 def typed(texts: Iterable[str | None]) -> dict[str, Scalar]:
     """What each text means: whole numbers, numbers or booleans if all are, else the texts.
 
+    Two texts never mean the same: of 1 and 1.0, or true and True, both stay texts.
+
     Examples
     --------
     >>> typed(["1", "2", None]), typed(["1", "2.5"]), typed(["1", "x"]), typed(["007", "7"])
     ({'1': 1, '2': 2}, {'1': 1.0, '2.5': 2.5}, {'1': '1', 'x': 'x'}, {'007': '007', '7': '7'})
+    >>> typed(["true", "false"]), typed(["true", "True"]), typed(["1", "1.0"])
+    ({'true': True, 'false': False}, {'true': 'true', 'True': 'True'}, {'1': '1', '1.0': '1.0'})
     """
     distinct = [text for text in dict.fromkeys(texts) if text is not None]
     for read in _MEANINGS.values():
         values: dict[str, Any] = {text: read(text) for text in distinct}
-        if None not in values.values():
+        if None not in values.values() and len(set(values.values())) == len(distinct):
             return values
     return {text: text for text in distinct}
 
@@ -202,19 +207,26 @@ def json_values(texts: Iterable[str | None]) -> dict[str, Any]:
     return values
 
 
-def read_as(text: str, kinds: Collection[type]) -> Scalar:
-    """What a text means where values of some types are expected: the first type that fits.
+def read_as(texts: Iterable[str | None], kinds: Collection[type]) -> dict[str, Scalar]:
+    """What each text means where values of some types are expected: the first type that fits.
+
+    As for :func:`typed`, texts that would mean the same stay texts.
 
     Examples
     --------
-    >>> read_as("1", {int}), read_as("1", {str}), read_as("1", {float}), read_as("x", {int})
-    (1, '1', 1.0, 'x')
+    >>> read_as(["1", "x", None], {int}), read_as(["1"], {str}), read_as(["1"], {float})
+    ({'1': 1, 'x': 'x'}, {'1': '1'}, {'1': 1.0})
+    >>> read_as(["true", "TRUE", "false"], {bool})
+    {'true': 'true', 'TRUE': 'TRUE', 'false': False}
     """
-    for kind, read in _MEANINGS.items():
-        value = read(text) if kind in kinds else None
-        if value is not None:
-            return value
-    return text
+    reads = [read for kind, read in _MEANINGS.items() if kind in kinds]
+    meaning: dict[str, Scalar] = {}
+    for text in dict.fromkeys(texts):
+        if text is not None:
+            values = (value for read in reads if (value := read(text)) is not None)
+            meaning[text] = next(values, text)
+    times = Counter(meaning.values())
+    return {text: value if times[value] == 1 else text for text, value in meaning.items()}
 
 
 ONES = ("1", "1.0", "1,0")

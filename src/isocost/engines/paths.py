@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, cast
 
-from isocost.atomic import check_regular, status_of
+from isocost.atomic import PERMISSIONS, cannot, check_regular, status_of
 from isocost.checks import is_writable
 from isocost.errors import FileError, Problem, UsageError, listing, require_package, setting
 
@@ -193,7 +193,7 @@ def find_files(path: str | Path, name: str | None = None) -> FileSet:
         zipped = compression_of(name)
         return FileSet(text, kind_of(name), (glob.escape(text),), (), False, (text,), zipped)
     status = _status(text)
-    if status is not None and stat.S_ISDIR(status.st_mode):
+    if _is_folder(status):
         return _of_files(text, _below(text))
     if status is not None:
         check_regular(text, status, "file", _TO_FILE)
@@ -204,12 +204,28 @@ def find_files(path: str | Path, name: str | None = None) -> FileSet:
         return FileSet(text, kind_of(text), (text,))
     matches = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - the glob may be absolute
     if not matches:
+        _check_listable(text)
         kind_of(text)
         raise nothing_at(text)
     named = matches if _known(text) else filter(_is_data, matches)
-    below = (_below(name) if Path(name).is_dir() else [str(Path(name))] for name in named)
+    below = (_below(name) if _is_folder(status_of(name)) else [str(Path(name))] for name in named)
     # With ** a file is matched by itself and in each folder above it.
     return _of_files(text, list(dict.fromkeys(name for names in below for name in names)))
+
+
+def _is_folder(status: os.stat_result | None) -> bool:
+    return status is not None and stat.S_ISDIR(status.st_mode)
+
+
+def _check_listable(pattern: str) -> None:
+    """Raise if a glob matches nothing because its folder may not be listed."""
+    folder = next(folder for folder in Path(pattern).parents if not glob.has_magic(str(folder)))
+    try:
+        os.scandir(folder).close()
+    except PermissionError as error:
+        _cannot_list(error)
+    except OSError:
+        return
 
 
 def _status(text: str) -> os.stat_result | None:
@@ -486,7 +502,11 @@ def _opened(path: str, compression: str | None) -> Iterator[BinaryIO]:
     if compression == "zstd":
         rule, step = "must be UTF-8, because it is compressed by Zstandard", "decompress it first"
         raise FileError(Problem("file", rule, path, step))
-    with open(path, "rb") as file:  # noqa: PTH123 - as the path was given
+    try:
+        file = open(path, "rb")  # noqa: PTH123, SIM115 - as the path was given; closed below
+    except OSError as error:
+        raise cannot("must be readable", path, error, PERMISSIONS) from error
+    with file:
         yield cast(BinaryIO, gzip.GzipFile(fileobj=file)) if compression == "gzip" else file
 
 

@@ -25,7 +25,13 @@ from isocost.engines.dialects import (
     select,
     steps_of,
 )
-from isocost.engines.values import USUAL_WEIGHTS, missing_id, scale_of
+from isocost.engines.values import (
+    USUAL_WEIGHTS,
+    applied_columns,
+    missing_id,
+    scale_of,
+    written_column,
+)
 from isocost.errors import Problem, UsageError, setting
 from isocost.grid import Grid
 from isocost.groups import Group, Scalar, as_group, group_names, parts_of
@@ -42,9 +48,9 @@ def to_sql(
     dialect: str = "duckdb",
     table: str | Sequence[str] = "scores",
     *,
-    score: str = "score",
-    group: str | Sequence[str] = "group",
-    id: str | None = "id",
+    score: str | None = None,
+    group: str | Sequence[str] | None = None,
+    id: str | None = None,
     output: str | None = None,
     changed: str | None = None,
     handed_over: str | None = None,
@@ -63,10 +69,12 @@ def to_sql(
     table : str or sequence of str
         The table; dots separate database, schema and table, or they are passed as a sequence.
     score, group, id : str (``group`` also a list of str)
-        The columns.  Ids are whole numbers or texts; they are not used if the rule has no coin.
+        The columns; by default those the rule was made from, then "score" and "group".  Ids are
+        whole numbers or texts; a rule with a coin needs them.
     output : str, optional
-        The column of repaired scores; by default ``repaired_`` and the name of the score column.
-        It may be one of ``columns``, which it then replaces.
+        The column of repaired scores.  It replaces a column of this name that the query knows: one
+        of ``columns``, or with "*" the score, group or id column.  By default ``repaired_`` and the
+        name of the score column, which must then be a new column.
     changed : str, optional
         A boolean column to add: whether the score was changed.
     handed_over : str, optional
@@ -87,7 +95,7 @@ def to_sql(
     >>> import isocost as ic
     >>> from isocost.rows import Row
     >>> rule = ic.Rule(("a", "b"), (Row("a", 0.0, 1.0, "set", 0.25, 0.5),), "withhold")
-    >>> query = to_sql(rule, "postgres", columns=["id"], output="score")
+    >>> query = to_sql(rule, "postgres", id="id", columns=["id"], output="score")
     >>> print(query[query.index("SELECT") : query.index("CROSS")])
     SELECT
       t."id",
@@ -96,6 +104,7 @@ def to_sql(
     """
     check_unknown(unknown)
     d = dialect_named(dialect)
+    score, group, id = applied_columns(rule, score, group, id)
     names = group_names_of(group)
     optional = ("id", "output", "changed", "handed_over")
     flags = {"changed": changed, "handed_over": handed_over}
@@ -107,7 +116,8 @@ def to_sql(
         raise missing_id()
     id_column = f"t.{d.name_of(id)}" if rule.needs_coin and id is not None else None
     number = d.as_double(f"t.{d.name_of(score)}")
-    helpers = [(SCORE, scale_of(rule, None).sql(number, d.literal))]
+    scale = scale_of(rule, None)
+    helpers = [(SCORE, scale.sql(number, d.literal))]
     helpers += [(key.alias, d.comparable(f"t.{d.name_of(key.name)}", key.kind)) for key in keys]
     if id_column is not None:
         helpers.append((COIN, d.coin(rule.salt, id_column)))
@@ -118,7 +128,9 @@ def to_sql(
         helpers.append((FLOAT_ID, is_float))
     new = tests.case(id_column is not None, is_float is not None)
     inputs = [score, *names, *([] if id is None else [id])]
-    output = f"repaired_{score}" if output is None else output
+    # Case distinguishes names in some databases only.
+    kept = inputs if columns == "*" else columns
+    output = written_column(kept, score, output, scale, changed, handed_over, by_case=True)
     differs = f"{NEW} IS NULL OR {NEW} <> {SCORE}" if rule.defers else f"{NEW} <> {SCORE}"
     listed = _Listed(
         d, columns, inputs, output, [(changed, differs), (handed_over, f"{NEW} IS NULL")]
@@ -258,7 +270,6 @@ class _Listed:
         named = [*listed, *self.inputs, self.output, *added]
         own = [name for name in named if name.lower() in (*helpers, NEW)]
         twice = [name for name in listed if listed.count(name) > 1]
-        twice += [name for name in added if [*listed, self.output, *added].count(name) > 1]
         if own or twice:
             rule = "must differ from each other and from the names the query uses itself"
             step = "choose another name for that column"

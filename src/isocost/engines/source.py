@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import glob
 import gzip
 import re
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as StillRunning
@@ -166,12 +168,14 @@ class Source:
         }
         self.found_types = dict(self.types)
         self._keep_dates(groups)
+        if self.kind == ".parquet" and "BIGINT" in self.types.values():
+            self._find_durations()
 
     @property
-    def read_as(self) -> dict[str, str]:
+    def read_as(self) -> dict[str, Any]:
         """How the files were read, where that is not the usual way."""
         ways = {"encoding": self.copies.encoding, "sheet": self.copies.sheet}
-        ways["decimal"] = "," if self.decimal == "," else None
+        ways |= {"decimal": "," if self.decimal == "," else None, "guessed": self.reading.guessed}
         return {name: way for name, way in ways.items() if way is not None}
 
     def close(self) -> None:
@@ -246,6 +250,13 @@ class Source:
             options = f", columns = {_struct({name: self.types[name] for name in mine})}"
         if texts or options:
             self._open(self._reader(options))
+
+    def _find_durations(self) -> None:
+        """Note which whole numbers of Parquet are time spans, as only Arrow's schema tells."""
+        query = f"SELECT DISTINCT value FROM parquet_kv_metadata({self._files}) WHERE key = ?"
+        found = self.attempt(lambda: self.connection.execute(query, [_ARROW]).fetchall())
+        spans = {name for (schema,) in found for name in durations_of(schema)}
+        self.types.update({name: "DURATION" for name in spans if self.types.get(name) == "BIGINT"})
 
     def _partitions(self) -> list[str]:
         """The columns that come from folders; DuckDB ignores case."""
@@ -425,6 +436,10 @@ class Source:
             rule = "must be enough for the work"
             step = "raise it, use fewer threads, or write without keeping the order of the rows"
             return UsageError(Problem("memory_limit", rule, first, step))
+        if longest := re.search(r"Maximum line size of (\d+) bytes", message):
+            rule = f"must have lines of at most {int(longest[1]):,} bytes"
+            step = "look for a quotation mark that is never closed, or convert the file to Parquet"
+            return DataError(Problem("file", rule, f"a longer line in {self.path}", step))
         if "onversion" in first or "CSV Error" in first or "alformed JSON" in first:
             rule = "must hold one kind of value per column"
             step = "correct the line, or pass the data as a frame with the types you want"
@@ -440,7 +455,7 @@ class Source:
                 step = f"leave out {setting('encoding')} to have it found"
                 raise FileError(Problem("file", rule, f"{self.path}, which is not", step))
             return
-        raise _ReadAgainError(encoding=encoding_of(self.file_set))
+        raise _ReadAgainError(encoding=encoding_of(self.file_set), guessed="encoding")
 
     def _unreadable(self, got: str) -> FileError:
         rule = f"must be readable as {self.format.name}"
@@ -468,11 +483,8 @@ class Source:
         column = self.column(role, wanted)
         kind = self.types[wanted]
         if self.is_text or kind == "VARCHAR":
-            # Not a number: true or false in a CSV, or an error.
+            # Not a number, also true: an error.
             other = f"CAST(CASE WHEN {column} IS NOT NULL THEN 'no number' END AS DOUBLE)"
-            if self.is_text:
-                words = "WHEN 'true' THEN 1e0 WHEN 'false' THEN 0e0"
-                other = f"CASE lower({column}) {words} ELSE {other} END"
             return f"coalesce({self.text_number(column)}, {other})"
         if kind == "BOOLEAN":
             return f"CAST(CAST({column} AS INT) AS DOUBLE)"
@@ -525,9 +537,6 @@ class Source:
     def text_numbers(self, wanted: str) -> TextNumbers:
         """How the texts of a column might be read as numbers."""
         text = f"trim({quoted(wanted)}::VARCHAR)"
-        where = f"{text} IS NOT NULL"
-        if self.is_text:
-            where += f" AND lower({text}) NOT IN ('true', 'false')"
         comma, point = _like(text, COMMA), f"({as_number(text)} IS NOT NULL)"
         separated = f"{_like(text, THOUSANDS)} AND NOT {point}"
         tests = {
@@ -538,9 +547,10 @@ class Source:
             "unclear": f"{separated} AND {comma}",
             "whole": f"{point} AND {comma}",
         }
-        counts = ", ".join(f"count_if({test})" for test in tests.values())
+        # Not count_if, which is null where there are no rows.
+        counts = ", ".join(f"count(*) FILTER ({test})" for test in tests.values())
         least = ", ".join(f"min({text}) FILTER ({test})" for test in tests.values())
-        query = f"SELECT count(*), {counts}, {least} FROM {self.reader} WHERE {where}"
+        query = f"SELECT count(*), {counts}, {least} FROM {self.reader} WHERE {text} IS NOT NULL"
         ((total, *numbers),) = self.run(query).fetchall()
         examples = dict(zip(tests, numbers[len(tests) :], strict=True))
         return TextNumbers(
@@ -559,6 +569,45 @@ class Source:
         either = [not column.odd and not column.points for column in numbers]
         if any(fits) and all(a or b for a, b in zip(fits, either, strict=True)):
             raise _ReadAgainError(decimal=",")
+
+
+_ARROW, _DURATION = b"ARROW:schema", 18
+"""Where Parquet files keep Arrow's schema, and Arrow's number for the type of time spans."""
+
+
+def durations_of(schema: bytes) -> list[str]:
+    """Columns that are time spans in a schema of Arrow; none if the schema cannot be read.
+
+    The schema is a flatbuffer (arrow/format/Schema.fbs), in base64.  A table starts with the way
+    back to the places of its slots; a slot holds a value, or the way to one.
+    """
+
+    def number(form: str, at: int) -> int:
+        return int(struct.unpack_from(f"<{form}", data, at)[0])
+
+    def slot(table: int, index: int) -> int:
+        places = table - number("i", table)
+        step = number("H", places + 4 + 2 * index) if 4 + 2 * index < number("H", places) else 0
+        if not step:
+            raise IndexError(f"no slot {index}")
+        return table + step
+
+    def there(at: int) -> int:
+        return at + number("I", at)
+
+    try:
+        data = base64.b64decode(schema)
+        data = data[8 if data.startswith(b"\xff" * 4) else 4 :]
+        columns = there(slot(there(slot(there(0), 2)), 1))
+        names = []
+        for index in range(number("I", columns)):
+            column = there(columns + 4 + 4 * index)
+            if data[slot(column, 2)] == _DURATION:
+                name = there(slot(column, 0))
+                names.append(data[name + 4 : name + 4 + number("I", name)].decode())
+    except (ValueError, IndexError, struct.error):
+        return []
+    return names
 
 
 def _struct(values: dict[str, str]) -> str:

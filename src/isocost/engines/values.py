@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from isocost.checks import check_written
 from isocost.engines.parsing import positive_among
-from isocost.errors import DataError, Problem, UsageError, setting, spoken
+from isocost.errors import DataError, Problem, UsageError, listing, setting, spoken
 from isocost.grid import PROBABILITY, Scale, scale_named, scale_step
 from isocost.groups import Group, as_group, as_scalar, is_exact, is_null
-from isocost.rules import Rule
+from isocost.readings import Reading
+from isocost.rules import Rule, repaired_column, stored_columns
 from isocost.tallies import Tally
 from isocost.typing import Bools, Ints, is_masked
 
@@ -42,21 +44,21 @@ MOST_LABELS = 3
 _RULES = {
     "score": (
         "must be a number in [0, 1] in every row",
-        "drop or fill rows without a score{handed_over}; divide percentages by 100; convert "
-        "decision values to probabilities",
+        "drop or fill rows without a score{dropping}{handed_over}; divide percentages by 100; "
+        "convert decision values to probabilities",
     ),
     "label": (
         "must be 0/1 or boolean in every row",
-        "drop rows without a label; name the positive label with {positive} if the "
+        "drop rows without a label{dropping}; name the positive label with {positive} if the "
         "column has two other values",
     ),
     "group": (
         "must be known in every row",
-        "drop those rows, or count them as a group of their own with {missing_group}",
+        "drop those rows{dropping}, or count them as a group of their own with {missing_group}",
     ),
     "weight": (
         "must be a positive, finite number in every row",
-        "drop rows with weight 0, and check the column for missing values",
+        "drop rows with weight 0, and check the column for missing values{dropping}",
     ),
     "id": ("must be a whole number or a text in every row", "give every row an id{seed}"),
 }
@@ -70,6 +72,9 @@ class Problems:
     range of scores outside [0, 1], and whether they are whole.  ``decimal`` is the decimal sign of
     texts, None until it is known, and ``texts`` are problems with it.  ``labels`` are some of
     them if not all are 0 and 1: all if there are two.  Where a part has only 0 and 1, both are.
+    ``can_drop`` is true where rows with missing values may be dropped on request.
+    ``dropped`` is the number of rows left out, ``missing`` how many of them lack a value, by
+    column, and ``places`` are the row numbers of those that are left of a chunk.
     """
 
     names: dict[str, str] = field(default_factory=dict)
@@ -81,11 +86,29 @@ class Problems:
     decimal: str | None = None
     texts: list[Problem] = field(default_factory=list)
     labels: list[Any] = field(default_factory=list)
+    can_drop: bool = False
+    places: Ints | None = None
+    missing: dict[str, int] = field(default_factory=dict)
+    dropped: int = 0
+
+    def drop(self, missing: Mapping[str, Bools], counts: Array | int = 1) -> Bools:
+        """Count the rows without a value, by column, and return which rows are to be dropped.
+
+        Each place stands for ``counts`` rows.
+        """
+        gone: Bools = np.logical_or.reduce([*missing.values()])
+        for name, rows in missing.items():
+            if rows.any():
+                self.missing[name] = self.missing.get(name, 0) + int((rows * counts).sum())
+        self.dropped += int((gone * counts).sum())
+        return gone
 
     def add(self, role: str, kind: str, count: int, example: Any = None, row: Any = None) -> None:
         """Add ``count`` of this kind; the first example is kept."""
         if count <= 0:
             return
+        if row is not None and self.places is not None:
+            row = int(self.places[row])
         before, shown = self.counts.get((role, kind), (0, ""))
         if not shown:
             value = "" if example is None else f" {_show(example)}"
@@ -108,10 +131,11 @@ class Problems:
             if role == "score" and self.span and self.scale.is_plain:
                 step = scale_step(*self.span) or None
             elif role == "label" and len(self.labels) == 2 and self.labels != [0, 1]:
-                step = _naming_step(self.labels, ("label", WRONG["label"][-1]) in self.counts)
-            problem = problem_of(role, name, got + of, step)
+                step = _naming_step(self.labels, got, self.can_drop)
+            problem = problem_of(role, name, got + of, step, can_drop=self.can_drop)
             if role == "score" and not self.scale.is_plain:
-                step = "drop or fill rows without a score, and check that the scale is right"
+                step = "drop or fill rows without a score{}, and check that the scale is right"
+                step = step.format(_dropping(got) if self.can_drop else "")
                 problem = replace(problem, rule=self.scale.rule, next_step=step)
             problems.append(problem)
         if problems or more:
@@ -121,16 +145,30 @@ class Problems:
         is_outside = role == "score" and kind == WRONG["score"][-3]
         return self.scale.outside if is_outside else kind
 
-    @property
-    def reading(self) -> dict[str, str]:
-        """How values were read, where that is not the usual way."""
-        scale = {} if self.scale.is_plain else {"scale": self.scale.name}
-        return scale | ({"decimal": ","} if self.decimal == "," else {})
+    def reading(self, columns: Mapping[str, Any] | None, positive: Any, **ways: Any) -> Reading:
+        """How values were read; ``ways`` are further fields of the reading."""
+        is_plain = positive is None or isinstance(positive, str | int | float)
+        return Reading(
+            columns=dict(columns or {}),
+            positive=positive if is_plain else str(positive),
+            scale=self.scale.name,
+            decimal=self.decimal or ".",
+            dropped_rows=self.dropped,
+            missing_values=self.missing,
+            **ways,
+        )
 
 
-def _naming_step(labels: Sequence[Any], missing: bool) -> str:
+def _dropping(got: str) -> str:
+    """The option that drops rows with missing values, where there are some."""
+    offered = spoken("drop_missing=True", "--drop-missing", setting("drop_missing"))
+    return f" ({offered} drops them)" if "null" in got else ""
+
+
+def _naming_step(labels: Sequence[Any], got: str, can_drop: bool) -> str:
     """What to do about labels that have two values, and not 0 and 1."""
-    first = "drop rows without a label; " if missing else ""
+    dropping = _dropping(got) if can_drop else ""
+    first = f"drop rows without a label{dropping}; " if WRONG["label"][-1] in got else ""
     values = {str(label): label for label in sorted(labels, key=str)}
     if positive := positive_among(list(values)):
         return f"{first}name the positive label: {setting('positive', values[positive])}"
@@ -148,10 +186,19 @@ def scored(tally: Tally) -> Tally:
     """The tally; an error if nobody in it has a score, because everybody was handed over."""
     if tally.groups:
         return tally
+    if tally.reading.dropped_rows:
+        raise nothing_left(tally.reading.dropped_rows, tally.reading.missing_values)
     got = f"{sum(n for n, _, _ in tally.handed_over.values()):,.0f} rows, all without one"
     step = "check the column of scores: a rule hands over some people, not all"
     name = title_of("score", str(tally.columns.get("score", "score")))
     raise DataError(Problem(name, "must be known in some row", got, step))
+
+
+def nothing_left(rows: int, missing: Mapping[str, int]) -> DataError:
+    """The error for data of which every row was dropped."""
+    columns = listing(f"{count:,} without {name!r}" for name, count in missing.items())
+    got, step = f"{rows:,} rows, all dropped: {columns}", "check those columns"
+    return DataError(Problem("data", "must have a row without missing values", got, step))
 
 
 def missing_id(got: str = "none", step: str | None = None) -> UsageError:
@@ -160,7 +207,9 @@ def missing_id(got: str = "none", step: str | None = None) -> UsageError:
     return UsageError(Problem("id", "must be given, because this rule throws a coin", got, step))
 
 
-def problem_of(role: str, name: str, got: str, step: str | None = None) -> Problem:
+def problem_of(
+    role: str, name: str, got: str, step: str | None = None, *, can_drop: bool = False
+) -> Problem:
     """What is wrong with the column that has a role, in four parts.
 
     Examples
@@ -175,6 +224,7 @@ def problem_of(role: str, name: str, got: str, step: str | None = None) -> Probl
         positive=setting("positive"),
         missing_group=setting("missing_group", "unknown"),
         seed=spoken(", or use seed= instead of id=", ""),
+        dropping=_dropping(got) if can_drop else "",
         handed_over=_counting_handed_over() if WRONG["score"][-1] in got else "",
     )
     return Problem(title_of(role, name), rule, got, step or usual_step)
@@ -216,9 +266,54 @@ def scale_of(rule: Rule, asked: str | None) -> Scale:
             return rule_scale
         must, step = "must name the range of the ranks here", "for example rank:1-10"
         raise UsageError(Problem("scale", must, repr(asked), step))
-    reading = rule.made_from.get("reading")
-    made = reading.get("scale") if isinstance(reading, Mapping) else None
-    return PROBABILITY if made is None else scale_named(made)
+    return scale_named(rule.reading.scale)
+
+
+def applied_columns(rule: Rule, score: Any, group: Any, id: Any) -> tuple[Any, Any, Any]:
+    """The score, group and id columns that a rule is applied to; by default those it stores.
+
+    Examples
+    --------
+    >>> rule = Rule((), (), "test", made_from={"reading": {"columns": {"score": "p"}}})
+    >>> applied_columns(rule, None, "race", None)
+    ('p', 'race', None)
+    """
+    stored = {"score": "score", "group": "group", "id": None, **stored_columns(rule)}
+    asked = {"score": score, "group": group, "id": id}
+    used = [stored[role] if name is None else name for role, name in asked.items()]
+    return used[0], used[1], used[2]
+
+
+def written_column(
+    columns: Iterable[Any],
+    score: str,
+    output: str | None,
+    scale: Scale,
+    changed: str | None,
+    handed_over: str | None,
+    *,
+    by_case: bool = False,
+    role: str = "output",
+) -> str:
+    """The column of repaired scores, which replaces an existing column only if it was named.
+
+    ``scale`` is the scale of the scores; the others are as in
+    :func:`isocost.checks.check_written`.
+    """
+    existing = [str(name) for name in columns]
+    written = repaired_column(score) if output is None else output
+    spelled = str if by_case else str.lower
+    taken = [name for name in existing if output is None and spelled(name) == spelled(written)]
+    if taken:
+        must = "must be named, because a column with the usual name exists"
+        step = f"pass {setting(role, taken[0])} to replace that column, or another name"
+        raise UsageError(Problem(role, must, f"a column {taken[0]!r} in the data", step))
+    check_written(existing, written, changed, handed_over, by_case=by_case, role=role)
+    if written == score and not scale.is_plain:
+        must = "must be another column than the score: repaired scores are probabilities"
+        step = f"pass {setting(role, repaired_column(score))}"
+        raise UsageError(Problem(role, must, f"{written!r}, and scores from {scale.name}", step))
+    return written
 
 
 class LabelReader:
@@ -323,6 +418,16 @@ def count_bad(
     return good
 
 
+def missing_cells(
+    codes: Mapping[str, Array], groups: Sequence[Array], columns: Mapping[str, Any]
+) -> dict[str, Bools]:
+    """Which cells lack a value, by column, given the codes of each role and the group columns."""
+    missing = {columns[role]: np.asarray(values == -1) for role, values in codes.items()}
+    return missing | {
+        name: null_rows(values) for name, values in zip(columns["group"], groups, strict=False)
+    }
+
+
 _ODD = object()
 """Stands for a value that is not a text, number or boolean; equal to no label."""
 
@@ -373,7 +478,7 @@ class Encoded:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def __getitem__(self, part: slice | Bools) -> Array:
+    def __getitem__(self, part: slice | Bools | Ints) -> Array:
         return self.codes[part]
 
 
@@ -559,6 +664,18 @@ def column_array(role: str, column: Any) -> Any:
         got = f"an array of shape {array.shape}"
         raise DataError(Problem(role, "must have one dimension", got, "pass one value per row"))
     return array
+
+
+def null_rows(column: Any, part: slice = slice(None)) -> Bools:
+    """True where a value of a part of a column is null."""
+    chunk = column[part]
+    if isinstance(column, Encoded):
+        return np.asarray(chunk < 0)
+    if chunk.dtype.kind in "fmM":
+        return np.asarray(np.isnan(chunk) if chunk.dtype.kind == "f" else np.isnat(chunk))
+    if chunk.dtype.kind in "biuU":
+        return np.zeros(len(chunk), dtype=bool)
+    return np.fromiter(map(is_null, chunk.tolist()), dtype=bool, count=len(chunk))
 
 
 def unmasked(array: Array) -> Array:

@@ -40,6 +40,7 @@ from isocost.learn.calibrator import GroupCalibrator
 from isocost.learn.inputs import (
     Groups,
     GroupsFrom,
+    check_random,
     coins_of_rows,
     in_order,
     log_of,
@@ -50,7 +51,7 @@ from isocost.learn.inputs import (
     weights_of,
 )
 from isocost.measures.audit import Audit, audit
-from isocost.measures.rates import require_both_labels, require_two_groups
+from isocost.measures.feasibility import fitted_groups
 from isocost.repairs.maps import METHODS
 from isocost.repairs.unseen import Unseen, unseen
 from isocost.rules import DEFAULT_SALT, Rule, unknown_groups
@@ -211,7 +212,7 @@ def folds_of(
     else:
         folds = list(check_cv(cv, y, classifier=True).split(X, y, **split_params))
     for fold, (train, _) in enumerate(folds):
-        _check_training(fold, len(folds), y[train], groups.take(train))
+        _check_training(fold, len(folds), y, groups, train)
     return folds
 
 
@@ -229,11 +230,19 @@ def _stratified(y: Ints, groups: Groups, count: int) -> list[Fold]:
         return list(StratifiedKFold(count).split(np.zeros(len(y)), cell))
 
 
-def _check_training(fold: int, count: int, y: Ints, groups: Groups) -> None:
-    """Refuse a fold whose model would never see a group, or one label of it."""
-    counts = np.bincount(groups.codes * 2 + y, minlength=2 * len(groups.names)).reshape(-1, 2)
-    for name, (negatives, positives) in zip(groups.names, counts.tolist(), strict=True):
-        if negatives and positives:
+def _check_training(fold: int, count: int, y: Ints, groups: Groups, train: Any) -> None:
+    """Refuse a fold whose model would never see a group, or one label of it.
+
+    Groups of one label are not compared, so a model need not have seen them.
+    """
+    cells, size = groups.codes * 2 + y, 2 * len(groups.names)
+    everybody, trained = (
+        np.bincount(rows, minlength=size).reshape(-1, 2) for rows in (cells, cells[train])
+    )
+    for name, whole, (negatives, positives) in zip(
+        groups.names, everybody.tolist(), trained.tolist(), strict=True
+    ):
+        if not all(whole) or (negatives and positives):
             continue
         lacks = "rows" if not negatives + positives else "negatives" if positives else "positives"
         rule = "the training part of every fold must have positives and negatives of every group"
@@ -336,7 +345,7 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
         self._check_words()
         X, y = indexable(X, y)
         weight = None if sample_weight is None else weights_of(sample_weight, _num_samples(X))
-        self.classes_, codes = two_classes(y, weight)
+        self.classes_, codes = two_classes(y, weight=weight)
         self.pos_label_, labels = positive_labels(self.classes_, codes, self.pos_label)
         groups = read_groups(X, sensitive_features, self.groups_from)
         warn_of_scaled(groups)
@@ -357,6 +366,7 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
     def _check_words(self) -> None:
         check_threshold(self.threshold)
         check_word("unknown", self.unknown, ("error", "keep"))
+        check_random(self.random_state)
         if self.recalibrate is not None:
             check_word("recalibrate", self.recalibrate, METHODS)
 
@@ -474,9 +484,9 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
 
         Computed when it is first asked for, because the rule is made again 200 times.
         """
-        rule, tally = self.rule_, self.tally_
+        rule, tally, asked = self.rule_, self.tally_, self.audit_
         if self._unseen is None:
-            self._unseen = unseen(tally, rule)
+            self._unseen = unseen(tally, rule, cost=asked.cost, threshold=asked.threshold)
         return self._unseen
 
     def _calibrator(self, report_folds: int | None = None) -> GroupCalibrator:
@@ -499,8 +509,10 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
         for part in range(count):
             mine = fold == part
             rest, inside = groups.take(~mine), groups.take(mine)
-            _check_training(part, count, y[~mine], rest)
-            calibrator = self._calibrator().fit(
+            _check_training(part, count, y, groups, ~mine)
+            # A group of one label may have no row among the others.
+            calibrator = self._calibrator().set_params(unknown="pooled")
+            calibrator.fit(
                 scores[~mine],
                 y[~mine],
                 sensitive_features=rest.features,
@@ -620,9 +632,8 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
 
 
 def _check_cells(labels: Ints, groups: Groups, weight: Floats | None) -> None:
-    """Refuse a single group, and groups of one label, before anything is trained."""
+    """Refuse fewer than two groups with both labels, before anything is trained."""
     counted = np.ones(len(labels), dtype=bool) if weight is None else weight > 0
     scores = np.full(int(counted.sum()), 0.5)
     tally = tally_arrays(scores, labels[counted], [groups.take(counted).encoded], grid=Grid(1))
-    require_two_groups(tally)
-    require_both_labels(tally)
+    fitted_groups(tally)

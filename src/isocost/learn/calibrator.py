@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, astuple, dataclass, replace
 from functools import partial
 from html import escape
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,17 +16,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from isocost.checks import check_kind, check_whole, check_word
+from isocost.checks import check_whole, check_word
 from isocost.errors import DataError, IsocostWarning, Problem, UsageError
 from isocost.groups import Group, group_names, to_json
 from isocost.learn.inputs import (
+    check_random,
     groups_of,
     in_order,
     log_of,
     positive_labels,
     read_all,
     real_scores,
-    two_labels,
+    two_classes,
     weights_of,
 )
 from isocost.metrics import calibration_gap
@@ -195,14 +195,14 @@ def _read_rows(scores: Any, y: Any, groups: Any, weight: Any, method: str) -> _R
     """Check everything that a calibrator is fitted to; rows of weight 0 are left out."""
     values = real_scores(scores, method)
     (classes, labels), features, w = read_all(
-        partial(two_labels, y, len(values)),
+        partial(two_classes, y, len(values)),
         partial(groups_of, groups, len(values)),
         partial(weights_of, weight, len(values)),
     )
     counted = w > 0
     if not counted.all():
-        values, w = values[counted], w[counted]
-        classes, labels = two_labels(classes[labels][counted], len(values))
+        classes, labels = two_classes(y, len(values), w)
+        values, labels, w = values[counted], labels[counted], w[counted]
     groups = features.take(counted).sorted()
     return _Rows(values, labels.astype(np.float64), w, groups.codes, groups.names, classes)
 
@@ -316,6 +316,8 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from isocost.learn import GroupCalibrator
     >>> random = np.random.default_rng(0)
     >>> score, group = random.random(20_000), random.choice(["a", "b"], 20_000)
     >>> label = random.random(20_000) < np.where(group == "a", score, score**2)
@@ -423,15 +425,13 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
         return f'method="{self.method}"' if self.method in PROBABILITIES else ""
 
     def _check_parameters(self) -> None:
-        whole = "must be a whole number, a NumPy RandomState or None"
-        seeds = (Integral, np.random.RandomState, type(None))
         read_all(
             partial(check_word, "method", self.method, METHODS),
             partial(check_word, "unknown", self.unknown, ("error", "pooled")),
             partial(check_shrinkage, "sigmoid", self.shrinkage),
             partial(check_whole, "cv", 2 if self.cv is None else self.cv, 2, step=_CV),
             partial(check_whole, "bins", self.bins, 1, step="use 10"),
-            partial(check_kind, "random_state", self.random_state, seeds, whole, "use 0"),
+            partial(check_random, self.random_state),
             error=UsageError,
         )
 

@@ -13,6 +13,7 @@ import hashlib
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Never, TypeAlias
 
 import narwhals as nw
@@ -23,6 +24,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples, column_or_1d
 
 from isocost import coin
+from isocost.checks import short
 from isocost.engines.frames import Frame
 from isocost.engines.values import Encoded, GroupEncoder, Problems, as_objects, column_array
 from isocost.errors import (
@@ -316,36 +318,6 @@ def weights_of(sample_weight: Any, rows: int) -> Floats:
     return values
 
 
-def two_labels(y: Any, rows: int) -> tuple[npt.NDArray[Any], Ints]:
-    """The two values of the labels, sorted, and the labels as 0 and 1; the second is positive.
-
-    Examples
-    --------
-    >>> two_labels(["yes", "no"], 2)
-    (array(['no', 'yes'], dtype='<U3'), array([1, 0]))
-    """
-    y = _require_labels(y)
-    values = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
-    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
-    values = column_array("y", values)
-    if len(values) != rows:
-        _refuse_length("y", f"{len(values):,}", rows)
-    null = np.array([is_null(v) for v in values.tolist()]) if values.dtype.kind in "fO" else None
-    if null is not None and null.any():
-        _refuse("y", "must be known in every row", null, values, "drop rows without a label")
-    try:
-        classes, codes = np.unique(values, return_inverse=True)
-    except TypeError as error:
-        step = "turn the labels into one type first"
-        raise DataError(Problem("y", "must hold comparable values", str(error), step)) from error
-    if len(classes) != 2:
-        shown = ", ".join(map(repr, classes[:6].tolist())) + (" ..." if len(classes) > 6 else "")
-        step = "pass rows of both labels; a comparison such as y == 'x' makes labels of two values"
-        got = f"{len(classes)} class{'es' if len(classes) != 1 else ''}: {shown}"
-        raise DataError(Problem("y", "must have two values", got, step))
-    return classes, codes.astype(np.intp)
-
-
 def positive_labels(
     classes: npt.NDArray[Any], codes: Ints, pos_label: Any, stacklevel: int = 3
 ) -> tuple[Any, Ints]:
@@ -409,13 +381,34 @@ def _numbers(name: str, values: Any) -> Floats:
     return array
 
 
-def two_classes(y: Any, weight: Floats | None) -> tuple[npt.NDArray[Any], Ints]:
-    """The two classes, and the labels as 0 and 1, in the way of scikit-learn's classifiers."""
-    _require_rows("y", _num_samples(_require_labels(y)))
+def two_classes(
+    y: Any, rows: int | None = None, weight: Floats | None = None
+) -> tuple[npt.NDArray[Any], Ints]:
+    """The two classes, sorted, and the labels as 0 and 1, as scikit-learn's classifiers read them.
+
+    Examples
+    --------
+    >>> two_classes(["yes", "no"])
+    (array(['no', 'yes'], dtype='<U3'), array([1, 0]))
+    """
+    if y is None:
+        # scikit-learn's checks look for these words.
+        rule = "must be given: fit requires y to be passed, but the target y is None"
+        raise UsageError(Problem("y", rule, "None", "pass the labels of the rows"))
+    count = _num_samples(y)
+    _require_rows("y", count)
+    if rows is not None and count != rows:
+        _refuse_length("y", f"{count:,}", rows)
     values = np.asarray(y)
+    unknown = np.zeros(values.shape, dtype=bool)
     if values.dtype.kind == "f":
-        rule, step = "must be known in every row", "drop rows without a label"
-        _refuse("y", rule, ~np.isfinite(values), values, step)
+        unknown = ~np.isfinite(values)
+    elif values.dtype.kind == "O":
+        unknown = np.array([is_null(value) for value in values.ravel().tolist()])
+    _refuse("y", "must be known in every row", unknown, values, "drop rows without a label")
+    if values.dtype.kind == "O":
+        # Objects of one type are as good as an array of it.
+        y = np.array(values.tolist())
     kind = type_of_target(y, input_name="y")
     if kind != "binary":
         # scikit-learn's checks look for these words.
@@ -438,14 +431,6 @@ def _require_rows(name: str, rows: int) -> None:
     if not rows:
         rule, step = "must have at least one row", "check the source of the data"
         raise DataError(Problem(name, rule, "0 rows", step))
-
-
-def _require_labels(y: Any) -> Any:
-    if y is None:
-        # scikit-learn's checks look for these words.
-        rule = "must be given: fit requires y to be passed, but the target y is None"
-        raise UsageError(Problem("y", rule, "None", "pass the labels of the rows"))
-    return y
 
 
 def _refuse_length(name: str, count: str, rows: int) -> Never:
@@ -475,6 +460,14 @@ _TEXT = np.uint64(1 << 63)
 _CHUNK = 2**15
 
 
+def check_random(random_state: Any) -> None:
+    """Raise unless the value is a seed that NumPy takes, a RandomState or None."""
+    is_seed = isinstance(random_state, Integral) and 0 <= int(random_state) < 2**32
+    if not is_seed and not isinstance(random_state, np.random.RandomState | None):
+        rule = f"must be a whole number from 0 to {2**32 - 1}, a NumPy RandomState or None"
+        raise UsageError(Problem("random_state", rule, short(random_state), "use 0"))
+
+
 def coins_of_rows(X: Any, ids: Any, salt: str, random_state: Any) -> npt.NDArray[np.uint64]:
     """The coin of each row: by its id, or without ids by its values.
 
@@ -499,6 +492,7 @@ def coins_of_rows(X: Any, ids: Any, salt: str, random_state: Any) -> npt.NDArray
         return coin.coins(ids.to_numpy() if hasattr(ids, "to_numpy") else ids, salt)
     hashes = row_hashes(X)
     if random_state is not None:
+        check_random(random_state)
         seed = random_state
         if not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(2**31 - 1)

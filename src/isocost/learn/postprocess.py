@@ -31,9 +31,8 @@ from isocost.errors import InfeasibleError, Problem, UsageError
 from isocost.learn.base import PostProcessor
 from isocost.measures.audit import Audit, audit
 from isocost.measures.feasibility import Feasibility, feasibility
-from isocost.repairs.deferrability import Deferral
-from isocost.repairs.deferrability import check_request as check_deferral
-from isocost.repairs.hand_over import hand_over
+from isocost.repairs.hand_over import Deferral, hand_over
+from isocost.repairs.hand_over import check_request as check_deferral
 from isocost.repairs.odds import equalize_odds
 from isocost.repairs.pools import Minimize
 from isocost.repairs.reconcilability import Levels, Reconcilability, check_request
@@ -244,11 +243,10 @@ class EqualizedOdds(PostProcessor):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RequestedRates(PostProcessor):
-    """The base of estimators whose repair makes named rates equal, or says why it cannot."""
+    """The base of estimators whose repair makes rates equal, or says why it cannot."""
 
     _repair: ClassVar[str]
 
-    cost: CostLike | None = None
     infeasible: Infeasible = "raise"
 
     def _options(self) -> dict[str, Any]:
@@ -277,9 +275,6 @@ class RequestedRates(PostProcessor):
                 raise
             return self._made(tally, "closest"), error.feasibility
 
-    def _audit(self, tally: Tally) -> Audit:
-        return audit(tally, self.cost or "fnr", self.threshold, self.confidence)
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Reconciled(RequestedRates):
@@ -292,7 +287,7 @@ class Reconciled(RequestedRates):
     ----------
     estimator : classifier
         With predict_proba or decision_function; LogisticRegression() if None.
-    threshold, equal, tolerance, cost, keep, levels, floor, no_worse, monotone, infeasible
+    threshold, equal, tolerance, cost, levels, floor, no_worse, monotone, infeasible
         As in :func:`isocost.reconcile`.
     recalibrate, cv, groups_from, unknown, salt, random_state, confidence, pos_label
         As in :class:`CalibratedEqualizedOdds`.
@@ -319,9 +314,9 @@ class Reconciled(RequestedRates):
     0.0
     """
 
+    cost: CostLike | None = None
     equal: str | Sequence[str] = ("fpr", "fnr")
     tolerance: float | Mapping[str, float] = 0.0
-    keep: Literal["information", "decisions", "scores"] = "information"
     levels: Levels = "auto"
     floor: Mapping[str, float] | None = None
     no_worse: bool = False
@@ -334,6 +329,9 @@ class Reconciled(RequestedRates):
 
     def _made(self, tally: Tally, infeasible: Infeasible) -> Rule:
         return reconcile(tally, **self._options(), salt=self.salt, infeasible=infeasible)
+
+    def _audit(self, tally: Tally) -> Audit:
+        return audit(tally, self.cost or "fnr", self.threshold, self.confidence)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -348,7 +346,7 @@ class HandOver(RequestedRates):
     ----------
     estimator : classifier
         With predict_proba or decision_function; LogisticRegression() if None.
-    share, equal, tolerance, threshold, cost, keep, shares, levels, floor, no_worse, infeasible
+    share, tolerance, threshold, keep, levels, infeasible
         As in :func:`isocost.hand_over`.
     handed_over_label : optional
         What :meth:`predict` returns for people who are handed over.  By default, for classes that
@@ -390,13 +388,9 @@ class HandOver(RequestedRates):
     """
 
     share: float | Literal["least"] | None = 0.25
-    equal: str | Sequence[str] = "everything"
-    tolerance: float | Mapping[str, float] = 0.0
+    tolerance: float = 0.0
     keep: Literal["information", "brier"] = "information"
-    shares: Literal["equal", "least"] = "equal"
     levels: Levels = "auto"
-    floor: Mapping[str, float] | None = None
-    no_worse: bool = False
     handed_over_label: Any = None
 
     _repair = "hand_over"
@@ -406,7 +400,8 @@ class HandOver(RequestedRates):
         check_single("handed_over_label", self.handed_over_label)
 
     def _asked(self) -> Deferral:
-        return Deferral.met(check_deferral(**self._options()))
+        request = check_deferral(**self._options())
+        return Deferral(True, request.share, request.threshold)
 
     def _made(self, tally: Tally, infeasible: Infeasible) -> Rule:
         return hand_over(tally, **self._options(), salt=self.salt, infeasible=infeasible)

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -203,14 +203,15 @@ def make_program(
     weight: Floats,
     *,
     kinds: tuple[str, ...],
+    compared: Sequence[int],
     C: float,
     intercept: bool,
 ) -> Program:
-    """Gather rows into cells, and write the covariances in them."""
+    """Gather rows into cells, and write the covariances of the groups ``compared`` in them."""
     cells, index = np.unique(features, axis=0, return_inverse=True)
     index, size = index.ravel(), len(cells)
     negative, positive = (
-        _centered(index, size, groups, weight, label == value) for value in (0, 1)
+        _centered(index, size, groups, weight, label == value, compared) for value in (0, 1)
     )
     none = np.zeros_like(negative)
     mass = add_up(index, weight, size)
@@ -226,20 +227,27 @@ def make_program(
         ridge=ridge,
         over=np.vstack([none if kind == "fnr" else negative for kind in kinds]),
         under=np.vstack([none if kind == "fpr" else positive for kind in kinds]),
-        names=tuple((kind, group) for kind in kinds for group in groups.names),
+        names=tuple((kind, groups.names[code]) for kind in kinds for code in compared),
         center=center,
         scale=scale,
         intercept=intercept,
     )
 
 
-def _centered(index: Ints, cells: int, groups: Groups, weight: Floats, chosen: Any) -> Floats:
-    """Per group and cell, the sum of (1[group] - share of the group) over the chosen rows."""
+def _centered(
+    index: Ints, cells: int, groups: Groups, weight: Floats, chosen: Any, compared: Sequence[int]
+) -> Floats:
+    """Per group and cell, the sum of (1[group] - share of the group) over the chosen rows.
+
+    Shares are those among the groups ``compared``, and people of other groups do not count.
+    """
     codes, count = groups.codes, len(groups.names)
+    weight = np.where(np.isin(codes, compared), weight, 0.0)
     weight = weight / weight.sum()
     share, counted = add_up(codes, weight, count), np.where(chosen, weight, 0.0)
     both = add_up(codes * cells + index, counted, count * cells).reshape(count, cells)
-    return both - np.outer(share, add_up(index, counted, cells))
+    centered: Floats = both - np.outer(share, add_up(index, counted, cells))
+    return centered[list(compared)]
 
 
 def _shape_of(cells: Floats, mass: Floats, intercept: bool) -> tuple[Floats, Floats]:

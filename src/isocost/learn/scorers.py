@@ -72,12 +72,12 @@ def scorer(
 
     Examples
     --------
-    >>> import numpy as np
+    >>> import isocost as ic, numpy as np
     >>> from sklearn.linear_model import LogisticRegression
     >>> from sklearn.metrics import roc_auc_score
     >>> X, y = np.array([[0.0], [1.0], [0.0], [3.0]] * 5), [0, 1, 0, 1] * 5
     >>> model = LogisticRegression().fit(X, y)
-    >>> scorer(roc_auc_score)(model, X, y), round(scorer("generalized_fpr")(model, X, y), 3)
+    >>> ic.scorer(roc_auc_score)(model, X, y), round(ic.scorer("generalized_fpr")(model, X, y), 3)
     (1.0, -0.189)
     """
     function, measure = _resolved(metric)
@@ -117,6 +117,7 @@ def cost_disparity_scorer(
     Examples
     --------
     >>> import numpy as np
+    >>> from isocost.learn import cost_disparity_scorer
     >>> from sklearn.linear_model import LogisticRegression
     >>> X, y = np.array([[0.0], [1.0], [0.0], [3.0]] * 5), [0, 1, 0, 1] * 5
     >>> model = LogisticRegression().fit(X, y)

@@ -14,10 +14,18 @@ from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils.validation import check_random_state, validate_data
 
 from isocost.checks import check_word
-from isocost.errors import ConstraintWarning, DataError, Problem, UsageError
+from isocost.errors import (
+    ConstraintWarning,
+    DataError,
+    IsocostWarning,
+    Problem,
+    UsageError,
+    listing,
+)
 from isocost.groups import Group, names_of
 from isocost.learn.inputs import (
     Groups,
+    check_random,
     positive_labels,
     read_groups,
     require_groups,
@@ -160,7 +168,7 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
         As in ``LogisticRegression``; ``n_iter_`` counts the smooth solver's steps in the start
         that was kept.
     achieved_ : {kind: {group: float}}
-        The covariances on the training data.
+        The covariances on the training data, of the groups that have the rows it takes.
     loss_ : float
         The mean logistic loss on the training data, without the penalty.
     met_ : bool
@@ -187,6 +195,7 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
     Examples
     --------
     >>> import numpy as np
+    >>> from isocost.learn import EqualizedOddsLogisticRegression
     >>> rng = np.random.default_rng(0)
     >>> group = rng.integers(0, 2, 2000)
     >>> X = rng.normal(size=(2000, 2)) + np.outer(group, [1.0, 0.0])
@@ -293,6 +302,7 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
 
     def _check_parameters(self) -> None:
         check_word("constraint", self.constraint, tuple(KINDS))
+        check_random(self.random_state)
         _check_number("bound", self.bound, 0.0, "use 0.0 for no covariance at all")
         _check_number("tol", self.tol, 0.0, "use 1e-4")
         _check_number("least_selected", self.least_selected, 0.0, "use 0.05, or 0.0 for any share")
@@ -313,15 +323,22 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
         X, y = validate_data(self, X, y, dtype=np.float64)
         groups = read_groups(given, require_groups(sensitive))
         weight = weights_of(sample_weight, len(X))
-        self.classes_, codes = two_classes(y, weight)
+        self.classes_, codes = two_classes(y, weight=weight)
         self.pos_label_, label = positive_labels(self.classes_, codes, self.pos_label)
         used = weight > 0
         X, label, groups, weight = X[used], label[used], groups.take(used).sorted(), weight[used]
         kinds = KINDS[self.constraint]
-        _check_groups(groups, label, kinds)
+        compared = _compared(groups, label, kinds)
         C = np.inf if self.C is None else float(self.C)
         return make_program(
-            X, label, groups, weight, kinds=kinds, C=C, intercept=self.fit_intercept
+            X,
+            label,
+            groups,
+            weight,
+            kinds=kinds,
+            compared=compared,
+            C=C,
+            intercept=self.fit_intercept,
         )
 
     def _scaled(self, program: Program) -> Floats:
@@ -385,24 +402,26 @@ _NEEDED = {"fpr": (0,), "fnr": (1,), "all": ()}
 """The labels that every group must have for each kind of error."""
 
 
-def _check_groups(groups: Groups, label: Ints, kinds: tuple[str, ...]) -> None:
-    """Refuse a single group, and groups without the rows that a constraint is about."""
+def _compared(groups: Groups, label: Ints, kinds: tuple[str, ...]) -> list[int]:
+    """The codes of the groups with the rows that a constraint is about; a warning names others."""
     names = list(names_of(groups.names).values())
     if len(names) < 2:
         rule, got = "must hold at least two groups", f"only {names[0]!r}"
         step = "train without a constraint: sklearn.linear_model.LogisticRegression"
         raise DataError(Problem("sensitive_features", rule, got, step))
     counts = np.bincount(groups.codes * 2 + label, minlength=2 * len(names)).reshape(-1, 2)
-    problems = []
-    for kind, value in [(k, v) for k in kinds for v in _NEEDED[k]]:
-        lacking = [name for name, count in zip(names, counts[:, value], strict=True) if not count]
-        if lacking:
-            rule = f"needs {('negative', 'positive')[value]} rows in every group"
-            step = "merge small groups, get more data, or choose another constraint"
-            got = f"none in {', '.join(lacking)}"
-            problems.append(Problem(f'constraint "{kind}"', rule, got, step))
-    if problems:
-        raise DataError(problems)
+    needed = sorted({value for kind in kinds for value in _NEEDED[kind]})
+    has_all = np.asarray(counts[:, needed].all(axis=1))
+    words = " and ".join(("negative", "positive")[value] for value in needed)
+    others = listing(name for name, one in zip(names, has_all, strict=True) if not one)
+    if has_all.sum() < 2:
+        step = "merge small groups, get more data, or choose another constraint"
+        rule = f"needs {words} rows in at least two groups"
+        raise DataError(Problem("constraint", rule, f"not in {others}", step))
+    if others:
+        text = f"Left out of the constraint, which needs {words} rows of a group: {others}."
+        warnings.warn(text, IsocostWarning, stacklevel=4)
+    return [int(code) for code in np.flatnonzero(has_all)]
 
 
 def _descending(bounds: Any) -> list[float]:

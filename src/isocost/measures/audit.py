@@ -11,7 +11,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from isocost.checks import check_threshold, check_word
+from isocost.checks import check_threshold, check_tolerance, check_word, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UncertainWarning, UsageError, listing
 from isocost.groups import Group, columns_of, group_names, names_of, shown_names, to_json
@@ -20,8 +20,8 @@ from isocost.measures.feasibility import (
     can_reconcile,
     coarsenable,
     compared_groups,
-    feasibility,
     large_groups,
+    reach_of,
 )
 from isocost.measures.intervals import (
     REPLICATES,
@@ -48,14 +48,15 @@ from isocost.tables import (
     frame_of,
     html_table,
     html_verdict,
+    number_text,
     text_table,
     transposed,
     wrapped,
 )
-from isocost.tallies import Reading, Tally, TallyLike, as_tally, check_no_keywords
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally, check_no_keywords
 from isocost.verdict.judgement import MIN_GROUP, Findings, Verdict, judge
 from isocost.verdict.sentences import SENTENCES, plain
-from isocost.verdict.wording import statement, told
+from isocost.verdict.wording import reading_notes, statement, told
 
 WIDEST = 3
 """With more groups than this, each group gets a line of its own."""
@@ -124,6 +125,15 @@ class Audit(AsJson):
         return tuple(self.feasibility.costs)
 
     @property
+    def examined(self) -> tuple[Group, ...]:
+        """The groups whose calibration is judged: those compared, and others that are as large.
+
+        A group with positives only, or negatives only, has no cost, but may be miscalibrated.
+        """
+        large = (g for g, one in self.groups.items() if one.n >= self.min_group)
+        return tuple(dict.fromkeys((*self.compared, *large)))
+
+    @property
     def confidence(self) -> float | None:
         """That of the intervals; None if there are none."""
         return None if self.intervals is None else self.intervals.confidence
@@ -153,8 +163,8 @@ class Audit(AsJson):
             if names == ("cost",):
                 excess = (self.feasibility.excess, *self.intervals.excess)
         expected, unrepaired = self.outlook if names == ("cost",) else (math.nan, math.nan)
-        known = [self.gap_floor(group) for group in self.compared]
-        gaps = [self.groups[g].intervals.get("calibration_gap") for g in self.compared]
+        known = [self.gap_floor(group) for group in self.examined]
+        gaps = [self.groups[g].intervals.get("calibration_gap") for g in self.examined]
         findings = Findings(
             groups=len(large_groups(self.tally, self.min_group)),
             gap_low=max(known) if calibrated else 0.0,
@@ -200,13 +210,16 @@ class Audit(AsJson):
     @property
     def generalized_equalized_odds_difference(self) -> float:
         """The larger of the differences in generalized FPR and generalized FNR."""
-        names = ("generalized_fpr", "generalized_fnr")
-        return max(self.disparities[name].difference for name in names)
+        return self._widest("generalized_fpr", "generalized_fnr")
 
     @property
     def equalized_odds_difference(self) -> float:
         """The larger of the differences in FPR and FNR at the threshold."""
-        return max(self.disparities[name].difference for name in ("fpr", "fnr"))
+        return self._widest("fpr", "fnr")
+
+    def _widest(self, *names: str) -> float:
+        """The largest difference in some numbers; NaN if one of them is known of one group only."""
+        return float(np.max([self.disparities[name].difference for name in names]))
 
     @property
     def statistical_parity_difference(self) -> float:
@@ -230,13 +243,18 @@ class Audit(AsJson):
             "version": 1,
             "cost": self.cost.to_dict(),
             "threshold": self.threshold,
-            "reading": dict(self.tally.reading),
+            "reading": self.tally.reading.to_dict(),
+            "reading_notes": [
+                plain(one) for one in reading_notes(self.tally.reading, self.tally.groups)
+            ],
             "groups": [[to_json(g), m.to_dict()] for g, m in self.groups.items()],
             "overall": self.overall.to_dict(),
             "disparity": self.disparity.to_dict(),
             "disparities": {name: d.to_dict() for name, d in self.disparities.items()},
-            "generalized_equalized_odds_difference": self.generalized_equalized_odds_difference,
-            "equalized_odds_difference": self.equalized_odds_difference,
+            "generalized_equalized_odds_difference": finite_or_none(
+                self.generalized_equalized_odds_difference
+            ),
+            "equalized_odds_difference": finite_or_none(self.equalized_odds_difference),
             "four_fifths_ratio": self.disparities["selection_rate"].to_dict()["ratio"],
             "feasibility": self.feasibility.to_dict(),
             "verdict": self.verdict.to_dict(),
@@ -395,13 +413,18 @@ class Audit(AsJson):
         generalized = self.generalized_equalized_odds_difference
         # With too little data the interval would say more than the verdict does.
         interval = self.intervals and self.verdict.enough and self.intervals.disparities["cost"]
+        cost = "Cost is the same for every group."
+        if math.isnan(d.difference):
+            cost = "Cost cannot be compared: fewer than two groups have one."
+        elif d.highest != d.lowest:
+            cost = (
+                f"Cost differs by {d.difference:.4f}{f' {_short(interval)}' if interval else ''}: "
+                f"{names[d.highest]} highest, {names[d.lowest]} lowest."
+            )
         return [
-            f"Cost differs by {d.difference:.4f}{f' {_short(interval)}' if interval else ''}: "
-            f"{names[d.highest]} highest, {names[d.lowest]} lowest."
-            if d.highest != d.lowest
-            else "Cost is the same for every group.",
-            f"Equalized odds difference: generalized {generalized:.4f}, "
-            f"at the threshold {self.equalized_odds_difference:.4f}.",
+            cost,
+            f"Equalized odds difference: generalized {number_text(generalized)}, "
+            f"at the threshold {number_text(self.equalized_odds_difference)}.",
             "Selection rates: nobody is selected."
             if math.isnan(ratio)
             else f"Selection rates: lowest over highest is {ratio:.3f} "
@@ -478,14 +501,15 @@ def audit(
     min_group: int = MIN_GROUP,
     reference: Group | None = None,
     warn: bool = True,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Audit:
     """Measure each group's errors and calibration, and decide what can be made equal.
 
     Parameters
     ----------
     tally : Tally, or data
-        At least two groups with positives and negatives.
+        At least two groups.  A group with positives only, or negatives only, has NaN where a rate
+        is undefined, and is not compared.
     cost : Cost or str
         What an error costs: "fpr", "fnr", "weighted:1,3" or a :class:`Cost`.
     threshold : float
@@ -534,7 +558,7 @@ def audit(
     tally = as_tally(tally, reading, threshold)
     cost.check_groups(tally.groups)
     groups = compared_groups(tally, check_min_group(min_group))
-    reach = feasibility(tally.select(list(groups)), cost.among(groups), tolerance)
+    reach = reach_of(tally.select(groups), cost.among(groups), check_tolerance(tolerance))
     choice = chosen_measures(measures)
     rows, people = choice.rows, population_of(tally, threshold, groups, reference)
     columns = group_columns(tally, cost, rows, people)

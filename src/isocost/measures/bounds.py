@@ -16,17 +16,19 @@ is not in the paper: the bound of Camp (TMLR 2025) for monotone likelihood ratio
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any, Unpack
 
-from isocost.checks import check_amount, check_base_rate, check_unit
+from isocost.checks import check_amount, check_base_rate, check_unit, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, beside_groups, names_of, pairs_to_json, shown_names, to_json
 from isocost.measures import rates
 from isocost.measures.calibration import gap_equal_width, levels_of
+from isocost.measures.feasibility import fitted_groups
 from isocost.measures.two_costs import (
     SLACK,
     CostComparison,
@@ -36,8 +38,16 @@ from isocost.measures.two_costs import (
     check_base_rates,
     incompatible,
 )
-from isocost.tables import AsJson, columns_from, frame_of, html_table, html_verdict, text_table
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
+from isocost.tables import (
+    AsJson,
+    columns_from,
+    frame_of,
+    html_table,
+    html_verdict,
+    number_text,
+    text_table,
+)
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 
 USUAL = ("fpr", "fnr", "weighted:1,1")
 """Costs that are compared in pairs, besides the one asked for."""
@@ -283,10 +293,16 @@ class GroupBounds:
         return abs(self.residual)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        plain = asdict(self)
-        plain["at_cost"] = {name: list(ends) for name, ends in plain["at_cost"].items()}
-        return {**plain, "gap_at_least": self.gap_at_least}
+        """Plain values for JSON; an undefined number becomes null."""
+
+        def plain(value: Any) -> Any:
+            if isinstance(value, dict):
+                return {name: plain(each) for name, each in value.items()}
+            if isinstance(value, tuple):
+                return [plain(each) for each in value]
+            return finite_or_none(value)
+
+        return {**plain(asdict(self)), "gap_at_least": self.gap_at_least}
 
 
 @dataclass(frozen=True, repr=False)
@@ -352,10 +368,11 @@ class Bounds(AsJson):
         for group, name in names_of(self.groups).items():
             each = self.groups[group]
             numbers = [f"{each.residual:+.4f}"]
-            numbers += [f"{x:.4f}" for x in (each.gap, each.cost, each.trivial_cost)]
+            numbers += [number_text(x) for x in (each.gap, each.cost, each.trivial_cost)]
             for rate in ("generalized_fpr", "generalized_fnr"):
                 low, high = getattr(each.at_cost, rate)
-                numbers += [f"{getattr(each, rate):.4f}", f"{low:.4f} to {high:.4f}"]
+                span = "-" if math.isnan(low) else f"{low:.4f} to {high:.4f}"
+                numbers += [number_text(getattr(each, rate)), span]
             rows.append([name, *numbers])
         return header, rows
 
@@ -399,14 +416,15 @@ def bounds(
     *,
     cost_difference: float = 0.0,
     gap: float | None = None,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Bounds:
     """What the paper's theorems prove about a tally, with the best constants.
 
     Parameters
     ----------
     tally : Tally, or data
-        At least two groups, each with positives and negatives.
+        At least two groups with positives and negatives.  A group of one label has NaN where a
+        rate is undefined, and is not compared with the others.
     cost : Cost or str
         What an error costs.
     other : Cost or str, optional
@@ -425,8 +443,9 @@ def bounds(
 
     Examples
     --------
+    >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> result = bounds(compas(), "fpr", "fnr")
+    >>> result = ic.bounds(compas(), "fpr", "fnr")
     >>> round(result.groups["Caucasian"].gap_at_least, 4)
     0.0111
     >>> result.impossibility.excluded
@@ -434,34 +453,39 @@ def bounds(
     """
     tally = as_tally(tally, reading)
     cost = as_cost(cost)
-    rates.require_two_groups(tally)
-    rates.require_both_labels(tally)
-    groups = _each_group(tally, cost)
+    cost_difference = check_amount("cost_difference", cost_difference)
+    gap = None if gap is None else check_amount("gap", gap)
+    compared = fitted_groups(tally)
+    some, groups = tally.select(compared), _each_group(tally, cost)
     # A cost per group has no hash.
     usual = [cost, *(one for one in map(as_cost, USUAL) if one != cost)]
-    pairs = tuple(incompatible(tally, *pair) for pair in combinations(usual, 2))
-    ratio = ratio_bound({group: each.base_rate for group, each in groups.items()})
+    among = [one.among(compared) for one in usual]
+    pairs = tuple(incompatible(some, *pair) for pair in combinations(among, 2))
+    ratio = ratio_bound({group: groups[group].base_rate for group in compared})
     if other is None:
         return Bounds(cost, groups, pairs, ratio)
-    allowed = max(each.gap for each in groups.values()) if gap is None else gap
-    allowed = check_amount("gap", allowed)
+    allowed = max(groups[group].gap for group in compared) if gap is None else gap
     both = both_costs(tally, cost, other, cost_difference, allowed)
     return Bounds(cost, groups, pairs, ratio, both)
 
 
 def _each_group(tally: Tally, cost: Cost) -> dict[Group, GroupBounds]:
-    sums, groups = tally.totals, tally.groups
-    mu = rates.base_rate(sums)
+    sums, groups, lacks = tally.totals, tally.groups, rates.lacking(tally)
+    mu, mean = rates.base_rate(sums), rates.mean_score(sums)
     c_fp, c_fn = rates.generalized_fpr(sums), rates.generalized_fnr(sums)
     costs, trivial = rates.group_costs(sums, groups, cost), rates.trivial_costs(sums, groups, cost)
     a, b = cost.coefficients(groups, mu)
     each = {}
     for i, group in enumerate(groups):
         share, fp, fn = float(mu[i]), float(c_fp[i]), float(c_fn[i])
-        residual = linearity_residual(share, fp, fn)
+        residual = share - float(mean[i])
         # The binned gap is never below |residual|, but for rounding.
         gap = max(gap_equal_width(levels_of(tally, i)), abs(residual))
         numbers = float(a[i]), float(b[i]), share, gap
+        unknown = (math.nan, math.nan)
+        drop, at_cost = ErrorDrop(Bound(*unknown), Bound(*unknown)), RateRange(unknown, unknown)
+        if group not in lacks:
+            drop, at_cost = drop_of(*numbers), range_at(float(costs[i]), *numbers)
         each[group] = GroupBounds(
             base_rate=share,
             generalized_fpr=fp,
@@ -471,7 +495,7 @@ def _each_group(tally: Tally, cost: Cost) -> dict[Group, GroupBounds]:
             linearity=linearity_bound(gap),
             cost=float(costs[i]),
             trivial_cost=float(trivial[i]),
-            drop=drop_of(*numbers),
-            at_cost=range_at(float(costs[i]), *numbers),
+            drop=drop,
+            at_cost=at_cost,
         )
     return each

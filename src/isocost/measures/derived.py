@@ -29,7 +29,7 @@ import numpy as np
 from isocost.cells import KINDS, SUMS, Cells, add_up
 from isocost.checks import check_numbers
 from isocost.groups import Group
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.typing import Bools, Floats, Ints
 
 STEP = 1e-30
@@ -376,7 +376,7 @@ class NetBenefitCurve:
 def net_benefit_curve(
     tally: TallyLike,
     thresholds: Any = None,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> NetBenefitCurve:
     """Decision curves of the groups (Vickers and Elkin 2006).
 

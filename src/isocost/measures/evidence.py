@@ -128,9 +128,12 @@ class Evidence:
         """Where D lies after period ``now``, if it has been the same in all periods.
 
         The intervals after all periods hold it together with a chance of at least 1 - error.  They
-        invert the test of :meth:`against`, so there is an alarm where a limit is outside.
+        invert the test of :meth:`against`, so there is an alarm where a limit is outside.  If D is
+        shown to have changed, the two bounds cross: it was at or below the first in one period, and
+        at or above the second in another.
         """
-        return self.at_least(error / 2.0, 1.0, now), -self.at_least(error / 2.0, -1.0, now)
+        above, below = (sign * self.at_least(error / 2.0, sign, now) for sign in (1.0, -1.0))
+        return min(above, below), max(above, below)
 
     def at_least(self, error: float, sign: float, now: int) -> float:
         """A bound that sign D was above in some period up to ``now``."""
@@ -260,13 +263,17 @@ class History:
         )
 
     def _stacked(self, sums: list[Sums], tallies: Sequence[Tally]) -> Sums:
-        """Sums as arrays (periods, groups, 4); groups that a period lacks have zeros."""
+        """Sums as arrays (periods, groups, 4); groups that a period lacks have zeros.
+
+        Groups of a period that are not watched do not count.
+        """
         shape = (len(sums), len(self.groups), len(KINDS))
         full = {name: np.zeros(shape) for name in SUMS}
         for period, (one, tally) in enumerate(zip(sums, tallies, strict=True)):
-            indices = [self.groups.index(group) for group in tally.groups]
+            known = [i for i, group in enumerate(tally.groups) if group in self.groups]
+            indices = [self.groups.index(tally.groups[i]) for i in known]
             for name, values in full.items():
-                values[period, indices] = getattr(one, name)
+                values[period, indices] = getattr(one, name)[known]
         return Sums(**full)
 
     def streams(self, claim: Claim) -> tuple[list[Stream], float]:

@@ -17,14 +17,18 @@ import numpy as np
 from isocost.cells import KINDS, add_up
 from isocost.checks import check_tolerance, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
+from isocost.errors import DataError, Problem, listing, spoken
 from isocost.groups import Group, names_of, pairs_to_json, to_json
 from isocost.measures import rates
 from isocost.measures.rates import by_group
 from isocost.measures.table import MEASURES
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import MIN_GROUP, MIN_LABEL
 from isocost.verdict.sentences import round_down, round_up
+
+MOST_LISTED = 5
+"""How many groups an error names."""
 
 SLACK = 1e-12
 """How far rounding may put a cost beyond a bound that it meets, as a share of the costs."""
@@ -60,8 +64,9 @@ class Feasibility:
 
     Examples
     --------
+    >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> print(feasibility(compas(), "fpr"))
+    >>> print(ic.feasibility(compas(), "fpr"))
     Not feasible: the scores of African-American cost 0.4475 (fpr), and calibrated scores of \
 Caucasian cannot cost more than 0.3936.
     It would take a tolerance of at least 0.0539, or better scores for African-American: \
@@ -85,7 +90,7 @@ a cost of at most 0.3936.
     def excess(self) -> float:
         """How far the highest cost is above what another group can reach, less the tolerance."""
         others = [self.ceiling(group) for group in self.costs if group != self.target_group]
-        return self.target_cost - min(others) - self.tolerance
+        return self.target_cost - float(np.fmin.reduce(others)) - self.tolerance
 
     @property
     def changed(self) -> tuple[Group, ...]:
@@ -97,20 +102,23 @@ a cost of at most 0.3936.
         return max(self.costs[group], self.trivial_costs[group])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; per-group numbers become [group, number] pairs, infinity null."""
-        alpha = {group: finite_or_none(share) for group, share in self.alpha.items()}
+        """Plain values for JSON; per-group numbers become pairs, infinity and NaN null."""
+
+        def plain(numbers: Mapping[Group, float]) -> list[Any]:
+            return pairs_to_json({g: finite_or_none(number) for g, number in numbers.items()})
+
         return {
             "cost": self.cost.to_dict(),
             "tolerance": self.tolerance,
             "feasible": self.feasible,
             "target_group": to_json(self.target_group),
-            "target_cost": self.target_cost,
-            "costs": pairs_to_json(self.costs),
-            "trivial_costs": pairs_to_json(self.trivial_costs),
-            "alpha": pairs_to_json(alpha),
+            "target_cost": finite_or_none(self.target_cost),
+            "costs": plain(self.costs),
+            "trivial_costs": plain(self.trivial_costs),
+            "alpha": plain(self.alpha),
             "unreachable": [to_json(group) for group in self.unreachable],
-            "smallest_tolerance": self.smallest_tolerance,
-            "required_cost": self.required_cost,
+            "smallest_tolerance": finite_or_none(self.smallest_tolerance),
+            "required_cost": finite_or_none(self.required_cost),
             "uninformative": [to_json(group) for group in self.uninformative],
         }
 
@@ -120,6 +128,8 @@ a cost of at most 0.3936.
     def told(self, names: Mapping[Group, str], most: float = math.inf) -> str:
         """The verdict in words, with these names for the groups; shares of at most so many."""
         target = names[self.target_group]
+        if not self.feasible and not self.unreachable:
+            return f"Not known: fewer than two groups have a cost ({self.cost})."
         if not self.feasible:
             lowest = min(self.unreachable, key=self.ceiling)
             limit = (
@@ -157,13 +167,14 @@ a cost of at most 0.3936.
 def mixing_rates(costs: Floats, trivial: Floats, tolerance: float) -> Floats:
     """The shares alpha that raise each cost to the highest less the tolerance.
 
-    The last dimension runs over the groups.  Infinite where withholding does not raise the cost.
+    The last dimension runs over the groups.  Infinite where withholding does not raise the cost,
+    NaN where a group has no cost.
     """
-    scale = np.maximum(costs, trivial).max(axis=-1, keepdims=True)
-    need = costs.max(axis=-1, keepdims=True) - tolerance - costs
+    scale = np.fmax.reduce(np.maximum(costs, trivial), axis=-1, keepdims=True)
+    need = np.fmax.reduce(costs, axis=-1, keepdims=True) - tolerance - costs
     room = trivial - costs
     with np.errstate(divide="ignore", invalid="ignore"):
-        alpha = np.where(room > 0, need / room, np.inf)
+        alpha = np.where(room <= 0, np.inf, need / room)
     return np.where(need <= SLACK * scale, 0.0, alpha)
 
 
@@ -171,14 +182,14 @@ def feasibility(
     tally: TallyLike,
     cost: CostLike = "fnr",
     tolerance: float = 0.0,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Feasibility:
     """Decide whether calibrated scores can cost every group the same.
 
     Parameters
     ----------
     tally : Tally, or data
-        At least two groups, each with positives and negatives.
+        At least two groups with positives and negatives; groups of one label are left out.
     cost : Cost or str
         What an error costs.
     tolerance : float
@@ -188,31 +199,37 @@ def feasibility(
     """
     tally = as_tally(tally, reading)
     cost, tolerance = as_cost(cost), check_tolerance(tolerance)
-    rates.require_two_groups(tally)
-    rates.require_both_labels(tally)
+    cost.check_groups(tally.groups)
+    groups = fitted_groups(tally)
+    return reach_of(tally.select(groups), cost.among(groups), tolerance)
+
+
+def reach_of(tally: Tally, cost: Cost, tolerance: float) -> Feasibility:
+    """The same for all groups of a tally; a group without the rates of the cost has NaN."""
     groups = tally.groups
     costs = rates.group_costs(tally.totals, groups, cost)
     trivial = rates.trivial_costs(tally.totals, groups, cost)
-    top = int(np.argmax(costs))
+    known = ~np.isnan(costs)
+    top = int(np.argmax(np.where(known, costs, -np.inf)))
     goal = float(costs[top]) - tolerance
     alpha = mixing_rates(costs, trivial, tolerance)
     # A group that already costs more than its trivial score can at least stay where it is.
     ceiling = np.maximum(costs, trivial)
-    short = goal > ceiling + SLACK * ceiling.max()
+    short = goal > ceiling + SLACK * np.fmax.reduce(ceiling)
     # Rounding may put a share that is just enough a hair above 1.
     alpha = np.where(short, alpha, np.minimum(alpha, 1.0))
-    lowest = float(ceiling.min())
+    lowest = float(np.fmin.reduce(ceiling))
     return Feasibility(
         cost=cost,
         tolerance=tolerance,
-        feasible=not short.any(),
+        feasible=bool(known.sum() > 1 and not short.any()),
         target_group=groups[top],
         target_cost=float(costs[top]),
         costs=by_group(groups, costs),
         trivial_costs=by_group(groups, trivial),
         alpha=by_group(groups, alpha),
         unreachable=tuple(g for g, far in zip(groups, short, strict=True) if far),
-        smallest_tolerance=max(0.0, float(costs[top]) - lowest),
+        smallest_tolerance=float(np.maximum(0.0, costs[top] - lowest)),
         required_cost=lowest,
         uninformative=tuple(
             g for g, c, t in zip(groups, costs, trivial, strict=True) if c >= t * (1.0 - SLACK)
@@ -224,22 +241,36 @@ def large_groups(tally: Tally, min_group: int = MIN_GROUP) -> tuple[Group, ...]:
     """The groups with at least ``min_group`` rows, five of each label; with 0, one of each."""
     least = max(1, min(MIN_LABEL, min_group))
     large = (tally.totals.n.sum(axis=1) >= min_group) & (tally.totals.n.min(axis=1) >= least)
+    large &= rates.has_both_labels(tally)
     return tuple(group for group, is_large in zip(tally.groups, large, strict=True) if is_large)
 
 
 def compared_groups(tally: Tally, min_group: int = MIN_GROUP) -> tuple[Group, ...]:
     """The groups that decide: the large ones; if there are not two, those with both labels.
 
-    Raises :class:`isocost.DataError` if fewer than two groups have both labels.
+    If there are not two of those either, all: what rates they have is shown, and decides nothing.
+    Raises :class:`isocost.DataError` if there is only one group.
     """
-    large = large_groups(tally, min_group)
-    if len(large) >= 2:
-        return large
-    both = large_groups(tally, 0)
-    if len(both) < 2:
-        rates.require_two_groups(tally)
-        rates.require_both_labels(tally)
-    return both
+    rates.require_two_groups(tally)
+    chosen = (large_groups(tally, min_group), large_groups(tally, 0))
+    return next((groups for groups in chosen if len(groups) >= 2), tally.groups)
+
+
+def fitted_groups(tally: Tally) -> tuple[Group, ...]:
+    """The groups that a repair compares: those with positives and negatives.
+
+    The others keep their scores.  Raises :class:`isocost.DataError` if there are fewer than two.
+    """
+    rates.require_two_groups(tally)
+    groups = large_groups(tally, 0)
+    if len(groups) < 2:
+        lacks = (f"{group!r} has no {label}" for group, label in rates.lacking(tally).items())
+        got = f"{f'only {groups[0]!r}' if groups else 'none'}; {listing(lacks, MOST_LISTED)}"
+        merge = spoken("tally.relabel", "--merge-groups", "rename them in the rows")
+        step = f"check the label and the group column, merge groups ({merge}), or gather more data"
+        rule = "at least two must have positives and negatives, to be compared"
+        raise DataError(Problem("groups", rule, got, step))
+    return groups
 
 
 def coarsenable(tally: Tally, reach: Feasibility, threshold: float) -> bool:
@@ -248,6 +279,8 @@ def coarsenable(tally: Tally, reach: Feasibility, threshold: float) -> bool:
     Most can be had by one pool on each side of the threshold, whose value q is its share of
     positives; it must lie on its own side.  It costs (a / (1 - mu) + b / mu) (mu - E[q^2]).
     """
+    if not rates.has_both_labels(tally).all():
+        return False
     by_kind = tally.kinds(threshold).w
     kind = {name: by_kind[:, i] for i, name in enumerate(KINDS)}
     mu = rates.base_rate(tally.totals)
@@ -276,6 +309,8 @@ def can_reconcile(tally: Tally, threshold: float) -> bool:
     the groups meet for some x.  Selecting next to nobody does not count: each group must keep
     half of those that it selects rightly.
     """
+    if not rates.has_both_labels(tally).all():
+        return False
     x = np.linspace(0.0, 1.0, 1001)
     low, high = np.zeros_like(x), np.ones_like(x)
     now = MEASURES["fnr"].of(tally.kinds(threshold))

@@ -41,7 +41,7 @@ from isocost.groups import Group, group_names, to_json
 from isocost.measures import margins
 from isocost.measures.calibration import SMOOTH_CELLS, Levels, bin_noise, gap_noise, levels_of
 from isocost.measures.derived import GroupedPeople
-from isocost.measures.feasibility import Feasibility, compared_groups, feasibility
+from isocost.measures.feasibility import Feasibility, compared_groups, reach_of
 from isocost.measures.margins import (
     CostBounds,
     Interval,
@@ -58,7 +58,7 @@ from isocost.measures.margins import (
 )
 from isocost.measures.measure import Measure
 from isocost.measures.table import BIAS, MEASURES, Chosen, chosen_measures, cost_row
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import MIN_GROUP
 
@@ -322,7 +322,7 @@ class Intervals:
             "target_cost": plain(self.target_cost),
             "highest": [to_json(group) for group in self.highest],
             "excess": plain(self.excess),
-            "feasible_probability": self.feasible_probability,
+            "feasible_probability": finite_or_none(self.feasible_probability),
         }
 
 
@@ -338,7 +338,7 @@ def intervals(
     measures: Chosen = None,
     min_group: int = MIN_GROUP,
     reference: Group | None = None,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Intervals:
     """Compute confidence intervals for every number of an audit.
 
@@ -374,8 +374,9 @@ def intervals(
 
     Examples
     --------
+    >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> result = intervals(compas(), "fpr")
+    >>> result = ic.intervals(compas(), "fpr")
     >>> low, high = result.differences["generalized_fpr"]
     >>> result.compared, f"{low:.3f} to {high:.3f}", result.highest
     (('African-American', 'Caucasian'), '0.077 to 0.098', ('African-American',))
@@ -386,8 +387,7 @@ def intervals(
     tally = as_tally(tally, reading, threshold)
     cost.check_groups(tally.groups)
     groups = compared_groups(tally, check_min_group(min_group))
-    some = tally.select(list(groups))
-    reach = feasibility(some, cost.among(groups), check_tolerance(tolerance))
+    reach = reach_of(tally.select(groups), cost.among(groups), check_tolerance(tolerance))
     people = population_of(tally, threshold, groups, reference)
     rows = chosen_measures(measures).rows
     return intervals_of(tally, cost, rows, people, reach, confidence, replicates, seed)
@@ -421,24 +421,30 @@ def intervals_of(
         ]
     estimates, everybody = estimate_groups(tally, cost, confidence, rows, gaps, noise, people)
     everyone = dict(zip(tally.groups, estimates, strict=True))
-    compared = [everyone[group] for group in groups]
-    bounds = _cost_bounds(compared, tolerance, confidence, tally.n)
-    candidates = margins.highest(bounds)
-    excess, probability = margins.excess(bounds)
-    shares = np.array([reach.alpha[group] for group in groups])
-    alpha = margins.alpha_intervals(bounds, candidates, shares)
-    top, low = _extremes(bounds.cost[:, 0])
+    costly = [group for group in groups if not math.isnan(reach.costs[group])]
+    pair, candidates, probability = (groups[0], groups[-1]), list[int](), math.nan
+    excess = target = (math.nan, math.nan)
+    alpha = [excess] * len(costly)
+    if len(costly) > 1:
+        bounds = _cost_bounds([everyone[g] for g in costly], tolerance, confidence, tally.n)
+        candidates = margins.highest(bounds)
+        excess, probability = margins.excess(bounds)
+        shares = np.array([reach.alpha[group] for group in costly])
+        alpha = margins.alpha_intervals(bounds, candidates, shares)
+        target = margins.target_interval(bounds, candidates)
+        top, low = _extremes(bounds.cost[:, 0])
+        pair = costly[top], costly[low]
     return Intervals(
         groups={group: one.intervals for group, one in everyone.items()},
         overall=everybody.intervals,
-        differences=_differences(compared[top], compared[low]),
-        compared=(groups[top], groups[low]),
-        disparities=_disparities(compared, confidence, rows),
-        highest=tuple(groups[index] for index in candidates),
+        differences=_differences(*(everyone[group] for group in pair)),
+        compared=pair,
+        disparities=_disparities([everyone[group] for group in groups], confidence, rows),
+        highest=tuple(costly[index] for index in candidates),
         excess=excess,
         feasible_probability=probability,
-        alpha=dict(zip(groups, alpha, strict=True)),
-        target_cost=margins.target_interval(bounds, candidates),
+        alpha=dict(zip(costly, alpha, strict=True)),
+        target_cost=target,
         gap_floors={group: one.gap_floor for group, one in everyone.items()},
         confidence=confidence,
         replicates=replicates,

@@ -85,7 +85,8 @@ class Measure:
     --------
     >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> mine = Measure("mine", "Mine", over=("fp", "tp"), adds={"fp": (0, 1, 0), "tp": (0, 1, 0)})
+    >>> adds = {"fp": (0, 1, 0), "tp": (0, 1, 0)}
+    >>> mine = ic.Measure("mine", "Mine", over=("fp", "tp"), adds=adds)
     >>> a = ic.audit(compas(), "fpr", measures=[mine])
     >>> round(a.groups["Caucasian"]["mine"], 4), round(a.disparities["mine"].difference, 4)
     (0.6405, 0.0197)

@@ -16,7 +16,6 @@ each, :class:`Disparity` the widest difference in one.
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -34,15 +33,12 @@ from isocost.measures.derived import GroupedPeople
 from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
 from isocost.tallies import Tally
-from isocost.typing import Floats
+from isocost.typing import Bools, Floats
 
 Columns = dict[str, Any]
 
 LEAST_SHARE = 1e-12
 """A label with a smaller share of its group's weight would be lost to rounding."""
-
-MOST_LISTED = 5
-"""How many groups an error names."""
 
 base_rate = MEASURES["base_rate"].of
 
@@ -61,7 +57,10 @@ def by_group(groups: Sequence[Group], values: Floats) -> dict[Group, float]:
 def group_costs(sums: Sums, groups: tuple[Group, ...], cost: Cost) -> Floats:
     """The cost of each group, g = a c_fp + b c_fn."""
     a, b = cost.coefficients(groups, base_rate(sums))
-    return a * generalized_fpr(sums) + b * generalized_fnr(sums)
+    parts = (a, generalized_fpr(sums)), (b, generalized_fnr(sums))
+    # A rate that costs nothing may be undefined.
+    fp, fn = (np.where(amount == 0.0, 0.0, amount * rate) for amount, rate in parts)
+    return np.asarray(fp + fn)
 
 
 def trivial_costs(sums: Sums, groups: tuple[Group, ...], cost: Cost) -> Floats:
@@ -74,38 +73,17 @@ def trivial_costs(sums: Sums, groups: tuple[Group, ...], cost: Cost) -> Floats:
     return a * mu + b * (1.0 - mu)
 
 
-def require_both_labels(tally: Tally) -> None:
-    """Refuse groups that have no positives or no negatives: their rates do not exist."""
+def has_both_labels(tally: Tally) -> Bools:
+    """True for each group that has positives and negatives, so that all its rates exist."""
     totals = tally.totals
-    lacking = totals.w <= LEAST_SHARE * totals.weight[:, None]
-    problems = []
-    merge = spoken("tally.relabel", "--merge-groups", "rename it in its rows")
-    for index, label in np.argwhere(lacking).tolist():
-        group, kind = tally.groups[index], ("negatives", "positives")[label]
-        rate = ("false-positive", "false-negative")[label]
-        share = "none of them" if totals.n[index, label] == 0 else "next to no weight of"
-        drop = spoken(
-            f"tally.drop([{group!r}])",
-            shlex.join(["--drop-group", str(group)]),
-            "delete its rows",
-        )
-        problems.append(
-            Problem(
-                f"group {group!r}",
-                f"must have {kind}: without them it has no {rate} rate",
-                f"{totals.n[index].sum():.6g} rows, {share} {kind}",
-                f"leave it out ({drop}), merge it with another ({merge}), or gather more data",
-            )
-        )
-    if len(problems) > MOST_LISTED:
-        more = f"{len(problems) - MOST_LISTED:,} more groups without positives or negatives"
-        step = (
-            "check that the group column is the right one; leave small groups out "
-            f"({spoken('tally.drop', '--drop-group', 'delete their rows')}) or merge them ({merge})"
-        )
-        problems[MOST_LISTED:] = [Problem("groups", "must have both labels", more, step)]
-    if problems:
-        raise DataError(problems)
+    return np.asarray((totals.w > LEAST_SHARE * totals.weight[:, None]).all(axis=1))
+
+
+def lacking(tally: Tally) -> dict[Group, str]:
+    """The groups of one label, with the label that they lack: "positives" or "negatives"."""
+    both, kinds = has_both_labels(tally), ("negatives", "positives")
+    lightest = tally.totals.w.argmin(axis=1)
+    return {g: kinds[lightest[i]] for i, g in enumerate(tally.groups) if not both[i]}
 
 
 def wholly_handed_over(tally: Tally) -> list[Group]:

@@ -33,6 +33,7 @@ from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, as_group, names_of, pairs_to_json, to_json
 from isocost.measures import rates
+from isocost.measures.feasibility import fitted_groups
 from isocost.measures.rates import by_group
 from isocost.tallies import Tally
 from isocost.typing import Floats
@@ -140,11 +141,12 @@ def distinct(
 
     Examples
     --------
-    >>> distinct("fpr", "fnr", [0.2, 0.5])
+    >>> import isocost as ic
+    >>> ic.distinct("fpr", "fnr", [0.2, 0.5])
     True
-    >>> distinct("fpr", "fnr", [0.5, 0.5])
+    >>> ic.distinct("fpr", "fnr", [0.5, 0.5])
     False
-    >>> distinct("weighted:1,3", "weighted:3,1", [0.2, 0.5])
+    >>> ic.distinct("weighted:1,3", "weighted:3,1", [0.2, 0.5])
     False
     """
     return compare_costs(cost, other, base_rates).distinct
@@ -363,8 +365,9 @@ African-American and Caucasian only if
     The scores of African-American and Caucasian have higher error rates: only scores with lower \
 ones can do it.
     """
-    rates.require_two_groups(tally)
-    rates.require_both_labels(tally)
+    groups = fitted_groups(tally)
+    tally = tally.select(groups)
+    cost, other = as_cost(cost).among(groups), as_cost(other).among(groups)
     sums = tally.totals
     base_rates = by_group(tally.groups, rates.base_rate(sums))
     bound = impossibility_bound(cost, other, base_rates, cost_difference, gap)

@@ -28,7 +28,7 @@ from isocost.plots.plane import Rules
 from isocost.repairs.compare import Changes, changes
 from isocost.repairs.composition import edges_of, named_rules
 from isocost.rules import Rule
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.typing import Bools, Floats
 
 if TYPE_CHECKING:
@@ -139,6 +139,7 @@ class ChangeDisplay(Display):
     --------
     >>> import isocost as ic
     >>> from isocost.examples import compas
+    >>> from isocost.plots import ChangeDisplay
     >>> display = ChangeDisplay.from_tally(compas(), [ic.withhold(compas(), "fpr", 0.07)])
     >>> [display.names[index] for index in display.shown]
     ['Caucasian']
@@ -165,7 +166,7 @@ class ChangeDisplay(Display):
         *,
         threshold: float = 0.5,
         ax: Axes | None = None,
-        **reading: Unpack[Reading],
+        **reading: Unpack[DataOptions],
     ) -> Self:
         """What rules, by name or as a list, would do to the people of a tally or of data."""
         threshold, named = check_threshold(threshold), named_rules(rules)

@@ -33,7 +33,7 @@ from isocost.repairs.frontier import NUMBERS, SHARE_NUMBERS, Frontier, frontier
 from isocost.repairs.planning import RepairPlan, plan_repair
 from isocost.repairs.reconcile import Reconcilable, reconcilable
 from isocost.repairs.registry import REPAIRS
-from isocost.tallies import Reading, TallyLike, as_tally
+from isocost.tallies import DataOptions, TallyLike, as_tally
 from isocost.typing import Floats
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ class FrontierDisplay(Display):
     Examples
     --------
     >>> from isocost.examples import compas
+    >>> from isocost.plots import FrontierDisplay
     >>> display = FrontierDisplay.from_tally(compas(), "fpr", points=5)
     >>> display.tolerance["withhold"].round(4).tolist()
     [0.0, 0.0219, 0.0437, 0.0656, 0.0875]
@@ -158,7 +159,7 @@ class FrontierDisplay(Display):
         threshold: float = 0.5,
         measures: Sequence[str] | None = None,
         ax: Axes | None = None,
-        **reading: Unpack[Reading],
+        **reading: Unpack[DataOptions],
     ) -> Self:
         """The frontiers of one or several methods; the rest as for :func:`isocost.frontier`."""
         rule, step = "must be a list of methods", 'use methods=("withhold", "coarsen")'
@@ -325,6 +326,7 @@ class ReconcilableDisplay(Display):
     Examples
     --------
     >>> from isocost.examples import compas
+    >>> from isocost.plots import ReconcilableDisplay
     >>> display = ReconcilableDisplay.from_tally(compas(), [0.3, 0.5, 0.8])
     >>> display.tolerance.round(4).tolist()
     [0.0004, 0.0, nan]
@@ -438,6 +440,7 @@ class RepairPlanDisplay(Display):
     Examples
     --------
     >>> from isocost.examples import compas
+    >>> from isocost.plots import RepairPlanDisplay
     >>> display = RepairPlanDisplay.from_tally(compas(), "reconcile", within=0.05, replicates=20)
     >>> display.people[:2].tolist()
     [768.75, 1537.5]
@@ -467,7 +470,7 @@ class RepairPlanDisplay(Display):
         within: float = 0.02,
         replicates: int = 100,
         ax: Axes | None = None,
-        **reading: Unpack[Reading],
+        **reading: Unpack[DataOptions],
     ) -> Self:
         """Plan a repair by one of the methods in ``isocost.REPAIRS``."""
         check_word("method", method, tuple(REPAIRS))

@@ -32,7 +32,7 @@ from isocost.plots.display import (
     write_title,
 )
 from isocost.plots.predictive import check_audit
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import MIN_GROUP
 
@@ -93,6 +93,7 @@ class MeasuresDisplay(Display):
     Examples
     --------
     >>> from isocost.examples import compas
+    >>> from isocost.plots import MeasuresDisplay
     >>> display = MeasuresDisplay.from_tally(compas(), ["auc", "calibration_slope"])
     >>> display.order["auc"], display.values.round(3).tolist()
     (['Caucasian', 'African-American'], [[0.692, 0.693], [0.971, 1.004]])
@@ -123,7 +124,7 @@ class MeasuresDisplay(Display):
         confidence: float | None = 0.95,
         reference: Group | None = None,
         ax: Axes | None = None,
-        **reading: Unpack[Reading],
+        **reading: Unpack[DataOptions],
     ) -> Self:
         """Measures of the groups of a tally.
 

@@ -18,6 +18,7 @@ from isocost.errors import Problem, UsageError
 from isocost.groups import Group, group_names, shown_names
 from isocost.measures import rates
 from isocost.measures.audit import audit
+from isocost.measures.feasibility import fitted_groups, large_groups
 from isocost.measures.intervals import REPLICATES
 from isocost.measures.table import MEASURES
 from isocost.plots import geometry
@@ -133,6 +134,7 @@ class PlaneDisplay(Display):
     Examples
     --------
     >>> from isocost.examples import compas
+    >>> from isocost.plots import PlaneDisplay
     >>> display = PlaneDisplay.from_tally(compas(), cost="fpr")
     >>> display.names, display.unreachable.tolist()
     (['African-American', 'Caucasian'], [False, True])
@@ -200,7 +202,7 @@ class PlaneDisplay(Display):
         Parameters
         ----------
         tally : Tally, or data
-            Every group with positives and negatives.
+            Groups with positives only, or negatives only, are not drawn.
         rules : {name: Rule} or several rules
             Rules without a name are named after their method.
         cost : Cost or str, optional
@@ -217,7 +219,8 @@ class PlaneDisplay(Display):
         named = named_rules(rules)
         reading, drawing = cls._told_apart(options)
         tally = as_tally(tally, reading, *edges_of(named.values()))
-        rates.require_both_labels(tally)
+        # A group of one label has no point; without any there is nothing to draw.
+        tally = tally.select(large_groups(tally, 0) or fitted_groups(tally))
         after = {name: _points(rule.expected(tally)) for name, rule in named.items()}
         now = _points(tally)
         cost = cost_of_rules(cost, named)

@@ -40,7 +40,7 @@ from isocost.plots.display import (
     short_names,
     write_title,
 )
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 
 if TYPE_CHECKING:
@@ -104,6 +104,7 @@ class PredictiveValuesDisplay(Display):
     Examples
     --------
     >>> from isocost.examples import compas
+    >>> from isocost.plots import PredictiveValuesDisplay
     >>> display = PredictiveValuesDisplay.from_tally(compas())
     >>> display.observed.round(3).tolist(), display.predicted.round(3).tolist()
     ([[0.375, 0.659], [0.311, 0.643]], [[0.36, 0.66], [0.326, 0.641]])
@@ -129,7 +130,7 @@ class PredictiveValuesDisplay(Display):
         threshold: float = 0.5,
         confidence: float | None = 0.95,
         ax: Axes | None = None,
-        **reading: Unpack[Reading],
+        **reading: Unpack[DataOptions],
     ) -> Self:
         """The predictive values of the groups of a tally.
 
@@ -364,6 +365,7 @@ class NetBenefitDisplay(Display):
     Examples
     --------
     >>> from isocost.examples import compas
+    >>> from isocost.plots import NetBenefitDisplay
     >>> display = NetBenefitDisplay.from_tally(compas(), [0.3, 0.5])
     >>> display.low.round(3).tolist()
     [[0.295, 0.134], [0.146, 0.052]]
@@ -399,7 +401,7 @@ class NetBenefitDisplay(Display):
         *,
         confidence: float | None = 0.95,
         ax: Axes | None = None,
-        **reading: Unpack[Reading],
+        **reading: Unpack[DataOptions],
     ) -> Self:
         """The decision curves of the groups of a tally.
 

@@ -210,6 +210,7 @@ class ReliabilityDisplay(Display):
     Examples
     --------
     >>> from isocost.examples import compas
+    >>> from isocost.plots import ReliabilityDisplay
     >>> display = ReliabilityDisplay.from_tally(compas(), replicates=100)
     >>> display.names, display.curves[0].share.round(3).tolist()[:2]
     (['African-American', 'Caucasian'], [0.229, 0.357])

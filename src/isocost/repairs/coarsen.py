@@ -18,8 +18,8 @@ from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import InfeasibleError, InfeasibleWarning, Problem, UsageError, setting
 from isocost.groups import Group, group_names, names_of
 from isocost.measures.calibration import Levels, levels_of
-from isocost.measures.feasibility import SLACK, Feasibility, feasibility
-from isocost.measures.rates import base_rate, group_costs, require_both_labels
+from isocost.measures.feasibility import SLACK, Feasibility, feasibility, fitted_groups
+from isocost.measures.rates import base_rate, group_costs
 from isocost.promises import Promise
 from isocost.repairs.counsel import heeding
 from isocost.repairs.least_change import best_pools
@@ -34,10 +34,10 @@ from isocost.repairs.pools import (
     nearest_pools,
     settle,
 )
-from isocost.repairs.withhold import not_feasible, summary_of
+from isocost.repairs.withhold import not_feasible
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.typing import Floats, Ints
 from isocost.verdict.sentences import round_up
 
@@ -56,7 +56,7 @@ def coarsen(
     allow_decision_changes: bool = False,
     minimize: Minimize = "largest",
     salt: str = DEFAULT_SALT,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Rule:
     """Make errors cost every group the same by pooling neighbouring scores.
 
@@ -125,7 +125,7 @@ def coarsen(
     --------
     >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> rule = coarsen(compas(), cost="fnr", thresholds=(0.5,), tolerance=0.08)
+    >>> rule = ic.coarsen(compas(), cost="fnr", thresholds=(0.5,), tolerance=0.08)
     >>> rule
     Rule by coarsen, cost fnr; unchanged: Caucasian
     group                    score in  becomes  with probability
@@ -163,7 +163,7 @@ def coarsen(
     if blocked or missed or not verdict.feasible:
         reached = verdict.target_cost - cost_reached
         notes.append(_closest_note(verdict, reached, bool(blocked or missed)))
-        warnings.warn(notes[0], InfeasibleWarning, stacklevel=3)
+        warnings.warn(notes[0], InfeasibleWarning, stacklevel=4)
     rows = tuple(row for rows, _ in repairs for row in rows)
     return Rule(
         groups=tally.groups,
@@ -178,7 +178,6 @@ def coarsen(
             "minimize": minimize,
         },
         notes=(*notes, *(note for _, note in repairs)),
-        made_from=summary_of(tally),
         salt=salt,
         promise=Promise.of(rows, {"cost": tolerance}, {"cost": reached}),
     )
@@ -188,26 +187,30 @@ def decision_limit(
     tally: TallyLike,
     cost: CostLike = "fnr",
     thresholds: Iterable[float] | float = (0.5,),
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> dict[Group, float]:
     """The largest cost that each group's pools can have and leave every decision alone.
 
     It is the cost of one pool per side of the thresholds.  Where no pools leave
     every decision alone, because the people on one side have a share of positives that
-    belongs on the other, or where the scores cost more already, it is the present cost.
+    belongs on the other, or where the scores cost more already, it is the present cost.  It is NaN
+    for a group with positives only, or negatives only.
 
     Examples
     --------
+    >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> limits = decision_limit(compas(), "fnr", thresholds=(0.5,))
+    >>> limits = ic.decision_limit(compas(), "fnr", thresholds=(0.5,))
     >>> {group: round(limit, 4) for group, limit in limits.items()}
     {'African-American': 0.4464, 'Caucasian': 0.5539}
     """
     thresholds = check_numbers("thresholds", thresholds)
     tally = as_tally(tally, reading, *thresholds)
     edges = _check_thresholds(tally, thresholds)
-    require_both_labels(tally)
-    return {c.group: c.limit for c in _candidates(tally, as_cost(cost), edges)}
+    groups = fitted_groups(tally)
+    paid = as_cost(cost).among(groups)
+    limits = {c.group: c.limit for c in _candidates(tally.select(groups), paid, edges)}
+    return {**dict.fromkeys(tally.groups, math.nan), **limits}
 
 
 def _check_thresholds(tally: Tally, thresholds: Iterable[float] | float) -> tuple[float, ...]:

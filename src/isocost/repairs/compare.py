@@ -20,20 +20,28 @@ from isocost.measures.rates import require_all_decided
 from isocost.repairs.composition import ORIGINAL, cost_of_rules, edges_of, named_rules
 from isocost.repairs.counsel import doubt_of, titles_of
 from isocost.repairs.registry import REPAIRS
-from isocost.repairs.unseen import LEAST, SAME, Report, Unseen, unseen
+from isocost.repairs.unseen import LEAST, SAME, Report, Unseen, remakes_of, unseen
 from isocost.repairs.unseen import NUMBERS as OUTLOOKS
 from isocost.rows import moved_bins
 from isocost.rules import Rule
-from isocost.tables import columns_from, frame_of, html_table, html_verdict, text_table, transposed
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
+from isocost.tables import (
+    columns_from,
+    frame_of,
+    html_table,
+    html_verdict,
+    number_text,
+    text_table,
+    transposed,
+)
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.typing import Bools, Floats
 from isocost.verdict.judgement import Candidate, RepairChoice, choose
 from isocost.verdict.sentences import SENTENCES
 from isocost.verdict.wording import chosen
 
 COLUMNS: Mapping[str, Callable[[Compared], str]] = {
-    "costs differ by": lambda one: f"{one.audit.disparity.difference:.4f}",
-    "FPR or FNR differ by": lambda one: f"{one.audit.equalized_odds_difference:.4f}",
+    "costs differ by": lambda one: number_text(one.audit.disparity.difference),
+    "FPR or FNR differ by": lambda one: number_text(one.audit.equalized_odds_difference),
     "largest calibration gap": lambda one: f"{one.gap:.4f}",
     "accuracy": lambda one: f"{one.audit.overall.accuracy:.4f}",
     "handed over": lambda one: f"{one.changes.handed_over:.2%}",
@@ -42,9 +50,7 @@ COLUMNS: Mapping[str, Callable[[Compared], str]] = {
     "largest change": lambda one: f"{one.changes.largest_change:.4f}",
     "decided by a coin": lambda one: f"{one.changes.by_coin:.2%}",
     "decisions changed": lambda one: f"{one.changes.decisions:.2%}",
-    "Gini of the change": lambda one: (
-        "-" if math.isnan(one.largest_gini) else f"{one.largest_gini:.3f}"
-    ),
+    "Gini of the change": lambda one: number_text(one.largest_gini, ".3f"),
 }
 """The columns of the printed table after those of each group, and how a rule fills them."""
 
@@ -212,14 +218,14 @@ class Compared:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
-            "costs": [[to_json(g), m.cost] for g, m in self.audit.groups.items()],
+            "costs": [[to_json(g), finite_or_none(m.cost)] for g, m in self.audit.groups.items()],
             "selection_rates": [
                 [to_json(g), m.selection_rate] for g, m in self.audit.groups.items()
             ],
-            "disparity": self.audit.disparity.difference,
+            "disparity": finite_or_none(self.audit.disparity.difference),
             "calibration_gap": self.gap,
             "accuracy": self.audit.overall.accuracy,
-            "equalized_odds_difference": self.audit.equalized_odds_difference,
+            "equalized_odds_difference": finite_or_none(self.audit.equalized_odds_difference),
             "changes": self.changes.to_dict(),
             "by_group": [[to_json(g), c.to_dict()] for g, c in self.by_group.items()],
         }
@@ -264,7 +270,7 @@ class Comparison:
                 # Of many groups the extremes are those of the difference: of groups large enough.
                 groups = one.audit.groups if few else one.audit.compared
                 numbers = [getattr(one.audit.groups[group], measure) for group in groups]
-                row += [f"{x:.4f}" for x in (numbers if few else (min(numbers), max(numbers)))]
+                row += [number_text(x) for x in (numbers if few else (min(numbers), max(numbers)))]
             rows.append([*row, *(fill(one) for fill in COLUMNS.values())])
         header += COLUMNS
         return (header, rows) if len(self.rules) > WIDEST else transposed(header, rows)
@@ -382,7 +388,7 @@ def compare(
     tolerance: float = 0.0,
     replicates: int | None = None,
     progress: Report | None = None,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Comparison:
     """Put rules side by side, with the original scores first; without rules, every repair.
 
@@ -404,7 +410,7 @@ def compare(
         Without rules: how far the costs of groups may differ.
     replicates : int, optional
         Without rules: how often each is made again, for what it does to new people.  By default
-        30 times, and with more than eight groups less often.
+        200 times, 30 if it takes a linear program, and less often with more than eight groups.
     progress : callable, optional
         Without rules: called from time to time with the share done.
     **reading
@@ -465,8 +471,6 @@ def _every_repair(
 ) -> Comparison:
     """Every repair made from a tally, and which of them to take."""
     tally = as_tally(tally, reading, threshold, 1.0 - threshold)
-    if replicates is None:
-        replicates = max(LEAST, min(30, 240 // len(tally.groups)))
     now = audit(tally, cost, threshold, tolerance=tolerance, warn=False)
     rules: dict[str, Rule] = {}
     not_made: dict[str, str] = {}
@@ -491,7 +495,8 @@ def _every_repair(
         options: dict[str, Any] = {"cost": cost, "threshold": threshold, "progress": share}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeferralWarning)
-            outlooks[name] = unseen(tally, rules[name], replicates, **options)
+            remakes = remakes_of(rules[name]) if replicates is None else replicates
+            outlooks[name] = unseen(tally, rules[name], remakes, **options)
     comparison = compare(tally, rules, cost, threshold)
     candidates = [
         _candidate(name, rules.get(name), comparison, outlooks.get(name), now) for name in REPAIRS
@@ -527,13 +532,13 @@ def _candidate(
     """A repair as the verdict looks at it."""
     if rule is None:
         return Candidate(name)
-    if outlook is None or rule.promise is None:
+    if outlook is None:
         return Candidate(name, made=True, idle=True)
     one = comparison.rules[name]
     return Candidate(
         name,
         made=True,
-        doubt=doubt_of(now.tally, rule.promise, rule.cost)[0],
+        doubt=doubt_of(now.tally.select(rule.fitted), rule.promise, rule.cost)[0],
         expected=outlook.goal.expected,
         unrepaired=outlook.goal.unrepaired,
         cost_expected=outlook.cost_difference.expected,

@@ -36,9 +36,6 @@ def composed(first: Rule, second: Rule, tally: Tally | None = None) -> Rule:
         for piece in _pieces(group, first.segments(group), tally)
         for row in _rows_after(group, piece, second.segments(group))
     )
-    promise = second.promise
-    if promise is not None:
-        promise = replace(promise, coin=any(0.0 < row.probability < 1.0 for row in rows))
     return Rule(
         groups=first.groups,
         rows=rows,
@@ -48,7 +45,8 @@ def composed(first: Rule, second: Rule, tally: Tally | None = None) -> Rule:
         notes=(*first.notes, *second.notes),
         made_from=first.made_from,
         salt=second.salt,
-        promise=promise,
+        promise=replace(second.promise, coin=any(0.0 < row.probability < 1.0 for row in rows)),
+        fitted=second.fitted,
     )
 
 
@@ -171,6 +169,7 @@ def unmerged(rule: Rule, names: Mapping[Group, Group]) -> Rule:
     return replace(
         rule,
         groups=tuple(sort_groups(part for own in parts.values() for part in own)),
+        fitted=tuple(sort_groups(part for name in rule.fitted for part in parts[name])),
         rows=tuple(replace(row, group=part) for row in rule.rows for part in parts[row.group]),
         made_from={**rule.made_from, MERGED: listed},
     )
@@ -201,6 +200,7 @@ def merged(rule: Rule, *tallies: Tally) -> tuple[Rule, list[Tally]]:
     whole = replace(
         rule,
         groups=tuple(sort_groups(set(groups.values()))),
+        fitted=tuple(sort_groups({groups[group] for group in rule.fitted})),
         rows=tuple(replace(row, group=groups[row.group]) for row in own),
         made_from={key: value for key, value in rule.made_from.items() if key != MERGED},
     )

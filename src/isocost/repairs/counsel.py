@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from inspect import signature
@@ -21,15 +21,16 @@ from isocost.errors import (
     Problem,
     UncalibratedWarning,
     UncertainWarning,
+    listing,
     spoken,
 )
-from isocost.groups import Group, shown_names
+from isocost.groups import Group, shown_names, to_json
 from isocost.measures.calibration import gap_equal_width, levels_of
-from isocost.measures.feasibility import large_groups
+from isocost.measures.feasibility import fitted_groups, large_groups
 from isocost.measures.intervals import disparity_intervals, gap_floors
-from isocost.measures.rates import disparity, group_costs
+from isocost.measures.rates import base_rate, disparity, group_costs, lacking
 from isocost.measures.table import MEASURES
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.verdict.judgement import CALIBRATED, MIN_GROUP, MIN_LABEL, Findings, judge
 from isocost.verdict.sentences import SENTENCES, fill, plain
 from isocost.verdict.wording import FEW
@@ -68,7 +69,7 @@ def reason_on(tally: Tally, promise: Promise, cost: CostLike | None = None) -> s
     if len(groups) < 2:
         return judge(findings).reason
     threshold = 0.5 if promise.threshold is None else promise.threshold
-    paid = as_cost("fnr" if cost is None else cost)
+    paid = as_cost("fnr" if cost is None else cost).among(tally.groups)
     differences = _differences(tally, promise, paid, threshold, groups)
     findings = replace(
         findings,
@@ -122,20 +123,21 @@ def doubt_of(tally: Tally, promise: Promise, cost: CostLike | None = None) -> tu
     return reason, SENTENCES[f"doubt_{reason}"].format(**fields, min_label=MIN_LABEL)
 
 
-def titles_of(promise: Promise | None) -> str:
+def titles_of(promise: Promise) -> str:
     """What a rule makes equal, in words."""
-    equal = () if promise is None else promise.equal
-    return " and ".join(MEASURES[name].title if name in MEASURES else name for name in equal)
+    names = promise.equal
+    return " and ".join(MEASURES[name].title if name in MEASURES else name for name in names)
 
 
-def heed(rule: Rule, tally: Tally, stacklevel: int = 2) -> Rule:
-    """The rule, with a note and a warning if the data do not support it."""
-    if rule.promise is None or not rule.rows:
+def heed(rule: Rule, tally: Tally, stacklevel: int | None = 2) -> Rule:
+    """The rule, with a note if the data do not support it, and a warning if there is a level."""
+    if not rule.rows:
         return rule
-    reason, doubt = doubt_of(tally, rule.promise, rule.cost)
+    reason, doubt = doubt_of(tally.select(rule.fitted), rule.promise, rule.cost)
     if not doubt:
         return rule
-    warnings.warn(doubt, DOUBTS[reason], stacklevel=stacklevel + 1)
+    if stacklevel is not None:
+        warnings.warn(doubt, DOUBTS[reason], stacklevel=stacklevel + 1)
     return replace(rule, notes=(*rule.notes, doubt))
 
 
@@ -161,19 +163,70 @@ def _thresholds_in(arguments: Mapping[str, Any]) -> list[float]:
 
 
 def heeding(make: Make) -> Make:
-    """A function that makes a rule, and warns if the data do not support it.
+    """A function that makes a rule from the groups that can be compared, and heeds the verdict.
 
-    It takes a tally, or data with the keywords of :func:`isocost.tally`.  The function without
-    the warning is its ``__wrapped__``.
+    It takes a tally, or data with the keywords of :func:`isocost.tally`, and warns if the data do
+    not support the rule.  The function without the warning is its ``__wrapped__``; with
+    ``fitted`` it compares none but these groups.
     """
     own = signature(make)
 
     @wraps(make)
+    def made(
+        tally: TallyLike, *args: Any, fitted: Collection[Group] | None = None, **options: Any
+    ) -> Rule:
+        tally = as_tally(tally, {})
+        asked = tally.groups if fitted is None else [g for g in tally.groups if g in fitted]
+        groups = fitted_groups(tally.select(asked))
+        bound = own.bind_partial(tally.select(groups), *args, **options)
+        cost = bound.arguments.get("cost")
+        if isinstance(cost, Cost):
+            cost.check_groups(tally.groups)
+            bound.arguments["cost"] = cost.among(groups)
+        rule: Rule = make(*bound.args, **bound.kwargs)
+        return replace(
+            rule,
+            groups=tally.groups,
+            fitted=groups,
+            cost=cost if isinstance(cost, Cost) else rule.cost,
+            notes=(*rule.notes, *_left_out(tally, groups)),
+            made_from=summary_of(tally),
+        )
+
+    @wraps(made)
     def checked(tally: TallyLike, *args: Any, **options: Any) -> Rule:
-        names = Reading.__annotations__.keys() & options.keys() - own.parameters.keys()
+        names = DataOptions.__annotations__.keys() & options.keys() - own.parameters.keys()
         reading = {name: options.pop(name) for name in names}
         given = own.bind_partial(tally, *args, **options).arguments
         tally = as_tally(tally, reading, *_thresholds_in(given))
-        return heed(make(tally, *args, **options), tally, stacklevel=2)
+        return heed(made(tally, *args, **options), tally, stacklevel=2)
 
     return cast("Make", checked)
+
+
+def _left_out(tally: Tally, fitted: Collection[Group]) -> list[str]:
+    """The note about groups that are in a rule without rows."""
+    names, lacks = shown_names(tally.groups), lacking(tally)
+    others = [
+        f"{names[group]} (no {lacks[group]})" if group in lacks else names[group]
+        for group in tally.groups
+        if group not in fitted
+    ]
+    return [SENTENCES["rule_left_out"].format(groups=listing(others, FEW))] if others else []
+
+
+def summary_of(tally: Tally) -> dict[str, Any]:
+    """What a rule says about the tally it was made from."""
+    mu = base_rate(tally.totals)
+    return {
+        "reading": tally.reading.to_dict(),
+        "n": tally.n,
+        "groups": [
+            {
+                "group": to_json(group),
+                "n": float(tally.totals.n[index].sum()),
+                "base_rate": float(mu[index]),
+            }
+            for index, group in enumerate(tally.groups)
+        ],
+    }

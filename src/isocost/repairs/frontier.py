@@ -23,7 +23,7 @@ from isocost.repairs.registry import REPAIRS, Repair
 from isocost.repairs.review import explained
 from isocost.rules import Rule
 from isocost.tables import columns_from, frame_of, html_table, html_verdict, text_table
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 
 MOST_POINTS = 10_000
 
@@ -191,7 +191,7 @@ def frontier(
     threshold: float = 0.5,
     allow_decision_changes: bool = True,
     minimize: Minimize = "largest",
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Frontier:
     """Follow the trade-off as the tolerance goes from 0 to the present disparity.
 

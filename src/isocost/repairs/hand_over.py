@@ -19,15 +19,20 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property
-from typing import Literal, Unpack
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from isocost.checks import check_salt, check_word
-from isocost.costs import CostLike
+from isocost.checks import (
+    as_number,
+    check_salt,
+    check_threshold,
+    check_tolerance,
+    check_word,
+    finite_or_none,
+    short,
+)
 from isocost.errors import (
     DeferralWarning,
     InfeasibleError,
@@ -36,65 +41,50 @@ from isocost.errors import (
     UsageError,
     setting,
 )
-from isocost.measures.rates import require_both_labels, require_two_groups
-from isocost.measures.table import MEASURES, OVERALL
+from isocost.measures.table import MEASURES
 from isocost.promises import Promise
 from isocost.repairs.counsel import heeding
-from isocost.repairs.deferrability import (
-    EVERYTHING,
-    PROMISED,
-    BranchAndBound,
-    Deferral,
-    DeferralRequest,
-    check_request,
-    directed,
-    explain,
-    is_curved,
-)
 from isocost.repairs.deferral import (
     FEWEST_DECIDED,
     MOST_OUTPUTS,
     DeferralProgram,
-    Rate,
     Solved,
-    parts_of,
     rows_of,
 )
-from isocost.repairs.levels import ScoreLevels, score_levels
-from isocost.repairs.linear_program import just_below, unsolved
-from isocost.repairs.reconcilability import HALF, Levels, direction_of, most_with_mean
+from isocost.repairs.levels import score_levels
+from isocost.repairs.linear_program import unsolved
+from isocost.repairs.reconcilability import Levels, check_levels
 from isocost.repairs.review import reviewed
-from isocost.repairs.withhold import summary_of
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
-from isocost.typing import Floats
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.verdict.sentences import round_up
 
-FINE = np.arange(1, 200) / 200.0
-"""Outputs for rates that are about the scores themselves."""
+PROMISED = ("fpr", "fnr", "ppv", "npv", "selection_rate")
+"""Equal rates that are promised: those that can be watched."""
 
-FEWEST_PROGRAMS, MOST_PROGRAMS, VARIABLES = 30, 400, 60_000
-"""How many programs a search may solve: as many as have so many variables in all."""
+LEAST = "least"
+
+KEEPS: tuple[str, ...] = ("information", "brier")
+
+EXACT = 1e-9
+"""How exactly a program and its dual must agree."""
+
+GOAL = "one distribution of scores among the decided"
 
 
 @heeding
 def hand_over(
     tally: TallyLike,
     share: float | Literal["least"] | None = 0.25,
-    equal: str | Sequence[str] = EVERYTHING,
-    tolerance: float | Mapping[str, float] = 0.0,
+    tolerance: float = 0.0,
     *,
     threshold: float = 0.5,
-    cost: CostLike | None = None,
     keep: Literal["information", "brier"] = "information",
-    shares: Literal["equal", "least"] = "equal",
     levels: Levels = "auto",
-    floor: Mapping[str, float] | None = None,
-    no_worse: bool = False,
     infeasible: Literal["raise", "closest"] = "raise",
     salt: str = DEFAULT_SALT,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Rule:
     """Hand some people over, so that calibrated scores treat the others of all groups alike.
 
@@ -114,34 +104,19 @@ def hand_over(
     tally : Tally, or data
         Of a holdout part: not the data the scores were trained on.
     share : float, "least" or None
-        The share that is handed over; "least", or None, for the least that is enough.
-    equal : "everything", or names
-        "everything": one distribution of scores.  Less is asked, and fewer must be handed over, for
-        example with ("fpr", "fnr") at the threshold, ("ppv", "npv"), or "cost".
-    tolerance : float or {name: float}
-        How far a rate may differ between groups.  For "everything": how far the share of the
-        decided with a score of at least c, and of either label, may differ, for every c.
+        The share of each group that is handed over; "least", or None, for the least that is enough.
+    tolerance : float
+        How far the share of the decided with a score of at least c, and of either label, may differ
+        between groups, for every c.
     threshold : float
         Outputs at or above it are positive; must be an edge of the tally.
-    cost : Cost or str
-        What an error costs, if "cost" is to be equal: "fpr", "fnr", or a weighted cost.
     keep : {"information", "brier"}
         What the scores of the decided should have most of: the highest E[q^2], or the lowest
         Brier score E[q (1 - q)].  Both are the same where base rates are given.  Here these follow
         from who is decided, and "information" prefers high ones, the more so the more are handed
         over: which label is called positive matters.  "brier" treats both labels alike.
-    shares : {"equal", "least"}
-        "equal": the same share of each group.  "least": as few people in all as possible,
-        whichever group they are of; most often nearly all are of one group, and there is a warning.
-        A ``share`` above the least then adds people of each group in proportion to those decided.
     levels : int or "auto"
         The most levels of a group, as for :func:`isocost.reconcile`.
-    floor : {name: float}
-        What "selection_rate" or "accuracy" must at least be among the decided, as for
-        :func:`isocost.reconcile`.
-    no_worse : bool
-        Whether no rate of ``equal`` (with "everything": neither FPR nor FNR at the threshold) may
-        be worse among the decided of a group than it is now in the group: equality upwards.
     infeasible : {"raise", "closest"}
         If the share is too small: raise :class:`InfeasibleError`, whose ``feasibility`` is a
         :class:`Deferral` that names the least, or hand over the least, with a warning and a note.
@@ -162,18 +137,8 @@ def hand_over(
     Among the rules that meet the request, the one is made whose scores tell most about the decided.
     The least share alone would pick scores that tell little.
 
-    With "everything" and equal shares the least share is a linear program, whose dual proves that
-    no smaller one is enough; see :mod:`isocost.repairs.deferral`.  Common values of rates such as
-    FPR, and shares that differ between groups, are searched for by branch and bound, which proves
-    it too, up to 1e-6 (1e-4 for costs and other errors of the scores themselves).  A search that
-    takes long is ended; a note of the rule, and ``bound`` and ``gap`` of :class:`Deferral`, say
-    what is proven then.  For rates and costs an output below the threshold is at least 1/1024 below
-    it, so that no rounding selects people, and the proof is about such outputs.  Nearer ones
-    lowered the least share by up to 0.0022 where that was tried.
-
-    Rates of nobody would be equal, too.  So for rates and costs the share selected and that not
-    selected, and the share of positives and that of negatives, stay at least half of what they were
-    in each group.
+    The least share is a linear program, whose dual proves that no smaller one is enough; see
+    :mod:`isocost.repairs.deferral`.
 
     All of it is exact on the tally it was made from, and holds up to chance on new data.  Nothing
     is said about the people handed over: they are as well or badly off as whoever decides about
@@ -188,7 +153,7 @@ def hand_over(
     --------
     >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> rule = hand_over(compas(), share=0.25)
+    >>> rule = ic.hand_over(compas(), share=0.25)
     >>> after = rule.expected(compas())
     >>> {group: round(share, 9) for group, share in after.shares_handed_over.items()}
     {'African-American': 0.25, 'Caucasian': 0.25}
@@ -199,12 +164,8 @@ def hand_over(
     """
     tally = as_tally(tally, reading)
     check_salt(salt)
-    request = check_request(
-        share, equal, tolerance, threshold, cost, keep, shares, levels, floor, no_worse
-    )
+    request = check_request(share, tolerance, threshold, keep, levels)
     check_word("infeasible", infeasible, ("raise", "closest"))
-    require_two_groups(tally)
-    require_both_labels(tally)
     search = DeferralSearch(tally, request)
     solved, verdict = search.solution()
     notes = []
@@ -212,307 +173,184 @@ def hand_over(
         if solved is None or infeasible == "raise":
             raise InfeasibleError(explain(request, verdict), verdict)
         notes.append(
-            f"Handing over {request.share:.4g} is not enough for {request.goal}. This is the "
+            f"Handing over {request.share:.4g} is not enough for {GOAL}. This is the "
             f"closest: {round_up(verdict.smallest_share)} is handed over."
         )
-        warnings.warn(notes[0], InfeasibleWarning, stacklevel=3)
+        warnings.warn(notes[0], InfeasibleWarning, stacklevel=4)
     rows = tuple(rows_of(tally.groups, search.program, solved))
     rule = Rule(
         groups=tally.groups,
         rows=rows,
         method="hand_over",
-        cost=request.cost,
-        settings={**request.to_dict(), "infeasible": infeasible},
-        made_from=summary_of(tally),
+        settings={**vars(request), "infeasible": infeasible},
         salt=salt,
     )
     after = rule.expected(tally)
     gone = reviewed(rule, tally, request.threshold)
     loud = list(gone.warnings())
     for text in loud:
-        warnings.warn(text, DeferralWarning, stacklevel=3)
+        warnings.warn(text, DeferralWarning, stacklevel=4)
     notes += [*loud, *gone.remarks()]
     if request.share is None:
         notes.append(verdict.certificate)
-    return replace(
-        rule,
-        notes=tuple(notes),
-        promise=_promise(rows, request, after),
+    return replace(rule, notes=tuple(notes), promise=_promise(rows, request, after))
+
+
+def _promise(rows: tuple[Row, ...], request: DeferralRequest, after: Tally) -> Promise:
+    """The rates that are equal among the decided, and the shares handed over."""
+    kinds = after.kinds(request.threshold)
+    values = {name: MEASURES[name].of(kinds) for name in PROMISED}
+    # A tolerance is about the distribution, which a rate may exceed.
+    reached = {
+        name: request.tolerance if (far := float(np.ptp(x))) <= request.tolerance + EXACT else far
+        for name, x in values.items()
+        if not np.isnan(x).any()
+    }
+    shares = after.shares_handed_over
+    return Promise.of(rows, reached, threshold=request.threshold, handed_over=shares)
+
+
+@dataclass(frozen=True)
+class DeferralRequest:
+    """The arguments of :func:`hand_over`, checked; ``share`` is None for the least."""
+
+    share: float | None
+    tolerance: float
+    threshold: float
+    keep: str
+    levels: Levels
+
+
+def check_request(
+    share: Any, tolerance: Any, threshold: Any, keep: str, levels: Any
+) -> DeferralRequest:
+    """Bring the arguments into one form; raise if one of them is invalid."""
+    check_word("keep", keep, KEEPS)
+    if isinstance(share, str) and share == LEAST:
+        share = None
+    if share is not None and not 0.0 <= as_number(share) <= 1.0 - FEWEST_DECIDED:
+        rule = f'must be a share from 0 to {1.0 - FEWEST_DECIDED:g}, or "{LEAST}"'
+        step = "use 0.25 to hand over a quarter of each group"
+        raise UsageError(Problem("share", rule, short(share), step))
+    return DeferralRequest(
+        share=None if share is None else as_number(share),
+        tolerance=check_tolerance(tolerance),
+        threshold=check_threshold(threshold),
+        keep=keep,
+        levels=check_levels(levels),
     )
 
 
-def _promise(rows: Sequence[Row], request: DeferralRequest, after: Tally) -> Promise:
-    """What is promised about the decided, and how many are not."""
-    reached = dict(request.tolerances)
-    if request.is_everything:
-        kinds = after.kinds(request.threshold)
-        values = {name: MEASURES[name].of(kinds) for name in PROMISED}
-        # A tolerance is about the distribution, which a rate may exceed.
-        tolerance, exact = request.tolerances[EVERYTHING], 1e-9
-        reached = {
-            name: tolerance if (far := float(np.ptp(x))) <= tolerance + exact else far
-            for name, x in values.items()
-            if not np.isnan(x).any()
-        }
-    return Promise.of(
-        rows,
-        reached,
-        threshold=request.threshold,
-        floor=request.floor,
-        handed_over=after.shares_handed_over,
-    )
+@dataclass(frozen=True)
+class Deferral:
+    """Whether a share is enough, and which one would be.
+
+    Attributes
+    ----------
+    feasible : bool
+        Whether the share asked for is enough.
+    share : float or None
+        The share asked for; None for the least.
+    smallest_share : float
+        The least share of each group that is enough; NaN if none below 99 % is, or if it was not
+        computed.
+    bound : float
+        A share below which none is enough, by the dual of the linear program: up to 1e-9 the least.
+        Infinite if no share is enough.
+    threshold : float
+        The threshold asked for.
+    smallest_tolerance : float
+        If no share is enough, the least tolerance with which one is; 0 otherwise.
+    """
+
+    feasible: bool
+    share: float | None
+    threshold: float
+    smallest_share: float = math.nan
+    bound: float = math.nan
+    smallest_tolerance: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        numbers = ("smallest_share", "bound", "smallest_tolerance")
+        return {**vars(self), **{name: finite_or_none(getattr(self, name)) for name in numbers}}
+
+    @property
+    def certificate(self) -> str:
+        """The proof of the least share, in a sentence."""
+        if self.smallest_share <= EXACT:
+            return "Nobody has to be handed over for this."
+        return f"Linear programs prove that no share below {self.bound:.2%} is enough."
+
+    def __str__(self) -> str:
+        if math.isnan(self.smallest_share):
+            return "Feasible." if self.feasible else "Not feasible, whatever share is handed over."
+        least = f"{self.smallest_share:.2%} must be handed over."
+        return f"Feasible: {least}" if self.feasible else f"Not feasible: at least {least}"
+
+
+def explain(request: DeferralRequest, verdict: Deferral) -> Problem:
+    """The error for a share that is not enough."""
+    said = str(verdict).lower().rstrip(".")
+    if math.isnan(verdict.smallest_share):
+        rule = f"must allow {GOAL}, with some share handed over"
+        least = setting("tolerance", float(round_up(verdict.smallest_tolerance)))
+        return Problem("tolerance", rule, f"{request.tolerance:g}; {said}", f"use {least} or more")
+    rule = f"must be at least {round_up(verdict.smallest_share)} for {GOAL}"
+    step = f"hand over more, or use {setting('share', LEAST)}"
+    step += f"; or ask for less with {setting('tolerance')}"
+    return Problem("share", rule, f"{request.share:g}; {said}", step)
 
 
 class DeferralSearch:
     """The program of a request, and its solutions."""
 
     def __init__(self, tally: Tally, request: DeferralRequest) -> None:
-        self.tally, self.request = tally, request
+        self.request = request
         self.levels = [
             score_levels(tally, group, request.threshold, request.levels)
             for group in range(len(tally.groups))
         ]
-        self.program = self._program(request)
+        self.program = self._program(request.tolerance)
 
-    # The program
-
-    def _program(self, request: DeferralRequest, slack: float = 0.0) -> DeferralProgram:
-        everything, tolerance = request.is_everything, request.tolerances.get(EVERYTHING)
-        outputs = self._shared if everything else self._own
-        rates = {} if everything else {n: self._rate(n, outputs) for n in request.equal}
-        return DeferralProgram(
-            self.levels,
-            outputs,
-            common=everything and not tolerance,
-            spread=tolerance or None,
-            rates=rates,
-            limits=self._limits(outputs, slack),
-            keep=request.keep,
-        )
-
-    def _limits(self, outputs: Sequence[Floats], slack: float) -> list[dict[int, Floats]]:
-        limits = [*self._floors(outputs, slack), *self._not_worse(outputs, slack)]
-        return limits if self.request.is_everything else [*limits, *self._selecting(outputs)]
-
-    @cached_property
-    def _shared(self) -> list[Floats]:
-        """The outputs that all groups share: the levels of all, and the threshold."""
+    def _program(self, tolerance: float) -> DeferralProgram:
+        """The program with the levels of all groups as outputs, and the threshold."""
         values = np.unique(np.concatenate([one.p for one in self.levels]))
         if len(values) >= MOST_OUTPUTS:
             places = np.linspace(0, len(values) - 1, MOST_OUTPUTS - 1)
             values = values[np.unique(places.round().astype(np.intp))]
-        return [np.union1d(values, self.request.threshold)] * len(self.levels)
-
-    @cached_property
-    def _own(self) -> list[Floats]:
-        """The outputs of each group: its levels, both sides of the threshold, and a few more.
-
-        An output between two levels could be replaced by these, and rates of decisions at the
-        threshold would not change, so that no others are needed, unless they are between the two
-        at the threshold.  Errors of the scores themselves,
-        such as a cost, would become less.  For these there are many outputs, and bounds allow for
-        those between them.
-        """
-        threshold = self.request.threshold
-        more = FINE if any(map(is_curved, self.request.equal)) else np.empty(0)
-        near = np.concatenate([more, [threshold, just_below(threshold)]])
-        return [np.unique(np.concatenate([one.p, near, [one.base_rate]])) for one in self.levels]
-
-    def _rate(self, name: str, outputs: Sequence[Floats]) -> Rate:
-        tolerance = self.request.tolerances.get(name, 0.0)
-        pairs = [self._parts(name, t, q) for t, q in enumerate(outputs)]
-        return Rate(
-            [added for added, _ in pairs],
-            [total for _, total in pairs],
-            tolerance,
-            [self._between(name, t, q) for t, q in enumerate(outputs)],
-        )
-
-    def _between(self, name: str, group: int, q: Floats) -> Floats:
-        """What outputs in the middle between neighbours add more than these do on average."""
-        if not is_curved(name):
-            return np.zeros(len(q))
-        added = self._parts(name, group, q)[0]
-        middle = self._parts(name, group, (q[1:] + q[:-1]) / 2.0)[0]
-        more = np.maximum(middle - (added[1:] + added[:-1]) / 2.0, 0.0)
-        most: Floats = np.maximum(np.append(more, 0.0), np.insert(more, 0, 0.0))
-        return most
-
-    def _parts(self, name: str, group: int, q: Floats) -> tuple[Floats, Floats]:
-        """What outputs add to a rate, or to the cost, of a group, and to how many people."""
-        if name != "cost" or self.request.cost is None:
-            return parts_of(MEASURES[name], q, self.request.threshold)
-        fp, fn = self.request.cost.amounts(self.tally.groups[group])
-        wrong = q * (1.0 - q)
-        if self.request.cost.by_base_rate:
-            return (fp + fn) * wrong, np.ones(len(q))
-        if fp and fn:
-            rule = "must count one kind of error, or weight errors by how common they are"
-            generalized = setting("equal", ("generalized_fpr", "generalized_fnr"))
-            step = (
-                f"use {setting('cost', f'weighted:{fp:g},{fn:g}')}; or, which makes this cost and "
-                f"every other equal, {generalized} or {setting('equal', EVERYTHING)}"
-            )
-            raise UsageError(Problem("cost", rule, str(self.request.cost), step))
-        return (fp * wrong, 1.0 - q) if fp else (fn * wrong, q)
-
-    def _floors(self, outputs: Sequence[Floats], slack: float) -> Iterator[dict[int, Floats]]:
-        for name, least in self.request.floor.items():
-            plain = name.removeprefix(OVERALL)
-            rows = {}
-            for t, q in enumerate(outputs):
-                added, total = self._parts(plain, t, q)
-                rows[t] = (least - slack) * total - added
-            if name.startswith(OVERALL):
-                yield {t: row * self.levels[t].share for t, row in rows.items()}
-            else:
-                yield from ({t: row} for t, row in rows.items())
-
-    def _not_worse(self, outputs: Sequence[Floats], slack: float) -> Iterator[dict[int, Floats]]:
-        for name in directed(self.request) if self.request.no_worse else ():
-            sign = 1.0 if direction_of(name) == "lower" else -1.0
-            for t, (one, q) in enumerate(zip(self.levels, outputs, strict=True)):
-                now = self._now(name, t, one)
-                if not math.isnan(now):
-                    added, total = self._parts(name, t, q)
-                    yield {t: sign * added - (sign * now + slack) * total}
-
-    def _now(self, name: str, group: int, levels: ScoreLevels) -> float:
-        """A rate of a group as it is, if its levels had the shares of positives as scores."""
-        if name != "cost":
-            kinds = self.tally.kinds(self.request.threshold)
-            return float(MEASURES[name].of(kinds)[group])
-        added, total = self._parts(name, group, levels.p)
-        return float(levels.w @ added) / float(levels.w @ total)
-
-    def _selecting(self, outputs: Sequence[Floats]) -> Iterator[dict[int, Floats]]:
-        """At least half as many selected, and not selected, as before or as calibration allows.
-
-        And the share of each label stays at least half of what it was.  Rates of nobody would be
-        equal too.
-        """
-        threshold = self.request.threshold
-        for t, (one, q) in enumerate(zip(self.levels, outputs, strict=True)):
-            before = float(one.w[one.above].sum())
-            can = most_with_mean(one.p, one.w, threshold)
-            cannot = most_with_mean(1.0 - one.p, one.w, 1.0 - just_below(threshold))
-            selected = (q >= threshold).astype(float)
-            yield {t: HALF * min(before, can) - selected}
-            yield {t: HALF * min(1.0 - before, cannot) - (1.0 - selected)}
-            yield {t: HALF * one.base_rate - q}
-            yield {t: HALF * (1.0 - one.base_rate) - (1.0 - q)}
-
-    # Solutions
+        outputs = np.union1d(values, self.request.threshold)
+        return DeferralProgram(self.levels, outputs, tolerance, self.request.keep)
 
     def solution(self) -> tuple[Solved | None, Deferral]:
         """The solution with most information at the share asked for, or at the least one."""
-        request, program = self.request, self.program
-        # A share that is enough will do; that it is not takes the least one.
-        enough = request.share if request.share is not None and program.searched else None
-        least = self._least(program, enough, self.budget)
-        if least.best is None:
-            return None, self._verdict(False, least)
-        smallest = least.best.value
-        feasible = request.share is None or smallest <= request.share + 1e-9
-        decided = least.best.decided
-        if request.share is not None and feasible:
-            decided = decided * (1.0 - request.share) / (1.0 - smallest)
-        return self._informed(decided, least.best.common), self._verdict(feasible, least)
+        request = self.request
+        verdict = Deferral(True, request.share, request.threshold)
+        fewest = self.program.fewest()
+        if fewest is None:
+            tolerance = self._least_tolerance()
+            none = replace(verdict, feasible=False, bound=math.inf, smallest_tolerance=tolerance)
+            return None, none
+        smallest = 1.0 - fewest.decided
+        bound = min(1.0 - 1.0 / max(fewest.bound, 1.0), smallest)
+        feasible = request.share is None or smallest <= request.share + EXACT
+        verdict = replace(verdict, feasible=feasible, smallest_share=smallest, bound=bound)
+        share = request.share if request.share is not None and feasible else smallest
+        return self._informed(1.0 - share), verdict
 
-    @property
-    def budget(self) -> int:
-        """How many programs may be solved, so that large ones take no longer than seconds."""
-        program = self.program
-        size = sum(map(len, program.levels)) + sum(map(len, program.outputs))
-        return min(max(VARIABLES // size, FEWEST_PROGRAMS), MOST_PROGRAMS)
-
-    def _least(
-        self, program: DeferralProgram, enough: float | None, budget: int, slack: float = 0.0
-    ) -> BranchAndBound:
-        """The fewest people handed over."""
-        ones = np.ones(len(self.levels))
-        search = BranchAndBound(program, self.request.shares, ones, ones / FEWEST_DECIDED)
-        search.run(self._usual(slack), budget, enough)
-        return search
-
-    def _informed(self, decided: Floats, common: Mapping[str, float]) -> Solved:
-        """The most information with these shares decided; fewer by rounding if need be."""
+    def _informed(self, decided: float) -> Solved:
+        """The most information with this share decided; fewer by rounding if need be."""
         for scale in (0.0, 1e-12, 1e-11, 1e-10, 1e-9):
-            u = np.maximum(1.0 / (decided * (1.0 - scale)), 1.0)
-            search = BranchAndBound(self.program, "scores", u, u)
-            search.run([common], self.budget // 3)
-            if search.best is not None:
-                return search.best
+            solved = self.program.informed(decided * (1.0 - scale))
+            if solved is not None:
+                return solved
         raise unsolved("no scores for those who can be decided")
 
-    def _usual(self, slack: float) -> Iterator[dict[str, float]]:
-        """Common values to begin with: those of one distribution; of all people; of a group."""
-        searched = self.program.searched
-        if not searched:
-            return
-        now = {n: [self._now(n, t, x) for t, x in enumerate(self.levels)] for n in searched}
-        if not any(all(map(math.isnan, values)) for values in now.values()):
-            yield {name: float(np.nanmean(values)) for name, values in now.items()}
-            best = {n: np.nanmax if direction_of(n) == "higher" else np.nanmin for n in searched}
-            ends = {name: float(best[name](values)) for name, values in now.items()}
-            yield ends
-            yield {name: max(end - searched[name].tolerance, 0.0) for name, end in ends.items()}
-        # Within the limits: the fewest are often those of whom nobody is selected.
-        limits = self._limits(self._shared, slack)
-        program = DeferralProgram(self.levels, self._shared, common=True, limits=limits)
-        ones = np.ones(len(self.levels))
-        solved = program.solve(program.people(ones), {}, ones, ones / FEWEST_DECIDED, tied=True)
-        if solved is not None:
-            rates = {name: self._rate(name, self._shared) for name in searched}
-            values = {name: rate.values(solved.weights)[0] for name, rate in rates.items()}
-            yield {name: 0.5 if math.isnan(x) else float(x) for name, x in values.items()}
-
-    def _verdict(self, feasible: bool, least: BranchAndBound) -> Deferral:
-        verdict = Deferral.met(self.request)
-        if least.best is None:
-            verdict = replace(verdict, feasible=False, bound=least.bound, slack=math.nan)
-            if least.stopped:
-                return verdict
-            tolerance = self._least_tolerance()
-            return replace(verdict, slack=self._least_slack(), smallest_tolerance=tolerance)
-        if least.reached:
-            return verdict
-        shares = map(float, 1.0 - least.best.decided)
-        return replace(
-            verdict,
-            feasible=feasible,
-            smallest_share=least.best.value,
-            bound=least.bound,
-            smallest_shares=dict(zip(self.tally.groups, shares, strict=True)),
-        )
-
-    def _least_slack(self) -> float:
-        """How far floors must fall, and rates get worse, for some share to be enough."""
-        if not self.request.floor and not self.request.no_worse:
-            return math.nan
-        return _least_of(self._is_possible)
-
     def _least_tolerance(self) -> float:
-        """The least tolerance with which some share is enough."""
-
-        def possible(tolerance: float) -> bool:
-            wider = {name: max(x, tolerance) for name, x in self.request.tolerances.items()}
-            other = DeferralSearch(self.tally, replace(self.request, tolerances=wider))
-            return other._is_possible(0.0)
-
-        return _least_of(possible)
-
-    def _is_possible(self, slack: float) -> bool:
-        program = self._program(self.request, slack) if slack else self.program
-        return self._least(program, 1.0, FEWEST_PROGRAMS, slack).best is not None
-
-
-def _least_of(possible: Callable[[float], bool]) -> float:
-    """The least number up to 1 with which it is possible; NaN if there is none."""
-    low, high = 0.0, 1.0
-    if not possible(high):
-        return math.nan
-    while high - low > 1e-3:
-        middle = (low + high) / 2.0
-        low, high = (low, middle) if possible(middle) else (middle, high)
-    return high
+        """The least tolerance with which some share is enough, up to 0.001; with 1 any is."""
+        low, high = self.request.tolerance, 1.0
+        while high - low > 1e-3:
+            middle = (low + high) / 2.0
+            possible = self._program(middle).fewest() is not None
+            low, high = (low, middle) if possible else (middle, high)
+        return high

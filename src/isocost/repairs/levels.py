@@ -5,7 +5,7 @@ the scores say; many have shares of positives that are mostly noise, which a pro
 the best rule takes for a difference.  With n people the best number grows like n^(1/3), as that
 of the bins of a histogram does; ``"auto"`` means (2 n)^(1/3), the rule of Terrell and Scott
 (JASA 1985) for these.  ``python -m benchmarks.decisions`` compares it with fixed numbers on people
-that rules have not seen; :func:`isocost.repairs.reconcile.with_levels` chooses by what is expected.
+that rules have not seen.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class ScoreLevels:
         Whether the interval lies at or above the threshold.
     n, w : arrays
         Rows, and share of the group's weight.
-    p, h : arrays
-        Share of positives, and mean score.
+    p : array
+        Share of positives.
     share : float
         The group's share of everybody.
     base_rate : float
@@ -62,7 +62,6 @@ class ScoreLevels:
     n: Floats
     w: Floats
     p: Floats
-    h: Floats
     share: float
     base_rate: float
 
@@ -74,7 +73,7 @@ def score_levels(
     tally: Tally,
     group: int,
     threshold: float,
-    most: int | Literal["auto", "unseen"] = "auto",
+    most: int | Literal["auto"] = "auto",
     monotone: bool = False,
 ) -> ScoreLevels:
     """Pool neighbouring bins of a group into at most ``most`` levels (two or more).
@@ -96,17 +95,17 @@ def score_levels(
     [0.209, 0.313, 0.341, 0.396, 0.461, 0.572, 0.615, 0.707]
     """
     cells = tally.cells.take(tally.cells.of_group(group))
-    columns = (cells.n, cells.w, cells.w * cells.label, cells.wh, cells.w2)
+    columns = (cells.n, cells.w, cells.w * cells.label, cells.w2)
     sums = np.stack([add_up(cells.bin, column, tally.grid.size) for column in columns])
     used = np.flatnonzero(sums[1] > 0)
     first = tally.grid.first_bin(threshold)
     above = used >= first
     if not isinstance(most, int):
-        most = _number_of_levels(len(used), sums[1].sum() ** 2 / sums[4].sum())
+        most = _number_of_levels(len(used), sums[1].sum() ** 2 / sums[3].sum())
     starts = np.array(list(_starts(above, sums[:2, used], most)), dtype=np.intp)
     if monotone:
         starts = _rising(starts, sums[1:3, used], above)
-    n, weight, positive, wh, _ = np.add.reduceat(sums[:, used], starts, axis=1)
+    n, weight, positive, _ = np.add.reduceat(sums[:, used], starts, axis=1)
     lo, hi = _intervals(tally.grid.cuts, used, starts, first)
     p = positive / weight
     return ScoreLevels(
@@ -116,7 +115,6 @@ def score_levels(
         n=n,
         w=weight / weight.sum(),
         p=np.where(np.abs(p - threshold) < SNAP, threshold, p),
-        h=wh / weight,
         share=float(weight.sum() / tally.totals.w.sum()),
         base_rate=float(positive.sum() / weight.sum()),
     )

@@ -2,7 +2,7 @@
 
 A *choice* is a level and an output.  Its variable is the
 share x of the level that gets the output, so that x >= 0 adds up to 1 over the choices of a level.
-Everything else is linear in x: that an output is calibrated, every rate, every harm, and that
+Everything else is linear in x: that an output is calibrated, every rate, the information, and that
 higher scores get higher outputs.
 
 A solver meets its constraints to about 1e-9.  Its answer says which levels are split between which
@@ -36,9 +36,6 @@ EXACT = 1e-10
 
 NEAR = 1e-6
 """A limit that is this near its bound may be missed when the shares are put right."""
-
-ROOM = 1e-11
-"""How far a later harm may raise an earlier one, so that rounding does not rule everything out."""
 
 SOLVED, INFEASIBLE = 0, 2
 """Two states of scipy's solver."""
@@ -129,18 +126,6 @@ class Choices:
         fp, fn = self.rate("generalized_fpr"), self.rate("generalized_fnr")
         return a[self.group] * fp + b[self.group] * fn
 
-    def harm(self, keep: str) -> Floats:
-        """What each choice adds to the harm that is minimized.
-
-        Information lost: -E[q^2].  Decisions: the share of people whose decision changes.
-        Scores: E|q - h|.
-        """
-        if keep == "information":
-            return -self.people * self.value**2
-        if keep == "decisions":
-            return self.people * self.flipped
-        return self.people * np.abs(self.value - self._of_level("h"))
-
     @cached_property
     def equations(self) -> tuple[Any, Floats]:
         """What always holds: every level is divided up, and pools are calibrated."""
@@ -230,7 +215,7 @@ def make_choices(
     this shifts one pool by at most :data:`BELOW`.  If the shares that levels send to the positive
     side rise with the score, so do these outputs: being monotone needs no others either.
 
-    Generalized rates, costs and distances may need coarser outputs in between.  Then (``wide``)
+    Generalized rates and costs may need coarser outputs in between.  Then (``wide``)
     the base rate and :data:`OUTPUTS` values spaced evenly over the group's levels are outputs too:
     with d their distance, E[q^2] comes within (d / 2)^2 of the lowest possible.
     """
@@ -364,27 +349,15 @@ class EqualityProgram:
         return matrix, np.append(right, np.zeros(len(pairs))), upper
 
 
-def solve(plan: EqualityProgram, harms: Sequence[Floats]) -> Floats | None:
-    """The shares with the least first harm and, among these, the least second one and so on.
+def solve(plan: EqualityProgram) -> Floats | None:
+    """The shares with the most information E[q^2].
 
     None if no shares meet the constraints; :func:`least_excess` then says by how much they fail.
     """
-    from scipy.sparse import vstack
-
     equations, right, upper = plan.equations()
-    matrix, bound = plan.limits.padded(len(upper))
-    best: Floats | None = None
-    padded = [np.pad(harm, (0, len(upper) - len(harm))) for harm in harms]
-    for index, harm in enumerate(padded):
-        if best is not None:
-            before = padded[index - 1]
-            matrix = vstack([matrix, before[None, :]]).tocsr()
-            bound = np.append(bound, float(before @ best) + ROOM)
-        x = _minimize(harm, equations, right, upper, (matrix, bound))
-        if x is None:
-            # The first harm has a solution, so only rounding can deny the next one.
-            break
-        best = x
+    lost = -plan.choices.people * plan.choices.value**2
+    objective = np.pad(lost, (0, len(upper) - len(lost)))
+    best = _minimize(objective, equations, right, upper, plan.limits.padded(len(upper)))
     if best is None:
         return None
     exact, error = _polish(plan, best[: len(plan.choices)])

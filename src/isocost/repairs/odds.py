@@ -10,14 +10,13 @@ import numpy as np
 from isocost.checks import check_salt, check_threshold, check_word
 from isocost.errors import Problem, UsageError, listing, setting, spoken
 from isocost.groups import group_names
-from isocost.measures.rates import base_rate, mean_score, require_both_labels, require_two_groups
+from isocost.measures.rates import base_rate, mean_score
 from isocost.measures.table import MEASURES
 from isocost.promises import Promise
 from isocost.repairs.counsel import heeding
-from isocost.repairs.withhold import summary_of
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 
 RATES = ("generalized_fpr", "generalized_fnr", "fpr", "fnr")
@@ -54,7 +53,7 @@ def equalize_odds(
     *,
     rates: Literal["generalized", "hard"] = "generalized",
     salt: str = DEFAULT_SALT,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Rule:
     """Give every group the same false-positive and false-negative rate by flipping scores.
 
@@ -123,8 +122,6 @@ def equalize_odds(
     step = 'use "generalized" for mean scores, as the paper does, or "hard" for decisions'
     check_word("rates", rates, ("generalized", "hard"), step)
     threshold = check_threshold(threshold)
-    require_two_groups(tally)
-    require_both_labels(tally)
     _require_edges(tally, threshold)
     equal = GENERALIZED if rates == "generalized" else HARD
     flips = _solve(_program(tally, threshold, equal), _shares(tally, threshold))
@@ -135,7 +132,6 @@ def equalize_odds(
         rows=rows,
         method="odds",
         settings={"threshold": threshold, "rates": rates},
-        made_from=summary_of(tally),
         salt=salt,
         promise=Promise.of(rows, dict.fromkeys(names, 0.0), calibrated=False, threshold=threshold),
     )

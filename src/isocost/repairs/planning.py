@@ -13,7 +13,7 @@ import numpy as np
 from isocost.cells import Cells
 from isocost.checks import check_amount, check_confidence, check_seed, check_whole, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
-from isocost.errors import IsocostWarning, Problem, UsageError
+from isocost.errors import DataError, IsocostWarning, Problem, UsageError
 from isocost.groups import Group, beside_groups, group_names, names_of, to_json
 from isocost.measures.calibration import bin_noise, levels_of
 from isocost.measures.feasibility import large_groups
@@ -23,10 +23,11 @@ from isocost.measures.table import MEASURES, cost_row
 from isocost.repairs.composition import edges_of
 from isocost.repairs.counsel import titles_of
 from isocost.repairs.population import Population
+from isocost.repairs.registry import remade
 from isocost.repairs.unseen import LEAST, Replicates, Report, Yardstick, safe_level
 from isocost.rules import Rule, check_rule
 from isocost.tables import AsJson, columns_from, frame_of, html_table, html_verdict, text_table
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import CALIBRATED, MIN_GROUP, MIN_LABEL
 
@@ -120,7 +121,7 @@ def plan(
     limit: float = CALIBRATED,
     confidence: float = 0.95,
     power: float = 0.8,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Plan:
     """Compute how many people of each group are needed to establish a difference, or calibration.
 
@@ -166,6 +167,12 @@ def plan(
     cost, detect = as_cost(cost), check_confidence(detect, "detect", 0.05)
     limit, confidence = check_confidence(limit, "limit", CALIBRATED), check_confidence(confidence)
     power = check_confidence(power, "power", 0.8)
+    counts = tally.totals.n.sum(axis=0)
+    if not counts.all():
+        kind = ("negatives", "positives")[int(counts.argmin())]
+        rule = "must have positives and negatives, to see how much costs vary"
+        step = "check the label column, or count more people first"
+        raise DataError(Problem("label", rule, f"{tally.n:,.15g} rows, no {kind}", step))
     large = large_groups(tally, MIN_GROUP)
     z = normal_quantile((1.0 + confidence) / 2.0)
     factor = z * stretch(confidence, max(2, len(tally.groups))) + normal_quantile(power)
@@ -315,7 +322,7 @@ def plan_repair(
     confidence: float = 0.95,
     seed: int = 0,
     progress: Report | None = None,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> RepairPlan:
     """Say how many people a repair needs to hold within a tolerance on new people.
 
@@ -349,10 +356,10 @@ def plan_repair(
     within = check_within(within)
     replicates = check_whole("replicates", replicates, LEAST, 1_000_000)
     confidence, random = check_confidence(confidence), np.random.default_rng(check_seed(seed))
-    if rule.promise is None or not rule.promise.equal:
+    if not rule.promise.equal:
         step = "make the rule again with withhold, coarsen, equalize_odds or reconcile"
         raise UsageError(Problem("rule", "must promise what it makes equal", "none", step))
-    rule.remake(tally)
+    remade(rule, tally)
     sizes = []
     for size, true in _tried(tally, rule, replicates, random, progress):
         limit = float(np.quantile(true, safe_level(confidence, len(true))))

@@ -19,6 +19,7 @@ from isocost.errors import DataError, Problem, UncertainWarning, UsageError, lis
 from isocost.groups import Group, names_of
 from isocost.measures.feasibility import large_groups
 from isocost.promises import Promise
+from isocost.repairs.counsel import summary_of
 from isocost.repairs.maps import (
     METHODS,
     CalibrationMap,
@@ -27,7 +28,6 @@ from isocost.repairs.maps import (
     fit_map,
     own_share,
 )
-from isocost.repairs.withhold import summary_of
 from isocost.rows import NARROWEST, Row
 from isocost.rules import Rule
 from isocost.tallies import ColumnOptions, Tally, TallyLike, as_tally, check_tally
@@ -87,7 +87,7 @@ def recalibrate(
 
     Examples
     --------
-    >>> import isocost as ic
+    >>> import isocost as ic, numpy as np
     >>> random = np.random.default_rng(0)
     >>> score, group = random.random(20_000), random.choice(["a", "b"], 20_000)
     >>> label = random.random(20_000) < np.where(group == "a", score, score**2)

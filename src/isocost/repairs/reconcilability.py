@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from isocost.checks import (
     check_tolerance,
     check_unit,
     check_whole,
-    check_word,
     finite_or_none,
     short,
 )
@@ -58,8 +57,6 @@ FLOORS: tuple[str, ...] = tuple(
 )
 """What can have a floor: of which more may be wanted."""
 
-KEEPS: tuple[str, ...] = ("information", "decisions", "scores")
-
 FEWEST_LEVELS = 2
 
 ROUNDING = 1e-9
@@ -77,10 +74,7 @@ SOME = {"nobody": "somebody selected", "everybody": "somebody not selected"}
 
 Selected = Literal["nobody", "everybody"]
 
-CHOSEN = Literal["auto", "unseen"]
-"""How a number of levels may be chosen: by the number of people, or by what is expected of it."""
-
-Levels: TypeAlias = int | CHOSEN
+Levels: TypeAlias = int | Literal["auto"]
 
 
 @dataclass(frozen=True)
@@ -93,7 +87,6 @@ class Request:
     threshold: float
     tolerances: dict[str, float]
     cost: Cost | None
-    keep: str
     levels: Levels
     floor: dict[str, float]
     no_worse: bool
@@ -107,7 +100,7 @@ class Request:
     @property
     def wide(self) -> bool:
         """Whether levels must be able to share more outputs than hard rates need."""
-        return self.keep == "scores" or not all(
+        return not all(
             name in MEASURES and MEASURES[name].counts_decisions
             for name in (*self.equal, *(name.removeprefix(OVERALL) for name in self.floor))
         )
@@ -119,7 +112,6 @@ class Request:
             "threshold": self.threshold,
             "equal": list(self.equal),
             "tolerance": numbers.pop() if len(numbers) == 1 else dict(self.tolerances),
-            "keep": self.keep,
             "levels": self.levels,
             "floor": dict(self.floor) or None,
             "no_worse": self.no_worse,
@@ -132,7 +124,6 @@ def check_request(
     equal: str | Sequence[str],
     tolerance: float | Mapping[str, float],
     cost: CostLike | None,
-    keep: str,
     levels: int | str,
     floor: Mapping[str, float] | None,
     no_worse: bool,
@@ -140,12 +131,10 @@ def check_request(
 ) -> Request:
     """Bring the arguments into one form; raise if one of them is invalid."""
     names = _check_equal(equal)
-    check_word("keep", keep, KEEPS)
     return Request(
         threshold=check_threshold(threshold),
         tolerances=check_tolerances(tolerance, names),
         cost=check_equal_cost(cost, names),
-        keep=keep,
         levels=check_levels(levels),
         floor=check_floor(floor),
         no_worse=check_no_worse(no_worse, names),
@@ -154,10 +143,10 @@ def check_request(
 
 
 def check_levels(levels: Any) -> Levels:
-    """A number of levels, or how to choose one; raise if it is neither."""
-    if isinstance(levels, str) and levels in get_args(CHOSEN):
-        return cast("Levels", levels)
-    step = f"use {setting('levels', 'auto')}, the default, or {setting('levels', 'unseen')}"
+    """A number of levels, or "auto"; raise if it is neither."""
+    if isinstance(levels, str) and levels == "auto":
+        return "auto"
+    step = f"use {setting('levels', 'auto')}, the default"
     return check_whole("levels", levels, FEWEST_LEVELS, MOST_LEVELS, step)
 
 

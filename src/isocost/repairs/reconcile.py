@@ -15,7 +15,6 @@ from isocost.costs import Cost, CostLike
 from isocost.errors import (
     InfeasibleError,
     InfeasibleWarning,
-    IsocostError,
     Problem,
     UsageError,
     listing,
@@ -23,8 +22,8 @@ from isocost.errors import (
 )
 from isocost.grid import TENTHS
 from isocost.groups import Group, names_of, to_json
-from isocost.measures.feasibility import compared_groups
-from isocost.measures.rates import base_rate, group_costs, require_both_labels, require_two_groups
+from isocost.measures.feasibility import fitted_groups
+from isocost.measures.rates import base_rate, group_costs
 from isocost.measures.table import MEASURES, OVERALL
 from isocost.promises import Promise
 from isocost.repairs.counsel import heeding
@@ -38,7 +37,6 @@ from isocost.repairs.linear_program import (
     solve,
     unsolved,
 )
-from isocost.repairs.population import Population
 from isocost.repairs.reconcilability import (
     Assessment,
     Levels,
@@ -51,18 +49,11 @@ from isocost.repairs.reconcilability import (
     direction_of,
     explain,
 )
-from isocost.repairs.withhold import summary_of
 from isocost.rows import Row, reversals
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tables import html_table, html_verdict, text_table
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.typing import Floats
-
-CANDIDATES = (8, 16, 32, 64)
-"""The numbers of levels that ``levels="unseen"`` chooses from."""
-
-SAMPLES = 16
-"""From how many samples it makes each of them."""
 
 
 @heeding
@@ -73,14 +64,13 @@ def reconcile(
     tolerance: float | Mapping[str, float] = 0.0,
     *,
     cost: CostLike | None = None,
-    keep: Literal["information", "decisions", "scores"] = "information",
     levels: Levels = "auto",
     floor: Mapping[str, float] | None = None,
     no_worse: bool = False,
     monotone: bool = False,
     infeasible: Literal["raise", "closest"] = "raise",
     salt: str = DEFAULT_SALT,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Rule:
     """Make rates equal over all groups with scores that are calibrated in every group.
 
@@ -92,7 +82,7 @@ def reconcile(
         sum_i m_ij (p_i - q_j) = 0          every output is calibrated
         highest - lowest <= tolerance       for each rate of ``equal``, over the groups
 
-    Among these the one that keeps most of what ``keep`` names is chosen.
+    Among these the one that keeps most information, the highest E[q^2], is chosen.
 
     Parameters
     ----------
@@ -107,14 +97,10 @@ def reconcile(
         How far a rate may differ between groups; a rate that is not named gets 0.
     cost : Cost or str
         What an error costs, if "cost" is to be equal.
-    keep : {"information", "decisions", "scores"}
-        The highest E[q^2]; the fewest decisions that change; or the least E|q - h| with h the
-        level's mean score.  Ties go to information.
-    levels : int, "auto" or "unseen"
+    levels : int or "auto"
         The most levels of a group.  They have about equal weight, and 20 rows or more.  "auto"
         takes (2 n)^(1/3) for n rows (4 to 64), which does well on people not seen; 16 different
-        scores or fewer are levels as they are.  "unseen" takes the one of 8, 16, 32 and 64 that is
-        expected to do best on them, and the rule's settings say which: see the notes.
+        scores or fewer are levels as they are.
     floor : {name: float}
         What "selection_rate" or "accuracy" must at least be, in every group; with
         "overall_selection_rate" or "overall_accuracy", among all people together.
@@ -150,21 +136,14 @@ def reconcile(
     notes and ``rule.reversals`` say how often, and ``monotone=True`` rules it out.
     :func:`isocost.reconcilable` says at which thresholds equal rates can be had.
 
-    With ``levels="unseen"`` each number is tried on 16 samples of a population that looks like the
-    tally.  What counts is the share of wrong decisions plus the largest difference in what is to
-    be equal, on that population; of numbers within a standard error of the best the smallest is
-    taken.  On the eight populations of docs/decisions.md, with ten fits each, the loss of "unseen"
-    was 0.229 on average, that of "auto" 0.227 and that of 64 levels 0.230, which chance explains;
-    and it takes 0.5 to 1.5 s instead of 0.02.  So it is not the default.
-
     If every base rate lies below the threshold, scores just below it for everybody are calibrated
     and have FPR 0 and FNR 1 in every group.  Where nothing else is possible though somebody is
     selected now, it counts as infeasible; likewise with base rates above the threshold.
 
     An output is the level's own share of positives, the threshold, or 1/1024 less.  With hard
     rates alone no others would keep more information, apart from that 1/1024.  Generalized
-    rates, costs and ``keep="scores"`` may need coarser outputs: there the base rate and 32 evenly
-    spaced values serve all levels of a group, and the smallest tolerance is that of these.
+    rates and costs may need coarser outputs: there the base rate and 32 evenly spaced values
+    serve all levels of a group, and the smallest tolerance is that of these.
 
     References
     ----------
@@ -175,7 +154,7 @@ def reconcile(
     --------
     >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> rule = reconcile(compas())
+    >>> rule = ic.reconcile(compas())
     >>> after = ic.audit(rule.expected(compas()))
     >>> for group, m in after.groups.items():
     ...     print(f"{group:16} {m.fpr:.4f} {m.fnr:.4f} {m.calibration_gap:.4f}")
@@ -184,20 +163,15 @@ def reconcile(
     """
     tally = as_tally(tally, reading)
     check_salt(salt)
-    request = check_request(
-        threshold, equal, tolerance, cost, keep, levels, floor, no_worse, monotone
-    )
+    request = check_request(threshold, equal, tolerance, cost, levels, floor, no_worse, monotone)
     check_word("infeasible", infeasible, ("raise", "closest"))
-    require_two_groups(tally)
-    require_both_labels(tally)
-    request = with_levels(tally, request)
     program, shares, nearest = solution_of(tally, request)
     notes, reached, lowered = [], {}, 0.0
     if nearest is not None and not nearest.verdict.feasible:
         if infeasible == "raise":
             raise InfeasibleError(explain(nearest.verdict), nearest.verdict)
         notes.append(closest_note(nearest))
-        warnings.warn(notes[0], InfeasibleWarning, stacklevel=3)
+        warnings.warn(notes[0], InfeasibleWarning, stacklevel=4)
         lowered = nearest.slack
         if nearest.excess > 0.0:
             reached = {name: t + nearest.excess for name, t in request.tolerances.items()}
@@ -209,7 +183,6 @@ def reconcile(
         cost=request.cost,
         settings={**request.to_dict(), "infeasible": infeasible},
         notes=(*notes, *_notes(tally, request, program.choices, shares), *_reversed_note(rows)),
-        made_from=summary_of(tally),
         salt=salt,
         promise=Promise.of(
             rows,
@@ -235,53 +208,16 @@ class Solution(NamedTuple):
 def solution_of(tally: Tally, request: Request) -> Solution:
     """The best that the request allows, or the nearest thing to it that can be had."""
     program = program_of(tally, request)
-    # Ties go to information.
-    harms = [program.choices.harm(name) for name in dict.fromkeys((request.keep, "information"))]
-    shares, nearest = solve(program, harms), None
+    shares, nearest = solve(program), None
     selected = None if shares is None else corner_of(program.choices, shares)
     if shares is None or selected:
         nearest = assess(program, request, tally, selected)
         if nearest.program is not None:
             program = nearest.program
-            shares = solve(program, harms)
+            shares = solve(program)
     if shares is None:
         raise unsolved("a solution that does not meet the equations")
     return Solution(program, shares, nearest)
-
-
-def with_levels(tally: Tally, request: Request) -> Request:
-    """The request, with a number instead of ``levels="unseen"``: see :func:`reconcile`.
-
-    Of numbers whose mean loss is within a standard error of the least, the smallest is taken.  All
-    are made from the same samples, so that chance hits them alike.
-    """
-    if request.levels != "unseen":
-        return request
-    population, random = Population(tally), np.random.default_rng(0)
-    samples = [population.draw(random) for _ in range(SAMPLES)]
-    requests = [replace(request, levels=most) for most in CANDIDATES]
-    losses = np.array([[_loss(population.tally, s, one) for s in samples] for one in requests])
-    # Samples from which a rule could not be made tell nothing.
-    losses = losses[:, ~np.isnan(losses).any(axis=0)]
-    if not losses.size:
-        return replace(request, levels="auto")
-    above = losses - losses[losses.mean(axis=1).argmin()]
-    near = above.mean(axis=1) <= above.std(axis=1) / math.sqrt(losses.shape[1])
-    return requests[int(near.argmax())]
-
-
-def _loss(population: Tally, sample: Tally, request: Request) -> float:
-    """Wrong decisions, and the largest difference, if a rule is made from a sample."""
-    try:
-        program, shares, _ = solution_of(sample, request)
-    except IsocostError:
-        return math.nan
-    rule = Rule(sample.groups, tuple(_rows(sample, program.choices, shares)), "reconcile")
-    after = rule.expected(population)
-    own = [population.index_of(group) for group in compared_groups(population)]
-    differences = [np.ptp(_rates_now(after, name, request)[own]) for name in request.equal]
-    accuracy = MEASURES["accuracy"].of(after.kinds(request.threshold).pooled())
-    return float(1.0 - accuracy[0] + max(differences))
 
 
 def program_of(tally: Tally, request: Request) -> EqualityProgram:
@@ -508,7 +444,7 @@ def reconcilable(
     floor: Mapping[str, float] | None = None,
     no_worse: bool = False,
     monotone: bool = False,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Reconcilable:
     """Whether :func:`isocost.reconcile` can make rates equal, threshold by threshold.
 
@@ -537,8 +473,9 @@ def reconcilable(
 
     Examples
     --------
+    >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> result = reconcilable(compas(), [0.3, 0.5, 0.7, 0.8])
+    >>> result = ic.reconcilable(compas(), [0.3, 0.5, 0.7, 0.8])
     >>> result.feasible
     (0.5, 0.7)
     >>> [(round(point.tolerance, 4), point.selected) for point in result.points]
@@ -546,22 +483,23 @@ def reconcilable(
     """
     chosen = sorted(set(check_numbers("thresholds", TENTHS if thresholds is None else thresholds)))
     tally = as_tally(tally, reading, *chosen)
-    require_two_groups(tally)
-    require_both_labels(tally)
     if not chosen:
         step = f"leave out {setting('thresholds')} for the nine tenths"
         raise UsageError(Problem("thresholds", "must be at least one number", "none", step))
     requests = [
-        check_request(t, equal, 0.0, cost, "information", levels, floor, no_worse, monotone)
-        for t in chosen
+        check_request(t, equal, 0.0, cost, levels, floor, no_worse, monotone) for t in chosen
     ]
-    points = tuple(_at(tally, request) for request in requests)
+    groups = fitted_groups(tally)
+    if requests[0].cost is not None:
+        paid = requests[0].cost.among(groups)
+        requests = [replace(request, cost=paid) for request in requests]
+    points = tuple(_at(tally.select(groups), request) for request in requests)
     return Reconcilable(requests[0].equal, points)
 
 
 def _at(tally: Tally, request: Request) -> ReconcilableAt:
     """What can be had at the threshold of a request."""
-    program, shares, nearest = solution_of(tally, with_levels(tally, request))
+    program, shares, nearest = solution_of(tally, request)
     verdict = None if nearest is None else nearest.verdict
     choices = program.choices
     selection = choices.rate("selection_rate", overall=True)

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from isocost.errors import InfeasibleError, Problem, UsageError
+from isocost.measures.feasibility import fitted_groups
 from isocost.promises import Promise
 from isocost.repairs.coarsen import coarsen
 from isocost.repairs.composition import merged, merging
-from isocost.repairs.counsel import require_support
-from isocost.repairs.deferrability import EVERYTHING, SHARES
-from isocost.repairs.deferrability import KEEPS as KEPT
-from isocost.repairs.deferrability import RATES as DECIDED_RATES
-from isocost.repairs.hand_over import hand_over
+from isocost.repairs.counsel import heed, require_support
+from isocost.repairs.hand_over import KEEPS, hand_over
 from isocost.repairs.odds import equalize_odds
 from isocost.repairs.recalibrate import fitted_rule
-from isocost.repairs.reconcilability import FLOORS, KEEPS, RATES
+from isocost.repairs.reconcilability import FLOORS, RATES
 from isocost.repairs.reconcile import reconcile
 from isocost.repairs.withhold import withhold
 from isocost.rules import DEFAULT_SALT, Rule
@@ -44,8 +42,6 @@ class Option:
         Whether several values may be given.
     shared : str
         The common setting of all repairs that this option follows, if its name is another.
-    newer : bool
-        Whether rules of older versions lack it; they were made as with the default.
     """
 
     name: str
@@ -55,7 +51,6 @@ class Option:
     choices: tuple[str, ...] = ()
     many: bool = False
     shared: str = ""
-    newer: bool = False
 
     @property
     def setting(self) -> str:
@@ -127,6 +122,8 @@ _TOLERANCE = Option("tolerance", float, 0.0, "How far groups may differ.")
 
 _THRESHOLD = Option("threshold", float, 0.5, "Score from which people are treated as positive.")
 
+_LEVELS = Option("levels", str, "auto", "The most levels of a group: auto, or a number.")
+
 _INFEASIBLE = Option(
     "infeasible",
     str,
@@ -173,7 +170,6 @@ REPAIRS: Mapping[str, Repair] = {
                     "largest",
                     "Which change of the scores to make small.",
                     ("largest", "mean"),
-                    newer=True,
                 ),
             ),
         ),
@@ -214,32 +210,21 @@ REPAIRS: Mapping[str, Repair] = {
                 ),
                 _TOLERANCE,
                 Option("cost", str, None, "What an error costs, with --equal cost."),
-                Option("keep", str, "information", "What to keep most of.", KEEPS),
-                Option(
-                    "levels", str, "auto", "The most levels of a group: auto, unseen, or a number."
-                ),
+                _LEVELS,
                 Option(
                     "floor",
                     str,
                     None,
                     f"NAME=NUMBER, the least that may be left of {', '.join(FLOORS)}; "
                     "repeat the option for several.",
-                    newer=True,
                 ),
                 Option(
                     "no_worse",
                     bool,
                     False,
                     "No rate of a group may get worse than it is now.",
-                    newer=True,
                 ),
-                Option(
-                    "monotone",
-                    bool,
-                    False,
-                    "A higher score never gets a lower output.",
-                    newer=True,
-                ),
+                Option("monotone", bool, False, "A higher score never gets a lower output."),
                 _INFEASIBLE,
             ),
         ),
@@ -252,22 +237,10 @@ REPAIRS: Mapping[str, Repair] = {
             "rates",
             (
                 Option("share", float, 0.25, 'Share to hand over: a number, or "least".'),
-                Option(
-                    "equal",
-                    str,
-                    EVERYTHING,
-                    "What to equalize among the others; repeat the option for several.",
-                    (EVERYTHING, *DECIDED_RATES),
-                    many=True,
-                ),
                 _TOLERANCE,
                 _THRESHOLD,
-                Option("cost", str, None, "What an error costs, with --equal cost."),
-                Option("keep", str, "information", "What to keep most of.", KEPT),
-                Option("shares", str, "equal", "The same share of each group, or least.", SHARES),
-                Option("levels", str, "auto", "The most levels of a group: auto, or a number."),
-                Option("floor", str, None, "NAME=NUMBER, as for reconcile."),
-                Option("no_worse", bool, False, "No rate of a group may get worse."),
+                Option("keep", str, "information", "What to keep most of.", KEEPS),
+                _LEVELS,
                 _INFEASIBLE,
             ),
             defers=True,
@@ -281,39 +254,44 @@ RECALIBRATE = "recalibrate"
 what may come before one."""
 
 
-def remade(rule: Rule, tally: Tally) -> Rule:
-    """The rule made again from a tally; see :meth:`isocost.Rule.remake`."""
-    names = merging(rule)
-    if names:
-        whole, (tally,) = merged(rule, tally)
-        return remade(whole, tally).unmerged(names)
+def remade(rule: Rule, tally: Tally, heedful: bool = False) -> Rule:
+    """The rule made again from a tally; see :meth:`isocost.Rule.remake`.
+
+    Only if ``heedful`` is it asked whether the data support the rule.
+    """
+    whole, (tally,) = merged(rule, tally)
+    return _remade(whole, tally, heedful).unmerged(merging(rule))
+
+
+def _remade(rule: Rule, tally: Tally, heedful: bool) -> Rule:
+    """The same for a rule whose groups are those of the tally."""
     first, _, second = rule.method.partition("+")
     if first != RECALIBRATE:
-        return _remade_repair(rule, rule.method, rule.settings, tally)
+        return _remade_repair(rule, rule.method, rule.settings, tally, heedful)
     settings = rule.settings.get(first) if second else rule.settings
     arguments = _arguments("recalibrate", {"method", "shrinkage", "bins"}, settings)
     recalibrated = fitted_rule(tally, **arguments)
     if not second:
         return recalibrated
     basis = recalibrated.expected(tally)
-    return recalibrated.then(_remade_repair(rule, second, rule.settings.get(second), basis), tally)
+    repair = _remade_repair(rule, second, rule.settings.get(second), basis, heedful)
+    return recalibrated.then(repair, tally)
 
 
-def _remade_repair(rule: Rule, method: str, settings: Any, tally: Tally) -> Rule:
+def _remade_repair(rule: Rule, method: str, settings: Any, tally: Tally, heedful: bool) -> Rule:
     repair = REPAIRS.get(method)
     if repair is None:
-        made = ", ".join(map(repr, (*REPAIRS, RECALIBRATE)))
+        known = ", ".join(map(repr, (*REPAIRS, RECALIBRATE)))
         got, step = f"a rule made by {rule.method!r}", "call the function that made it"
-        must = f"must be made by one of {made} to be made again"
+        must = f"must be made by one of {known} to be made again"
         raise UsageError(Problem("rule", must, got, step))
     names = {option.name for option in repair.options}
-    # Older rules list among their settings the tolerance they reached, which is no argument.
-    given = {option.name: option.default for option in repair.options if option.newer}
-    given |= dict(settings) if isinstance(settings, Mapping) else {}
-    given.pop("reached", None)
+    given = dict(settings) if isinstance(settings, Mapping) else {}
     if "cost" in names:
         given["cost"] = rule.cost
-    return repair.unheeding(tally, **_arguments(repair.function, names, given), salt=rule.salt)
+    arguments = _arguments(repair.function, names, given)
+    made = repair.unheeding(tally, **arguments, salt=rule.salt, fitted=rule.fitted)
+    return heed(made, tally, stacklevel=None) if heedful else made
 
 
 def _arguments(function: str, names: set[str], settings: Any) -> dict[str, Any]:
@@ -338,8 +316,9 @@ def advised(repair: Repair, tally: Tally, settings: Mapping[str, Any]) -> Rule:
     except InfeasibleError:
         if repair.goal == "cost":
             limit = {"cost": settings["tolerance"]}
-            require_support(tally, Promise(limit, limit, True, False), settings["cost"])
+            some, promise = tally.select(fitted_groups(tally)), Promise(limit, limit, True, False)
+            require_support(some, promise, settings["cost"])
         raise
-    if rule.rows and rule.promise is not None:
-        require_support(tally, rule.promise, rule.cost)
+    if rule.rows:
+        require_support(tally.select(rule.fitted), rule.promise, rule.cost)
     return rule

@@ -27,7 +27,7 @@ from isocost.repairs.composition import edges_of
 from isocost.repairs.withhold import threshold_of
 from isocost.rules import Rule, check_rule
 from isocost.tables import AsJson, columns_from, html_table, text_table
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 
 EDGES = (0.0, *TENTHS, 1.0)
@@ -325,7 +325,7 @@ def _apart(pairs: Any) -> Pair:
 
 
 def handed_over(
-    rule: Rule, tally: TallyLike, threshold: float | None = None, **reading: Unpack[Reading]
+    rule: Rule, tally: TallyLike, threshold: float | None = None, **reading: Unpack[DataOptions]
 ) -> HandedOver:
     """Say who is handed over by a rule, and what whoever decides about them must reach.
 
@@ -357,7 +357,7 @@ def handed_over(
     --------
     >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> result = handed_over(ic.hand_over(compas(), share=0.25), compas())
+    >>> result = ic.handed_over(ic.hand_over(compas(), share=0.25), compas())
     >>> [(round(g.share, 2), round(g.base_rate, 3)) for g in result.groups.values()]
     [(0.25, 0.691), (0.25, 0.209)]
     >>> [round(rate, 4) for rate in result.target], result.possible

@@ -36,22 +36,22 @@ from isocost.checks import (
     check_whole,
     finite_or_none,
 )
-from isocost.costs import Cost, CostLike, as_cost
+from isocost.costs import Cost, CostLike
 from isocost.errors import IsocostError, IsocostWarning, Problem, UncertainWarning, UsageError
 from isocost.groups import Group
 from isocost.measures.audit import Audit
 from isocost.measures.calibration import Levels, gap_debiased, gap_equal_width, levels_of
-from isocost.measures.feasibility import compared_groups
+from isocost.measures.feasibility import compared_groups, fitted_groups
 from isocost.measures.rates import group_costs
 from isocost.measures.table import MEASURES
 from isocost.repairs.composition import cost_of_rules, edges_of
-from isocost.repairs.counsel import not_advised, titles_of
+from isocost.repairs.counsel import not_advised, summary_of, titles_of
 from isocost.repairs.population import Population
-from isocost.repairs.registry import REPAIRS
-from isocost.repairs.withhold import summary_of, threshold_of
+from isocost.repairs.registry import REPAIRS, remade
+from isocost.repairs.withhold import threshold_of
 from isocost.rules import Rule, check_rule
 from isocost.tables import AsJson, columns_from, frame_of, html_table, html_verdict, text_table
-from isocost.tallies import Reading, Tally, TallyLike, as_tallies
+from isocost.tallies import DataOptions, Tally, TallyLike, as_tallies
 from isocost.typing import Floats
 from isocost.verdict.sentences import SENTENCES, number
 
@@ -102,12 +102,14 @@ def share_changed(tally: Tally, rule: Rule) -> float:
 
 @dataclass(frozen=True)
 class Yardstick:
-    """What is measured, between which groups, by which cost and at which threshold."""
+    """Groups, cost and threshold that a rule is measured by, and those of what it makes equal."""
 
     groups: tuple[Group, ...]
     cost: Cost
     threshold: float
     equal: tuple[str, ...]
+    own_cost: Cost
+    own_threshold: float
 
     @classmethod
     def of(
@@ -117,16 +119,21 @@ class Yardstick:
         cost: CostLike | None = None,
         threshold: float | None = None,
     ) -> Yardstick:
-        """What is to be measured of a rule that was made from this tally.
+        """The yardstick of a rule that was made from this tally.
 
-        The cost and the threshold are for what the rule does not make equal; it has its own.
+        Its goal is always measured by the rule's own cost and threshold, which are also the
+        defaults of the others.
         """
-        equal = () if rule.promise is None else tuple(rule.promise.equal)
-        given = None if cost is None else as_cost(cost)
-        measured = cost_of_rules(given if rule.cost is None else None, {"rule": rule})
-        own = rule.promise is not None and rule.promise.threshold is not None
-        decided = threshold_of(rule) if own or threshold is None else check_threshold(threshold)
-        return cls(compared_groups(tally), measured, decided, equal)
+        own_threshold = threshold_of(rule)
+        some = tally.select(group for group in tally.groups if group in rule.fitted)
+        return cls(
+            groups=compared_groups(some),
+            cost=cost_of_rules(cost, {"rule": rule}),
+            threshold=own_threshold if threshold is None else check_threshold(threshold),
+            equal=tuple(rule.promise.equal),
+            own_cost=cost_of_rules(None, {"rule": rule}),
+            own_threshold=own_threshold,
+        )
 
     def numbers(self, tally: Tally, rule: Rule | None, gap: Gap | None = gap_equal_width) -> Floats:
         """The numbers of a rule, or of the original scores.
@@ -136,27 +143,29 @@ class Yardstick:
         after = tally if rule is None else rule.expected(tally)
         own = [i for i, group in enumerate(after.groups) if group in self.groups]
         kinds = after.kinds(self.threshold)
-        differences = {
-            name: float(np.ptp(self._values(name, after, kinds)[own]))
-            for name in {"cost", "fpr", "fnr", *self.equal}
-        }
+        # What the rule makes equal is measured as the rule has it, whatever is asked besides.
+        same = self.threshold == self.own_threshold
+        own_kinds = kinds if same else after.kinds(self.own_threshold)
+
+        def difference(name: str, cost: Cost, people: Sums) -> float:
+            if name == "cost":
+                values = group_costs(after.totals, after.groups, cost)
+            else:
+                values = MEASURES[name].of(people)
+            return float(np.ptp(values[own]))
+
+        goals = (difference(name, self.own_cost, own_kinds) for name in self.equal)
         return np.array(
             [
-                differences["cost"],
-                max(differences["fpr"], differences["fnr"]),
+                difference("cost", self.cost, kinds),
+                max(difference(name, self.cost, kinds) for name in ("fpr", "fnr")),
                 max(gap(levels_of(after, index)) for index in own) if gap else math.nan,
                 float(MEASURES["accuracy"].of(kinds.pooled())[0]),
                 0.0 if rule is None else share_changed(tally, rule),
                 after.share_handed_over,
-                max((differences[name] for name in self.equal), default=math.nan),
+                max(goals, default=math.nan),
             ]
         )
-
-    def _values(self, name: str, tally: Tally, kinds: Sums) -> Floats:
-        """A rate, or the cost, of each group."""
-        if name == "cost":
-            return group_costs(tally.totals, tally.groups, self.cost)
-        return MEASURES[name].of(kinds)
 
 
 @dataclass(frozen=True)
@@ -251,14 +260,14 @@ class Unseen(AsJson):
         ('unknown', 'yes')
         """
         check_kind("audit", audit, Audit, "must be an Audit", "pass what isocost.audit returned")
-        promise, compared = self.rule.promise, audit.tally.select(list(audit.compared))
+        compared = audit.tally.select(list(audit.compared))
         # Small groups may have been left out of the rule.
         same = any(is_made_from(self.rule, tally) for tally in (audit.tally, compared))
         if self.rule.made_from and not same:
             got, step = f"one of {audit.tally.n:,.15g} rows", "audit the data the rule is made from"
             raise UsageError(Problem("audit", "must be of the same data as the rule", got, step))
         costs = (audit.cost, audit.feasibility.cost)
-        if promise is None or set(promise.equal) != {"cost"} or self.rule.cost not in costs:
+        if set(self.rule.promise.equal) != {"cost"} or self.rule.cost not in costs:
             got = f"a rule by {self.rule.method}, cost {self.rule.cost}"
             step = "ask about a rule by withhold or coarsen with this cost"
             must = f"must make the cost of the audit, {audit.cost}, equal"
@@ -341,7 +350,7 @@ def unseen(
     cost: CostLike | None = None,
     threshold: float | None = None,
     progress: Report | None = None,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Unseen:
     """Say what a rule does to people other than those it was made from.
 
@@ -365,7 +374,8 @@ def unseen(
         Of people that were kept apart: the rule is measured on them, and not made again.  The
         limits then allow for their number.
     cost, threshold : optional
-        For a rule that has none of its own; by default "fnr" and 0.5.
+        For ``cost_difference``, ``rate_difference`` and ``accuracy``; by default those of the rule,
+        or "fnr" and 0.5 if it has none.  ``goal`` is always measured by those of the rule.
     progress : callable, optional
         Called from time to time with the share done.
     **reading
@@ -385,7 +395,8 @@ def unseen(
     Those in which it cannot be made at all are left out.
 
     Groups too small to be compared, with fewer than 30 people or 5 of a label, are repaired
-    but not among the differences, as in an audit.
+    but not among the differences, as in an audit.  Neither are groups that the rule was made
+    without, ``rule.groups`` that are not in ``rule.fitted``.
 
     Examples
     --------
@@ -407,10 +418,12 @@ def unseen(
     confidence, seed = check_confidence(confidence), check_seed(seed)
     yardstick = Yardstick.of(tally, rule, cost, threshold)
     if holdout is None:
-        rule.remake(tally)
+        remade(rule, tally)
         measured = tally
     else:
         measured = holdout
+        known = fitted_groups(holdout.select(g for g in holdout.groups if g in yardstick.groups))
+        yardstick = replace(yardstick, groups=known)
     population, random = Population(measured), np.random.default_rng(seed)
     fitted = yardstick.numbers(tally, rule)
     base = fitted if holdout is None else yardstick.numbers(holdout, rule)
@@ -487,10 +500,13 @@ class Replicates:
         if not self.remake:
             return self.rule, True
         try:
-            made = self.rule.remake(sample)
+            made = remade(self.rule, sample)
         except IsocostError:
             self.infeasible += 1
         else:
+            if made.fitted != self.rule.fitted:
+                self.infeasible += 1
+                return None, False
             short = _falls_short(made) and not _falls_short(self.rule)
             self.infeasible += short
             return made, not short
@@ -498,7 +514,7 @@ class Replicates:
         if self.rule.settings.get("infeasible") != "raise":
             return None, False
         try:
-            return replace(self.rule, settings=closest).remake(sample), False
+            return remade(replace(self.rule, settings=closest), sample), False
         except IsocostError:
             return None, False
 
@@ -535,7 +551,13 @@ class Replicates:
         return np.asarray(numbers)
 
 
-def foreseen(audit: Audit, replicates: int = 200, progress: Report | None = None) -> Audit:
+def remakes_of(rule: Rule) -> int:
+    """Number of times a rule of a list is made again: fewer for linear programs and many groups."""
+    most = 30 if rule.cost is None else 200
+    return max(LEAST, min(most, 8 * most // len(rule.groups)))
+
+
+def foreseen(audit: Audit, progress: Report | None = None) -> Audit:
     """The audit, whose verdict says whether withholding is expected to help new people.
 
     Where no repair is advised anyway, and where somebody has asked, there is nothing to ask.
@@ -544,7 +566,7 @@ def foreseen(audit: Audit, replicates: int = 200, progress: Report | None = None
         return audit
     tally, tolerance = audit.tally.select(audit.compared), audit.feasibility.tolerance
     rule = REPAIRS["withhold"].make_with(tally, cost=audit.feasibility.cost, tolerance=tolerance)
-    return unseen(tally, rule, replicates, progress=progress).judged(audit)
+    return unseen(tally, rule, remakes_of(rule), progress=progress).judged(audit)
 
 
 def safe_level(confidence: float, replicates: int) -> float:
@@ -564,7 +586,7 @@ def safe_level(confidence: float, replicates: int) -> float:
 
 def _falls_short(rule: Rule) -> bool:
     """Whether the rule comes as close as possible to what was asked, and no closer."""
-    return rule.promise is not None and rule.promise.equal != rule.promise.asked
+    return rule.promise.equal != rule.promise.asked
 
 
 def doubt_unseen(outlook: Unseen) -> str:

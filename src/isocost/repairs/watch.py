@@ -39,9 +39,16 @@ from isocost.measures.rates import disparity, measure_columns, require_all_decid
 from isocost.measures.table import MEASURES, OVERALL, chosen_measures
 from isocost.promises import Promise
 from isocost.repairs.composition import merged
-from isocost.rules import Rule, check_rule, unknown_groups
+from isocost.rules import Rule, check_rule, repaired_column, stored_columns, unknown_groups
 from isocost.tables import AsJson, columns_from, frame_of, html_table, html_verdict, text_table
-from isocost.tallies import Reading, Tally, TallyLike, as_tallies
+from isocost.tallies import (
+    DataOptions,
+    Tally,
+    TallyLike,
+    as_tally,
+    check_no_keywords,
+    column_names,
+)
 
 FEW = 30
 """Fewer rows of a label than this say little about a period."""
@@ -74,7 +81,8 @@ class Period:
         periods so far; NaN where it is not known.
     interval : (low, high)
         Where the running difference lies, if it has been the same all the time.  The intervals
-        of all periods and pairs hold together with the requested confidence.
+        of all periods and pairs hold together with the requested confidence.  If it is shown to
+        have changed, it was at most ``low`` in one period and at least ``high`` in another.
     calibration : float
         The largest distance of a group's mean score from its share of positives in this period.
     broken : tuple of str
@@ -198,7 +206,7 @@ class Watch(AsJson):
         information, never an alarm.
     limits : {name: float}
         What the rule makes equal, and how far groups may differ in it; empty for a rule
-        without a promise.
+        that promises nothing.
     calibration_margin : float
         How far scores may lie from labels; None if calibration is not watched.
     confidence : float
@@ -351,17 +359,19 @@ def watch(
     calibration_margin: float | None = 0.02,
     confidence: float = 0.95,
     measures: str | Iterable[str] | None = None,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Watch:
     """Test whether what a rule made equal is still equal, and scores still calibrated.
 
     Parameters
     ----------
     rule : Rule
-        What was deployed.  Its promise says what must be equal, and how nearly.  For a rule without
-        a promise nothing is tested unless a tolerance is given.
+        What was deployed.  Its promise says what must be equal, and how nearly.  For a rule that
+        promises nothing, nothing is tested unless a tolerance is given.
     tallies : several tallies, or {name: tally}
-        One per period, in order, of the repaired scores and the true labels; or data of each.
+        One per period, in order, of the repaired scores and the true labels; or data of each.  The
+        columns of data are by default those the rule was made from; the scores are those of
+        ``repaired_`` and the score column if the data have it.
     cost : Cost or str, optional
         What an error costs; by default that of the rule.
     tolerance : float, optional
@@ -406,7 +416,7 @@ def watch(
 in some period; 0.06 is allowed). Shown in period 2.
     """
     check_rule(rule)
-    names, periods = _periods(tallies, reading, threshold)
+    names, periods, read = _periods(rule, tallies, reading, threshold)
     # The promise is about the groups as they were merged.
     rule, periods = merged(rule, *periods)
     _check_groups(rule, periods)
@@ -415,15 +425,15 @@ in some period; 0.06 is allowed). Shown in period 2.
     chosen = _cost_of(rule, cost, limits)
     usual = ("fpr", "fnr") if chosen is None else ("cost",)
     measured = limits or dict.fromkeys(usual, math.inf)
-    margin = calibration_margin if promise is not None and promise.calibrated else None
+    margin = calibration_margin if promise.calibrated else None
     margin = None if margin is None else check_tolerance(margin, "calibration_margin")
     confidence = check_confidence(confidence)
-    groups = [group for group in rule.groups if any(group in t.groups for t in periods)]
+    groups = [group for group in rule.fitted if any(group in t.groups for t in periods)]
     if threshold is None:
-        threshold = (promise and promise.threshold) or 0.5
+        threshold = promise.threshold or 0.5
     shown = _shown(measures)
     history = History(periods, groups, check_threshold(threshold), chosen)
-    watched = math.inf if promise is None else margin
+    watched = math.inf if promise.is_empty else margin
     floors = _floors(promise, tolerance)
     promised = _handed_over(promise, periods)
     handed = {group: (share, tolerance or 0.0) for group, share in promised.items()}
@@ -436,11 +446,12 @@ in some period; 0.06 is allowed). Shown in period 2.
     )
     return Watch(
         periods=tuple(
-            replace(one, measures=_differences(tally, threshold, shown))
+            replace(one, measures=_differences(tally, groups, threshold, shown))
             for one, tally in zip(_reported(names, periods, tracks, alarms), periods, strict=True)
         ),
         alarms=tuple(alarm for _, alarm in alarms),
         notes=(
+            *read,
             *_about_promise(rule, limits),
             *_about_handed_over(promise, promised),
             *_notes_on_data(rule, names, history),
@@ -463,14 +474,14 @@ def _cost_of(rule: Rule, cost: CostLike | None, limits: Mapping[str, float]) -> 
     return chosen
 
 
-def _handed_over(promise: Promise | None, tallies: Sequence[Tally]) -> dict[Group, float]:
+def _handed_over(promise: Promise, tallies: Sequence[Tally]) -> dict[Group, float]:
     """The shares promised, if the tallies know of people handed over; else there is no telling."""
     known = any(tally.handed_over for tally in tallies)
-    return dict(promise.handed_over) if promise is not None and known else {}
+    return dict(promise.handed_over) if known else {}
 
 
-def _about_handed_over(promise: Promise | None, watched: Mapping[Group, float]) -> list[str]:
-    if promise is None or not promise.handed_over or watched:
+def _about_handed_over(promise: Promise, watched: Mapping[Group, float]) -> list[str]:
+    if not promise.handed_over or watched:
         return []
     return [
         "The rule hands people over, and no period says how many: that share is not watched. "
@@ -490,34 +501,32 @@ def _shown(measures: Any) -> dict[str, Measure]:
 
 
 def _differences(
-    tally: Tally, threshold: float, measures: Mapping[str, Measure]
+    tally: Tally, groups: Sequence[Group], threshold: float, measures: Mapping[str, Measure]
 ) -> dict[str, float]:
     """The largest difference between two groups of each measure."""
-    if not measures:
-        return {}
+    watched = [group for group in tally.groups if group in groups]
+    if not measures or not watched:
+        return dict.fromkeys(measures, math.nan)
+    tally = tally.select(watched)
     people = GroupedPeople.of_tally(tally, threshold)
     places = range(len(tally.groups))
     columns = measure_columns(tally, tally.kinds(threshold), places, measures, people)
     return {name: disparity(tally.groups, columns[name]).difference for name in measures}
 
 
-def _floors(promise: Promise | None, tolerance: float | None) -> dict[str, float]:
+def _floors(promise: Promise, tolerance: float | None) -> dict[str, float]:
     """What rates must at least be."""
-    promised = {} if promise is None else promise.floor
-    watched = (name for name in promised if name.removeprefix(OVERALL) in WATCHABLE)
-    return {name: max(promised[name] - (tolerance or 0.0), 0.0) for name in watched}
+    watched = (name for name in promise.floor if name.removeprefix(OVERALL) in WATCHABLE)
+    return {name: max(promise.floor[name] - (tolerance or 0.0), 0.0) for name in watched}
 
 
-def _limits(
-    promise: Promise | None, tolerance: float | None, another_cost: bool
-) -> dict[str, float]:
+def _limits(promise: Promise, tolerance: float | None, another_cost: bool) -> dict[str, float]:
     """How far groups may differ, for each thing that must be equal."""
-    by_cost = another_cost or promise is None
-    promised = {} if promise is None else promise.equal
+    by_cost, promised = another_cost or promise.is_empty, promise.equal
     if tolerance is not None:
         limit = check_tolerance(tolerance)
         promised = {"cost": limit} if by_cost else dict.fromkeys(promised, limit)
-    elif another_cost and promise is not None:
+    elif another_cost and not promise.is_empty:
         promised = {"cost": max(promised.values(), default=0.0)}
     return {name: limit for name, limit in promised.items() if name in WATCHABLE}
 
@@ -525,9 +534,9 @@ def _limits(
 def _about_promise(rule: Rule, limits: Mapping[str, float]) -> list[str]:
     """What the rule does not promise, or less than requested, and what cannot be watched."""
     promise = rule.promise
-    if promise is None:
+    if promise.is_empty:
         return [
-            f"This rule carries no promise (its method is {rule.method!r}): its numbers are "
+            f"This rule promises nothing (its method is {rule.method!r}): its numbers are "
             "measured, and only limits that you pass are tested."
         ]
     unknown = [name for name in promise.equal if name not in WATCHABLE]
@@ -542,10 +551,40 @@ def _about_promise(rule: Rule, limits: Mapping[str, float]) -> list[str]:
     ]
 
 
+def deployed_columns(rule: Rule, names: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """How data with columns of these names are read after a rule was applied, and notes on that.
+
+    The columns are those the rule was made from, with the column of repaired scores if there is
+    one.  People without a score were handed over, if the rule hands anybody over.
+
+    Examples
+    --------
+    >>> from isocost.examples import compas
+    >>> from isocost.repairs.withhold import withhold
+    >>> rule = withhold(compas(), cost="fpr", tolerance=0.07)
+    >>> deployed_columns(rule, ["score", "repaired_score"])[0]["score"]
+    'repaired_score'
+    """
+    stored = stored_columns(rule)
+    score = stored.get("score", "score")
+    repaired = repaired_column(score)
+    used: dict[str, Any] = {
+        role: stored[role] for role in ("label", "group", "weight") if role in stored
+    }
+    used |= {"score": repaired if repaired in names else score, "handed_over": rule.defers}
+    if not {score, repaired} <= set(names):
+        return used, []
+    note = (
+        f"The scores were read from the column {repaired!r}; the data also have {score!r}. To "
+        f"watch that one, pass {setting('score', score)}."
+    )
+    return used, [note]
+
+
 def _periods(
-    tallies: Any, reading: Mapping[str, Any], threshold: float | None
-) -> tuple[list[str], list[Tally]]:
-    """The names of the periods, and their tallies."""
+    deployed: Rule, tallies: Any, reading: Mapping[str, Any], threshold: float | None
+) -> tuple[list[str], list[Tally], list[str]]:
+    """The names of the periods, their tallies, and notes on how data were read."""
     rule, step = _TALLIES
     if isinstance(tallies, Mapping):
         names, periods = [str(name) for name in tallies], list(tallies.values())
@@ -556,7 +595,17 @@ def _periods(
     if not periods:
         raise UsageError(Problem("tallies", rule, "none", step))
     edges = () if threshold is None else (check_threshold(threshold),)
-    return names, as_tallies([("tallies", one) for one in periods], reading, *edges)
+    if all(isinstance(one, Tally) for one in periods):
+        check_no_keywords(reading, "tally")
+    counted, notes = [], dict[str, None]()
+    for one in periods:
+        used: dict[str, Any] = {}
+        if not isinstance(one, Tally):
+            used, noted = deployed_columns(deployed, column_names(one, reading))
+            used |= reading
+            notes |= dict.fromkeys(noted if "score" not in reading else [])
+        counted.append(as_tally(one, used, *edges, name="tallies"))
+    return names, counted, list(notes)
 
 
 def _check_groups(rule: Rule, tallies: Sequence[Tally]) -> None:
@@ -565,11 +614,13 @@ def _check_groups(rule: Rule, tallies: Sequence[Tally]) -> None:
     unknown = [group for group in seen if group not in known]
     if unknown:
         raise unknown_groups(unknown, rule.groups)
-    if len(seen) < 2:
+    compared = [group for group in seen if group in rule.fitted]
+    if len(compared) < 2:
         for tally in tallies:
             require_all_decided(tally)
-        got, step = f"{len(seen)} group", "check the group column"
-        raise DataError(Problem("tallies", "must have at least two groups of the rule", got, step))
+        got, step = f"{len(compared)} group", "check the group column"
+        must = "must have at least two groups that the rule was made from"
+        raise DataError(Problem("tallies", must, got, step))
 
 
 def _alarms(claim: Claim, track: Evidence, names: list[str]) -> list[tuple[int, Alarm]]:
@@ -637,9 +688,12 @@ def _notes_on_data(rule: Rule, names: Sequence[str], history: History) -> list[s
     """Periods with too little data, groups that are missing, base rates and shares that moved."""
     shown = names_of(rule.groups)
     notes = _notes_on_small_periods(names, history, shown)
-    absent = [shown[group] for group in rule.groups if group not in history.groups]
+    absent = [shown[group] for group in rule.fitted if group not in history.groups]
     if absent:
         notes.append(f"Not in any period: {', '.join(absent)}.")
+    others = [shown[group] for group in rule.groups if group not in rule.fitted]
+    if others:
+        notes.append(f"Not watched, because the rule was made without them: {listing(others)}.")
     weights, rows = history.all.by_label().w.sum(axis=0), history.all.n.sum(axis=(0, 2))
     made = _made_from(rule)
     before = sum(n for n, _ in made.values())
@@ -690,6 +744,6 @@ def _made_from(rule: Rule) -> dict[Group, tuple[float, float]]:
             continue
         n, rate, group = as_number(one.get("n")), as_number(one.get("base_rate")), one.get("group")
         group = tuple(group) if isinstance(group, list) else group
-        if math.isfinite(n) and math.isfinite(rate) and n > 0 and group in rule.groups:
+        if math.isfinite(n) and math.isfinite(rate) and n > 0 and group in rule.fitted:
             known[as_group(group)] = (n, rate)
     return known

@@ -3,43 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
 from isocost.checks import check_salt, check_tolerance, check_word
 from isocost.costs import CostLike, as_cost
 from isocost.errors import InfeasibleError, InfeasibleWarning, Problem, setting
-from isocost.groups import names_of, to_json
+from isocost.groups import names_of
 from isocost.measures.feasibility import Feasibility, feasibility
 from isocost.measures.rates import base_rate
 from isocost.promises import Promise
 from isocost.repairs.counsel import heeding
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule
-from isocost.tallies import Reading, Tally, TallyLike, as_tally
+from isocost.tallies import DataOptions, TallyLike, as_tally
 from isocost.verdict.sentences import round_down, round_up
-
-
-def summary_of(tally: Tally) -> dict[str, Any]:
-    """What a rule says about the tally it was made from."""
-    mu = base_rate(tally.totals)
-    return {
-        "columns": dict(tally.columns),
-        **({"reading": dict(tally.reading)} if tally.reading else {}),
-        "n": tally.n,
-        "groups": [
-            {
-                "group": to_json(group),
-                "n": float(tally.totals.n[index].sum()),
-                "base_rate": float(mu[index]),
-            }
-            for index, group in enumerate(tally.groups)
-        ],
-    }
 
 
 def threshold_of(rule: Rule) -> float:
     """The threshold that a rule was made for; 0.5 if it knows none."""
-    if rule.promise is not None and rule.promise.threshold is not None:
+    if rule.promise.threshold is not None:
         return rule.promise.threshold
     several = rule.settings.get("thresholds") or [0.5]
     return float(rule.settings.get("threshold") or several[0])
@@ -68,7 +50,7 @@ def withhold(
     infeasible: Literal["raise", "closest"] = "raise",
     *,
     salt: str = DEFAULT_SALT,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Rule:
     """Make errors cost every group the same by withholding scores at random.
 
@@ -126,7 +108,7 @@ def withhold(
             raise InfeasibleError(not_feasible(verdict), verdict)
         reachable = feasibility(tally, cost, verdict.smallest_tolerance)
         notes.append(_closest_note(verdict, reachable))
-        warnings.warn(notes[0], InfeasibleWarning, stacklevel=3)
+        warnings.warn(notes[0], InfeasibleWarning, stacklevel=4)
     mu = base_rate(tally.totals)
     rows = tuple(
         Row(group, 0.0, 1.0, "set", float(mu[index]), reachable.alpha[group])
@@ -140,7 +122,6 @@ def withhold(
         cost=cost,
         settings={"tolerance": tolerance, "infeasible": infeasible},
         notes=tuple(notes),
-        made_from=summary_of(tally),
         salt=salt,
         promise=Promise.of(rows, {"cost": tolerance}, {"cost": reachable.tolerance}),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from isocost import __version__
@@ -334,13 +334,13 @@ def facts(
     audit: Audit,
     title: str,
     hidden: Collection[int] = (),
-    data: str = "data.csv",
+    data: Sequence[str] = ("data.csv",),
     vocabulary: Vocabulary = NEUTRAL,
 ) -> dict[str, Any]:
     """Everything that the page says before a control is moved.
 
     ``hidden`` are the indices of groups whose rates at the threshold must not be shown;
-    ``data`` is how commands name the data.
+    ``data`` are the files that commands name.
     """
     said = statement(audit, spoken_names(audit.groups), data, vocabulary)
     doubt = _doubt(audit)
@@ -534,7 +534,7 @@ def computed(
     rows += [
         ("Rows", f"{tally.n:,.15g}{', weighted' if tally.is_weighted else ''}"),
         ("Columns", "; ".join(named) or "not recorded"),
-        *(("Read as", plain(one)) for one in reading_notes(tally.reading)),
+        *(("Read as", plain(one)) for one in reading_notes(tally.reading, tally.groups)),
         ("Groups", str(len(tally.groups))),
         ("Bins of scores", f"{tally.bins} of equal width, and the tenths"),
         (

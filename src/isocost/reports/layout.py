@@ -1,36 +1,26 @@
-"""A layout: the tables that a text asks for, and how they are printed.
+"""A layout: the tables that a text asks for, as a result that prints itself.
 
-:class:`LayoutKind` says which text that is and how its tables are filled, :class:`Subject` with
-what, and :class:`Layout` is the result.  The layouts there are stand in
-:mod:`isocost.reports.layouts`.
+The layouts there are, and how they are filled, stand in :mod:`isocost.reports.layouts`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from html import escape
 from textwrap import fill
 from typing import Any
 
 from isocost.checks import finite_or_none
-from isocost.groups import Group, names_of, to_json
-from isocost.measures.audit import Audit
-from isocost.measures.derived import GroupedPeople, People
-from isocost.measures.intervals import population_of
-from isocost.reports.offers import Offer
+from isocost.groups import to_json
 from isocost.tables import LINE, AsJson, frame_of, html_table, text_table, transposed
-from isocost.tallies import Tally
 
 FEW = 4
 """A table of no more rows than this is printed with its columns down."""
 
 COUNTS = ("n", "events")
 """Columns that count people."""
-
-SIDES = ("above", "below")
-"""Whether people at or above the threshold are selected, or those below."""
 
 Row = dict[str, Any]
 
@@ -79,12 +69,9 @@ def _shown(row: Row, name: str) -> str:
         return "-"
     if name in COUNTS:
         return f"{value:,.0f}" if value >= 1e6 else f"{value:,.6g}"
-    if name == "threshold":
-        return f"{value:.4g}"
     if name == "share":
         return f"{100.0 * value:.1f} %"
     low, high = row.get(f"{name}_low", math.nan), row.get(f"{name}_high", math.nan)
-    # The reference has no width: it is what others are compared with.
     interval = f" [{low:.3f}, {high:.3f}]" if low < high else ""
     return f"{value:.3f}{interval}"
 
@@ -174,107 +161,3 @@ class Layout(AsJson):
         tables = "".join(html_table(*one.table(), caption=one.title) for one in self.tables)
         lines = "".join(f"<p>{escape(line)}</p>" for line in self.lines())
         return f"<p><strong>{escape(self.title)}</strong></p>{tables}{lines}"
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What a layout is filled with.
-
-    Attributes
-    ----------
-    tally, threshold
-        What is measured, and where.
-    audit : Audit or None
-        None where the layout needs none, and a tally was given.
-    thresholds : tuple of float or None
-        Cut-offs; None for quantiles of the scores.
-    unknown : tuple
-        Values of the group column that stand for an unknown category.
-    below : bool
-        Whether people below the threshold are selected.
-    names : callable
-        What to call groups.
-    offers : list of Offer or None
-        The repairs to show, if they are made already; none if it is empty.
-    """
-
-    tally: Tally
-    threshold: float
-    audit: Audit | None = None
-    thresholds: tuple[float, ...] | None = None
-    unknown: tuple[Any, ...] = ()
-    below: bool = False
-    offers: list[Offer] | None = None
-    names: Callable[[Iterable[Group]], dict[Group, str]] = names_of
-
-    @property
-    def rule(self) -> str:
-        """Who is selected, in words."""
-        return f"a score {'below' if self.below else 'of at least'} {self.threshold:g}"
-
-    def population(self, tally: Tally, threshold: float) -> GroupedPeople:
-        """The people of a tally, with those selected on the side that was asked for."""
-        if self.audit is None:
-            people = GroupedPeople.of_tally(tally, threshold)
-        else:
-            # A reference that is too small to be compared has no part in repairs.
-            named = self.audit.reference
-            reference = named if named in tally.groups else None
-            people = population_of(tally, threshold, self.audit.compared, reference)
-        return _mirrored(people) if self.below else people
-
-
-Filled = tuple[list[LayoutTable], list[str]]
-
-
-def _mirrored(population: GroupedPeople) -> GroupedPeople:
-    """The same people with scores 1 - h, of whom the others are selected."""
-
-    def flipped(people: People) -> People:
-        return replace(
-            people,
-            level=population.levels - 1 - people.level,
-            selected=~people.selected,
-            wh=people.w - people.wh,
-            wh2=people.w - 2.0 * people.wh + people.wh2,
-        )
-
-    return replace(population, of=lambda group: flipped(population.people(group)))
-
-
-@dataclass(frozen=True)
-class LayoutKind:
-    """A row of :data:`LAYOUTS`.
-
-    Attributes
-    ----------
-    name, title, follows, since, covers_not
-        As in :class:`Layout`.
-    measures : tuple of str
-        What it shows.
-    options : tuple of str
-        The arguments of :func:`layout` that it has a use for.
-    fill : callable
-        Makes its tables and notes.
-    needs_labels : bool
-        Whether it needs two groups with positives and negatives, as an audit does.
-    """
-
-    name: str
-    title: str
-    follows: str
-    since: str
-    covers_not: tuple[str, ...]
-    measures: tuple[str, ...]
-    options: tuple[str, ...]
-    fill: Callable[[Subject], Filled]
-    needs_labels: bool = True
-
-
-def filled(kind: LayoutKind, asked: Subject) -> Layout:
-    """A layout from what was asked; everything is checked already."""
-    tables, notes = kind.fill(asked)
-    settings = {"threshold": asked.threshold, "selected": SIDES[asked.below]}
-    texts = (kind.title, kind.follows, kind.since, kind.covers_not)
-    backend = asked.tally.backend
-    return Layout(kind.name, *texts, settings, tuple(tables), tuple(notes), backend)

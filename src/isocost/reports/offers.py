@@ -32,15 +32,15 @@ from isocost.measures.rates import require_all_decided
 from isocost.plots.display import PALETTE
 from isocost.repairs.compare import Compared, compare
 from isocost.repairs.composition import named_rules
-from isocost.repairs.deferrability import Deferral
 from isocost.repairs.deferral import FEWEST_DECIDED
+from isocost.repairs.hand_over import Deferral
 from isocost.repairs.reconcilability import Reconcilability
 from isocost.repairs.reconcile import ReconcilableAt, reconcilable
 from isocost.repairs.registry import REPAIRS, Repair
 from isocost.repairs.review import EDGES, REVIEWERS, HandedOver, handed_over
-from isocost.repairs.unseen import NUMBERS, Outlook, is_made_from, unseen
+from isocost.repairs.unseen import NUMBERS, Outlook, is_made_from, remakes_of, unseen
 from isocost.reports.facts import COSTS, THRESHOLD_HEADS, WORDS, spoken_names
-from isocost.reports.payload import PAGE_REPLICATES, safe_group, snapped, undecided
+from isocost.reports.payload import safe_group, snapped, undecided
 from isocost.rules import Rule
 from isocost.tallies import Tally
 from isocost.verdict.sentences import Figures, fill, number, percent, round_up
@@ -242,10 +242,10 @@ def outlook_rows(
         rule = one.rule
         if rule is None or not rule.rows or not is_made_from(rule, audit.tally):
             continue
-        goal = "rates" if rule.cost is None else "cost"
         few = len(rule.groups) <= MOST_RECONCILED and not rule.defers
-        if given or goal == "cost" or few:
-            numbers = unseen(audit.tally, rule, PAGE_REPLICATES[goal])
+        if given or rule.cost is not None or few:
+            asked: dict[str, Any] = {"cost": audit.cost, "threshold": audit.threshold}
+            numbers = unseen(audit.tally, rule, remakes_of(rule), **asked)
             cells = [
                 _three(getattr(numbers, name), name, figures_of(audit), decided)
                 for name in told_of(offers if given else [])

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from glob import glob
@@ -35,6 +34,7 @@ from isocost.measures.intervals import population_of
 from isocost.measures.margins import derived_interval, mean_interval, means_of
 from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
+from isocost.readings import Reading, System, command_line
 from isocost.repairs.unseen import foreseen
 from isocost.reports.facts import WORDS
 from isocost.rules import Rule
@@ -90,9 +90,8 @@ def held_tally(held: Mapping[str, Any], groups: Sequence[Any]) -> Tally:
     # Without weights only rows are held.
     weights = {"w": columns["n"], "w2": columns["n"]}
     kept = {name: columns[name] for name in (*KEYS, *SUMS) if name in columns}
-    named = {name: held[name] for name in ("columns", "reading") if name in held}
-    grid = Grid(held["bins"], tuple(held["edges"]))
-    return Tally.build(grid, list(map(from_json, groups)), Cells(**{**weights, **kept}), **named)
+    grid, reading = Grid(held["bins"], tuple(held["edges"])), Reading.from_dict(held["reading"])
+    return Tally.build(grid, list(map(from_json, groups)), Cells(**{**weights, **kept}), reading)
 
 
 def runs_of(held: dict[str, Any], group: int) -> list[tuple[int, int, int]]:
@@ -230,18 +229,12 @@ SAFE = 2**53
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the data of a page came from, so that it can be cited and its commands say it again.
+    """Where the data of a page came from, so that it can be cited and its commands name the files.
 
     Attributes
     ----------
     data : tuple of str
         The paths that were read.
-    positive, missing_group : str or None
-        As the command line takes them.
-    drop_group : tuple of str
-        Names of the groups that were left out before the page was made.
-    merge_groups : tuple of str
-        Which groups were counted as one, as the command line takes it.
     files : tuple of (name, bytes, SHA-256)
         The files themselves; see :meth:`with_files`.
     command : str
@@ -249,10 +242,6 @@ class Origin:
     """
 
     data: tuple[str, ...] = ()
-    positive: str | None = None
-    missing_group: str | None = None
-    drop_group: tuple[str, ...] = ()
-    merge_groups: tuple[str, ...] = ()
     files: tuple[tuple[str, int, str], ...] = ()
     command: str = ""
 
@@ -285,24 +274,20 @@ class Origin:
                 return f"{option}={Path(value).name}"
             return Path(word).name if word in private else word
 
-        return replace(self, command=shlex.join(map(public, words)))
+        return replace(self, command=command_line(map(public, words)))
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: files by their last name only, because folders are private.
 
         Examples
         --------
-        >>> Origin(("/home/ann/scores.csv", "-"), positive="yes").to_dict()["data"]
+        >>> Origin(("/home/ann/scores.csv", "-")).to_dict()["data"]
         ['scores.csv', 'data.csv']
         """
         # Standard input and the present folder have no name of their own.
         names = [Path(name).name for name in self.data]
         return {
             "data": [name if name not in ("", "-", "..") else "data.csv" for name in names],
-            "positive": self.positive,
-            "missing_group": self.missing_group,
-            "drop_group": list(self.drop_group),
-            "merge_groups": list(self.merge_groups),
             "files": [list(one) for one in self.files],
             "command": self.command,
         }
@@ -310,36 +295,31 @@ class Origin:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Origin:
         """The reverse of :meth:`to_dict`, as far as folders were kept."""
-        lists = ("data", "drop_group", "merge_groups")
-        kept: dict[str, Any] = {name: tuple(content[name]) for name in lists}
-        kept.update((name, content[name]) for name in ("positive", "missing_group", "command"))
-        return cls(**kept, files=tuple((name, size, sha) for name, size, sha in content["files"]))
+        files = tuple((name, size, sha) for name, size, sha in content["files"])
+        return cls(tuple(content["data"]), files, content["command"])
 
-    def words(self, tally: Tally, *, with_folders: bool = False) -> str:
-        """The words of a command line that name the data and its columns.
 
-        Examples
-        --------
-        >>> from isocost.examples import compas
-        >>> Origin(("/home/ann/my scores.csv",), positive="yes").words(compas())
-        "'my scores.csv' --positive=yes"
-        """
-        files = self.data if with_folders else self.to_dict()["data"]
-        usual = {"score": "score", "label": "label", "group": ["group"], "bins": 1024}
-        options = {
-            **{role: tally.columns.get(role) for role in ("score", "label", "group", "weight")},
-            "positive": self.positive,
-            "missing-group": self.missing_group,
-            "drop-group": list(self.drop_group),
-            "bins": tally.bins,
-            **tally.reading,
+def page_commands(tally: Tally, names: Sequence[str], files: Sequence[str]) -> dict[str, Any]:
+    """The parts of command lines that the page puts together, written for each kind of shell.
+
+    ``read`` names the data and how they are read, ``drop`` leaves out a group of the page.
+
+    Examples
+    --------
+    >>> from isocost.examples import compas
+    >>> page_commands(compas(), ["men", "old women"], ["my data.csv"])["windows"]
+    {'read': '"my data.csv"', 'drop': ['--drop-group=men', '--drop-group="old women"']}
+    """
+    _, _, *read = tally.reading.command("audit", files, bins=tally.bins).words
+    systems: tuple[System, ...] = ("posix", "windows")
+    shells: dict[str, Any] = {
+        system: {
+            "read": command_line(read, system),
+            "drop": [command_line([f"--drop-group={name}"], system) for name in names],
         }
-        words = list(files or ("data.csv",))
-        for name, value in options.items():
-            if value is not None and value != usual.get(name):
-                several = value if isinstance(value, list) else [value]
-                words += [f"--{name}={one}" for one in several]
-        return shlex.join(words)
+        for system in systems
+    }
+    return {"data": list(files), **shells}
 
 
 MOST_FILES = 20
@@ -470,10 +450,6 @@ def _safe(part: Scalar) -> Any:
     return {"exact": json.dumps(part)} if whole or abs(part) >= SAFE else part
 
 
-PAGE_REPLICATES = {"cost": 100, "rates": 30}
-"""How often a rule is made again for the page, by what it makes equal: programs take longer."""
-
-
 def offered_thresholds(tally: Tally, held: dict[str, Any], own: float) -> list[float]:
     """The thresholds that the page offers: there the numbers have intervals.
 
@@ -553,9 +529,7 @@ def cost_evidence(audit: Audit) -> dict[str, dict[str, Any]]:
     """
     by_cost = {}
     for cost in {str(cost): cost for cost in (audit.cost, as_cost("fpr"), as_cost("fnr"))}.values():
-        audited = (
-            audit if cost == audit.cost else foreseen(_about(audit, cost), PAGE_REPLICATES["cost"])
-        )
+        audited = audit if cost == audit.cost else foreseen(_about(audit, cost))
         groups = list(audited.groups)
         spans = audited.intervals
         by_cost[str(cost)] = {

@@ -29,6 +29,7 @@ from isocost.costs import Cost, CostLike
 from isocost.errors import DataError, FileError, Problem
 from isocost.groups import as_group, group_names, names_of, shown_names, to_json
 from isocost.measures.audit import Audit, as_audit, audit
+from isocost.measures.feasibility import fitted_groups
 from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
 from isocost.plots.display import PALETTE
@@ -72,11 +73,11 @@ from isocost.reports.offers import (
 )
 from isocost.reports.payload import (
     OF_COST,
-    PAGE_REPLICATES,
     Origin,
     cost_evidence,
     held_tally,
     offered_thresholds,
+    page_commands,
     payload,
     rounded,
     single_text,
@@ -84,7 +85,7 @@ from isocost.reports.payload import (
     undecided,
 )
 from isocost.rules import Rule
-from isocost.tallies import Reading, Tally, TallyLike
+from isocost.tallies import DataOptions, Tally, TallyLike
 from isocost.verdict.judgement import ANSWERS, CALIBRATED, MIN_LABEL, REASONS, SLACK
 from isocost.verdict.sentences import Vocabulary, plain, with_ways
 from isocost.verdict.wording import DETAILS, FEW, MOST_IN_PLANE, MOST_SHARES, figures_of
@@ -110,7 +111,7 @@ def report(
     outcome: str | None = None,
     positive_means: str | None = None,
     force: bool = True,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> Path:
     """Write the report: one HTML file that works offline, by e-mail and in print.
 
@@ -133,9 +134,9 @@ def report(
     origin : isocost.reports.payload.Origin, optional
         Where the data came from, for the table of provenance and the commands that the page offers.
     people, outcome, positive_means : str, optional
-        What people, the positive outcome and a high score are called, such as "defendants",
-        "reoffended" and "risk"; what holds of the others may follow a slash, as in
-        "repaid / did not repay".
+        Words for people, the positive outcome and a high score, such as "defendants",
+        "reoffended" and "risk".  The outcome completes "people who ...", in the past tense:
+        "were denied"; the words for the others may follow a slash: "repaid / did not repay".
     force : bool
         Whether an existing file may be replaced.
     **reading
@@ -188,7 +189,7 @@ def report_html(
     people: str | None = None,
     outcome: str | None = None,
     positive_means: str | None = None,
-    **reading: Unpack[Reading],
+    **reading: Unpack[DataOptions],
 ) -> str:
     """The page of :func:`report` as text."""
     if title is not None:
@@ -199,6 +200,8 @@ def report_html(
     vocabulary = Vocabulary(**{name: word for name, word in words.items() if word is not None})
     settings = {"cost": cost, "threshold": threshold, "tolerance": tolerance}
     subject = as_audit(audit, settings, reading)
+    # A page compares groups: without two it would say nothing.
+    fitted_groups(subject.tally)
     compared = subject.tally.select(list(subject.compared))
     held = payload(compared, min_count, (subject.threshold,), subject.measures)
     names = names_of(subject.groups)
@@ -314,8 +317,8 @@ def remade(held: dict[str, Any], made: dict[str, Any], functions: Iterable[Measu
     repairs = options_of(subject, given)
     offers = repairs if given is not None else [*repairs, handing_over(subject.tally)]
     hidden = undecided(held, subject.tally.grid, subject.threshold)
-    words = origin.words(subject.tally)
-    said = facts(subject, made["title"], hidden, words, vocabulary)
+    files = origin.to_dict()["data"] or ["data.csv"]
+    said = facts(subject, made["title"], hidden, files, vocabulary)
     said["decided_only"] = decided_only(subject, held)
     said["computed"] = computed(subject, made, _suppressed(held), single_text(held))
     outlooks = outlook_rows(subject, offers, given is not None, not hidden)
@@ -323,7 +326,7 @@ def remade(held: dict[str, Any], made: dict[str, Any], functions: Iterable[Measu
     data = {
         "tally": held,
         "made": made,
-        "origin": {**origin.to_dict(), "reading": dict(subject.tally.reading)},
+        "commands": page_commands(subject.tally, held["names"], files),
         "own": _own(subject, held, hidden),
         "judgement": JUDGEMENT,
         "rules": {} if given is None else _embedded(subject.tally, offers),
@@ -344,7 +347,7 @@ def remade(held: dict[str, Any], made: dict[str, Any], functions: Iterable[Measu
         "thresholds": thresholds_table(subject, held),
         "bounds": bounds_table(subject),
         "outlooks": outlooks and _outlook_table(outlooks, offers if given is not None else []),
-        "layouts": page_layouts(subject, held, repairs, origin.missing_group),
+        "layouts": page_layouts(subject, held, subject.tally.reading.missing_group),
     }
     return _rendered(subject, said, tables, data, [vega_script(), page_script()])
 
@@ -366,7 +369,7 @@ def _remade_audit(
         reference=None if made["reference"] is None else as_group(made["reference"]),
         warn=False,
     )
-    return foreseen(measured, PAGE_REPLICATES["cost"])
+    return foreseen(measured)
 
 
 def _outlook_table(outlooks: list[dict[str, Any]], offers: list[Offer]) -> dict[str, Any]:

@@ -112,6 +112,7 @@ class ReportRequest:
     tolerance: float = 0.0
     min_count: int = 0
     handed_over: bool = False
+    drop_missing: bool = False
     scale: str = "probability"
     decimal: str | None = None
     encoding: str | None = None
@@ -151,9 +152,11 @@ class ReportRequest:
             raise _invalid("group", "a list of columns", group)
         numbers = {name: _number(name, values[name]) for name in ("threshold", "tolerance")}
         count = int(_number("min_count", values["min_count"]))
-        if not isinstance(values["handed_over"], bool):
-            raise _invalid("handed_over", "true or false", values["handed_over"])
-        chosen = {name: values.get(name) for name in (*texts, "handed_over")}
+        flags = ("handed_over", "drop_missing")
+        for name in flags:
+            if not isinstance(values[name], bool):
+                raise _invalid(name, "true or false", values[name])
+        chosen = {name: values.get(name) for name in (*texts, *flags)}
         return cls(**chosen, group=tuple(dict.fromkeys(group)), **numbers, min_count=count)  # type: ignore[arg-type]
 
     @property
@@ -406,6 +409,7 @@ def _tally(file: OpenFile, request: ReportRequest, progress: Progress) -> Tally:
         positive=request.positive,
         missing_group=request.missing_group,
         handed_over=request.handed_over,
+        drop_missing=request.drop_missing,
         progress=progress,
         name=file.name if file.upload else None,
         scale=scale_named(request.scale),
@@ -422,7 +426,7 @@ def _page(tally: Tally, file: OpenFile, request: ReportRequest) -> str:
         tolerance=request.tolerance,
         title=file.name,
         min_count=request.min_count,
-        origin=Origin((file.name,), request.positive, request.missing_group).with_files(file.path),
+        origin=Origin((file.name,)).with_files(file.path),
         people=request.people,
         outcome=request.outcome,
         positive_means=request.positive_means,

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from isocost.checks import short
-from isocost.errors import Problem, UsageError, spoken
+from isocost.errors import Problem, UsageError, command_text, spoken
+from isocost.readings import Command
 
 SENTENCES = {
     "gap_fpr": (
@@ -175,6 +176,7 @@ SENTENCES = {
     "advice_odds": (
         "Both error rates of the scores can be made equal only by giving up calibration ({odds})."
     ),
+    "rule_left_out": "Not compared, and left with the scores that they have: {groups}.",
     "doubt_few": (
         "There is too little data to compare the groups: what this rule does to other people is "
         "not known"
@@ -276,7 +278,15 @@ SENTENCES = {
     "read_scale": "Scores of several scales were added: {value}.",
     "read_decimal": "Numbers were read with a decimal comma.",
     "read_encoding": "Text was read as {value}.",
+    "read_guessed": (
+        "Text was read as {value}; groups look like {groups}; if that is wrong, pass {encoding}."
+    ),
     "read_sheet": "Rows were read from sheet {value}.",
+    "read_dropped": "Rows with missing values were dropped: {rows} in all, {columns}.",
+    "read_without": "{count} without {column}",
+    "note_one_label": (
+        "Not compared, because all outcomes are the same, so that a rate is undefined: {groups}."
+    ),
     "note_small": (
         "Too small to be compared, and listed only: {groups} (fewer than {min_group} people, or "
         "{min_label} of an outcome)."
@@ -289,14 +299,15 @@ SENTENCES = {
 
 
 WAYS = {
-    "planning": ("ic.plan", "isocost plan"),
-    "plan_repair": ("ic.plan_repair", "isocost plan --method withhold"),
-    "recalibrate": ("ic.recalibrate", "isocost recalibrate"),
+    "planning": ("ic.plan", ("plan",)),
+    "plan_repair": ("ic.plan_repair", ("plan", "--method", "withhold")),
+    "recalibrate": ("ic.recalibrate", ("recalibrate",)),
     "recalibrate_first": ("ic.recalibrate and rule.then", "--recalibrate isotonic"),
     "merge": ("tally.relabel", "--merge-groups"),
     "drop": ("tally.drop", "--drop-group"),
+    "encoding": ("encoding=", "--encoding"),
 }
-"""What sentences point to, in Python and in a shell."""
+"""What sentences point to, in Python and in a shell: an option, or the words of a command."""
 
 
 @dataclass(frozen=True)
@@ -306,12 +317,12 @@ class Name:
     text: str
 
 
-Sentence = list[str | Name]
+Sentence = list[str | Name | Command]
 
 _FIELD = re.compile(r"\{(\w+)\}")
 
 
-def fill(template: str, **values: str | Name | Sentence) -> Sentence:
+def fill(template: str, **values: str | Name | Command | Sentence) -> Sentence:
     """A sentence with its fields filled; those of :data:`WAYS` fill themselves.
 
     Examples
@@ -332,7 +343,13 @@ def fill(template: str, **values: str | Name | Sentence) -> Sentence:
 
 def way(name: str) -> str:
     """What a sentence points to, as it is called where the sentence is read."""
-    return spoken(*WAYS[name])
+    python, shell = WAYS[name]
+    return spoken(python, shell if isinstance(shell, str) else command_text(*shell))
+
+
+def commands_named() -> list[str]:
+    """The commands that sentences may name in a shell."""
+    return [command_text(*shell) for _, shell in WAYS.values() if not isinstance(shell, str)]
 
 
 def with_ways(template: str) -> str:
@@ -342,7 +359,7 @@ def with_ways(template: str) -> str:
 
 def plain(sentence: Sentence) -> str:
     """A sentence as plain text."""
-    return "".join(part.text if isinstance(part, Name) else part for part in sentence)
+    return "".join(part if isinstance(part, str) else part.text for part in sentence)
 
 
 def joined(sentences: Sequence[str | Name | Sentence], last: str = " and ") -> Sentence:
@@ -372,12 +389,12 @@ def percent(value: float, decimals: int = 1) -> str:
 
 def round_up(value: float) -> str:
     """Four decimals, rounded up, so that the number as printed is enough."""
-    return f"{math.ceil(value * 1e4 - 1e-9) / 1e4:.4f}"
+    return "unknown" if math.isnan(value) else f"{math.ceil(value * 1e4 - 1e-9) / 1e4:.4f}"
 
 
 def round_down(value: float) -> str:
     """Four decimals, rounded down."""
-    return f"{math.floor(value * 1e4 + 1e-9) / 1e4:.4f}"
+    return "unknown" if math.isnan(value) else f"{math.floor(value * 1e4 + 1e-9) / 1e4:.4f}"
 
 
 CLEAR = 0.03
@@ -449,7 +466,8 @@ class Figures:
     def enough(self, value: float) -> str:
         """A tolerance, rounded up so that it is enough."""
         exact = round_up(value)
-        return f"{100 * float(exact):.2f} points" if self.of_scores else exact
+        known = self.of_scores and not math.isnan(value)
+        return f"{100 * float(exact):.2f} points" if known else exact
 
 
 MOST_DECIMALS = 3
@@ -465,8 +483,9 @@ class Vocabulary:
     people : str
         Whom the rows are about, such as "defendants".
     outcome : str, optional
-        What happened to people who are positive, as it follows "who", such as "reoffended".  What
-        holds of the others may follow a slash: "repaid / did not repay"; otherwise it is derived.
+        Words that complete "people who ..." for positive people, in the past tense: "were denied",
+        "reoffended".  The words for the others are derived if these begin with an auxiliary verb
+        or with a verb in -ed; otherwise they follow a slash: "repaid / did not repay".
     positive_means : str
         What a high score speaks of, such as "risk" or "chance".
 
@@ -476,6 +495,8 @@ class Vocabulary:
     'did not reoffend'
     >>> [Vocabulary(outcome=o).fields()["negative"] for o in ("were hired", "relapsed", "a / b")]
     ['were not hired', 'have not relapsed', 'b']
+    >>> Vocabulary(outcome="denied").fields()["positive"]
+    'were denied'
     """
 
     people: str = "people"
@@ -486,16 +507,18 @@ class Vocabulary:
         for name in ("people", "outcome", "positive_means"):
             if getattr(self, name) is not None:
                 _check_word(name, getattr(self, name))
+        if self.outcome is not None:
+            _outcomes(self.outcome)
 
     def fields(self) -> dict[str, str]:
         """The words that sentences are filled with."""
         people = self.people.strip()
-        positive, _, negative = (self.outcome or OUTCOME).partition("/")
+        positive, negative = _outcomes(self.outcome or OUTCOME)
         return {
             "people": people,
             "People": people[:1].upper() + people[1:],
-            "positive": positive.strip(),
-            "negative": negative.strip() or _negated(positive.strip()),
+            "positive": positive,
+            "negative": negative,
             "score": self.positive_means.strip(),
         }
 
@@ -503,20 +526,45 @@ class Vocabulary:
 OUTCOME = "turned out positive / turned out negative"
 """What is said of people as long as nobody says what the outcome is."""
 
-_AUXILIARY = re.compile(
-    r"(was|were|are|is|had|have|has|will|would|can|could|did|do) (.*)", re.DOTALL
+_AUXILIARY = r"(was|were|are|is|had|have|has|will|would|can|could|did|do)"
+
+_OWNED = r"(?!not\b|been\b|\w+e[dn]\b)(.+)"
+
+_NEGATIONS = (
+    (rf"{_AUXILIARY} not (.+)", r"\1 \2"),
+    (rf"had {_OWNED}", r"did not have \1"),
+    (rf"have {_OWNED}", r"do not have \1"),
+    (rf"{_AUXILIARY} (.+)", r"\1 not \2"),
+    # Verbs whose past tense is surely the verb with "ed"; of "relapsed" one cannot tell.
+    (r"(\w+(?:nd|ct|lt|rt|rn|nt|pt|ss|ck|rd|ld|ft))ed\b(.*)", r"did not \1\2"),
+    (r"(\w+(?<!e)ed\b.*)", r"have not \1"),
 )
+"""Forms of an outcome, the first that matches, and the words for people without it."""
 
-_REGULAR = re.compile(r"(\w+(?:nd|ct|lt|rt|rn|nt|pt|ss|ck|rd|ld|ft))ed\b(.*)")
-"""Verbs whose past tense is surely the verb with "ed"; of "relapsed" one cannot tell."""
+_DONE_TO_PEOPLE = {
+    "accepted", "admitted", "approved", "arrested", "charged", "convicted", "denied", "detained",
+    "diagnosed", "dismissed", "evicted", "expelled", "fired", "hired", "hospitalized", "infected",
+    "injured", "insured", "promoted", "readmitted", "rearrested", "rejected", "released",
+    "selected", "sentenced", "treated",
+}  # fmt: skip
+"""Verbs that need an object: alone they are meant as "were ..."."""
 
 
-def _negated(outcome: str) -> str:
-    if match := _AUXILIARY.fullmatch(outcome):
-        return f"{match[1]} not {match[2]}"
-    if match := _REGULAR.fullmatch(outcome):
-        return f"did not {match[1]}{match[2]}"
-    return f"have not {outcome}"
+def _outcomes(words: str) -> tuple[str, str]:
+    """The words that complete "people who ..." for positive people and for the others."""
+    positive, _, negative = (part.strip() for part in words.partition("/"))
+    positive = f"were {positive}" if positive in _DONE_TO_PEOPLE else positive
+    if positive and negative:
+        return positive, negative
+    for form, negated in _NEGATIONS:
+        if match := re.fullmatch(form, positive):
+            return positive, match.expand(negated)
+    rule = "must complete “people who ...”, for example “were denied” or “reoffended”"
+    step = (
+        "begin with were, had or did, or with a verb in -ed; with another verb, add the words for "
+        "the others after a slash: “repaid / did not repay”"
+    )
+    raise UsageError(Problem("outcome", rule, short(words), step))
 
 
 LONGEST_WORD = 80

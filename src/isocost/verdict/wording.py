@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from isocost.checks import short
+from isocost.errors import listing
 from isocost.groups import Group, names_of, shown_names
+from isocost.readings import Command, Reading
 from isocost.verdict.judgement import CALIBRATED, MIN_LABEL, Candidate, RepairChoice
 from isocost.verdict.sentences import (
     CLEAR,
@@ -83,13 +86,12 @@ class Statement:
 def statement(
     audit: Audit,
     names: Mapping[Group, Name] | None = None,
-    data: str | None = None,
+    data: Sequence[str] | None = None,
     vocabulary: Vocabulary = NEUTRAL,
 ) -> Statement:
     """The verdict on an audit in words; groups may be given other names.
 
-    Advice names functions, or with ``data``, the words of a command line that stand for the
-    data and its columns, commands.
+    Advice names functions, or with ``data``, the files that were read, commands.
 
     Examples
     --------
@@ -119,7 +121,7 @@ def told(audit: Audit) -> str:
     return "\n".join(plain(one) for one in lines)
 
 
-def commands(audit: Audit, data: str | None = None) -> dict[str, str]:
+def commands(audit: Audit, data: Sequence[str] | None = None) -> dict[str, str | Command]:
     """How to plan, and how to repair by each method, with the settings of the audit.
 
     Examples
@@ -128,8 +130,8 @@ def commands(audit: Audit, data: str | None = None) -> dict[str, str]:
     >>> from isocost.examples import compas
     >>> commands(ic.audit(compas(), "fpr"))["plan"]
     'ic.plan(tally, "fpr", detect=0.087)'
-    >>> commands(ic.audit(compas(), "fpr"), "data.csv")["reconcile"]
-    'isocost fit data.csv --method reconcile -o reconcile.json'
+    >>> print(commands(ic.audit(compas(), "fpr"), ["data.csv"])["reconcile"])
+    isocost fit data.csv --method reconcile -o reconcile.json
     """
     difference = audit.disparity.difference
     # What was seen is what one would like to know about; of few people it says nothing.
@@ -139,21 +141,30 @@ def commands(audit: Audit, data: str | None = None) -> dict[str, str]:
     names, tolerance = names_of(audit.groups), audit.feasibility.tolerance
     small = [names[group] for group in audit.groups if group not in audit.compared]
     # A rule is for groups that it can be made for.
-    large = " ".join([data, *(shlex.quote(f"--drop-group={name}") for name in small)])
-    cost = f" --cost {audit.cost}"
-    goal = f"{cost} --tolerance {tolerance:g}" if tolerance else cost
-    at = f" --threshold {audit.threshold:g}" if audit.threshold != 0.5 else ""
-    options = {"withhold": goal, "coarsen": goal + at, "reconcile": at, "odds": at}
-    fits = {
-        method: f"isocost fit {large} --method {method}{more} -o {method}.json"
-        for method, more in options.items()
+    make = partial(audit.tally.reading.without_groups(small).command, bins=audit.tally.bins)
+    cost = ["--cost", str(audit.cost)]
+    goal = [*cost, "--tolerance", f"{tolerance:g}"] if tolerance else cost
+    at = ["--threshold", f"{audit.threshold:g}"] if audit.threshold != 0.5 else []
+
+    def fitting(method: str, *more: str) -> Command:
+        return make("fit", data, "--method", method, *more, "-o", f"{method}.json")
+
+    withhold = fitting("withhold", *goal)
+    everybody = partial(audit.tally.reading.command, bins=audit.tally.bins)
+    return {
+        "plan": everybody("plan", data, *cost, "--detect", detect),
+        "plan_repair": make("plan", data, *cost, "--method", "withhold"),
+        "recalibrate": everybody("recalibrate", data, "-o", "recalibrate.json"),
+        "withhold": withhold,
+        "coarsen": fitting("coarsen", *goal, *at),
+        "coarsen_decisions": fitting("coarsen", *goal, *at, "--allow-decision-changes"),
+        "reconcile": fitting("reconcile", *at),
+        "odds": fitting("odds", *at),
+        "unseen": withhold,
     }
-    across = fits["coarsen"].replace(" -o coarsen", " --allow-decision-changes -o coarsen")
-    plan = f"isocost plan {data}{cost} --detect {detect}"
-    return {"plan": plan, "coarsen_decisions": across, "unseen": fits["withhold"], **fits}
 
 
-def _python_calls(audit: Audit, detect: str) -> dict[str, str]:
+def _python_calls(audit: Audit, detect: str) -> dict[str, str | Command]:
     tolerance, at = audit.feasibility.tolerance, ""
     cost = "cost" if audit.cost.is_per_group else f'"{audit.cost}"'
     large = "tally" if len(audit.compared) == len(audit.groups) else "tally.select(audit.compared)"
@@ -323,7 +334,7 @@ def _listed(names: Sequence[Name], last: str = " and ") -> Sentence:
 
 def _miscalibrated(audit: Audit) -> list[Group]:
     """The groups that are shown to be off, the worst first."""
-    floors = {group: audit.gap_floor(group) for group in audit.compared}
+    floors = {group: audit.gap_floor(group) for group in audit.examined}
     off = [group for group in floors if floors[group] > CALIBRATED]
     return sorted(off, key=lambda group: -floors[group])
 
@@ -378,7 +389,7 @@ def more_data(audit: Audit) -> str:
     low = audit.intervals.disparities["cost"][0] if audit.intervals else difference
     if audit.intervals and len(audit.compared) == 2:
         low = audit.intervals.differences["cost"][0]
-    if difference <= 0 or low >= difference:
+    if not (difference > 0 and low < difference):
         return SENTENCES["more_data_some"]
     # The width of an interval falls with the square root of the rows.
     times = max(2, math.ceil(((difference - low) / difference) ** 2))
@@ -414,24 +425,42 @@ def _shares(reach: Feasibility, names: Mapping[Group, Name]) -> Sentence:
     return joined(shares)
 
 
-def reading_notes(reading: Mapping[str, str]) -> Iterator[Sentence]:
-    """How the data were read, where that is not the usual way; see :class:`isocost.Tally`."""
-    for name, value in reading.items():
-        if name != "scale":
+def guess_note(reading: Reading, groups: Iterable[Group]) -> Sentence | None:
+    """The doubt in an encoding that was guessed, if a name of a group is not all ASCII."""
+    names = names_of(groups).values() if reading.guessed == "encoding" else ()
+    odd = [short(name) for name in names if not name.isascii()]
+    fields = {"value": reading.encoding, "groups": listing(odd, FEW)}
+    return fill(SENTENCES["read_guessed"], **fields) if odd else None
+
+
+def reading_notes(reading: Reading, groups: Iterable[Group]) -> Iterator[Sentence]:
+    """Notes on how the data were read, where that is not the usual way."""
+    usual, scale = Reading(), reading.scale
+    rank = re.fullmatch(r"rank:(-?\d+)-(-?\d+)", scale)
+    if rank:
+        size = str(int(rank[2]) - int(rank[1]) + 1)
+        yield fill(SENTENCES["read_rank"], low=rank[1], high=rank[2], size=size)
+    elif scale != usual.scale:
+        yield fill(SENTENCES.get(f"read_{scale}", SENTENCES["read_scale"]), value=scale)
+    for name in ("encoding", "sheet", "decimal"):
+        value = getattr(reading, name)
+        if name == "encoding" and (doubt := guess_note(reading, groups)):
+            yield doubt
+        elif value != getattr(usual, name):
             yield fill(SENTENCES[f"read_{name}"], value=repr(value) if name == "sheet" else value)
-            continue
-        rank = re.fullmatch(r"rank:(-?\d+)-(-?\d+)", value)
-        if rank:
-            size = str(int(rank[2]) - int(rank[1]) + 1)
-            yield fill(SENTENCES["read_rank"], low=rank[1], high=rank[2], size=size)
-        else:
-            yield fill(SENTENCES.get(f"read_{value}", SENTENCES["read_scale"]), value=value)
+    if reading.dropped_rows:
+        columns = [
+            fill(SENTENCES["read_without"], count=f"{rows:,}", column=repr(name))
+            for name, rows in reading.missing_values.items()
+        ]
+        rows = f"{reading.dropped_rows:,}"
+        yield fill(SENTENCES["read_dropped"], rows=rows, columns=joined(columns))
 
 
 def _notes(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterator[Sentence]:
     verdict, reach, cost = audit.verdict, audit.feasibility, audit.cost
-    yield from reading_notes(audit.tally.reading)
-    if verdict.reason in HOW:
+    yield from reading_notes(audit.tally.reading, audit.tally.groups)
+    if verdict.reason in HOW and 0.0 < audit.overall.base_rate < 1.0:
         yield fill(SENTENCES[HOW[verdict.reason]], **fields)
     if verdict.reason in ("infeasible", "unreachable"):
         yield fill(SENTENCES["way_out"], **fields)
@@ -449,12 +478,15 @@ def _notes(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterato
     if untold:
         groups = _listed([names[group] for group in untold])
         yield fill(SENTENCES["note_uninformative"], groups=groups)
-    small = [names[group] for group in audit.groups if group not in audit.compared]
-    if small:
-        listed: list[str | Name | Sentence] = [*small[:FEW]]
-        if len(small) > FEW:
-            listed.append(fill(SENTENCES["others"], count=str(len(small) - FEW)))
-        yield fill(SENTENCES["note_small"], **{**fields, "groups": joined(listed)})
+    others = [group for group in audit.groups if group not in audit.compared]
+    alike = [g for g in others if g in audit.examined and audit.groups[g].base_rate in (0.0, 1.0)]
+    kinds = {"note_one_label": alike, "note_small": [g for g in others if g not in alike]}
+    for key, some in kinds.items():
+        listed: list[str | Name | Sentence] = [names[group] for group in some[:FEW]]
+        if len(some) > FEW:
+            listed.append(fill(SENTENCES["others"], count=str(len(some) - FEW)))
+        if some:
+            yield fill(SENTENCES[key], **{**fields, "groups": joined(listed)})
     if cost.by_base_rate and not isinstance(cost.fp, Mapping) and cost.fp != cost.fn:
         yield fill(SENTENCES["note_weights"], cost=str(cost))
 
@@ -476,7 +508,7 @@ def _calibrated(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Se
     def largest(group: Group) -> float:
         return audit.groups[group].intervals["calibration_gap"][1]
 
-    worst = max(audit.compared, key=largest)
+    worst = max(audit.examined, key=largest)
     gap = f"{figures_of(audit).points(largest(worst))} points"
     return fill(SENTENCES["calibrated_unknown"], **{**fields, "gap": gap, "group": names[worst]})
 

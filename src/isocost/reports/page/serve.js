@@ -241,6 +241,7 @@ function reportRequest() {
     positive: $("positive-field").hidden ? null : $("positive").value,
     missing_group: $("missing").value || null,
     handed_over: $("handed-over").value !== "",
+    drop_missing: $("drop-missing").value !== "",
     cost: cost === "weighted" ? `weighted:${$("fp").value},${$("fn").value}` : cost,
     ...values(["score", "label", "scale"], String),
     ...values(["threshold", "tolerance", "min-count"], Number),

@@ -1,25 +1,37 @@
 /** @file What can be copied: the rule, and the command line that does what the page shows; and saved: the pictures. */
 
-import { DATA, commandLine } from "../model/command.js";
+import { commandLine } from "../model/command.js";
 import { byId, fill, make, plainText } from "./say.js";
+
+/** Whether the page is read on Windows, where commands are quoted in another way. */
+export function isWindows() {
+  const { userAgentData, platform } = /** @type {any} */ (window.navigator);
+  return /^win/i.test(userAgentData?.platform || platform || "");
+}
+
+/** Write the commands in the text for this system; the template has them for a POSIX shell. */
+export function writeCommands() {
+  if (!isWindows()) return;
+  for (const code of document.querySelectorAll("code[data-windows]")) {
+    code.textContent = code.getAttribute("data-windows");
+  }
+}
 
 /** The command line for the results; null where it cannot be said.
  * @param {any} page
- * @param {any} whole the tally of the page
  * @param {any} results @returns {string | null} */
-export function commandOf(page, whole, { chosen, state }) {
-  const { data, positive, missing_group, drop_group, merge_groups, reading } = page.origin;
+export function commandOf(page, { chosen, state }) {
   const { name, goal, defers } = (chosen?.rule || chosen?.isElsewhere ? page.words.methods[chosen.key] : undefined) ?? {};
-  const drop = [...state.off.map((/** @type {number} */ i) => whole.names[i]), ...whole.left_out, ...drop_group];
-  const { cost, tolerance, threshold } = { ...state, threshold: chosen?.at ?? state.threshold };
-  const told = { cost, tolerance, threshold, drop, merge: merge_groups, bins: whole.bins, positive, missing_group, reading };
-  return commandLine({ command: name ? "fit" : "audit", method: name, goal, share: defers ? (chosen.rule?.settings.share ?? "least") : null, ...told, data: data.length ? data : DATA }, whole.columns);
+  const { cost, tolerance, off, threshold } = { ...state, threshold: chosen?.at ?? state.threshold };
+  const share = defers ? (chosen.rule?.settings.share ?? "least") : null;
+  const prepared = page.commands[isWindows() ? "windows" : "posix"];
+  return commandLine({ command: name ? "fit" : "audit", method: name, goal, share, cost, tolerance, threshold, off }, prepared);
 }
 
 /** What a person should know who pastes the command line.
  * @param {any} page @param {any} results @returns {string} */
-export function commandText({ words, origin }, { chosen }) {
-  const data = origin.data.join(", ") || DATA;
+export function commandText({ words, commands }, { chosen }) {
+  const data = commands.data.join(", ");
   const path = plainText(fill(words.command_path, { data }));
   if (chosen?.key.startsWith("rule:")) return `${path}${words.command_own}`;
   if (!chosen || chosen.rule) return path;
@@ -92,9 +104,13 @@ async function painted(chart) {
   return new Promise((done) => canvas.toBlob((blob) => done(blob ?? new window.Blob())));
 }
 
-/** @param {(string | number)[][]} rows */
+/** Rows as CSV.  Texts are as csv_text of tables.py makes them: no spreadsheet takes one for a formula, and control characters are escaped.
+ * @param {(string | number)[][]} rows */
 export function csvText(rows) {
+  const named = /** @type {Record<string, string>} */ ({ "\t": "\\t", "\n": "\\n", "\r": "\\r" });
+  const escaped = (/** @type {string} */ one) => named[one] ?? `\\x${one.charCodeAt(0).toString(16).padStart(2, "0")}`;
+  const inert = (/** @type {string} */ text) => text.replace(/\p{Cc}/gu, escaped).replace(/^\s*[=+\-@＝＋－＠]/u, "'$&");
   const cell = (/** @type {string | number} */ value) =>
-    typeof value === "number" ? (Number.isFinite(value) ? String(value) : "") : `"${value.replaceAll('"', '""')}"`;
+    typeof value === "number" ? (Number.isFinite(value) ? String(value) : "") : `"${inert(value).replaceAll('"', '""')}"`;
   return rows.map((row) => `${row.map(cell).join(",")}\r\n`).join("");
 }

@@ -18,7 +18,7 @@ import { alternativesOf, valuesTold } from "./alternatives.js";
 import { sentencesOf, settingsOf, staleText } from "./verdicts.js";
 import { fold, isForPaper, showPictures, showReliability } from "./pictures.js";
 import { makeControls, showControls, showGroups } from "./controls.js";
-import { commandOf, commandText, copyText } from "./copying.js";
+import { commandOf, commandText, copyText, writeCommands } from "./copying.js";
 
 const page = JSON.parse(byId("data").textContent);
 const whole = readTally(page.tally);
@@ -134,7 +134,7 @@ function tell(busy) {
   showNumbers(byId("numbers"), results, look);
   showRepairs(byId("repairs"), results, look);
   byId("copy-rule").disabled = !results.chosen?.rule;
-  byId("copy-command").disabled = commandOf(page, whole, results) === null;
+  byId("copy-command").disabled = commandOf(page, results) === null;
   remember(toHash(state, own));
 }
 
@@ -210,6 +210,7 @@ function open(selector) {
 
 function start() {
   fold();
+  writeCommands();
   if (isForPaper()) open("details");
   byId("controls").hidden = false;
   byId("theme").hidden = false;
@@ -221,7 +222,7 @@ function start() {
   });
   byId("copy-rule").addEventListener("click", () => queue(() => copyText(`${jsonText(latest.chosen.rule)}\n`, page.words, "The rule")));
   byId("copy-command").addEventListener("click", () => {
-    const line = commandOf(page, whole, latest) ?? "";
+    const line = commandOf(page, latest) ?? "";
     queue(() => copyText(line, page.words, "The command line", commandText(page, latest)));
   });
   const dark = window.matchMedia("(prefers-color-scheme: dark)");

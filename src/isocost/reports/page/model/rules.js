@@ -20,12 +20,15 @@ const NEAR_CUT = 1e-12;
 
 /** What a rule is to be held to; see Python's Promise.
  * @typedef {{equal: Record<string, number>, asked: Record<string, number>, calibrated: boolean, coin: boolean,
- *   threshold: number | null}} Promised */
+ *   threshold: number | null, floor: Record<string, number>, handed_over: [Group, number][]}} Promised */
 
 /** A rule as Python's Rule.to_json writes it.
- * @typedef {{format: "isocost-rule", version: 1 | 2, made_by: string, method: string, cost: CostFields | null, settings:
- *   Record<string, unknown>, coin: {scheme: string, salt: string}, groups: Group[], rows: Row[], notes: string[],
- *   promise?: Promised, made_from: Record<string, unknown>}} Rule */
+ * @typedef {{format: "isocost-rule", version: 1, made_by: string, method: string, cost: CostFields | null, settings:
+ *   Record<string, unknown>, coin: {scheme: string, salt: string}, groups: Group[], fitted: Group[], rows: Row[],
+ *   notes: string[], promise: Promised, made_from: Record<string, unknown>}} Rule */
+
+/** The promise of nothing, as Python's Promise(). @type {Promised} */
+const NOTHING = { equal: {}, asked: {}, calibrated: false, coin: true, threshold: null, floor: {}, handed_over: [] };
 
 /** Rows of one interval, which share a coin.
  * @typedef {{lo: number, hi: number, rows: Row[]}} Segment */
@@ -35,14 +38,14 @@ const NEAR_CUT = 1e-12;
  * @param {{method: string, cost?: Cost, settings: Record<string, unknown>, rows: Row[],
  *   notes: string[], salt?: string, promise?: Promised}} parts
  * @returns {Rule} */
-export function makeRule(tally, { method, cost, settings, rows, notes, salt = "isocost", promise }) {
+export function makeRule(tally, { method, cost, settings, rows, notes, salt = "isocost", promise = NOTHING }) {
   const { groups, totals } = tally;
   return {
-    format: "isocost-rule", version: rows.some(isDeferred) ? 2 : 1, made_by: `isocost ${tally.isocost}`,
+    format: "isocost-rule", version: 1, made_by: `isocost ${tally.isocost}`,
     method, cost: cost ? costFields(cost) : null, settings, coin: { scheme: "md5-52", salt },
-    groups, rows, notes, ...(promise ? { promise } : {}),
+    groups, fitted: groups, rows, notes, promise,
     made_from: {
-      columns: tally.columns,
+      reading: tally.reading,
       n: rowsOf(tally),
       groups: groups.map((group, index) => {
         const sums = at(totals, index);

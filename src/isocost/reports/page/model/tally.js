@@ -18,10 +18,8 @@ import { addUp, at, countAtMost, sum } from "./numbers.js";
  * a + b h + c h^2, with (a, b, c) by kind.
  * @typedef {{over: string[], adds: Record<string, [number, number, number]>, uses_threshold: boolean}} Measure */
 
-/** @typedef {{score?: string, label?: string, group?: string[], weight?: string | null}} Columns */
-
 /** What Python's payload() writes into the page.
- * @typedef {{isocost: string, bins: number, edges: number[], columns: Columns, groups: Group[], names: string[],
+ * @typedef {{isocost: string, bins: number, edges: number[], reading: Record<string, unknown>, groups: Group[], names: string[],
  *   cells: Record<string, number[]>, measures: Record<string, Measure>, left_out: string[]}} Payload */
 
 /** A payload whose columns are cells, with the cut points between bins and the sums of each group.

@@ -22,6 +22,8 @@ export function withhold(tally, { cost, tolerance = 0 }) {
   }));
   const settings = { tolerance, infeasible: "raise" };
   const coin = rows.some(({ probability }) => probability > 0 && probability < 1);
-  const promise = { equal: { cost: tolerance }, asked: { cost: tolerance }, calibrated: true, coin, threshold: null };
+  const promise = {
+    equal: { cost: tolerance }, asked: { cost: tolerance }, calibrated: true, coin, threshold: null, floor: {}, handed_over: []
+  };
   return makeRule(tally, { method: "withhold", cost, settings, rows, notes: [], promise });
 }

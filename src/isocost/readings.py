@@ -1,0 +1,339 @@
+"""Reading: how data were read, and the command lines that read them in the same way.
+
+The tally, rules and the page carry it; every command that is printed is made from it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, TypeAlias
+
+from isocost.checks import is_writable, short
+from isocost.errors import DataError
+from isocost.groups import Group, Scalar, as_group, from_json, to_json
+
+ROLES = ("score", "label", "group", "weight", "id")
+"""What a column may be."""
+
+USUAL_COLUMNS = {"score": "score", "label": "label", "group": ["group"]}
+"""The columns that a command reads unless others are named."""
+
+System: TypeAlias = Literal["posix", "windows"]
+"""What reads a command line: a POSIX shell, or cmd of Windows."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How data were read.
+
+    Attributes
+    ----------
+    columns : mapping
+        The names of the columns by role; ``group`` is a list.  Empty for arrays.
+    positive : optional
+        The positive label, if one was named or guessed.
+    scale : str
+        What the scores are; see :func:`isocost.tally`.
+    decimal, encoding : str
+        The decimal sign and the encoding of texts.
+    guessed : str or None
+        "encoding" if that was not asked for, and nothing in the data names it.
+    sheet : str or None
+        The sheet of a workbook.
+    missing_group : optional
+        The group of rows whose group is null.
+    handed_over : bool
+        True if rows without a score were counted apart.
+    drop_missing : bool
+        True if rows without a score, label, group or weight were to be dropped.
+    dropped_rows : int
+        Number of rows dropped for that reason.
+    missing_values : {column: rows}
+        Number of dropped rows without a value, by column; a row may lack several values.
+    dropped_groups : tuple of str
+        Names of the groups left out.
+    merged_groups : {name: names}
+        Groups counted as one: its name, and the names they have in the data.
+
+    Examples
+    --------
+    >>> reading = Reading({"score": "risk (%)", "label": "label"}, positive="yes", scale="percent")
+    >>> reading.to_dict()["positive"], Reading.from_dict(reading.to_dict()) == reading
+    ('yes', True)
+    >>> print(reading.command("audit", ["my data.csv"], "--cost", "fpr").posix)
+    isocost audit 'my data.csv' --score='risk (%)' --positive=yes --scale=percent --cost fpr
+    """
+
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    positive: Scalar | None = None
+    scale: str = "probability"
+    decimal: str = "."
+    encoding: str = "utf-8"
+    guessed: str | None = None
+    sheet: str | None = None
+    missing_group: Group | None = None
+    handed_over: bool = False
+    drop_missing: bool = False
+    dropped_rows: int = 0
+    missing_values: Mapping[str, int] = field(default_factory=dict)
+    dropped_groups: tuple[str, ...] = ()
+    merged_groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    # New readings from old ones
+
+    def without_groups(self, names: Iterable[str]) -> Reading:
+        """The reading of data of which these groups were left out."""
+        return replace(self, dropped_groups=tuple(dict.fromkeys([*self.dropped_groups, *names])))
+
+    def renamed(self, names: Mapping[str, str]) -> Reading:
+        """The reading of data whose groups were given other names, from {old: new}."""
+        # Groups that were merged, and left out afterwards, stay as they are.
+        merged = {new: old for new, old in self.merged_groups.items() if new not in names}
+        for old, new in names.items():
+            parts = (*merged.get(new, ()), *self.merged_groups.get(old, (old,)))
+            merged[new] = tuple(sorted(parts))
+        own = {new: old for new, old in merged.items() if old != (new,)}
+        return self if own == self.merged_groups else replace(self, merged_groups=own)
+
+    def also_dropping(self, other: Reading) -> Reading:
+        """The reading with the dropped rows of another added to its own."""
+        missing = dict(self.missing_values)
+        for name, rows in other.missing_values.items():
+            missing[name] = missing.get(name, 0) + rows
+        rows = self.dropped_rows + other.dropped_rows
+        return replace(self, dropped_rows=rows, missing_values=missing)
+
+    def __add__(self, other: Reading) -> Reading:
+        """The reading of both data; where they were read in different ways, both are named."""
+        ways: dict[str, Any] = {
+            name: " and ".join(dict.fromkeys(str(one or "none") for one in pair))
+            for name in ("scale", "decimal", "encoding", "sheet")
+            if (pair := (getattr(self, name), getattr(other, name)))[0] != pair[1]
+        }
+        return replace(
+            self.without_groups(other.dropped_groups).also_dropping(other),
+            **ways,
+            columns=self.columns or other.columns,
+            guessed=self.guessed or other.guessed,
+            positive=other.positive if self.positive is None else self.positive,
+            missing_group=other.missing_group if self.missing_group is None else self.missing_group,
+            handed_over=self.handed_over or other.handed_over,
+            drop_missing=self.drop_missing or other.drop_missing,
+            merged_groups={**other.merged_groups, **self.merged_groups},
+        )
+
+    # Commands
+
+    def options(self, bins: int = 1024) -> list[str]:
+        """The options of a command that reads data in this way; usual ones are left out."""
+        columns = {role: self.columns.get(role) for role in ("score", "label", "group", "weight")}
+        ways = {name: getattr(self, name) for name in ("scale", "decimal", "encoding", "sheet")}
+        given = {
+            **{role: name for role, name in columns.items() if name != USUAL_COLUMNS.get(role)},
+            "positive": self.positive,
+            "missing-group": self.missing_group,
+            # Files that were read in several ways, or by a guess, are so again without an option.
+            **{
+                name: way
+                for name, way in ways.items()
+                if " and " not in str(way) and name != self.guessed
+            },
+            "merge-groups": [merging(new, old) for new, old in self.merged_groups.items()],
+            "drop-group": self.dropped_groups,
+            "bins": bins,
+        }
+        flags = {"handed-over": self.handed_over, "drop-missing": self.drop_missing}
+        usual = {"scale": "probability", "decimal": ".", "encoding": "utf-8", "bins": 1024}
+        words = []
+        for name, value in given.items():
+            if value is not None and value != usual.get(name):
+                several = value if isinstance(value, list | tuple) else [value]
+                words += [f"--{name}={one}" for one in several]
+        words += [f"--{name}" for name, asked in flags.items() if asked]
+        return words
+
+    def command(self, name: str, files: Sequence[str], *more: str, bins: int = 1024) -> Command:
+        """A command of isocost about files that are read in this way; ``more`` are its options."""
+        paths = (f"./{path}" if path.startswith("-") and path != "-" else path for path in files)
+        return Command(("isocost", name, *paths, *self.options(bins), *more))
+
+    # JSON
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON: what is not as usual."""
+        usual = Reading()
+        kept = {
+            one.name: getattr(self, one.name)
+            for one in fields(self)
+            if getattr(self, one.name) != getattr(usual, one.name)
+        }
+        plain = {name: dict(one) if isinstance(one, Mapping) else one for name, one in kept.items()}
+        if self.missing_group is not None:
+            plain["missing_group"] = to_json(self.missing_group)
+        if self.dropped_groups:
+            plain["dropped_groups"] = list(self.dropped_groups)
+        if self.merged_groups:
+            plain["merged_groups"] = {new: list(old) for new, old in self.merged_groups.items()}
+        return plain
+
+    @classmethod
+    def from_dict(cls, content: Any) -> Reading:
+        """The reverse of :meth:`to_dict`; a ValueError says what is wrong."""
+        known = {one.name for one in fields(cls)}
+        if not isinstance(content, dict) or not content.keys() <= known:
+            raise ValueError(f"a reading that is not values by name ({', '.join(sorted(known))})")
+        for name, value in content.items():
+            if not _CHECKS[name](value):
+                raise ValueError(f"a reading with {name} {short(value)}")
+        given = dict(content)
+        if "missing_group" in given:
+            given["missing_group"] = from_json(given["missing_group"])
+        given["dropped_groups"] = tuple(given.get("dropped_groups", ()))
+        merged = given.get("merged_groups", {})
+        given["merged_groups"] = {new: tuple(old) for new, old in merged.items()}
+        return cls(**given)
+
+
+def merging(new: str, old: Iterable[str]) -> str:
+    """Groups to count as one, as the option --merge-groups takes them."""
+    return f"{','.join(old)}={new}"
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and is_writable(value)
+
+
+def _is_way(value: Any) -> bool:
+    return _is_text(value) and len(value) <= 200
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(_is_text, value))
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _are_columns(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and value.keys() <= set(ROLES)
+        and _are_texts(value.get("group", ["group"]))
+        and all(name is None or role == "group" or _is_text(name) for role, name in value.items())
+    )
+
+
+def _is_scalar(value: Any) -> bool:
+    return _is_group(value) and not isinstance(value, list)
+
+
+def _is_group(value: Any) -> bool:
+    try:
+        as_group(value)
+    except DataError:
+        return False
+    return True
+
+
+_CHECKS: dict[str, Callable[[Any], bool]] = {
+    "columns": _are_columns,
+    "positive": _is_scalar,
+    **dict.fromkeys(("scale", "decimal", "encoding", "sheet"), _is_way),
+    "guessed": lambda value: value == "encoding",
+    "missing_group": _is_group,
+    "handed_over": _is_flag,
+    "drop_missing": _is_flag,
+    "dropped_rows": _is_count,
+    "missing_values": lambda value: isinstance(value, dict) and all(map(_is_count, value.values())),
+    "dropped_groups": _are_texts,
+    "merged_groups": lambda value: isinstance(value, dict) and all(map(_are_texts, value.values())),
+}
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line, word by word, so that it can be written for any shell."""
+
+    words: tuple[str, ...]
+
+    @property
+    def posix(self) -> str:
+        """The line for a POSIX shell."""
+        return command_line(self.words, "posix")
+
+    @property
+    def windows(self) -> str:
+        """The line for cmd."""
+        return command_line(self.words, "windows")
+
+    @property
+    def text(self) -> str:
+        """The line for the system that this runs on."""
+        return command_line(self.words)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def command_line(words: Iterable[str], system: System | None = None) -> str:
+    r"""Words as one line that a shell reads as these words; by default the shell of this system.
+
+    Examples
+    --------
+    >>> words = ["isocost", "audit", "my data.csv", "--group=it's"]
+    >>> print(command_line(words, "posix"))
+    isocost audit 'my data.csv' --group='it'\''s'
+    >>> print(command_line(words, "windows"))
+    isocost audit "my data.csv" --group="it's"
+    """
+    system = system or ("windows" if sys.platform == "win32" else "posix")
+    quoted = {"posix": _for_posix, "windows": _for_windows}[system]
+
+    def written(word: str) -> str:
+        option, equals, value = word.partition("=")
+        bound = equals and re.fullmatch(r"--[a-z-]+", option)
+        return f"{option}={quoted(value)}" if bound else quoted(word)
+
+    return " ".join(map(written, words))
+
+
+_PLAIN = re.compile(r"[\w@%+:,./-]+", re.ASCII)
+
+
+def _for_posix(word: str) -> str:
+    """A text as one word.
+
+    Characters that cannot be printed are spelled out, so that pasting them does nothing.
+    """
+    if _PLAIN.fullmatch(word):
+        return word
+    if word.isprintable():
+        return "'" + word.replace("'", "'\\''") + "'"
+    spelled = (
+        f"\\{letter}" if letter in "'\\" else letter if letter.isprintable() else _code(letter)
+        for letter in word
+    )
+    return f"$'{''.join(spelled)}'"
+
+
+def _code(letter: str) -> str:
+    return f"\\U{ord(letter):08x}"
+
+
+def _for_windows(word: str) -> str:
+    """A text as one word of cmd.
+
+    Quotes are doubled: after a quote with a backslash, cmd would take the rest for commands.
+    """
+    if _PLAIN.fullmatch(word) and "%" not in word:
+        return word
+    doubled = re.sub(r'(\\*)("|$)', lambda found: 2 * found[1] + 2 * found[2], word)
+    return f'"{doubled}"'
