@@ -29,7 +29,7 @@ from isocost.checks import (
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError, setting
 from isocost.groups import Group, to_json
-from isocost.tallies import Reading, as_tally
+from isocost.tallies import DataOptions, as_tally
 
 Favourable: TypeAlias = Literal["selected", "not_selected"]
 
@@ -134,6 +134,10 @@ class Question:
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
+    def among(self, groups: Iterable[Group]) -> Question:
+        """The same question about some of the groups: a cost per group is that of these."""
+        return self.but(cost=self.cost.among(groups)) if self.cost.is_per_group else self
+
     def but(self, **changes: Any) -> Question:
         """The same question with some fields changed."""
         return replace(self, **changes) if changes else self
@@ -149,6 +153,11 @@ class Question:
             "measures": measures,
             "reference": None if self.reference is None else to_json(self.reference),
         }
+
+    @property
+    def level(self) -> float:
+        """The confidence of intervals that are needed whether or not they are shown."""
+        return DEFAULT.level if self.confidence is None else self.confidence
 
     @property
     def edges(self) -> tuple[float, float]:
@@ -240,7 +249,7 @@ def _public(function: Callable[..., Any], positional: tuple[str, ...]) -> inspec
     first = [known.pop(name).replace(kind=kinds.POSITIONAL_OR_KEYWORD) for name in positional]
     others = [one.replace(kind=kinds.KEYWORD_ONLY) for one in known.values()]
     question = kinds("question", kinds.KEYWORD_ONLY, default=None, annotation="Question | None")
-    reading = kinds("reading", kinds.VAR_KEYWORD, annotation="Unpack[Reading]")
+    reading = kinds("reading", kinds.VAR_KEYWORD, annotation="Unpack[DataOptions]")
     returns = inspect.signature(function).return_annotation
     parameters = [tally, *first, *others, question, reading]
     return inspect.Signature(parameters, return_annotation=returns)
@@ -248,7 +257,7 @@ def _public(function: Callable[..., Any], positional: tuple[str, ...]) -> inspec
 
 def _check_keywords(function: str, reading: Mapping[str, Any], others: list[str]) -> None:
     """Raise for a keyword that nothing reads, as Python does, with what may be meant."""
-    known = [*Reading.__annotations__, *others, "question"]
+    known = [*DataOptions.__annotations__, *others, "question"]
     for name in reading:
         if name not in known:
             near = get_close_matches(name, known, n=1)

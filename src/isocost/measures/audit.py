@@ -7,12 +7,12 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
-from isocost.checks import check_threshold, check_tolerance, check_word, finite_or_none
-from isocost.costs import Cost, CostLike, as_cost
+from isocost.checks import check_word, finite_or_none
+from isocost.costs import Cost
 from isocost.errors import Problem, UncertainWarning, UsageError, listing
 from isocost.groups import Group, columns_of, group_names, names_of, shown_names, to_json
 from isocost.measures.feasibility import (
@@ -24,9 +24,7 @@ from isocost.measures.feasibility import (
     reach_of,
 )
 from isocost.measures.intervals import (
-    REPLICATES,
     Intervals,
-    check_min_group,
     intervals_of,
     population_of,
 )
@@ -41,7 +39,8 @@ from isocost.measures.rates import (
     overall_columns,
     wholly_handed_over,
 )
-from isocost.measures.table import Chosen, chosen_measures
+from isocost.measures.table import chosen_measures
+from isocost.question import Question, asks
 from isocost.tables import (
     LINE,
     AsJson,
@@ -53,8 +52,8 @@ from isocost.tables import (
     transposed,
     wrapped,
 )
-from isocost.tallies import DataOptions, Tally, TallyLike, as_tally, check_no_keywords
-from isocost.verdict.judgement import MIN_GROUP, Findings, Verdict, judge
+from isocost.tallies import Tally, TallyLike, as_tally, check_no_keywords
+from isocost.verdict.judgement import Findings, Verdict, judge
 from isocost.verdict.sentences import SENTENCES, plain
 from isocost.verdict.wording import reading_notes, statement, told
 
@@ -74,8 +73,8 @@ class Audit(AsJson):
 
     Attributes
     ----------
-    cost, threshold : Cost, float
-        What it was made with.
+    question : Question
+        The question that it answers; ``cost`` and ``threshold`` are those of the question.
     groups : {group: Measures}
         The numbers of each group.
     overall : Measures
@@ -96,17 +95,12 @@ class Audit(AsJson):
         What was measured.
     shown : tuple of str
         Which of them the printed table has.
-    reference : group or None
-        The group that impact ratios and standardized differences compare with, if one was named.
-    min_group : int
-        The least number of rows of a group that is compared.
     outlook : (float, float)
         How far costs are expected to differ among new people, with a repair and without; NaN until
         :meth:`isocost.Unseen.judged` fills it in.
     """
 
-    cost: Cost
-    threshold: float
+    question: Question
     groups: dict[Group, Measures]
     overall: Measures
     disparities: dict[str, Disparity]
@@ -114,10 +108,18 @@ class Audit(AsJson):
     tally: Tally
     intervals: Intervals | None = None
     measures: Mapping[str, Measure] = field(default_factory=lambda: chosen_measures().rows)
-    min_group: int = MIN_GROUP
     shown: tuple[str, ...] = field(default_factory=lambda: chosen_measures().shown)
-    reference: Group | None = None
     outlook: tuple[float, float] = (math.nan, math.nan)
+
+    @property
+    def cost(self) -> Cost:
+        """What an error costs."""
+        return self.question.cost
+
+    @property
+    def threshold(self) -> float:
+        """Scores at or above this are treated as positive."""
+        return self.question.threshold
 
     @property
     def compared(self) -> tuple[Group, ...]:
@@ -166,7 +168,7 @@ class Audit(AsJson):
         known = [self.gap_floor(group) for group in self.examined]
         gaps = [self.groups[g].intervals.get("calibration_gap") for g in self.examined]
         findings = Findings(
-            groups=len(large_groups(self.tally, self.min_group)),
+            groups=len(large_groups(self.tally, self.question.min_group)),
             gap_low=max(known) if calibrated else 0.0,
             gap_high=max((gap[1] for gap in gaps if gap is not None), default=math.nan),
             difference=max(differences),
@@ -488,21 +490,8 @@ def _short(interval: Sequence[float]) -> str:
     return f"[{low}, {high}]"
 
 
-def audit(
-    tally: TallyLike,
-    cost: CostLike = "fnr",
-    threshold: float = 0.5,
-    confidence: float | None = 0.95,
-    replicates: int = REPLICATES,
-    seed: int = 0,
-    *,
-    tolerance: float = 0.0,
-    measures: Chosen = None,
-    min_group: int = MIN_GROUP,
-    reference: Group | None = None,
-    warn: bool = True,
-    **reading: Unpack[DataOptions],
-) -> Audit:
+@asks("cost", "threshold", "confidence", "replicates", "seed")
+def audit(tally: Tally, question: Question, *, warn: bool = True) -> Audit:
     """Measure each group's errors and calibration, and decide what can be made equal.
 
     Parameters
@@ -510,28 +499,13 @@ def audit(
     tally : Tally, or data
         At least two groups.  A group with positives only, or negatives only, has NaN where a rate
         is undefined, and is not compared.
-    cost : Cost or str
-        What an error costs: "fpr", "fnr", "weighted:1,3" or a :class:`Cost`.
-    threshold : float
-        The score from which people are treated as positive; must be an edge of the tally.
-    confidence : float or None
-        Of the intervals; None for no intervals.
-    replicates : int
-        Random draws for the intervals of calibration gaps; 0 for closed forms only.
-    seed : int
-        The same seed gives the same intervals.
-    tolerance : float
-        How far costs may differ and still count as equal.
-    measures : str or sequence, optional
-        What to print: "decisions", "scores", "calibration", "all", or names of
+    cost, threshold, tolerance, confidence, replicates, seed, min_group, measures, reference
+        What is asked: see :class:`isocost.Question`.  The threshold must be an edge of the tally.
+        ``measures`` are those to print: "decisions", "scores", "calibration", "all", or names of
         :data:`isocost.MEASURES`; and measures of your own.  Plain measures and calibration gaps
         are always computed, the others when they are chosen.
-    min_group : int
-        Groups with fewer rows, or fewer than five of a label, are measured and listed but not
-        compared: nothing can be established about them.
-    reference : group, optional
-        What impact ratios and standardized differences compare with; the group with the highest
-        selection rate, or mean score, if it is not named.
+    question : Question, optional
+        All of that at once; a keyword beside it changes one field.
     warn : bool
         Whether to warn if a difference is not established; the verdict has it in any case.
     **reading
@@ -554,21 +528,19 @@ def audit(
     >>> a.verdict.established, a.verdict.feasible, a.verdict.act
     (True, 'no', False)
     """
-    cost, threshold = as_cost(cost), check_threshold(threshold)
-    tally = as_tally(tally, reading, threshold)
+    cost = question.cost
     cost.check_groups(tally.groups)
-    groups = compared_groups(tally, check_min_group(min_group))
-    reach = reach_of(tally.select(groups), cost.among(groups), check_tolerance(tolerance))
-    choice = chosen_measures(measures)
-    rows, people = choice.rows, population_of(tally, threshold, groups, reference)
+    groups = compared_groups(tally, question.min_group)
+    reach = reach_of(tally.select(groups), question.among(groups))
+    choice = chosen_measures(question.measures)
+    rows, people = choice.rows, population_of(tally, question, groups)
     columns = group_columns(tally, cost, rows, people)
     intervals = None
-    if confidence is not None:
-        intervals = intervals_of(tally, cost, rows, people, reach, confidence, replicates, seed)
+    if question.confidence is not None:
+        intervals = intervals_of(tally, question, rows, people, reach)
     inside = np.isin(np.arange(len(tally.groups)), [tally.index_of(group) for group in groups])
     result = Audit(
-        cost=cost,
-        threshold=threshold,
+        question=question,
         groups={
             group: measures_at(columns, i, intervals.groups[group] if intervals else None)
             for i, group in enumerate(tally.groups)
@@ -585,12 +557,10 @@ def audit(
         tally=tally,
         intervals=intervals,
         measures=rows,
-        min_group=min_group,
         shown=choice.shown,
-        reference=reference,
     )
     if warn and intervals and result.differs and not result.verdict.established:
-        warnings.warn(_uncertain(result, intervals), UncertainWarning, stacklevel=2)
+        warnings.warn(_uncertain(result, intervals), UncertainWarning, stacklevel=3)
     return result
 
 
@@ -604,20 +574,14 @@ def audit_or_tally(
     return as_tally(subject, reading, *edges, name="audit")
 
 
-def as_audit(
-    subject: Audit | TallyLike, settings: Mapping[str, Any], reading: Mapping[str, Any]
-) -> Audit:
-    """An audit itself, or that of a tally or of data, with the settings that are not None."""
-    given = {name: value for name, value in settings.items() if value is not None}
-    # Repairs that flip scores need both.
-    threshold = check_threshold(given.get("threshold", 0.5))
-    measured = audit_or_tally(subject, reading, threshold, 1.0 - threshold)
-    if isinstance(measured, Tally):
-        return audit(measured, **given)
+def as_audit(subject: Audit | TallyLike, given: Mapping[str, Any]) -> Audit:
+    """An audit itself, or that of a tally or of data, from keywords of :func:`audit`."""
+    if not isinstance(subject, Audit):
+        return audit(subject, **given)
     if given:
         got, step = ", ".join(given), "leave them out, or pass the tally instead of the audit"
         raise UsageError(Problem("settings", "belong to the audit already", got, step))
-    return measured
+    return subject
 
 
 def _uncertain(result: Audit, intervals: Intervals) -> str:

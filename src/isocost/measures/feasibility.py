@@ -10,21 +10,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
 from isocost.cells import KINDS, add_up
-from isocost.checks import check_tolerance, finite_or_none
-from isocost.costs import Cost, CostLike, as_cost
+from isocost.checks import finite_or_none
+from isocost.costs import Cost
 from isocost.errors import DataError, Problem, listing, spoken
 from isocost.groups import Group, names_of, pairs_to_json, to_json
 from isocost.measures import rates
 from isocost.measures.rates import by_group
 from isocost.measures.table import MEASURES
-from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
+from isocost.question import Question, asks
+from isocost.tallies import Tally
 from isocost.typing import Floats
-from isocost.verdict.judgement import MIN_GROUP, MIN_LABEL
+from isocost.verdict.judgement import MIN_LABEL
 from isocost.verdict.sentences import round_down, round_up
 
 MOST_LISTED = 5
@@ -178,35 +179,25 @@ def mixing_rates(costs: Floats, trivial: Floats, tolerance: float) -> Floats:
     return np.where(need <= SLACK * scale, 0.0, alpha)
 
 
-def feasibility(
-    tally: TallyLike,
-    cost: CostLike = "fnr",
-    tolerance: float = 0.0,
-    **reading: Unpack[DataOptions],
-) -> Feasibility:
+@asks("cost", "tolerance")
+def feasibility(tally: Tally, question: Question) -> Feasibility:
     """Decide whether calibrated scores can cost every group the same.
 
     Parameters
     ----------
     tally : Tally, or data
-        At least two groups with positives and negatives; groups of one label are left out.
-    cost : Cost or str
-        What an error costs.
-    tolerance : float
-        How far the costs may differ.
-    **reading
-        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
+        Of the original scores.  Groups of one label are not compared.
+    cost, tolerance, ...
+        Fields of :class:`isocost.Question`; with data, keywords of :func:`isocost.tally`.
     """
-    tally = as_tally(tally, reading)
-    cost, tolerance = as_cost(cost), check_tolerance(tolerance)
-    cost.check_groups(tally.groups)
+    question.cost.check_groups(tally.groups)
     groups = fitted_groups(tally)
-    return reach_of(tally.select(groups), cost.among(groups), tolerance)
+    return reach_of(tally.select(groups), question.among(groups))
 
 
-def reach_of(tally: Tally, cost: Cost, tolerance: float) -> Feasibility:
+def reach_of(tally: Tally, question: Question) -> Feasibility:
     """The same for all groups of a tally; a group without the rates of the cost has NaN."""
-    groups = tally.groups
+    groups, cost, tolerance = tally.groups, question.cost, question.tolerance
     costs = rates.group_costs(tally.totals, groups, cost)
     trivial = rates.trivial_costs(tally.totals, groups, cost)
     known = ~np.isnan(costs)
@@ -237,7 +228,7 @@ def reach_of(tally: Tally, cost: Cost, tolerance: float) -> Feasibility:
     )
 
 
-def large_groups(tally: Tally, min_group: int = MIN_GROUP) -> tuple[Group, ...]:
+def large_groups(tally: Tally, min_group: int) -> tuple[Group, ...]:
     """The groups with at least ``min_group`` rows, five of each label; with 0, one of each."""
     least = max(1, min(MIN_LABEL, min_group))
     large = (tally.totals.n.sum(axis=1) >= min_group) & (tally.totals.n.min(axis=1) >= least)
@@ -245,7 +236,7 @@ def large_groups(tally: Tally, min_group: int = MIN_GROUP) -> tuple[Group, ...]:
     return tuple(group for group, is_large in zip(tally.groups, large, strict=True) if is_large)
 
 
-def compared_groups(tally: Tally, min_group: int = MIN_GROUP) -> tuple[Group, ...]:
+def compared_groups(tally: Tally, min_group: int) -> tuple[Group, ...]:
     """The groups that decide: the large ones; if there are not two, those with both labels.
 
     If there are not two of those either, all: what rates they have is shown, and decides nothing.

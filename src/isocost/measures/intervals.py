@@ -21,22 +21,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
 from isocost.cells import Cells
-from isocost.checks import (
-    check_confidence,
-    check_seed,
-    check_threshold,
-    check_tolerance,
-    check_whole,
-    finite_or_none,
-    short,
-)
-from isocost.costs import Cost, CostLike, as_cost
-from isocost.errors import Problem, UsageError, listing, setting
+from isocost.checks import finite_or_none, short
+from isocost.errors import Problem, UsageError, listing
 from isocost.groups import Group, group_names, to_json
 from isocost.measures import margins
 from isocost.measures.calibration import SMOOTH_CELLS, Levels, bin_noise, gap_noise, levels_of
@@ -57,10 +48,10 @@ from isocost.measures.margins import (
     size_interval,
 )
 from isocost.measures.measure import Measure
-from isocost.measures.table import BIAS, MEASURES, Chosen, chosen_measures, cost_row
-from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
+from isocost.measures.table import BIAS, MEASURES, chosen_measures, cost_row
+from isocost.question import DEFAULT, Question, asks
+from isocost.tallies import Tally
 from isocost.typing import Floats
-from isocost.verdict.judgement import MIN_GROUP
 
 Amounts = tuple[float, float]
 
@@ -89,8 +80,7 @@ class Estimate:
 
 def estimate_groups(
     tally: Tally,
-    cost: Cost,
-    confidence: float,
+    question: Question,
     measures: Mapping[str, Measure],
     gaps: list[dict[str, float]],
     noise: list[Noise],
@@ -103,6 +93,7 @@ def estimate_groups(
     """
     first = tally.grid.first_bin(population.threshold)
     groups, cells = tally.groups, tally.cells
+    cost, confidence = question.cost, question.level
     plain = {name: measure for name, measure in measures.items() if measure.is_plain}
     derived = {name: measure for name, measure in measures.items() if measure.is_derived}
     pairs = complements(plain)
@@ -235,18 +226,16 @@ def _with_gaps(
     return one
 
 
-def gap_floors(some: Sequence[Levels], groups: int, confidence: float = 0.95) -> list[float]:
+def gap_floors(some: Sequence[Levels], groups: int, question: Question) -> list[float]:
     """The calibration gap that each of some groups has at least, as in an audit of all groups."""
-    draws, tail = normal_draws(REPLICATES, 0), (1.0 - confidence) / 2.0
+    replicates = question.replicates or DEFAULT.replicates
+    draws, tail = normal_draws(replicates, question.seed), (1.0 - question.level) / 2.0
     return [size_interval(*bin_noise(levels, draws), tail, groups)[2] for levels in some]
 
 
 def normal_draws(replicates: int, seed: int) -> Floats:
     """What chance adds to calibration gaps, in standard errors: (replicates, cells)."""
     return np.random.default_rng(seed).standard_normal((replicates, SMOOTH_CELLS))
-
-
-REPLICATES, MOST_REPLICATES = 2000, 100_000
 
 
 @dataclass(frozen=True)
@@ -326,40 +315,16 @@ class Intervals:
         }
 
 
-def intervals(
-    tally: TallyLike,
-    cost: CostLike = "fnr",
-    threshold: float = 0.5,
-    *,
-    tolerance: float = 0.0,
-    confidence: float = 0.95,
-    replicates: int = REPLICATES,
-    seed: int = 0,
-    measures: Chosen = None,
-    min_group: int = MIN_GROUP,
-    reference: Group | None = None,
-    **reading: Unpack[DataOptions],
-) -> Intervals:
+@asks("cost", "threshold")
+def intervals(tally: Tally, question: Question) -> Intervals:
     """Compute confidence intervals for every number of an audit.
 
     Parameters
     ----------
     tally : Tally, or data
         At least two groups with positives and negatives.
-    cost, threshold, tolerance
-        As for :func:`isocost.audit`.
-    confidence : float
-        How often an interval should hold the true number, over many data sets.
-    replicates : int
-        Random draws for the calibration gaps; with 0 these have no intervals.
-    seed : int
-        The same seed gives the same intervals.
-    measures, reference
-        As for :func:`isocost.audit`.
-    min_group : int
-        Groups with fewer rows have intervals of their own, but are not compared with others.
-    **reading
-        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
+    cost, threshold, ...
+        Fields of :class:`isocost.Question`; with data, keywords of :func:`isocost.tally`.
 
     Notes
     -----
@@ -383,29 +348,22 @@ def intervals(
     >>> round(result.feasible_probability, 3)
     0.0
     """
-    cost, threshold = as_cost(cost), check_threshold(threshold)
-    tally = as_tally(tally, reading, threshold)
-    cost.check_groups(tally.groups)
-    groups = compared_groups(tally, check_min_group(min_group))
-    reach = reach_of(tally.select(groups), cost.among(groups), check_tolerance(tolerance))
-    people = population_of(tally, threshold, groups, reference)
-    rows = chosen_measures(measures).rows
-    return intervals_of(tally, cost, rows, people, reach, confidence, replicates, seed)
+    question.cost.check_groups(tally.groups)
+    groups = compared_groups(tally, question.min_group)
+    reach = reach_of(tally.select(groups), question.among(groups))
+    people, rows = population_of(tally, question, groups), chosen_measures(question.measures).rows
+    return intervals_of(tally, question, rows, people, reach)
 
 
 def intervals_of(
     tally: Tally,
-    cost: Cost,
+    question: Question,
     rows: Mapping[str, Measure],
     people: GroupedPeople,
     reach: Feasibility,
-    confidence: float,
-    replicates: int,
-    seed: int,
 ) -> Intervals:
     """The same for measures that were chosen, and people and costs that were looked at before."""
-    confidence = check_confidence(confidence)
-    replicates, seed = _check_replicates(replicates, confidence), check_seed(seed)
+    confidence, replicates = question.level, question.replicates
     groups, tolerance = tuple(reach.costs), reach.tolerance
     levels = [levels_of(tally, index) for index in (*range(len(tally.groups)), None)]
     gaps = [
@@ -414,12 +372,12 @@ def intervals_of(
     ]
     noise: list[Noise] = [{}] * len(levels)
     if replicates:
-        draws = normal_draws(replicates, seed)
+        draws = normal_draws(replicates, question.seed)
         noise = [
             gap_noise(one, gap["calibration_gap_smooth"], draws)
             for one, gap in zip(levels, gaps, strict=True)
         ]
-    estimates, everybody = estimate_groups(tally, cost, confidence, rows, gaps, noise, people)
+    estimates, everybody = estimate_groups(tally, question, rows, gaps, noise, people)
     everyone = dict(zip(tally.groups, estimates, strict=True))
     costly = [group for group in groups if not math.isnan(reach.costs[group])]
     pair, candidates, probability = (groups[0], groups[-1]), list[int](), math.nan
@@ -448,16 +406,14 @@ def intervals_of(
         gap_floors={group: one.gap_floor for group, one in everyone.items()},
         confidence=confidence,
         replicates=replicates,
-        seed=seed,
+        seed=question.seed,
         method="replicates" if replicates else "analytic",
     )
 
 
-def population_of(
-    tally: Tally, threshold: float, compared: Sequence[Group], reference: Group | None
-) -> GroupedPeople:
+def population_of(tally: Tally, question: Question, compared: Sequence[Group]) -> GroupedPeople:
     """The people of a tally; those compared may be the reference of others, if none is named."""
-    candidates = [tally.index_of(group) for group in compared]
+    candidates, reference = [tally.index_of(group) for group in compared], question.reference
     index = None
     if reference is not None:
         if isinstance(reference, Hashable) and reference in tally.groups:
@@ -465,7 +421,7 @@ def population_of(
         else:
             got, step = short(reference), f"name one of {listing(group_names(tally.groups))}"
             raise UsageError(Problem("reference", "must be a group of the data", got, step))
-    return GroupedPeople.of_tally(tally, threshold, candidates, index)
+    return GroupedPeople.of_tally(tally, question.threshold, candidates, index)
 
 
 def _cost_bounds(
@@ -516,23 +472,19 @@ def _disparity(ends: Floats, confidence: float, measure: Measure | None) -> Inte
 
 
 def disparity_intervals(
-    tally: Tally,
-    names: Collection[str],
-    cost: Cost,
-    threshold: float,
-    groups: Sequence[Group],
-    confidence: float = 0.95,
+    tally: Tally, question: Question, names: Collection[str], groups: Sequence[Group]
 ) -> dict[str, Interval]:
     """The intervals of some disparities of an audit, plain measures or "cost", and no others.
 
     Examples
     --------
     >>> from isocost.examples import compas
-    >>> some = disparity_intervals(compas(), ["fpr"], as_cost("fpr"), 0.5, compas().groups)
+    >>> some = disparity_intervals(compas(), Question("fpr"), ["fpr"], compas().groups)
     >>> some["fpr"] == intervals(compas(), "fpr").disparities["fpr"]
     True
     """
-    first, cells = tally.grid.first_bin(threshold), tally.cells
+    first, cells = tally.grid.first_bin(question.threshold), tally.cells
+    cost, confidence = question.cost, question.level
     plain = {name: MEASURES[name] for name in names if name != "cost"}
     ends: dict[str, list[tuple[float, ...]]] = {name: [] for name in names}
     for group in groups:
@@ -550,29 +502,3 @@ def disparity_intervals(
         name: _disparity(np.array(own), confidence, MEASURES.get(name))
         for name, own in ends.items()
     }
-
-
-def _check_replicates(replicates: Any, confidence: float) -> int:
-    # Five replicates beyond each end are the least that an end can be read from.
-    least = max(100, math.ceil(10.0 / (1.0 - confidence) - 1e-6))
-    whole = isinstance(replicates, int | np.integer) and not isinstance(replicates, bool)
-    if not whole or not (replicates == 0 or least <= replicates <= MOST_REPLICATES):
-        raise UsageError(
-            Problem(
-                "replicates",
-                f"must be 0, or a whole number from {least} to {MOST_REPLICATES} for "
-                f"{setting('confidence', confidence)}",
-                short(replicates),
-                f"use {setting('replicates', max(REPLICATES, least))}, or 0 for closed forms only"
-                if least <= MOST_REPLICATES
-                else f"use a lower confidence, or {setting('replicates', 0)} for closed forms only",
-            )
-        )
-    return int(replicates)
-
-
-def check_min_group(min_group: Any) -> int:
-    """A whole number of rows."""
-    return check_whole(
-        "min_group", min_group, 0, step=f"use {setting('min_group', 30)}, the default"
-    )
