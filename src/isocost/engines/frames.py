@@ -155,7 +155,7 @@ class Frame:
         """An id column, or the index of pandas that has this name; nulls stay visible."""
         import narwhals as nw
 
-        index = getattr(nw.to_native(self.frame), "index", None)
+        index: Any = getattr(nw.to_native(self.frame), "index", None)
         if name not in self.columns and getattr(index, "name", None) == name:
             series = nw.from_native(index.to_series(), series_only=True)
         else:
