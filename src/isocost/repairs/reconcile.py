@@ -26,7 +26,7 @@ from isocost.measures.feasibility import fitted_groups
 from isocost.measures.rates import base_rate, group_costs
 from isocost.measures.table import MEASURES, OVERALL
 from isocost.promises import Promise
-from isocost.repairs.counsel import heeding
+from isocost.repairs.counsel import closest_steps, heeding
 from isocost.repairs.levels import FEWEST, score_levels
 from isocost.repairs.linear_program import (
     Choices,
@@ -48,6 +48,7 @@ from isocost.repairs.reconcilability import (
     corner_of,
     direction_of,
     explain,
+    not_reached,
 )
 from isocost.rows import Row, reversals
 from isocost.rules import DEFAULT_SALT, Rule
@@ -168,15 +169,12 @@ def reconcile(
     program, shares, nearest = solution_of(tally, request)
     notes, reached, lowered = [], {}, 0.0
     if nearest is not None and not nearest.verdict.feasible:
-        if infeasible == "raise":
-            raise InfeasibleError(explain(nearest.verdict), nearest.verdict)
         notes.append(closest_note(nearest))
-        warnings.warn(notes[0], InfeasibleWarning, stacklevel=4)
         lowered = nearest.slack
         if nearest.excess > 0.0:
             reached = {name: t + nearest.excess for name, t in request.tolerances.items()}
     rows = tuple(_rows(tally, program.choices, shares))
-    return Rule(
+    rule = Rule(
         groups=tally.groups,
         rows=rows,
         method="reconcile",
@@ -192,6 +190,12 @@ def reconcile(
             floor={name: max(least - lowered, 0.0) for name, least in request.floor.items()},
         ),
     )
+    if nearest is not None and not nearest.verdict.feasible:
+        if infeasible == "raise":
+            closest = closest_steps(rule, tally, not_reached(nearest))
+            raise InfeasibleError(explain(nearest.verdict, closest), nearest.verdict)
+        warnings.warn(notes[0], InfeasibleWarning, stacklevel=4)
+    return rule
 
 
 class Solution(NamedTuple):

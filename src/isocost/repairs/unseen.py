@@ -45,7 +45,7 @@ from isocost.measures.feasibility import compared_groups, fitted_groups
 from isocost.measures.rates import group_costs
 from isocost.measures.table import MEASURES
 from isocost.repairs.composition import cost_of_rules, edges_of
-from isocost.repairs.counsel import not_advised, summary_of, titles_of
+from isocost.repairs.counsel import not_advised, share_changed, summary_of, titles_of
 from isocost.repairs.population import Population
 from isocost.repairs.registry import REPAIRS, remade
 from isocost.repairs.withhold import threshold_of
@@ -74,30 +74,6 @@ LEAST = 10
 Report = Callable[[float, int | None], None]
 
 Gap = Callable[[Levels], float]
-
-
-SAME = 1e-12
-"""A score that moves by no more than this has not moved."""
-
-
-def share_changed(tally: Tally, rule: Rule) -> float:
-    """The share of people whose score changes; the same as in :func:`changes`, and faster.
-
-    Examples
-    --------
-    >>> import isocost as ic
-    >>> from isocost.examples import compas
-    >>> round(share_changed(compas(), ic.withhold(compas(), "fpr", 0.07)), 4)
-    0.2072
-    """
-    cells = tally.cells
-    scores, changed = cells.wh / cells.w, 0.0
-    for portion in (p for g in range(len(tally.groups)) for p in rule.portions(tally, g)):
-        if portion.row is not None:
-            old = scores[portion.cells]
-            moved = np.abs(portion.after(old) - old) > SAME
-            changed += float((cells.w[portion.cells] * portion.share)[moved].sum())
-    return changed / float(cells.w.sum())
 
 
 @dataclass(frozen=True)
