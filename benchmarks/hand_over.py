@@ -38,11 +38,10 @@ threshold. This page says how many people that takes, and what is left of it on 
 *Least* is the share of each group that must be handed over, and *in all* the least share of all
 people if groups may bear it unequally, with the lowest and highest share of a group. *FPR, FNR
 alone* is the least share for equal FPR and FNR at 0.5 if at least half as many of each group are
-selected, and not selected, as before; where nearly everybody is positive, as in law school, that
-takes more than one distribution of scores, which may leave nobody below 0.5. Linear programs prove
-all these shares to be the least, up to 0.0001; *or less* stands where the search for a proof was
-ended. Accuracy, and the
-share of the variance of labels that scores explain (R²), are those of everybody before, and of the
+selected, and not selected, as before, where calibration allows; where nearly everybody is positive,
+as in law school, that takes more than one distribution of scores, which may leave nobody below 0.5.
+Linear programs prove all these shares to be the least, up to 0.0001; *or less* stands where the
+search for a proof was ended. Accuracy, and the share of the variance of labels that scores explain (R²), are those of everybody before, and of the
 decided if {above:.0%} more than the least are handed over. *Of the selected* is how many of those
 at or above 0.5 are handed over then, in the groups where that is least and most. Scores of COMPAS,
 income and health are as published; those of the other data come from models that had not seen these

@@ -173,7 +173,7 @@ def hand_over(
 
     Rates of nobody would be equal, too.  So for rates and costs the share selected and that not
     selected, and the share of positives and that of negatives, stay at least half of what they were
-    in each group.
+    in each group, where calibration allows.
 
     All of it is exact on the tally it was made from, and holds up to chance on new data.  Nothing
     is said about the people handed over: they are as well or badly off as whoever decides about

@@ -112,9 +112,10 @@ def reconcile(
         level's mean score.  Ties go to information.
     levels : int, "auto" or "unseen"
         The most levels of a group.  They have about equal weight, and 20 rows or more.  "auto"
-        takes (2 n)^(1/3) for n rows (4 to 64), which does well on people not seen; 16 different
-        scores or fewer are levels as they are.  "unseen" takes the one of 8, 16, 32 and 64 that is
-        expected to do best on them, and the rule's settings say which: see the notes.
+        takes (2 n)^(1/3) for n rows (4 to 64), which does well on people not seen; of 16 different
+        scores or fewer each is a level, except that scores with under 20 rows are pooled.
+        "unseen" takes the one of 8, 16, 32 and 64 that is expected to do best on them, and the
+        rule's settings say which: see the notes.
     floor : {name: float}
         What "selection_rate" or "accuracy" must at least be, in every group; with
         "overall_selection_rate" or "overall_accuracy", among all people together.
