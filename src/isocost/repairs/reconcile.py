@@ -100,8 +100,8 @@ def reconcile(
         What an error costs, if "cost" is to be equal.
     levels : int or "auto"
         The most levels of a group.  They have about equal weight, and 20 rows or more.  "auto"
-        takes (2 n)^(1/3) for n rows (4 to 64), which does well on people not seen; 16 different
-        scores or fewer are levels as they are.
+        takes (2 n)^(1/3) for n rows (4 to 64), which does well on people not seen; of 16 different
+        scores or fewer each is a level, except that scores with under 20 rows are pooled.
     floor : {name: float}
         What "selection_rate" or "accuracy" must at least be, in every group; with
         "overall_selection_rate" or "overall_accuracy", among all people together.
