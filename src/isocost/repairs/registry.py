@@ -11,7 +11,7 @@ from isocost.measures.feasibility import fitted_groups
 from isocost.promises import Promise
 from isocost.repairs.coarsen import coarsen
 from isocost.repairs.composition import merged, merging
-from isocost.repairs.counsel import require_support
+from isocost.repairs.counsel import heeding, require_support
 from isocost.repairs.deferrability import EVERYTHING, SHARES
 from isocost.repairs.deferrability import KEEPS as KEPT
 from isocost.repairs.deferrability import RATES as DECIDED_RATES
@@ -119,7 +119,9 @@ class Repair:
     @property
     def unheeding(self) -> Callable[..., Rule]:
         """The function that does not ask whether the data support the rule."""
-        return getattr(self.make, "__wrapped__", self.make)
+        made = self.make if hasattr(self.make, "__wrapped__") else heeding(self.make)
+        unheeding: Callable[..., Rule] = made.__wrapped__  # type: ignore[attr-defined]
+        return unheeding
 
 
 _COST = Option("cost", str, "fnr", "What an error costs: fpr, fnr, weighted:FP,FN or plain:FP,FN.")

@@ -102,8 +102,8 @@ class Yardstick:
         measured = cost_of_rules(given if rule.cost is None else None, {"rule": rule})
         own = rule.promise is not None and rule.promise.threshold is not None
         decided = threshold_of(rule) if own or threshold is None else check_threshold(threshold)
-        some = tally.select(group for group in tally.groups if group in rule.fitted)
-        return cls(compared_groups(some), measured, decided, equal)
+        some = [group for group in tally.groups if group in rule.fitted] or tally.groups
+        return cls(compared_groups(tally.select(some)), measured, decided, equal)
 
     def numbers(self, tally: Tally, rule: Rule | None, gap: Gap | None = gap_equal_width) -> Floats:
         """The numbers of a rule, or of the original scores.
