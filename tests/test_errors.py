@@ -29,7 +29,7 @@ BAD_CALLS = {
     "audit data.csv --label decile": "name the positive label with --positive",
     "audit data.csv --group decile --drop-group 1": "",
     "audit holes.csv": "of their own with --missing-group unknown",
-    "audit onesided.csv": "leave it out (--drop-group b), merge it with another (--merge-groups)",
+    "fit onesided.csv": "merge groups (--merge-groups), or gather more data",
     "fit data.csv --cost fpr": "accept --tolerance 0.0539 or more",
     "fit data.csv --method coarsen --cost fpr --tolerance 0.06": "pass --allow-decision-changes",
     "fit data.csv --method reconcile --levels 1": "use --levels auto, the default",

@@ -621,8 +621,10 @@ def test_groups_not_seen_in_fit(fitted):
 
 def test_one_class_in_a_group():
     group = np.where(Y == 1, GROUP, np.where(np.arange(3000) < 50, "c", GROUP))
-    with pytest.raises(ic.DataError, match="group 'c': must have positives"):
-        EqualizedOdds(FAST).fit(X, Y, sensitive_features=group)
+    model = EqualizedOdds(FAST).fit(X, Y, sensitive_features=group)
+    assert (model.rule_.groups, model.rule_.fitted) == (("a", "b", "c"), ("a", "b"))
+    with pytest.raises(ic.DataError, match="only 'a'; 'c' has no positives"):
+        EqualizedOdds(FAST).fit(X, Y, sensitive_features=np.where(group == "b", "a", group))
 
 
 def test_one_group_or_one_class_or_three():

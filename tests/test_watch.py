@@ -280,7 +280,7 @@ def test_a_period_without_a_group_tells_nothing_about_it():
         ("both", {"calibration_margin": -1}, "calibration_margin: must be a number"),
         ("both", {"threshold": 0.123456}, "must be an edge of the tally"),
         ("both", {"cost": "tpr"}, "cost: must be a Cost"),
-        ("one", {}, "must have at least two groups of the rule"),
+        ("one", {}, "must have at least two groups that the rule was made from"),
         ("other", {}, "group: must be one the rule knows"),
     ],
 )

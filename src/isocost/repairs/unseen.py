@@ -101,9 +101,9 @@ class Yardstick:
         defaults of the others.
         """
         own_threshold = threshold_of(rule)
-        some = tally.select(group for group in tally.groups if group in rule.fitted)
+        some = [group for group in tally.groups if group in rule.fitted] or tally.groups
         return cls(
-            groups=compared_groups(some),
+            groups=compared_groups(tally.select(some)),
             cost=cost_of_rules(cost, {"rule": rule}),
             threshold=own_threshold if threshold is None else check_threshold(threshold),
             equal=tuple(rule.promise.equal),
