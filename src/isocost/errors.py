@@ -12,6 +12,7 @@ in the :class:`Language` of the present context.
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -171,6 +172,24 @@ def _literal(value: Any) -> str:
 
 
 PYTHON = Language("python", _in_python)
+
+_OPTIONS = {"edges": "edge", "columns": "keep"}
+"""Options with another name than the argument in Python."""
+
+
+def _in_shell(name: str, value: Any) -> str:
+    """A setting as an option, repeated for several values."""
+    option = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
+    if value is UNSET or value is True:
+        return option
+    if isinstance(value, Mapping):
+        value = [f"{key}={'...' if one is ... else one}" for key, one in value.items()]
+    several = value if isinstance(value, list | tuple) else [value]
+    return " ".join(f"{option} {shlex.quote(str(one))}" for one in several)
+
+
+SHELL = Language("shell", _in_shell)
+"""How messages name settings on the command line."""
 
 _language: ContextVar[Language] = ContextVar("language", default=PYTHON)
 
