@@ -6,8 +6,7 @@ import pytest
 
 import isocost as ic
 from isocost.cli.app import main
-from isocost.cli.options import SHELL
-from isocost.errors import UNSET, setting, speaking, spoken
+from isocost.errors import SHELL, UNSET, setting, speaking, spoken
 from isocost.examples import compas, compas_csv
 from isocost.reports.session import PAGE
 
