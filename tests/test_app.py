@@ -87,7 +87,7 @@ def test_completion_for_bash(monkeypatch, capsys):
     assert run(capsys).split() == ["audit"]
     monkeypatch.setenv("COMP_WORDS", "isocost audit --thresh")
     monkeypatch.setenv("COMP_CWORD", "2")
-    assert run(capsys).split() == ["--threshold", "--thresholds"]
+    assert run(capsys).split() == ["--threshold"]
 
 
 def test_python_runs_the_package(monkeypatch, capsys):

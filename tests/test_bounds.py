@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -291,3 +292,18 @@ def test_the_bound_of_a_monotone_ratio_is_attained():
     assert (f @ missed / (f @ h)) / (other @ missed / (other @ h)) == pytest.approx(bound.fnr)
     assert bound.odds == pytest.approx(bound.fnr * bound.fpr)
     assert "nothing keeps" in str(mb.ratio_bound([0.3, 0.3]))
+
+
+@pytest.mark.parametrize("gap", [0.05, 0.2, 0.5])
+def test_no_rate_above_one_is_printed(gap):
+    result = mb.bounds(compas(), "fpr", "fnr", gap=gap, cost_difference=0.1)
+    found = result.to_dict()["impossibility"]
+    rates = [rate for name in ("generalized_fpr", "generalized_fnr") for _, rate in found[name]]
+    assert max(*rates, found["tight"]) <= 1.0
+    shown = re.findall(r"(?:FPR|FNR) at most ([0-9.]+)", str(result))
+    assert all(float(rate) <= 1.0 for rate in shown)
+
+
+def test_the_likelihood_ratio_is_said_to_be_between_groups():
+    said = str(mb.ratio_bound({"a": 0.25, "b": 0.5}))
+    assert "these base rates and a monotone likelihood ratio between the two groups have" in said

@@ -174,3 +174,50 @@ def test_the_reason_is_that_of_an_audit():
         assert reason == expected or COUNTED.isdisjoint({reason, expected}), seed
         seen.add(reason)
     assert seen >= COUNTED | {"repair"}
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda t, **more: ic.withhold(t, "fpr", **more),
+        lambda t, **more: ic.coarsen(t, "fpr", thresholds=(), **more),
+        lambda t, **more: ic.reconcile(t, equal=("generalized_fpr", "generalized_fnr"), **more),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::isocost.IsocostWarning")
+def test_the_closest_is_offered_with_what_it_does(make, seed):
+    random = np.random.default_rng(seed)
+    score = np.concatenate([random.beta(1, 12, 400), random.beta(5, 2, 500)])
+    label = random.random(900) < score
+    tally = ic.tally({"score": score, "label": label, "group": ["low"] * 400 + ["high"] * 500})
+    with pytest.raises(ic.InfeasibleError) as error:
+        make(tally)
+    said = str(error.value).rpartition('; or pass infeasible="closest": ')[2]
+    rule = make(tally, infeasible="closest")
+    after = ic.audit(rule.expected(tally), "fpr", confidence=None)
+    (left,) = re.findall(r"and a difference of ([\d.]+) remains$", said)
+    measured = [after.disparities[name].difference for name in rule.promise.equal]
+    assert float(left) == pytest.approx(max(measured), abs=1e-4)
+    compared = ic.compare(tally, [rule]).rules[rule.method].by_group
+    for name, changes in compared.items():
+        whole, people = f" scores in group {name}", tally.select([name]).n
+        if changes.changed > 1 - 1e-9:
+            assert f"every one of {people:g}{whole}" in said
+        elif changes.changed > 0:
+            assert f"{people * changes.changed:.0f} of {people:g}{whole} change" in said
+        else:
+            assert whole not in said
+    constant = re.findall(r"scores in group (\w+) becomes ([\d.]+)", said)
+    for name, value in constant:
+        (own,) = {row.value for row in rule.rows if row.group == name}
+        assert own == pytest.approx(float(value), abs=1e-4)
+    assert constant or rule.method != "withhold"
+
+
+def test_a_closest_that_changes_nothing_is_not_offered():
+    with pytest.raises(ic.InfeasibleError) as error:
+        ic.coarsen(compas(), "fpr")
+    assert "closest" not in str(error.value)
+    with pytest.warns(ic.InfeasibleWarning):
+        assert not ic.coarsen(compas(), "fpr", infeasible="closest").rows

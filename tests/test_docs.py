@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from isocost.repairs.registry import REPAIRS
+from isocost.verdict.judgement import ANSWERS, QUESTIONS
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -63,6 +64,21 @@ def test_readme_has_the_two_commands():
     text = (ROOT / "README.md").read_text()
     assert "make demo" in text
     assert "make test" in text
+
+
+def test_the_questions_of_the_verdict_are_listed_alike_everywhere():
+    """Every answer belongs to a question, and every list has all of them, in order."""
+    assert [name for names in QUESTIONS.values() for name in names] == [one[0] for one in ANSWERS]
+    page = (ROOT / "docs" / "repairs.md").read_text()
+    table = page.split("| question | decided by | if not |\n|---|---|---|\n")[1].split("\n\n")[0]
+    rows = [row.split(" | ")[0].removeprefix("| ") for row in table.split("\n")]
+    # The last row is what follows the questions; links are left out.
+    listed = [re.sub(r"\[([^]]+)\]\([^)]*\)", r"\1", row) for row in rows[:-1]]
+    assert listed == list(QUESTIONS)
+    assert f"asks {['four', 'five', 'six'][len(QUESTIONS) - 4]} questions in this order" in page
+    asked = ", ".join(question.rstrip("?") for question in QUESTIONS).lower()
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    assert f"The verdict asks in this order: {asked}? The first *no* is its headline." in readme
 
 
 @pytest.mark.parametrize("name", REPAIRS)

@@ -119,6 +119,7 @@ WRONG = {
     "by_base_rate": ["yes", 1, None],
     "rows": [3, None, [3], FRAME],
     "notes": [3, None, [3], FRAME],
+    "fitted": [3, None, "a", ["a"], ("nobody",), FRAME],
     "promise": [3, "x", {}, [], FRAME],
     "settings": [3, None, "a"],
     "made_from": [3, None, "a"],

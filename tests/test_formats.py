@@ -160,7 +160,7 @@ def read_back(path):
         path.unlink()
         return read_back(plain.rename(path.with_name("out.csv")))
     texts = pd.read_csv(path, sep="\t" if kind.startswith("tsv") else ",", dtype=str)
-    kinds = {"id": int, "label": int, "score": float}
+    kinds = {"id": int, "label": int, "score": float, "repaired_score": float}
     return texts.assign(**{name: texts[name].map(kind) for name, kind in kinds.items()})
 
 

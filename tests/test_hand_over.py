@@ -18,8 +18,7 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 import isocost as ic
-from isocost.cli.options import SHELL
-from isocost.errors import speaking
+from isocost.errors import SHELL, speaking
 from isocost.examples import compas
 from isocost.repairs.deferral import DeferralProgram, assigned
 from isocost.repairs.levels import ScoreLevels, score_levels

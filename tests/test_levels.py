@@ -62,3 +62,12 @@ def test_levels_rise_on_each_side_of_the_threshold():
     assert levels.w.sum() == pytest.approx(1.0)
     assert levels.lo[1:].tolist() == levels.hi[:-1].tolist()
     assert (levels.lo[0], levels.hi[-1]) == (0.0, 1.0)
+
+
+def test_of_few_scores_those_with_few_rows_are_pooled():
+    """As the docstring of reconcile says of 16 different scores or fewer."""
+    scores = np.repeat([0.1, 0.2, 0.3, 0.7, 0.8], [100, 15, 100, 15, 100])
+    labels = np.arange(len(scores)) % 3 == 0
+    levels = score_levels(ic.tally({"score": scores, "label": labels, "group": [0] * 330}), 0, 0.5)
+    assert levels.n.tolist() == [100, 115, 115]
+    assert "scores with under 20 rows are pooled" in " ".join(ic.reconcile.__doc__.split())

@@ -171,9 +171,7 @@ def people():
     return data
 
 
-SAID = (
-    "200 rows were dropped because of missing values: 100 without 'score' and 150 without 'label'"
-)
+SAID = "Rows with missing values were dropped: 200 in all, 100 without 'score' and 150 without"
 
 
 def test_every_function_takes_it_and_an_audit_says_it(people):

@@ -242,6 +242,95 @@ def test_workbooks(tmp_path):
         ic.apply_file(rule, path, tmp_path / "out.xlsx", id="id")
 
 
+def with_sheet(path, cells, **parts):
+    """Write a workbook whose sheet holds these cells as XML, and further parts."""
+    workbook(path, {"Data": [["score"]]})
+    with zipfile.ZipFile(path) as book:
+        found = {name: book.read(name) for name in book.namelist()}
+    found["xl/worksheets/s0.xml"] = (
+        f"<worksheet {_MAIN}><sheetData>{cells}</sheetData></worksheet>".encode()
+    )
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book:
+        for name, content in (found | parts).items():
+            book.writestr(name, content)
+    return path
+
+
+def placed(rows):
+    """Cells with their references, as all programs write them."""
+    lines = (
+        (i, "".join(_cell(v).replace("<c", f'<c r="{"ABC"[j]}{i}"', 1) for j, v in enumerate(row)))
+        for i, row in enumerate(rows, 1)
+    )
+    return "".join(f'<row r="{i}">{line}</row>' for i, line in lines)
+
+
+ONE = '<row r="1"><c r="A1"><v>1</v></c></row>'
+FAR = {
+    "far cell": ONE + '<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>',
+    "far column": ONE + '<row r="1048576"><c r="ZZ1048576"><v>1</v></c></row>',
+    "other row": ONE + '<row r="2"><c r="XFD1048576"><v>1</v></c></row>',
+    "small letters": ONE + "<row r='2'><c  r='xfd1048576'><v>1</v></c></row>",
+    "late reference": ONE + '<row r="2"><c s="/>" r="XFD1048576"><is><t>x</t></is></c></row>',
+    "prefix": ONE + '<x:row xmlns:x="x" r="9"><x:c r="XFD1048576"><x:v>1</x:v></x:c></x:row>',
+    "no reference": ONE + '<row r="1048576">' + "<c><v>1</v></c>" * 50 + "</row>",
+    "no references": "<row/>" * 9999 + "<row>" + "<c><v>1</v></c>" * 9999 + "</row>" + ONE,
+}
+
+
+@pytest.mark.parametrize("cells", FAR.values(), ids=FAR)
+def test_a_workbook_with_a_far_cell_is_refused(tmp_path, cells):
+    pytest.importorskip("python_calamine", reason="workbooks need the extra excel")
+    path = with_sheet(tmp_path / "d.xlsx", cells)
+    assert path.stat().st_size < 10_000
+    for use in (ic.tally, ic.look):
+        with pytest.raises(ic.FileError) as raised:
+            use(path)
+        (problem,) = raised.value.problems
+        assert problem.rule == "must have sheets whose cells span at most 33,554,432 places"
+        assert problem.next_step == "save the sheet as CSV, without what is outside the table"
+
+
+def test_empty_cells_far_away_are_no_obstacle(tmp_path):
+    pytest.importorskip("python_calamine", reason="workbooks need the extra excel")
+    rows = placed([["score", "label", "group"], *ROWS])
+    for far in ("", '<row r="1048576"><c r="XFD1048576" s="1"/></row>'):
+        assert ic.tally(with_sheet(tmp_path / "d.xlsx", rows + far)) == TALLY
+    # Rows may begin anywhere.
+    low = rows.replace('="A', '="XFA').replace('="B', '="XFB').replace('="C', '="XFC')
+    assert ic.tally(with_sheet(tmp_path / "low.xlsx", low)) == TALLY
+
+
+def test_workbooks_that_are_something_else(tmp_path, monkeypatch):
+    pytest.importorskip("python_calamine", reason="workbooks need the extra excel")
+    rows = placed([["score", "label", "group"], *ROWS])
+    path = with_sheet(tmp_path / "bomb.xlsx", rows, **{"xl/sharedStrings.xml": b" " * 2**21})
+    monkeypatch.setattr("isocost.engines.paths._MOST_BYTES", 2**20)
+    with pytest.raises(ic.FileError, match="file: must unpack to at most 1 MiB"):
+        ic.tally(path)
+    monkeypatch.undo()
+    # The size that the archive names is not believed: here it hides all cells but the first.
+    content = bytearray(with_sheet(tmp_path / "lie.xlsx", FAR["far cell"]).read_bytes())
+    entry = content.rindex(b"PK\x01\x02", 0, content.rindex(b"xl/worksheets/s0.xml"))
+    content[entry + 24 : entry + 28] = (20).to_bytes(4, "little")
+    (tmp_path / "lie.xlsx").write_bytes(content)
+    others = {
+        "lie": "whose cells span",
+        "ods": "not an .xlsx workbook",
+        "text": "must be readable as an Excel workbook",
+        "entity": "a document type",
+    }
+    with_sheet(tmp_path / "ods.xlsx", rows, **{"content.xml": b"<x/>"})
+    (tmp_path / "text.xlsx").write_text(TEXT)
+    with_sheet(tmp_path / "entity.xlsx", "<c><v>1</v></c>")
+    with zipfile.ZipFile(tmp_path / "entity.xlsx", "a") as book:
+        laughs = '<!DOCTYPE x [<!ENTITY a "a">]><x><sheetData><c/></sheetData>&a;</x>'
+        book.writestr("xl/other.bin", laughs)
+    for name, message in others.items():
+        with pytest.raises(ic.FileError, match=message):
+            ic.tally(tmp_path / f"{name}.xlsx")
+
+
 @pytest.mark.parametrize("ending", FOREIGN)
 def test_other_kinds_are_named_with_a_line_that_converts_them(tmp_path, ending):
     name, _ = FOREIGN[ending]

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import scipy.sparse
 import sklearn
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -461,6 +462,53 @@ def test_frames(frame, fitted):
     assert np.allclose(found, wanted, rtol=1e-12)
 
 
+@pytest.mark.parametrize("kind", EVERY)
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_a_model_is_not_trained_on_the_column_of_the_groups(kind, frame):
+    columns = {"one": X[:, 0], "race": (GROUP == "a").astype(int), "two": X[:, 1]}
+    data = frame(columns)
+    model = kind(FAST, cv=2, groups_from="race").fit(data, Y)
+    assert model.estimator_.feature_names_in_.tolist() == ["one", "two"]
+    assert model.estimator_.n_features_in_ == 2
+    assert model.feature_names_in_.tolist() == ["one", "race", "two"]
+    assert model.n_features_in_ == 3
+    assert model.rule_.groups == (0, 1)
+    assert model.predict_proba(data).shape == (len(Y), 2)
+    beside = kind(FAST, cv=2).fit(X[:, :2], Y, sensitive_features=columns["race"])
+    assert model.tally_ == beside.tally_
+    left_in = clone(model).set_params(train_on_groups=True).fit(data, Y)
+    assert left_in.get_params()["train_on_groups"] is True
+    assert left_in.estimator_.feature_names_in_.tolist() == ["one", "race", "two"]
+    assert left_in.predict_proba(data).shape == (len(Y), 2)
+
+
+@pytest.mark.parametrize("position", [1, -2, [1]])
+@pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_array, np.ndarray.tolist])
+def test_columns_of_groups_by_position(position, kind):
+    data = kind(np.column_stack([X[:, 0], GROUP == "a", X[:, 1]]))
+    model = EqualizedOdds(FAST, cv=2, groups_from=position).fit(data, Y)
+    assert (model.estimator_.n_features_in_, model.n_features_in_) == (2, 3)
+    assert model.predict_proba(data).shape == (len(Y), 2)
+
+
+def test_a_column_of_groups_and_a_fitted_model():
+    data = pd.DataFrame({"one": X[:, 0], "race": (GROUP == "a").astype(int), "two": X[:, 1]})
+    options = {"cv": "prefit", "groups_from": "race"}
+    blind = clone(FAST).fit(data[["one", "two"]], Y)
+    assert len(EqualizedOdds(blind, **options).fit(data, Y).predict(data)) == len(Y)
+    seeing = clone(FAST).fit(data, Y)
+    with pytest.raises(ic.UsageError) as error:
+        EqualizedOdds(seeing, **options).fit(data, Y)
+    assert problem(error) == (
+        "train_on_groups: must be True for an estimator that was fitted on the column of the "
+        "groups\n"
+        "  got:  an estimator fitted on 3 columns, and X has 2 without it\n"
+        "  next: pass train_on_groups=True, or an estimator that was fitted without the column"
+    )
+    model = EqualizedOdds(seeing, **options, train_on_groups=True).fit(data, Y)
+    assert len(model.predict(data)) == len(Y)
+
+
 def test_set_output_in_a_pipeline():
     pipeline = make_pipeline(
         StandardScaler(), CalibratedEqualizedOdds(FAST, groups_from="f", cv=2, tolerance=0.3)
@@ -573,8 +621,10 @@ def test_groups_not_seen_in_fit(fitted):
 
 def test_one_class_in_a_group():
     group = np.where(Y == 1, GROUP, np.where(np.arange(3000) < 50, "c", GROUP))
-    with pytest.raises(ic.DataError, match="group 'c': must have positives"):
-        EqualizedOdds(FAST).fit(X, Y, sensitive_features=group)
+    model = EqualizedOdds(FAST).fit(X, Y, sensitive_features=group)
+    assert (model.rule_.groups, model.rule_.fitted) == (("a", "b", "c"), ("a", "b"))
+    with pytest.raises(ic.DataError, match="only 'a'; 'c' has no positives"):
+        EqualizedOdds(FAST).fit(X, Y, sensitive_features=np.where(group == "b", "a", group))
 
 
 def test_one_group_or_one_class_or_three():

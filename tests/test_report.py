@@ -8,13 +8,15 @@ import subprocess
 import sys
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import isocost as ic
-from isocost.errors import Problem
-from isocost.examples import compas, compas_rows
+from isocost.cli import main
+from isocost.errors import PYTHON, SHELL, Problem, speaking
+from isocost.examples import compas, compas_csv, compas_rows
 from isocost.plots.display import PALETTE
 from isocost.repairs.hand_over import Deferral
 from isocost.repairs.registry import Repair
@@ -24,6 +26,7 @@ from isocost.reports.assets import charts, embedded_json, inert, page_script, po
 from isocost.reports.facts import facts, spoken_names
 from isocost.reports.offers import MOST_HANDED, MOST_ROWS, handing_over
 from isocost.reports.report import remade
+from isocost.reports.session import PAGE
 from isocost.verdict.sentences import Name, fill
 from isocost.verdict.wording import statement
 from tests.conftest import DATA
@@ -658,9 +661,7 @@ def page(tmp_path_factory):
     return ic.report(audit, rules, tmp_path_factory.mktemp("page") / "report.html", min_count=5)
 
 
-def test_a_report_verifies_and_a_changed_digit_does_not(page, tmp_path, capsys, monkeypatch):
-    from isocost.cli import main
-
+def test_a_report_verifies_and_a_changed_one_does_not(page, tmp_path, capsys, monkeypatch):
     made = {}
 
     def once(held, how):
@@ -675,24 +676,45 @@ def test_a_report_verifies_and_a_changed_digit_does_not(page, tmp_path, capsys, 
     data = re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1)
     count = re.search(r'"n":\[(\d+),', data)
     forged = data.replace(count[0], f'"n":[{int(count[1]) + 1},', 1)
+    verdict = re.search('<p class="verdict".*?</p>', html, re.DOTALL)[0]
+    over = '<div style="position:fixed;inset:0;background:white">Costs are equal.</div>'
     changes = {
         "table": html.replace("<td>0.343", "<td>0.342", 1),
         "sentence": html.replace("That leaves 5.4 points", "That leaves 2.4 points", 1),
         "tile": html.replace('class="figure">8.7', 'class="figure">7.7', 1),
         "interval": html.replace('"disparity":[0.0', '"disparity":[0.1', 1),
         "tally": html.replace(data, forged),
+        "data": html.replace(data, data.replace(",", ", ", 1)),
+        "words": html.replace('"headline_equal":"', '"headline_equal":"Yes, ', 1),
         "script": html.replace("const MOST_DECIMALS = 3;", "const MOST_DECIMALS = 2;"),
+        "vega": html.replace("window.vegaEmbed", "window.alert();window.vegaEmbed", 1),
+        "style": html.replace("</style>", ".verdict{display:none}</style>"),
+        "more style": html.replace("</head>", "<style>.verdict{display:none}</style></head>"),
+        "attribute": html.replace('<p class="verdict"', '<p hidden class="verdict"'),
+        "over": html.replace("<body>", f"<body>{over}"),
+        "end": html + over,
+        "heading": html.replace(">What errors cost each group<", ">What errors gain each group<"),
+        "verdict": html.replace(verdict, '<p class="verdict" id="verdict">Costs are equal.</p>'),
+        "comment": html.replace("<main>", "<!-- costs are equal --><main>", 1),
+        "policy": html.replace("default-src ", "default-src * ", 1),
     }
     for kind, text in changes.items():
-        assert text != html, kind
+        assert text not in (html, ""), kind
         (tmp_path / f"{kind}.html").write_text(text)
     found = ic.verify(tmp_path / "table.html")
-    assert [change for change in found.changes if not change.startswith("meta")] == [
+    assert found.changes == (
         'table numbers, Wrongly selected FPR, column 1: "0.342 0.322 to 0.365" instead of "0.343 '
-        '0.322 to 0.365"'
-    ]
-    for kind in ("sentence", "tile", "interval", "tally", "script"):
+        '0.322 to 0.365"',
+    )
+    (said,) = ic.verify(tmp_path / "heading.html").changes
+    assert said.endswith('"What errors gain each group" instead of "What errors cost each group"')
+    assert any("Costs are equal." in one for one in ic.verify(tmp_path / "over.html").changes)
+    (said,) = ic.verify(tmp_path / "attribute.html").changes
+    assert re.fullmatch(r'markup in line \d+: "hidden class=.* instead of "class=.*', said)
+    for kind in changes:
         assert not ic.verify(tmp_path / f"{kind}.html").unchanged, kind
+    (tmp_path / "windows.html").write_text(html, newline="\r\n")
+    assert ic.verify(tmp_path / "windows.html").unchanged
     for name, code in ((page, 0), (tmp_path / "table.html", 1)):
         with pytest.raises(SystemExit) as left:
             main(["verify", str(name)])
@@ -703,6 +725,43 @@ def test_a_report_verifies_and_a_changed_digit_does_not(page, tmp_path, capsys, 
         main(["verify", str(tmp_path / "other.html")])
     assert left.value.code == 2
     assert "report: must be a report as isocost wrote it" in capsys.readouterr().err
+
+
+def test_of_a_page_of_another_version_only_numbers_are_verified(page, tmp_path):
+    html = page.read_text()
+    data = re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1)
+    outside = html.replace(data, "DATA")
+    old = data.replace(f'"isocost":"{ic.__version__}"', '"isocost":"0.0.9"')
+    outside = outside.replace(f"isocost {ic.__version__}", "isocost 0.0.9")
+    outside = outside.replace(
+        f'"isocost:version" content="{ic.__version__}', '"isocost:version" content="0.0.9'
+    )
+    digests = (f"sha256:{hashlib.sha256(one.encode()).hexdigest()}" for one in (data, old))
+    outside = outside.replace(*digests)
+    said = outside.replace(">What errors cost each group<", ">What mistakes cost each group<")
+    path = tmp_path / "old.html"
+    path.write_text(said.replace("DATA", old))
+    found = ic.verify(path)
+    assert (found.changes, found.wording_checked) == ((), False)
+    assert found.made_with["isocost"] == "0.0.9"
+    assert found.lines()[0].endswith("The wording was not checked.")
+    assert "The page was made with isocost 0.0.9, altair" in found.lines()[-1]
+    path.write_text(said.replace("<td>0.343", "<td>0.342", 1).replace("DATA", old))
+    assert not ic.verify(path).unchanged
+    assert ic.verify(page).wording_checked
+
+
+def test_a_page_verifies_wherever_it_was_made(tmp_path, monkeypatch, capsys):
+    """It names commands, also if Python made it, so that the shell can verify it."""
+    monkeypatch.chdir(tmp_path)
+    Path("data.csv").write_text(compas_csv())
+    for place in (PYTHON, SHELL, PAGE):
+        with speaking(place):
+            page = ic.report("data.csv", path=f"{place.place}.html", cost="fpr")
+        assert ic.verify(page).unchanged, place.place
+        with pytest.raises(SystemExit) as left:
+            main(["verify", str(page)])
+        assert left.value.code == 0, capsys.readouterr().out
 
 
 def test_measures_of_ones_own_are_held_and_verified(tmp_path):

@@ -14,7 +14,7 @@ import pytest
 import isocost as ic
 from isocost.examples import compas
 from isocost.reports.assets import MODEL, bundle
-from isocost.reports.payload import payload
+from isocost.reports.payload import page_commands, payload
 from tests.conftest import sample
 
 FOLDER = files("isocost.reports").joinpath("page", "model")
@@ -103,11 +103,13 @@ def test_the_command_line_makes_the_rule_that_the_page_shows(tmp_path):
     roles = {role: columns[role] for role in ("score", "label", "group")}
     tally = ic.tally(str(tmp_path / "data.csv"), **roles)
     kept = [place for place, group in enumerate(tally.groups) if group != "`z`"]
+    off = tally.index_of("`z`")
+    prepared = page_commands(tally, tally.groups, ["data.csv"])
     text = bundle() + (
         f"\nconst tally = subset(readTally({json.dumps(payload(tally))}), {kept});"
         '\nconst set = { cost: { kind: "plain", fp: 1, fn: 3 }, tolerance: 0.05 };'
-        '\nconst told = { command: "fit", method: "withhold", drop: ["`z`"], ...set };'
-        "\nconst line = commandLine(told, tally.columns);"
+        f'\nconst told = {{ command: "fit", method: "withhold", off: [{off}], ...set }};'
+        f"\nconst line = commandLine(told, {json.dumps(prepared['posix'])});"
         "\nconsole.log(JSON.stringify([line, withhold(tally, set)]));"
     )
     line, shown = run(text)

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from html import unescape
 
 import duckdb
 import pandas as pd
@@ -582,3 +583,24 @@ def test_people_handed_over_have_a_control(running, tmp_path):
             assert "handed-over" in json.loads(answer)["problems"][0]["controls"]
     html = running.at("GET", json.loads(answer)["report"])[2].decode()
     assert "10.0\u00a0% of people were handed over and have no score" in html
+
+
+def test_rows_with_missing_values_have_a_control(running, tmp_path):
+    frame = pd.DataFrame(compas_rows())
+    frame.loc[::10, "score"] = None
+    frame.loc[:9, "group"] = None
+    status, _, body = running.at("POST", "data?name=holes.csv", frame.to_csv().encode())
+    wanted = {"score": "score", "label": "label", "group": ["group"], "cost": "fpr"}
+    for drop_missing, code in ((False, 422), (True, 200)):
+        asked = {"file": json.loads(body)["file"]["id"], **wanted, "drop_missing": drop_missing}
+        status, _, answer = running.at("POST", "report", json.dumps(asked).encode())
+        assert status == code
+        if not drop_missing:
+            (score, group) = json.loads(answer)["problems"]
+            assert "drop-missing" in score["controls"]
+            assert "“Rows with missing values” drops them" in group["next_step"]
+    html = unescape(running.at("GET", json.loads(answer)["report"])[2].decode())
+    assert "were dropped: 624 in all, 615 without 'score' and 10 without 'group'." in html
+    wrong = {**asked, "drop_missing": "yes"}
+    status, _, answer = running.at("POST", "report", json.dumps(wrong).encode())
+    assert (status, json.loads(answer)["problems"][0]["name"]) == (400, "drop_missing")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
 from isocost.checks import is_writable, short
-from isocost.errors import DataError
+from isocost.errors import UNSET, DataError, Language
 from isocost.groups import Group, Scalar, as_group, from_json, to_json
 
 ROLES = ("score", "label", "group", "weight", "id")
@@ -337,3 +337,22 @@ def _for_windows(word: str) -> str:
         return word
     doubled = re.sub(r'(\\*)("|$)', lambda found: 2 * found[1] + 2 * found[2], word)
     return f'"{doubled}"'
+
+
+_OPTIONS = {"edges": "edge", "columns": "keep", "output": "output-column"}
+"""Options with another name than the argument in Python."""
+
+
+def _in_shell(name: str, value: Any) -> str:
+    """A setting as an option, repeated for several values."""
+    option = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
+    if value is UNSET or value is True:
+        return option
+    if isinstance(value, Mapping):
+        value = [f"{key}={'...' if one is ... else one}" for key, one in value.items()]
+    several = value if isinstance(value, list | tuple) else [value]
+    return " ".join(f"{option} {command_line([str(one)])}" for one in several)
+
+
+SHELL = Language("shell", _in_shell)
+"""How messages name settings on the command line."""

@@ -140,11 +140,10 @@ class Rule:
     def __post_init__(self) -> None:
         check_rows(self.groups, self.rows)
         self._check_fields()
-        if not self.fitted:
-            object.__setattr__(self, "fitted", self.groups)
-        unknown = [group for group in self.fitted if group not in self.groups]
-        if not isinstance(self.fitted, tuple) or unknown:
-            raise bad_rule("rule fitted", "must be groups of the rule", short(self.fitted))
+        fitted = self.fitted
+        if not isinstance(fitted, tuple) or any(group not in self.groups for group in fitted):
+            raise bad_rule("rule fitted", "must be groups of the rule", short(fitted))
+        object.__setattr__(self, "fitted", fitted or self.groups)
         self._check_promise()
 
     def _check_fields(self) -> None:

@@ -61,6 +61,22 @@ def test_the_command_line_works_where_it_is_pasted(asked, tmp_path, capsys):
     assert made.rows[0].probability == pytest.approx(rule.rows[0].probability, abs=1e-9)
 
 
+def test_on_windows_commands_are_quoted_for_cmd(asked, browser):
+    how = asked.inner_text(".advice")
+    assert "'it'\\''s mine.csv' --positive=yes --missing-group='not told'" in how
+    page = browser.new_page()
+    page.add_init_script(
+        "Object.defineProperty(navigator, 'platform', { get: () => 'Win32' });"
+        "Object.defineProperty(navigator, 'userAgentData', { get: () => undefined });"
+    )
+    page.goto(asked.url)
+    page.wait_for_selector("html[data-done]", timeout=60_000)
+    wanted = '"it\'s mine.csv" --positive=yes --missing-group="not told" --drop-group=few'
+    assert wanted in page.inner_text(".advice")
+    assert wanted in copied(page, "#copy-command")
+    page.close()
+
+
 def test_a_repair_that_is_not_possible_is_said_to_be_left_out(asked, capsys):
     line = copied(asked, "#copy-command")
     assert line.startswith("isocost audit ")

@@ -185,7 +185,8 @@ def test_keyboard_only(page, tmp_path):
         if seen[-1] == "cost":
             page.keyboard.press("ArrowDown")
     # The first is the summary of how the file is read.
-    assert seen[1:8] == ["score", "scale", "label", "group", "second", "missing", "handed-over"]
+    columns = ["score", "scale", "label", "group", "second", "missing", "handed-over"]
+    assert seen[1:9] == [*columns, "drop-missing"]
     assert page.is_checked("input[value=fpr]")
     page.keyboard.press("Enter")
     report_of(page)

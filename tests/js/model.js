@@ -9,4 +9,4 @@ export { expected } from "../../src/isocost/reports/page/model/rules.js";
 export { withhold } from "../../src/isocost/reports/page/model/withhold.js";
 export { changes } from "../../src/isocost/reports/page/model/changes.js";
 export { levelCurve, reliability, scoresBySide } from "../../src/isocost/reports/page/model/views.js";
-export { commandLine, quoted } from "../../src/isocost/reports/page/model/command.js";
+export { commandLine } from "../../src/isocost/reports/page/model/command.js";

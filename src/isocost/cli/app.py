@@ -39,7 +39,7 @@ from isocost.cli.commands import (
 )
 from isocost.cli.config import defaults_for, options_of
 from isocost.cli.doctor import doctor
-from isocost.cli.options import SHELL, expanded, panels_of
+from isocost.cli.options import expanded, panels_of
 from isocost.cli.output import complain, remember_typed, standard_streams, use_color
 from isocost.cli.page_commands import demo, report, serve, verify
 from isocost.errors import (
@@ -50,6 +50,7 @@ from isocost.errors import (
     Problem,
     speaking,
 )
+from isocost.readings import SHELL
 
 
 class _Group(TyperGroup):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -18,31 +18,12 @@ import typer
 
 from isocost.atomic import check_target
 from isocost.engines.connection import FileReading
-from isocost.errors import UNSET, Language, Problem, UsageError
+from isocost.errors import Problem, UsageError
 from isocost.measures.measure import FAMILIES
-from isocost.readings import command_line
 from isocost.repairs.maps import METHODS
 from isocost.repairs.registry import REPAIRS, Option
 from isocost.reports.layouts import LAYOUTS, SIDES
 from isocost.verdict.judgement import MIN_GROUP
-
-_OPTIONS = {"edges": "edge", "columns": "keep", "output": "output-column"}
-"""Options with another name than the argument in Python."""
-
-
-def _in_shell(name: str, value: Any) -> str:
-    """A setting as an option, repeated for several values."""
-    option = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
-    if value is UNSET or value is True:
-        return option
-    if isinstance(value, Mapping):
-        value = [f"{key}={'...' if one is ... else one}" for key, one in value.items()]
-    several = value if isinstance(value, list | tuple) else [value]
-    return " ".join(f"{option} {command_line([str(one)])}" for one in several)
-
-
-SHELL = Language("shell", _in_shell)
-"""How messages name settings on the command line."""
 
 _DATA = (
     "CSV, TSV, JSON lines or Parquet, a folder or a glob in quotes; - reads CSV from standard "

@@ -95,9 +95,11 @@ def report(
 def verify(
     page: Annotated[Path, typer.Argument(help="A report, as isocost report wrote it.")],
 ) -> None:
-    """Recompute every number of a report, and say whether any was changed.
+    """Make a report again, and list every number and word of it that was changed.
 
-    Exit codes: 0 all numbers are as computed; 1 some were changed; 2 no report that can be checked.
+    Of a report by another version of isocost the wording cannot be checked, only the numbers; the
+    output says so.  Exit codes: 0 nothing that was checked was changed; 1 something was changed; 2
+    no report that can be checked.
     """
     from isocost.reports.verify import verify as check
 

@@ -9,19 +9,32 @@ import codecs
 import csv
 import glob
 import gzip
+import lzma
 import os
+import re
 import stat
+import sys
 import tempfile
+import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, cast
+from typing import IO, Any, BinaryIO, NoReturn, cast
+from xml.parsers import expat
 
 from isocost.atomic import PERMISSIONS, cannot, check_regular, status_of
 from isocost.checks import is_writable
-from isocost.errors import FileError, Problem, UsageError, listing, require_package, setting
+from isocost.errors import (
+    FileError,
+    IsocostError,
+    Problem,
+    UsageError,
+    listing,
+    require_package,
+    setting,
+)
 
 
 @dataclass(frozen=True)
@@ -629,7 +642,115 @@ def _copied(file_set: FileSet, write: Any, ending: str, **how: Any) -> Converted
     return Converted(new, names, folder=folder, **how)
 
 
+_DAMAGED = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, expat.ExpatError, EOFError, ValueError,
+    NotImplementedError, RuntimeError,
+)  # fmt: skip
+"""What a damaged archive, an encrypted one, or a damaged part of one raises."""
+
 _CALAMINE = "needs the package python-calamine", 'pip install "isocost[excel]"'
+
+
+_MOST_BYTES, _MOST_CELLS = 2**30, 2**25
+"""Limits of a workbook: what it may unpack to, and the rectangle that its cells may span.  The
+reader keeps texts in memory, and 32 bytes for each place of the rectangle, empty or not."""
+
+_WORKBOOKS = {"xl/workbook.xml", "xl/workbook.bin", "content.xml"}
+"""The parts by which the reader knows .xlsx, .xlsb and .ods."""
+
+_REFERENCE = re.compile("([A-Za-z]{1,7})([0-9]{1,10})")
+
+_UNPLACED = re.compile(rb"<(?:[^\s<>/:]+:)?c(?!\s+r=[\"'][A-Z]{1,3}[0-9]{1,7}[\"'])[\s/>]")
+"""A cell that does not begin with its reference, as cells of every usual program do."""
+
+_FAR = [
+    re.compile(rb"\sr=[\"'](?:[A-Z]{2}|[A-Z]?[0-9]{7})"),
+    re.compile(rb"\sr=[\"'](?:[A-Z]{3}|[A-Z]?[A-Z]?[0-9]{5})"),
+]
+"""References beyond 26 columns or 999,999 rows, and beyond 702 columns or 9,999 rows: a sheet
+without one or the other is within the limit."""
+
+
+def _check_workbook(path: str) -> None:
+    """Raise unless a file is an .xlsx workbook that can be read within the limits.
+
+    Parts are unpacked piece by piece here: a small file may hold gigabytes, or one far cell, and
+    the reader would take the memory for them or abort the process.
+    """
+    with zipfile.ZipFile(path) as book, open(path, "rb") as file:  # noqa: PTH123
+        names = {part.filename.lower().replace("\\", "/") for part in book.infolist()}
+        if file.read(2) != b"PK" or names & _WORKBOOKS != {"xl/workbook.xml"}:
+            raise zipfile.BadZipFile("not an .xlsx workbook")
+        left = _MOST_BYTES
+        for part in book.infolist():
+            # What it says about its size need not be true.
+            part.file_size = sys.maxsize
+            is_sheet, is_unplaced, is_far = False, False, [False, False]
+            with book.open(part) as content:
+                for piece in _pieces(content):
+                    left -= len(piece)
+                    if left < 0:
+                        rule = f"must unpack to at most {_MOST_BYTES // 2**20:,} MiB"
+                        raise FileError(Problem("file", rule, f"{path}, which is larger", _AS_CSV))
+                    # Only below this element are there cells.
+                    is_sheet = is_sheet or b"sheetData" in piece
+                    is_unplaced = is_unplaced or _UNPLACED.search(piece) is not None
+                    is_far = [is_far[i] or _FAR[i].search(piece) is not None for i in range(2)]
+            if is_sheet and (is_unplaced or all(is_far)):
+                with book.open(part) as content:
+                    _check_cells(path, content)
+
+
+_AS_CSV = "save the sheet as CSV, without what is outside the table"
+
+
+def _pieces(content: IO[bytes]) -> Iterator[bytes]:
+    """The bytes of a part in pieces that do not end inside a tag; very long ones overlap."""
+    rest = b""
+    while chunk := content.read(_CHUNK):
+        rest += chunk
+        end = rest.rfind(b">") + 1
+        if end or len(rest) > _CHUNK:
+            yield rest[:end] if end else rest
+            rest = rest[end:] if end else rest[-20:]
+    yield rest
+
+
+def _check_cells(path: str, content: IO[bytes]) -> None:
+    """Raise if the cells of a sheet that hold something span too large a rectangle."""
+    row = column = right = bottom = 0
+    left = top = sys.maxsize
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        nonlocal row, column, left, right, top, bottom
+        name, place = name.rpartition(":")[2], attributes.get("r")
+        if name == "row":
+            row, column = row + 1 if place is None else int(place), 0
+        elif name == "c":
+            # Without a reference it is the next one.
+            column += 1
+            if place is not None:
+                match = _REFERENCE.fullmatch(place)
+                if match is None:
+                    raise ValueError(f"a cell called {place[:80]!r}")
+                row, column = int(match[2]), 0
+                for letter in match[1].upper():
+                    column = 26 * column + ord(letter) - 64
+        elif name in ("v", "is"):
+            left, right = min(left, column), max(right, column)
+            top, bottom = min(top, row), max(bottom, row)
+
+    def refuse(*_: object) -> NoReturn:
+        raise ValueError("a document type, which no workbook has")
+
+    parser = expat.ParserCreate()
+    parser.StartElementHandler, parser.StartDoctypeDeclHandler = start, refuse
+    parser.ParseFile(content)
+    height, width = max(bottom - top + 1, 0), max(right - left + 1, 0)
+    if height * width > _MOST_CELLS:
+        rule = f"must have sheets whose cells span at most {_MOST_CELLS:,} places"
+        got = f"{path}: a sheet of {height:,} rows and {width:,} columns"
+        raise FileError(Problem("file", rule, got, _AS_CSV))
 
 
 def _sheets(file_set: FileSet, sheet: str | None) -> Converted:
@@ -639,6 +760,7 @@ def _sheets(file_set: FileSet, sheet: str | None) -> Converted:
 
     def write(path: str, target: Path) -> None:
         try:
+            _check_workbook(path)
             # As a file, because the path of an upload has no ending.
             with open(path, "rb") as file:  # noqa: PTH123 - as the path was given
                 book = calamine.CalamineWorkbook.from_filelike(file)
@@ -647,7 +769,9 @@ def _sheets(file_set: FileSet, sheet: str | None) -> Converted:
             chosen.append(name)
             with target.open("w", encoding="utf-8", newline="") as copy:
                 csv.writer(copy).writerows([_cell(value) for value in row] for row in rows)
-        except calamine.CalamineError as error:
+        except IsocostError:
+            raise
+        except (calamine.CalamineError, *_DAMAGED) as error:
             step = "check that the file has the right ending and is complete"
             got = f"{path}: {error}"[:300]
             problem = Problem("file", "must be readable as an Excel workbook", got, step)

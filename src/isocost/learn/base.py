@@ -30,9 +30,15 @@ from sklearn.utils.metadata_routing import (
     get_routing_for_object,
     process_routing,
 )
-from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted
+from sklearn.utils.validation import (
+    _check_method_params,
+    _get_feature_names,
+    _num_features,
+    _num_samples,
+    check_is_fitted,
+)
 
-from isocost.checks import check_threshold, check_word
+from isocost.checks import check_flag, check_threshold, check_word
 from isocost.engines.arrays import apply_arrays, tally_arrays
 from isocost.errors import DataError, IsocostWarning, Problem, UsageError
 from isocost.grid import Grid
@@ -49,6 +55,7 @@ from isocost.learn.inputs import (
     two_classes,
     warn_of_scaled,
     weights_of,
+    without_groups,
 )
 from isocost.measures.audit import Audit, audit
 from isocost.measures.feasibility import fitted_groups
@@ -296,6 +303,7 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
     recalibrate: Calibration | None = None
     cv: Any = 5
     groups_from: GroupsFrom = None
+    train_on_groups: bool = False
     unknown: Literal["error", "keep"] = "error"
     salt: str = DEFAULT_SALT
     random_state: Any = None
@@ -351,22 +359,28 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
         warn_of_scaled(groups)
         _check_cells(labels, groups, weight)
         params, split_params = self._routed(sensitive_features, weight, fit_params, groups)
-        base = self._estimator()
+        base, features = self._estimator(), self._features(X)
         self.response_ = response_of(base, self.recalibrate is not None, self._needs_calibration)
         if self._is_prefit():
-            held_out = self._score_prefit(base, X, groups)
+            held_out = self._score_prefit(base, features, groups)
         else:
-            held_out = self._cross_fit(base, X, y, labels, groups, params, split_params)
+            held_out = self._cross_fit(base, features, y, labels, groups, params, split_params)
         self._fit_rule(held_out, labels, groups, weight)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
+        if hasattr(self.estimator_, "n_features_in_"):
+            self.n_features_in_ = _num_features(X)
+        if hasattr(self.estimator_, "feature_names_in_"):
+            self.feature_names_in_ = _get_feature_names(X)
         return self
+
+    def _features(self, X: Any) -> Any:
+        """What the wrapped estimator sees of the rows."""
+        return X if self.train_on_groups else without_groups(X, self.groups_from)
 
     def _check_words(self) -> None:
         check_threshold(self.threshold)
         check_word("unknown", self.unknown, ("error", "keep"))
         check_random(self.random_state)
+        check_flag("train_on_groups", self.train_on_groups)
         if self.recalibrate is not None:
             check_word("recalibrate", self.recalibrate, METHODS)
 
@@ -424,6 +438,12 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
             )
             raise UsageError(Problem("estimator", rule, got, step)) from error
         self.estimator_ = base
+        seen, kept_out = getattr(base, "n_features_in_", 0), self.groups_from is not None
+        if kept_out and not self.train_on_groups and seen > _num_features(X):
+            rule = "must be True for an estimator that was fitted on the column of the groups"
+            got = f"an estimator fitted on {seen} columns, and X has {_num_features(X)} without it"
+            step = "pass train_on_groups=True, or an estimator that was fitted without the column"
+            raise UsageError(Problem("train_on_groups", rule, got, step))
         scores = raw_scores(base, X, self.response_, groups, self.pos_label_)
         n = len(scores)
         return _HeldOutScores(np.arange(n), np.zeros(n, dtype=np.intp), scores)
@@ -602,7 +622,8 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
         unknown = [name for name in groups.names if name not in self.rule_.groups]
         if unknown and self.unknown == "error":
             raise unknown_groups(unknown, self.rule_.groups)
-        scores = raw_scores(self.estimator_, X, self.response_, groups, self.pos_label_)
+        features = self._features(X)
+        scores = raw_scores(self.estimator_, features, self.response_, groups, self.pos_label_)
         if self.calibrator_ is not None:
             scores = self.calibrator_.predict(scores, sensitive_features=groups.features)
         return X, scores, groups

@@ -138,6 +138,31 @@ def require_groups(sensitive_features: Any) -> Any:
     return sensitive_features
 
 
+def without_groups(X: Any, groups_from: GroupsFrom) -> Any:
+    """The rows without the columns that hold their groups; all of X if a function makes them.
+
+    Examples
+    --------
+    >>> without_groups(np.array([[1, 2, 3]]), [0, -1])
+    array([[2]])
+    """
+    if groups_from is None or callable(groups_from):
+        return X
+    columns = [groups_from] if isinstance(groups_from, str | int) else list(groups_from)
+    frame = as_eager_frame(X)
+    array: Any = X if frame is not None or hasattr(X, "shape") else np.asarray(X)
+    names = list(range(array.shape[1])) if frame is None else frame.columns
+    # Where groups are passed beside X, it may lack the column.
+    dropped = [
+        names[one] if isinstance(one, int) else one
+        for one in columns
+        if not isinstance(one, int) or -len(names) <= one < len(names)
+    ]
+    if frame is not None:
+        return frame.frame.drop(*dict.fromkeys(dropped), strict=False).to_native()
+    return array[:, [name for name in names if name not in dropped]]
+
+
 def _from_setting(X: Any, groups_from: GroupsFrom) -> list[Any]:
     if groups_from is None:
         rule = "must be given: the repair depends on the group"

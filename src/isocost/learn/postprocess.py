@@ -82,7 +82,10 @@ class CalibratedEqualizedOdds(PostProcessor):
     groups_from : str, int, list of these, or callable
         Where groups are when no ``sensitive_features`` are passed: columns of X by name or
         position, or a function of X, such as one that cuts age at 40.  Then no routing is
-        needed, and every scorer of scikit-learn works.
+        needed, and every scorer of scikit-learn works.  The estimator does not see these columns;
+        what a function uses it does see.
+    train_on_groups : bool
+        Whether the estimator sees the columns that ``groups_from`` names.
     unknown : {"error", "keep"}
         What happens to rows of groups that fit has not seen: an error, or they keep their
         score; with ``recalibrate`` the pooled map calibrates it.
@@ -196,8 +199,8 @@ class EqualizedOdds(PostProcessor):
         The score from which people are treated as positive.
     rates : {"generalized", "hard"}
         Which rates to equalize: generalized ones, or those of the decisions at the threshold.
-    recalibrate, cv, groups_from, unknown, salt, random_state, confidence, pos_label
-        As in :class:`CalibratedEqualizedOdds`.
+    recalibrate, cv, groups_from, train_on_groups, unknown, salt, random_state, confidence
+        As in :class:`CalibratedEqualizedOdds`, and so is ``pos_label``.
 
     Attributes
     ----------
@@ -289,8 +292,8 @@ class Reconciled(RequestedRates):
         With predict_proba or decision_function; LogisticRegression() if None.
     threshold, equal, tolerance, cost, levels, floor, no_worse, monotone, infeasible
         As in :func:`isocost.reconcile`.
-    recalibrate, cv, groups_from, unknown, salt, random_state, confidence, pos_label
-        As in :class:`CalibratedEqualizedOdds`.
+    recalibrate, cv, groups_from, train_on_groups, unknown, salt, random_state, confidence
+        As in :class:`CalibratedEqualizedOdds`, and so is ``pos_label``.
 
     Attributes
     ----------
@@ -352,8 +355,8 @@ class HandOver(RequestedRates):
         What :meth:`predict` returns for people who are handed over.  By default, for classes that
         are whole numbers or booleans, the whole number before the least of them (-1 for 0 and 1),
         NaN for other numbers, and "handed over" for texts.
-    recalibrate, cv, groups_from, unknown, salt, random_state, confidence, pos_label
-        As in :class:`CalibratedEqualizedOdds`.
+    recalibrate, cv, groups_from, train_on_groups, unknown, salt, random_state, confidence
+        As in :class:`CalibratedEqualizedOdds`, and so is ``pos_label``.
 
     Attributes
     ----------

@@ -84,7 +84,7 @@ class Audit(AsJson):
     feasibility : Feasibility
         Whether calibrated scores can cost the groups compared the same.
     verdict : Verdict
-        What the numbers say: enough data, calibrated, established, feasible, and whether to act.
+        The answers to :data:`isocost.verdict.judgement.QUESTIONS`, and whether to act.
     compared : tuple
         The groups that are large enough to be compared; the others are measured and listed.
     tally : Tally

@@ -11,7 +11,7 @@ The paper's supplement has the same statements with constants twice as large: it
 rates one by one and adds both errors, where their difference is known exactly.
 
 What two equal costs at once require is in :mod:`isocost.measures.two_costs`.  :func:`ratio_bound`
-is not in the paper: the bound of Camp (TMLR 2025) for monotone likelihood ratios.
+is not in the paper: the bound of Camp (TMLR 2025) for monotone likelihood ratios between groups.
 """
 
 from __future__ import annotations
@@ -182,7 +182,10 @@ def _clip(rate: float) -> float:
 
 @dataclass(frozen=True)
 class RatioBound:
-    """How far apart error rates of decisions are, if the likelihood ratio is monotone.
+    """How far apart error rates of decisions are, if the likelihood ratio of groups is monotone.
+
+    It is the ratio of the densities of scores in the two groups, not that of positives and
+    negatives, which rises for all calibrated scores.
 
     Attributes
     ----------
@@ -196,7 +199,7 @@ class RatioBound:
         least this many times that of the lower one.
     odds : float
         The ratio of the odds of the base rates, which is the product of the two ratios of
-        generalized rates for all calibrated scores, whether or not the likelihood ratio is
+        generalized rates for all calibrated scores, whether or not that likelihood ratio is
         monotone.
     """
 
@@ -213,10 +216,11 @@ class RatioBound:
             return "All base rates are equal: nothing keeps calibrated error rates apart."
         return (
             "At every threshold, calibrated scores with these base rates and a monotone "
-            f"likelihood ratio have a false-negative rate for {{lower}} of at least {self.fnr:.4g} "
-            "times that for {higher}, or a false-positive rate for {higher} of at least "
-            f"{self.fpr:.4g} times that for {{lower}}. Without the assumption, the two ratios of "
-            f"generalized rates still have the product {self.odds:.4g}."
+            "likelihood ratio between the two groups have a false-negative rate for {lower} of at "
+            f"least {self.fnr:.4g} times that for {{higher}}, or a false-positive rate for "
+            f"{{higher}} of at least {self.fpr:.4g} times that for {{lower}}. Without the "
+            "assumption, the two ratios of generalized rates still have the product "
+            f"{self.odds:.4g}."
         )
 
     def __str__(self) -> str:
@@ -229,7 +233,7 @@ class RatioBound:
 
 
 def ratio_bound(base_rates: Mapping[Group, float] | Iterable[float]) -> RatioBound:
-    """The disparity that calibrated scores cannot escape under a monotone likelihood ratio.
+    """The disparity of calibrated scores if the likelihood ratio between groups is monotone.
 
     Let f and f' be the densities of calibrated scores in two groups with base rates mu < mu', and
     let f'/f not fall.  Selected are scores of at least t.  If f'(t) <= f(t), then f' <= f at
@@ -320,7 +324,7 @@ class Bounds(AsJson):
     pairs : tuple of Incompatible
         The usual costs in pairs: which cannot both be equal, and by how much at least.
     ratio : RatioBound
-        How far apart error rates are at least, if the likelihood ratio is monotone.
+        How far apart error rates are at least, if the likelihood ratio between groups is monotone.
     """
 
     cost: Cost

@@ -78,8 +78,7 @@ MEASURES: Mapping[str, Measure] = {
             "fpr", "FPR", NEGATIVES, {"fp": ONE}, label="Wrongly selected", better="lower",
             sentence="The share selected among people who turned out negative.",
             asked_by="ProPublica's side of the COMPAS debate; equalized odds.",
-            caution="When base rates differ: of calibrated scores the group with the higher base "
-            "rate has the higher FPR.",
+            caution="When base rates differ, the FPRs of calibrated scores usually differ too.",
         ),
         Measure(
             "fnr", "FNR", POSITIVES, {"fn": ONE}, label="Wrongly passed over", better="lower",

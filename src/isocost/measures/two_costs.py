@@ -195,7 +195,7 @@ class ImpossibilityBound:
     cost_difference, gap : float
         How far each cost may differ between groups, and how large a calibration gap may be.
     generalized_fpr, generalized_fnr : {group: float}
-        The bound of each rate; infinite where there is none.
+        The bound of each rate; infinite if the costs are not distinct.
     norm : float
         ||A^-1|| max(gap/(1-mu_t), cost_difference), coarser than ``tight``.
     paper : float
@@ -352,7 +352,8 @@ def both_costs(
 ) -> ImpossibilityBound:
     """Whether the groups of a tally could have both costs nearly equal and stay calibrated.
 
-    See :func:`impossibility_bound`; the present error rates are shown beside the bounds.
+    See :func:`impossibility_bound`; the present error rates are shown beside the bounds, and no
+    bound is above 1 unless it is infinite.
 
     Examples
     --------
@@ -373,7 +374,13 @@ ones can do it.
     bound = impossibility_bound(cost, other, base_rates, cost_difference, gap)
     c_fp, c_fn = rates.generalized_fpr(sums), rates.generalized_fnr(sums)
     now = zip(c_fp.tolist(), c_fn.tolist(), strict=True)
-    return replace(bound, present=dict(zip(tally.groups, now, strict=True)))
+    most = 1.0 if bound.comparison.distinct else math.inf
+    return replace(
+        bound,
+        generalized_fpr={group: min(x, most) for group, x in bound.generalized_fpr.items()},
+        generalized_fnr={group: min(x, most) for group, x in bound.generalized_fnr.items()},
+        present=dict(zip(tally.groups, now, strict=True)),
+    )
 
 
 def _pair_bounds(

@@ -21,7 +21,7 @@ from isocost.measures.calibration import Levels, levels_of
 from isocost.measures.feasibility import SLACK, Feasibility, feasibility, fitted_groups
 from isocost.measures.rates import base_rate, group_costs
 from isocost.promises import Promise
-from isocost.repairs.counsel import heeding
+from isocost.repairs.counsel import closest_steps, heeding
 from isocost.repairs.least_change import best_pools
 from isocost.repairs.pools import (
     EXACT,
@@ -147,25 +147,18 @@ def coarsen(
     cost, tolerance = as_cost(cost), check_tolerance(tolerance)
     edges = _check_thresholds(tally, thresholds)
     verdict = feasibility(tally, cost, tolerance)
-    if not verdict.feasible and infeasible == "raise":
-        raise InfeasibleError(not_feasible(verdict), verdict)
     goal = verdict.target_cost - max(tolerance, verdict.smallest_tolerance)
     candidates = _candidates(tally, cost, edges, below=goal - SLACK)
     blocked = [] if allow_decision_changes else [c for c in candidates if c.limit < goal - SLACK]
-    if blocked and infeasible == "raise":
-        raise UsageError(_refused(blocked, verdict, edges))
     goal = min([goal, *(candidate.limit for candidate in blocked)])
     how = _How(edges, allow_decision_changes, minimize)
     cost_reached, repairs, missed = _repairs(candidates, goal, tally, how)
-    if missed and infeasible == "raise":
-        raise UsageError(_no_pools(missed, goal, cost_reached, verdict, edges))
     reached, notes = tolerance, []
     if blocked or missed or not verdict.feasible:
         reached = verdict.target_cost - cost_reached
         notes.append(_closest_note(verdict, reached, bool(blocked or missed)))
-        warnings.warn(notes[0], InfeasibleWarning, stacklevel=4)
     rows = tuple(row for rows, _ in repairs for row in rows)
-    return Rule(
+    rule = Rule(
         groups=tally.groups,
         rows=rows,
         method="coarsen",
@@ -181,6 +174,16 @@ def coarsen(
         salt=salt,
         promise=Promise.of(rows, {"cost": tolerance}, {"cost": reached}),
     )
+    if notes and infeasible == "raise":
+        closest = closest_steps(rule, tally)
+        if not verdict.feasible:
+            raise InfeasibleError(not_feasible(verdict, closest), verdict)
+        if blocked:
+            raise UsageError(_refused(blocked, verdict, edges, closest))
+        raise UsageError(_no_pools(missed, goal, cost_reached, verdict, edges, closest))
+    if notes:
+        warnings.warn(notes[0], InfeasibleWarning, stacklevel=4)
+    return rule
 
 
 def decision_limit(
@@ -497,7 +500,10 @@ def _value(row: Row) -> float:
 
 
 def _refused(
-    blocked: list[_Candidate], verdict: Feasibility, thresholds: tuple[float, ...]
+    blocked: list[_Candidate],
+    verdict: Feasibility,
+    thresholds: tuple[float, ...],
+    closest: list[str],
 ) -> Problem:
     """How far coarsening can go without changing a decision."""
     names = names_of(verdict.costs)
@@ -508,13 +514,14 @@ def _refused(
         f"at {_listed(thresholds)} must stay as they are while costs are raised to "
         f"{verdict.target_cost - verdict.tolerance:.4f}",
         limits,
-        f"accept {setting('tolerance', float(round_up(enough)))} or more; or {_ways_on()}",
+        "; or ".join(
+            [
+                f"accept {setting('tolerance', float(round_up(enough)))} or more",
+                f"pass {setting('allow_decision_changes', True)} to let pools cross a threshold",
+                *closest,
+            ]
+        ),
     )
-
-
-def _ways_on() -> str:
-    changes, closest = setting("allow_decision_changes", True), setting("infeasible", "closest")
-    return f"pass {changes} to let pools cross a threshold; or {closest} to go as far as this"
 
 
 def _no_pools(
@@ -523,6 +530,7 @@ def _no_pools(
     reached: float,
     verdict: Feasibility,
     thresholds: tuple[float, ...],
+    closest: list[str],
 ) -> Problem:
     """Which cost needs a coin for several bins, and which does not."""
     names = names_of(verdict.costs)
@@ -532,8 +540,14 @@ def _no_pools(
         f"no such pools found for {', '.join(names[group] for group in missed)} that cost "
         f"{goal:.4f} and leave every decision at {_listed(thresholds)} alone; a lower cost that "
         f"all groups can be raised to is {reached:.4f}",
-        f"accept {setting('tolerance', float(round_up(verdict.target_cost - reached)))}; or name "
-        f"fewer thresholds; or {_ways_on()}",
+        "; or ".join(
+            [
+                f"accept {setting('tolerance', float(round_up(verdict.target_cost - reached)))}",
+                "name fewer thresholds",
+                f"pass {setting('allow_decision_changes', True)} to let pools cross a threshold",
+                *closest,
+            ]
+        ),
     )
 
 

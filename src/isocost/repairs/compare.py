@@ -18,9 +18,9 @@ from isocost.groups import Group, names_of, to_json
 from isocost.measures.audit import Audit, audit
 from isocost.measures.rates import require_all_decided
 from isocost.repairs.composition import ORIGINAL, cost_of_rules, edges_of, named_rules
-from isocost.repairs.counsel import doubt_of, titles_of
+from isocost.repairs.counsel import SAME, doubt_of, titles_of
 from isocost.repairs.registry import REPAIRS
-from isocost.repairs.unseen import LEAST, SAME, Report, Unseen, remakes_of, unseen
+from isocost.repairs.unseen import LEAST, Report, Unseen, remakes_of, unseen
 from isocost.repairs.unseen import NUMBERS as OUTLOOKS
 from isocost.rows import moved_bins
 from isocost.rules import Rule

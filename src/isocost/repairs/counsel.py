@@ -13,6 +13,8 @@ from functools import wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+import numpy as np
+
 from isocost.checks import check_numbers
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import (
@@ -22,9 +24,10 @@ from isocost.errors import (
     UncalibratedWarning,
     UncertainWarning,
     listing,
+    setting,
     spoken,
 )
-from isocost.groups import Group, shown_names, to_json
+from isocost.groups import Group, names_of, shown_names, to_json
 from isocost.measures.calibration import gap_equal_width, levels_of
 from isocost.measures.feasibility import fitted_groups, large_groups
 from isocost.measures.intervals import disparity_intervals, gap_floors
@@ -32,7 +35,7 @@ from isocost.measures.rates import base_rate, disparity, group_costs, lacking
 from isocost.measures.table import MEASURES
 from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.verdict.judgement import CALIBRATED, MIN_GROUP, MIN_LABEL, Findings, judge
-from isocost.verdict.sentences import SENTENCES, fill, plain
+from isocost.verdict.sentences import SENTENCES, fill, plain, round_up
 from isocost.verdict.wording import FEW
 
 if TYPE_CHECKING:
@@ -153,6 +156,56 @@ def not_advised(rule: str, doubt: str, reason: str) -> NotAdvisedError:
     step = plain(fill(SENTENCES[f"doubt_{reason}_next"]))
     step += spoken("", "; or pass --anyway")
     return NotAdvisedError(Problem("repair", rule, doubt, step))
+
+
+SAME = 1e-12
+"""A score that moves by no more than this has not moved."""
+
+
+def share_changed(tally: Tally, rule: Rule) -> float:
+    """The share of people whose score changes; the same as in :func:`changes`, and faster.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> from isocost.examples import compas
+    >>> round(share_changed(compas(), ic.withhold(compas(), "fpr", 0.07)), 4)
+    0.2072
+    """
+    cells = tally.cells
+    scores, changed = cells.wh / cells.w, 0.0
+    for portion in (p for g in range(len(tally.groups)) for p in rule.portions(tally, g)):
+        if portion.row is not None:
+            old = scores[portion.cells]
+            moved = np.abs(portion.after(old) - old) > SAME
+            changed += float((cells.w[portion.cells] * portion.share)[moved].sum())
+    return changed / float(cells.w.sum())
+
+
+def closest_steps(rule: Rule, tally: Tally, remains: str = "") -> list[str]:
+    """The step that offers the closest rule together with what it does; none if it does nothing.
+
+    ``remains`` says what is not reached; by default it is how far groups still differ.
+    """
+    names, does = names_of(tally.groups), []
+    for group in dict.fromkeys(row.group for row in rule.rows):
+        own = tally.select([group])
+        mine = [row for row in rule.rows if row.group == group]
+        certain = [row for row in mine if row.probability > 1.0 - SAME]
+        values, width = {row.value for row in certain}, sum(row.hi - row.lo for row in certain)
+        whose = f"{own.n:,.0f} scores in group {names[group]}"
+        if len(values) == 1 and math.isclose(width, 1.0):
+            does.append(f"every one of {whose} becomes {values.pop():.4f}")
+        elif (share := share_changed(own, rule)) > 1.0 - SAME:
+            does.append(f"every one of {whose} changes")
+        elif share > SAME:
+            does.append(f"{own.n * share:,.0f} of {whose} change")
+    if not does or rule.promise is None:
+        return []
+    if len(does) > FEW:
+        does = [f"{tally.n * share_changed(tally, rule):,.0f} of {tally.n:,.0f} scores change"]
+    left = f"a difference of {round_up(max(rule.promise.equal.values()))} remains"
+    return [f"pass {setting('infeasible', 'closest')}: {', '.join(does)}, and {remains or left}"]
 
 
 def _thresholds_in(arguments: Mapping[str, Any]) -> list[float]:

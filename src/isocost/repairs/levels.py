@@ -30,7 +30,7 @@ SNAP = 1e-12
 MOST_LEVELS = 1024
 
 FEW_VALUES = 16
-"""A group with no more different scores than this keeps them all: they are levels already."""
+"""With no more different scores than this, each is a level unless it has too few rows."""
 
 FEWEST_AUTO, MOST_AUTO = 4, 64
 """The least and the greatest number of levels that are chosen."""

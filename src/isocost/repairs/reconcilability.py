@@ -440,12 +440,11 @@ def _corner(
     return Corner(selected, least, tuple(tally.groups[i] for i in groups), reason)
 
 
-def explain(verdict: Reconcilability) -> Problem:
-    """The error for a request that cannot be met."""
+def explain(verdict: Reconcilability, closest: list[str]) -> Problem:
+    """The error for a request that cannot be met; ``closest`` is the step that comes near it."""
     got = str(verdict).splitlines()[0]
     name = f"equal {' and '.join(verdict.equal)} with calibration"
     rule = f"must be possible at the threshold {verdict.threshold:g}"
-    others = f"or choose another threshold; or pass {setting('infeasible', 'closest')}"
     ends = {True: "or less", False: "or more"}
     steps = [f"accept {remedy} {ends['floor' in remedy]}" for remedy in verdict.remedies()]
     if verdict.no_worse:
@@ -464,7 +463,8 @@ def explain(verdict: Reconcilability) -> Problem:
             steps[0] += f", with which every group can {verb} half as many people as before"
     if not math.isnan(verdict.excess):
         steps.append(f"leave a rate out of {setting('equal')}")
-    return Problem(name, rule, got, f"{'; or '.join(steps)}; {others}")
+    steps += ["choose another threshold", *closest]
+    return Problem(name, rule, got, "; or ".join(steps))
 
 
 def closest_note(assessment: Assessment) -> str:
@@ -480,13 +480,27 @@ def closest_note(assessment: Assessment) -> str:
         what = f"{what} not feasible. This is the closest"
     if not math.isnan(verdict.excess):
         return f"{what}: the tolerance is {verdict.advice}."
-    lowered = []
-    if verdict.floor:
-        lowered.append(f"floors are {round_up(assessment.slack)} lower")
-    if verdict.no_worse:
-        lowered.append(f"rates get worse by up to {round_up(assessment.slack)}")
     reached = round_up(max(verdict.tolerances.values()) + assessment.excess)
-    return f"{what}: {' and '.join(lowered)}, and the tolerance is {reached}."
+    return f"{what}: {_lowered(assessment)}, and the tolerance is {reached}."
+
+
+def _lowered(assessment: Assessment) -> str:
+    verdict, slack = assessment.verdict, round_up(assessment.slack)
+    lowered = [f"floors are {slack} lower"] if verdict.floor else []
+    lowered += [f"rates get worse by up to {slack}"] if verdict.no_worse else []
+    return " and ".join(lowered)
+
+
+def not_reached(assessment: Assessment) -> str:
+    """What a rule that does not meet the request lacks besides equality; "" if nothing."""
+    verdict = assessment.verdict
+    if verdict.corner is not None and assessment.program is None:
+        return f"{verdict.corner.selected} is selected"
+    if not math.isnan(verdict.excess):
+        return ""
+    reached = max(verdict.tolerances.values()) + assessment.excess
+    more = f", and a difference of {round_up(reached)} remains" if reached > ROUNDING else ""
+    return _lowered(assessment) + more
 
 
 # Equal rates that nobody wants.  With every base rate below the threshold, a score just below it

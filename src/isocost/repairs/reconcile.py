@@ -26,7 +26,7 @@ from isocost.measures.feasibility import fitted_groups
 from isocost.measures.rates import base_rate, group_costs
 from isocost.measures.table import MEASURES, OVERALL
 from isocost.promises import Promise
-from isocost.repairs.counsel import heeding
+from isocost.repairs.counsel import closest_steps, heeding
 from isocost.repairs.levels import FEWEST, score_levels
 from isocost.repairs.linear_program import (
     Choices,
@@ -48,6 +48,7 @@ from isocost.repairs.reconcilability import (
     corner_of,
     direction_of,
     explain,
+    not_reached,
 )
 from isocost.rows import Row, reversals
 from isocost.rules import DEFAULT_SALT, Rule
@@ -99,8 +100,8 @@ def reconcile(
         What an error costs, if "cost" is to be equal.
     levels : int or "auto"
         The most levels of a group.  They have about equal weight, and 20 rows or more.  "auto"
-        takes (2 n)^(1/3) for n rows (4 to 64), which does well on people not seen; 16 different
-        scores or fewer are levels as they are.
+        takes (2 n)^(1/3) for n rows (4 to 64), which does well on people not seen; of 16 different
+        scores or fewer each is a level, except that scores with under 20 rows are pooled.
     floor : {name: float}
         What "selection_rate" or "accuracy" must at least be, in every group; with
         "overall_selection_rate" or "overall_accuracy", among all people together.
@@ -168,15 +169,12 @@ def reconcile(
     program, shares, nearest = solution_of(tally, request)
     notes, reached, lowered = [], {}, 0.0
     if nearest is not None and not nearest.verdict.feasible:
-        if infeasible == "raise":
-            raise InfeasibleError(explain(nearest.verdict), nearest.verdict)
         notes.append(closest_note(nearest))
-        warnings.warn(notes[0], InfeasibleWarning, stacklevel=4)
         lowered = nearest.slack
         if nearest.excess > 0.0:
             reached = {name: t + nearest.excess for name, t in request.tolerances.items()}
     rows = tuple(_rows(tally, program.choices, shares))
-    return Rule(
+    rule = Rule(
         groups=tally.groups,
         rows=rows,
         method="reconcile",
@@ -192,6 +190,12 @@ def reconcile(
             floor={name: max(least - lowered, 0.0) for name, least in request.floor.items()},
         ),
     )
+    if nearest is not None and not nearest.verdict.feasible:
+        if infeasible == "raise":
+            closest = closest_steps(rule, tally, not_reached(nearest))
+            raise InfeasibleError(explain(nearest.verdict, closest), nearest.verdict)
+        warnings.warn(notes[0], InfeasibleWarning, stacklevel=4)
+    return rule
 
 
 class Solution(NamedTuple):

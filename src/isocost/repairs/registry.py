@@ -11,7 +11,7 @@ from isocost.measures.feasibility import fitted_groups
 from isocost.promises import Promise
 from isocost.repairs.coarsen import coarsen
 from isocost.repairs.composition import merged, merging
-from isocost.repairs.counsel import heed, require_support
+from isocost.repairs.counsel import heed, heeding, require_support
 from isocost.repairs.hand_over import KEEPS, hand_over
 from isocost.repairs.odds import equalize_odds
 from isocost.repairs.recalibrate import fitted_rule
@@ -113,7 +113,9 @@ class Repair:
     @property
     def unheeding(self) -> Callable[..., Rule]:
         """The function that does not ask whether the data support the rule."""
-        return getattr(self.make, "__wrapped__", self.make)
+        made = self.make if hasattr(self.make, "__wrapped__") else heeding(self.make)
+        unheeding: Callable[..., Rule] = made.__wrapped__  # type: ignore[attr-defined]
+        return unheeding
 
 
 _COST = Option("cost", str, "fnr", "What an error costs: fpr, fnr, weighted:FP,FN or plain:FP,FN.")

@@ -45,7 +45,7 @@ from isocost.measures.feasibility import compared_groups, fitted_groups
 from isocost.measures.rates import group_costs
 from isocost.measures.table import MEASURES
 from isocost.repairs.composition import cost_of_rules, edges_of
-from isocost.repairs.counsel import not_advised, summary_of, titles_of
+from isocost.repairs.counsel import not_advised, share_changed, summary_of, titles_of
 from isocost.repairs.population import Population
 from isocost.repairs.registry import REPAIRS, remade
 from isocost.repairs.withhold import threshold_of
@@ -76,30 +76,6 @@ Report = Callable[[float, int | None], None]
 Gap = Callable[[Levels], float]
 
 
-SAME = 1e-12
-"""A score that moves by no more than this has not moved."""
-
-
-def share_changed(tally: Tally, rule: Rule) -> float:
-    """The share of people whose score changes; the same as in :func:`changes`, and faster.
-
-    Examples
-    --------
-    >>> import isocost as ic
-    >>> from isocost.examples import compas
-    >>> round(share_changed(compas(), ic.withhold(compas(), "fpr", 0.07)), 4)
-    0.2072
-    """
-    cells = tally.cells
-    scores, changed = cells.wh / cells.w, 0.0
-    for portion in (p for g in range(len(tally.groups)) for p in rule.portions(tally, g)):
-        if portion.row is not None:
-            old = scores[portion.cells]
-            moved = np.abs(portion.after(old) - old) > SAME
-            changed += float((cells.w[portion.cells] * portion.share)[moved].sum())
-    return changed / float(cells.w.sum())
-
-
 @dataclass(frozen=True)
 class Yardstick:
     """Groups, cost and threshold that a rule is measured by, and those of what it makes equal."""
@@ -125,9 +101,9 @@ class Yardstick:
         defaults of the others.
         """
         own_threshold = threshold_of(rule)
-        some = tally.select(group for group in tally.groups if group in rule.fitted)
+        some = [group for group in tally.groups if group in rule.fitted] or tally.groups
         return cls(
-            groups=compared_groups(some),
+            groups=compared_groups(tally.select(some)),
             cost=cost_of_rules(cost, {"rule": rule}),
             threshold=own_threshold if threshold is None else check_threshold(threshold),
             equal=tuple(rule.promise.equal),

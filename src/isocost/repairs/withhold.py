@@ -12,7 +12,7 @@ from isocost.groups import names_of
 from isocost.measures.feasibility import Feasibility, feasibility
 from isocost.measures.rates import base_rate
 from isocost.promises import Promise
-from isocost.repairs.counsel import heeding
+from isocost.repairs.counsel import closest_steps, heeding
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import DataOptions, TallyLike, as_tally
@@ -27,8 +27,8 @@ def threshold_of(rule: Rule) -> float:
     return float(rule.settings.get("threshold") or several[0])
 
 
-def not_feasible(verdict: Feasibility) -> Problem:
-    """Why equal cost is infeasible, and what would make it feasible."""
+def not_feasible(verdict: Feasibility, closest: list[str]) -> Problem:
+    """Why equal cost is infeasible, what would make it feasible, and the closest to it."""
     names = names_of(verdict.costs)
     short = ", ".join(names[group] for group in verdict.unreachable)
     goal = verdict.target_cost - verdict.tolerance
@@ -36,9 +36,15 @@ def not_feasible(verdict: Feasibility) -> Problem:
         "equal cost with calibration",
         f"is possible only if every group can be raised to {goal:.4f}",
         f"{short} cannot. {str(verdict).splitlines()[0]}",
-        f"accept {setting('tolerance', float(round_up(verdict.smallest_tolerance)))} or more; or "
-        f"improve the scores of {names[verdict.target_group]} until they cost at most "
-        f"{round_down(verdict.required_cost)}; or pass {setting('infeasible', 'closest')}",
+        "; or ".join(
+            [
+                f"accept {setting('tolerance', float(round_up(verdict.smallest_tolerance)))} or "
+                "more",
+                f"improve the scores of {names[verdict.target_group]} until they cost at most "
+                f"{round_down(verdict.required_cost)}",
+                *closest,
+            ]
+        ),
     )
 
 
@@ -104,18 +110,15 @@ def withhold(
     notes = []
     reachable = verdict
     if not verdict.feasible:
-        if infeasible == "raise":
-            raise InfeasibleError(not_feasible(verdict), verdict)
         reachable = feasibility(tally, cost, verdict.smallest_tolerance)
         notes.append(_closest_note(verdict, reachable))
-        warnings.warn(notes[0], InfeasibleWarning, stacklevel=4)
     mu = base_rate(tally.totals)
     rows = tuple(
         Row(group, 0.0, 1.0, "set", float(mu[index]), reachable.alpha[group])
         for index, group in enumerate(tally.groups)
         if reachable.alpha[group] > 0
     )
-    return Rule(
+    rule = Rule(
         groups=tally.groups,
         rows=rows,
         method="withhold",
@@ -125,6 +128,11 @@ def withhold(
         salt=salt,
         promise=Promise.of(rows, {"cost": tolerance}, {"cost": reachable.tolerance}),
     )
+    if not verdict.feasible:
+        if infeasible == "raise":
+            raise InfeasibleError(not_feasible(verdict, closest_steps(rule, tally)), verdict)
+        warnings.warn(notes[0], InfeasibleWarning, stacklevel=4)
+    return rule
 
 
 def _closest_note(verdict: Feasibility, reachable: Feasibility) -> str:

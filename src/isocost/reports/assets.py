@@ -57,7 +57,7 @@ def page_file(*path: str) -> str:
 
 def filled(template: str, **values: Any) -> str:
     """A template of the page with its values; templates may import from each other."""
-    return str(_environment().get_template(template).render(values, version=__version__))
+    return str(_environment().get_template(template).render({"version": __version__, **values}))
 
 
 @cache
@@ -90,9 +90,22 @@ def page_script() -> str:
 @cache
 def vega_script() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script; it takes seconds, so it is made once."""
+    return inert(str(_vl_convert().javascript_bundle("window.vegaEmbed = vegaEmbed;")))
+
+
+def _vl_convert() -> Any:
     rule = "is needed to put the charts into the report"
-    vl_convert = require_package("vl_convert", "vl-convert-python", rule, INSTALL)
-    return inert(str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")))
+    return require_package("vl_convert", "vl-convert-python", rule, INSTALL)
+
+
+def _altair() -> Any:
+    return require_package("altair", "altair", "is needed to draw the report", INSTALL)
+
+
+def versions() -> dict[str, str]:
+    """Versions of the packages that the words, style and scripts of a page come from."""
+    drawing = {"altair": _altair(), "vl-convert-python": _vl_convert()}
+    return {"isocost": __version__, **{name: one.__version__ for name, one in drawing.items()}}
 
 
 def inert(script: str) -> str:
@@ -140,7 +153,7 @@ def charts() -> dict[str, dict[str, Any]]:
     ['costs', 'plane', 'reliability', 'values']
     """
     makers = {"costs": _costs, "plane": _plane, "reliability": _reliability, "values": _values}
-    alt = require_package("altair", "altair", "is needed to draw the report", INSTALL)
+    alt = _altair()
     return {name: make(alt).to_dict() for name, make in makers.items()}
 
 

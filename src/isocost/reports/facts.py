@@ -13,7 +13,6 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from isocost import __version__
 from isocost.groups import Group, from_json, shown_names
 from isocost.measures.audit import Audit
 from isocost.repairs.registry import REPAIRS
@@ -526,7 +525,7 @@ def computed(
     tally, intervals, origin = audit.tally, audit.intervals, made["origin"]
     columns = {k: v for k, v in tally.columns.items() if v}
     named = (f"{k}: {', '.join(v) if isinstance(v, list) else v}" for k, v in columns.items())
-    rows = [("Made with", f"isocost {__version__}"), ("Made on", made["made_on"])]
+    rows = [("Made with", f"isocost {made['versions']['isocost']}"), ("Made on", made["made_on"])]
     if origin["command"]:
         rows.append(("Made by", origin["command"]))
     for name, size, digest in origin["files"]:

@@ -22,17 +22,17 @@ from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
-from isocost import __version__
 from isocost.atomic import check_ending, replacing, write_text
 from isocost.checks import check_kind, check_path, check_text, check_whole, finite_or_none
 from isocost.costs import Cost, CostLike
-from isocost.errors import DataError, FileError, Problem
+from isocost.errors import DataError, FileError, Problem, speaking
 from isocost.groups import as_group, group_names, names_of, shown_names, to_json
 from isocost.measures.audit import Audit, as_audit, audit
 from isocost.measures.feasibility import fitted_groups
 from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
 from isocost.plots.display import PALETTE
+from isocost.readings import SHELL
 from isocost.repairs.composition import named_rules
 from isocost.repairs.unseen import foreseen
 from isocost.reports.assets import (
@@ -43,6 +43,7 @@ from isocost.reports.assets import (
     page_script,
     policy,
     vega_script,
+    versions,
 )
 from isocost.reports.facts import (
     COSTS,
@@ -213,6 +214,7 @@ def report_html(
         raise DataError(Problem("min_count", rule, got, step))
     made = {
         "title": title or "Do errors cost every group the same?",
+        "versions": versions(),
         "made_on": f"{_now():%Y-%m-%d %H:%M} UTC",
         "origin": (origin or Origin()).to_dict(),
         "vocabulary": asdict(vocabulary),
@@ -304,11 +306,12 @@ def _measure_dict(measure: Measure) -> dict[str, Any]:
     return {**named, "over": list(measure.over), "adds": adds}
 
 
+@speaking(SHELL)
 def remade(held: dict[str, Any], made: dict[str, Any], functions: Iterable[Measure] = ()) -> str:
     """The page from what it holds and how it was made, which is all that it shows.
 
     So that :func:`isocost.verify` can make it again.  Measures of one's own are held too, except
-    for ``functions``.
+    for ``functions``.  Whoever reads the page, it names commands, never functions of Python.
     """
     subject = _remade_audit(held, made, functions)
     rules = made["rules"]
@@ -406,6 +409,7 @@ def _rendered(
         heads=HEADS,
         holds=WORDS["holds"],
         level=f"{100 * level:.4g} %",
+        version=data["made"]["versions"]["isocost"],
         policy=policy(scripts),
         style=markup(page_file("page.css")),
         scripts=[markup(script) for script in scripts],
@@ -439,7 +443,7 @@ def _metas(said: dict[str, Any], made: dict[str, Any], embedded: str) -> list[tu
     return [
         ("description", plain(said["verdict"])),
         ("date", made["made_on"]),
-        ("isocost:version", __version__),
+        ("isocost:version", made["versions"]["isocost"]),
         ("isocost:data", f"sha256:{digest}"),
         *files,
     ]

@@ -1,9 +1,10 @@
 """Whether a report still says what was computed: the page is made again from what it holds.
 
 Everything on a page follows from its tally and from how it was made, and both are embedded in it.
-So a digit that was changed in a table, a sentence or the embedded numbers differs from the page
-made again, and so does all that follows from a changed tally.  Somebody who makes the whole
-page again from other data is not found out: compare the digest of the file that the page names.
+So a changed digit, word, style or script differs from the page made again, and so does all that
+follows from a changed tally.  Somebody who makes the whole page again from other data is not found
+out: compare the digest of the file that the page names.  Another version of isocost may word things
+differently: of its pages only the numbers are checked.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from html.parser import HTMLParser
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from isocost import __version__
 from isocost.atomic import read_text
 from isocost.checks import check_path
 from isocost.errors import FileError, IsocostError, Problem
-from isocost.reports.assets import page_script
+from isocost.reports.assets import embedded_json, versions
 from isocost.reports.payload import FORMAT, VERSION
 from isocost.reports.report import remade
 
@@ -38,42 +39,56 @@ FEW_WORDS = 8
 
 @dataclass(frozen=True)
 class Verification:
-    """What was found when a report was made again.
+    """The differences between a report and the same report made again.
 
     Attributes
     ----------
     changes : tuple of str
-        Where the page differs from what was computed, with both texts.
+        Places where the page differs, with both texts.
     numbers : int
         How many numbers were compared.
-    made_by : str
-        The version of isocost that made the page.
+    made_with : dict
+        The versions of the packages that made the page, by name.
+    wording_checked : bool
+        True if words, style and scripts were compared too: the page was made with the versions that
+        are installed here.
     """
 
     changes: tuple[str, ...]
     numbers: int
-    made_by: str
+    made_with: dict[str, str]
+    wording_checked: bool
 
     @property
     def unchanged(self) -> bool:
-        """Whether the page is as it was computed."""
+        """True if nothing that was checked was changed."""
         return not self.changes
 
     def lines(self) -> list[str]:
-        """What was found, in words."""
-        if self.unchanged:
-            first = f"Unchanged: {self.numbers:,} numbers are as isocost computes them."
+        """The result in words."""
+        if self.changes:
+            first = f"Changed: {len(self.changes):,} places are not as isocost writes them."
+        elif self.wording_checked:
+            first = (
+                f"Unchanged: {self.numbers:,} numbers and all words, style and scripts are as "
+                "isocost writes them."
+            )
         else:
             first = (
-                f"Changed: {len(self.changes):,} of {self.numbers:,} places are not as computed."
+                f"Numbers unchanged: {self.numbers:,} are as isocost computes them. The wording "
+                "was not checked."
             )
         listed = [f"  {change}" for change in self.changes[:MOST_LISTED]]
         if len(self.changes) > MOST_LISTED:
             listed.append(f"  and {len(self.changes) - MOST_LISTED:,} more")
-        if self.made_by != __version__:
+        if not self.wording_checked:
+            made, here = (
+                ", ".join(f"{name} {version}" for name, version in one.items())
+                for one in (self.made_with, versions())
+            )
             listed.append(
-                f"The page was made by isocost {self.made_by}, and checked by {__version__}: other "
-                "versions may compute or say things differently."
+                f"The page was made with {made}, and checked with {here}. Other versions may "
+                "compute and word things differently, so words, style and scripts were not checked."
             )
         return [first, *listed]
 
@@ -82,7 +97,7 @@ class Verification:
 
 
 def verify(path: str | Path) -> Verification:
-    """Recompute every number of a report, and say which were changed.
+    """Make a report again, and list every number and word of it that was changed.
 
     Parameters
     ----------
@@ -92,12 +107,15 @@ def verify(path: str | Path) -> Verification:
     Returns
     -------
     Verification
-        ``unchanged`` says whether all is as computed, ``changes`` where it is not.
+        ``unchanged`` says whether all is as computed, ``changes`` where it is not, and
+        ``wording_checked`` whether words were compared.
 
     Notes
     -----
-    Compared are the embedded numbers (to a relative 1e-9), the cells of all tables, the numbers in
-    sentences, and the page's own script.  Vega, which draws the charts, is not compared.
+    Embedded numbers are compared to a relative 1e-9, and everything else letter by letter: words,
+    markup, style and scripts.  A page that was made with another version of isocost, or of the
+    packages that draw its charts, may differ in these: only its embedded numbers, the cells of its
+    tables and the numbers in its sentences are compared.
 
     Examples
     --------
@@ -115,20 +133,37 @@ def verify(path: str | Path) -> Verification:
     shown = _Page(text)
     data = _embedded(shown)
     try:
-        again = _Page(remade(data["tally"], data["made"]))
+        made_with = {str(name): str(one) for name, one in data["made"]["versions"].items()}
+        html = remade(data["tally"], data["made"])
     except (IsocostError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
         got = error.problems[0].got if isinstance(error, IsocostError) else repr(error)[:200]
         raise _not_a_report(f"numbers that no page has: {got}") from error
-    counter = _Counter()
+    again, exact = _Page(html), made_with == versions()
+    counter = _Counter(exact)
     changes = [
         *_different(data, json.loads(again.data), "data", counter),
         *_different_texts(shown.blocks, again.blocks, counter),
     ]
-    if shown.digest != f"sha256:{hashlib.sha256(shown.data.encode()).hexdigest()}":
+    digest = f"sha256:{hashlib.sha256(shown.data.encode()).hexdigest()}"
+    if shown.digest != digest:
         changes.append("meta isocost:data: not the digest of the embedded numbers")
-    if shown.scripts[-1:] != [page_script()]:
-        changes.append("the page's own script: not that of this version of isocost")
-    return Verification(tuple(changes), counter.numbers, str(data["tally"]["isocost"]))
+    if exact:
+        changes += [
+            f"{what}: not those of this version of isocost"
+            for what in ("styles", "scripts")
+            if getattr(shown, what) != getattr(again, what)
+        ]
+        # Around the numbers as they are embedded, every letter must be the same.
+        expected = html.replace(again.data, shown.data).replace(again.digest, digest)
+        if not changes and embedded_json(data) != shown.data:
+            changes.append("data: not written as isocost writes it")
+        elif not changes and text != expected:
+            letters = enumerate(zip_longest(text, expected))
+            start = next(i for i, (here, there) in letters if here != there)
+            line = text.count("\n", 0, start) + 1
+            here, there = (_short(one[start : start + 50]) for one in (text, expected))
+            changes.append(f"markup in line {line:,}: {here} instead of {there}")
+    return Verification(tuple(changes), counter.numbers, made_with, exact)
 
 
 def _not_a_report(got: str) -> FileError:
@@ -167,6 +202,7 @@ class _Page(HTMLParser):
         super().__init__()
         self.data, self.digest = "", ""
         self.scripts: list[str] = []
+        self.styles: list[str] = []
         self.blocks: list[tuple[str, str]] = []
         self._table, self._row, self._column, self._section = "", "", 0, ""
         self._open: list[tuple[str, str]] = []
@@ -206,7 +242,9 @@ class _Page(HTMLParser):
                 self.data += data
             else:
                 self.scripts.append(data)
-        elif tag != "style":
+        elif tag == "style":
+            self.styles.append(data)
+        else:
             self._said.append(data)
 
     def _end_block(self) -> None:
@@ -225,6 +263,9 @@ class _Page(HTMLParser):
 
 @dataclass
 class _Counter:
+    """How many numbers were compared, and whether words are compared too."""
+
+    exact: bool
     numbers: int = 0
 
 
@@ -232,8 +273,8 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 def _different(shown: Any, again: Any, path: str, counter: _Counter) -> Iterator[str]:
-    """Where embedded values differ; words are not numbers, and follow the language."""
-    if path == "data.words":
+    """The places where embedded values differ; words and charts follow the version."""
+    if path in ("data.words", "data.charts") and not counter.exact:
         return
     if isinstance(shown, dict) and isinstance(again, dict):
         for key in sorted({*shown, *again}):
@@ -248,13 +289,14 @@ def _different(shown: Any, again: Any, path: str, counter: _Counter) -> Iterator
             yield from _different(one, other, f"{path}[{i}]", counter)
     else:
         counter.numbers += isinstance(again, int | float)
-        is_told = _TOLD.search(path) and isinstance(shown, str) and isinstance(again, str)
+        is_told = not counter.exact and _TOLD.search(path) and isinstance(shown, str)
+        is_told = is_told and isinstance(again, str)
         if not (_same_numbers(shown, again) if is_told else _same(shown, again)):
             yield f"{path}: {_short(shown)} instead of {_short(again)}"
 
 
 _TOLD = re.compile(r"\.(why|notes\[\d+\])$")
-"""Sentences among the numbers; they name settings as a shell or as Python does."""
+"""Sentences among the numbers; other versions may word them differently."""
 
 
 def _same_numbers(shown: str, again: str) -> bool:
@@ -278,9 +320,11 @@ def _short(value: Any) -> str:
 def _different_texts(
     shown: list[tuple[str, str]], again: list[tuple[str, str]], counter: _Counter
 ) -> Iterator[str]:
-    """Where tables differ, or numbers in sentences."""
+    """The places where texts differ; of another version, tables and numbers in sentences."""
     counter.numbers += sum(len(_NUMBER.findall(text)) for _, text in again)
-    matcher = SequenceMatcher(None, shown, again, autojunk=False)
+    # A heading that was changed changes where what follows it stands, so only texts are matched.
+    texts, others = ([text for _, text in one] for one in (shown, again))
+    matcher = SequenceMatcher(None, texts, others, autojunk=False)
     for kind, a, b, c, d in matcher.get_opcodes():
         if kind == "equal":
             continue
@@ -289,5 +333,5 @@ def _different_texts(
             there = again[c + i] if c + i < d else ("", "")
             location = here[0] or there[0]
             is_cell = location.startswith(("table", "meta")) and len(there[1].split()) <= FEW_WORDS
-            if is_cell or not _same_numbers(here[1], there[1]):
+            if counter.exact or is_cell or not _same_numbers(here[1], there[1]):
                 yield f"{location}: {_short(here[1])} instead of {_short(there[1])}"

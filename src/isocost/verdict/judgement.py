@@ -1,11 +1,7 @@
-"""The judgement: one order of questions, each answered by comparing two numbers.
+"""The judgement: :data:`QUESTIONS` in their order, each answered by comparing two numbers.
 
-1. Is there enough data?
-2. Does a score mean the same for each group: is each group calibrated?
-3. Do the costs differ, and beyond chance?
-4. Can they be made equal?
-5. Is a repair expected to help people not seen?  It takes a second to find out, so the answer is
-   "unknown" until somebody asks: see :meth:`isocost.Unseen.judged`.
+The last one takes a second to answer, so the answer is "unknown" until somebody asks: see
+:meth:`isocost.Unseen.judged`.
 
 The first "no" is the reason of the verdict.  What follows it decides nothing, so all questions
 together are wrong no more often than one alone.  With too little data the others are not answered.
@@ -75,6 +71,15 @@ ANSWERS: tuple[tuple[str, tuple[Comparison, ...], Any], ...] = (
 )
 """For each question the answers with their comparisons, of which the first that holds counts, and
 the answer if none does."""
+
+QUESTIONS: Mapping[str, tuple[str, ...]] = {
+    "Is there enough data?": ("enough",),
+    "Is each group calibrated?": ("calibrated",),
+    "Do costs differ beyond chance?": ("differs", "established"),
+    "Can they be made equal?": ("reachable", "feasible"),
+    "Is a repair expected to help people not seen?": ("helps",),
+}
+"""The questions in words, as every page lists them, and the answers of each in ANSWERS."""
 
 REASONS: tuple[tuple[str, Mapping[str, Any], bool], ...] = (
     ("few", {"enough": False}, False),
