@@ -77,7 +77,7 @@ def log_audit(
         check_rule(rule)
     check_flag("report", report)
     _check_prefix(prefix)
-    audit = as_audit(audit, {}, reading)
+    audit = as_audit(audit, reading)
     install = 'pip install "isocost[mlflow]"'
     mlflow = require_package("mlflow", "mlflow", "is needed to log an audit", install)
     # Made before anything is logged: a run has all of it or nothing.

@@ -193,7 +193,9 @@ FIELDS = tuple(field.name for field in fields(Question))
 Edges: TypeAlias = Callable[[Mapping[str, Any]], Iterable[float]]
 
 
-def asks(*positional: str, edges: Edges | None = None) -> Callable[..., Callable[..., Result]]:
+def asks(
+    *positional: str, edges: Edges | None = None
+) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
     """Make a public function of one whose first two parameters are a tally and a question.
 
     The public function has a tally or data, the function's other parameters, a keyword for each

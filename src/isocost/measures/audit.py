@@ -132,7 +132,7 @@ class Audit(AsJson):
 
         A group with positives only, or negatives only, has no cost, but may be miscalibrated.
         """
-        large = (g for g, one in self.groups.items() if one.n >= self.min_group)
+        large = (g for g, one in self.groups.items() if one.n >= self.question.min_group)
         return tuple(dict.fromkeys((*self.compared, *large)))
 
     @property

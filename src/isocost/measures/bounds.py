@@ -20,7 +20,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import Any, Unpack
+from typing import Any
 
 from isocost.checks import check_amount, check_base_rate, check_unit, finite_or_none
 from isocost.costs import Cost, CostLike, as_cost
@@ -38,6 +38,7 @@ from isocost.measures.two_costs import (
     check_base_rates,
     incompatible,
 )
+from isocost.question import Question, asks
 from isocost.tables import (
     AsJson,
     columns_from,
@@ -47,7 +48,7 @@ from isocost.tables import (
     number_text,
     text_table,
 )
-from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
+from isocost.tallies import Tally
 
 USUAL = ("fpr", "fnr", "weighted:1,1")
 """Costs that are compared in pairs, besides the one asked for."""
@@ -413,14 +414,14 @@ class Bounds(AsJson):
         return verdict + html_table(*self.table()) + html_table(*self.pair_table(), caption=PAIRS)
 
 
+@asks("cost", "other")
 def bounds(
-    tally: TallyLike,
-    cost: CostLike = "fnr",
+    tally: Tally,
+    question: Question,
     other: CostLike | None = None,
     *,
     cost_difference: float = 0.0,
     gap: float | None = None,
-    **reading: Unpack[DataOptions],
 ) -> Bounds:
     """What the paper's theorems prove about a tally, with the best constants.
 
@@ -455,8 +456,7 @@ def bounds(
     >>> result.impossibility.excluded
     ('African-American', 'Caucasian')
     """
-    tally = as_tally(tally, reading)
-    cost = as_cost(cost)
+    cost = question.cost
     cost_difference = check_amount("cost_difference", cost_difference)
     gap = None if gap is None else check_amount("gap", gap)
     compared = fitted_groups(tally)

@@ -12,7 +12,6 @@ import numpy as np
 from isocost.checks import check_threshold
 from isocost.groups import Group, group_names
 from isocost.measures.audit import Audit, audit
-from isocost.measures.intervals import REPLICATES
 from isocost.measures.measure import Measure
 from isocost.measures.table import Chosen, chosen_measures
 from isocost.plots.display import (
@@ -32,6 +31,7 @@ from isocost.plots.display import (
     write_title,
 )
 from isocost.plots.predictive import check_audit
+from isocost.question import DEFAULT
 from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import MIN_GROUP
@@ -157,7 +157,7 @@ class MeasuresDisplay(Display):
         if not all(name in checked.measures for name in names):
             checked = _audited(
                 checked.tally, measures, checked.threshold, checked.confidence,
-                checked.reference, checked.min_group,
+                checked.question.reference, checked.question.min_group,
             )  # fmt: skip
         return cls._of(checked, names).plot(ax)
 
@@ -320,7 +320,7 @@ def _audited(
     """An audit that has these measures."""
     chosen = chosen_measures(measures)
     # Only calibration gaps need random draws.
-    draws = REPLICATES if any(chosen.rows[name].of_levels for name in chosen.shown) else 0
+    draws = DEFAULT.replicates if any(chosen.rows[name].of_levels for name in chosen.shown) else 0
     return audit(
         tally, threshold=threshold, confidence=confidence, replicates=draws, measures=measures,
         reference=reference, min_group=min_group, warn=False,

@@ -19,7 +19,6 @@ from isocost.groups import Group, group_names, shown_names
 from isocost.measures import rates
 from isocost.measures.audit import audit
 from isocost.measures.feasibility import fitted_groups, large_groups
-from isocost.measures.intervals import REPLICATES
 from isocost.measures.table import MEASURES
 from isocost.plots import geometry
 from isocost.plots.display import (
@@ -42,6 +41,7 @@ from isocost.plots.display import (
 )
 from isocost.plots.dots import MeasuresDisplay
 from isocost.plots.geometry import Level, level_lines
+from isocost.question import DEFAULT
 from isocost.repairs.composition import cost_of_rules, edges_of, named_rules
 from isocost.rules import Rule
 from isocost.tallies import Tally, TallyLike, as_tally
@@ -391,7 +391,7 @@ def _headline(tally: Tally, cost: CostLike, confidence: float) -> str | None:
     if len(tally.groups) < 2:
         return None
     # An end far out in the tails could not be read from so many draws.
-    draws = REPLICATES if check_confidence(confidence) <= 0.995 else 0
+    draws = DEFAULT.replicates if check_confidence(confidence) <= 0.995 else 0
     result = audit(tally, cost, confidence=confidence, replicates=draws, warn=False)
     return plain(statement(result).headline)
 

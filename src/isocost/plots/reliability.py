@@ -17,7 +17,6 @@ from isocost.checks import check_confidence, check_seed, check_whole, check_word
 from isocost.grid import MAX_BINS
 from isocost.groups import Group, group_names
 from isocost.measures.calibration import Levels, gap_equal_width, levels_of
-from isocost.measures.intervals import MOST_REPLICATES
 from isocost.plots.display import (
     GREY,
     INK,
@@ -32,6 +31,7 @@ from isocost.plots.display import (
     short_name,
     write_title,
 )
+from isocost.question import MOST_REPLICATES
 from isocost.tallies import Tally, TallyLike, as_tally
 from isocost.typing import Floats, Ints
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from isocost.checks import check_numbers
-from isocost.costs import Cost, CostLike, as_cost
+from isocost.costs import Cost, CostLike
 from isocost.errors import (
     IsocostWarning,
     NotAdvisedError,
@@ -33,8 +33,9 @@ from isocost.measures.feasibility import fitted_groups, large_groups
 from isocost.measures.intervals import disparity_intervals, gap_floors
 from isocost.measures.rates import base_rate, disparity, group_costs, lacking
 from isocost.measures.table import MEASURES
+from isocost.question import DEFAULT, Question
 from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
-from isocost.verdict.judgement import CALIBRATED, MIN_GROUP, MIN_LABEL, Findings, judge
+from isocost.verdict.judgement import CALIBRATED, MIN_LABEL, Findings, judge
 from isocost.verdict.sentences import SENTENCES, fill, plain, round_up
 from isocost.verdict.wording import FEW
 
@@ -67,13 +68,12 @@ def reason_on(tally: Tally, promise: Promise, cost: CostLike | None = None) -> s
     >>> reason_on(compas(), ic.reconcile(compas()).promise)
     'repair'
     """
-    groups = large_groups(tally)
+    groups = large_groups(tally, DEFAULT.min_group)
     findings = Findings(len(groups), 0.0, math.nan, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     if len(groups) < 2:
         return judge(findings).reason
-    threshold = 0.5 if promise.threshold is None else promise.threshold
-    paid = as_cost("fnr" if cost is None else cost).among(tally.groups)
-    differences = _differences(tally, promise, paid, threshold, groups)
+    question = _question_of(promise, cost).among(tally.groups)
+    differences = _differences(tally, promise, question, groups)
     findings = replace(
         findings,
         gap_low=_largest_floor(tally, groups) if promise.calibrated else 0.0,
@@ -82,20 +82,26 @@ def reason_on(tally: Tally, promise: Promise, cost: CostLike | None = None) -> s
     )
     if (reason := judge(findings).reason) != "unestablished":
         return reason
-    spans = disparity_intervals(tally, differences, paid, threshold, groups)
+    spans = disparity_intervals(tally, question, differences, groups)
     low = max(span[0] for span in spans.values())
     return judge(replace(findings, difference_low=low)).reason
 
 
+def _question_of(promise: Promise, cost: CostLike | None) -> Question:
+    """The question that a rule answers, as far as it has a cost and a threshold of its own."""
+    own = {"cost": cost, "threshold": promise.threshold}
+    return DEFAULT.but(**{name: value for name, value in own.items() if value is not None})
+
+
 def _differences(
-    tally: Tally, promise: Promise, cost: Cost, threshold: float, groups: Sequence[Group]
+    tally: Tally, promise: Promise, question: Question, groups: Sequence[Group]
 ) -> dict[str, float]:
     """How far apart the groups are in what a rule makes equal."""
     indices = [tally.index_of(group) for group in groups]
     columns = {
-        name: group_costs(tally.totals, tally.groups, cost)
+        name: group_costs(tally.totals, tally.groups, question.cost)
         if name == "cost"
-        else MEASURES[name].of(tally.kinds(threshold))
+        else MEASURES[name].of(tally.kinds(question.threshold))
         for name in promise.equal
     }
     return {name: disparity(groups, column[indices]).difference for name, column in columns.items()}
@@ -106,7 +112,7 @@ def _largest_floor(tally: Tally, groups: Sequence[Group]) -> float:
     levels = [levels_of(tally, tally.index_of(group)) for group in groups]
     # No gap is above the one measured, so only a large one has to be looked at closely.
     large = [one for one in levels if gap_equal_width(one) > CALIBRATED]
-    return max(gap_floors(large, len(tally.groups))) if large else 0.0
+    return max(gap_floors(large, len(tally.groups), DEFAULT)) if large else 0.0
 
 
 def doubt_of(tally: Tally, promise: Promise, cost: CostLike | None = None) -> tuple[str, str]:
@@ -115,14 +121,14 @@ def doubt_of(tally: Tally, promise: Promise, cost: CostLike | None = None) -> tu
     A verdict is about the groups that are large enough; a rule is about all of them.
     """
     reason = reason_on(tally, promise, cost)
-    large = set(large_groups(tally))
+    large = set(large_groups(tally, DEFAULT.min_group))
     small = [name for group, name in shown_names(tally.groups).items() if group not in large]
     if small and reason != "few":
         reason = "small"
     if reason not in DOUBTS:
         return "", ""
     listed = f"{len(small)} groups" if len(small) > FEW else " and ".join(small)
-    fields = {"what": titles_of(promise), "groups": listed, "min_group": MIN_GROUP}
+    fields = {"what": titles_of(promise), "groups": listed, "min_group": DEFAULT.min_group}
     return reason, SENTENCES[f"doubt_{reason}"].format(**fields, min_label=MIN_LABEL)
 
 

@@ -17,9 +17,10 @@ from isocost.errors import DataError, IsocostWarning, Problem, UsageError
 from isocost.groups import Group, beside_groups, group_names, names_of, to_json
 from isocost.measures.calibration import bin_noise, levels_of
 from isocost.measures.feasibility import large_groups
-from isocost.measures.intervals import REPLICATES, normal_draws
+from isocost.measures.intervals import normal_draws
 from isocost.measures.margins import Mean, mean_of, normal_quantile, size_interval, stretch
 from isocost.measures.table import MEASURES, cost_row
+from isocost.question import DEFAULT
 from isocost.repairs.composition import edges_of
 from isocost.repairs.counsel import titles_of
 from isocost.repairs.population import Population
@@ -177,7 +178,7 @@ def plan(
     z = normal_quantile((1.0 + confidence) / 2.0)
     factor = z * stretch(confidence, max(2, len(tally.groups))) + normal_quantile(power)
     variance = (detect / factor) ** 2 / 2.0
-    draws = normal_draws(REPLICATES, 0)
+    draws = normal_draws(DEFAULT.replicates, DEFAULT.seed)
     result = {}
     for index, group in enumerate(tally.groups):
         own = tally.cells.take(tally.cells.of_group(index))

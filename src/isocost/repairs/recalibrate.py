@@ -19,6 +19,7 @@ from isocost.errors import DataError, Problem, UncertainWarning, UsageError, lis
 from isocost.groups import Group, names_of
 from isocost.measures.feasibility import large_groups
 from isocost.promises import Promise
+from isocost.question import DEFAULT
 from isocost.repairs.counsel import summary_of
 from isocost.repairs.maps import (
     METHODS,
@@ -239,7 +240,7 @@ def _farthest(
 
 def _notes(tally: Tally, maps: GroupMaps) -> Iterator[str]:
     """Which groups are too small for a map of their own."""
-    names, large = names_of(tally.groups), set(large_groups(tally))
+    names, large = names_of(tally.groups), set(large_groups(tally, DEFAULT.min_group))
     pooled = [names[g] for g, own in zip(tally.groups, maps.own, strict=True) if own is None]
     small: list[Group] = [g for g in tally.groups if g not in large and names[g] not in pooled]
     if pooled:

@@ -44,6 +44,7 @@ from isocost.measures.calibration import Levels, gap_debiased, gap_equal_width, 
 from isocost.measures.feasibility import compared_groups, fitted_groups
 from isocost.measures.rates import group_costs
 from isocost.measures.table import MEASURES
+from isocost.question import DEFAULT
 from isocost.repairs.composition import cost_of_rules, edges_of
 from isocost.repairs.counsel import not_advised, share_changed, summary_of, titles_of
 from isocost.repairs.population import Population
@@ -103,7 +104,7 @@ class Yardstick:
         own_threshold = threshold_of(rule)
         some = [group for group in tally.groups if group in rule.fitted] or tally.groups
         return cls(
-            groups=compared_groups(tally.select(some)),
+            groups=compared_groups(tally.select(some), DEFAULT.min_group),
             cost=cost_of_rules(cost, {"rule": rule}),
             threshold=own_threshold if threshold is None else check_threshold(threshold),
             equal=tuple(rule.promise.equal),

@@ -13,9 +13,9 @@ from isocost.errors import DataError, Problem
 from isocost.groups import Group, shown_names
 from isocost.measures.audit import Audit, audit
 from isocost.measures.feasibility import compared_groups
-from isocost.measures.intervals import MOST_REPLICATES
 from isocost.measures.margins import Interval, difference
 from isocost.measures.rates import Measures
+from isocost.question import MOST_REPLICATES
 from isocost.reports.assets import filled, page_file, policy
 from isocost.reports.facts import cost_words, row_titles, spoken_names
 from isocost.tallies import Tally

@@ -294,11 +294,8 @@ def _with_measures(audit: Audit, names: Sequence[str]) -> Audit:
     """The audit, made again if it lacks some of the measures."""
     if audit.measures.keys() >= set(names):
         return audit
-    level = audit.confidence
-    settings: dict[str, Any] = {"measures": names, "min_group": audit.min_group}
-    return measure(
-        audit.tally, audit.cost, audit.threshold, level, replicates=0, warn=False, **settings
-    )
+    asked = audit.question.but(measures=names, replicates=0)
+    return measure(audit.tally, question=asked, warn=False)
 
 
 def layout(

@@ -485,7 +485,7 @@ def threshold_evidence(
     by_threshold = []
     for at in thresholds:
         first = tally.grid.first_bin(at)
-        people = population_of(tally, at, audit.compared, audit.reference)
+        people = population_of(tally, audit.question.but(threshold=at), audit.compared)
         untold = {*hidden, None} if hidden and at == audit.threshold else set()
         columns = [
             {} if group in untold else _evidence(rows, own, group, people, first, level)
@@ -552,9 +552,8 @@ OF_COST = ("cost", "trivial_cost")
 
 def _about(audit: Audit, cost: Cost) -> Audit:
     """The same audit of another cost; calibration gaps do not depend on it."""
-    level = audit.confidence
-    again = measure(audit.tally, cost, audit.threshold, level, 0, warn=False,
-                    tolerance=audit.feasibility.tolerance, min_group=audit.min_group)  # fmt: skip
+    asked = audit.question.but(cost=cost, replicates=0, measures=None, reference=None)
+    again = measure(audit.tally, question=asked, warn=False)
     if again.intervals is None or audit.intervals is None:
         return again
     floors = audit.intervals.gap_floors

@@ -18,13 +18,13 @@ from html import escape
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeAlias, Unpack
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from isocost.atomic import check_ending, replacing, write_text
 from isocost.checks import check_kind, check_path, check_text, check_whole, finite_or_none
-from isocost.costs import Cost, CostLike
+from isocost.costs import Cost
 from isocost.errors import DataError, FileError, Problem, speaking
 from isocost.groups import as_group, group_names, names_of, shown_names, to_json
 from isocost.measures.audit import Audit, as_audit, audit
@@ -86,7 +86,7 @@ from isocost.reports.payload import (
     undecided,
 )
 from isocost.rules import Rule
-from isocost.tallies import DataOptions, Tally, TallyLike
+from isocost.tallies import Tally, TallyLike
 from isocost.verdict.judgement import ANSWERS, CALIBRATED, MIN_LABEL, REASONS, SLACK
 from isocost.verdict.sentences import Vocabulary, plain, with_ways
 from isocost.verdict.wording import DETAILS, FEW, MOST_IN_PLANE, MOST_SHARES, figures_of
@@ -104,15 +104,12 @@ def report(
     *,
     title: str | None = None,
     min_count: int = 0,
-    cost: CostLike | None = None,
-    threshold: float | None = None,
-    tolerance: float | None = None,
     origin: Origin | None = None,
     people: str | None = None,
     outcome: str | None = None,
     positive_means: str | None = None,
     force: bool = True,
-    **reading: Unpack[DataOptions],
+    **asked: Any,
 ) -> Path:
     """Write the report: one HTML file that works offline, by e-mail and in print.
 
@@ -166,10 +163,9 @@ def report(
     """
     check_path(path)
     check_ending(path, *ENDINGS)
-    settings: dict[str, Any] = {"cost": cost, "threshold": threshold, "tolerance": tolerance}
     words = {"people": people, "outcome": outcome, "positive_means": positive_means}
     page: dict[str, Any] = {"title": title, "min_count": min_count, "origin": origin, **words}
-    text = report_html(audit, rules, **page, **settings, **reading)
+    text = report_html(audit, rules, **page, **asked)
     if Path(path).suffix.lower() == ".pdf":
         write_pdf(text, path, force=force)
     else:
@@ -183,14 +179,11 @@ def report_html(
     *,
     title: str | None = None,
     min_count: int = 0,
-    cost: CostLike | None = None,
-    threshold: float | None = None,
-    tolerance: float | None = None,
     origin: Origin | None = None,
     people: str | None = None,
     outcome: str | None = None,
     positive_means: str | None = None,
-    **reading: Unpack[DataOptions],
+    **asked: Any,
 ) -> str:
     """The page of :func:`report` as text."""
     if title is not None:
@@ -199,8 +192,7 @@ def report_html(
     check_kind("origin", origin, (Origin, type(None)), "must be an Origin", step)
     words = {"people": people, "outcome": outcome, "positive_means": positive_means}
     vocabulary = Vocabulary(**{name: word for name, word in words.items() if word is not None})
-    settings = {"cost": cost, "threshold": threshold, "tolerance": tolerance}
-    subject = as_audit(audit, settings, reading)
+    subject = as_audit(audit, asked)
     # A page compares groups: without two it would say nothing.
     fitted_groups(subject.tally)
     compared = subject.tally.select(list(subject.compared))
@@ -280,6 +272,7 @@ def _now() -> datetime:
 def _settings(subject: Audit, held: dict[str, Any]) -> dict[str, Any]:
     """What the page needs to make its audit again."""
     names, intervals = group_names(subject.tally.groups), subject.intervals
+    reference = subject.question.reference
     kept = [g for g, name in zip(subject.tally.groups, names, strict=True) if name in held["names"]]
     return {
         "groups": [to_json(group) for group in kept],
@@ -291,8 +284,8 @@ def _settings(subject: Audit, held: dict[str, Any]) -> dict[str, Any]:
         "seed": 0 if intervals is None else intervals.seed,
         "measures": [name for name in subject.shown if name in MEASURES],
         "own_measures": [_measure_dict(one) for one in _own_measures(subject)],
-        "min_group": subject.min_group,
-        "reference": to_json(subject.reference) if subject.reference in kept else None,
+        "min_group": subject.question.min_group,
+        "reference": to_json(reference) if reference in kept else None,
     }
 
 
@@ -366,7 +359,7 @@ def _remade_audit(
                                               "tolerance", "min_group")}  # fmt: skip
     measured = audit(
         held_tally(held, made["groups"]),
-        Cost.from_dict(made["cost"]),
+        cost=Cost.from_dict(made["cost"]),
         **settings,
         measures=[*dict.fromkeys([*made["measures"], *ALWAYS]), *own],
         reference=None if made["reference"] is None else as_group(made["reference"]),
@@ -509,7 +502,7 @@ def _own(subject: Audit, held: dict[str, Any], hidden: Collection[int]) -> dict[
         "floors": [subject.gap_floor(group) for group in subject.groups],
         "decimals": figures_of(subject).decimals,
         "reconcilable": subject.reconcilable,
-        "min_group": subject.min_group,
+        "min_group": subject.question.min_group,
         "min_label": MIN_LABEL,
     }
 

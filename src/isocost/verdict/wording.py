@@ -253,7 +253,7 @@ def _fields(audit: Audit, names: Mapping[Group, Name], vocabulary: Vocabulary) -
         "expected": figures.difference(findings.expected),
         "unrepaired": figures.difference(findings.unrepaired),
         "limit": f"{100 * CALIBRATED:g} points",
-        "min_group": f"{audit.min_group:,}",
+        "min_group": f"{audit.question.min_group:,}",
         "min_label": str(MIN_LABEL),
         "large": SENTENCES["few_one" if findings.groups == 1 else "few_none"],
         **_span(audit, figures),
