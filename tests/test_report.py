@@ -92,7 +92,7 @@ def test_says_everything_without_scripts(html, audit):
         "200 draws for calibration gaps, seed 0",
     ):
         assert words in text
-    said = statement(audit, data="data.csv")
+    said = statement(audit, data=["data.csv"])
     for sentence in (said.headline, said.next, *said.details, *said.notes):
         assert re.sub(r"\s", " ", plain(sentence)) in text
     low, high = audit.groups["Caucasian"].intervals["cost"]

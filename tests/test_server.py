@@ -422,7 +422,7 @@ def test_the_page_knows_how_its_file_was_read(tmp_path):
         session.file.id, "score", "label", ("group",), positive="1", missing_group="none"
     )
     page = session.reports[session.report(request)].page
-    told = '"data":["mine.csv"],"positive":"1","missing_group":"none","drop_group":[]'
+    told = '"data":["mine.csv"],"posix":{"read":"mine.csv --positive=1 --missing-group=none"'
     assert told in page.replace('": ', '":').replace(', "', ',"')
 
 
@@ -603,4 +603,4 @@ def test_rows_with_missing_values_have_a_control(running, tmp_path):
     assert "were dropped: 624 in all, 615 without 'score' and 10 without 'group'." in html
     wrong = {**asked, "drop_missing": "yes"}
     status, _, answer = running.at("POST", "report", json.dumps(wrong).encode())
-    assert (status, json.loads(answer)["problems"][0]["name"]) == (400, "drop_missing")
+    assert (status, json.loads(answer)["problems"][0]["name"]) == (422, "drop_missing")
