@@ -256,7 +256,7 @@ def test_small_cells_are_merged_and_small_groups_left_out():
     assert data["tally"]["names"] == ["African-American", "Caucasian"]
     text = Texts(html).text
     assert "cells of fewer than 40 rows, merged with their neighbours" in text
-    assert "groups too small to show: few" in text
+    assert "groups that are not compared: few" in text
     assert "an average score of 45 % if African-American, 36 % if Caucasian" in text
 
 
