@@ -41,7 +41,8 @@ alone* is the least share for equal FPR and FNR at 0.5 if at least half as many 
 selected, and not selected, as before, where calibration allows; where nearly everybody is positive,
 as in law school, that takes more than one distribution of scores, which may leave nobody below 0.5.
 Linear programs prove all these shares to be the least, up to 0.0001; *or less* stands where the
-search for a proof was ended. Accuracy, and the share of the variance of labels that scores explain (R²), are those of everybody before, and of the
+search for a proof was ended. Accuracy, and the share of the variance of labels that scores explain
+(R²), are those of everybody before, and of the
 decided if {above:.0%} more than the least are handed over. *Of the selected* is how many of those
 at or above 0.5 are handed over then, in the groups where that is least and most. Scores of COMPAS,
 income and health are as published; those of the other data come from models that had not seen these
