@@ -706,6 +706,7 @@ def test_a_report_verifies_and_a_changed_one_does_not(page, tmp_path, capsys, mo
         'table numbers, Wrongly selected FPR, column 1: "0.342 0.322 to 0.365" instead of "0.343 '
         '0.322 to 0.365"',
     )
+    assert found.lines()[0] == "Changed: 1 place is not as isocost writes the page."
     (said,) = ic.verify(tmp_path / "heading.html").changes
     assert said.endswith('"What errors gain each group" instead of "What errors cost each group"')
     assert any("Costs are equal." in one for one in ic.verify(tmp_path / "over.html").changes)
