@@ -79,7 +79,13 @@ def run_one(what: str) -> None:
         "tally": lambda: ic.tally("data.parquet", memory_limit=LIMIT),
         "tally by hand": lambda: duckdb.connect(config=limits).execute(BY_HAND).fetchnumpy(),
         "apply": lambda: ic.apply_file(
-            rule(), "data.parquet", "out.parquet", force=True, memory_limit=LIMIT
+            rule(),
+            "data.parquet",
+            "out.parquet",
+            id="id",
+            output_column="score",
+            force=True,
+            memory_limit=LIMIT,
         ),
         "apply by hand": lambda: duckdb.connect(config=limits).execute(apply_by_hand()),
     }

@@ -55,7 +55,7 @@ def main(given: Sequence[str] | None = None) -> None:
 
     # Lazy until it is written.  The coin comes from the id, so a task that is
     # retried, or another number of partitions, changes nothing.
-    repaired = rule.apply(people, id="id", output="repaired", changed="changed")
+    repaired = rule.apply(people, id="id", changed="changed")
     repaired.write.mode("overwrite").parquet(options.output)
 
 

@@ -3,6 +3,7 @@
 import json
 import shlex
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -220,3 +221,78 @@ def test_a_look_counts_all_rows(tmp_path):
     assert looked.columns[1].distinct == 3
     assert looked.columns[0].wrong == "1 values are not numbers" or not looked.columns[0].numeric
     assert looked.command is None
+
+
+def loans(rows=6000, seed=0):
+    """A boolean outcome, its score, and many columns of 0 and 1 that come before it."""
+    random = np.random.default_rng(seed)
+    score = random.beta(2, 5, rows)
+    flags = {
+        name: (random.random(rows) < 0.3).astype(int)
+        for name in ("comdominiom", "self_employed", "single_family", "insured")
+    }
+    # A column that the score predicts a little.
+    flags["insured"] = (random.random(rows) < 0.2 + 0.3 * score).astype(int)
+    race = np.where(random.random(rows) < 0.4, "black", "white")
+    return {**flags, "race": race, "denied": random.random(rows) < score, "p_deny": score}
+
+
+@pytest.mark.parametrize("name", ["loans.parquet", "loans.csv"])
+def test_the_label_is_what_the_score_predicts(tmp_path, capsys, name):
+    path = write(tmp_path, loans(), name)
+    looked = ic.look(path)
+    assert looked.guess["label"] == "denied"
+    assert (looked.guess["score"], looked.guess["group"]) == ("p_deny", "race")
+    assert "--label=denied" in looked.command
+    (why,) = looked.to_dict()["labels"]
+    assert why["auc"] == pytest.approx(0.71, abs=0.02)
+    said = str(looked)
+    assert "The label is 'denied': the score predicts it (AUC 0.7" in said
+    assert "in a sample of 5,000 rows); its name is like 'p_deny'; it is true or false." in said
+    assert str(ic.look(path)) == said, "the same sample each time"
+    # Commands guess the same.
+    code, _, err = run(capsys, "tally", path)
+    assert (code, err) == (0, "score: 'p_deny'\nlabel: 'denied'\ngroup: 'race'\n")
+
+
+def test_of_two_labels_as_likely_none_is_proposed(tmp_path, capsys):
+    random = np.random.default_rng(1)
+    score = loans(seed=1)["p_deny"]
+    data = {**loans(seed=1), "late": random.random(len(score)) < score, "risk": score}
+    del data["p_deny"]
+    path = write(tmp_path, data)
+    looked = ic.look(path)
+    assert looked.guess["label"] is None
+    assert {one.name for one in looked.labels} == {"denied", "late"}
+    assert looked.command is None
+    (obstacle,) = looked.obstacles
+    assert obstacle.startswith("2 columns could be the label, name one with --label: '")
+    assert obstacle.count("the score predicts it (AUC 0.7") == 2
+    assert "isocost audit" not in str(looked)
+    code, _, err = run(capsys, "audit", path)
+    assert code == 2
+    assert "label: must name a column of the data" in err
+    assert "2 columns that could be it: '" in err
+    assert "'denied': the score predicts it" in err
+    assert "'late': the score predicts it" in err
+    # Neither of them is taken for the group.
+    assert looked.guess["group"] == "race"
+
+
+def test_a_decision_by_the_score_is_not_the_label(tmp_path):
+    """It has an AUC of 1, and tells nothing about people."""
+    data = loans()
+    data = {"selected": data["p_deny"] >= 0.5, **data}
+    looked = ic.look(write(tmp_path, data, "loans.parquet"))
+    assert looked.guess["label"] == "denied"
+    only = {"selected": data["selected"], "p_deny": data["p_deny"], "race": data["race"]}
+    looked = ic.look(write(tmp_path, only, "only.parquet"))
+    assert "separates it perfectly, as if it were decided by the score (AUC 1.00" in str(looked)
+
+
+def test_a_column_called_label_is_the_label_whatever_the_score_predicts(tmp_path):
+    """Commands take it without a guess, so the proposal is about it as well."""
+    data = loans()
+    looked = ic.look(write(tmp_path, {**data, "label": data["comdominiom"]}))
+    assert looked.guess["label"] == "label"
+    assert "--label" not in looked.command

@@ -233,11 +233,11 @@ def test_one_entry_is_enough_for_a_new_repair(two_tallies, monkeypatch):
     monkeypatch.setitem(ic.REPAIRS, "erase", mine)
     here, there = two_tallies
     rule = erase(here, "fpr", 0.01)
-    assert rule.remake(there) == erase(there, "fpr", 0.01)
+    assert replace(rule.remake(there), made_from={}) == erase(there, "fpr", 0.01)
     found = ic.frontier(here, "fpr", "erase", points=2)
     assert [point.disparity for point in found.points] == [0.0, 0.0]
     shown = options_of(ic.audit(here, "fpr", confidence=None), None)
     assert [one.label for one in shown][-1] == "Erase"
-    assert shown[-1].rule == erase(here, "fpr")
+    assert replace(shown[-1].rule, made_from={}) == erase(here, "fpr")
     assert ic.watch(rule, [rule.expected(here)]).limits == {"cost": 0.01}
     assert ic.compare(here, [rule], "fpr").rules["erase"].audit.disparity.difference == 0.0

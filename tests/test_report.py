@@ -92,7 +92,7 @@ def test_says_everything_without_scripts(html, audit):
         "200 draws for calibration gaps, seed 0",
     ):
         assert words in text
-    said = statement(audit, data="data.csv")
+    said = statement(audit, data=["data.csv"])
     for sentence in (said.headline, said.next, *said.details, *said.notes):
         assert re.sub(r"\s", " ", plain(sentence)) in text
     low, high = audit.groups["Caucasian"].intervals["cost"]
@@ -256,7 +256,7 @@ def test_small_cells_are_merged_and_small_groups_left_out():
     assert data["tally"]["names"] == ["African-American", "Caucasian"]
     text = Texts(html).text
     assert "cells of fewer than 40 rows, merged with their neighbours" in text
-    assert "groups too small to show: few" in text
+    assert "groups that are not compared: few" in text
     assert "an average score of 45 % if African-American, 36 % if Caucasian" in text
 
 
@@ -706,6 +706,7 @@ def test_a_report_verifies_and_a_changed_one_does_not(page, tmp_path, capsys, mo
         'table numbers, Wrongly selected FPR, column 1: "0.342 0.322 to 0.365" instead of "0.343 '
         '0.322 to 0.365"',
     )
+    assert found.lines()[0] == "Changed: 1 place is not as isocost writes the page."
     (said,) = ic.verify(tmp_path / "heading.html").changes
     assert said.endswith('"What errors gain each group" instead of "What errors cost each group"')
     assert any("Costs are equal." in one for one in ic.verify(tmp_path / "over.html").changes)

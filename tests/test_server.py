@@ -21,7 +21,7 @@ from isocost.examples import compas_rows
 from isocost.reports import server
 from isocost.reports.session import ReportRequest, Session
 from tests.serving import ISOCOST, compas_csv, served
-from tests.test_paths import workbook
+from tests.test_paths import FAR, with_sheet, workbook
 
 pytest.importorskip("uvicorn", reason="isocost serve needs the extra serve")
 pytest.importorskip("starlette", reason="isocost serve needs the extra serve")
@@ -422,7 +422,7 @@ def test_the_page_knows_how_its_file_was_read(tmp_path):
         session.file.id, "score", "label", ("group",), positive="1", missing_group="none"
     )
     page = session.reports[session.report(request)].page
-    told = '"data":["mine.csv"],"positive":"1","missing_group":"none","drop_group":[]'
+    told = '"data":["mine.csv"],"posix":{"read":"mine.csv --positive=1 --missing-group=none"'
     assert told in page.replace('": ', '":').replace(', "', ',"')
 
 
@@ -570,6 +570,26 @@ def test_the_sheets_of_a_workbook_are_offered(running, tmp_path):
     assert (status, json.loads(body)["file"]["reading"]) == (200, {"sheet": "2025"})
 
 
+def test_files_that_would_take_all_memory_or_time_are_refused(running, tmp_path):
+    pytest.importorskip("python_calamine", reason="workbooks need the extra excel")
+    far = with_sheet(tmp_path / "far.xlsx", FAR["far cell"]).read_bytes()
+    wide = b",".join([b"c"] * 150_000)
+    files = {
+        "far.xlsx": (far, "must have sheets whose cells span at most 33,554,432 places"),
+        "wide.csv": (wide + b"\n" + wide, "must have at most 20,000 columns"),
+        "wide.csv.gz": (gzip.compress(wide + b"\n"), "must have at most 20,000 columns"),
+        "deep.jsonl": (
+            b'{"a":' + b"[" * 10**5 + b"]" * 10**5 + b"}",
+            "must be readable as JSON lines",
+        ),
+    }
+    for name, (content, rule) in files.items():
+        status, answer = running.upload(name, content)
+        assert (status, answer["problems"][0]["rule"]) == (422, rule)
+        assert name in answer["problems"][0]["got"]
+    assert running.upload("data.csv", compas_csv().encode())[0] == 200
+
+
 def test_people_handed_over_have_a_control(running, tmp_path):
     frame = pd.DataFrame(compas_rows())
     frame.loc[::10, "score"] = None
@@ -603,4 +623,4 @@ def test_rows_with_missing_values_have_a_control(running, tmp_path):
     assert "were dropped: 624 in all, 615 without 'score' and 10 without 'group'." in html
     wrong = {**asked, "drop_missing": "yes"}
     status, _, answer = running.at("POST", "report", json.dumps(wrong).encode())
-    assert (status, json.loads(answer)["problems"][0]["name"]) == (400, "drop_missing")
+    assert (status, json.loads(answer)["problems"][0]["name"]) == (422, "drop_missing")

@@ -125,8 +125,8 @@ def test_the_job_of_the_guide(spark, job, tmp_path):
     assert json.loads((reports / "rule.json").read_text())["method"] == "withhold"
 
     found = by_id(columns_of("pyspark", spark.read.parquet(str(target))))
-    assert list(found) == ["id", "group", "score", "label", "repaired", "changed"]
-    assert found["repaired"] == rule.apply(data, id="id")["repaired_score"].tolist()
+    assert list(found) == ["id", "group", "score", "label", "repaired_score", "changed"]
+    assert found["repaired_score"] == rule.apply(data, id="id")["repaired_score"].tolist()
     assert found["score"] == data["score"].tolist()
     assert np.mean(found["changed"]) == pytest.approx(
         sum(np.mean(data["group"] == g) * share for g, share in rule.alpha.items()), abs=0.01

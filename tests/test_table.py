@@ -72,7 +72,7 @@ def test_a_page_that_leaves_out_a_group_keeps_the_measures():
     found = ic.audit(tally, measures=[PPV], confidence=None, min_group=20)
     assert found.compared == ("a", "b")
     page = report_html(found)
-    assert "groups too small to show: c" in page
+    assert "groups that are not compared: c" in page
     assert '<tr data-row="precision">' in page
 
 

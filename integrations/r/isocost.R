@@ -2,7 +2,7 @@
 #
 #   source("isocost.R")
 #   rule <- isocost_read("rule.json")
-#   people$repaired <- isocost_apply(rule, people$score, people$group, people$id)
+#   people <- isocost_repair(rule, people, id = "id")    # adds repaired_score
 #
 # Needs base R, and the package digest if the rule throws a coin.
 
@@ -16,6 +16,42 @@ isocost_read <- function(file) {
     isocost_stop("rule file", "must be UTF-8", file, "use the file as isocost wrote it")
   }
   isocost_check(isocost_json(text))
+}
+
+# A data frame with a column of repaired scores, whose other columns stay as they are.
+#   rule     what isocost_read returned
+#   data     a data frame
+#   score, group, id  names of columns; by default those the rule was made from, then "score" and
+#            "group"; group may name several, and a rule with a coin needs an id
+#   output   the column to write, which replaces one of this name; by default "repaired_" and the
+#            name of the score column, which must then be a new column
+#   ...      unknown and missing_group of isocost_apply
+isocost_repair <- function(rule, data, score = NULL, group = NULL, id = NULL, output = NULL, ...) {
+  if (!is.data.frame(data)) {
+    isocost_stop("data", "must be a data frame", class(data)[1], "pass vectors to isocost_apply")
+  }
+  stored <- rule[["made_from"]][["columns"]]
+  first <- function(...) Find(Negate(is.null), list(...))
+  score <- first(score, stored[["score"]], "score")
+  group <- first(group, unlist(stored[["group"]]), "group")
+  id <- first(id, stored[["id"]])
+  for (role in c("score", "group", "id")) {
+    missing <- setdiff(get(role), names(data))
+    if (length(missing)) {
+      isocost_stop(role, "must name a column of the data", missing[1],
+                   paste("name one of", paste(names(data), collapse = ", ")))
+    }
+  }
+  usual <- paste0("repaired_", score)
+  if (is.null(output) && usual %in% names(data)) {
+    isocost_stop("output", "must be named, because a column with the usual name exists",
+                 paste("a column", usual, "in the data"),
+                 sprintf('pass output = "%s" to replace that column, or another name', usual))
+  }
+  groups <- if (length(group) == 1) data[[group]] else lapply(group, function(name) data[[name]])
+  ids <- if (is.null(id)) NULL else data[[id]]
+  data[[first(output, usual)]] <- isocost_apply(rule, data[[score]], groups, ids, ...)
+  data
 }
 
 # The scores after a rule; NA for people whom the rule hands over to somebody else.

@@ -96,7 +96,7 @@ def project(tmp_path_factory):
     (folder / "models" / "schema.yml").write_text(json.dumps(SCHEMA))
     RULE.save(folder / "rule.json")
     shutil.copy(ROOT / "integrations/dbt/isocost_cost_difference.sql", folder / "tests/generic")
-    written("rule.json", "--dbt", "isocost_repair", "-o", "macros/r.sql", cwd=folder)
+    written("rule.json", "--id", "id", "--dbt", "isocost_repair", "-o", "macros/r.sql", cwd=folder)
     written("--tally", "--dbt", "isocost_tally", "-o", "macros/t.sql", cwd=folder)
     crossed = ("--tally", "--group", "group", "--group", "half", "--weight", "weight")
     written(*crossed, "--dbt", "tally_of_heavy", "-o", "macros/heavy.sql", cwd=folder)

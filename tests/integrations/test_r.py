@@ -135,7 +135,9 @@ def test_every_action_and_kind_of_group_bit_by_bit(tmp_path):
         frame = {**data, **dict(zip(names, columns, strict=True))}
         del frame["group"]
         group = names if len(names) > 1 else names[0]
-        expected += rule.apply(frame, group=group, id="id")["repaired_score"].tolist()
+        expected += rule.apply(frame, score="score", group=group, id="id")[
+            "repaired_score"
+        ].tolist()
     done = run_r(APPLY, tmp_path, {"cases": cases})
     assert done.returncode == 0, done.stderr
     lines = lines_of(tmp_path / "scores")
@@ -163,6 +165,43 @@ def test_a_rule_is_read_as_r_would_be_used(tmp_path):
     """
     done = run_r(script, tmp_path)
     assert done.stdout.split() == ["0.2", "0.394", "0.9", "0.2", "0.9", "0"], done.stderr
+
+
+def test_a_data_frame_gets_the_column_of_repaired_scores(tmp_path):
+    rows = (Row("a", 0.0, 1.0, "set", 0.75, 0.5),)
+    stored = {"columns": {"score": "p_deny", "group": ["race"]}}
+    rule = ic.Rule(("a", "b"), rows, "test", made_from=stored)
+    rule.save(tmp_path / "rule.json")
+    data = {"who": [1, 2, 3, 4], "score": [0.5] * 4, "race": list("aaab")}
+    data["p_deny"] = [0.125, 0.25, 0.5, 0.125]
+    script = """
+    rule <- isocost_read("rule.json")
+    people <- data.frame(who = 1:4, score = 0.5, race = c("a", "a", "a", "b"),
+                         p_deny = c(0.125, 0.25, 0.5, 0.125))
+    show <- function(frame) cat(names(frame), unlist(frame[ncol(frame)]), frame$score, "\n")
+    said <- function(...) cat(tryCatch(isocost_repair(...), error = conditionMessage), "\n")
+    out <- isocost_repair(rule, people, id = "who")
+    show(out)
+    show(isocost_repair(rule, people, id = "who", output = "p_deny"))
+    show(isocost_repair(rule, out, id = "who", output = "repaired_p_deny"))
+    said(rule, out, id = "who")
+    said(rule, people)
+    said(rule, people, id = "idd")
+    said(rule, 1:3)
+    """
+    done = run_r(script, tmp_path)
+    wanted = " ".join(f"{one:g}" for one in rule.apply(data, id="who")["repaired_p_deny"])
+    kept = "0.5 0.5 0.5 0.5"
+    names = "who score race p_deny"
+    said = [line.strip() for line in done.stdout.splitlines()]
+    assert said[0] == f"{names} repaired_p_deny {wanted} {kept}", done.stderr
+    assert said[1] == f"{names} {wanted} {kept}"
+    assert said[2] == said[0]
+    assert "output: must be named, because a column with the usual name exists" in said
+    assert 'next: pass output = "repaired_p_deny" to replace that column, or another name' in said
+    assert "id: is needed by a rule with a coin" in said
+    assert "id: must name a column of the data" in said
+    assert "data: must be a data frame" in said
 
 
 BAD_CALLS = {

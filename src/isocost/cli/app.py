@@ -153,9 +153,12 @@ COMMANDS = {
         ),
         Entry(compare, _REPAIR, "isocost compare data.csv rule.json", "docs/repairs.md"),
         Entry(
-            apply, _REPAIR, "isocost apply rule.json data.csv -o repaired.csv", "docs/repairs.md"
+            apply,
+            _REPAIR,
+            "isocost apply rule.json data.csv --id id -o repaired.csv",
+            "docs/repairs.md",
         ),
-        Entry(sql, _DEPLOY, "isocost sql rule.json --dialect bigquery", "docs/sql.md"),
+        Entry(sql, _DEPLOY, "isocost sql rule.json --id id --dialect bigquery", "docs/sql.md"),
         Entry(watch, _DEPLOY, "isocost watch rule.json day1.json", "docs/monitoring.md"),
         Entry(report, _SHOW, "isocost report data.csv -o report.html", "README.md"),
         Entry(verify, _SHOW, "isocost verify report.html", "README.md"),

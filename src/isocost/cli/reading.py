@@ -100,12 +100,13 @@ def load_tally(name: str) -> Tally:
     raise DataError(Problem(name, "must be a tally, because it ends in .json", got, step))
 
 
-def check_alike(tallies: Sequence[tuple[str, Tally]]) -> None:
-    """Raise if tallies cannot be added; the error names the files."""
+def check_alike(tallies: Sequence[tuple[str, Tally]], but_for: str | None = None) -> None:
+    """Raise if tallies cannot be added, naming the files; ``but_for`` is a role that may differ."""
     for name, tally in tallies[1:]:
         first_name, first = tallies[0]
         ours, theirs = _made_with(first), _made_with(tally)
-        different = [role for role in ours if role in theirs and ours[role] != theirs[role]]
+        shared = [role for role in ours if role in theirs and role != but_for]
+        different = [role for role in shared if ours[role] != theirs[role]]
         if different:
             role = different[0]
             raise UsageError(
@@ -175,7 +176,8 @@ def read_periods(
     """
     paths = expanded_paths(names)
     loaded = {path: load_tally(path) for path in paths if is_tally_path(path)}
-    check_alike(list(loaded.items()))
+    # Repaired scores may be in a column of their own, or in the place of the others.
+    check_alike(list(loaded.items()), but_for="score")
     if loaded:
         first = next(iter(loaded.values()))
         _check_options(columns, first, only=len(loaded) == len(paths))

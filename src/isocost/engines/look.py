@@ -1,7 +1,7 @@
 """What is in a file: its columns, what each could be, and what is wrong with it.
 
 The local page, the commands and :func:`look` guess columns here, by their names and then by their
-values.  Whoever guesses tells it.
+values.  The label is the column that the score predicts.  Whoever guesses tells it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from isocost.checks import check_path
 from isocost.engines.connection import FileReading
@@ -31,6 +33,7 @@ from isocost.errors import Problem, UsageError, listing
 from isocost.grid import fitting_scales
 from isocost.readings import Reading, command_line
 from isocost.tables import AsJson, frame_of, html_table, text_table
+from isocost.typing import Bools, Floats
 
 SAMPLE = 5000
 """Number of rows in the sample, drawn from all parts of the file."""
@@ -49,6 +52,18 @@ _NAMES = {
 }
 
 ROLES = (*_NAMES, "id")
+
+NAMED, ALIKE, WORDS, BOOLEAN, OTHER = 0.2, 0.2, 0.1, 0.1, -0.2
+"""What counts for a label beside 2 |AUC - 0.5|: its name; a name like that of the score; values
+such as yes and 1; values true and false; and against it, a name that suits another role."""
+
+CLOSE = 0.1
+"""A column that is less likely than the first by no more than this could be the label as well."""
+
+MANY = 30
+"""Rows of each label from which it is no chance that a score separates them perfectly."""
+
+_GENERAL = r"p|prob|proba|probability|score|scores|risk|pred|predicted|prediction|hat|yhat"
 
 
 @dataclass(frozen=True)
@@ -120,10 +135,17 @@ class Column:
 
     def likelihood(self, role: str) -> tuple[bool, ...]:
         """How well it suits a role, for sorting: by its name, then by its values."""
-        other = any(self._named(name) for name in _NAMES if name != role)
-        has_positive = any(value.lower() in POSITIVE for value in self.values)
-        suits = self.is_unit if role == "score" else has_positive == (role == "label")
-        return self._named(role), not other, suits
+        suits = self.is_unit if role == "score" else not self.has_positive
+        return self._named(role), not self.named_otherwise(role), suits
+
+    @property
+    def has_positive(self) -> bool:
+        """True if one of its values means yes."""
+        return any(value.lower() in POSITIVE for value in self.values)
+
+    def named_otherwise(self, role: str) -> bool:
+        """True if its name suits another role."""
+        return any(self._named(name) for name in _NAMES if name != role)
 
     def range(self) -> str:
         """Its values in a few words."""
@@ -131,6 +153,65 @@ class Column:
             return f"{self.low:.6g} to {self.high:.6g}"
         shown = [value if len(value) <= 20 else f"{value[:19]}…" for value in self.values]
         return ", ".join(shown[:3]) + (" …" if self.distinct > 3 else "")
+
+
+@dataclass(frozen=True)
+class LabelCandidate:
+    """A column that could be the label, and why.
+
+    Attributes
+    ----------
+    name : str
+        The column.
+    auc : float or None
+        How well the score predicts it, in a sample of the rows; None if that is unknown.
+    reasons : tuple of str
+        What speaks for it, and against it.
+    merit : float
+        How much does: 2 |AUC - 0.5| beyond chance, and what its name and values add.
+    """
+
+    name: str
+    auc: float | None
+    reasons: tuple[str, ...]
+    merit: float
+
+    @classmethod
+    def of(
+        cls, column: Column, score: Column | None, samples: Mapping[str, Sequence[Any]]
+    ) -> LabelCandidate:
+        """How well a column suits the label, given the column of scores."""
+        auc, beyond, reasons = None, 0.0, []
+        if score is not None:
+            y, h = _labelled(column, score, samples)
+            n1, n0 = int(y.sum()), int((~y).sum())
+            if n1 and n0:
+                auc = _auc(y, h)
+                auc = auc if column.has_positive else max(auc, 1.0 - auc)
+                # Two standard errors of an AUC of 0.5 are chance.
+                beyond = max(0.0, abs(2.0 * auc - 1.0) - 2.0 * math.sqrt((1 / n1 + 1 / n0) / 3.0))
+                decided = auc in (0.0, 1.0) and min(n1, n0) >= MANY
+                says = "predicts it" if beyond else "does not predict it"
+                if decided:
+                    beyond, says = 0.0, "separates it perfectly, as if it were decided by the score"
+                is_part = len(samples[score.name]) >= SAMPLE
+                rows = f" in a sample of {SAMPLE:,} rows" if is_part else ""
+                reasons.append(f"the score {says} (AUC {auc:.2f}{rows})")
+        is_boolean = {value.lower() for value in column.values} == {"true", "false"}
+        alike = score is not None and _alike(column.name, score.name)
+        counts = [
+            (NAMED, column._named("label"), "its name suits a label"),
+            (ALIKE, alike, f"its name is like {score.name!r}" if score is not None else ""),
+            (BOOLEAN, is_boolean, "it is true or false"),
+            (WORDS, column.has_positive, ""),
+            (OTHER, column.named_otherwise("label"), "its name suits something else"),
+        ]
+        reasons += [reason for _, holds, reason in counts if holds and reason]
+        merit = beyond + sum(weight for weight, holds, _ in counts if holds)
+        return cls(column.name, auc, tuple(reasons), merit)
+
+    def __str__(self) -> str:
+        return f"{self.name!r}: {'; '.join(self.reasons)}" if self.reasons else repr(self.name)
 
 
 @dataclass(frozen=True, repr=False)
@@ -154,6 +235,8 @@ class FileLook(AsJson):
         The most likely column for each role; None where there is none.
     positive : str or None
         The positive label, where it must be named and is known.
+    labels : tuple of LabelCandidate
+        The column guessed to be the label; or those as likely, of which none is guessed.
     """
 
     path: str
@@ -163,6 +246,7 @@ class FileLook(AsJson):
     reading: dict[str, str]
     guess: dict[str, str | None]
     positive: str | None
+    labels: tuple[LabelCandidate, ...] = ()
 
     def column(self, role: str) -> Column | None:
         """The column that was guessed for a role."""
@@ -190,8 +274,13 @@ class FileLook(AsJson):
         told = [
             f"no column could be the {role}: name it with --{role}"
             for role in ("score", "label", "group")
-            if self.column(role) is None
+            if self.column(role) is None and (role != "label" or not self.labels)
         ]
+        if len(self.labels) > 1:
+            each = "; or ".join(map(str, self.labels))
+            told.append(
+                f"{len(self.labels)} columns could be the label, name one with --label: {each}"
+            )
         for column in filter(None, map(self.column, ("score", "label", "weight"))):
             told += [f"column {column.name!r}: {column.wrong}"] if column.wrong else []
         label = self.column("label")
@@ -252,7 +341,9 @@ class FileLook(AsJson):
     def summary(self) -> list[str]:
         """What to do next."""
         if self.command is not None:
-            lines = [f"To go on: {self.command}"]
+            # The usual name needs no reason.
+            why = [f"The label is {one}." for one in self.labels if one.name != "label"]
+            lines = [*why, f"To go on: {self.command}"]
             lacking = [role for role in ("score", "label", "weight") if self._missing(role)]
             if lacking:
                 without = " or ".join(lacking)
@@ -282,6 +373,7 @@ class FileLook(AsJson):
             "reading": {"encoding": "utf-8", "decimal": "."} | self.reading,
             "columns": columns,
             "guess": dict(self.guess),
+            "labels": [{**asdict(one), "reasons": list(one.reasons)} for one in self.labels],
             "positive": self.positive,
             "obstacles": self.obstacles,
             "command": self.command,
@@ -353,7 +445,7 @@ def preview(
 
 def _looked(path: str | Path, name: str | None, reading: FileReading, counted: bool) -> FileLook:
     with Source(path, name=name, reading=reading) as source:
-        columns = sampled(source)
+        columns, samples = sampled(source)
         if not any(column.distinct or column.missing for column in columns):
             raise no_rows(path)
         rows = None
@@ -361,26 +453,28 @@ def _looked(path: str | Path, name: str | None, reading: FileReading, counted: b
             source.check_divided()
             rows, columns = _counted(source, columns)
         separator, how = _separator(source), source.read_as
-    guess = guessed(columns)
+    guess, labels = guessed(columns, samples)
     commas = [c for c in columns if c.decimal == "," and c.name in guess.values()]
     how |= {"decimal": ","} if commas else {}
     label = next((c for c in columns if c.name == guess["label"]), None)
     positive = positive_among(label.values) if label else None
-    return FileLook(str(path), rows, tuple(columns), separator, how, guess, positive)
+    return FileLook(str(path), rows, tuple(columns), separator, how, guess, positive, labels)
 
 
-def sampled(source: Source) -> list[Column]:
-    """The columns of a source, from a sample of its rows."""
-    query = f"SELECT * FROM {source.reader} USING SAMPLE reservoir({SAMPLE} ROWS)"
+def sampled(source: Source) -> tuple[list[Column], dict[str, list[Any]]]:
+    """The columns of a source, and their values, from a sample of its rows."""
+    # The same sample each time, so that the same columns are guessed.
+    query = f"SELECT * FROM {source.reader} USING SAMPLE reservoir({SAMPLE} ROWS) REPEATABLE (0)"
     rows = source.run(query).fetchall()
     columns = []
-    for index, (name, kind) in enumerate(source.types.items()):
-        values = [row[index] for row in rows]
+    samples = {name: [row[index] for row in rows] for index, name in enumerate(source.types)}
+    for name, kind in source.types.items():
+        values = samples[name]
         if source.is_text:
             columns.append(_text_column(name, values, source.reading.decimal))
         else:
             columns.append(_column(name, kind, values))
-    return columns
+    return columns, samples
 
 
 def _text_column(name: str, texts: Sequence[str | None], asked: str | None) -> Column:
@@ -486,21 +580,92 @@ def _separator(source: Source) -> str | None:
     return str(rows[0][0]) if rows else None
 
 
-def guessed(columns: Sequence[Column]) -> dict[str, str | None]:
-    """The most likely column for each role; none is used twice."""
+def guessed(
+    columns: Sequence[Column], samples: Mapping[str, Sequence[Any]]
+) -> tuple[dict[str, str | None], tuple[LabelCandidate, ...]]:
+    """The most likely column for each role, and what could be the label; none is used twice."""
     free = list(columns)
     guess: dict[str, str | None] = {}
+    labels: tuple[LabelCandidate, ...] = ()
     for role in ("score", "weight", "label", "group"):
-        best = next(iter(ranked(free, role)), None)
-        guess[role] = best.name if best else None
-        free = [column for column in free if column is not best]
-    return {role: guess[role] for role in _NAMES}
+        if role == "label":
+            score = next((column for column in columns if column.name == guess["score"]), None)
+            labels = likely_labels(free, score, samples)
+            names = [one.name for one in labels]
+            guess[role] = names[0] if len(names) == 1 else None
+        else:
+            names = [column.name for column in ranked(free, role)[:1]]
+            guess[role] = names[0] if names else None
+        free = [column for column in free if column.name not in names]
+    return {role: guess[role] for role in _NAMES}, labels
 
 
 def ranked(columns: Sequence[Column], role: str) -> list[Column]:
     """The columns that fit a role, the most likely first."""
     fitting = [column for column in columns if column.fits(role)]
     return sorted(fitting, key=lambda column: column.likelihood(role), reverse=True)
+
+
+def likely_labels(
+    columns: Sequence[Column], score: Column | None, samples: Mapping[str, Sequence[Any]]
+) -> tuple[LabelCandidate, ...]:
+    """The most likely label and those as likely: one, unless it cannot be told; or none."""
+    fitting = [column for column in columns if column.fits("label")]
+    # Commands take this name without a guess.
+    fitting = [column for column in fitting if column.name == "label"] or fitting
+    candidates = [LabelCandidate.of(column, score, samples) for column in fitting]
+    candidates.sort(key=lambda one: one.merit, reverse=True)
+    return tuple(one for one in candidates if one.merit >= candidates[0].merit - CLOSE)
+
+
+def _labelled(
+    column: Column, score: Column, samples: Mapping[str, Sequence[Any]]
+) -> tuple[Bools, Floats]:
+    """The labels and scores of the sample's rows that have both; a label is true or false."""
+    numbers, labels = [], []
+    for value, label in zip(samples[score.name], samples[column.name], strict=True):
+        text = number_text(value, score.decimal) if isinstance(value, str) else value
+        if text is not None and label is not None and label == label and math.isfinite(float(text)):
+            numbers.append(float(text))
+            labels.append(_shown_text(label).strip().lower())
+    known = sorted(set(labels))
+    positive = next((label for label in known if label in POSITIVE), known[-1] if known else "")
+    return np.array([label == positive for label in labels], dtype=bool), np.array(numbers)
+
+
+def _auc(y: Bools, h: Floats) -> float:
+    """The chance that a positive has a higher score than a negative; ties count half.
+
+    Examples
+    --------
+    >>> _auc(np.array([False, True, True]), np.array([0.5, 0.5, 0.9]))
+    0.75
+    """
+    _, level = np.unique(h, return_inverse=True)
+    positives, negatives = np.bincount(level, y), np.bincount(level, ~y)
+    below = np.cumsum(negatives) - negatives / 2.0
+    return float(positives @ below / (positives.sum() * negatives.sum()))
+
+
+def _alike(one: str, other: str) -> bool:
+    """True if two names share the beginning of a word that says more than "score" does.
+
+    Examples
+    --------
+    >>> _alike("denied", "p_deny"), _alike("Readmitted", "readmission risk"), _alike("a", "risk_a")
+    (True, True, False)
+    """
+    mine, theirs = (
+        [
+            word
+            for word in re.findall(r"[^\W\d_]+", re.sub("(?<=[a-z])(?=[A-Z])", " ", name).lower())
+            if not re.fullmatch(_GENERAL, word)
+        ]
+        for name in (one, other)
+    )
+    pairs = ((a, b, min(len(a), len(b))) for a in mine for b in theirs)
+    lengths = ((a, b, max(3, math.ceil(0.6 * short))) for a, b, short in pairs if short >= 3)
+    return any(a[:length] == b[:length] for a, b, length in lengths)
 
 
 def completed(
@@ -518,13 +683,21 @@ def completed(
     ]
     if not open_roles:
         return dict(asked), positive
-    columns = sampled(source)
+    columns, samples = sampled(source)
+    names = [column.name for column in columns]
     taken = [asked["weight"], *(asked[role] for role in ("score", "label") if role in asked)]
     taken += asked["group"]
     free = [column for column in columns if column.name not in taken]
     chosen = dict(asked)
     for role in open_roles:
-        best = _clear(free, role, [column.name for column in columns])
+        if role == "label":
+            score = next((column for column in columns if column.name == chosen["score"]), None)
+            likely = {one.name: str(one) for one in likely_labels(free, score, samples)}
+        else:
+            first = ranked(free, role)
+            same = [c for c in first if c.likelihood(role) == first[0].likelihood(role)]
+            likely = {column.name: repr(column.name) for column in same}
+        best = columns[names.index(_clear(likely, role, names))]
         chosen[role] = [best.name] if role == "group" else best.name
         tell(f"{role}: {best.name!r}")
         free = [column for column in free if column is not best]
@@ -535,15 +708,13 @@ def completed(
     return chosen, positive
 
 
-def _clear(columns: Sequence[Column], role: str, names: Sequence[str]) -> Column:
-    """The column that is more likely than any other for a role."""
-    likely = ranked(columns, role)
-    best = [c for c in likely if c.likelihood(role) == likely[0].likelihood(role)]
-    if len(best) == 1:
-        return best[0]
-    got = f"{len(best)} columns that could be it: {listing((repr(c.name) for c in best), 8)}"
-    if best:
-        step = f"name one, for example --{role} {command_line([best[0].name])}"
+def _clear(likely: Mapping[str, str], role: str, names: Sequence[str]) -> str:
+    """The column that is more likely than any other for a role; the values are shown otherwise."""
+    if len(likely) == 1:
+        return next(iter(likely))
+    got = f"{len(likely)} columns that could be it: {listing(likely.values(), 8)}"
+    if likely:
+        step = f"name one, for example --{role} {command_line([next(iter(likely))])}"
     else:
         got = f"no column that could be it among {listing(map(repr, names), 30)}"
         step = f"name it with --{role}; isocost look FILE says what is in there"

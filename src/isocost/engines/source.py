@@ -121,6 +121,9 @@ Progress = Callable[[float, int | None], None]
 """Called from time to time with the share of the work that is done, from 0 to 1, and the total
 number of rows where it is known."""
 
+MOST_COLUMNS = 20_000
+"""The most columns of a file: the time that DuckDB takes grows with the square."""
+
 _PAUSE = 0.1
 """Seconds between two reports of progress."""
 
@@ -200,6 +203,9 @@ class Source:
 
     def _open_text(self) -> None:
         """Open delimited text; as Excel writes it, a name may contain another end of line."""
+        for file in self.file_set.files:
+            line = _first_line(file, self.file_set.compression)
+            self._check_width(1 + max(line.count(mark) for mark in (b",", b";", b"\t", b"|")))
         try:
             self._open(self._reader(""))
         except FileError:
@@ -213,6 +219,14 @@ class Source:
         """Open the files with this reader; only headers and metadata are read."""
         self.reader = reader
         self.relation = self.attempt(lambda: self.connection.sql(f"SELECT * FROM {reader}"))
+        self._check_width(len(self.relation.columns))
+
+    def _check_width(self, columns: int) -> None:
+        """Raise for more columns than DuckDB reads in a reasonable time."""
+        if columns > MOST_COLUMNS:
+            rule, got = f"must have at most {MOST_COLUMNS:,} columns", f"{columns:,} in {self.path}"
+            step = "keep the columns of score, label, group, weight and id"
+            raise DataError(Problem("file", rule, got, step))
 
     def _reader(self, options: str) -> str:
         if self.file_set.is_many and self.kind != ".jsonl":
@@ -345,7 +359,12 @@ class Source:
     def _headers(self) -> dict[str, list[str]]:
         """The header of each CSV; files with the same first line are read once."""
         compression = self.file_set.compression
-        files = {_first_line(file, compression): file for file in self.file_set.files}
+        files: dict[bytes | str, str] = {}
+        for file in self.file_set.files:
+            line = _first_line(file, compression)
+            # It may not be the whole header.
+            is_whole = line.endswith(b"\n") and line.count(b'"') % 2 == 0
+            files[line if is_whole else file] = file
         reader = self.format.reader.replace("header = true", "header = false")
         headers = {}
         for file in files.values():
@@ -630,14 +649,13 @@ def _quoted(names: Sequence[str]) -> str:
     return " and ".join(map(repr, names))
 
 
-def _first_line(file: str, compression: str | None) -> object:
-    """The first line of a file, or the file's name if that line may not be the whole header."""
+def _first_line(file: str, compression: str | None) -> bytes:
+    """The first line of a file, at most a MiB; nothing if Zstandard compresses it."""
     compression = compression or compression_of(file)
     if compression == "zstd":
-        return file
+        return b""
     with gzip.open(file) if compression == "gzip" else Path(file).open("rb") as lines:
-        line = lines.readline(2**20)
-    return file if line.count(b'"') % 2 or not line.endswith(b"\n") else line
+        return bytes(lines.readline(2**20))
 
 
 def _like(text: str, pattern: str) -> str:

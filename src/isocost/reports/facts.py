@@ -140,6 +140,10 @@ WORDS = {
         "not without changing decisions, unless with a tolerance of {smallest}"
     ),
     "deferring": "{repair}, {share} handed over",
+    "one_label": (
+        "Not on this page, because too few of their outcomes differ to compare error rates: "
+        "{groups}. isocost audit tells whether their scores are calibrated."
+    ),
     "decided_only": (
         "{share} of people were handed over and have no score: everything here is about the others."
     ),

@@ -25,7 +25,7 @@ import numpy as np
 from isocost.atomic import check_ending, replacing, write_text
 from isocost.checks import check_kind, check_path, check_text, check_whole, finite_or_none
 from isocost.costs import Cost
-from isocost.errors import DataError, FileError, Problem, speaking
+from isocost.errors import DataError, FileError, Problem, listing, speaking
 from isocost.groups import as_group, group_names, names_of, shown_names, to_json
 from isocost.measures.audit import Audit, as_audit, audit
 from isocost.measures.feasibility import fitted_groups
@@ -211,6 +211,7 @@ def report_html(
         "origin": (origin or Origin()).to_dict(),
         "vocabulary": asdict(vocabulary),
         **_settings(subject, held),
+        "one_label": [names[g] for g in subject.examined if g not in subject.compared],
         "rules": None if rules is None else {n: r.to_dict() for n, r in named_rules(rules).items()},
     }
     functions = [one for one in _own_measures(subject) if not one.is_plain]
@@ -316,6 +317,9 @@ def remade(held: dict[str, Any], made: dict[str, Any], functions: Iterable[Measu
     files = origin.to_dict()["data"] or ["data.csv"]
     said = facts(subject, made["title"], hidden, files, vocabulary)
     said["decided_only"] = decided_only(subject, held)
+    said["one_label"] = ""
+    if made["one_label"]:
+        said["one_label"] = WORDS["one_label"].format(groups=listing(made["one_label"]))
     said["computed"] = computed(subject, made, _suppressed(held), single_text(held))
     outlooks = outlook_rows(subject, offers, given is not None, not hidden)
     deferring = offers if given is not None or not said["none_advised"] else []
@@ -449,7 +453,7 @@ def _suppressed(held: dict[str, Any]) -> str:
     elif held["merged"]:
         hidden.append("bins of scores merged, because so many would make the page too large")
     if held["left_out"]:
-        hidden.append(f"groups too small to show: {', '.join(held['left_out'])}")
+        hidden.append(f"groups that are not compared: {', '.join(held['left_out'])}")
     return "; ".join(hidden) or "nothing"
 
 

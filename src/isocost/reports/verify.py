@@ -67,7 +67,8 @@ class Verification:
     def lines(self) -> list[str]:
         """The result in words."""
         if self.changes:
-            first = f"Changed: {len(self.changes):,} places are not as isocost writes them."
+            places = "1 place is" if len(self.changes) == 1 else f"{len(self.changes):,} places are"
+            first = f"Changed: {places} not as isocost writes the page."
         elif self.wording_checked:
             first = (
                 f"Unchanged: {self.numbers:,} numbers and all words, style and scripts are as "
