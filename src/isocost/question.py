@@ -224,15 +224,17 @@ def asks(
 
     def door(function: Callable[..., Result]) -> Callable[..., Result]:
         signature = _public(function, positional)
-        own = [name for name in signature.parameters if name not in (*FIELDS, "question")][1:-1]
+        own = list(inspect.signature(function).parameters)[2:]
+        fields_asked = [name for name in FIELDS if name not in own]
 
         @wraps(function)
         def asking(*args: Any, **keywords: Any) -> Result:
             given = signature.bind(*args, **keywords).arguments
             data, reading = next(iter(given.values())), given.get("reading", {})
             _check_keywords(function.__name__, reading, [*own, *FIELDS])
-            question = check_question(given.get("question") or DEFAULT)
-            question = question.but(**{name: given[name] for name in FIELDS if name in given})
+            asked = given.get("question")
+            question = DEFAULT if asked is None else check_question(asked)
+            question = question.but(**{n: given[n] for n in fields_asked if n in given})
             others = {name: given[name] for name in own if name in given}
             more = edges(others) if edges else ()
             return function(as_tally(data, reading, *question.edges, *more), question, **others)
@@ -247,7 +249,9 @@ def _public(function: Callable[..., Any], positional: tuple[str, ...]) -> inspec
     """The signature of the public function."""
     kinds, whole = inspect.Parameter, inspect.signature(Question)
     tally, _, *own = inspect.signature(function).parameters.values()
-    known = {one.name: one for one in (*own, *whole.parameters.values())}
+    known = {one.name: one for one in own}
+    # A repair of rates has a tolerance of its own.
+    known |= {name: one for name, one in whole.parameters.items() if name not in known}
     first = [known.pop(name).replace(kind=kinds.POSITIONAL_OR_KEYWORD) for name in positional]
     others = [one.replace(kind=kinds.KEYWORD_ONLY) for one in known.values()]
     question = kinds("question", kinds.KEYWORD_ONLY, default=None, annotation="Question | None")
