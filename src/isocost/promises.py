@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from isocost.checks import as_number, short
-from isocost.groups import Group, from_json, to_json
+from isocost.groups import Group, from_json
+from isocost.result import Record
 from isocost.rows import Row, bad_rule
 
 
 @dataclass(frozen=True)
-class Promise:
+class Promise(Record):
     """What a rule promises about the scores that it repairs.
 
     Parameters
@@ -103,11 +104,6 @@ class Promise:
             name: max(limit, (reached or {}).get(name, limit)) for name, limit in asked.items()
         }
         return cls(equal, asked, calibrated, coin, threshold, floor or {}, handed_over or {})
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        handed = [[to_json(group), share] for group, share in self.handed_over.items()]
-        return {**asdict(self), "handed_over": handed}
 
     @property
     def is_empty(self) -> bool:

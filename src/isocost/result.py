@@ -1,6 +1,6 @@
 """Result: what every function of isocost that is not a tally or a rule returns.
 
-A result is a frozen dataclass.  Its fields become JSON; its title, tables and notes become text,
+A result is a frozen dataclass.  Its fields become JSON; its headline, tables and notes become text,
 HTML and Markdown; its rows become CSV and a frame.  Each of these is written here once.
 """
 
@@ -41,7 +41,7 @@ class Record:
     Attributes
     ----------
     also : tuple of str
-        Properties that JSON has after the fields.
+        Properties, or methods without arguments, that JSON has after the fields.
     unwritten : tuple of str
         Fields that JSON leaves out.
 
@@ -66,7 +66,14 @@ class Record:
             for one in fields(self)  # type: ignore[arg-type]
             if one.name not in self.unwritten
         }
-        return written | {name: plain(getattr(self, name)) for name in self.also}
+        for name in self.also:
+            value = getattr(self, name)
+            written[name] = plain(value() if callable(value) else value)
+        return written
+
+    def to_json(self) -> str:
+        """The same as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def plain(value: Any, kind: str = "") -> Any:
@@ -111,13 +118,9 @@ class Result(Record):
         """Plain values for JSON."""
         return {"format": self.format, "version": 1, **super().to_dict()}
 
-    def to_json(self) -> str:
-        """The same as JSON text."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-
     # For people
 
-    def title(self) -> str:
+    def headline(self) -> str:
         """A line that says what the numbers are about."""
         raise NotImplementedError
 
@@ -127,7 +130,7 @@ class Result(Record):
 
     def tables(self) -> Iterator[tuple[str, list[str], list[list[str]]]]:
         """Title, header and rows of every printed table."""
-        yield self.title(), *self.table()
+        yield self.headline(), *self.table()
 
     def notes(self) -> Sequence[object]:
         """Sentences below the tables."""

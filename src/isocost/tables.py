@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from importlib.util import find_spec
@@ -29,18 +27,6 @@ USUAL = ("pandas", "polars")
 
 LINE = 80
 """The width of printed tables and sentences."""
-
-
-class AsJson(ABC):
-    """A result that can be written as JSON."""
-
-    @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-
-    def to_json(self) -> str:
-        """The same as JSON text."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def number_text(value: float, style: str = ".4f") -> str:

@@ -32,7 +32,8 @@ from isocost.engines.values import no_rows
 from isocost.errors import Problem, UsageError, listing
 from isocost.grid import fitting_scales
 from isocost.readings import Reading, command_line
-from isocost.tables import AsJson, frame_of, html_table, text_table
+from isocost.result import Record
+from isocost.tables import frame_of, html_table, text_table
 from isocost.typing import Bools, Floats
 
 SAMPLE = 5000
@@ -215,7 +216,7 @@ class LabelCandidate:
 
 
 @dataclass(frozen=True, repr=False)
-class FileLook(AsJson):
+class FileLook(Record):
     """What is in a file, made by :func:`look`.
 
     Attributes

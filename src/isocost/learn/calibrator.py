@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, asdict, astuple, dataclass, replace
+from dataclasses import KW_ONLY, astuple, dataclass, replace
 from functools import partial
-from html import escape
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isocost.checks import check_whole, check_word
 from isocost.errors import DataError, IsocostWarning, Problem, UsageError
-from isocost.groups import Group, group_names, to_json
+from isocost.groups import Group, group_names
 from isocost.learn.inputs import (
     check_random,
     groups_of,
@@ -41,7 +40,7 @@ from isocost.repairs.maps import (
     fit_map,
     own_share,
 )
-from isocost.tables import AsJson, html_table, text_table
+from isocost.result import Result
 from isocost.typing import Bools, Floats, Ints
 
 # The report
@@ -87,7 +86,7 @@ class GroupQuality:
 
 
 @dataclass(frozen=True, repr=False)
-class RecalibrationReport(AsJson):
+class RecalibrationReport(Result):
     """The gap before and after recalibration, by cross-validation.
 
     Each fold is judged with maps fitted to the others, and the numbers are averaged over the
@@ -105,23 +104,13 @@ class RecalibrationReport(AsJson):
         Everybody together, where one group's gap can hide another's.
     """
 
+    format = "isocost-recalibration"
+
     method: str
     shrinkage: float
     folds: int
     groups: dict[Group, GroupQuality]
     overall: GroupQuality
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; groups become [group, numbers] pairs, to keep their type."""
-        return {
-            "format": "isocost-recalibration",
-            "version": 1,
-            "method": self.method,
-            "shrinkage": self.shrinkage if np.isfinite(self.shrinkage) else None,
-            "folds": self.folds,
-            "groups": [[to_json(g), asdict(quality)] for g, quality in self.groups.items()],
-            "overall": asdict(self.overall),
-        }
 
     def headline(self) -> str:
         """What was measured, in a line."""
@@ -152,13 +141,6 @@ class RecalibrationReport(AsJson):
         if self.overall.before is None:
             noted.append("The scores are not probabilities, so they have no gap before.")
         return noted
-
-    def __repr__(self) -> str:
-        return "\n".join([self.headline(), text_table(*self.table()), *self.notes()])
-
-    def _repr_html_(self) -> str:
-        lines = "".join(f"<p>{escape(line)}</p>" for line in self.notes())
-        return html_table(*self.table(), caption=self.headline()) + lines
 
 
 def _cells(row: GroupQuality) -> list[str]:

@@ -41,9 +41,9 @@ from isocost.measures.rates import (
 )
 from isocost.measures.table import chosen_measures
 from isocost.question import Question, asks
+from isocost.result import Result
 from isocost.tables import (
     LINE,
-    AsJson,
     frame_of,
     html_table,
     html_verdict,
@@ -68,7 +68,7 @@ DECISIVE = ("cost", "calibration_gap")
 
 
 @dataclass(frozen=True, repr=False)
-class Audit(AsJson):
+class Audit(Result):
     """What a tally says about groups, their errors and what these cost.
 
     Attributes

@@ -18,14 +18,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from isocost.checks import check_amount, check_base_rate, check_unit, finite_or_none
+from isocost.checks import check_amount, check_base_rate, check_unit
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
-from isocost.groups import Group, beside_groups, names_of, pairs_to_json, shown_names, to_json
+from isocost.groups import Group, beside_groups, names_of, shown_names
 from isocost.measures import rates
 from isocost.measures.calibration import gap_equal_width, levels_of
 from isocost.measures.feasibility import fitted_groups
@@ -39,8 +39,8 @@ from isocost.measures.two_costs import (
     incompatible,
 )
 from isocost.question import Question, asks
+from isocost.result import Record, Result
 from isocost.tables import (
-    AsJson,
     columns_from,
     frame_of,
     html_table,
@@ -182,7 +182,7 @@ def _clip(rate: float) -> float:
 
 
 @dataclass(frozen=True)
-class RatioBound:
+class RatioBound(Record):
     """How far apart error rates of decisions are, if the likelihood ratio of groups is monotone.
 
     It is the ratio of the densities of scores in the two groups, not that of positives and
@@ -228,10 +228,6 @@ class RatioBound:
         names = shown_names([self.lower, self.higher])
         return self.sentence.format(lower=names[self.lower], higher=names[self.higher])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self) | {"lower": to_json(self.lower), "higher": to_json(self.higher)}
-
 
 def ratio_bound(base_rates: Mapping[Group, float] | Iterable[float]) -> RatioBound:
     """The disparity of calibrated scores if the likelihood ratio between groups is monotone.
@@ -260,7 +256,7 @@ def ratio_bound(base_rates: Mapping[Group, float] | Iterable[float]) -> RatioBou
 
 
 @dataclass(frozen=True)
-class GroupBounds:
+class GroupBounds(Record):
     """What is proved about one group.
 
     Attributes
@@ -281,6 +277,8 @@ class GroupBounds:
         The error rates that scores with the present cost and no larger gap can have.
     """
 
+    also = ("gap_at_least",)
+
     base_rate: float
     generalized_fpr: float
     generalized_fnr: float
@@ -297,21 +295,9 @@ class GroupBounds:
         """|mu - E[h]|: the true calibration gap of these rows is no smaller."""
         return abs(self.residual)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; an undefined number becomes null."""
-
-        def plain(value: Any) -> Any:
-            if isinstance(value, dict):
-                return {name: plain(each) for name, each in value.items()}
-            if isinstance(value, tuple):
-                return [plain(each) for each in value]
-            return finite_or_none(value)
-
-        return {**plain(asdict(self)), "gap_at_least": self.gap_at_least}
-
 
 @dataclass(frozen=True, repr=False)
-class Bounds(AsJson):
+class Bounds(Result):
     """What the paper's theorems say about a tally.
 
     Attributes
@@ -328,6 +314,8 @@ class Bounds(AsJson):
         How far apart error rates are at least, if the likelihood ratio between groups is monotone.
     """
 
+    format = "isocost-bounds"
+
     cost: Cost
     groups: dict[Group, GroupBounds]
     pairs: tuple[Incompatible, ...]
@@ -338,18 +326,6 @@ class Bounds(AsJson):
     def comparison(self) -> CostComparison | None:
         """The two costs on the calibrated lines, if a second one was given."""
         return None if self.impossibility is None else self.impossibility.comparison
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; groups become [group, numbers] pairs, to keep their type."""
-        return {
-            "format": "isocost-bounds",
-            "version": 1,
-            "cost": self.cost.to_dict(),
-            "groups": pairs_to_json({group: each.to_dict() for group, each in self.groups.items()}),
-            "impossibility": None if self.impossibility is None else self.impossibility.to_dict(),
-            "pairs": [pair.to_dict() for pair in self.pairs],
-            "ratio": self.ratio.to_dict(),
-        }
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """A row for each group, in the library of the data; see :meth:`isocost.Audit.to_frame`."""

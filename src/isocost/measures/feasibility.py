@@ -10,19 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from isocost.cells import KINDS, add_up
-from isocost.checks import finite_or_none
 from isocost.costs import Cost
 from isocost.errors import DataError, Problem, listing, spoken
-from isocost.groups import Group, names_of, pairs_to_json, to_json
+from isocost.groups import Group, names_of
 from isocost.measures import rates
 from isocost.measures.rates import by_group
 from isocost.measures.table import MEASURES
 from isocost.question import Question, asks
+from isocost.result import Record
 from isocost.tallies import Tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import MIN_LABEL
@@ -36,7 +35,7 @@ SLACK = 1e-12
 
 
 @dataclass(frozen=True)
-class Feasibility:
+class Feasibility(Record):
     """Whether calibrated scores can cost every group the same, within a tolerance.
 
     Attributes
@@ -101,27 +100,6 @@ a cost of at most 0.3936.
     def ceiling(self, group: Group) -> float:
         """The highest cost that the group can have: its trivial cost, or its own if higher."""
         return max(self.costs[group], self.trivial_costs[group])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; per-group numbers become pairs, infinity and NaN null."""
-
-        def plain(numbers: Mapping[Group, float]) -> list[Any]:
-            return pairs_to_json({g: finite_or_none(number) for g, number in numbers.items()})
-
-        return {
-            "cost": self.cost.to_dict(),
-            "tolerance": self.tolerance,
-            "feasible": self.feasible,
-            "target_group": to_json(self.target_group),
-            "target_cost": finite_or_none(self.target_cost),
-            "costs": plain(self.costs),
-            "trivial_costs": plain(self.trivial_costs),
-            "alpha": plain(self.alpha),
-            "unreachable": [to_json(group) for group in self.unreachable],
-            "smallest_tolerance": finite_or_none(self.smallest_tolerance),
-            "required_cost": finite_or_none(self.required_cost),
-            "uninformative": [to_json(group) for group in self.uninformative],
-        }
 
     def __str__(self) -> str:
         return self.told(names_of(self.costs))

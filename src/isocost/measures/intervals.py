@@ -21,14 +21,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from isocost.cells import Cells
-from isocost.checks import finite_or_none, short
+from isocost.checks import short
 from isocost.errors import Problem, UsageError, listing
-from isocost.groups import Group, group_names, to_json
+from isocost.groups import Group, group_names
 from isocost.measures import margins
 from isocost.measures.calibration import SMOOTH_CELLS, Levels, bin_noise, gap_noise, levels_of
 from isocost.measures.derived import GroupedPeople
@@ -50,6 +49,7 @@ from isocost.measures.margins import (
 from isocost.measures.measure import Measure
 from isocost.measures.table import BIAS, MEASURES, chosen_measures, cost_row
 from isocost.question import DEFAULT, Question, asks
+from isocost.result import Record
 from isocost.tallies import Tally
 from isocost.typing import Floats
 
@@ -239,7 +239,7 @@ def normal_draws(replicates: int, seed: int) -> Floats:
 
 
 @dataclass(frozen=True)
-class Intervals:
+class Intervals(Record):
     """Intervals of the numbers of an audit.
 
     Attributes
@@ -277,6 +277,8 @@ class Intervals:
         "replicates", or "analytic" when there are none.
     """
 
+    unwritten = ("groups", "overall", "gap_floors")
+
     groups: dict[Group, dict[str, Interval]]
     overall: dict[str, Interval]
     differences: dict[str, Interval]
@@ -292,27 +294,6 @@ class Intervals:
     replicates: int
     seed: int
     method: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; groups become [group, ...] pairs, infinity becomes null."""
-
-        def plain(interval: Interval) -> list[float | None]:
-            return list(map(finite_or_none, interval))
-
-        return {
-            "confidence": self.confidence,
-            "replicates": self.replicates,
-            "seed": self.seed,
-            "method": self.method,
-            "compared": [to_json(group) for group in self.compared],
-            "differences": {name: plain(i) for name, i in self.differences.items()},
-            "disparities": {name: plain(i) for name, i in self.disparities.items()},
-            "alpha": [[to_json(group), plain(i)] for group, i in self.alpha.items()],
-            "target_cost": plain(self.target_cost),
-            "highest": [to_json(group) for group in self.highest],
-            "excess": plain(self.excess),
-            "feasible_probability": finite_or_none(self.feasible_probability),
-        }
 
 
 @asks("cost", "threshold")

@@ -27,11 +27,12 @@ from isocost.cells import Sums
 from isocost.checks import finite_or_none
 from isocost.costs import Cost
 from isocost.errors import DataError, Problem, listing, spoken
-from isocost.groups import Group, to_json
+from isocost.groups import Group
 from isocost.measures.calibration import levels_of
 from isocost.measures.derived import GroupedPeople
 from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
+from isocost.result import Record
 from isocost.tallies import Tally
 from isocost.typing import Bools, Floats
 
@@ -216,7 +217,7 @@ def measures_at(
 
 
 @dataclass(frozen=True)
-class Disparity:
+class Disparity(Record):
     """The largest difference of a number between two groups.
 
     Attributes
@@ -233,15 +234,6 @@ class Disparity:
     ratio: float
     highest: Group
     lowest: Group
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; an undefined ratio becomes null."""
-        return {
-            "difference": finite_or_none(self.difference),
-            "ratio": finite_or_none(self.ratio),
-            "highest": to_json(self.highest),
-            "lowest": to_json(self.lowest),
-        }
 
 
 def disparity(groups: Sequence[Group], values: Floats) -> Disparity:

@@ -28,13 +28,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from isocost.checks import check_amount, check_base_rate, finite_or_none
+from isocost.checks import check_amount, check_base_rate
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
-from isocost.groups import Group, as_group, names_of, pairs_to_json, to_json
+from isocost.groups import Group, as_group, names_of
 from isocost.measures import rates
 from isocost.measures.feasibility import fitted_groups
 from isocost.measures.rates import by_group
+from isocost.result import Record
 from isocost.tallies import Tally
 from isocost.typing import Floats
 from isocost.verdict.sentences import round_up
@@ -47,7 +48,7 @@ PROPORTIONAL = 1e-12
 
 
 @dataclass(frozen=True)
-class CostComparison:
+class CostComparison(Record):
     """What two costs require of calibrated scores, side by side.
 
     Attributes
@@ -68,6 +69,8 @@ equal for a and b make both equal.
 only the sum matters.
     """
 
+    also = ("distinct",)
+
     cost: Cost
     other: Cost
     base_rates: dict[Group, float]
@@ -83,17 +86,6 @@ only the sum matters.
     def distinct(self) -> bool:
         """Whether only perfect scores can be calibrated and have both costs equal."""
         return _differ(np.array(list(self.k.values())), np.array(list(self.other_k.values())))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; per-group numbers become [group, number] pairs."""
-        return {
-            "cost": self.cost.to_dict(),
-            "other": self.other.to_dict(),
-            "base_rates": pairs_to_json(self.base_rates),
-            "k": pairs_to_json(self.k),
-            "other_k": pairs_to_json(self.other_k),
-            "distinct": self.distinct,
-        }
 
     def __str__(self) -> str:
         text = (
@@ -174,10 +166,6 @@ def _differ(k: Floats, other_k: Floats) -> bool:
     return bool(ratios.max() > ratios.min() * (1.0 + PROPORTIONAL))
 
 
-def _finite_pairs(values: Mapping[Group, float]) -> list[list[Any]]:
-    return pairs_to_json({group: finite_or_none(value) for group, value in values.items()})
-
-
 def _joined(names: Iterable[str]) -> str:
     """Names in a row: a, b and c."""
     *most, last = names
@@ -185,7 +173,7 @@ def _joined(names: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True)
-class ImpossibilityBound:
+class ImpossibilityBound(Record):
     """How large error rates can be when two costs are nearly equal and scores nearly calibrated.
 
     Attributes
@@ -203,6 +191,8 @@ class ImpossibilityBound:
     present : {group: (float, float)}
         The error rates (c_fp, c_fn) there are now; empty when only base rates were given.
     """
+
+    also = ("tight", "excluded")
 
     comparison: CostComparison
     cost_difference: float
@@ -226,21 +216,6 @@ class ImpossibilityBound:
             for group, (fp, fn) in self.present.items()
             if fp > self.generalized_fpr[group] + SLACK or fn > self.generalized_fnr[group] + SLACK
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; infinity becomes null."""
-        return {
-            "comparison": self.comparison.to_dict(),
-            "cost_difference": self.cost_difference,
-            "gap": self.gap,
-            "generalized_fpr": _finite_pairs(self.generalized_fpr),
-            "generalized_fnr": _finite_pairs(self.generalized_fnr),
-            "tight": finite_or_none(self.tight),
-            "norm": finite_or_none(self.norm),
-            "paper": finite_or_none(self.paper),
-            "present": [[to_json(group), list(pair)] for group, pair in self.present.items()],
-            "excluded": [to_json(group) for group in self.excluded],
-        }
 
     def __str__(self) -> str:
         if not self.comparison.distinct:
@@ -526,7 +501,7 @@ def trade_off(
 
 
 @dataclass(frozen=True)
-class Incompatible:
+class Incompatible(Record):
     """Two costs, and by how much one of them must differ between the groups.
 
     Attributes
@@ -543,14 +518,6 @@ class Incompatible:
     comparison: CostComparison
     least: float
     paper: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "comparison": self.comparison.to_dict(),
-            "least": self.least,
-            "paper": self.paper,
-        }
 
 
 def incompatible(tally: Tally, cost: CostLike, other: CostLike) -> Incompatible:

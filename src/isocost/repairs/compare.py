@@ -22,6 +22,7 @@ from isocost.repairs.counsel import SAME, doubt_of, titles_of
 from isocost.repairs.registry import REPAIRS
 from isocost.repairs.unseen import LEAST, Report, Unseen, remakes_of, unseen
 from isocost.repairs.unseen import NUMBERS as OUTLOOKS
+from isocost.result import Record
 from isocost.rows import moved_bins
 from isocost.rules import Rule
 from isocost.tables import (
@@ -68,7 +69,7 @@ WIDEST = 6
 
 
 @dataclass(frozen=True)
-class Changes:
+class Changes(Record):
     """What a rule does to people, on average over the coin.
 
     Attributes
@@ -96,10 +97,6 @@ class Changes:
     decisions: float
     gini: float
     handed_over: float = 0.0
-
-    def to_dict(self) -> dict[str, float | None]:
-        """Plain values for JSON; an undefined Gini coefficient becomes null."""
-        return {name: finite_or_none(value) for name, value in asdict(self).items()}
 
 
 def changes(tally: Tally, rule: Rule, threshold: float = 0.5, group: int | None = None) -> Changes:

@@ -21,8 +21,9 @@ from isocost.repairs.compare import changes
 from isocost.repairs.pools import Minimize
 from isocost.repairs.registry import REPAIRS, Repair
 from isocost.repairs.review import explained
+from isocost.result import Result
 from isocost.rules import Rule
-from isocost.tables import columns_from, frame_of, html_table, html_verdict, text_table
+from isocost.tables import columns_from, frame_of
 from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 
 MOST_POINTS = 10_000
@@ -99,8 +100,10 @@ class FrontierPoint:
 
 
 @dataclass(frozen=True, repr=False)
-class Frontier:
+class Frontier(Result):
     """What :func:`frontier` found, a point per tolerance, from 0 up; or per share handed over."""
+
+    format = "isocost-frontier"
 
     method: str
     cost: Cost
@@ -174,12 +177,6 @@ class Frontier:
     def headline(self) -> str:
         """What it is about, in a line."""
         return f"Trade-off of {self.method}; cost {self.cost}, threshold {self.threshold:g}"
-
-    def __repr__(self) -> str:
-        return f"{self.headline()}\n{text_table(*self.table())}"
-
-    def _repr_html_(self) -> str:
-        return html_verdict(self.headline()) + html_table(*self.table())
 
 
 def frontier(

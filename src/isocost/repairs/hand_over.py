@@ -30,7 +30,6 @@ from isocost.checks import (
     check_threshold,
     check_tolerance,
     check_word,
-    finite_or_none,
     short,
 )
 from isocost.errors import (
@@ -55,6 +54,7 @@ from isocost.repairs.levels import score_levels
 from isocost.repairs.linear_program import unsolved
 from isocost.repairs.reconcilability import Levels, check_levels
 from isocost.repairs.review import reviewed
+from isocost.result import Record
 from isocost.rows import Row
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
@@ -242,7 +242,7 @@ def check_request(
 
 
 @dataclass(frozen=True)
-class Deferral:
+class Deferral(Record):
     """Whether a share is enough, and which one would be.
 
     Attributes
@@ -269,11 +269,6 @@ class Deferral:
     smallest_share: float = math.nan
     bound: float = math.nan
     smallest_tolerance: float = 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        numbers = ("smallest_share", "bound", "smallest_tolerance")
-        return {**vars(self), **{name: finite_or_none(getattr(self, name)) for name in numbers}}
 
     @property
     def certificate(self) -> str:

@@ -26,8 +26,9 @@ from isocost.repairs.counsel import titles_of
 from isocost.repairs.population import Population
 from isocost.repairs.registry import remade
 from isocost.repairs.unseen import LEAST, Replicates, Report, Yardstick, safe_level
+from isocost.result import Result
 from isocost.rules import Rule, check_rule
-from isocost.tables import AsJson, columns_from, frame_of, html_table, html_verdict, text_table
+from isocost.tables import columns_from, frame_of
 from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import CALIBRATED, MIN_GROUP, MIN_LABEL
@@ -53,7 +54,7 @@ class GroupPlan:
 
 
 @dataclass(frozen=True, repr=False)
-class Plan(AsJson):
+class Plan(Result):
     """How many people of each group it takes.
 
     Attributes
@@ -70,6 +71,9 @@ class Plan(AsJson):
         Those of the tally.
     """
 
+    format = "isocost-plan"
+    unwritten = ("columns", "backend")
+
     groups: Mapping[Group, GroupPlan]
     cost: Cost
     detect: float
@@ -84,12 +88,6 @@ class Plan(AsJson):
         numbers = columns_from([asdict(one) for one in self.groups.values()])
         table = beside_groups(list(self.groups), numbers, self.columns.get("group"))
         return frame_of(table, backend or self.backend)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; groups become [group, numbers] pairs."""
-        numbers = {name: getattr(self, name) for name in ("detect", "limit", "confidence", "power")}
-        groups = [[to_json(group), asdict(one)] for group, one in self.groups.items()]
-        return {"cost": self.cost.to_dict(), **numbers, "groups": groups}
 
     def headline(self) -> str:
         """What the numbers are for, in a line."""
@@ -106,12 +104,6 @@ class Plan(AsJson):
             [name, *(f"{number:,.0f}" for number in asdict(one).values())]
             for name, one in zip(names, self.groups.values(), strict=True)
         ]
-
-    def __repr__(self) -> str:
-        return f"{self.headline()}\n{text_table(*self.table())}"
-
-    def _repr_html_(self) -> str:
-        return html_verdict(self.headline()) + html_table(*self.table())
 
 
 def plan(
@@ -230,7 +222,7 @@ TIMES = tuple(2.0**power for power in range(-2, 9))
 
 
 @dataclass(frozen=True, repr=False)
-class RepairPlan(AsJson):
+class RepairPlan(Result):
     """How many people a repair needs to hold on new ones.
 
     Attributes
@@ -249,6 +241,8 @@ class RepairPlan(AsJson):
     columns, backend
         Those of the tally.
     """
+
+    format = "isocost-repair-plan"
 
     groups: Mapping[Group, float]
     now: Mapping[Group, float]
@@ -292,6 +286,8 @@ class RepairPlan(AsJson):
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; what is out of reach becomes null."""
         return {
+            "format": self.format,
+            "version": 1,
             "method": self.rule.method,
             "within": self.within,
             "confidence": self.confidence,
@@ -306,12 +302,6 @@ class RepairPlan(AsJson):
                 )
             ],
         }
-
-    def __repr__(self) -> str:
-        return f"{self.headline()}\n{text_table(*self.table())}"
-
-    def _repr_html_(self) -> str:
-        return html_verdict(self.headline()) + html_table(*self.table())
 
 
 def plan_repair(

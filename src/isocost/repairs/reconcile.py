@@ -6,11 +6,11 @@ import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, Unpack
+from typing import Literal, NamedTuple, Unpack
 
 import numpy as np
 
-from isocost.checks import check_numbers, check_salt, check_word, finite_or_none
+from isocost.checks import check_numbers, check_salt, check_word
 from isocost.costs import Cost, CostLike
 from isocost.errors import (
     InfeasibleError,
@@ -21,7 +21,7 @@ from isocost.errors import (
     setting,
 )
 from isocost.grid import TENTHS
-from isocost.groups import Group, names_of, to_json
+from isocost.groups import Group, names_of
 from isocost.measures.feasibility import fitted_groups
 from isocost.measures.rates import base_rate, group_costs
 from isocost.measures.table import MEASURES, OVERALL
@@ -50,9 +50,9 @@ from isocost.repairs.reconcilability import (
     explain,
     not_reached,
 )
+from isocost.result import Record, Result
 from isocost.rows import Row, reversals
 from isocost.rules import DEFAULT_SALT, Rule
-from isocost.tables import html_table, html_verdict, text_table
 from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 
@@ -316,7 +316,7 @@ MOST_GROUPS = 4
 
 
 @dataclass(frozen=True)
-class ReconcilableAt:
+class ReconcilableAt(Record):
     """What can be had at one threshold.
 
     Attributes
@@ -354,23 +354,9 @@ class ReconcilableAt:
             return "yes"
         return "no" if self.selected is None else f"only if {self.selected}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        numbers = ("tolerance", "selection_rate", "accuracy", "lowest", "highest")
-        return {
-            "threshold": self.threshold,
-            "feasible": self.feasible,
-            "selected": self.selected,
-            **{name: finite_or_none(getattr(self, name)) for name in numbers},
-            "selection_rates": [
-                [to_json(group), finite_or_none(rate)]
-                for group, rate in self.selection_rates.items()
-            ],
-        }
-
 
 @dataclass(frozen=True, repr=False)
-class Reconcilable:
+class Reconcilable(Result):
     """What :func:`reconcilable` found, threshold by threshold.
 
     Attributes
@@ -380,6 +366,8 @@ class Reconcilable:
     points : tuple of ReconcilableAt
         From the lowest threshold to the highest.
     """
+
+    format = "isocost-reconcilable"
 
     equal: tuple[str, ...]
     points: tuple[ReconcilableAt, ...]
@@ -417,21 +405,6 @@ class Reconcilable:
                 ]
             )
         return header, rows
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "format": "isocost-reconcilable",
-            "version": 1,
-            "equal": list(self.equal),
-            "points": [point.to_dict() for point in self.points],
-        }
-
-    def __repr__(self) -> str:
-        return f"{self.headline()}\n{text_table(*self.table())}"
-
-    def _repr_html_(self) -> str:
-        return html_verdict(self.headline()) + html_table(*self.table())
 
 
 def _share(value: float) -> str:

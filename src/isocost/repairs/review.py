@@ -18,15 +18,16 @@ from typing import Any, Unpack
 import numpy as np
 
 from isocost.cells import Cells, Sums
-from isocost.checks import check_threshold, finite_or_none
+from isocost.checks import check_threshold
 from isocost.errors import Problem, UsageError, listing
 from isocost.grid import TENTHS
-from isocost.groups import Group, names_of, to_json
+from isocost.groups import Group, names_of
 from isocost.measures.table import MEASURES
 from isocost.repairs.composition import edges_of
 from isocost.repairs.withhold import threshold_of
+from isocost.result import Record, Result
 from isocost.rules import Rule, check_rule
-from isocost.tables import AsJson, columns_from, html_table, text_table
+from isocost.tables import columns_from, html_table, text_table
 from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 
@@ -53,7 +54,7 @@ Pair = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class HandedOverGroup:
+class HandedOverGroup(Record):
     """The people of one group.
 
     Attributes
@@ -99,21 +100,9 @@ class HandedOverGroup:
     high: Pair
     scores: tuple[float, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; undefined numbers become null."""
-        return {name: _plain(value) for name, value in asdict(self).items()}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, tuple):
-        return [finite_or_none(one) for one in value]
-    return finite_or_none(value)
-
 
 @dataclass(frozen=True, repr=False)
-class HandedOver(AsJson):
+class HandedOver(Result):
     """What :func:`handed_over` found.
 
     Attributes
@@ -140,6 +129,10 @@ class HandedOver(AsJson):
     edges : tuple of float
         The tenths of the scores.
     """
+
+    format = "isocost-handed-over"
+    also = ("notes",)
+    unwritten = ("tally",)
 
     groups: Mapping[Group, HandedOverGroup]
     share: float
@@ -281,28 +274,6 @@ class HandedOver(AsJson):
                 row |= dict(zip((f"{reviewer}_fpr", f"{reviewer}_fnr"), whole, strict=True))
             rows.append(row)
         return self.tally.frame_by_group(list(self.groups), columns_from(rows), backend)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; undefined numbers become null."""
-
-        def pairs(by_group: Mapping[Group, Pair]) -> list[Any]:
-            return [[to_json(group), _plain(pair)] for group, pair in by_group.items()]
-
-        return {
-            "format": "isocost-handed-over",
-            "version": 1,
-            "share": self.share,
-            "threshold": self.threshold,
-            "target": _plain(self.target),
-            "possible": list(self.possible),
-            "groups": [[to_json(group), one.to_dict()] for group, one in self.groups.items()],
-            "whole": {name: pairs(by_group) for name, by_group in self.whole.items()},
-            "before": pairs(self.before),
-            "accuracy": list(self.accuracy),
-            "information": list(self.information),
-            "edges": list(self.edges),
-            "notes": self.notes(),
-        }
 
     def __repr__(self) -> str:
         return "\n".join([self.headline(), text_table(*self.table()), "", *self.notes()])

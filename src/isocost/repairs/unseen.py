@@ -34,7 +34,6 @@ from isocost.checks import (
     check_seed,
     check_threshold,
     check_whole,
-    finite_or_none,
 )
 from isocost.costs import Cost, CostLike
 from isocost.errors import IsocostError, IsocostWarning, Problem, UncertainWarning, UsageError
@@ -50,8 +49,9 @@ from isocost.repairs.counsel import not_advised, share_changed, summary_of, titl
 from isocost.repairs.population import Population
 from isocost.repairs.registry import REPAIRS, remade
 from isocost.repairs.withhold import threshold_of
+from isocost.result import Record, Result
 from isocost.rules import Rule, check_rule
-from isocost.tables import AsJson, columns_from, frame_of, html_table, html_verdict, text_table
+from isocost.tables import columns_from, frame_of
 from isocost.tallies import DataOptions, Tally, TallyLike, as_tallies
 from isocost.typing import Floats
 from isocost.verdict.sentences import SENTENCES, number
@@ -146,7 +146,7 @@ class Yardstick:
 
 
 @dataclass(frozen=True)
-class Outlook:
+class Outlook(Record):
     """One number of a rule.
 
     Attributes
@@ -166,13 +166,9 @@ class Outlook:
     limit: float
     unrepaired: float
 
-    def to_dict(self) -> dict[str, float | None]:
-        """Plain values for JSON; an undefined number becomes null."""
-        return {name: finite_or_none(value) for name, value in vars(self).items()}
-
 
 @dataclass(frozen=True, repr=False)
-class Unseen(AsJson):
+class Unseen(Result):
     """What :func:`unseen` found.
 
     Attributes
@@ -201,6 +197,10 @@ class Unseen(AsJson):
         Of the limits.
     """
 
+    format = "isocost-unseen"
+    also = ("method", "better")
+    unwritten = ("rule", "backend")
+
     cost_difference: Outlook
     rate_difference: Outlook
     calibration_gap: Outlook
@@ -215,6 +215,11 @@ class Unseen(AsJson):
     infeasible: int
     confidence: float
     backend: str | None = None
+
+    @property
+    def method(self) -> str:
+        """The repair that made the rule."""
+        return self.rule.method
 
     @property
     def better(self) -> bool:
@@ -293,27 +298,6 @@ class Unseen(AsJson):
             texts = ["-" if math.isnan(value) else format(value, style) for value in shown]
             rows.append([title, *texts[:3], least + texts[3]])
         return ["", "no repair", "fitted", "expected", "at most"], rows
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "format": "isocost-unseen",
-            "version": 1,
-            "method": self.rule.method,
-            "people": self.people,
-            "kept_apart": self.kept_apart,
-            "replicates": self.replicates,
-            "infeasible": self.infeasible,
-            "confidence": self.confidence,
-            "better": self.better,
-            **{name: getattr(self, name).to_dict() for name in (*NUMBERS, GOAL)},
-        }
-
-    def __repr__(self) -> str:
-        return "\n".join([self.headline(), text_table(*self.table()), *self.notes()])
-
-    def _repr_html_(self) -> str:
-        return html_verdict(self.headline(), self.notes()) + html_table(*self.table())
 
 
 def unseen(

@@ -17,7 +17,6 @@ from isocost.checks import (
     check_listed,
     check_threshold,
     check_tolerance,
-    finite_or_none,
     short,
 )
 from isocost.costs import Cost, CostLike, as_cost
@@ -39,8 +38,9 @@ from isocost.measures.rates import disparity, measure_columns, require_all_decid
 from isocost.measures.table import MEASURES, OVERALL, chosen_measures
 from isocost.promises import Promise
 from isocost.repairs.composition import merged
+from isocost.result import Record
 from isocost.rules import Rule, check_rule, repaired_column, stored_columns, unknown_groups
-from isocost.tables import AsJson, columns_from, frame_of, html_table, html_verdict, text_table
+from isocost.tables import columns_from, frame_of, html_table, html_verdict, text_table
 from isocost.tallies import (
     DataOptions,
     Tally,
@@ -67,7 +67,7 @@ _TALLIES = (
 
 
 @dataclass(frozen=True)
-class Period:
+class Period(Record):
     """What was found after one period.
 
     Attributes
@@ -104,19 +104,6 @@ class Period:
     broken: tuple[str, ...]
     measures: Mapping[str, float] = field(default_factory=dict)
     handed_over: float = 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; unknown numbers become null."""
-        numbers = ("difference", "running", "calibration")
-        return {
-            "name": self.name,
-            "rows": self.rows,
-            **{name: finite_or_none(getattr(self, name)) for name in numbers},
-            "interval": list(self.interval),
-            "broken": list(self.broken),
-            "handed_over": self.handed_over,
-            "measures": {name: finite_or_none(value) for name, value in self.measures.items()},
-        }
 
 
 @dataclass(frozen=True)
@@ -192,7 +179,7 @@ class Alarm:
 
 
 @dataclass(frozen=True, repr=False)
-class Watch(AsJson):
+class Watch(Record):
     """What :func:`watch` found.
 
     Attributes

@@ -14,7 +14,8 @@ from typing import Any
 
 from isocost.checks import finite_or_none
 from isocost.groups import to_json
-from isocost.tables import LINE, AsJson, frame_of, html_table, text_table, transposed
+from isocost.result import Record
+from isocost.tables import LINE, frame_of, html_table, text_table, transposed
 
 FEW = 4
 """A table of no more rows than this is printed with its columns down."""
@@ -83,7 +84,7 @@ def _plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True, repr=False)
-class Layout(AsJson):
+class Layout(Record):
     """The tables of a layout, with what they follow and what they leave out.
 
     Attributes

@@ -15,10 +15,11 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from isocost.groups import Group, to_json
+from isocost.groups import Group
+from isocost.result import Record
 
 CALIBRATED = 0.02
 """A calibration gap up to here passes for calibrated: two points in a hundred."""
@@ -96,7 +97,7 @@ REASONS: tuple[tuple[str, Mapping[str, Any], bool], ...] = (
 
 
 @dataclass(frozen=True)
-class Findings:
+class Findings(Record):
     """The numbers that a verdict rests on; without intervals, bounds are the numbers themselves.
 
     Attributes
@@ -133,7 +134,7 @@ class Findings:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(Record):
     """What the data say, in codes.
 
     Attributes
@@ -173,19 +174,6 @@ class Verdict:
     reason: str
     highest: tuple[Group, ...] = ()
     findings: Findings = field(repr=False, kw_only=True)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; an undefined number becomes null."""
-        findings = {
-            name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in asdict(self.findings).items()
-        }
-        codes = ("enough", "calibrated", "differs", "established", "feasible", "helps")
-        return {
-            **{name: getattr(self, name) for name in (*codes, "act", "reason")},
-            "highest": [to_json(group) for group in self.highest],
-            "findings": findings,
-        }
 
 
 @dataclass(frozen=True)
