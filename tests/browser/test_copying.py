@@ -62,7 +62,7 @@ def test_the_command_line_works_where_it_is_pasted(asked, tmp_path, capsys):
 
 
 def test_on_windows_commands_are_quoted_for_cmd(asked, browser):
-    how = asked.inner_text(".advice")
+    how = asked.text_content("section:has(#next-title) .advice")
     assert "'it'\\''s mine.csv' --positive=yes --missing-group='not told'" in how
     page = browser.new_page()
     page.add_init_script(
@@ -72,7 +72,7 @@ def test_on_windows_commands_are_quoted_for_cmd(asked, browser):
     page.goto(asked.url)
     page.wait_for_selector("html[data-done]", timeout=60_000)
     wanted = '"it\'s mine.csv" --positive=yes --missing-group="not told" --drop-group=few'
-    assert wanted in page.inner_text(".advice")
+    assert wanted in page.text_content("section:has(#next-title) .advice")
     assert wanted in copied(page, "#copy-command")
     page.close()
 

@@ -287,6 +287,8 @@ def apply_rule(
     if seed is not None:
         must, step = "must be left out for a stream of batches", "pass ids, or a table"
         raise UsageError(Problem("seed", must, repr(seed), step))
+    if rule.needs_coin and id is None:
+        raise missing_id()
     names = schema_of(data).names
     output = written_column(names, score, output, used_scale, *flags.values(), by_case=True)
     new = {name: np.empty(0, dtype=bool) for name in flags.values() if name is not None}

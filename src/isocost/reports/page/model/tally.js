@@ -18,8 +18,11 @@ import { addUp, at, countAtMost, sum } from "./numbers.js";
  * a + b h + c h^2, with (a, b, c) by kind.
  * @typedef {{over: string[], adds: Record<string, [number, number, number]>, uses_threshold: boolean}} Measure */
 
+/** How the data were read: Python's Reading, of which the page knows only the groups left out.
+ * @typedef {{dropped_groups?: string[], [field: string]: unknown}} Reading */
+
 /** What Python's payload() writes into the page.
- * @typedef {{isocost: string, bins: number, edges: number[], reading: Record<string, unknown>, groups: Group[], names: string[],
+ * @typedef {{isocost: string, bins: number, edges: number[], reading: Reading, groups: Group[], names: string[],
  *   cells: Record<string, number[]>, measures: Record<string, Measure>, left_out: string[]}} Payload */
 
 /** A payload whose columns are cells, with the cut points between bins and the sums of each group.
@@ -66,7 +69,9 @@ export function subset(tally, groupIndexes) {
     .filter((cell) => indices.has(cell.group))
     .map((cell) => ({ ...cell, group: indices.get(cell.group) ?? 0 }));
   const groups = kept.map((i) => at(tally.groups, i));
-  return { ...tally, groups, names: kept.map((i) => at(tally.names, i)), cells, totals: totalsOf(cells, groups.length) };
+  const dropped = [...(tally.reading.dropped_groups ?? []), ...tally.names.filter((_, i) => !indices.has(i))];
+  const reading = dropped.length ? { ...tally.reading, dropped_groups: dropped } : tally.reading;
+  return { ...tally, groups, names: kept.map((i) => at(tally.names, i)), cells, reading, totals: totalsOf(cells, groups.length) };
 }
 
 /** The same groups with other cells: those that share a key are added up, empty ones dropped.
