@@ -734,7 +734,7 @@ def test_the_report_prints_and_is_json():
     first = content["groups"][0][1]
     assert first["after"]["gap"] == c.report_.groups["a"].after.gap
     assert sum(numbers["n"] for _, numbers in content["groups"]) == content["overall"]["n"] == 900
-    assert c.report_._repr_html_().startswith("<table><caption>Recalibration of 900 rows")
+    assert "<strong>Recalibration of 900 rows" in c.report_._repr_html_()
     assert json.loads(fitted(shrinkage=math.inf).report_.to_json())["shrinkage"] is None
 
 

@@ -12,7 +12,7 @@ LAYERS = [
     {"errors", "typing"},
     {"checks"},
     {"tables", "atomic", "grid", "groups"},
-    {"costs", "coin", "readings"},
+    {"costs", "coin", "readings", "result"},
     {"cells"},
     {"tallies"},
     {"question"},

@@ -29,6 +29,8 @@ from isocost.tables import (
 Lines = tuple[list[str], list[list[str]]]
 """Header and rows of a printed table."""
 
+_GROUP = re.compile(r"Group\b")
+
 _MAPPING = re.compile(r"(?:dict|Mapping)\[(\w+), (.*)\]")
 
 
@@ -78,7 +80,7 @@ class Record:
 
 def plain(value: Any, kind: str = "") -> Any:
     """A value as JSON has it; ``kind`` is its type as the source writes it."""
-    if kind.startswith("Group"):
+    if _GROUP.match(kind):
         return to_json(value)
     if isinstance(value, str):
         return value
