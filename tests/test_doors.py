@@ -170,7 +170,7 @@ DOORS = {
     "Cost.parse": (ic.Cost.parse, {"text": "fpr"}),
     "Rule": (ic.Rule, {"groups": ("a",), "rows": (), "method": "none"}),
     "Rule.expected": (RULE.expected, TALLY_AND),
-    "Rule.apply": (RULE.apply, {"data": ROWS, "unknown": "keep"}),
+    "Rule.apply": (RULE.apply, {"data": ROWS, "id": "id", "unknown": "keep"}),
     "Rule.load": (ic.Rule.load, {}),
     "Rule.save": (RULE.save, {}),
     "Rule.from_json": (ic.Rule.from_json, {}),
@@ -234,6 +234,9 @@ FINE = {
     ("tally_sql", "group"): ["nobody"],
     ("tally_sql", "weight"): ["nobody"],
     ("apply_file", "output"): [],
+    ("Rule.apply", "score"): [None],
+    ("Rule.apply", "group"): [None],
+    ("Rule.apply", "output"): [None],
     ("Rule", "groups"): [["nobody"]],
     ("Rule", "method"): ["foo", ""],
     ("Tally.kinds", "threshold"): [0, 1],
@@ -255,7 +258,7 @@ FINE = {
 
 # Arguments that may be anything, or that other tests are about.
 FREE = {
-    "ax", "column", "force", "groups_from", "id", "keep_order", "kwargs", "memory_limit",
+    "ax", "force", "groups_from", "id", "keep_order", "kwargs", "memory_limit", "output_column",
     "missing_group", "options", "progress", "reading", "table", "threads",
 }  # fmt: skip
 
