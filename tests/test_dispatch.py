@@ -201,8 +201,9 @@ def test_decimals_are_the_nearest_doubles():
 
 def test_hard_decisions_are_scores_in_files_too(tmp_path):
     data = pa.table({"score": [True, False], "label": [1, 0], "group": ["a", "b"]})
-    data.to_pandas().to_csv(tmp_path / "d.csv", index=False)
     data.to_pandas().to_parquet(tmp_path / "d.parquet")
+    # In a CSV a decision is 0 or 1: True is a word.
+    data.to_pandas().astype({"score": int}).to_csv(tmp_path / "d.csv", index=False)
     for name in ("d.csv", "d.parquet"):
         assert ic.tally(tmp_path / name) == ic.tally(data)
     rule = ic.Rule(groups=("a", "b"), rows=(Row("a", 0.0, 1.0, "set", 0.5, 1.0),), method="test")

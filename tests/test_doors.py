@@ -3,12 +3,13 @@
 import inspect
 import math
 
+import duckdb
 import pytest
 
 import isocost as ic
 from isocost import plots
 from isocost.examples import compas
-from isocost.tallies import Reading
+from isocost.tallies import DataOptions
 
 pandas = pytest.importorskip("pandas")
 
@@ -32,6 +33,8 @@ TALLIES = [None, 3, [TALLY], RULE, AUDIT, pandas.Series([0.5]), "no such file.cs
 RULES = [None, 3, "rule.json", {}, FRAME, TALLY, AUDIT, [RULE]]
 PATHS = [None, 3, [], FRAME, True]
 NAMED = [3, "", " ", "a\nb", "x" * 81, ["x"], FRAME]
+CELLS = duckdb.sql(ic.tally_sql("duckdb", table="FRAME")).df()
+
 WRONG = {
     "tally": TALLIES,
     "audit": [None, 3, "no such file.csv", {}, [TALLY], RULE],
@@ -99,6 +102,7 @@ WRONG = {
     "output": [3, None, [], FRAME],
     "changed": [3, [], "score", FRAME],
     "handed_over": [3, [], "score", FRAME],
+    "drop_missing": [3, None, [], "score", FRAME],
     "share": [-0.1, 1, 1.5, "a", True, NAN, [], FRAME],
     "groups": [3, None, "a", ["nobody"], [[]], FRAME],
     "name": WORDS,
@@ -158,7 +162,7 @@ DOORS = {
     "scorer": (ic.scorer, {"metric": "fpr"}),
     "show_report": (ic.show_report, {"audit": AUDIT}),
     "tally": (ic.tally, {"data": ROWS}),
-    "tally_from_cells": (ic.tally_from_cells, {}),
+    "tally_from_cells": (ic.tally_from_cells, {"cells": CELLS}),
     "tally_sql": (ic.tally_sql, {}),
     "unseen": (ic.unseen, TALLY_AND | {"rule": RULE, "replicates": 10}),
     "verify": (ic.verify, {}),
@@ -170,7 +174,7 @@ DOORS = {
     "Cost.parse": (ic.Cost.parse, {"text": "fpr"}),
     "Rule": (ic.Rule, {"groups": ("a",), "rows": (), "method": "none"}),
     "Rule.expected": (RULE.expected, TALLY_AND),
-    "Rule.apply": (RULE.apply, {"data": ROWS, "unknown": "keep"}),
+    "Rule.apply": (RULE.apply, {"data": ROWS, "id": "id", "unknown": "keep"}),
     "Rule.load": (ic.Rule.load, {}),
     "Rule.save": (RULE.save, {}),
     "Rule.from_json": (ic.Rule.from_json, {}),
@@ -234,6 +238,9 @@ FINE = {
     ("tally_sql", "group"): ["nobody"],
     ("tally_sql", "weight"): ["nobody"],
     ("apply_file", "output"): [],
+    ("Rule.apply", "score"): [None],
+    ("Rule.apply", "group"): [None],
+    ("Rule.apply", "output"): [None],
     ("Rule", "groups"): [["nobody"]],
     ("Rule", "method"): ["foo", ""],
     ("Tally.kinds", "threshold"): [0, 1],
@@ -255,7 +262,7 @@ FINE = {
 
 # Arguments that may be anything, or that other tests are about.
 FREE = {
-    "ax", "column", "force", "groups_from", "id", "keep_order", "kwargs", "memory_limit",
+    "ax", "force", "groups_from", "id", "keep_order", "kwargs", "memory_limit", "output_column",
     "missing_group", "options", "progress", "reading", "table", "threads",
 }  # fmt: skip
 
@@ -364,7 +371,7 @@ def shown(result):
 def test_the_keywords_are_those_of_tally():
     """A new keyword of isocost.tally is one more line in isocost.tallies.ColumnOptions."""
     of_tally = inspect.signature(ic.tally).parameters.keys() - {"data"}
-    assert Reading.__annotations__.keys() == of_tally
+    assert DataOptions.__annotations__.keys() == of_tally
 
 
 COLUMNS = [3, None, "x", [], {}, FRAME, [[1, 2]], object(), TALLY, ["a"], [None] * 4, iter([1])]

@@ -102,7 +102,8 @@ def test_repairs_leave_them_out_and_keep_their_scores(sample, name):
     assert not {row.group for row in rule.rows} & alike
     (note,) = [note for note in rule.notes if note.startswith("Not compared, and left")]
     assert all(group in note for group in alike)
-    after = rule.apply({**rows, "id": np.arange(len(rows["score"]))})["score"]
+    people = {**rows, "id": np.arange(len(rows["score"]))}
+    after = rule.apply(people, id="id")["repaired_score"]
     same = np.isin(rows["group"], list(alike))
     assert np.array_equal(after[same], rows["score"][same])
     assert not np.array_equal(after, rows["score"])
@@ -325,7 +326,7 @@ def test_commands(tmp_path, monkeypatch):
         ["compare", "rows.csv", "--replicates", "10"],
         ["report", "rows.csv", "-o", "page.html"],
         [*fit, "-o", "rule.json"],
-        ["apply", "rule.json", "rows.csv", "-o", "out.csv"],
+        ["apply", "rule.json", "rows.csv", "--id", "id", "-o", "out.csv"],
         ["watch", "rule.json", "rows.csv"],
     ):
         result = CliRunner().invoke(app, command)

@@ -214,6 +214,7 @@ def command_text(*words: str) -> str:
 
     Examples
     --------
+    >>> from isocost.errors import command_text
     >>> command_text("plan", "--method", "withhold")
     'isocost plan --method withhold'
     """

@@ -445,7 +445,7 @@ def test_axe_finds_nothing(visit, name, scheme):
     if not AXE.exists():
         pytest.skip("npm install puts axe-core into node_modules")
     page = visit(name, scheme=scheme)
-    assert page.evaluate(OPENED) >= 3
+    assert page.evaluate(OPENED) >= 2
     page.evaluate(AXE.read_text())
     found = page.evaluate("axe.run()")["violations"]
     assert [(v["id"], [n["html"][:200] for n in v["nodes"][:3]]) for v in found] == []

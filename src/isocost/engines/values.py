@@ -274,7 +274,8 @@ def applied_columns(rule: Rule, score: Any, group: Any, id: Any) -> tuple[Any, A
 
     Examples
     --------
-    >>> rule = Rule((), (), "test", made_from={"reading": {"columns": {"score": "p"}}})
+    >>> stored = {"reading": {"columns": {"score": "p", "group": ["sex"]}}}
+    >>> rule = Rule(("F", "M"), (), "test", made_from=stored)
     >>> applied_columns(rule, None, "race", None)
     ('p', 'race', None)
     """

@@ -170,7 +170,8 @@ def reconcile(
     notes, reached, lowered = [], {}, 0.0
     if nearest is not None and not nearest.verdict.feasible:
         notes.append(closest_note(nearest))
-        lowered = nearest.slack
+        # Where nothing comes nearer, the floors are met, by selecting nobody or everybody.
+        lowered = 0.0 if math.isnan(nearest.slack) else nearest.slack
         if nearest.excess > 0.0:
             reached = {name: t + nearest.excess for name, t in request.tolerances.items()}
     rows = tuple(_rows(tally, program.choices, shares))

@@ -292,7 +292,9 @@ def _remade_repair(rule: Rule, method: str, settings: Any, tally: Tally, heedful
     if "cost" in names:
         given["cost"] = rule.cost
     arguments = _arguments(repair.function, names, given)
-    made = repair.unheeding(tally, **arguments, salt=rule.salt, fitted=rule.fitted)
+    # Of other groups nobody knows whether they should be left out.
+    fitted = rule.fitted if set(tally.groups) <= set(rule.groups) else None
+    made = repair.unheeding(tally, **arguments, salt=rule.salt, fitted=fitted)
     return heed(made, tally, stacklevel=None) if heedful else made
 
 
