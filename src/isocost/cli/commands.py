@@ -483,7 +483,14 @@ def sql(
     ] = False,
     dialect: Annotated[str, typer.Option("--dialect", help=f"{', '.join(DIALECTS)}.")] = "duckdb",
     table: Annotated[str, typer.Option("--table", help="The table.")] = "scores",
-    output_column: options.OutputColumn = None,
+    output_column: Annotated[
+        str | None,
+        typer.Option(
+            "--output-column",
+            help="Column to write, in place of the score or of one that --keep lists; default: "
+            "repaired_SCORE, added.",
+        ),
+    ] = None,
     keep: Annotated[
         list[str] | None, typer.Option("--keep", help="Column to keep; default: all of them.")
     ] = None,
