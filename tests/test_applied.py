@@ -160,6 +160,12 @@ def test_a_coin_asks_for_the_id(door):
     assert by_who(door(certain, data))["repaired_p_deny"][:3] == [0.75] * 3
 
 
+def test_rows_without_a_group_are_those_of_the_rule(door):
+    rule = replace(RULE, made_from={"reading": {"columns": STORED, "missing_group": "a"}})
+    data = {**DATA, "race": [None, "a", "a", "b", "b", "b"]}
+    assert by_who(door(rule, data, id="who"))["repaired_p_deny"] == REPAIRED
+
+
 def test_a_name_that_differs_by_case_is_taken_where_case_is_ignored():
     data = {**DATA, "Repaired_P_deny": [0.0] * 6}
     with pytest.raises(ic.UsageError, match='pass output="Repaired_P_deny" to replace'):

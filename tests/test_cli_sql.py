@@ -48,6 +48,16 @@ def test_a_rule_with_a_coin_asks_for_the_id(run):
     assert "next: name the column that says who a row is about with --id" in err
 
 
+def test_a_column_is_replaced_only_if_it_is_kept(run):
+    """A query does not see the table, so two columns would have the name."""
+    said = " ".join(run("--help")[1].split())
+    assert "in place of the score or of one that --keep lists" in said
+    options = ("rule.json", "--id", "id", "--output-column", "old")
+    kept = run(*options, "--keep", "id", "--keep", "old")[1]
+    assert kept.count('"old"') == 1
+    assert "*" in run(*options)[1].rsplit("SELECT", 1)[1]
+
+
 def test_options_reach_the_query(run):
     options = ["--score", "x", "--group", "y", "--id", "z", "--output-column", "new"]
     options += ["--changed", "c", "--keep", "z", "--unknown", "keep", "--missing-group", "a"]

@@ -6,8 +6,9 @@ import pytest
 
 import isocost as ic
 from isocost.cli.app import main
-from isocost.errors import SHELL, UNSET, setting, speaking, spoken
+from isocost.errors import UNSET, setting, speaking, spoken
 from isocost.examples import compas, compas_csv
+from isocost.readings import SHELL
 from isocost.reports.session import PAGE
 
 IN_PYTHON = re.compile(

@@ -18,8 +18,9 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 import isocost as ic
-from isocost.errors import SHELL, speaking
+from isocost.errors import speaking
 from isocost.examples import compas
+from isocost.readings import SHELL
 from isocost.repairs.deferral import DeferralProgram, assigned
 from isocost.repairs.levels import ScoreLevels, score_levels
 from isocost.repairs.review import explained

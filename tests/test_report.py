@@ -15,9 +15,10 @@ import pytest
 
 import isocost as ic
 from isocost.cli import main
-from isocost.errors import PYTHON, SHELL, Problem, speaking
+from isocost.errors import PYTHON, Problem, speaking
 from isocost.examples import compas, compas_csv, compas_rows
 from isocost.plots.display import PALETTE
+from isocost.readings import SHELL
 from isocost.repairs.hand_over import Deferral
 from isocost.repairs.registry import Repair
 from isocost.reports import report as making

@@ -550,3 +550,48 @@ def test_intervals_are_the_right_way_up_when_the_difference_has_changed():
     assert all(low < high for low, high in (one.interval for one in found.periods))
     # The upper bound is the one that the alarm names.
     assert found.periods[8].interval[1] == pytest.approx(found.alarms[0].at_least)
+
+
+def test_repaired_scores_are_probabilities_whatever_the_others_were(tmp_path):
+    """Options kept in a file name the scores that the rule was made from."""
+    names = {"score": "p", "label": "label", "group": "group"}
+    people = {**compas_rows(), "p": 100 * compas_rows()["score"]}
+    rule = ic.withhold(ic.tally(people, **names, scale="percent"), cost="fpr", tolerance=0.06)
+    rule.save(tmp_path / "rule.json")
+    pd.DataFrame(rule.apply(people, id="id")).to_csv(tmp_path / "may.csv", index=False)
+    watched = ("watch", "rule.json", "may.csv", "--tolerance", 0.08, "--json")
+    wanted = json.loads(run(*watched, cwd=tmp_path).stdout)["periods"]
+    message = "scale: must be left out: the repaired scores in 'repaired_p' are probabilities"
+    asked = run(*watched, "--scale", "percent", cwd=tmp_path)
+    assert asked.returncode == 2
+    assert message in asked.stderr
+    with pytest.raises(ic.UsageError, match=message):
+        ic.watch(rule, [tmp_path / "may.csv"], scale="percent")
+    (tmp_path / "isocost.toml").write_text('score = "p"\nscale = "percent"\n')
+    assert json.loads(run(*watched, cwd=tmp_path).stdout)["periods"] == wanted
+    raw = json.loads(run(*watched, "--score", "p", cwd=tmp_path).stdout)["periods"]
+    assert raw[0]["difference"] > wanted[0]["difference"]
+
+
+def test_rows_without_a_group_are_those_of_the_rule():
+    people = {**compas_rows(), "group": [g or None for g in compas_rows()["group"]]}
+    people["group"][:500] = [None] * 500
+    tally = ic.tally(people, missing_group="other")
+    rule = ic.withhold(tally, cost="fpr", tolerance=0.1)
+    result = ic.watch(rule, [people])
+    assert result.periods[0].difference == pytest.approx(
+        ic.watch(rule, [tally]).periods[0].difference
+    )
+
+
+def test_a_group_that_the_rule_does_not_know_can_be_left_out(tmp_path):
+    RULE.save(tmp_path / "rule.json")
+    both = period(np.random.default_rng(0), 50)
+    other = both.relabel({"b": "x"}) + both
+    other.save(tmp_path / "may.json")
+    for call in (lambda: ic.watch(RULE, [other]), lambda: RULE.expected(other)):
+        with pytest.raises(ic.UsageError, match=r"or leave the others out \(tally.drop\)"):
+            call()
+    done = run("watch", "rule.json", "may.json", cwd=tmp_path)
+    assert "or leave the others out (--drop-group)" in done.stderr
+    assert ic.watch(RULE, [other.drop(["x"])]).periods

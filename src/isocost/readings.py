@@ -305,7 +305,7 @@ def command_line(words: Iterable[str], system: System | None = None) -> str:
     return " ".join(map(written, words))
 
 
-_PLAIN = re.compile(r"[\w@%+:,./-]+", re.ASCII)
+_PLAIN = re.compile(r"[\w@%+:,./-][\w@%+:,./=-]*", re.ASCII)
 
 
 def _for_posix(word: str) -> str:

@@ -37,7 +37,7 @@ from isocost.checks import (
 )
 from isocost.coin import SCHEME
 from isocost.costs import Cost
-from isocost.errors import IsocostError, Problem, RuleError, UsageError, listing, setting
+from isocost.errors import IsocostError, Problem, RuleError, UsageError, listing, setting, spoken
 from isocost.groups import Group, beside_groups, from_json, names_of, to_json
 from isocost.promises import Promise, read_promise
 from isocost.readings import Reading
@@ -250,7 +250,7 @@ class Rule:
         known = set(self.groups)
         unknown = [group for group in tally.groups if group not in known]
         if unknown:
-            raise unknown_groups(unknown, self.groups)
+            raise unknown_groups(unknown, self.groups, counted=True)
         cells = Cells.merge(list(self._moved(tally)))
         if not self.defers:
             # No cell leaves its group, so the groups stay as they are.
@@ -342,7 +342,8 @@ class Rule:
         unknown : {"error", "keep"}
             What to do with groups that the rule does not know.
         missing_group : optional
-            The group of rows whose group is null; without it they are an error.
+            The group of rows whose group is null; by default as the rule was made.  Without it they
+            are an error.
         changed : str, optional
             A boolean column to add that says whether the score was changed.
         scale : str, optional
@@ -646,13 +647,23 @@ def check_unknown(unknown: object) -> None:
     check_word("unknown", unknown, ("error", "keep"))
 
 
-def unknown_groups(unknown: list[Any], known: tuple[Group, ...]) -> UsageError:
-    """The groups that a rule does not know, and whether only their type differs."""
+def unknown_groups(
+    unknown: list[Any], known: tuple[Group, ...], *, counted: bool = False
+) -> UsageError:
+    """The groups that a rule does not know, and whether only their type differs.
+
+    In data that are ``counted`` they can be left out; where a rule is applied, every row stays.
+    """
     texts = {str(group) for group in known}
     by_type = [group for group in unknown if str(group) in texts]
+    out = spoken("tally.drop", "--drop-group")
+    way = (
+        f"leave the others out ({out})"
+        if counted
+        else f"{setting('unknown', 'keep')} to leave the others as they are"
+    )
     step = (
-        "use data with the groups of the rule, or "
-        f"{setting('unknown', 'keep')} to leave the others as they are"
+        f"use data with the groups of the rule, or {way}"
         if not by_type
         else f"give the column the type it had when the rule was made: {by_type[0]!r} is of type "
         f"{type(by_type[0]).__name__} here"

@@ -483,7 +483,14 @@ def sql(
     ] = False,
     dialect: Annotated[str, typer.Option("--dialect", help=f"{', '.join(DIALECTS)}.")] = "duckdb",
     table: Annotated[str, typer.Option("--table", help="The table.")] = "scores",
-    output_column: options.OutputColumn = None,
+    output_column: Annotated[
+        str | None,
+        typer.Option(
+            "--output-column",
+            help="Column to write, in place of the score or of one that --keep lists; default: "
+            "repaired_SCORE, added.",
+        ),
+    ] = None,
     keep: Annotated[
         list[str] | None, typer.Option("--keep", help="Column to keep; default: all of them.")
     ] = None,
@@ -584,11 +591,17 @@ def watch(
     deployed = Rule.load(rule)
     at = deployed.promise.threshold if threshold is None else threshold
     edges = () if at is None else (check_threshold(at),)
-    asked = [
-        name
-        for name in context.params
-        if getattr(context.get_parameter_source(name), "name", "") != "DEFAULT"
-    ]
+    # A file of options names the scores that the rule was made from, not the repaired ones.
+    made = {**deployed.reading.columns, "scale": deployed.reading.scale}
+    sources = {
+        name: getattr(context.get_parameter_source(name), "name", "") for name in context.params
+    }
+    asked = {
+        name: value
+        for name, value in context.params.items()
+        if sources[name] != "DEFAULT"
+        and not (sources[name] == "DEFAULT_MAP" and value == made.get(name))
+    }
     periods, notes = read_periods(tallies, columns, asked, deployed, edges)
     report = look_after(
         deployed,

@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial, reduce
@@ -165,7 +165,7 @@ def read_merged(
 def read_periods(
     names: Sequence[str],
     columns: Columns,
-    asked: Collection[str],
+    asked: Mapping[str, Any],
     rule: Rule,
     edges: tuple[float, ...],
 ) -> tuple[dict[str, Tally], list[str]]:
@@ -187,10 +187,9 @@ def read_periods(
         if path not in loaded:
             with local(path) as file:
                 found = column_names(file, encoding=columns.encoding, sheet=columns.sheet)
-                used, noted = deployed_columns(rule, found)
-                unasked = {role: value for role, value in used.items() if role not in asked}
-                notes |= dict.fromkeys(noted if "score" in unasked else [])
-                loaded[path] = read(file, replace(columns, **unasked), edges)
+                used, noted = deployed_columns(rule, found, asked)
+                notes |= dict.fromkeys(noted)
+                loaded[path] = read(file, replace(columns, **used), edges)
     stems = [Path(path).stem for path in paths]
     plain = len(set(stems)) == len(stems)
     periods = zip(stems if plain else paths, paths, strict=True)

@@ -42,6 +42,7 @@ from isocost.engines.values import (
     Encoded,
     applied_columns,
     column_array,
+    missing_group_of,
     missing_id,
     scale_of,
     scored,
@@ -265,7 +266,7 @@ def apply_rule(
     check_unknown(unknown)
     flags: dict[str, Any] = {"changed": changed, "handed_over": handed_over}
     check_names(output=output, **flags, optional=("output", *flags))
-    missing_group = None if missing_group is None else as_group(missing_group)
+    missing_group = missing_group_of(rule, missing_group)
     options: dict[str, Any] = {"unknown": unknown, "missing_group": missing_group}
     used_scale = scale_of(rule, scale)
     if data is None:

@@ -38,6 +38,7 @@ from isocost.engines.values import (
     Problems,
     applied_columns,
     as_objects,
+    missing_group_of,
     missing_id,
     no_rows,
     problem_of,
@@ -47,7 +48,7 @@ from isocost.engines.values import (
 )
 from isocost.errors import DataError, FileError, Problem, ReadingWarning
 from isocost.grid import PROBABILITY, Grid, Scale
-from isocost.groups import Group, Scalar, as_group, is_null, parts_of
+from isocost.groups import Group, Scalar, is_null, parts_of
 from isocost.readings import Reading
 from isocost.rules import Rule, check_rule, check_unknown, unknown_groups
 from isocost.tallies import Tally
@@ -322,7 +323,7 @@ def apply_file(
     check_path(path)
     check_path(output, "output")
     check_unknown(unknown)
-    missing_group = None if missing_group is None else as_group(missing_group)
+    missing_group = missing_group_of(rule, missing_group)
     score, group, id = applied_columns(rule, score, group, id)
     groups = group_names_of(group)
     optional = {"id": id, "output_column": output_column}

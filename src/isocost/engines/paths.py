@@ -630,6 +630,8 @@ def _copied(file_set: FileSet, write: Any, ending: str, **how: Any) -> Converted
         folder.cleanup()
         if isinstance(error, FileError):
             raise
+        if isinstance(error, PermissionError) and error.filename == path:
+            raise cannot("must be readable", path, error, PERMISSIONS) from error
         rule = "must be readable, and its copy fit into the temporary folder"
         step = "free space there, or set TMPDIR to another folder"
         raise FileError(Problem("file", rule, f"{error}"[:300], step)) from error

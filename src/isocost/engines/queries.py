@@ -28,13 +28,14 @@ from isocost.engines.dialects import (
 from isocost.engines.values import (
     USUAL_WEIGHTS,
     applied_columns,
+    missing_group_of,
     missing_id,
     scale_of,
     written_column,
 )
 from isocost.errors import Problem, UsageError, setting
 from isocost.grid import Grid
-from isocost.groups import Group, Scalar, as_group, group_names, parts_of
+from isocost.groups import Group, Scalar, group_names, parts_of
 from isocost.rules import Rule, check_unknown
 
 SCORE, COIN, NEW = "isocost_tmp_score", "isocost_tmp_coin", "isocost_tmp_new"
@@ -110,7 +111,7 @@ def to_sql(
     flags = {"changed": changed, "handed_over": handed_over}
     check_names(score=score, id=id, output=output, **flags, optional=optional)
     _check_columns(columns)
-    missing = None if missing_group is None else as_group(missing_group)
+    missing = missing_group_of(rule, missing_group)
     keys = _keys(rule, names, missing)
     if rule.needs_coin and id is None:
         raise missing_id()

@@ -269,6 +269,18 @@ def scale_of(rule: Rule, asked: str | None) -> Scale:
     return scale_named(rule.reading.scale)
 
 
+def missing_group_of(rule: Rule, asked: Any) -> Group | None:
+    """The group of rows without one where a rule is applied; by default as the rule was made.
+
+    Examples
+    --------
+    >>> rule = Rule((), (), "test", made_from={"reading": {"missing_group": "unknown"}})
+    >>> missing_group_of(rule, None), missing_group_of(rule, "other")
+    ('unknown', 'other')
+    """
+    return rule.reading.missing_group if asked is None else as_group(asked)
+
+
 def applied_columns(rule: Rule, score: Any, group: Any, id: Any) -> tuple[Any, Any, Any]:
     """The score, group and id columns that a rule is applied to; by default those it stores.
 

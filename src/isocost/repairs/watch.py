@@ -538,18 +538,21 @@ def _about_promise(rule: Rule, limits: Mapping[str, float]) -> list[str]:
     ]
 
 
-def deployed_columns(rule: Rule, names: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+def deployed_columns(
+    rule: Rule, names: Sequence[str], asked: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
     """How data with columns of these names are read after a rule was applied, and notes on that.
 
     The columns are those the rule was made from, with the column of repaired scores if there is
-    one.  People without a score were handed over, if the rule hands anybody over.
+    one.  People without a score were handed over, if the rule hands anybody over.  What was
+    ``asked`` for is left as it is.
 
     Examples
     --------
     >>> from isocost.examples import compas
     >>> from isocost.repairs.withhold import withhold
     >>> rule = withhold(compas(), cost="fpr", tolerance=0.07)
-    >>> deployed_columns(rule, ["score", "repaired_score"])[0]["score"]
+    >>> deployed_columns(rule, ["score", "repaired_score"], {})[0]["score"]
     'repaired_score'
     """
     stored = stored_columns(rule)
@@ -558,8 +561,17 @@ def deployed_columns(rule: Rule, names: Sequence[str]) -> tuple[dict[str, Any], 
     used: dict[str, Any] = {
         role: stored[role] for role in ("label", "group", "weight") if role in stored
     }
-    used |= {"score": repaired if repaired in names else score, "handed_over": rule.defers}
-    if not {score, repaired} <= set(names):
+    if rule.reading.missing_group is not None:
+        used["missing_group"] = rule.reading.missing_group
+    used |= {"score": score, "handed_over": rule.defers}
+    if repaired in names and "score" not in asked:
+        if asked.get("scale", "probability") != "probability":
+            must = f"must be left out: the repaired scores in {repaired!r} are probabilities"
+            step = f"leave it out, or name another column with {setting('score')}"
+            raise UsageError(Problem("scale", must, repr(asked["scale"]), step))
+        used |= {"score": repaired, "scale": "probability"}
+    used = {role: value for role, value in used.items() if role not in asked}
+    if used.get("score") != repaired or score not in names:
         return used, []
     note = (
         f"The scores were read from the column {repaired!r}; the data also have {score!r}. To "
@@ -588,9 +600,9 @@ def _periods(
     for one in periods:
         used: dict[str, Any] = {}
         if not isinstance(one, Tally):
-            used, noted = deployed_columns(deployed, column_names(one, reading))
+            used, noted = deployed_columns(deployed, column_names(one, reading), reading)
             used |= reading
-            notes |= dict.fromkeys(noted if "score" not in reading else [])
+            notes |= dict.fromkeys(noted)
         counted.append(as_tally(one, used, *edges, name="tallies"))
     return names, counted, list(notes)
 
@@ -600,7 +612,7 @@ def _check_groups(rule: Rule, tallies: Sequence[Tally]) -> None:
     known = set(rule.groups)
     unknown = [group for group in seen if group not in known]
     if unknown:
-        raise unknown_groups(unknown, rule.groups)
+        raise unknown_groups(unknown, rule.groups, counted=True)
     compared = [group for group in seen if group in rule.fitted]
     if len(compared) < 2:
         for tally in tallies:

@@ -131,7 +131,7 @@ def commands(audit: Audit, data: Sequence[str] | None = None) -> dict[str, str |
     >>> commands(ic.audit(compas(), "fpr"))["plan"]
     'ic.plan(tally, "fpr", detect=0.087)'
     >>> print(commands(ic.audit(compas(), "fpr"), ["data.csv"])["reconcile"])
-    isocost fit data.csv --method reconcile -o reconcile.json
+    isocost fit data.csv --method reconcile --cost fpr -o reconcile.json
     """
     difference = audit.disparity.difference
     # What was seen is what one would like to know about; of few people it says nothing.
@@ -158,8 +158,8 @@ def commands(audit: Audit, data: Sequence[str] | None = None) -> dict[str, str |
         "withhold": withhold,
         "coarsen": fitting("coarsen", *goal, *at),
         "coarsen_decisions": fitting("coarsen", *goal, *at, "--allow-decision-changes"),
-        "reconcile": fitting("reconcile", *at),
-        "odds": fitting("odds", *at),
+        "reconcile": fitting("reconcile", *cost, *at),
+        "odds": fitting("odds", *cost, *at),
         "unseen": withhold,
     }
 
