@@ -639,15 +639,24 @@ def as_tally(
     >>> as_tally(data, {"score": "risk"}, 0.37).edges
     (0.37,)
     """
+    check_countable(data, reading, name)
+    if isinstance(data, Tally):
+        return data
+    from isocost.engines.dispatch import tally
+
+    given = check_numbers("edges", reading.get("edges", ()))
+    return tally(data, **{**reading, "edges": (*given, *edges)})
+
+
+def check_countable(data: Any, reading: Mapping[str, Any], name: str = "tally") -> None:
+    """Raise unless there is a tally, or data that can be counted with these keywords."""
     if isinstance(data, Tally):
         check_no_keywords(reading, "tally")
-        return data
-    from isocost.engines.dispatch import is_data, tally
+        return
+    from isocost.engines.dispatch import is_data
 
     if not is_data(data) and not (data is None and reading):
         check_tally(data, name)
-    given = check_numbers("edges", reading.get("edges", ()))
-    return tally(data, **{**reading, "edges": (*given, *edges)})
 
 
 def column_names(data: Any, reading: Mapping[str, Any]) -> list[str]:

@@ -52,7 +52,14 @@ from isocost.tables import (
     transposed,
     wrapped,
 )
-from isocost.tallies import Tally, TallyLike, as_tally, check_no_keywords
+from isocost.tallies import (
+    DataOptions,
+    Tally,
+    TallyLike,
+    as_tally,
+    check_countable,
+    check_no_keywords,
+)
 from isocost.verdict.judgement import Findings, Verdict, judge
 from isocost.verdict.sentences import SENTENCES, plain
 from isocost.verdict.wording import reading_notes, statement, told
@@ -577,6 +584,8 @@ def audit_or_tally(
 def as_audit(subject: Audit | TallyLike, given: Mapping[str, Any]) -> Audit:
     """An audit itself, or that of a tally or of data, from keywords of :func:`audit`."""
     if not isinstance(subject, Audit):
+        reading = {name: given[name] for name in DataOptions.__annotations__ if name in given}
+        check_countable(subject, reading, "audit")
         return audit(subject, **given)
     if given:
         got, step = ", ".join(given), "leave them out, or pass the tally instead of the audit"
