@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: .venv/.base
 	$(BIN)/isocost demo
 
-test: .venv/.dev .venv/.data node_modules/.installed
+test: .venv/.dev .venv/.docs .venv/.data node_modules/.installed
 	$(TESTING) $(BIN)/python $(PYTEST)
 	@if command -v npm > /dev/null; then npm test --silent; fi
 

@@ -52,11 +52,6 @@ EAGER = {
 }
 
 
-def in_pyspark_pandas(spark, rule, data, **options):
-    frame = as_lazy("pyspark", data, spark).pandas_api()
-    return rule.apply(frame, **options).to_pandas().to_dict("list")
-
-
 def in_shell(folder, rule, data, **options):
     rule.save(folder / "rule.json")
     pd.DataFrame(data).to_csv(folder / "data.csv", index=False)
@@ -91,7 +86,7 @@ def in_sql(rule, data, **options):
     return database.sql(rule.to_sql(columns=list(data), **options)).to_arrow_table().to_pydict()
 
 
-@pytest.fixture(params=[*EAGER, *KINDS, "pyspark.pandas", "shell", "file", "sql"])
+@pytest.fixture(params=[*EAGER, *KINDS, "shell", "file", "sql"])
 def door(request, tmp_path):
     """A function that applies a rule to a dict of lists, and gives one back."""
     kind = request.param
@@ -100,10 +95,6 @@ def door(request, tmp_path):
     if kind in KINDS:
         make = partial(as_lazy, kind, spark=session_of(kind, request))
         return partial(in_memory, make, partial(columns_of, kind))
-    if kind == "pyspark.pandas":
-        # Older versions do not load beside pandas 3.
-        pytest.importorskip("pyspark.pandas", exc_type=ImportError)
-        return partial(in_pyspark_pandas, request.getfixturevalue("spark"))
     return (
         in_sql if kind == "sql" else partial({"shell": in_shell, "file": in_file}[kind], tmp_path)
     )

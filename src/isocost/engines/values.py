@@ -274,7 +274,8 @@ def missing_group_of(rule: Rule, asked: Any) -> Group | None:
 
     Examples
     --------
-    >>> rule = Rule((), (), "test", made_from={"reading": {"missing_group": "unknown"}})
+    >>> made = {"reading": {"missing_group": "unknown"}}
+    >>> rule = Rule(("a",), (), "test", made_from=made)
     >>> missing_group_of(rule, None), missing_group_of(rule, "other")
     ('unknown', 'other')
     """
