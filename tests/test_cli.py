@@ -225,8 +225,9 @@ def test_apply_takes_the_columns_the_rule_was_made_with(folder, tmp_path):
     assert done.returncode == 0
     found = pd.read_csv(tmp_path / "o.csv")
     assert list(found) == [*renamed, "repaired_risk"]
-    np.testing.assert_array_equal(found["risk"], renamed["risk"])
-    assert (found["repaired_risk"] != renamed["risk"]).any()
+    # Read in the same way, because pandas may be off in the last digit.
+    np.testing.assert_array_equal(found["risk"], pd.read_csv(tmp_path / "d.csv")["risk"])
+    assert (found["repaired_risk"] - found["risk"]).abs().max() > 0.1
 
 
 @pytest.mark.parametrize(
