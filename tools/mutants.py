@@ -175,7 +175,8 @@ def cover() -> None:
     """Run the suite once, and remember which test reached which line."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
-    config = FOLDER / "coverage.ini"
+    # Not coverage.ini: erasing old data removes every file called coverage.*.
+    config = FOLDER / "settings.ini"
     config.write_text(CONFIG.format(data=DATA))
     words = ["--numprocesses", "auto", "--dist", "loadscope", "--no-loadscope-reorder", "--quiet"]
     words += ["--cov=isocost", "--cov-branch", "--cov-context=test", f"--cov-config={config}"]
