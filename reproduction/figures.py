@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isocost.plots.display import GREY, SIZE, SMALL, looks, require_matplotlib
-from isocost.plots.geometry import crossing
+from isocost.plots.plane import crossing
 from isocost.plots.plane import PlaneDisplay
 from reproduction.study import RATES, Study, Values, mean_values, stage_values
 

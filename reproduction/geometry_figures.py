@@ -24,7 +24,7 @@ from isocost.plots.display import (
     place_labels,
     require_matplotlib,
 )
-from isocost.plots.geometry import crossing, level_curve, trivial_point
+from isocost.plots.plane import crossing, level_curve, trivial_point
 from isocost.plots.plane import PlaneDisplay
 
 if TYPE_CHECKING:

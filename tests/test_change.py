@@ -9,7 +9,7 @@ from tests.conftest import DATA
 
 pytest.importorskip("matplotlib", reason='needs pip install "isocost[plot]"')
 from isocost.plots import ChangeDisplay
-from isocost.plots.change import fates
+from isocost.plots.repairs import fates
 from tests.test_plane import no_global_state  # noqa: F401
 
 

@@ -264,11 +264,12 @@ FINE = {
     ("NetBenefitDisplay.from_tally", "confidence"): [None],
     ("PredictiveValuesDisplay.from_tally", "confidence"): [None],
     ("ReliabilityDisplay.from_tally", "replicates"): [1],
+    ("ReliabilityDisplay.from_tally", "confidence"): [None],
 }
 
 # Arguments that may be anything, or that other tests are about.
 FREE = {
-    "asked", "ax", "force", "groups_from", "id", "keep_order", "kwargs", "memory_limit",
+    "args", "asked", "ax", "force", "groups_from", "id", "keep_order", "kwargs", "memory_limit",
     "output_column", "missing_group", "options", "progress", "reading", "table", "threads",
 }  # fmt: skip
 

@@ -55,9 +55,7 @@ ORDERS = {
     "learn": [
         "inputs", "calibrator", "base", "postprocess", "scorers", "program", "trained",
     ],
-    "plots": [
-        "display", "geometry", "reliability", "curves", "predictive", "dots", "plane", "change",
-    ],
+    "plots": ["display", "measures", "plane", "repairs"],
     "reports": [
         "assets", "facts", "payload", "offers", "layout", "layouts", "report",
         "beside", "verify", "terminal", "session", "server",

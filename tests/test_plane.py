@@ -12,7 +12,7 @@ from tests.conftest import DATA
 
 matplotlib = pytest.importorskip("matplotlib", reason='needs pip install "isocost[plot]"')
 from isocost.plots import PlaneDisplay  # noqa: E402
-from isocost.plots.geometry import crossing  # noqa: E402
+from isocost.plots.plane import crossing  # noqa: E402
 
 NAMES = [
     "African-American", "Asian", "Caucasian", "Hispanic", "Other $x_1$ <script>",

@@ -3,7 +3,7 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas, compas_rows
-from isocost.plots.reliability import isotonic_shares, reliability
+from isocost.plots.measures import isotonic_shares, reliability
 from tests.conftest import DATA, sample
 
 pytest.importorskip("matplotlib", reason='needs pip install "isocost[plot]"')

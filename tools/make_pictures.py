@@ -23,7 +23,7 @@ from isocost.plots import (
     RepairPlanDisplay,
 )
 from isocost.plots.display import GREY, INK, PALE, SIZE, Look, looks
-from isocost.plots.geometry import trivial_point
+from isocost.plots.plane import trivial_point
 
 DOCS = Path(__file__).parent.parent / "docs"
 MAXCOVERAGE = Image.Quantize.MAXCOVERAGE

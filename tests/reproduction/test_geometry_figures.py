@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import isocost as ic
-from isocost.plots.geometry import trivial_point
+from isocost.plots.plane import trivial_point
 from tests.populations import placed, tally_of
 
 pytest.importorskip("matplotlib", reason='needs pip install "isocost[plot]"')

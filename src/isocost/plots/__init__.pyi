@@ -1,9 +1,9 @@
-from .change import ChangeDisplay as ChangeDisplay
-from .curves import FrontierDisplay as FrontierDisplay
-from .curves import ReconcilableDisplay as ReconcilableDisplay
-from .curves import RepairPlanDisplay as RepairPlanDisplay
-from .dots import MeasuresDisplay as MeasuresDisplay
+from .measures import MeasuresDisplay as MeasuresDisplay
+from .measures import NetBenefitDisplay as NetBenefitDisplay
+from .measures import PredictiveValuesDisplay as PredictiveValuesDisplay
+from .measures import ReliabilityDisplay as ReliabilityDisplay
 from .plane import PlaneDisplay as PlaneDisplay
-from .predictive import NetBenefitDisplay as NetBenefitDisplay
-from .predictive import PredictiveValuesDisplay as PredictiveValuesDisplay
-from .reliability import ReliabilityDisplay as ReliabilityDisplay
+from .repairs import ChangeDisplay as ChangeDisplay
+from .repairs import FrontierDisplay as FrontierDisplay
+from .repairs import ReconcilableDisplay as ReconcilableDisplay
+from .repairs import RepairPlanDisplay as RepairPlanDisplay

@@ -1,4 +1,4 @@
-"""What the displays share: colours, panels, labels, and what they can be made from."""
+"""What the displays share: colours, names, panels, legend, labels, and what they are made from."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ import math
 import textwrap
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from inspect import signature
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import wraps
+from inspect import Parameter, Signature, cleandoc, signature
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from isocost.checks import check_numbers
-from isocost.engines.arrays import tally_arrays
-from isocost.engines.dispatch import tally as tally_of
+from isocost.checks import check_kind, check_numbers, check_threshold
 from isocost.errors import require_package
-from isocost.grid import Grid
+from isocost.groups import Group, group_names
+from isocost.measures.audit import Audit
+from isocost.question import check_question
+from isocost.repairs.composition import edges_of, named_rules
+from isocost.tallies import DataOptions, TallyLike, as_tally
 from isocost.typing import Floats
 
 if TYPE_CHECKING:
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.legend import Legend
     from matplotlib.text import Annotation
 
-    from isocost.tallies import Tally, TallyLike
+# Looks
 
 
 class Hue(NamedTuple):
@@ -55,18 +58,13 @@ PALETTE = {"light": tuple(h.mark for h in HUES), "dark": tuple(h.dark for h in H
 """The marks of the page, by theme."""
 
 Pair: TypeAlias = tuple[float, float]
-
 Dashes: TypeAlias = tuple[float, tuple[float, ...] | None]
+Style: TypeAlias = dict[str, Any]
+"""Keywords of a line of matplotlib: how a mark is drawn, on the axes and in the legend."""
 
-INK = "#222222"
-
-GREY = "#6b6b6b"
-
-PALE = "#d9d9d9"
-
-SIZE = 9.0
-
-SMALL = 7.5
+INK, GREY, PALE = "#222222", "#6b6b6b", "#d9d9d9"
+SIZE, SMALL = 9.0, 7.5
+"""The size of text, in points."""
 
 MOVED = 1e-9
 """A point that a rule moves by no more than this has not moved."""
@@ -78,7 +76,6 @@ _DASHES: tuple[Dashes, ...] = (
     (0, (7, 1.5, 1.2, 1.5)),
     (0, (3, 1.5)),
 )
-
 _MARKERS = ("o", "s", "D", "^", "P", "v", "X", "<", ">")
 
 
@@ -143,24 +140,6 @@ def short_names(names: Sequence[str], width: int = 26, lines: int = 2) -> list[s
     ]
 
 
-def require_matplotlib() -> Any:
-    """The module matplotlib.figure; raise with the pip command if it is missing."""
-    step = 'pip install "isocost[plot]"'
-    require_package("matplotlib", "plot", "needs matplotlib", step)
-    from matplotlib import figure
-
-    return figure
-
-
-def axes_for(ax: Axes | None, size: Pair) -> tuple[Axes, Figure]:
-    """The axes to draw on, and their figure: by default a new one, unknown to pyplot."""
-    module = require_matplotlib()
-    if ax is not None:
-        return ax, root_figure(ax)
-    figure: Figure = module.Figure(figsize=size, dpi=120, layout="constrained")
-    return figure.subplots(), figure
-
-
 def percent(share: float, position: float = 0.0) -> str:  # noqa: ARG001
     """A share on an axis, with as many digits as it needs; matplotlib also passes its position.
 
@@ -173,7 +152,7 @@ def percent(share: float, position: float = 0.0) -> str:  # noqa: ARG001
 
 
 def level_of(confidence: float | None) -> str:
-    """What a legend says of intervals; nothing without them.
+    """The end of a legend's text about intervals; nothing without them.
 
     Examples
     --------
@@ -183,9 +162,27 @@ def level_of(confidence: float | None) -> str:
     return "" if confidence is None else f", {percent(confidence)} interval"
 
 
-def root_figure(ax: Axes) -> Figure:
-    """The figure that axes are on; the top-level one if they are on a subfigure."""
-    return ax.figure.canvas.figure
+# Axes
+
+
+def require_matplotlib() -> Any:
+    """The module matplotlib.figure; raise with the pip command if it is missing."""
+    step = 'pip install "isocost[plot]"'
+    require_package("matplotlib", "plot", "needs matplotlib", step)
+    from matplotlib import figure
+
+    return figure
+
+
+def points_per_pixel(ax: Axes) -> float:
+    """The size of a pixel in points, 1/72 inch."""
+    return 72.0 / float(ax.figure.canvas.figure.dpi)
+
+
+def inches_of(ax: Axes) -> Pair:
+    """The width and height of axes, in inches."""
+    extent, scale = ax.get_window_extent(), points_per_pixel(ax) / 72.0
+    return extent.width * scale, extent.height * scale
 
 
 def plain_axes(ax: Axes) -> None:
@@ -202,36 +199,42 @@ def plain_axes(ax: Axes) -> None:
 
 def write_title(ax: Axes, text: str, **style: Any) -> None:
     """Write a title above the axes, on the left; a $ in it starts no formula."""
-    plain: dict[str, Any] = {"fontsize": SIZE, "color": INK, "parse_math": False}
+    plain = Style(fontsize=SIZE, color=INK, parse_math=False)
     ax.set_title(text, loc="left", **(plain | style))
 
 
-def panels(
-    ax: Axes | None, count: int, columns: int, size: Pair, margin: Pair, gap: Pair
-) -> tuple[Axes, Figure, list[Axes]]:
-    """Small axes in a grid that fills the given axes, which become invisible; with their figure.
+def legend_below(
+    ax: Axes, marks: Mapping[str, Any], title: str = "", inches: float = 0.5
+) -> Legend:
+    """A legend this far below the axes: texts with the styles of marks (in grey), or artists."""
+    from matplotlib.lines import Line2D
 
-    ``size`` of a panel and ``margin`` around all of them make the size of a new figure, in inches;
-    ``gap`` is the room between columns and between rows, at most a third of the axes.
-    """
-    rows = math.ceil(count / columns)
-    ax, figure = axes_for(ax, (size[0] * columns + margin[0], size[1] * rows + margin[1]))
-    ax.set_axis_off()
-    extent = ax.get_window_extent()
-    across = min(gap[0] * figure.dpi / extent.width, 0.33 / max(columns - 1, 1))
-    down = min(gap[1] * figure.dpi / extent.height, 0.33 / max(rows - 1, 1))
-    wide, high = (1.0 - across * (columns - 1)) / columns, (1.0 - down * (rows - 1)) / rows
-    small = []
-    for index in range(count):
-        row, column = divmod(index, columns)
-        left, bottom = column * (wide + across), (rows - 1 - row) * (high + down)
-        small.append(ax.inset_axes((left, bottom, wide, high)))
-    return ax, figure, small
+    handles = [
+        Line2D([], [], **{"color": GREY, **mark}) if isinstance(mark, dict) else mark
+        for mark in marks.values()
+    ]
+    wide, high = inches_of(ax)
+    columns = max(min(len(marks), int(wide / 1.3)), 1)
+    # Legends fill column by column; a letter is about 0.055 inches wide.
+    texts, paper = list(marks), float(ax.figure.canvas.figure.get_figwidth())
+    while columns > 1:
+        rows = math.ceil(len(texts) / columns)
+        longest = [max(map(len, texts[i : i + rows])) for i in range(0, len(texts), rows)]
+        if sum(0.45 + 0.055 * letters for letters in longest) <= paper:
+            break
+        columns -= 1
+    legend = ax.legend(
+        handles, texts, loc="upper center", bbox_to_anchor=(0.5, -inches / high), ncols=columns,
+        fontsize=SMALL, frameon=False, labelcolor=INK, handletextpad=0.4, columnspacing=1.2,
+        title=title, title_fontsize=SMALL,
+    )  # fmt: skip
+    legend.get_title().set_color(GREY)
+    for text in (legend.get_title(), *legend.get_texts()):
+        text.set_parse_math(False)
+    return legend
 
 
 # Labels
-
-Box: TypeAlias = tuple[float, float, float, float]
 
 DISTANCES = (8.0, 13.0, 20.0, 30.0, 42.0, 56.0, 74.0, 96.0, 122.0, 150.0)
 """Distances of a label from its anchor, in points."""
@@ -269,17 +272,6 @@ class Label:
     math: bool = False
 
 
-@dataclass
-class _Page:
-    """What is on the axes already, in points: the frame, the boxes, the marks, the ties."""
-
-    frame: Box
-    marks: Floats
-    weights: Floats
-    boxes: list[Box]
-    ties: list[tuple[Floats, Floats]]
-
-
 def place_labels(
     ax: Axes,
     labels: Sequence[Label],
@@ -297,220 +289,215 @@ def place_labels(
     marks : array of shape (n, 2)
         Points of the data not to be covered: markers, and samples of lines.
     weights : array of n numbers, optional
-        How bad it is to cover each.
+        How bad it is to cover each.  What weighs more than 1 is a mark, and has a size.
     """
-    scale = 72.0 / root_figure(ax).dpi
     ax.apply_aspect()
-    points = np.asarray(marks, dtype=np.float64).reshape(-1, 2)
-    shown = ax.get_window_extent()
-    page = _Page(
-        frame=(shown.x0 * scale, shown.y0 * scale, shown.x1 * scale, shown.y1 * scale),
-        marks=ax.transData.transform(points) * scale,
-        weights=np.ones(len(points)) if weights is None else np.asarray(weights, dtype=float),
-        boxes=[],
-        ties=[],
-    )
-    return [_write(ax, label, page, scale) for label in labels]
+    scale = points_per_pixel(ax)
+    dots = ax.transData.transform(np.asarray(marks, dtype=np.float64).reshape(-1, 2)) * scale
+    weight = np.ones(len(dots)) if weights is None else np.asarray(weights, dtype=np.float64)
+    page = _Page(np.array(ax.get_window_extent().extents) * scale, dots, weight)
+    return [_write(ax, label, page) for label in labels]
 
 
-def _write(ax: Axes, label: Label, page: _Page, scale: float) -> Annotation:
+@dataclass
+class _Page:
+    """The frame, the marks, and the boxes and ties of labels so far, in points."""
+
+    frame: Floats
+    marks: Floats
+    weights: Floats
+    boxes: Floats = field(default_factory=lambda: np.empty((0, 4)))
+    ties: Floats = field(default_factory=lambda: np.empty((0, 2, 2)))
+
+
+def _write(ax: Axes, label: Label, page: _Page) -> Annotation:
+    """Write a label where it hides least, with a tie if it could be another mark's."""
     from matplotlib.patheffects import withStroke
 
     note = ax.annotate(
-        label.text,
-        xy=label.anchor,
-        xytext=(0.0, 0.0),
-        textcoords="offset points",
-        ha="center",
-        va="center",
-        multialignment="center",
-        color=label.ink,
-        fontsize=label.size,
-        fontweight="bold" if label.bold else "normal",
-        linespacing=1.15,
-        parse_math=label.math,
-        annotation_clip=False,
+        label.text, xy=label.anchor, xytext=(0.0, 0.0), textcoords="offset points", ha="center",
+        va="center", multialignment="center", color=label.ink, fontsize=label.size,
+        fontweight="bold" if label.bold else "normal", linespacing=1.15, parse_math=label.math,
         path_effects=[withStroke(linewidth=2.5, foreground=ax.get_facecolor())],
-        zorder=6,
-    )
-    extent = note.get_window_extent()
-    size = (extent.width * scale, extent.height * scale)
+        annotation_clip=False, zorder=6,
+    )  # fmt: skip
+    extent, scale = note.get_window_extent(), points_per_pixel(ax)
     start = ax.transData.transform(label.anchor) * scale
-    centre, distance = _best(label, start, size, page)
-    note.set_position((float(centre[0]), float(centre[1])))
-    note.xyann = (float(centre[0]), float(centre[1]))
-    box = _box(start + centre, size)
-    page.boxes.append(box)
-    if label.tied and (distance > NEAR or _could_be_anothers(box, start, page)):
-        end = _nearest(box, start)
-        page.ties.append((start, end))
-        _tie(ax, label.anchor, end - start)
+    size = np.array([extent.width, extent.height]) * scale
+    offset, box, end = _best(label, start, size, page)
+    note.set_position(offset)
+    note.xyann = offset
+    page.boxes = np.vstack([page.boxes, box])
+    if end is not None:
+        page.ties = np.concatenate([page.ties, [[start, end]]])
+        line = Style(arrowstyle="-", color=GREY, lw=0.6, shrinkA=1.0, shrinkB=5.0)
+        ax.annotate(
+            "", xy=label.anchor, xytext=tuple(end - start), textcoords="offset points",
+            arrowprops=line, annotation_clip=False, zorder=5,
+        )  # fmt: skip
     return note
 
 
-def _best(label: Label, start: Floats, size: Pair, page: _Page) -> tuple[Floats, float]:
-    """The position that hides least; the search ends where mere distance is worse."""
-    best, least = (np.zeros(2), 0.0), math.inf
-    for centre, distance in _positions(size, label.prefer):
-        if FAR * distance >= least:
-            break
-        badness = _badness(centre, distance, start, size, page, label)
-        if badness < least:
-            best, least = (centre, distance), badness
-    return best
+def _best(
+    label: Label, start: Floats, size: Floats, page: _Page
+) -> tuple[Pair, Floats, Floats | None]:
+    """The offset that hides least, the box there, and the end of a tie if it needs one."""
+    turn = 2.0 * math.pi * np.arange(ANGLES) / ANGLES
+    angle = math.radians(label.prefer) + turn
+    ray = np.column_stack([np.cos(angle), np.sin(angle)])
+    # Where the ray leaves the box decides how far its middle must go.
+    reach = (size / 2.0 / np.maximum(np.abs(ray), 1e-9)).min(axis=1)
+    distance = np.repeat(DISTANCES, ANGLES)
+    ray, reach, turn = (np.concatenate([x] * len(DISTANCES)) for x in (ray, reach, turn))
+    offsets = ray * (distance + reach)[:, None]
+    low, high = (start + offsets + side * (size + MARGIN) / 2.0 for side in (-1, 1))
 
+    bad = FAR * distance * (1.0 if label.tied else 4.0) + 1.5 * (1.0 - np.cos(turn))
+    outside = np.maximum(page.frame[:2] - low, 0.0) + np.maximum(high - page.frame[2:], 0.0)
+    bad += 1e4 * outside.sum(axis=1)
+    first, last = page.boxes[:, :2], page.boxes[:, 2:]
+    shared = np.minimum(high[:, None], last) - np.maximum(low[:, None], first)
+    area = np.maximum(shared, 0.0).prod(axis=2)
+    bad += np.where(area > 0.0, 50.0 + 5.0 * area, 0.0).sum(axis=1)
+    room = np.where(page.weights > 1.0, MARK, 0.0)[:, None]
+    bad += 4.0 * _inside(page.marks, low[:, None] - room, high[:, None] + room) @ page.weights
+    touched = _inside(_along(page.ties), low[:, None, None], high[:, None, None])
+    bad += 25.0 * touched.any(axis=2).sum(axis=1)
 
-def _tie(ax: Axes, anchor: Pair, offset: Floats) -> None:
-    """A thin line from a point of the data to its label."""
-    line = {"arrowstyle": "-", "color": GREY, "lw": 0.6, "shrinkA": 1.0, "shrinkB": 5.0}
-    ax.annotate(
-        "",
-        xy=anchor,
-        xytext=(float(offset[0]), float(offset[1])),
-        textcoords="offset points",
-        arrowprops=line,
-        annotation_clip=False,
-        zorder=5,
-    )
-
-
-def _positions(size: Pair, prefer: float) -> Iterator[tuple[Floats, float]]:
-    """Positions of the centre of a label around its anchor, and the distance of its edge."""
-    for distance in DISTANCES:
-        for turn in range(ANGLES):
-            angle = math.radians(prefer) + 2.0 * math.pi * turn / ANGLES
-            cos, sin = math.cos(angle), math.sin(angle)
-            # Where the ray leaves the box decides how far its middle must go.
-            reach = min(size[0] / 2.0 / max(abs(cos), 1e-9), size[1] / 2.0 / max(abs(sin), 1e-9))
-            yield np.array([cos, sin]) * (distance + reach), distance
-
-
-def _badness(
-    centre: Floats, distance: float, start: Floats, size: Pair, page: _Page, label: Label
-) -> float:
-    box = _box(start + centre, size)
-    angle = math.degrees(math.atan2(centre[1], centre[0])) - label.prefer
-    bad = FAR * distance * (1.0 if label.tied else 4.0)
-    bad += 1.5 * (1.0 - math.cos(math.radians(angle)))
-    bad += 1e4 * _outside(box, page.frame)
-    overlaps = [_overlap(box, other) for other in page.boxes]
-    bad += sum(50.0 + 5.0 * area for area in overlaps if area > 0.0)
-    if len(page.marks):
-        x, y = page.marks.T
-        # What weighs more than a line is a mark, and has a size.
-        room = np.where(page.weights > 1.0, MARK, 0.0)
-        inside = (x > box[0] - room) & (x < box[2] + room)
-        inside &= (y > box[1] - room) & (y < box[3] + room)
-        bad += 4.0 * float(page.weights[inside].sum())
-    if label.tied and (distance > NEAR or _could_be_anothers(box, start, page)):
-        end = _nearest(box, start)
-        bad += 2.0
-        bad += 25.0 * sum(_cross(start, end, *tie) for tie in page.ties)
-        bad += 25.0 * sum(_through(start, end, other) for other in page.boxes)
-        bad += 12.0 * _passed(start, end, page.marks[page.weights > 1.0])
-    bad += 25.0 * sum(_through(*tie, box) for tie in page.ties)
-    return bad
-
-
-def _box(centre: Floats, size: Pair) -> Box:
-    x, y = float(centre[0]), float(centre[1])
-    wide, high = size[0] / 2.0 + MARGIN / 2.0, size[1] / 2.0 + MARGIN / 2.0
-    return x - wide, y - high, x + wide, y + high
-
-
-def _outside(box: Box, frame: Box) -> float:
-    beyond = (frame[0] - box[0], frame[1] - box[1], box[2] - frame[2], box[3] - frame[3])
-    return sum(max(0.0, part) for part in beyond)
-
-
-def _overlap(one: Box, other: Box) -> float:
-    width = min(one[2], other[2]) - max(one[0], other[0])
-    height = min(one[3], other[3]) - max(one[1], other[1])
-    return max(0.0, width) * max(0.0, height)
-
-
-def _nearest(box: Box, point: Floats) -> Floats:
-    """The point of a box nearest to another point."""
-    return np.array([min(max(point[0], box[0]), box[2]), min(max(point[1], box[1]), box[3])])
-
-
-def _could_be_anothers(box: Box, start: Floats, page: _Page) -> bool:
-    """Whether a label is as near to another mark as to its own."""
+    # A label that is far away, or as near to another mark as to its own, needs a tie.
     marks = page.marks[page.weights > 1.0]
     others = marks[np.hypot(*(marks - start).T) > 1.0]
-    if not len(others):
-        return False
-    nearest = np.clip(others, [box[0], box[1]], [box[2], box[3]])
-    own = float(np.hypot(*(_nearest(box, start) - start)))
-    return bool(np.hypot(*(nearest - others).T).min() < own + 1.0)
+    ends = np.clip(start, low, high)
+    to_box = others - np.clip(others, low[:, None], high[:, None])
+    nearest = np.hypot(*np.moveaxis(to_box, -1, 0)).min(axis=1, initial=math.inf)
+    tied = label.tied & ((distance > NEAR) | (nearest < np.hypot(*(ends - start).T) + 1.0))
+    ties = np.stack([np.broadcast_to(start, ends.shape), ends], axis=1)
+    crossed = _inside(_along(ties)[:, None], first[:, None], last[:, None]).any(axis=2).sum(axis=1)
+    crossed += ((_sides(ties, page.ties) < 0) & (_sides(page.ties, ties).T < 0)).sum(axis=1)
+    # Marks that a tie passes so closely that it seems theirs.
+    tie = (ends - start)[:, None]
+    along = ((others - start) * tie).sum(axis=2) / np.maximum((tie**2).sum(axis=2), 1e-9)
+    away = start + np.clip(along, 0.0, 1.0)[..., None] * tie - others
+    passed = (np.hypot(*np.moveaxis(away, -1, 0)) < MARK + 1.0).sum(axis=1)
+    bad += np.where(tied, 2.0 + 25.0 * crossed + 12.0 * passed, 0.0)
+
+    best = int(np.argmin(bad))
+    x, y = offsets[best]
+    box = np.concatenate([low[best], high[best]])
+    return (float(x), float(y)), box, ends[best] if tied[best] else None
 
 
-def _through(start: Floats, end: Floats, box: Box) -> bool:
-    """Whether a tie passes through a box."""
-    steps = start + np.linspace(0.0, 1.0, 12)[:, None] * (end - start)
-    x, y = steps.T
-    inside = (x > box[0]) & (x < box[2]) & (y > box[1]) & (y < box[3])
-    return bool(inside.any())
+def _inside(points: Floats, low: Floats, high: Floats) -> Any:
+    return ((points > low) & (points < high)).all(axis=-1)
 
 
-def _passed(start: Floats, end: Floats, marks: Floats) -> int:
-    """The number of marks other than its own that a tie passes so closely that it seems theirs."""
-    others = marks[np.hypot(*(marks - start).T) > 1.0]
-    tie = end - start
-    along = np.clip((others - start) @ tie / max(float(tie @ tie), 1e-9), 0.0, 1.0)
-    near = np.hypot(*(start + along[:, None] * tie - others).T) < MARK + 1.0
-    return int(near.sum())
+def _along(ties: Floats) -> Floats:
+    """Twelve points of each tie."""
+    steps = np.linspace(0.0, 1.0, 12)[:, None]
+    return ties[:, :1] + steps * (ties[:, 1:] - ties[:, :1])
 
 
-def _cross(a: Floats, b: Floats, c: Floats, d: Floats) -> bool:
-    """Whether two ties cross."""
+def _sides(ties: Floats, others: Floats) -> Floats:
+    """For each tie and each other: below 0 where the ends of the other lie on both sides."""
+    x, y = np.moveaxis(ties[:, 1] - ties[:, 0], -1, 0)[..., None, None]
+    to_ends = others - ties[:, None, :1]
+    sides: Floats = (x * to_ends[..., 1] - y * to_ends[..., 0]).prod(axis=-1)
+    return sides
 
-    def side(p: Floats, q: Floats, r: Floats) -> float:
-        return float((q[0] - p[0]) * (r[1] - p[1]) - (q[1] - p[1]) * (r[0] - p[0]))
 
-    return side(a, b, c) * side(a, b, d) < 0 and side(c, d, a) * side(c, d, b) < 0
+# Displays
+
+ASKED = ("cost", "threshold", "confidence", "seed", "reference", "min_group")
+"""Fields of a question that displays share; the number of draws differs from one to another."""
+
+SHARED = """
+question : Question, optional
+    Settings for those of its fields above that are not given.
+ax : Axes, optional
+    Axes to draw on; by default those of a new figure, ``figure_``.
+**options
+    The keywords of :meth:`plot`; and with data, the keywords of :func:`isocost.tally`.
+"""
+
+Made = TypeVar("Made", bound="Display")
 
 
-def legend_below(ax: Axes, handles: Sequence[Any], title: str = "", inches: float = 0.5) -> Legend:
-    """A legend of the marks, this far below the axes."""
-    extent, dpi = ax.get_window_extent(), root_figure(ax).dpi
-    wide, high = extent.width / dpi, extent.height / dpi
-    legend = ax.legend(
-        handles=handles, loc="upper center", bbox_to_anchor=(0.5, -inches / high),
-        ncols=max(min(len(handles), int(wide / 1.3)), 1), fontsize=SMALL, frameon=False,
-        labelcolor=INK, handletextpad=0.4, columnspacing=1.2, title=title, title_fontsize=SMALL,
-    )  # fmt: skip
-    legend.get_title().set(color=GREY, parse_math=False)
-    return legend
+def draws(function: Callable[..., Made]) -> Callable[..., Made]:
+    """Make ``from_tally`` of a class method that makes a display of a tally and settings.
+
+    Data take the place of a tally, and have bin edges at the ``threshold`` and its mirror image,
+    the ``thresholds`` and the intervals of ``rules``.  A ``question`` gives what is not given
+    otherwise.  The display is drawn on ``ax``, with the keywords of ``plot``.
+    """
+    own = signature(function)
+    settings = [p for p in own.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+
+    @wraps(function)
+    def from_tally(cls: type[Made], *args: Any, **options: Any) -> Made:
+        question, ax = options.pop("question", None), options.pop("ax", None)
+        drawing = {n: options.pop(n) for n in signature(cls.plot).parameters if n in options}
+        of_data = [n for n in DataOptions.__annotations__ if n not in own.parameters]
+        reading = {n: options.pop(n) for n in of_data if n in options}
+        call = own.bind(cls, *args, **options)
+        if question is not None:
+            asked = {name: getattr(check_question(question), name) for name in ASKED}
+            call.arguments = {n: asked[n] for n in own.parameters if n in asked} | call.arguments
+        call.apply_defaults()
+        given, edges = call.arguments, tuple[float, ...]()
+        if "rules" in given:
+            given["rules"] = named_rules(given["rules"])
+            edges += edges_of(given["rules"].values())
+        if "threshold" in given:
+            given["threshold"] = check_threshold(given["threshold"])
+            edges += (given["threshold"], 1.0 - given["threshold"])
+        if given.get("thresholds") is not None:
+            given["thresholds"] = check_numbers("thresholds", given["thresholds"])
+            edges += given["thresholds"]
+        given["tally"] = as_tally(given["tally"], reading, *edges)
+        return function(*call.args, **call.kwargs).plot(ax, **drawing)
+
+    last = [
+        Parameter("question", Parameter.KEYWORD_ONLY, default=None, annotation="Question | None"),
+        Parameter("ax", Parameter.KEYWORD_ONLY, default=None, annotation="Axes | None"),
+        Parameter("options", Parameter.VAR_KEYWORD, annotation="Any"),
+    ]
+    whole = Signature([*settings, *last], return_annotation=own.return_annotation)
+    from_tally.__signature__ = whole  # type: ignore[attr-defined]
+    from_tally.__doc__ = cleandoc(function.__doc__ or "") + SHARED
+    return from_tally
 
 
 class Display(ABC):
     """A display holds the numbers it draws; ``plot`` draws them, and keeps the artists.
 
     What begins with ``from_`` makes a display and draws it, as in scikit-learn.
+
+    Attributes
+    ----------
+    names : list of str
+        The names of the groups, of a display that has groups.
+    ax_, figure_
+        The axes that were given or made, and their figure.  Where there are several diagrams, these
+        axes hold the small ones, ``axes_``.
+    legend_ : Legend
+        What the marks are, where there is a legend.
     """
 
+    groups: Sequence[Group]
     ax_: Axes
     figure_: Figure
+    legend_: Legend
 
     @classmethod
     @abstractmethod
     def from_tally(cls, tally: TallyLike, *args: Any, **options: Any) -> Self:
         """From a tally, or from data with the keywords of :func:`isocost.tally`."""
 
-    @abstractmethod
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw on the given axes, or on those of a new figure."""
-
     @classmethod
-    def _edges(cls, *args: Any, **options: Any) -> tuple[float, ...]:
-        """The edges that a tally needs for these arguments of :meth:`from_tally`."""
-        call = signature(cls.from_tally).bind(None, *args, **options)
-        call.apply_defaults()
-        threshold, thresholds = (call.arguments.get(name) for name in ("threshold", "thresholds"))
-        if thresholds is not None:
-            return check_numbers("thresholds", thresholds)
-        return () if threshold is None else (threshold,)
+    def from_audit(cls, audit: Audit, *args: Any, **options: Any) -> Self:
+        """From the tally of an audit, with the settings of its question; the rest as above."""
+        checked = check_audit(audit)
+        return cls.from_tally(checked.tally, *args, question=checked.question, **options)
 
     @classmethod
     def from_predictions(
@@ -527,11 +514,8 @@ class Display(ABC):
         *args, **options
             As for :meth:`from_tally`.
         """
-
-        def count(edges: tuple[float, ...]) -> Tally:
-            return tally_of(score=score, label=y, group=group, weight=weight, edges=edges)
-
-        return cls._from(count, args, options)
+        columns = {"score": score, "label": y, "group": group, "weight": weight}
+        return cls.from_tally(None, *args, **columns, **options)
 
     @classmethod
     def from_estimator(
@@ -568,31 +552,18 @@ class Display(ABC):
         positive = positive_of(estimator)
         scores = raw_scores(estimator, X, response, groups, positive)
         labels = (np.asarray(y) == positive).astype(np.intp)
+        return cls.from_predictions(
+            labels, scores, groups.encoded, *args, weight=sample_weight, **options
+        )
 
-        def count(edges: tuple[float, ...]) -> Tally:
-            grid = Grid(edges=edges)
-            return tally_arrays(scores, labels, [groups.encoded], sample_weight, grid=grid)
+    @abstractmethod
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw on the given axes, or on those of a new figure."""
 
-        return cls._from(count, args, options)
-
-    @classmethod
-    def _from(
-        cls,
-        count: Callable[[tuple[float, ...]], Tally],
-        args: tuple[Any, ...],
-        options: dict[str, Any],
-    ) -> Self:
-        # The arguments are read twice, which would leave nothing of an iterator.
-        args = tuple(list(value) if isinstance(value, Iterator) else value for value in args)
-        options = {k: list(v) if isinstance(v, Iterator) else v for k, v in options.items()}
-        return cls.from_tally(count(cls._edges(*args, **options)), *args, **options)
-
-    @classmethod
-    def _told_apart(cls, options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The keywords of :func:`isocost.tally`, and those of :meth:`plot`."""
-        names = signature(cls.plot).parameters
-        drawing = {name: value for name, value in options.items() if name in names}
-        return {name: value for name, value in options.items() if name not in names}, drawing
+    @property
+    def names(self) -> list[str]:
+        """The names of the groups."""
+        return group_names(list(self.groups))
 
     def _repr_png_(self) -> bytes | None:
         """The picture as the last line of a notebook's cell; none before :meth:`plot`."""
@@ -601,3 +572,42 @@ class Display(ABC):
         picture = BytesIO()
         self.figure_.savefig(picture, format="png")
         return picture.getvalue()
+
+    def _on(self, ax: Axes | None, size: Pair) -> Axes:
+        """The axes to draw on: by default those of a new figure, unknown to pyplot."""
+        module = require_matplotlib()
+        if ax is None:
+            ax = module.Figure(figsize=size, dpi=120, layout="constrained").subplots()
+        self.ax_, self.figure_ = ax, ax.figure.canvas.figure
+        plain_axes(ax)
+        return ax
+
+    def _panels(
+        self, ax: Axes | None, count: int, columns: int, size: Pair, margin: Pair, gap: Pair
+    ) -> list[Axes]:
+        """Small axes in a grid that fills the given axes, which become invisible.
+
+        ``size`` of a panel and ``margin`` around all of them make the size of a new figure, in
+        inches; ``gap`` is the room between columns and between rows, at most a third of the axes.
+        """
+        rows = math.ceil(count / columns)
+        ax = self._on(ax, (size[0] * columns + margin[0], size[1] * rows + margin[1]))
+        ax.set_axis_off()
+        wide, high = inches_of(ax)
+        across = min(gap[0] / wide, 0.33 / max(columns - 1, 1))
+        down = min(gap[1] / high, 0.33 / max(rows - 1, 1))
+        wide, high = (1.0 - across * (columns - 1)) / columns, (1.0 - down * (rows - 1)) / rows
+        panels = []
+        for index in range(count):
+            row, column = divmod(index, columns)
+            left, bottom = column * (wide + across), (rows - 1 - row) * (high + down)
+            panels.append(ax.inset_axes((left, bottom, wide, high)))
+            plain_axes(panels[-1])
+        return panels
+
+
+def check_audit(audit: Any) -> Audit:
+    """Raise unless the value is an audit."""
+    step = "pass what isocost.audit returned"
+    checked: Audit = check_kind("audit", audit, Audit, "must be an audit", step)
+    return checked

@@ -1,4 +1,10 @@
-"""PlaneDisplay: groups in the plane of generalized false-positive and false-negative rates."""
+"""PlaneDisplay: groups in the plane of generalized false-positive and false-negative rates.
+
+A group with base rate mu is a point (c_fp, c_fn).  Its calibrated scores lie on the line from
+the origin, the perfect score, to (mu, 1 - mu), the score that says mu to everybody.  A point of
+that line is s (mu, 1 - mu) with s in [0, 1], and costs s T, where T = a mu + b (1 - mu) is the
+trivial cost.  So a cost g is met at s = g / T, and out of reach where s > 1.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +18,14 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from isocost.checks import check_confidence
-from isocost.costs import CostLike, as_cost
+from isocost.checks import check_amount, check_base_rate, check_confidence, check_listed
+from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
-from isocost.groups import Group, group_names, shown_names
+from isocost.groups import Group, shown_names
 from isocost.measures import rates
 from isocost.measures.audit import audit
 from isocost.measures.feasibility import fitted_groups, large_groups
 from isocost.measures.table import MEASURES
-from isocost.plots import geometry
 from isocost.plots.display import (
     GREY,
     INK,
@@ -30,21 +35,20 @@ from isocost.plots.display import (
     Display,
     Label,
     Look,
-    axes_for,
+    Pair,
+    Style,
+    draws,
     legend_below,
     looks,
     place_labels,
-    plain_axes,
-    root_figure,
+    points_per_pixel,
     short_name,
     write_title,
 )
-from isocost.plots.dots import MeasuresDisplay
-from isocost.plots.geometry import Level, level_lines
+from isocost.plots.measures import MeasuresDisplay
 from isocost.question import DEFAULT
-from isocost.repairs.composition import cost_of_rules, edges_of, named_rules
-from isocost.rules import Rule
-from isocost.tallies import Tally, TallyLike, as_tally
+from isocost.repairs.composition import cost_of_rules
+from isocost.tallies import Tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import Findings, judge
 from isocost.verdict.sentences import Figures, Name, Vocabulary, plain
@@ -59,23 +63,252 @@ from isocost.verdict.wording import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Rules: TypeAlias = Mapping[str, Rule] | Iterable[Rule]
+Level: TypeAlias = float | tuple[CostLike, float]
+"""A level of the cost of the display, or of another cost."""
 
 Limits: TypeAlias = tuple[float, float, float, float] | Literal["tight"] | None
 
-SLACK = 1e-9
+SLACK = 1e-12
+"""Rounding may put a point this far beyond the end of its line."""
+
+EQUAL = 1e-9
 """Costs that differ by no more than this are equal."""
 
-WHOLE = (-0.02, 1.0, -0.02, 1.0)
-"""The limits of the whole plane: left, right, bottom, top."""
 
-HOLLOW: dict[str, Any] = {
-    "marker": "o", "markersize": 5, "markerfacecolor": "white", "linestyle": "none"
-}  # fmt: skip
-"""The mark at the end of a calibrated line."""
+# Geometry
 
-DIAMOND: dict[str, Any] = {"marker": "D", "markersize": 4.5, "linestyle": "none", "color": INK}
-"""The mark of where a rule puts a group, in rows."""
+
+@dataclass(frozen=True)
+class Crossing:
+    """The point where a level of cost meets the calibrated line of a group.
+
+    Attributes
+    ----------
+    point : (c_fp, c_fn)
+        The meeting point; beyond the end of the line if it is out of reach.
+    share : float
+        How far along the line it lies: 0 is the perfect score, 1 the trivial one.
+    """
+
+    point: Pair
+    share: float
+
+    @property
+    def reachable(self) -> bool:
+        """True if calibrated scores can be there."""
+        return self.share <= 1.0 + SLACK
+
+
+def trivial_point(base_rate: float) -> Pair:
+    """The end of a group's calibrated line, (mu, 1 - mu): the base rate as everybody's score.
+
+    On the line from the origin to there mu c_fn = (1 - mu) c_fp.
+
+    Examples
+    --------
+    >>> trivial_point(0.25)
+    (0.25, 0.75)
+    """
+    mu = check_base_rate(base_rate)
+    return mu, 1.0 - mu
+
+
+def crossing(
+    base_rate: float, cost: CostLike, value: float, group: Group | None = None
+) -> Crossing:
+    """The point of a group's calibrated line that costs ``value``.
+
+    Examples
+    --------
+    >>> crossing(0.25, "fpr", 0.125)
+    Crossing(point=(0.125, 0.375), share=0.5)
+    >>> crossing(0.25, "fpr", 0.5).reachable
+    False
+    """
+    mu, value = check_base_rate(base_rate), check_amount("value", value)
+    share = value / float(_trivial_cost(np.array([mu]), cost, group)[0])
+    return Crossing((share * mu, share * (1.0 - mu)), share)
+
+
+def level_curve(
+    cost: CostLike,
+    value: float,
+    group: Group | None = None,
+    *,
+    stretch: float = 1.0,
+    points: int = 201,
+) -> Floats:
+    """The points of all calibrated lines that cost ``value``, as rows (c_fp, c_fn).
+
+    Where the cost depends on the base rate, so do a and b, and the curve bends: for weighted
+    costs it is c_fp c_fn (fp + fn) = value (c_fp + c_fn).  Else it is straight.
+
+    Parameters
+    ----------
+    cost, value
+        The cost and its level.
+    group : optional
+        Whose numbers to take where the cost differs by group.
+    stretch : float
+        How far to follow the lines: 1 ends the curve on the diagonal of trivial scores.
+    points : int
+        Number of points.
+
+    Returns
+    -------
+    array of shape (points, 2), or (0, 2)
+        From low to high base rates; empty if no line reaches this cost.
+
+    Examples
+    --------
+    >>> level_curve("fpr", 0.25, points=3).round(9).tolist()
+    [[0.25, 0.75], [0.25, 0.15], [0.25, 0.0]]
+    """
+    value = check_amount("value", value)
+    if value == 0.0:
+        return np.zeros((1, 2))
+    # The lowest and the highest base rate whose trivial cost is enough.
+    least, cost = value / stretch, as_cost(cost)
+    fp, fn = cost.amounts(group)
+    if cost.by_base_rate:
+        room = 0.25 - least / (fp + fn)
+        half = math.sqrt(max(room, 0.0))
+        low, high = (0.5 - half, 0.5 + half) if room >= -SLACK else (1.0, 0.0)
+    elif fp == fn:
+        low, high = (0.0, 1.0) if least <= fp * (1.0 + SLACK) else (1.0, 0.0)
+    else:
+        bound = (least - fn) / (fp - fn)
+        low, high = (max(bound, 0.0), 1.0) if fp > fn else (0.0, min(bound, 1.0))
+    if low > high:
+        return np.empty((0, 2))
+    mu = np.linspace(low, high, points)
+    share = value / _trivial_cost(mu, cost, group)
+    return np.column_stack([share * mu, share * (1.0 - mu)])
+
+
+def _trivial_cost(mu: Floats, cost: CostLike, group: Group | None) -> Floats:
+    cost = as_cost(cost)
+    fp, fn = cost.amounts(group)
+    return (fp + fn) * mu * (1.0 - mu) if cost.by_base_rate else fp * mu + fn * (1.0 - mu)
+
+
+@dataclass(frozen=True)
+class LevelLine:
+    """One level of cost in the plane; ``group`` is an index where the cost differs by group."""
+
+    cost: Cost
+    value: float
+    group: int | None
+    points: Floats
+
+
+def level_lines(
+    levels: Iterable[Level], cost: CostLike, groups: Sequence[Group], base_rates: Floats
+) -> list[LevelLine]:
+    """The levels as curves, one each, or one per group where the cost differs by group.
+
+    A level is a number, for ``cost``, or a pair of another cost and a number.
+    """
+    lines = []
+    rule, step = "must be a list of numbers, or of pairs of a cost and a number", "use levels=[0.3]"
+    for level in check_listed("levels", levels, rule, step):
+        its, value = level if isinstance(level, tuple) and len(level) == 2 else (cost, level)
+        its, value = as_cost(its), check_amount("levels", value)
+        # Past the diagonal, as far as there is something to compare with.
+        pairs = zip(base_rates, groups, strict=True)
+        shares = [crossing(mu, its, value, group).share for mu, group in pairs]
+        farthest = max((share for share in shares if share < 2.0), default=0.0)
+        stretch = 1.03 * farthest if farthest > 1.0 else 1.0
+        for index in range(len(groups)) if its.is_per_group else [None]:
+            group = None if index is None else groups[index]
+            points = level_curve(its, value, group, stretch=stretch)
+            lines.append(LevelLine(its, float(value), index, points))
+    return lines
+
+
+def rate_variances(tally: Tally) -> Floats:
+    """The variances of c_fp and c_fn of each group, as rows; NaN where one row is all there is.
+
+    The two rates come from different people, the negatives and the positives, so they
+    are independent.  Each is a weighted mean m, with variance
+    sum w^2 (h - m)^2 / (sum w)^2 times n / (n - 1), n the effective number of rows
+    (sum w)^2 / sum w^2.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> t = ic.tally({"score": [0.25, 0.75, 0.5], "label": [0, 0, 1], "group": list("aaa")})
+    >>> rate_variances(t)
+    array([[0.0625,    nan]])
+    """
+    cells, sums = tally.cells, tally.totals
+    index = cells.group * 2 + cells.label
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = (sums.wh / sums.w).ravel()[index]
+        # Within a cell weights and scores are taken to be unrelated.
+        spread = cells.wh2 / cells.w - 2.0 * mean * cells.wh / cells.w + mean**2
+        squares = np.bincount(index, cells.w2 * np.maximum(spread, 0.0), minlength=sums.w.size)
+        rows = sums.w**2 / sums.w2
+        variance = squares.reshape(sums.w.shape) / sums.w**2 * rows / (rows - 1.0)
+    return np.where(rows > 1.0 + SLACK, variance, np.nan)
+
+
+def ellipse_axes(variances: npt.ArrayLike, confidence: float = DEFAULT.level) -> Floats:
+    """Half the width and height of the ellipses that cover the truth at this confidence.
+
+    sqrt(q var), with q = -2 log(1 - confidence), the quantile of chi-squared with two degrees
+    of freedom.
+
+    Examples
+    --------
+    >>> ellipse_axes([[0.0001, 0.0004]]).round(4).tolist()
+    [[0.0245, 0.049]]
+    """
+    quantile = -2.0 * math.log1p(-check_confidence(confidence))
+    axes: Floats = np.sqrt(quantile * np.asarray(variances, dtype=np.float64))
+    return axes
+
+
+def ellipse(
+    centre: npt.ArrayLike,
+    covariance: npt.ArrayLike,
+    confidence: float = DEFAULT.level,
+    points: int = 73,
+) -> Floats:
+    """The outline that covers the truth at this confidence, as rows (c_fp, c_fn), closed.
+
+    Examples
+    --------
+    >>> ellipse([0.5, 0.5], [[0.0001, 0.0], [0.0, 0.0004]], points=5).round(4).tolist()
+    [[0.5245, 0.5], [0.5, 0.549], [0.4755, 0.5], [0.5, 0.451], [0.5245, 0.5]]
+    """
+    sizes, directions = np.linalg.eigh(np.asarray(covariance, dtype=np.float64))
+    angle = np.linspace(0.0, 2.0 * math.pi, points)
+    circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    axes = ellipse_axes(np.maximum(sizes, 0.0), confidence)
+    outline: Floats = np.asarray(centre, dtype=np.float64) + (circle * axes) @ directions.T
+    return outline
+
+
+# The display
+
+TRIVIAL = Style(marker="o", markersize=5, markerfacecolor="white", linestyle="none")
+"""The end of a calibrated line."""
+
+AFTER = Style(marker="D", markersize=4.5, linestyle="none", color=INK)
+"""A group after a rule, in rows."""
+
+BEYOND = Style(
+    linestyle=(0, (1, 1.5)),
+    linewidth=1.2,
+    marker="x",
+    markevery=[1],
+    markersize=6,
+    markeredgewidth=1.6,
+)
+"""The way past the end of a line to a level out of reach."""
+
+ARROW = Style(arrowstyle="-|>,head_width=0.22,head_length=0.4", lw=1.3, shrinkA=4.5, shrinkB=5.5)
 
 
 @dataclass
@@ -105,8 +338,6 @@ class PlaneDisplay(Display):
 
     Attributes
     ----------
-    names : list of str
-        The names of the groups.
     points : array of shape (groups, 2)
         The groups, as rows (c_fp, c_fn).
     costs, trivial_costs : arrays
@@ -121,8 +352,8 @@ class PlaneDisplay(Display):
         The levels as curves.
     outlines : {rule: list of arrays}
         The outlines around where rules put the groups, as curves.
-    ax_, figure_, diagonal_
-        What :meth:`plot` drew on, and the diagonal of trivial scores.
+    diagonal_ : Line2D
+        The diagonal of trivial scores.
     circles_, lines_, trivials_, ellipses_, levels_, beyond_, texts_ : lists of artists
         The groups, their calibrated lines, the ends of these, the ellipses; the levels of cost,
         the ways past the end of a line to a level out of reach; all text.
@@ -144,58 +375,60 @@ class PlaneDisplay(Display):
     """
 
     groups: Sequence[Group]
-    generalized_fpr: npt.ArrayLike
-    generalized_fnr: npt.ArrayLike
-    base_rates: npt.ArrayLike
-    cost: CostLike = "fnr"
-    after: Mapping[str, npt.ArrayLike] = field(default_factory=dict)
+    generalized_fpr: Any
+    generalized_fnr: Any
+    base_rates: Any
+    cost: Any = DEFAULT.cost
+    after: Mapping[str, Any] = field(default_factory=dict)
     variances: npt.ArrayLike | None = None
     levels: Sequence[Level] | None = None
-    confidence: float = 0.95
+    confidence: float = DEFAULT.level
     spreads: Mapping[str, npt.ArrayLike] = field(default_factory=dict)
     said: str | None = None
 
     def __post_init__(self) -> None:
-        self.cost = as_cost(self.cost)
-        self.groups = tuple(self.groups)
-        self.names = group_names(self.groups)
+        self.cost, self.groups = as_cost(self.cost), tuple(self.groups)
         count = len(self.groups)
-        self.base_rates = _numbers("base_rates", self.base_rates, (count,))
-        self.generalized_fpr = _numbers("generalized_fpr", self.generalized_fpr, (count,))
-        self.generalized_fnr = _numbers("generalized_fnr", self.generalized_fnr, (count,))
+        for name in ("base_rates", "generalized_fpr", "generalized_fnr"):
+            setattr(self, name, _numbers(name, getattr(self, name), (count,)))
         self.points = np.column_stack([self.generalized_fpr, self.generalized_fnr])
         self.after = {
             str(name): _numbers(f"after {name!r}", points, (count, 2))
             for name, points in self.after.items()
         }
-        a, b = self.cost.coefficients(self.groups, self.base_rates)
+        mu = self.base_rates
+        a, b = self.cost.coefficients(self.groups, mu)
         self.costs: Floats = a * self.points[:, 0] + b * self.points[:, 1]
-        self.trivial_costs: Floats = a * self.base_rates + b * (1.0 - self.base_rates)
+        self.trivial_costs: Floats = a * mu + b * (1.0 - mu)
         self.target_cost = float(self.costs.max())
         ceiling = np.maximum(self.costs, self.trivial_costs)
-        self.unreachable = self.target_cost > ceiling + SLACK * ceiling.max()
-        self.ellipse_axes = (
-            None
-            if self.variances is None
-            else geometry.ellipse_axes(
-                _numbers("variances", self.variances, (count, 2), nan=True), self.confidence
-            )
-        )
+        self.unreachable = self.target_cost > ceiling + EQUAL * ceiling.max()
+        self.ellipse_axes = None
+        if self.variances is not None:
+            variances = _numbers("variances", self.variances, (count, 2), nan=True)
+            self.ellipse_axes = ellipse_axes(variances, self.confidence)
         levels = [self.target_cost] if self.levels is None else self.levels
-        self.level_lines = level_lines(levels, self.cost, self.groups, self.base_rates)
-        self.outlines = {name: self._outlines(name) for name in self.spreads}
+        self.level_lines = level_lines(levels, self.cost, self.groups, mu)
+        self.outlines = {}
+        for name, spread in self.spreads.items():
+            covariances = np.asarray(spread, dtype=np.float64)
+            if name not in self.after or covariances.shape != (count, 2, 2):
+                rule = f"must have a rule of after each, with an array of shape {(count, 2, 2)}"
+                got, step = f"{name!r} of shape {covariances.shape}", "pass a covariance per group"
+                raise UsageError(Problem("spreads", rule, got, step))
+            pairs = zip(self.after[name], covariances, strict=True)
+            self.outlines[name] = [ellipse(*pair, self.confidence) for pair in pairs]
 
     @classmethod
+    @draws
     def from_tally(
         cls,
-        tally: TallyLike,
-        rules: Rules = (),
+        tally: Tally,
+        rules: Any = (),
         *,
         cost: CostLike | None = None,
         levels: Sequence[Level] | None = None,
-        confidence: float | None = 0.95,
-        ax: Axes | None = None,
-        **options: Any,
+        confidence: float | None = DEFAULT.confidence,
     ) -> Self:
         """The plane of a tally, and what rules would do to it.
 
@@ -211,36 +444,23 @@ class PlaneDisplay(Display):
             As for the class.
         confidence : float or None
             Of the ellipses; None for no ellipses.
-        ax : Axes, optional
-            Axes to draw on; by default those of a new figure, ``figure_``.
-        **options
-            Those of :meth:`plot`; and with data, the keywords of :func:`isocost.tally`.
         """
-        named = named_rules(rules)
-        reading, drawing = cls._told_apart(options)
-        tally = as_tally(tally, reading, *edges_of(named.values()))
         # A group of one label has no point; without any there is nothing to draw.
         tally = tally.select(large_groups(tally, 0) or fitted_groups(tally))
-        after = {name: _points(rule.expected(tally)) for name, rule in named.items()}
-        now = _points(tally)
-        cost = cost_of_rules(cost, named)
-        display = cls(
-            tally.groups,
-            now[:, 0],
-            now[:, 1],
-            rates.base_rate(tally.totals),
-            cost,
-            after,
-            None if confidence is None else geometry.rate_variances(tally),
-            levels,
-            0.95 if confidence is None else confidence,
-            said=None if confidence is None else _headline(tally, cost, confidence),
+        cost, now = cost_of_rules(cost, rules), _points(tally)
+        after = {name: _points(rule.expected(tally)) for name, rule in rules.items()}
+        level, variances, said = DEFAULT.level, None, None
+        if confidence is not None:
+            level, variances = check_confidence(confidence), rate_variances(tally)
+            if len(tally.groups) > 1:
+                # An end far out in the tails could not be read from so many draws.
+                draws = DEFAULT.replicates if level <= 0.995 else 0
+                found = audit(tally, cost, confidence=level, replicates=draws, warn=False)
+                said = plain(statement(found).headline)
+        mu = rates.base_rate(tally.totals)
+        return cls(
+            tally.groups, now[:, 0], now[:, 1], mu, cost, after, variances, levels, level, said=said
         )
-        return display.plot(ax, **drawing)
-
-    @classmethod
-    def _edges(cls, rules: Rules = (), **options: Any) -> tuple[float, ...]:  # noqa: ARG003
-        return edges_of(named_rules(rules).values())
 
     def plot(
         self,
@@ -276,124 +496,298 @@ class PlaneDisplay(Display):
             at the end of its calibrated line; by default with more than 8 groups, whose names a
             plane has no room for.  Of the other options only ``title`` matters then.
         """
-        if len(self.names) > MOST_IN_PLANE if rows is None else rows:
+        if len(self.groups) > MOST_IN_PLANE if rows is None else rows:
             return self._plot_rows(ax, title)
-        self.ax_, self.figure_ = axes_for(ax, (5.4, 5.6))
-        self.circles_: list[Any] = []
-        self.lines_: list[Any] = []
-        self.trivials_: list[Any] = []
-        self.levels_: list[Any] = []
-        self.beyond_: list[Any] = []
-        self.ellipses_: list[Any] = []
-        self.texts_: list[Any] = []
-        self.diamonds_: dict[str, list[Any]] = {}
-        self.arrows_: dict[str, list[Any]] = {}
-        self.outlines_: dict[str, list[Any]] = {}
-        style = looks(len(self.names))
-        self.diagonal_ = _draw_frame(self, limits)
+        ax, style = self._on(ax, (5.4, 5.6)), looks(len(self.groups))
+        left, right, bottom, top = self._limits(limits)
+        ax.set(xlim=(left, right), ylim=(bottom, top))
+        ax.set_aspect("equal", adjustable="box")
+        ax.set_xlabel("generalized false-positive rate")
+        ax.set_ylabel("generalized false-negative rate")
+        # The triangle of scores that are better than the same score for everybody.
+        ax.fill([0, 1, 0], [0, 0, 1], color="#f6f6f6", zorder=0, linewidth=0)
+        (self.diagonal_,) = ax.plot([0, 1], [1, 0], color="#a8a8a8", linewidth=0.8, zorder=1)
+        self.lines_, self.trivials_, self.circles_ = list[Any](), list[Any](), list[Any]()
+        self.levels_, self.beyond_, self.ellipses_ = list[Any](), list[Any](), list[Any]()
         if lines:
-            _draw_lines(self, style)
+            self._draw_lines(style)
         if level:
-            _draw_levels(self, style)
+            self._draw_levels(style)
         if ellipses:
-            _draw_ellipses(self, style)
-        _draw_after(self, style, arrows)
+            self._draw_ellipses(style)
+        self._draw_after(style, arrows, ellipses)
         if circles:
-            _draw_circles(self, style)
-        _draw_title(self, title)
+            dot = Style(s=58, edgecolor="white", linewidth=0.9, zorder=4.5)
+            for (x, y), look in zip(self.points, style, strict=True):
+                self.circles_.append(ax.scatter(x, y, color=look.colour, **dot))
+        self._write_title(title)
+        self.texts_ = list[Any]()
         if labels:
-            _write_labels(self, style, labels != "groups", level, limits is None)
+            self._write_labels(style, labels != "groups", level, limits is None)
         return self
+
+    def _limits(self, limits: Any) -> tuple[float, float, float, float]:
+        if limits is None:
+            return -0.02, 1.0, -0.02, 1.0
+        if not isinstance(limits, str):
+            left, right, bottom, top = map(float, limits)
+            return left, right, bottom, top
+        if limits != "tight":
+            rule, step = (
+                "must be four numbers, or a word",
+                ('use limits="tight", limits=None, or (left, right, bottom, top)'),
+            )
+            raise UsageError(Problem("limits", rule, repr(limits), step))
+        seen = np.vstack([self._marks(), self._ends()])
+        low, high = seen.min(axis=0), seen.max(axis=0)
+        # A square, so that panels side by side have the same shape.
+        side = 1.3 * max(float((high - low).max()), 0.1)
+        x, y = (low + high) / 2.0 - side / 2.0
+        return float(x), float(x) + side, float(y), float(y) + side
+
+    def _marks(self) -> Floats:
+        """The groups, before and after."""
+        return np.vstack([self.points, *self.after.values()])
+
+    def _ends(self) -> Floats:
+        """The ends of the calibrated lines."""
+        return np.column_stack([self.base_rates, 1.0 - self.base_rates])
+
+    def _draw_lines(self, style: list[Look]) -> None:
+        line = Style(linewidth=1.6, zorder=2, solid_capstyle="butt")
+        for (x, y), look in zip(self._ends(), style, strict=True):
+            own = Style(color=look.colour, linestyle=look.dashes, **line)
+            self.lines_ += self.ax_.plot([0.0, x], [0.0, y], **own)
+            end = Style(markeredgecolor=look.colour, markeredgewidth=1.2, **TRIVIAL)
+            self.trivials_ += self.ax_.plot(x, y, zorder=3, **end)
+
+    def _draw_levels(self, style: list[Look]) -> None:
+        dashed = Style(linestyle=(0, (4, 3)), linewidth=1.1, zorder=1.8)
+        for level in self.level_lines:
+            colour = GREY if level.group is None else style[level.group].colour
+            self.levels_ += self.ax_.plot(*level.points.T, color=colour, **dashed)
+        for index in np.flatnonzero(self.unreachable).tolist():
+            mu, group = float(self.base_rates[index]), self.groups[index]
+            goal = crossing(mu, self.cost, self.target_cost, group)
+            if goal.share < 2.0:
+                ends = np.array([trivial_point(mu), goal.point])
+                colour = style[index].colour
+                self.beyond_ += self.ax_.plot(*ends.T, color=colour, zorder=2, **BEYOND)
+
+    def _draw_ellipses(self, style: list[Look]) -> None:
+        if self.variances is None:
+            return
+        area = Style(alpha=0.22, linewidth=0, zorder=1.5)
+        pairs = zip(self.points, np.asarray(self.variances), style, strict=True)
+        for point, variance, look in pairs:
+            if np.isfinite(variance).all():
+                outline = ellipse(point, np.diag(variance), self.confidence)
+                self.ellipses_ += self.ax_.fill(*outline.T, facecolor=look.colour, **area)
+
+    def _draw_after(self, style: list[Look], arrows: bool, ellipses: bool) -> None:
+        """Diamonds where rules put the groups that they move, with arrows and outlines."""
+        ax = self.ax_
+        self.diamonds_: dict[str, list[Any]] = {name: [] for name in self.after}
+        self.arrows_: dict[str, list[Any]] = {name: [] for name in self.after}
+        self.outlines_: dict[str, list[Any]] = {}
+        diamond = Style(s=62, marker="D", edgecolor="white", linewidth=0.9)
+        thin = Style(linewidth=0.8, alpha=0.8, zorder=1.6)
+        if ellipses and self.variances is not None:
+            self.outlines_ = {name: [] for name in self.outlines}
+        ax.apply_aspect()
+        for name, index, end in self._moved():
+            start, look = self.points[index], style[index]
+            mark = ax.scatter(*end, color=look.colour, zorder=4, **diamond)
+            self.diamonds_[name].append(mark)
+            if name in self.outlines_:
+                outline = self.outlines[name][index]
+                self.outlines_[name] += ax.plot(*outline.T, color=look.colour, **thin)
+            first, last = ax.transData.transform([start, end]) * points_per_pixel(ax)
+            # Only where there is room for an arrow between the two marks.
+            if arrows and np.hypot(*(last - first)) > 14.0:
+                way = Style(xy=tuple(end), xytext=tuple(start), zorder=3.6)
+                shaft = ARROW | {"color": look.ink}
+                self.arrows_[name].append(ax.annotate("", arrowprops=shaft, **way))
+
+    def _moved(self) -> list[tuple[str, int, Floats]]:
+        """Each rule, the index of a group that it moves, and the point it moves the group to."""
+        return [
+            (name, index, end)
+            for name, points in self.after.items()
+            for index, end in enumerate(points)
+            if np.abs(end - self.points[index]).max() > MOVED
+        ]
+
+    def _write_title(self, title: str | None, pad: float | None = None) -> None:
+        if title is None:
+            # As few lines as the width allows, of about the same length.
+            lines = max(math.ceil(len(self.verdict) / 62), 1)
+            width = math.ceil(len(self.verdict) / lines) + 5
+            title = "\n".join(textwrap.wrap(self.verdict, width))
+        if title:
+            write_title(self.ax_, title, fontsize=SIZE + 0.5, pad=pad)
 
     def _plot_rows(self, ax: Axes | None, title: str | None) -> Self:
         """Both rates, each from the highest to the lowest."""
-        from matplotlib.lines import Line2D
-
         rates_of = (MEASURES["generalized_fpr"], MEASURES["generalized_fnr"])
+        intervals, confidence = np.full((2, len(self.groups), 2), np.nan), None
+        if self.variances is not None:
+            confidence = self.confidence
+            spread = NormalDist().inv_cdf(0.5 + confidence / 2.0) * np.sqrt(self.variances)
+            ends = np.stack([self.points - spread, self.points + spread], axis=-1)
+            intervals = np.clip(ends, 0.0, 1.0).swapaxes(0, 1)
         self.rows_ = dots = MeasuresDisplay(
-            self.groups, rates_of, self.points.T, self._intervals(), np.full(2, np.nan),
-            confidence=None if self.variances is None else self.confidence,
-        ).plot(ax)  # fmt: skip
+            self.groups, rates_of, self.points.T, intervals, np.full(2, np.nan), (), confidence
+        ).plot(ax)
         self.ax_, self.figure_ = dots.ax_, dots.figure_
-        self.trivials_, self.diamonds_ = [], {name: [] for name in self.after}
-        mu = np.asarray(self.base_rates)
-        for side, (measure, ends) in enumerate(zip(rates_of, (mu, 1.0 - mu), strict=True)):
-            panel, seen = dots.axes_[measure.name], [*self.points[:, side], *ends]
-            for row, group in enumerate(dots.order[measure.name]):
-                index = list(self.groups).index(group)
-                self.trivials_ += panel.plot(ends[index], row, color=GREY, zorder=2.5, **HOLLOW)
-                for name, points in self.after.items():
-                    end = float(np.asarray(points)[index, side])
-                    if abs(end - self.points[index, side]) > MOVED:
-                        self.diamonds_[name] += panel.plot(end, row, zorder=3.5, **DIAMOND)
-                        seen.append(end)
+        self.trivials_, self.diamonds_ = list[Any](), {name: list[Any]() for name in self.after}
+        for side, measure in enumerate(rates_of):
+            panel, order = dots.axes_[measure.name], dots.order[measure.name]
+            row_of = [order.index(group) for group in self.groups]
+            trivial, seen = self._ends()[:, side], [*self.points[:, side]]
+            seen += [*trivial]
+            for end, row in zip(trivial, row_of, strict=True):
+                self.trivials_ += panel.plot(end, row, color=GREY, zorder=2.5, **TRIVIAL)
+            for name, index, end in self._moved():
+                if abs(end[side] - self.points[index, side]) > MOVED:
+                    mark = panel.plot(end[side], row_of[index], zorder=3.5, **AFTER)
+                    self.diamonds_[name] += mark
+                    seen.append(end[side])
             low, high = panel.get_xlim()
             pad = 0.04 * (max(*seen, high) - min(*seen, low))
             panel.set_xlim(min(low, min(seen) - pad), max(high, max(seen) + pad))
-        handles = [*dots.handles(), Line2D([], [], color=GREY, label="no information", **HOLLOW)]
+        legend = dots.legend() | {"no information": TRIVIAL}
         if any(self.diamonds_.values()):
-            handles.append(Line2D([], [], label=short_name(", ".join(self.after), 30), **DIAMOND))
-        legend_below(self.ax_, handles, inches=0.35)
-        _draw_title(self, title, pad=22)
+            legend |= {short_name(", ".join(self.after), 30): AFTER}
+        self.legend_ = legend_below(self.ax_, legend, inches=0.35)
+        self._write_title(title, pad=22)
         return self
-
-    def _intervals(self) -> Floats:
-        """Of both rates, from their variances; of shape (2, groups, 2)."""
-        if self.variances is None:
-            return np.full((2, len(self.names), 2), np.nan)
-        spread = NormalDist().inv_cdf(0.5 + self.confidence / 2.0) * np.sqrt(self.variances)
-        ends = np.stack([self.points - spread, self.points + spread], axis=-1)
-        return np.clip(ends, 0.0, 1.0).swapaxes(0, 1)
 
     @property
     def verdict(self) -> str:
-        """Whether the costs can be made equal, in a sentence for people."""
-        if len(self.names) < 2:
+        """The sentence for people that says whether the costs can be made equal."""
+        if len(self.groups) < 2:
             return ""
         if self.said is not None:
             return self.said
         names = [Name(name) for name in shown_names(self.groups).values()]
         top, lowest = int(np.argmax(self.costs)), int(np.argmin(self.costs))
         difference = float(self.target_cost - self.costs[lowest])
-        below = [i for i, cost in enumerate(self.costs) if cost < self.target_cost - SLACK]
+        below = [i for i, cost in enumerate(self.costs) if cost < self.target_cost - EQUAL]
         excess = 1.0 if self.unreachable.any() else -1.0
         # Nothing is known here of calibration and of chance.
         findings = Findings(
             len(names), 0.0, 0.0, difference, difference, 0.0, excess, excess, excess, False
         )
-        kind = as_cost(self.cost).kind
-        numbers = Figures.of(self.costs, kind)
+        kind = self.cost.kind
         high, low = ((names[i], float(self.costs[i])) for i in (top, lowest))
         fields = {
             **Vocabulary().fields(),
-            **extremes(kind, numbers, high, low),
+            **extremes(kind, Figures.of(self.costs, kind), high, low),
             "count": str(len(names)),
             "is_near": False,
             "changed": changed_groups(below, dict(enumerate(names))),
         }
         return plain(headline(judge(findings).reason, kind, fields))
 
-    def _outlines(self, name: str) -> list[Floats]:
-        shape = (len(self.groups), 2, 2)
-        covariances = np.asarray(self.spreads[name], dtype=np.float64)
-        if name not in self.after or covariances.shape != shape:
-            rule = f"must have a rule of after each, with an array of shape {shape}"
-            got, step = f"{name!r} of shape {covariances.shape}", "pass a covariance per group"
-            raise UsageError(Problem("spreads", rule, got, step))
+    # Labels
+
+    def _write_labels(self, style: list[Look], everything: bool, level: bool, whole: bool) -> None:
+        """Write beside the marks, where there is room: names of the groups, or all labels."""
+        self.figure_.draw_without_rendering()
+        heavy = [self._marks(), *([self._ends()] if self.lines_ else [])]
+        steps = np.linspace(0.0, 1.0, 81)[:, None]
+        light = [steps * line.get_xydata()[1] for line in self.lines_]
+        light += [steps * [1.0, -1.0] + [0.0, 1.0]]
+        light += [line.get_xydata() for line in (*self.levels_, *self.beyond_)]
+        for ends in self.after.values():
+            pairs = zip(self.points, ends, strict=True)
+            light += [start + steps[::4] * (end - start) for start, end in pairs]
+        labels = self._group_labels(style)
+        if everything:
+            # Curves are named first: their labels are small, and must stay beside them.
+            labels = [
+                *(self._level_labels() if level else []),
+                *labels,
+                *self._rule_labels(),
+                *(self._ceiling_labels(style) if level else []),
+            ]
+        room = self._write_diagonal() if everything and whole else np.empty((0, 2))
+        marks = [np.vstack(heavy), np.vstack(light), room]
+        weights = np.repeat([8.0, 0.6, 0.9], list(map(len, marks)))
+        self.texts_ += place_labels(self.ax_, labels, np.vstack(marks), weights)
+
+    def _group_labels(self, style: list[Look]) -> list[Label]:
+        """Names with costs; the group far left looks for room on its left."""
+        middle = float(np.median(self.points[:, 0]))
         return [
-            geometry.tilted_ellipse(point, covariance, self.confidence)
-            for point, covariance in zip(np.asarray(self.after[name]), covariances, strict=True)
+            Label(
+                f"{short_name(name)}\ncosts {cost:.3f}", (float(x), float(y)), look.ink, bold=True,
+                prefer=0.0 if x >= middle else 180.0,
+            )
+            for name, cost, (x, y), look in zip(
+                self.names, self.costs, self.points, style, strict=True
+            )
+        ]  # fmt: skip
+
+    def _rule_labels(self) -> list[Label]:
+        """One label for diamonds that lie together, whatever their rule and group."""
+        together: list[tuple[Floats, list[str]]] = []
+        for name, _, end in self._moved():
+            near = next((names for p, names in together if np.abs(p - end).max() < 0.012), None)
+            if near is None:
+                together.append((end, [name]))
+            elif name not in near:
+                near.append(name)
+        return [
+            Label(short_name(", ".join(names), 30), (float(x), float(y)), INK, SMALL, prefer=-45)
+            for (x, y), names in together
         ]
 
+    def _ceiling_labels(self, style: list[Look]) -> list[Label]:
+        """The most that groups can cost which cannot reach the target, at the end of their line."""
+        labels = []
+        for index in np.flatnonzero(self.unreachable):
+            end = trivial_point(float(self.base_rates[index]))
+            name = short_name(self.names[index], lines=1)
+            text = f"{name}:\nat most {self.trivial_costs[index]:.3f}"
+            labels.append(Label(text, end, style[index].ink, SMALL + 0.5, prefer=90.0))
+        return labels
 
-def _headline(tally: Tally, cost: CostLike, confidence: float) -> str | None:
-    """What an audit says first."""
-    if len(tally.groups) < 2:
-        return None
-    # An end far out in the tails could not be read from so many draws.
-    draws = DEFAULT.replicates if check_confidence(confidence) <= 0.995 else 0
-    result = audit(tally, cost, confidence=confidence, replicates=draws, warn=False)
-    return plain(statement(result).headline)
+    def _level_labels(self) -> list[Label]:
+        """The value of each level, near that end of its curve where fewer things are."""
+        (left, right), (bottom, top) = self.ax_.get_xlim(), self.ax_.get_ylim()
+        high, marks, labels = top - bottom, self._marks(), []
+
+        def before_end(curve: Floats) -> Any:
+            far = np.flatnonzero(np.hypot(*(curve - curve[-1]).T) >= 0.06 * high)
+            return curve[far[-1] if len(far) else -1]
+
+        def room(point: Floats) -> float:
+            return min(float(np.hypot(*(marks - point).T).min()), 0.25 * high)
+
+        for level in self.level_lines:
+            x, y = level.points.T
+            seen = level.points[(x >= left) & (x <= right) & (y >= bottom) & (y <= top)]
+            if len(seen):
+                x, y = max((before_end(seen), before_end(seen[::-1])), key=room)
+                ink = GREY if level.group is None else INK
+                text = f"calibrated scores here\ncost {level.value:.3f} ({level.cost})"
+                labels.append(Label(text, (float(x), float(y)), ink, SMALL, tied=False))
+        return labels
+
+    def _write_diagonal(self) -> Floats:
+        """Name the diagonal, along it where no line ends; return the room that takes."""
+        choices = np.linspace(0.82, 0.18, 17)
+        free = [min(np.abs(self.base_rates - x).min(), 0.21) for x in choices]
+        middle = choices[int(np.argmax(free))]
+        along = Style(rotation=-45, rotation_mode="anchor", transform_rotates_text=True)
+        small = Style(ha="center", va="bottom", fontsize=SMALL, color=GREY)
+        x, y = middle + 0.008, 1.0 - middle + 0.008
+        text = self.ax_.text(x, y, "the same score for everybody", **along, **small)
+        self.texts_.append(text)
+        x = middle + np.linspace(-0.17, 0.17, 40)
+        return np.column_stack([x + 0.02, 1.0 - x + 0.02])
 
 
 def _points(tally: Tally) -> Floats:
@@ -413,282 +807,3 @@ def _numbers(name: str, values: Any, shape: tuple[int, ...], nan: bool = False) 
         rule = f"must be {many} numbers in [0, 1], a row per group"
         raise UsageError(Problem(name, rule, got, "pass rates in the order of groups"))
     return array
-
-
-def _draw_frame(display: PlaneDisplay, limits: Limits) -> Any:
-    """The axes, and the diagonal of trivial scores, which is returned."""
-    ax = display.ax_
-    left, right, bottom, top = _limits(display, limits)
-    ax.set(xlim=(left, right), ylim=(bottom, top))
-    ax.set_aspect("equal", adjustable="box")
-    plain_axes(ax)
-    ax.set_xlabel("generalized false-positive rate")
-    ax.set_ylabel("generalized false-negative rate")
-    # The triangle of scores that are better than the same score for everybody.
-    ax.fill([0, 1, 0], [0, 0, 1], color="#f6f6f6", zorder=0, linewidth=0)
-    return ax.plot([0, 1], [1, 0], color="#a8a8a8", linewidth=0.8, zorder=1)[0]
-
-
-def _draw_circles(display: PlaneDisplay, style: list[Look]) -> None:
-    for (x, y), look in zip(display.points, style, strict=True):
-        circle = display.ax_.scatter(
-            x, y, s=58, color=look.colour, edgecolor="white", linewidth=0.9, zorder=4.5
-        )
-        display.circles_.append(circle)
-
-
-def _limits(display: PlaneDisplay, limits: Any) -> tuple[float, float, float, float]:
-    if limits is None:
-        return WHOLE
-    if not isinstance(limits, str):
-        left, right, bottom, top = map(float, limits)
-        return left, right, bottom, top
-    if limits != "tight":
-        step = 'use limits="tight", limits=None, or (left, right, bottom, top)'
-        raise UsageError(Problem("limits", "must be four numbers, or a word", repr(limits), step))
-    mu = np.asarray(display.base_rates)
-    seen = np.vstack(
-        [display.points, np.column_stack([mu, 1.0 - mu]), *map(np.asarray, display.after.values())]
-    )
-    low, high = seen.min(axis=0), seen.max(axis=0)
-    # A square, so that panels side by side have the same shape.
-    side = 1.3 * max(float((high - low).max()), 0.1)
-    x, y = (low + high) / 2.0 - side / 2.0
-    return float(x), float(x) + side, float(y), float(y) + side
-
-
-def _draw_lines(display: PlaneDisplay, style: list[Look]) -> None:
-    for mu, look in zip(np.asarray(display.base_rates), style, strict=True):
-        ends = geometry.calibrated_line(mu)
-        (line,) = display.ax_.plot(
-            *ends.T, color=look.colour, linestyle=look.dashes, linewidth=1.6, zorder=2,
-            solid_capstyle="butt",
-        )  # fmt: skip
-        (end,) = display.ax_.plot(
-            *ends[1:].T, **HOLLOW, markeredgecolor=look.colour, markeredgewidth=1.2, zorder=3
-        )
-        display.lines_.append(line)
-        display.trivials_.append(end)
-
-
-def _draw_levels(display: PlaneDisplay, style: list[Look]) -> None:
-    for level in display.level_lines:
-        colour = GREY if level.group is None else style[level.group].colour
-        (line,) = display.ax_.plot(
-            *level.points.T, color=colour, linestyle=(0, (4, 3)), linewidth=1.1, zorder=1.8
-        )
-        display.levels_.append(line)
-    for index in np.flatnonzero(display.unreachable):
-        _beyond(display, int(index), style[index])
-
-
-def _beyond(display: PlaneDisplay, index: int, look: Look) -> None:
-    """Where a group would have to go, past the end of its line: a dotted line to a cross."""
-    mu = float(np.asarray(display.base_rates)[index])
-    goal = geometry.crossing(mu, display.cost, display.target_cost, display.groups[index])
-    if goal.share >= 2.0:
-        return
-    ends = np.array([geometry.trivial_point(mu), goal.point])
-    (line,) = display.ax_.plot(
-        *ends.T, color=look.colour, linestyle=(0, (1, 1.5)), linewidth=1.2, zorder=2, marker="x",
-        markevery=[1], markersize=6, markeredgewidth=1.6,
-    )  # fmt: skip
-    display.beyond_.append(line)
-
-
-def _draw_ellipses(display: PlaneDisplay, style: list[Look]) -> None:
-    if display.ellipse_axes is None:
-        return
-    for point, axes, look in zip(display.points, display.ellipse_axes, style, strict=True):
-        if np.isfinite(axes).all():
-            outline = geometry.ellipse(point, axes)
-            display.ellipses_ += display.ax_.fill(
-                *outline.T, facecolor=look.colour, alpha=0.22, linewidth=0, zorder=1.5
-            )
-    for name, outlines in display.outlines.items():
-        ends = np.asarray(display.after[name])
-        moved = np.abs(ends - display.points).max(axis=1) > MOVED
-        display.outlines_[name] = [
-            display.ax_.plot(*outline.T, color=look.colour, linewidth=0.8, alpha=0.8, zorder=1.6)[0]
-            for outline, look, far in zip(outlines, style, moved, strict=True)
-            if far
-        ]
-
-
-def _draw_after(display: PlaneDisplay, style: list[Look], arrows: bool) -> None:
-    for name, points in display.after.items():
-        marks, shafts = [], []
-        for start, end, look in zip(display.points, np.asarray(points), style, strict=True):
-            if np.abs(end - start).max() <= MOVED:
-                continue
-            marks.append(
-                display.ax_.scatter(
-                    end[0], end[1], s=62, marker="D", color=look.colour, edgecolor="white",
-                    linewidth=0.9, zorder=4,
-                )
-            )  # fmt: skip
-            if arrows and _far(display.ax_, start, end):
-                shafts.append(_arrow(display.ax_, start, end, look.ink))
-        display.diamonds_[name], display.arrows_[name] = marks, shafts
-
-
-def _far(ax: Axes, start: Floats, end: Floats) -> bool:
-    """Whether there is room for an arrow between two marks."""
-    ax.apply_aspect()
-    scale = 72.0 / root_figure(ax).dpi
-    first, last = ax.transData.transform([start, end]) * scale
-    return bool(np.hypot(*(last - first)) > 14.0)
-
-
-def _arrow(ax: Axes, start: Floats, end: Floats, colour: str) -> Any:
-    return ax.annotate(
-        "",
-        xy=(float(end[0]), float(end[1])),
-        xytext=(float(start[0]), float(start[1])),
-        arrowprops={
-            "arrowstyle": "-|>,head_width=0.22,head_length=0.4", "color": colour, "lw": 1.3,
-            "shrinkA": 4.5, "shrinkB": 5.5,
-        },
-        zorder=3.6,
-    )  # fmt: skip
-
-
-def _draw_title(display: PlaneDisplay, title: str | None, pad: float | None = None) -> None:
-    text = _even_lines(display.verdict) if title is None else title
-    if text:
-        write_title(display.ax_, text, fontsize=SIZE + 0.5, pad=pad)
-
-
-def _even_lines(text: str, width: int = 62) -> str:
-    """A text in as few lines as the width allows, of about the same length."""
-    lines = max(math.ceil(len(text) / width), 1)
-    return "\n".join(textwrap.wrap(text, math.ceil(len(text) / lines) + 5))
-
-
-def _write_labels(
-    display: PlaneDisplay, style: list[Look], all_labels: bool, level: bool, whole: bool
-) -> None:
-    """Write beside the marks, where there is room: names of the groups, or all labels."""
-    display.figure_.draw_without_rendering()
-    marks, weights = _marks(display)
-    labels = _group_labels(display, style)
-    if all_labels:
-        labels += _rule_labels(display)
-        labels += _ceiling_labels(display, style) if level else []
-        # Curves are named first: their labels are small, and must stay beside them.
-        labels = (_level_labels(display) if level else []) + labels
-        if whole:
-            room = _diagonal_text(display)
-            marks = np.vstack([marks, room])
-            weights = np.concatenate([weights, np.full(len(room), 0.9)])
-    display.texts_ += place_labels(display.ax_, labels, marks, weights)
-
-
-def _group_labels(display: PlaneDisplay, style: list[Look]) -> list[Label]:
-    """Names with costs; the group far left looks for room on its left."""
-    middle = float(np.median(display.points[:, 0]))
-    return [
-        Label(
-            f"{short_name(name)}\ncosts {cost:.3f}",
-            (float(point[0]), float(point[1])),
-            look.ink,
-            bold=True,
-            prefer=0.0 if point[0] >= middle else 180.0,
-        )
-        for name, cost, point, look in zip(
-            display.names, display.costs, display.points, style, strict=True
-        )
-    ]
-
-
-def _rule_labels(display: PlaneDisplay) -> list[Label]:
-    """One label for diamonds that lie together, whatever their rule and group."""
-    together: list[tuple[Floats, list[str]]] = []
-    for name, points in display.after.items():
-        for start, end in zip(display.points, np.asarray(points), strict=True):
-            if np.abs(end - start).max() <= MOVED:
-                continue
-            near = next((n for p, n in together if np.abs(p - end).max() < 0.012), None)
-            if near is None:
-                together.append((end, [name]))
-            elif name not in near:
-                near.append(name)
-    return [
-        Label(short_name(", ".join(names), 30), (float(p[0]), float(p[1])), INK, SMALL, prefer=-45)
-        for p, names in together
-    ]
-
-
-def _ceiling_labels(display: PlaneDisplay, style: list[Look]) -> list[Label]:
-    """For groups that cannot reach the target: the most they can cost, at the end of their line."""
-    labels = []
-    for index in np.flatnonzero(display.unreachable):
-        end = geometry.trivial_point(float(np.asarray(display.base_rates)[index]))
-        name = short_name(display.names[index], lines=1)
-        text = f"{name}:\nat most {display.trivial_costs[index]:.3f}"
-        labels.append(Label(text, end, style[index].ink, SMALL + 0.5, prefer=90.0))
-    return labels
-
-
-def _level_labels(display: PlaneDisplay) -> list[Label]:
-    """What each level is, near that end of its curve where fewer things are."""
-    (left, right), (bottom, top) = display.ax_.get_xlim(), display.ax_.get_ylim()
-    labels = []
-    for level in display.level_lines:
-        x, y = level.points.T
-        seen = np.flatnonzero((x >= left) & (x <= right) & (y >= bottom) & (y <= top))
-        if len(seen):
-            shown = level.points[seen]
-            ends = [_before_end(curve, 0.06 * (top - bottom)) for curve in (shown, shown[::-1])]
-            anchor = max(ends, key=lambda end: min(_room(display, end), 0.25 * (top - bottom)))
-            ink = GREY if level.group is None else INK
-            text = f"calibrated scores here\ncost {level.value:.3f} ({level.cost})"
-            labels.append(Label(text, anchor, ink, SMALL, prefer=0.0, tied=False))
-    return labels
-
-
-def _room(display: PlaneDisplay, point: tuple[float, float]) -> float:
-    """The distance to the nearest mark."""
-    marks = np.vstack([display.points, *map(np.asarray, display.after.values())])
-    return float(np.hypot(*(marks - point).T).min())
-
-
-def _before_end(points: Floats, away: float) -> tuple[float, float]:
-    """The last point of a curve at this distance or more from its end."""
-    far = np.flatnonzero(np.hypot(*(points - points[-1]).T) >= away)
-    x, y = points[far[-1]] if len(far) else points[-1]
-    return float(x), float(y)
-
-
-def _diagonal_text(display: PlaneDisplay) -> Floats:
-    """What the diagonal is, written along it where no line ends; returns the room it takes."""
-    mu = np.asarray(display.base_rates)
-    choices = np.linspace(0.82, 0.18, 17)
-    middle = choices[int(np.argmax([min(np.abs(mu - x).min(), 0.21) for x in choices]))]
-    display.texts_.append(
-        display.ax_.text(
-            middle + 0.008, 1.0 - middle + 0.008, "the same score for everybody", rotation=-45,
-            rotation_mode="anchor", transform_rotates_text=True, ha="center", va="bottom",
-            fontsize=SMALL, color=GREY,
-        )
-    )  # fmt: skip
-    along = middle + np.linspace(-0.17, 0.17, 40)
-    return np.column_stack([along + 0.02, 1.0 - along + 0.02])
-
-
-def _marks(display: PlaneDisplay) -> tuple[Floats, Floats]:
-    """What labels should not cover: marks, and samples of lines."""
-    mu = np.asarray(display.base_rates)
-    heavy = [display.points, *map(np.asarray, display.after.values())]
-    if display.lines_:
-        heavy.append(np.column_stack([mu, 1.0 - mu]))
-    steps = np.linspace(0.0, 1.0, 81)[:, None]
-    light = [steps * line.get_xydata()[1] for line in display.lines_]
-    light += [steps * np.array([1.0, -1.0]) + np.array([0.0, 1.0])]
-    light += [line.get_xydata() for line in (*display.levels_, *display.beyond_)]
-    for ends in display.after.values():
-        for start, end in zip(display.points, np.asarray(ends), strict=True):
-            light.append(start + steps[::4] * (end - start))
-    points = [np.vstack(heavy), np.vstack(light)]
-    weights = [np.full(len(points[0]), 8.0), np.full(len(points[1]), 0.6)]
-    return np.vstack(points), np.concatenate(weights)
