@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isocost.plots.display import GREY, SIZE, SMALL, looks, require_matplotlib
-from isocost.plots.plane import crossing
-from isocost.plots.plane import PlaneDisplay
+from isocost.plots.plane import PlaneDisplay, crossing
 from reproduction.study import RATES, Study, Values, mean_values, stage_values
 
 if TYPE_CHECKING:

@@ -24,8 +24,7 @@ from isocost.plots.display import (
     place_labels,
     require_matplotlib,
 )
-from isocost.plots.plane import crossing, level_curve, trivial_point
-from isocost.plots.plane import PlaneDisplay
+from isocost.plots.plane import PlaneDisplay, crossing, level_curve, trivial_point
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -48,7 +48,8 @@ def test_fates_against_the_coin():
     found = fates(tally, rule, 1)
     for size in (0.0, 0.1, 0.2, 0.3):
         share = (np.abs(new - rows["score"])[mine] > size + 1e-12).mean()
-        assert share == pytest.approx(found.beyond(size + 1e-12), abs=0.03)
+        expected = found.share[np.abs(found.new - found.old) > size + 1e-12].sum()
+        assert share == pytest.approx(expected, abs=0.03)
 
 
 def test_gathering_keeps_people_and_means():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
-from inspect import Parameter, Signature, cleandoc, signature
+from inspect import Parameter, cleandoc, signature
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, TypeVar
 
@@ -410,14 +411,25 @@ def _sides(ties: Floats, others: Floats) -> Floats:
 ASKED = ("cost", "threshold", "confidence", "seed", "reference", "min_group")
 """Fields of a question that displays share; the number of draws differs from one to another."""
 
-SHARED = """
+PARAMETERS = """
+tally : Tally, or data
+    Scores, labels and groups of people.
+rules : {name: Rule} or several rules
+    Rules without a name are named after their method.
+cost : Cost or str
+    What an error costs.
+threshold : float
+    Scores at or above this are treated as positive; an edge of the tally.
+confidence : float or None
+    Of the intervals; None for no intervals.
 question : Question, optional
-    Settings for those of its fields above that are not given.
+    Settings for those of its fields that are not given.
 ax : Axes, optional
     Axes to draw on; by default those of a new figure, ``figure_``.
-**options
+options
     The keywords of :meth:`plot`; and with data, the keywords of :func:`isocost.tally`.
 """
+"""What each ``from_tally`` says of parameters that its own docstring leaves out."""
 
 Made = TypeVar("Made", bound="Display")
 
@@ -430,7 +442,6 @@ def draws(function: Callable[..., Made]) -> Callable[..., Made]:
     otherwise.  The display is drawn on ``ax``, with the keywords of ``plot``.
     """
     own = signature(function)
-    settings = [p for p in own.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
 
     @wraps(function)
     def from_tally(cls: type[Made], *args: Any, **options: Any) -> Made:
@@ -456,15 +467,30 @@ def draws(function: Callable[..., Made]) -> Callable[..., Made]:
         given["tally"] = as_tally(given["tally"], reading, *edges)
         return function(*call.args, **call.kwargs).plot(ax, **drawing)
 
-    last = [
+    parameters = [p for p in own.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+    parameters += [
         Parameter("question", Parameter.KEYWORD_ONLY, default=None, annotation="Question | None"),
         Parameter("ax", Parameter.KEYWORD_ONLY, default=None, annotation="Axes | None"),
         Parameter("options", Parameter.VAR_KEYWORD, annotation="Any"),
     ]
-    whole = Signature([*settings, *last], return_annotation=own.return_annotation)
-    from_tally.__signature__ = whole  # type: ignore[attr-defined]
-    from_tally.__doc__ = cleandoc(function.__doc__ or "") + SHARED
+    from_tally.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    head, _, entries = cleandoc(function.__doc__ or "").partition("\n\nParameters\n----------\n")
+    known = _entries(PARAMETERS) | _entries(entries)
+    # An entry may be about several parameters.
+    told = dict.fromkeys(known[p.name] for p in parameters if p.name in known)
+    from_tally.__doc__ = "\n".join([head, "", "Parameters", "----------", *told])
     return from_tally
+
+
+def _entries(text: str) -> dict[str, str]:
+    """The entries of a section of a docstring, by the names of the parameters."""
+    entries = [entry.strip() for entry in re.split(r"\n(?=\S)", text) if entry.strip()]
+    heads = [entry.splitlines()[0].partition(" :")[0] for entry in entries]
+    return {
+        name: entry
+        for head, entry in zip(heads, entries, strict=True)
+        for name in head.replace("*", "").split(", ")
+    }
 
 
 class Display(ABC):

@@ -189,10 +189,8 @@ class ReliabilityDisplay(Display):
 
     Attributes
     ----------
-    axes_, histograms_ : lists of Axes
-        The diagram and the histogram of each group.
-    dots_, isotonic_, bands_ : lists of artists
-        The binned shares, the rising curve and the consistency band of each group.
+    axes_, histograms_, dots_, isotonic_, bands_ : lists
+        The diagram, histogram, binned shares, rising curve and consistency band of each group.
 
     Examples
     --------
@@ -225,8 +223,6 @@ class ReliabilityDisplay(Display):
 
         Parameters
         ----------
-        tally : Tally, or data
-            Scores and labels.
         bins : int
             Number of bins, one dot each; data are counted in the usual number of bins.
         strategy : {"equal_width", "equal_mass"}
@@ -374,14 +370,10 @@ class PredictiveValuesDisplay(Display):
     ----------
     shown : list of int
         The indices of the groups that have both numbers.
-    area_ : Polygon
-        Where calibrated scores are.
-    observed_, predicted_, base_rates_ : {group: artist}
-        The marks of each group that is drawn.
-    lines_ : {group: Line2D}
-        From what happened to the base rate; not drawn for many groups.
-    texts_ : list of Annotation
-        The names.
+    observed_, predicted_, base_rates_, lines_ : {group: artist}
+        The marks of each group that is drawn, and the line to its base rate, unless they are many.
+    area_, texts_ : artists
+        Where calibrated scores are; the names.
 
     Examples
     --------
@@ -412,17 +404,7 @@ class PredictiveValuesDisplay(Display):
         threshold: float = DEFAULT.threshold,
         confidence: float | None = DEFAULT.confidence,
     ) -> Self:
-        """The predictive values of the groups of a tally.
-
-        Parameters
-        ----------
-        tally : Tally, or data
-            Scores and labels.
-        threshold : float
-            From which people are selected; must be an edge of the tally.
-        confidence : float or None
-            Of the intervals; None for no intervals.
-        """
+        """The predictive values of the groups of a tally."""
         sums, cells = tally.kinds(threshold), tally.cells
         rows = {name: MEASURES[name] for name in ("false_omission_rate", "ppv")}
         # People passed over, and people selected.
@@ -567,10 +549,8 @@ class NetBenefitDisplay(Display):
     ----------
     low, high : arrays of shape (groups, thresholds)
         The ends of the intervals, at each threshold by itself; NaN without them.
-    axes_ : list of Axes
-        The diagram of each group.
-    lines_, bands_, treat_all_ : lists of artists
-        The curve, its band and the line of selecting everybody, of each group.
+    axes_, lines_, bands_, treat_all_ : lists
+        The diagram, curve, band and line of selecting everybody, of each group.
 
     Examples
     --------
@@ -610,12 +590,8 @@ class NetBenefitDisplay(Display):
 
         Parameters
         ----------
-        tally : Tally, or data
-            Scores and labels.
         thresholds : float or several, optional
             Edges of the tally; by default about a hundred, up to the highest score.
-        confidence : float or None
-            Of the bands; None for no bands.
         """
         return cls(net_benefit_curve(tally, thresholds), confidence)
 
@@ -696,14 +672,12 @@ class MeasuresDisplay(Display):
     ----------
     order : {measure: list of groups}
         From the highest value to the lowest; those without a value last.
-    axes_ : {measure: Axes}
-        The diagrams.
+    axes_, ideal_, overall_ : {measure: Axes or line}
+        The diagrams, and the lines of the ideal value and of everybody, where there are any.
     dots_, bars_ : {measure: {group: artist}}
         Values and intervals.
     arrows_ : list of Annotation
         Ends of intervals that are not bounded, out of the picture.
-    ideal_, overall_ : {measure: Line2D}
-        The lines, where there are any.
 
     Examples
     --------

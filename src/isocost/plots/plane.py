@@ -436,14 +436,10 @@ class PlaneDisplay(Display):
         ----------
         tally : Tally, or data
             Groups with positives only, or negatives only, are not drawn.
-        rules : {name: Rule} or several rules
-            Rules without a name are named after their method.
         cost : Cost or str, optional
             What an error costs; by default that of the first rule that has one, else "fnr".
         levels : optional
             As for the class.
-        confidence : float or None
-            Of the ellipses; None for no ellipses.
         """
         # A group of one label has no point; without any there is nothing to draw.
         tally = tally.select(large_groups(tally, 0) or fitted_groups(tally))

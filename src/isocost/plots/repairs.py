@@ -100,12 +100,10 @@ class FrontierDisplay(Display):
     infeasible_to : float
         The largest tolerance tried that no frontier can meet; NaN if each can be met.  The least
         share that must be handed over.
-    axes_ : {measure: Axes}
-        The diagrams.
+    axes_, hatched_ : {measure: Axes or artist}
+        The diagrams, and the tolerances that cannot be met.
     lines_ : {measure: {name: Line2D}}
         The lines.
-    hatched_ : {measure: artist}
-        The tolerances that cannot be met.
     texts_ : list of artists
         The names of the lines, and what the hatching means.
 
@@ -173,12 +171,10 @@ class FrontierDisplay(Display):
 
         Parameters
         ----------
-        tally : Tally, or data
-            At least two groups, each with positives and negatives.
-        cost, points, threshold
-            As for :func:`isocost.frontier`.
         methods : sequence of str
             One line each.
+        points : int
+            Number of tolerances, as for :func:`isocost.frontier`.
         measures : sequence of str
             As for the class.
         """
@@ -317,12 +313,9 @@ class ReconcilableDisplay(Display):
         The share of each group that is selected.
     axes_ : {"selected": Axes, "tolerance": Axes}
         The diagrams.
-    lines_ : {group: Line2D}
-        The selection rates.
-    bars_ : {"possible", "tolerance"}
-        What is possible for all people, and the tolerances.
-    hatched_ : list
-        The thresholds at which no tolerance helps.
+    lines_, bars_, hatched_ : {group: Line2D}, {"possible", "tolerance"}, list
+        The selection rates; what is possible for all people, and the tolerances; the thresholds at
+        which no tolerance helps.
 
     Examples
     --------
@@ -354,18 +347,16 @@ class ReconcilableDisplay(Display):
         tally: Tally,
         thresholds: float | Iterable[float] | None = None,
         equal: str | Sequence[str] = ("fpr", "fnr"),
-        **others: Any,
+        **options: Any,
     ) -> Self:
         """The thresholds at which rates of a tally can be equal.
 
         Parameters
         ----------
-        tally : Tally, or data
-            Of people whom the scores were not trained on.
-        thresholds, equal, **others
+        thresholds, equal, options
             As for :func:`isocost.reconcilable`.
         """
-        return cls(reconcilable(tally, thresholds, equal, **others))
+        return cls(reconcilable(tally, thresholds, equal, **options))
 
     @classmethod
     def from_reconcilable(cls, answer: Reconcilable, *, ax: Axes | None = None) -> Self:
@@ -470,12 +461,8 @@ class RepairPlanDisplay(Display):
 
         Parameters
         ----------
-        tally : Tally, or data
-            A first sample.
         method : str
             One of ``isocost.REPAIRS``.
-        cost, threshold
-            Of the repair.
         within, replicates
             As for :func:`isocost.plan_repair`.
         """
@@ -540,10 +527,6 @@ class Fates:
         """True where the score changes."""
         return np.abs(self.new - self.old) > SAME
 
-    def beyond(self, size: float) -> float:
-        """The share of the group whose score moves by more than this."""
-        return float(self.share[np.abs(self.new - self.old) > size].sum())
-
     def gathered(self) -> Fates:
         """Segments whose old and new scores are nearly the same merged, by their means."""
         # What did not move must stay on the diagonal.
@@ -563,8 +546,8 @@ def fates(tally: Tally, rule: Rule, group: int) -> Fates:
     >>> import isocost as ic
     >>> from isocost.examples import compas
     >>> changed = fates(compas(), ic.withhold(compas(), "fpr", 0.07), 1)
-    >>> round(float(changed.share[changed.moved].sum()), 4), round(changed.beyond(0.3), 4)
-    (0.5194, 0.0343)
+    >>> round(float(changed.share[changed.moved].sum()), 4)
+    0.5194
     """
     cells, portions = tally.cells, []
     for portion in rule.portions(tally, group):
@@ -602,10 +585,8 @@ class ChangeDisplay(Display):
     ----------
     shown : list of int
         The indices of the groups that some rule changes; they have a row each.
-    axes_ : {(rule, group): Axes}
-        The diagrams.
-    moved_, kept_ : {(rule, group): PathCollection}
-        The bubbles off the diagonal and on it.
+    axes_, moved_, kept_ : {(rule, group): Axes or artist}
+        The diagrams, and their bubbles off the diagonal and on it.
 
     Examples
     --------
@@ -638,17 +619,7 @@ class ChangeDisplay(Display):
         *,
         threshold: float = DEFAULT.threshold,
     ) -> Self:
-        """What rules would do to the people of a tally.
-
-        Parameters
-        ----------
-        tally : Tally, or data
-            The people.
-        rules : {name: Rule} or several rules
-            Rules without a name are named after their method.
-        threshold : float
-            Scores at or above this are treated as positive.
-        """
+        """The changes that rules would make to the scores of a tally."""
         indices = range(len(tally.groups))
         may = {name: [fates(tally, rule, i) for i in indices] for name, rule in rules.items()}
         few = {
