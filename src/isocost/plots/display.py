@@ -7,7 +7,7 @@ import re
 import textwrap
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from inspect import Parameter, cleandoc, signature
@@ -450,6 +450,9 @@ def draws(function: Callable[..., Made]) -> Callable[..., Made]:
         of_data = [n for n in DataOptions.__annotations__ if n not in own.parameters]
         reading = {n: options.pop(n) for n in of_data if n in options}
         call = own.bind(cls, *args, **options)
+        for name, value in call.arguments.items():
+            # What is read once would be empty the second time.
+            call.arguments[name] = list(value) if isinstance(value, Iterator) else value
         if question is not None:
             asked = {name: getattr(check_question(question), name) for name in ASKED}
             call.arguments = {n: asked[n] for n in own.parameters if n in asked} | call.arguments

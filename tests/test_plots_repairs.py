@@ -1,18 +1,18 @@
-"""Displays of what equality takes, what a threshold allows, and how many people a repair needs."""
-
-from __future__ import annotations
+"""Displays of what equality takes, what a threshold allows, and whose scores change."""
 
 import numpy as np
 import pytest
 
 import isocost as ic
 from isocost.examples import compas, compas_rows
-from tests.conftest import DATA
+from isocost.measures import rates
+from isocost.repairs.compare import changes
 
 pytest.importorskip("matplotlib", reason='needs pip install "isocost[plot]"')
-from isocost.plots import FrontierDisplay, ReconcilableDisplay
+from isocost.plots import ChangeDisplay, FrontierDisplay, ReconcilableDisplay
+from isocost.plots.repairs import fates
 from tests.populations import drawn
-from tests.test_plane import no_global_state  # noqa: F401
+from tests.test_plane import income, no_global_state  # noqa: F401
 
 
 def test_lines_are_the_frontier():
@@ -38,7 +38,7 @@ def test_what_cannot_be_had_is_hatched():
 
 
 def test_a_feasible_one_has_no_hatching():
-    tally = ic.Tally.load(DATA / "income.json")
+    tally = income()
     display = FrontierDisplay.from_tally(tally, "fpr", points=3)
     assert np.isnan(display.infeasible_to)
     assert display.hatched_ == {}
@@ -46,7 +46,7 @@ def test_a_feasible_one_has_no_hatching():
 
 
 def test_methods_side_by_side_are_named():
-    tally = ic.Tally.load(DATA / "income.json")
+    tally = income()
     display = FrontierDisplay.from_tally(
         tally, "fpr", methods=("withhold", "coarsen"), points=4, measures=("decisions",)
     )
@@ -73,32 +73,7 @@ def test_hatching_only_where_no_method_does_it():
     assert display.axes_["accuracy"].get_xlabel() == "tolerance"
 
 
-def test_from_predictions_on_axes_of_a_user():
-    from matplotlib.figure import Figure
-
-    rows = compas_rows()
-    ax = Figure().subplots()
-    display = FrontierDisplay.from_predictions(
-        rows["label"], rows["score"], rows["group"], "fpr", points=2, threshold=0.45, ax=ax
-    )
-    assert display.ax_ is ax
-    assert display.frontiers["withhold"].threshold == 0.45
-
-
-def test_from_estimator():
-    from sklearn.linear_model import LogisticRegression
-
-    random = np.random.default_rng(0)
-    X = random.normal(size=(500, 2))
-    y = (random.random(500) < 1 / (1 + np.exp(-X[:, 0] - X[:, 1]))).astype(int)
-    display = FrontierDisplay.from_estimator(
-        LogisticRegression().fit(X, y), X, y, "weighted:1,1", sensitive_features=X[:, 1] > 0,
-        points=2,
-    )  # fmt: skip
-    assert display.tolerance["withhold"].shape == (2,)
-
-
-def test_wrong_arguments():
+def test_wrong_frontiers():
     found = ic.frontier(compas(), "fpr", points=2)
     with pytest.raises(ic.UsageError, match="measures: must be some of disparity") as error:
         FrontierDisplay.from_frontier(found, measures=("joy",))
@@ -146,14 +121,6 @@ def test_it_draws_what_was_found():
     assert legend.y1 < lowest.get_window_extent().y0, "the legend hides no bar"
 
 
-def test_from_predictions_makes_the_edges_it_needs():
-    rows = compas_rows()
-    args = rows["label"], rows["score"], rows["group"]
-    display = ReconcilableDisplay.from_predictions(*args, [0.37, 0.5])
-    wanted = ic.reconcilable(compas(edges=(0.37,)), [0.37, 0.5])
-    assert display.tolerance == pytest.approx([p.tolerance for p in wanted.points], nan_ok=True)
-
-
 def test_many_groups_are_drawn_as_one():
     tally = drawn(1, [(2 + 0.1 * i, 3) for i in range(10)], [1000] * 10)
     display = ReconcilableDisplay.from_tally(tally, [0.5])
@@ -161,6 +128,101 @@ def test_many_groups_are_drawn_as_one():
     assert not np.isnan(display.tolerance).any()
 
 
-def test_bad_arguments():
+def test_a_wrong_answer():
     with pytest.raises(ic.UsageError, match="must be a Reconcilable"):
         ReconcilableDisplay.from_reconcilable(3)
+
+
+# Changes of scores
+
+
+def rules_of(tally):
+    return [
+        ic.withhold(tally, "fpr"), ic.coarsen(tally, "fpr"), ic.equalize_odds(tally),
+        ic.reconcile(tally),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("method", [0, 1, 2, 3])
+def test_fates_against_changes_and_what_is_expected(method, place):
+    tally = income()
+    rule = rules_of(tally)[method]
+    found, known = fates(tally, rule, place), changes(tally, rule, group=place)
+    distance = np.abs(found.new - found.old)
+    assert found.share.sum() == pytest.approx(1.0)
+    assert found.share[found.moved].sum() == pytest.approx(known.changed)
+    assert found.share @ distance == pytest.approx(known.mean_change)
+    assert distance.max() == pytest.approx(known.largest_change)
+    after = rates.mean_score(rule.expected(tally).totals)[place]
+    assert found.share @ found.new == pytest.approx(after)
+
+
+def test_fates_against_the_coin():
+    tally, rows = compas(), compas_rows()
+    rule = ic.withhold(tally, "fpr", 0.07)
+    new = rule.apply(rows, id="id")["repaired_score"]
+    mine = rows["group"] == "Caucasian"
+    found = fates(tally, rule, 1)
+    for size in (0.0, 0.1, 0.2, 0.3):
+        share = (np.abs(new - rows["score"])[mine] > size + 1e-12).mean()
+        expected = found.share[np.abs(found.new - found.old) > size + 1e-12].sum()
+        assert share == pytest.approx(expected, abs=0.03)
+
+
+def test_gathering_keeps_people_and_means():
+    tally = income()
+    found = fates(tally, ic.coarsen(tally, "fpr"), 0)
+    few = found.gathered()
+    assert len(few.share) < len(found.share)
+    assert few.share.sum() == pytest.approx(1.0)
+    assert few.share @ few.new == pytest.approx(found.share @ found.new)
+    assert few.share[few.moved].sum() == pytest.approx(found.share[found.moved].sum())
+
+
+def test_what_is_drawn():
+    tally = income()
+    rules = rules_of(tally)
+    display = ChangeDisplay.from_tally(tally, rules)
+    assert display.shown == [0, 1]
+    assert len(display.axes_) == 8
+    mixed = np.asarray(display.moved_["withhold", "men"].get_offsets())
+    mu = rates.base_rate(tally.totals)[0]
+    assert mixed[:, 1] == pytest.approx(mu), "all that is withheld becomes the base rate"
+    turned = np.asarray(display.moved_["odds", "women"].get_offsets())
+    assert turned.sum(axis=1) == pytest.approx(1.0), "what is turned round lies across"
+    kept = np.asarray(display.kept_["withhold", "men"].get_offsets())
+    assert kept[:, 0] == pytest.approx(kept[:, 1])
+    assert len(display.moved_["withhold", "women"].get_offsets()) == 0
+    text = " ".join(t.get_text() for t in display.axes_["withhold", "men"].texts)
+    found = changes(tally, rules[0], group=0)
+    assert f"{found.changed:.1%} changed, by up to {found.largest_change:.2f}" in text
+    assert f"{found.decisions:.1%} of decisions" in text
+    still = display.axes_["withhold", "women"].texts[0].get_text()
+    assert still.startswith("nobody is changed")
+
+
+def test_areas_are_shares():
+    tally = compas()
+    display = ChangeDisplay.from_tally(tally, [ic.withhold(tally, "fpr", 0.07)])
+    drawn = display.moved_["withhold", "Caucasian"].get_sizes()
+    few = display.fates["withhold"][1].gathered()
+    share = few.share[few.moved]
+    large = drawn > 2.0
+    assert large.sum() > 5
+    assert drawn[large] / drawn.max() == pytest.approx(share[large] / share.max())
+
+
+def test_only_groups_that_change_are_shown():
+    tally = compas()
+    display = ChangeDisplay.from_tally(tally, {"a rule": ic.withhold(tally, "fpr", 0.07)})
+    assert list(display.axes_) == [("a rule", "Caucasian")]
+
+
+def test_a_rule_that_changes_nobody():
+    from matplotlib.figure import Figure
+
+    nothing = ic.Rule(groups=compas().groups, rows=(), method="none")
+    display = ChangeDisplay.from_tally(compas(), [nothing], ax=Figure().subplots())
+    assert display.shown == []
+    assert display.axes_ == {}
