@@ -121,6 +121,19 @@ def test_it_draws_what_was_found():
     assert legend.y1 < lowest.get_window_extent().y0, "the legend hides no bar"
 
 
+def test_long_names_fit_into_the_legend():
+    tally = drawn(1, [(2 + 0.1 * i, 3) for i in range(6)], [1000] * 6)
+    names = {group: f"Native Hawaiian or Other Pacific Islander {group}" for group in tally.groups}
+    tally = tally.relabel(names)
+    display = ReconcilableDisplay.from_tally(tally, [0.5])
+    display.figure_.draw_without_rendering()
+    legend, paper = display.legend_.get_window_extent(), display.figure_.bbox
+    assert paper.x0 <= legend.x0
+    assert legend.x1 <= paper.x1
+    texts = [text.get_text() for text in display.legend_.get_texts()]
+    assert len(set(texts)) == 7
+
+
 def test_many_groups_are_drawn_as_one():
     tally = drawn(1, [(2 + 0.1 * i, 3) for i in range(10)], [1000] * 10)
     display = ReconcilableDisplay.from_tally(tally, [0.5])

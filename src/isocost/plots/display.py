@@ -91,13 +91,7 @@ class Look:
 
 
 def looks(count: int) -> list[Look]:
-    """As many looks as there are groups; the lists have different lengths, so pairs repeat late.
-
-    Examples
-    --------
-    >>> [look.colour for look in looks(2)]
-    ['#0072b2', '#b37400']
-    """
+    """As many looks as there are groups; the lists have different lengths, so pairs repeat late."""
     return [
         Look(*HUES[i % len(HUES)][:2], _DASHES[i % len(_DASHES)], _MARKERS[i % len(_MARKERS)])
         for i in range(count)
@@ -237,21 +231,16 @@ def legend_below(
 
 # Labels
 
+# Of a label from its anchor, around a mark and around a label, all in points.
 DISTANCES = (8.0, 13.0, 20.0, 30.0, 42.0, 56.0, 74.0, 96.0, 122.0, 150.0)
-"""Distances of a label from its anchor, in points."""
-
 ANGLES = 16
+MARK, MARGIN = 4.0, 3.0
 
+# Up to this distance, in points, no line is needed to see what a label belongs to.
 NEAR = 20.0
-"""Up to this distance, in points, no line is needed to see what a label belongs to."""
 
+# How bad a point of distance is; covering a sample of a line is about ten times as bad.
 FAR = 0.25
-"""How bad a point of distance is; covering a sample of a line is about ten times as bad."""
-
-MARGIN = 3.0
-
-MARK = 4.0
-"""Half the size of a mark, in points."""
 
 
 @dataclass(frozen=True)

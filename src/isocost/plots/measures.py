@@ -153,13 +153,7 @@ def reliability(
 
 
 def isotonic_shares(share: Floats, weight: Floats) -> Floats:
-    """Isotonic regression of the shares: the non-decreasing curve with the least squares.
-
-    Examples
-    --------
-    >>> isotonic_shares(np.array([0.0, 0.6, 0.4, 1.0]), np.ones(4)).tolist()
-    [0.0, 0.5, 0.5, 1.0]
-    """
+    """Isotonic regression of the shares: the non-decreasing curve with the least squares."""
     from scipy.optimize import isotonic_regression
 
     curve: Floats = isotonic_regression(share, weights=weight).x

@@ -103,11 +103,6 @@ def trivial_point(base_rate: float) -> Pair:
     """The end of a group's calibrated line, (mu, 1 - mu): the base rate as everybody's score.
 
     On the line from the origin to there mu c_fn = (1 - mu) c_fp.
-
-    Examples
-    --------
-    >>> trivial_point(0.25)
-    (0.25, 0.75)
     """
     mu = check_base_rate(base_rate)
     return mu, 1.0 - mu
@@ -258,11 +253,6 @@ def ellipse_axes(variances: npt.ArrayLike, confidence: float = DEFAULT.level) ->
 
     sqrt(q var), with q = -2 log(1 - confidence), the quantile of chi-squared with two degrees
     of freedom.
-
-    Examples
-    --------
-    >>> ellipse_axes([[0.0001, 0.0004]]).round(4).tolist()
-    [[0.0245, 0.049]]
     """
     quantile = -2.0 * math.log1p(-check_confidence(confidence))
     axes: Floats = np.sqrt(quantile * np.asarray(variances, dtype=np.float64))
