@@ -1,4 +1,4 @@
-"""What the displays share: colours, names, panels, legend, labels, and what they are made from."""
+"""Shared parts of the displays: colours, names, panels, legend, labels, ways to make a display."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ _MARKERS = ("o", "s", "D", "^", "P", "v", "X", "<", ">")
 
 @dataclass(frozen=True)
 class Look:
-    """How one group is drawn: a colour for areas, an ink for text, dashes and a marker."""
+    """The look of one group: a colour for areas, an ink for text, dashes and a marker."""
 
     colour: str
     ink: str
@@ -418,7 +418,7 @@ ax : Axes, optional
 options
     The keywords of :meth:`plot`; and with data, the keywords of :func:`isocost.tally`.
 """
-"""What each ``from_tally`` says of parameters that its own docstring leaves out."""
+"""Entries for the parameters that the docstring of a ``from_tally`` leaves out."""
 
 Made = TypeVar("Made", bound="Display")
 

@@ -1,4 +1,4 @@
-"""Displays of what is measured: reliability, predictive values, net benefit, and any measures."""
+"""Displays of measurements: reliability, predictive values, net benefit, and any measures."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ COLUMNS = 3
 
 @dataclass(frozen=True)
 class Reliability:
-    """What a reliability diagram of one group shows.
+    """The numbers of the reliability diagram of one group.
 
     Attributes
     ----------
@@ -832,7 +832,7 @@ class MeasuresDisplay(Display):
         (self.dots_[name][group],) = ax.plot(value, row, color=look.colour, **free, **dot)
 
     def legend(self) -> dict[str, Style]:
-        """What the legend explains."""
+        """The texts of the legend, with their marks."""
         marks = {f"group{level_of(self.confidence)}": DOT | BAR}
         marks |= {"small group": DOT | BAR | HOLLOW} if self.small else {}
         marks |= {"all people": OVERALL} if self.overall_ else {}

@@ -303,7 +303,7 @@ ARROW = Style(arrowstyle="-|>,head_width=0.22,head_length=0.4", lw=1.3, shrinkA=
 
 @dataclass
 class PlaneDisplay(Display):
-    """Where groups are in the plane, what they can reach, and what rules do to them.
+    """Groups in the plane of error rates, what they can reach, and what rules do to them.
 
     Parameters
     ----------
@@ -440,8 +440,8 @@ class PlaneDisplay(Display):
             level, variances = check_confidence(confidence), rate_variances(tally)
             if len(tally.groups) > 1:
                 # An end far out in the tails could not be read from so many draws.
-                draws = DEFAULT.replicates if level <= 0.995 else 0
-                found = audit(tally, cost, confidence=level, replicates=draws, warn=False)
+                replicates = DEFAULT.replicates if level <= 0.995 else 0
+                found = audit(tally, cost, confidence=level, replicates=replicates, warn=False)
                 said = plain(statement(found).headline)
         mu = rates.base_rate(tally.totals)
         return cls(
@@ -519,10 +519,8 @@ class PlaneDisplay(Display):
             left, right, bottom, top = map(float, limits)
             return left, right, bottom, top
         if limits != "tight":
-            rule, step = (
-                "must be four numbers, or a word",
-                ('use limits="tight", limits=None, or (left, right, bottom, top)'),
-            )
+            step = 'use limits="tight", limits=None, or (left, right, bottom, top)'
+            rule = "must be four numbers, or a word"
             raise UsageError(Problem("limits", rule, repr(limits), step))
         seen = np.vstack([self._marks(), self._ends()])
         low, high = seen.min(axis=0), seen.max(axis=0)

@@ -72,12 +72,12 @@ USUAL_ALONG_SHARES = ("information", "accuracy", "fpr", "fnr", "ppv", "npv")
 """The numbers of the people decided, if points differ in the share that is handed over."""
 
 HATCHED = Style(facecolor="#f4f4f4", edgecolor="#c9c9c9", hatch="///", linewidth=0, zorder=0.5)
-"""What is impossible."""
+"""The look of what is impossible."""
 
 
 @dataclass
 class FrontierDisplay(Display):
-    """What repairs take as the tolerance goes from 0, equal costs, to the present disparity.
+    """The price of repairs as the tolerance goes from 0, equal costs, to the present disparity.
 
     A small diagram per measure, a line per frontier.  Tolerances that no repair can meet are
     hatched; a line begins at the smallest tolerance tried that can be met.  For "hand_over" lines
@@ -294,7 +294,7 @@ MOST_GROUPS = 8
 
 @dataclass
 class ReconcilableDisplay(Display):
-    """Whether rates can be equal, threshold by threshold, and how many people are selected then.
+    """Thresholds at which rates can be equal, and how many people are selected then.
 
     The upper diagram has the selection rate of each group, and as a grey bar the rates that are
     possible for all people together.  The lower one has the least tolerance.  Thresholds at which
@@ -409,7 +409,7 @@ class ReconcilableDisplay(Display):
 
 @dataclass
 class RepairPlanDisplay(Display):
-    """How far groups are expected to differ on new people, and at most, by the number of people.
+    """The expected and the largest difference of groups on new people, by the number of people.
 
     Parameters
     ----------
@@ -508,7 +508,7 @@ SAME = 1e-12
 
 @dataclass(frozen=True)
 class Fates:
-    """What may happen to the people of a group: segments with an old and a new score.
+    """Possible changes for the people of a group: segments with an old and a new score.
 
     Attributes
     ----------
@@ -539,7 +539,7 @@ class Fates:
 
 
 def fates(tally: Tally, rule: Rule, group: int) -> Fates:
-    """What the rule may do to a group of the tally, given by its index.
+    """The changes that a rule may make to a group of the tally, given by its index.
 
     Examples
     --------
