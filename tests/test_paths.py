@@ -11,7 +11,7 @@ import pytest
 
 import isocost as ic
 from isocost.cli import main
-from isocost.engines.paths import FOREIGN, FORMATS
+from isocost.engines.kinds import FOREIGN, FORMATS
 
 ROWS = [(round(0.05 + 0.9 * i / 60, 4), int(i % 7 > 3), "é" if i % 2 else "a") for i in range(60)]
 SCORES, LABELS, GROUPS = map(list, zip(*ROWS, strict=True))
@@ -305,7 +305,7 @@ def test_workbooks_that_are_something_else(tmp_path, monkeypatch):
     pytest.importorskip("python_calamine", reason="workbooks need the extra excel")
     rows = placed([["score", "label", "group"], *ROWS])
     path = with_sheet(tmp_path / "bomb.xlsx", rows, **{"xl/sharedStrings.xml": b" " * 2**21})
-    monkeypatch.setattr("isocost.engines.paths._MOST_BYTES", 2**20)
+    monkeypatch.setattr("isocost.engines.kinds._MOST_BYTES", 2**20)
     with pytest.raises(ic.FileError, match="file: must unpack to at most 1 MiB"):
         ic.tally(path)
     monkeypatch.undo()

@@ -17,8 +17,7 @@ import numpy.typing as npt
 
 from isocost.cells import SUMS, Cells, add_up
 from isocost.checks import check_flag, short
-from isocost.engines.parsing import number_text, text_numbers
-from isocost.engines.values import (
+from isocost.engines.columns import (
     USUAL_WEIGHTS,
     WRONG,
     GroupEncoder,
@@ -32,6 +31,8 @@ from isocost.engines.values import (
     no_rows,
     nothing_left,
     null_rows,
+    number_text,
+    text_numbers,
     title_of,
 )
 from isocost.errors import DataError, IsocostError, Problem

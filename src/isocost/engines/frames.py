@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from isocost.checks import check_known
 from isocost.engines.arrays import tally_arrays
-from isocost.engines.values import Encoded, as_objects, is_uniform, title_of
+from isocost.engines.columns import Encoded, as_objects, is_uniform, title_of
 from isocost.errors import DataError, Problem, UsageError, missing_column
 from isocost.grid import Grid, scale_named
 from isocost.groups import as_scalar, is_null

@@ -17,18 +17,18 @@ from typing import Any
 import numpy as np
 
 from isocost.checks import check_path
-from isocost.engines.connection import FileReading
-from isocost.engines.parsing import (
+from isocost.engines.columns import (
     POSITIVE,
     is_binary,
+    no_rows,
     number_text,
     positive_among,
     text_numbers,
     typed,
 )
-from isocost.engines.paths import PLAINLY
-from isocost.engines.source import Source, is_number, literal, quoted, read_files
-from isocost.engines.values import no_rows
+from isocost.engines.dialects import literal, quoted
+from isocost.engines.files import Source, is_number, read_files
+from isocost.engines.kinds import PLAINLY, FileReading
 from isocost.errors import Problem, UsageError, listing
 from isocost.grid import fitting_scales
 from isocost.readings import Reading, command_line
