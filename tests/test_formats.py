@@ -351,7 +351,7 @@ def run_without_privileges(tmp_path):
         ("in/d.csv", 0o000, "in/d.csv", "file: must be readable\n  got:  {}: Permission denied"),
         ("in/d.csv", 0o000, "in", "file: must be readable\n  got:  {}: Permission denied"),
         ("in/d.csv", 0o000, "in/*.csv", "file: must be readable\n  got:  {}: Permission denied"),
-        ("in/d.csv.gz", 0o000, "in/d.csv.gz", "file: must be readable as CSV\n  got:  {}: "),
+        ("in/d.csv.gz", 0o000, "in", "file: must be readable\n  got:  {}: Permission denied"),
         ("in/d.parquet", 0o000, "in/d.parquet", "file: must be readable as Parquet\n  got:  {}: "),
         ("in/d.xlsx", 0o000, "in/d.xlsx", "file: must be readable\n  got:  {}: Permission denied"),
         ("in", 0o000, "in", "folder: must be readable\n  got:  {}: Permission denied"),

@@ -76,6 +76,31 @@ def test_an_encoding_that_shows_late_and_several_files(tmp_path):
         ic.apply_file(rule, tmp_path / "parts", path, force=True, id="id")
 
 
+def test_a_decimal_comma_that_shows_late(tmp_path):
+    path = tmp_path / "late.csv"
+    path.write_text("score;label;group;w\n" + "0;0;a;1\n1;1;a;2\n" * 15_000 + "0,5;1;b;3\n")
+    tally = ic.tally(path, weight="w")
+    assert (tally.n, tally.reading.decimal) == (30_001, ",")
+    path.write_text(path.read_text() + "0.5;1;b;1\n")
+    with pytest.raises(ic.DataError, match="must have one decimal sign in every row"):
+        ic.tally(path)
+    path.write_text("score,label,group\n" + "0,0,a\n1,1,b\n" * 40)
+    assert ic.tally(path).reading.decimal == "."
+
+
+def test_text_that_is_not_needed_may_be_in_any_encoding(tmp_path):
+    lines = TEXT.splitlines()
+    good = [f"{line},Zürich".encode() for line in lines * 400]
+    rows = [lines[0].encode() + b",place", *(g for g in good if not g.startswith(b"score"))]
+    path = tmp_path / "d.csv"
+    path.write_bytes(b"\n".join([*rows, *(row.replace("ü".encode(), b"\xfc") for row in rows[1:])]))
+    tally = ic.tally(path)
+    assert tally.n == 2 * 400 * len(ROWS)
+    assert tally.reading.encoding == "utf-8"
+    with pytest.raises(ic.FileError, match="UTF-8 up to byte .*, and then 0xFC, which is not"):
+        ic.tally(path, group="place")
+
+
 NAMES = {
     "cp1251": ("Москва", "Самара"),
     "cp1250": ("Łódź", "Toruń"),

@@ -38,6 +38,7 @@ from isocost.engines.columns import (
     read_as,
     scale_of,
     scored,
+    text_numbers,
     title_of,
     typed,
     unmasked,
@@ -51,12 +52,10 @@ from isocost.engines.kinds import (
     check_written_kind,
     compression_of,
     converted,
-    damage_of,
-    encoding_of,
     find_files,
-    is_utf8,
     kind_of,
     nothing_at,
+    unreadable,
 )
 from isocost.engines.sql import Case, repaired_group
 from isocost.errors import (
@@ -67,7 +66,6 @@ from isocost.errors import (
     ReadingWarning,
     UsageError,
     missing_column,
-    setting,
 )
 from isocost.grid import PROBABILITY, Grid, Scale
 from isocost.groups import Group, Scalar, is_null, parts_of
@@ -109,26 +107,6 @@ def as_number(text: str) -> str:
     return f"try_cast(CASE WHEN contains({text}, '_') THEN NULL ELSE {text} END AS DOUBLE)"
 
 
-class _ReadAgainError(Exception):
-    """Files must be read in another way, which their content has shown."""
-
-    def __init__(self, **ways: Any) -> None:
-        super().__init__(ways)
-        self.ways = ways
-
-
-def read_files(
-    work: Callable[[FileReading], _Result], reading: FileReading | None = None
-) -> _Result:
-    """Do some work with files, and repeat it once their encoding or decimal sign is detected."""
-    reading = reading or FileReading()
-    while True:
-        try:
-            return work(reading)
-        except _ReadAgainError as again:
-            reading = replace(reading, **again.ways)
-
-
 Array = npt.NDArray[Any]
 
 _Result = TypeVar("_Result")
@@ -142,6 +120,11 @@ MOST_COLUMNS = 20_000
 
 _PAUSE = 0.1
 """Seconds between two reports of progress."""
+
+_NOT_UTF8 = "(?i)not utf-8|invalid utf-?8|unicode"
+
+_FIRST = 50
+"""Lines at the beginning of a CSV that show its names and its decimal sign."""
 
 _PLAIN = ("BOOLEAN", "BIGINT", "UBIGINT", "HUGEINT", "DOUBLE", "VARCHAR")
 
@@ -169,9 +152,6 @@ class Source:
             raise no_rows(self.path)
         self.kind = self.file_set.kind
         self.format = FORMATS[self.kind]
-        for file in self.file_set.files:
-            if damage := damage_of(file, self.file_set.compression):
-                raise self._unreadable(f"{file}: {damage}")
         self.is_text = self.format.is_text
         self.decimal = self.reading.decimal or "."
         # The copies are deleted with this object.
@@ -180,6 +160,7 @@ class Source:
         self.connection = self.reading.connect()
         self._hive = ", hive_partitioning = " + ("true" if self.file_set.partitions else "false")
         self._lines = ""
+        self.first_rows: dict[str, list[str]] = {}
         self._open_text() if self.is_text else self._open(self._reader(self.format.look))
         self.types = {
             str(name): str(kind)
@@ -194,7 +175,7 @@ class Source:
     def read_as(self) -> dict[str, Any]:
         """How the files were read, where that is not the usual way."""
         ways = {"encoding": self.copies.encoding, "sheet": self.copies.sheet}
-        ways |= {"decimal": "," if self.decimal == "," else None, "guessed": self.reading.guessed}
+        ways |= {"decimal": "," if self.decimal == "," else None, "guessed": self.copies.guessed}
         return {name: way for name, way in ways.items() if way is not None}
 
     def close(self) -> None:
@@ -387,11 +368,14 @@ class Source:
             options = self._lines + self._compressed
             one = reader.format(files=f"[{literal(glob.escape(file))}]", options=options)
             try:
-                rows = self.run(f"SELECT * FROM {one} LIMIT 1").fetchall()
+                rows = self.run(f"SELECT * FROM {one} LIMIT {_FIRST}").fetchall()
             except IsocostError:
                 continue
-            shown = self.copies.names.get(file, file)
-            headers[shown] = [str(name).strip() for row in rows for name in row if name is not None]
+            columns = [column for column in zip(*rows, strict=True) if column[0] is not None]
+            names = [str(name).strip() for name, *_ in columns]
+            headers[self.copies.names.get(file, file)] = names
+            for name, (_, *values) in zip(names, columns, strict=True):
+                self.first_rows[name] = [text for text in values if text is not None]
         return headers
 
     def _parquet_names(self) -> dict[str, list[str]]:
@@ -460,8 +444,8 @@ class Source:
 
     def _explained(self, error: Exception) -> FileError | DataError | UsageError:
         message = str(error)
-        if re.search("not utf-8|invalid unicode|invalid utf-?8|unicode", message, re.IGNORECASE):
-            self._find_encoding()
+        if self.copies.doubt is not None and re.search(_NOT_UTF8, message):
+            return FileError(self.copies.doubt)
         for copy, name in self.copies.names.items():
             message = message.replace(copy, name)
         first = " ".join(line.strip() for line in message.splitlines()[:4] if line.strip())[:300]
@@ -479,23 +463,7 @@ class Source:
             rule = "must hold one kind of value per column"
             step = "correct the line, or pass the data as a frame with the types you want"
             return DataError(Problem("file", rule, first, step))
-        return self._unreadable(f"{self.path}: {first}")
-
-    def _find_encoding(self) -> None:
-        """Raise, so that the files are read again in their encoding, if it can be detected."""
-        asked = self.reading.encoding
-        if asked is not None or not self.file_set.files:
-            if asked is not None and is_utf8(asked):
-                rule = "must be text in UTF-8"
-                step = f"leave out {setting('encoding')} to have it found"
-                raise FileError(Problem("file", rule, f"{self.path}, which is not", step))
-            return
-        raise _ReadAgainError(encoding=encoding_of(self.file_set), guessed="encoding")
-
-    def _unreadable(self, got: str) -> FileError:
-        rule = f"must be readable as {self.format.name}"
-        step = "check that the file has the right ending and is complete"
-        return FileError(Problem("file", rule, got, step))
+        return unreadable(self.kind, f"{self.path}: {first}")
 
     def columns_of(
         self, query: Callable[[], Any], progress: Progress | None = None
@@ -595,15 +563,21 @@ class Source:
         )
 
     def find_decimal(self, *wanted: str) -> None:
-        """Raise, so that the files are read again with a decimal comma, if every number fits."""
-        if self.reading.decimal is not None:
-            return
+        """Set the decimal sign of some columns: a comma if every number fits."""
         texts = [name for name in wanted if self.types.get(name) == "VARCHAR"]
+        if self.reading.decimal is not None or not texts:
+            return
+        # One number with a point settles it, and most files have one in the first rows.
+        if any(text_numbers(self.first_rows.get(name, ()), ".").points for name in texts):
+            return
+        commas = ", ".join(f"bool_or(contains({quoted(name)}, ','))" for name in texts)
+        if not any(self.run(f"SELECT {commas} FROM {self.reader}").fetchall()[0]):
+            return
         numbers = [self.text_numbers(name) for name in texts]
         fits = [column.fits_comma for column in numbers]
         either = [not column.odd and not column.points for column in numbers]
         if any(fits) and all(a or b for a, b in zip(fits, either, strict=True)):
-            raise _ReadAgainError(decimal=",")
+            self.decimal = ","
 
 
 _ARROW, _DURATION = b"ARROW:schema", 18
@@ -733,20 +707,16 @@ def tally_files(
     """
     from isocost.engines.lazy import count_cells
 
-    def count(reading: FileReading) -> Tally:
-        used, named = columns, positive
-        with Source(path, name, columns["group"], reading) as source:
-            source.check_divided()
-            if guess is not None:
-                used, named = guess(source, used, named)
-            source.check_names(used)
-            rows = _FileRows(source, used, named, progress, part)
-            options: dict[str, Any] = {"positive": named, "missing_group": missing_group}
-            options |= {"handed_over": handed_over, "drop_missing": drop_missing}
-            counted = scored(count_cells(rows, used, grid=grid, scale=scale, **options))
-            return replace(counted, reading=replace(counted.reading, **source.read_as))
-
-    return read_files(count, reading)
+    with Source(path, name, columns["group"], reading) as source:
+        source.check_divided()
+        if guess is not None:
+            columns, positive = guess(source, columns, positive)
+        source.check_names(columns)
+        rows = _FileRows(source, columns, positive, progress, part)
+        options: dict[str, Any] = {"positive": positive, "missing_group": missing_group}
+        options |= {"handed_over": handed_over, "drop_missing": drop_missing}
+        counted = scored(count_cells(rows, columns, grid=grid, scale=scale, **options))
+        return replace(counted, reading=replace(counted.reading, **source.read_as))
 
 
 def warn_of_guess(reading: Reading, groups: Iterable[Group], stacklevel: int) -> None:
@@ -772,6 +742,7 @@ class _FileRows:
         self.source, self.columns, self.progress = source, columns, progress
         self.positive = positive
         self.origin = source.path
+        source.find_decimal(*(columns[role] for role in ("score", "weight") if columns[role]))
         picked = _picked(source, columns, positive)
         rows = source.relation if part is None else part.of(source.relation)
         self.relation = source.attempt(lambda: rows.project(picked))
@@ -793,7 +764,6 @@ class _FileRows:
             return self.source.columns_of(lambda: nw.to_native(frame).select("*"), progress)
         except DataError:
             named = {name: role for role in ("score", "weight") if (name := self.columns[role])}
-            self.source.find_decimal(*named)
             # Decimal commas are wrong only because another column does not have them.
             for name in sorted(named, key=lambda name: self.source.text_numbers(name).fits_comma):
                 self.source.check_number(named[name], name)
@@ -967,12 +937,8 @@ def apply_file(
         output_column=output_column, **flags, unknown=unknown, missing_group=missing_group,
         scale=scale_of(rule, scale),
     )  # fmt: skip
-
-    def write(reading: FileReading) -> int:
-        with Source(path, groups=groups, reading=reading) as source:
-            return repair.write(source, Path(output), force, progress)
-
-    return read_files(write, reading)
+    with Source(path, groups=groups, reading=reading) as source:
+        return repair.write(source, Path(output), force, progress)
 
 
 @dataclass(frozen=True)
@@ -1004,7 +970,7 @@ class _FileRepair:
             _check_id(source, self.id)
         share = 0.4 if source.is_text else 0.1
         groups, columns, count = self._checked_rows(source, _step_of(progress, 0.0, share))
-        warn_of_guess(Reading(**source.read_as), groups, stacklevel=5)
+        warn_of_guess(Reading(**source.read_as), groups, stacklevel=3)
         others = [group for group in groups if group not in self.rule.groups]
         if others and self.unknown == "error":
             raise unknown_groups(others, self.rule.groups)
@@ -1026,6 +992,7 @@ class _FileRepair:
         """Check the rows in one query; their groups, the group columns, and the number of rows."""
         for name in self.groups:
             source.check_scalar("group", name)
+        source.find_decimal(self.score)
         h = source.number("score", self.score)
         low, high = literal(self.scale.low), literal(self.scale.high)
         wrong = f"{h} < {low} OR ({h} > {high} AND NOT isnan({h}))"
@@ -1034,12 +1001,11 @@ class _FileRepair:
             f"SELECT {', '.join(f'{quoted(name)} AS g{i}' for i, name in enumerate(self.groups))}, "
             f"count(*) AS n, count_if({h} IS NULL OR isnan({h})) AS missing_score, "
             f"count_if({wrong}) AS wrong_score, "
-            f"{_id_counts(source, self.id)} FROM {source.reader} GROUP BY ALL"
+            f"{_id_counts(source, self.id)} FROM {source.reader} GROUP BY ALL ORDER BY ALL"
         )
         try:
             cells = source.columns_of(lambda: source.connection.execute(query), progress)
         except DataError:
-            source.find_decimal(self.score)
             source.check_number("score", self.score)
             raise
         names = {"score": self.score, "group": ", ".join(self.groups), "id": self.id or ""}

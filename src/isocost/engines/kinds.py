@@ -155,7 +155,7 @@ _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 
 _TO_FILE = "save the data to a file; a command also reads CSV from standard input, as -"
 
-_CHUNK = 2**20
+_CHUNK = 2**18
 
 
 @dataclass(frozen=True)
@@ -187,6 +187,10 @@ class FileSet:
     is_many: bool = True
     files: tuple[str, ...] = ()
     compression: str | None = None
+
+    def compression_of(self, file: str) -> str:
+        """DuckDB's name for the compression of one of the files."""
+        return self.compression or compression_of(file)
 
 
 def find_files(path: str | Path, name: str | None = None) -> FileSet:
@@ -365,27 +369,6 @@ def compression_of(path: str) -> str:
     return _COMPRESSIONS.get(Path(path.lower()).suffix, "uncompressed")
 
 
-def damage_of(path: str, compression: str | None = None) -> str | None:
-    """What is wrong with a compressed file, if anything; DuckDB would not notice.
-
-    It ignores the checksums of gzip, and reads truncated Zstandard up to the end.
-    """
-    check = {"gzip": _check_gzip, "zstd": _check_zstd}.get(compression or compression_of(path))
-    try:
-        if check is not None:
-            with open(path, "rb") as file:  # noqa: PTH123 - as the path was given
-                check(file)
-    except (EOFError, zlib.error, OSError) as error:
-        return str(error)
-    return None
-
-
-def _check_gzip(file: BinaryIO) -> None:
-    with gzip.GzipFile(fileobj=file) as plain:
-        while plain.read(_CHUNK):
-            pass
-
-
 def _check_zstd(file: BinaryIO) -> None:
     """Go from block to block (RFC 8878, section 3.1); DuckDB checks their content."""
     while magic := file.read(4):
@@ -466,6 +449,10 @@ class Converted:
         The original name of each converted file.
     encoding, sheet : str or None
         How they were converted.
+    guessed : str or None
+        "encoding" if that was neither asked for nor named in the files.
+    doubt : Problem or None
+        The reason if DuckDB does not accept the text as UTF-8.
     folder : TemporaryDirectory or None
         Where they are; it is deleted with this object at the latest.
     """
@@ -474,6 +461,8 @@ class Converted:
     names: Mapping[str, str]
     encoding: str | None = None
     sheet: str | None = None
+    guessed: str | None = None
+    doubt: Problem | None = None
     folder: Any = None
 
 
@@ -486,19 +475,35 @@ def converted(file_set: FileSet, encoding: str | None, sheet: str | None) -> Con
         return _sheets(file_set, sheet)
     if sheet is not None:
         raise _has_none(file_set.path, "sheet", sheet, "only workbooks (.xlsx) have sheets")
-    is_binary = not form.is_compressible
-    if is_binary and encoding is not None:
-        raise _has_none(file_set.path, "encoding", encoding, f"{form.name} has none")
-    if is_binary or (encoding is not None and is_utf8(encoding)):
+    if not form.is_compressible:
+        if encoding is not None:
+            raise _has_none(file_set.path, "encoding", encoding, f"{form.name} has none")
         return Converted(file_set, {})
-    if encoding is None:
-        marked = {_marked(name, file_set.compression) for name in file_set.files} - {None}
-        encoding = marked.pop() if len(marked) == 1 else None
-        if encoding is None:
-            return Converted(file_set, {})
+    if encoding is not None and not is_utf8(encoding):
+        if not file_set.files:
+            why = "only files of this machine have one"
+            raise _has_none(file_set.path, "encoding", encoding, why)
+        return _transcoded(file_set, encoding)
+    marked = {_marked(file_set, name) for name in file_set.files if encoding is None} - {None}
+    if len(marked) == 1:
+        return _transcoded(file_set, str(marked.pop()))
     if not file_set.files:
-        raise _has_none(file_set.path, "encoding", encoding, "only files of this machine have one")
-    return _transcoded(file_set, encoding)
+        return Converted(file_set, {})
+    # All files are read to the end, because DuckDB would not notice if one is damaged.
+    odd = [one for name in file_set.files if (one := _other_text(file_set, name)) is not None]
+    rule = "must be text in UTF-8"
+    if encoding is not None:
+        step = f"leave out {setting('encoding')} to have it found"
+        return Converted(
+            file_set, {}, doubt=Problem("file", rule, f"{file_set.path}, which is not", step)
+        )
+    if not odd:
+        step = f"name it with {setting('encoding')}, or save it as UTF-8"
+        return Converted(file_set, {}, doubt=Problem("file", rule, file_set.path, step))
+    if isinstance(odd[0], Problem):
+        # Perhaps in a column that is not used.
+        return Converted(file_set, {}, doubt=odd[0])
+    return replace(_transcoded(file_set, odd[0]), guessed="encoding")
 
 
 def _has_none(path: str, name: str, value: str, why: str) -> UsageError:
@@ -508,25 +513,32 @@ def _has_none(path: str, name: str, value: str, why: str) -> UsageError:
 
 
 @contextmanager
-def _opened(path: str, compression: str | None) -> Iterator[BinaryIO]:
-    """A file, uncompressed."""
-    compression = compression or compression_of(path)
-    if compression == "zstd":
-        rule, step = "must be UTF-8, because it is compressed by Zstandard", "decompress it first"
-        raise FileError(Problem("file", rule, path, step))
+def _opened(file_set: FileSet, path: str) -> Iterator[BinaryIO]:
+    """A file, unpacked if it is gzip; an error names it if it is damaged."""
     try:
         file = open(path, "rb")  # noqa: PTH123, SIM115 - as the path was given; closed below
     except OSError as error:
         raise cannot("must be readable", path, error, PERMISSIONS) from error
     with file:
-        yield cast(BinaryIO, gzip.GzipFile(fileobj=file)) if compression == "gzip" else file
+        is_gzip = file_set.compression_of(path) == "gzip"
+        try:
+            yield cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_gzip else file
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise unreadable(file_set.kind, f"{path}: {error}") from error
 
 
-def _marked(path: str, compression: str | None) -> str | None:
+def unreadable(kind: str, got: str) -> FileError:
+    """The error for a file that is not of its kind, or damaged."""
+    rule = f"must be readable as {FORMATS[kind].name}"
+    step = "check that the file has the right ending and is complete"
+    return FileError(Problem("file", rule, got, step))
+
+
+def _marked(file_set: FileSet, path: str) -> str | None:
     """The encoding that a byte order mark names; None without one, as in UTF-8."""
-    if (compression or compression_of(path)) == "zstd":
+    if file_set.compression_of(path) == "zstd":
         return None
-    with _opened(path, compression) as file:
+    with _opened(file_set, path) as file:
         head = file.read(_HEAD)
     for mark, encoding in _MARKS.items():
         if head.startswith(mark):
@@ -540,53 +552,54 @@ def _marked(path: str, compression: str | None) -> str | None:
     return None
 
 
-def encoding_of(file_set: FileSet) -> str:
-    """The encoding of text that DuckDB did not take for UTF-8; raise if it cannot be told."""
-    for name in file_set.files:
-        position = _not_utf8(name, file_set.compression)
-        if position is not None:
-            _check_western(name, file_set.compression)
-            return WESTERN
-    rule, step = "must be text in UTF-8", f"name it with {setting('encoding')}, or save it as UTF-8"
-    raise FileError(Problem("file", rule, file_set.path, step))
-
-
-def _not_utf8(path: str, compression: str | None) -> int | None:
-    """Where a file stops being UTF-8; None if it never does, an error if it begins as UTF-8."""
+def _other_text(file_set: FileSet, path: str) -> str | Problem | None:
+    """None if a file is text in UTF-8, or else its encoding; the problem if that is unknown."""
     decoder, position, is_ascii = codecs.getincrementaldecoder("utf-8")(), 0, True
-    with _opened(path, compression) as file:
+    odd: tuple[int, int] | None = None
+    with _opened(file_set, path) as file:
+        if file_set.compression_of(path) == "zstd":
+            _check_zstd(file)
+            return _zstd_problem(path)
         while chunk := file.read(_CHUNK):
             waiting = len(decoder.getstate()[0])
-            try:
-                is_ascii &= decoder.decode(chunk).isascii()
-            except UnicodeDecodeError as error:
-                text = error.object[: error.start]
-                offset, byte = position - waiting + error.start, error.object[error.start]
-                if is_ascii and text.isascii():
-                    return offset
-                got = f"{path}: UTF-8 up to byte {offset:,}, and then 0x{byte:02X}, which is not"
-                step = f"save the file in one encoding, or name it with {setting('encoding')}"
-                rule = "must be text in one encoding"
-                raise FileError(Problem("file", rule, got, step)) from error
+            if odd is None and (waiting or not chunk.isascii()):
+                try:
+                    is_ascii &= decoder.decode(chunk).isascii()
+                except UnicodeDecodeError as error:
+                    is_ascii &= error.object[: error.start].isascii()
+                    odd = position - waiting + error.start, error.object[error.start]
             position += len(chunk)
-    return None
+    if odd is None:
+        return None
+    if is_ascii:
+        return _western(file_set, path)
+    got = f"{path}: UTF-8 up to byte {odd[0]:,}, and then 0x{odd[1]:02X}, which is not"
+    step = f"save the file in one encoding, or name it with {setting('encoding')}"
+    return Problem("file", "must be text in one encoding", got, step)
 
 
-def _check_western(path: str, compression: str | None) -> None:
+def _western(file_set: FileSet, path: str) -> str | Problem:
+    """Windows-1252 if a file can be text in it; otherwise the problem."""
+    what = ""
     try:
-        with _opened(path, compression) as file:
+        with _opened(file_set, path) as file:
             for text in _texts(file, WESTERN):
                 odd = next((c for c in text if c < " " and c not in "\t\n\r\f\x1a"), None)
                 if odd is not None:
-                    raise _neither(path, f"the control character 0x{ord(odd):02X}")
+                    what = f"the control character 0x{ord(odd):02X}"
+                    break
     except UnicodeDecodeError as error:
-        raise _neither(path, f"the byte 0x{error.object[error.start]:02X}") from error
-
-
-def _neither(path: str, what: str) -> FileError:
+        what = f"the byte 0x{error.object[error.start]:02X}"
+    if not what:
+        return WESTERN
     step = f"pass its encoding, for example {setting('encoding', 'cp850')}; or save it as UTF-8"
     got = f"{path}: {what}, which neither has"
-    return FileError(Problem("file", "must be text in UTF-8 or Windows-1252", got, step))
+    return Problem("file", "must be text in UTF-8 or Windows-1252", got, step)
+
+
+def _zstd_problem(path: str) -> Problem:
+    rule, step = "must be UTF-8, because it is compressed by Zstandard", "decompress it first"
+    return Problem("file", rule, path, step)
 
 
 def _texts(file: BinaryIO, encoding: str) -> Iterator[str]:
@@ -601,8 +614,10 @@ def _transcoded(file_set: FileSet, encoding: str) -> Converted:
     """Copies of files in UTF-8; memory does not grow with their size."""
 
     def write(path: str, target: Path) -> None:
+        if file_set.compression_of(path) == "zstd":
+            raise FileError(_zstd_problem(path))
         try:
-            with _opened(path, file_set.compression) as file, target.open("wb") as copy:
+            with _opened(file_set, path) as file, target.open("wb") as copy:
                 for text in _texts(file, encoding):
                     copy.write(text.removeprefix("\ufeff").encode())
         except UnicodeError as error:
@@ -843,8 +858,6 @@ class FileReading:
         Number of threads (default: one per core).
     keep_order : bool
         Whether written rows keep their order.
-    guessed : str, optional
-        "encoding" if that was not asked for and is not named in the files.
 
     Examples
     --------
@@ -858,7 +871,6 @@ class FileReading:
     memory_limit: str | None = None
     threads: int | None = None
     keep_order: bool = True
-    guessed: str | None = None
 
     def __post_init__(self) -> None:
         check_decimal(self.decimal)

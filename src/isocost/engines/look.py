@@ -27,7 +27,7 @@ from isocost.engines.columns import (
     typed,
 )
 from isocost.engines.dialects import literal, quoted
-from isocost.engines.files import Source, is_number, read_files
+from isocost.engines.files import Source, is_number
 from isocost.engines.kinds import PLAINLY, FileReading
 from isocost.errors import Problem, UsageError, listing
 from isocost.grid import fitting_scales
@@ -428,10 +428,7 @@ def look(
     ('yes', {'decimal': ','})
     """
     check_path(path)
-    return read_files(
-        lambda reading: _looked(path, None, reading, counted=True),
-        FileReading(decimal, encoding, sheet),
-    )
+    return _looked(path, None, FileReading(decimal, encoding, sheet), counted=True)
 
 
 def preview(
@@ -441,10 +438,12 @@ def preview(
 
     ``name`` gives the ending of a file whose path has none.
     """
-    return read_files(lambda reading: _looked(path, name, reading, counted=False), reading)
+    return _looked(path, name, reading, counted=False)
 
 
-def _looked(path: str | Path, name: str | None, reading: FileReading, counted: bool) -> FileLook:
+def _looked(
+    path: str | Path, name: str | None, reading: FileReading | None, counted: bool
+) -> FileLook:
     with Source(path, name=name, reading=reading) as source:
         columns, samples = sampled(source)
         if not any(column.distinct or column.missing for column in columns):
