@@ -97,7 +97,7 @@ def test_text_that_is_not_needed_may_be_in_any_encoding(tmp_path):
     tally = ic.tally(path)
     assert tally.n == 2 * 400 * len(ROWS)
     assert tally.reading.encoding == "utf-8"
-    with pytest.raises(ic.FileError, match="UTF-8 up to byte .*, and then 0xFC, which is not"):
+    with pytest.raises(ic.FileError, match=r"UTF-8 up to byte .*, and then 0xFC, which is not"):
         ic.tally(path, group="place")
 
 

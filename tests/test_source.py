@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import isocost as ic
-from isocost.engines.files import durations_of
+from isocost.engines.kinds import durations_of
 from isocost.rows import Row
 
 SCORES = [0.0, 0.25, 0.125, 1.0, 0.9, 3e-05, 0.5, 0.75]

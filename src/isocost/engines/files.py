@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import glob
 import gzip
 import re
-import struct
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +12,7 @@ from concurrent.futures import TimeoutError as StillRunning
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple
 
 import numpy.typing as npt
 
@@ -46,12 +44,14 @@ from isocost.engines.columns import (
 )
 from isocost.engines.dialects import DUCKDB, literal, quoted
 from isocost.engines.kinds import (
+    ARROW_SCHEMA,
     FORMATS,
     FileReading,
     check_encoding,
     check_written_kind,
     compression_of,
     converted,
+    durations_of,
     find_files,
     kind_of,
     nothing_at,
@@ -109,8 +109,6 @@ def as_number(text: str) -> str:
 
 Array = npt.NDArray[Any]
 
-_Result = TypeVar("_Result")
-
 Progress = Callable[[float, int | None], None]
 """Called from time to time with the share of the work that is done, from 0 to 1, and the total
 number of rows where it is known."""
@@ -158,8 +156,11 @@ class Source:
         self.copies = converted(self.file_set, self.reading.encoding, self.reading.sheet)
         self.file_set = self.copies.file_set
         self.connection = self.reading.connect()
+        self._files = f"[{', '.join(map(literal, self.file_set.patterns))}]"
         self._hive = ", hive_partitioning = " + ("true" if self.file_set.partitions else "false")
-        self._lines = ""
+        self._lines = self._compressed = ""
+        if self.file_set.compression and self.format.is_compressible:
+            self._compressed = f", compression = '{self.file_set.compression}'"
         self.first_rows: dict[str, list[str]] = {}
         self._open_text() if self.is_text else self._open(self._reader(self.format.look))
         self.types = {
@@ -169,7 +170,12 @@ class Source:
         self.found_types = dict(self.types)
         self._keep_dates(groups)
         if self.kind == ".parquet" and "BIGINT" in self.types.values():
-            self._find_durations()
+            # Some may be time spans, as only Arrow's schema tells.
+            query = f"SELECT DISTINCT value FROM parquet_kv_metadata({self._files}) WHERE key = ?"
+            found = self.attempt(lambda: self.connection.execute(query, [ARROW_SCHEMA]).fetchall())
+            spans = {name for (schema,) in found for name in durations_of(schema)}
+            whole = [name for name in spans if self.types.get(name) == "BIGINT"]
+            self.types.update(dict.fromkeys(whole, "DURATION"))
 
     @property
     def read_as(self) -> dict[str, Any]:
@@ -232,24 +238,11 @@ class Source:
         options += self._lines + self._compressed + self._hive
         return self.format.reader.format(files=self._files, options=options)
 
-    @property
-    def _files(self) -> str:
-        """The files as a list in SQL."""
-        return f"[{', '.join(map(literal, self.file_set.patterns))}]"
-
-    @property
-    def _compressed(self) -> str:
-        """The option for a file whose path does not show its compression."""
-        compression = self.file_set.compression
-        return (
-            f", compression = '{compression}'"
-            if compression and self.format.is_compressible
-            else ""
-        )
-
     def _keep_dates(self, groups: Sequence[str]) -> None:
         """Read as text what DuckDB would turn into dates; nested values of JSON stay JSON."""
-        keys = self._partitions()
+        # DuckDB ignores case.
+        folders = {key.lower() for key in self.file_set.partitions}
+        keys = [name for name in self.types if name.lower() in folders]
         texts = [key for key in keys if self.is_text or self.types[key] not in _PLAIN]
         if texts:
             self._hive += f", hive_types = {_struct(dict.fromkeys(texts, 'VARCHAR'))}"
@@ -261,18 +254,6 @@ class Source:
             options = f", columns = {_struct({name: self.types[name] for name in mine})}"
         if texts or options:
             self._open(self._reader(options))
-
-    def _find_durations(self) -> None:
-        """Note which whole numbers of Parquet are time spans, as only Arrow's schema tells."""
-        query = f"SELECT DISTINCT value FROM parquet_kv_metadata({self._files}) WHERE key = ?"
-        found = self.attempt(lambda: self.connection.execute(query, [_ARROW]).fetchall())
-        spans = {name for (schema,) in found for name in durations_of(schema)}
-        self.types.update({name: "DURATION" for name in spans if self.types.get(name) == "BIGINT"})
-
-    def _partitions(self) -> list[str]:
-        """The columns that come from folders; DuckDB ignores case."""
-        keys = {key.lower() for key in self.file_set.partitions}
-        return [name for name in self.types if name.lower() in keys]
 
     def types_of_all(self) -> dict[str, str]:
         """The types of the columns of a CSV, from all rows; dates stay texts."""
@@ -394,13 +375,6 @@ class Source:
             inside += children - (inside > 0)
         return names
 
-    def count_rows(self) -> int | None:
-        """The number of rows, if the files contain it, as Parquet does."""
-        if self.kind != ".parquet":
-            return None
-        query = f"SELECT sum(num_rows) FROM parquet_file_metadata({self._files})"
-        return int(self.run(query).fetchall()[0][0])
-
     def run(self, query: str, progress: Progress | None = None) -> Any:
         """Run a query; a failure becomes an error that names the file."""
         return self.attempt(lambda: self.connection.execute(query), progress)
@@ -426,7 +400,10 @@ class Source:
             raise
 
     def _watched(self, work: Callable[[], Any], progress: Progress) -> Any:
-        rows = self.count_rows()
+        rows = None
+        if self.kind == ".parquet":
+            query = f"SELECT sum(num_rows) FROM parquet_file_metadata({self._files})"
+            rows = int(self.run(query).fetchall()[0][0])
         self.connection.execute("SET enable_progress_bar = true")
         self.connection.execute("SET enable_progress_bar_print = false")
         percentage = self.connection.query_progress
@@ -540,8 +517,9 @@ class Source:
     def text_numbers(self, wanted: str) -> TextNumbers:
         """How the texts of a column might be read as numbers."""
         text = f"trim({quoted(wanted)}::VARCHAR)"
-        comma, point = _like(text, COMMA), f"({as_number(text)} IS NOT NULL)"
-        separated = f"{_like(text, THOUSANDS)} AND NOT {point}"
+        comma = f"regexp_full_match({text}, {literal(COMMA)})"
+        point = f"({as_number(text)} IS NOT NULL)"
+        separated = f"regexp_full_match({text}, {literal(THOUSANDS)}) AND NOT {point}"
         tests = {
             "odd": f"{self.text_number(text)} IS NULL",
             "commas": f"{comma} AND NOT {point}",
@@ -580,45 +558,6 @@ class Source:
             self.decimal = ","
 
 
-_ARROW, _DURATION = b"ARROW:schema", 18
-"""Where Parquet files keep Arrow's schema, and Arrow's number for the type of time spans."""
-
-
-def durations_of(schema: bytes) -> list[str]:
-    """Columns that are time spans in a schema of Arrow; none if the schema cannot be read.
-
-    The schema is a flatbuffer (arrow/format/Schema.fbs), in base64.  A table starts with the way
-    back to the places of its slots; a slot holds a value, or the way to one.
-    """
-
-    def number(form: str, at: int) -> int:
-        return int(struct.unpack_from(f"<{form}", data, at)[0])
-
-    def slot(table: int, index: int) -> int:
-        places = table - number("i", table)
-        step = number("H", places + 4 + 2 * index) if 4 + 2 * index < number("H", places) else 0
-        if not step:
-            raise IndexError(f"no slot {index}")
-        return table + step
-
-    def there(at: int) -> int:
-        return at + number("I", at)
-
-    try:
-        data = base64.b64decode(schema)
-        data = data[8 if data.startswith(b"\xff" * 4) else 4 :]
-        columns = there(slot(there(slot(there(0), 2)), 1))
-        names = []
-        for index in range(number("I", columns)):
-            column = there(columns + 4 + 4 * index)
-            if data[slot(column, 2)] == _DURATION:
-                name = there(slot(column, 0))
-                names.append(data[name + 4 : name + 4 + number("I", name)].decode())
-    except (ValueError, IndexError, struct.error):
-        return []
-    return names
-
-
 def _struct(values: dict[str, str]) -> str:
     listed = ", ".join(f"{literal(name)}: {literal(value)}" for name, value in values.items())
     return f"{{{listed}}}"
@@ -646,10 +585,6 @@ def _first_line(file: str, compression: str | None) -> bytes:
         return b""
     with gzip.open(file) if compression == "gzip" else Path(file).open("rb") as lines:
         return bytes(lines.readline(2**20))
-
-
-def _like(text: str, pattern: str) -> str:
-    return f"regexp_full_match({text}, {literal(pattern)})"
 
 
 def _is_name(text: str) -> str:
@@ -742,10 +677,28 @@ class _FileRows:
         self.source, self.columns, self.progress = source, columns, progress
         self.positive = positive
         self.origin = source.path
+        known = {role: columns[role] for role in ("score", "label", "group", "weight")}
+        check_known(source.types, known)
         source.find_decimal(*(columns[role] for role in ("score", "weight") if columns[role]))
-        picked = _picked(source, columns, positive)
+        groups, named = columns["group"], columns["label"]
+        for role, name in (("label", named), *(("group", name) for name in groups)):
+            source.check_scalar(role, name)
+        label = quoted(named)
+        picked = {f"g{i}": quoted(name) for i, name in enumerate(groups)}
+        picked["y"] = _label(source, label, source.types[named], positive)
+        picked["l"] = label
+        if positive is not None and source.is_text:
+            # 0 and 0.0 are the same number, however a CSV writes it.
+            picked["l"] = f"coalesce(CAST({source.text_number(label)} AS VARCHAR), {label})"
+        elif positive is not None:
+            picked["l"] = f"CAST({label} AS VARCHAR)"
+        for role, key in (("score", "h"), ("weight", "w")):
+            if (name := columns[role]) is not None:
+                picked[key] = source.number(role, name)
+                picked[f"shown_{key}"] = picked[key] if source.is_text else quoted(name)
         rows = source.relation if part is None else part.of(source.relation)
-        self.relation = source.attempt(lambda: rows.project(picked))
+        listed = ", ".join(f"{text} AS {key}" for key, text in picked.items())
+        self.relation = source.attempt(lambda: rows.project(listed))
 
     def pick(self, careful: bool) -> Any:
         """The frame to count; with care, DuckDB ignores the statistics of the files."""
@@ -781,25 +734,6 @@ class _FileRows:
         """The label; a text of a CSV gets its type, unless a positive text is looked for."""
         is_typed = self.source.is_text and self.positive is None
         return typed([value])[value] if is_typed else value
-
-
-def _picked(source: Source, columns: dict[str, Any], positive: Any) -> str:
-    """The columns to count, each as the type it is counted in."""
-    check_known(
-        source.types, {role: columns[role] for role in ("score", "label", "group", "weight")}
-    )
-    for role, name in (("label", columns["label"]), *(("group", n) for n in columns["group"])):
-        source.check_scalar(role, name)
-    label = source.column("label", columns["label"])
-    picked = {f"g{i}": source.column("group", name) for i, name in enumerate(columns["group"])}
-    kind = source.types[columns["label"]]
-    picked["y"] = _label(source, label, kind, positive)
-    picked["l"] = label if positive is None else _shown_label(source, label)
-    for role, key in (("score", "h"), ("weight", "w")):
-        if (name := columns[role]) is not None:
-            picked[key] = source.number(role, name)
-            picked[f"shown_{key}"] = picked[key] if source.is_text else source.column(role, name)
-    return ", ".join(f"{text} AS {key}" for key, text in picked.items())
 
 
 def _label(source: Source, label: str, kind: str, positive: Any) -> str:
@@ -845,13 +779,6 @@ def _is_label(source: Source, label: str, kind: str, value: Any) -> str:
         except (TypeError, ValueError):
             return "FALSE"
     return f"CAST({label} AS VARCHAR) = {literal(text)}"
-
-
-def _shown_label(source: Source, label: str) -> str:
-    """The label as text; 0 and 0.0 are the same number, however a CSV writes it."""
-    if not source.is_text:
-        return f"CAST({label} AS VARCHAR)"
-    return f"coalesce(CAST({source.text_number(label)} AS VARCHAR), {label})"
 
 
 def apply_file(
@@ -967,7 +894,10 @@ class _FileRepair:
         source.check_names(used)
         _check_output(source, output, force)
         if self.id is not None:
-            _check_id(source, self.id)
+            source.column("id", self.id)
+            kind = source.types[self.id]
+            if kind != "VARCHAR" and kind not in WHOLE_TYPES:
+                raise _no_id(self.id, f"values of type {kind}")
         share = 0.4 if source.is_text else 0.1
         groups, columns, count = self._checked_rows(source, _step_of(progress, 0.0, share))
         warn_of_guess(Reading(**source.read_as), groups, stacklevel=3)
@@ -975,13 +905,24 @@ class _FileRepair:
         if others and self.unknown == "error":
             raise unknown_groups(others, self.rule.groups)
         h = self.scale.sql(source.number("score", self.score), literal)
-        new = self._repaired(h, groups, columns)
+        rule, missing = self.rule, self.missing_group
+        coin = "" if self.id is None else DUCKDB.coin(rule.salt, quoted(self.id))
+        whens = tuple(
+            (_is_group(columns, group, missing), repaired_group(rule, group, h, coin, DUCKDB))
+            for group in rule.groups
+            if group in groups and rule.segments(group)
+        )
+        new = str(Case(whens, h)) if whens else h
         casts = _casts(source, kind_of(str(output)), dict(zip(self.groups, columns, strict=True)))
-        selected = _selected(source, target, _as_read(source, new, output), casts)
+        # With a decimal comma into a CSV if the numbers came from there.
+        with_comma = source.decimal == "," and FORMATS[kind_of(str(output))].is_text
+        written = f"replace(CAST({new} AS VARCHAR), '.', ',')" if with_comma else new
+        listed = {name: quoted(name) for name in source.types} | casts | {target: written}
         if self.changed is not None:
-            selected += f", {new} IS DISTINCT FROM {h} AS {quoted(self.changed)}"
+            listed[self.changed] = f"{new} IS DISTINCT FROM {h}"
         if self.handed_over is not None:
-            selected += f", {new} IS NULL AS {quoted(self.handed_over)}"
+            listed[self.handed_over] = f"{new} IS NULL"
+        selected = ", ".join(f"{text} AS {quoted(name)}" for name, text in listed.items())
         query = f"SELECT {selected} FROM {source.reader}"
         _copy(source, query, output, force, _step_of(progress, share, 1.0, count))
         return count
@@ -1049,20 +990,6 @@ class _FileRepair:
             columns.append(_Column(quoted(name), source.types[name], literals))
         return raw, columns
 
-    def _repaired(self, score: str, groups: Sequence[Group], columns: Sequence[_Column]) -> str:
-        """The score after the rule, as one CASE expression over the groups that occur.
-
-        ``score`` is SQL for a double.
-        """
-        rule, missing = self.rule, self.missing_group
-        coin = "" if self.id is None else DUCKDB.coin(rule.salt, quoted(self.id))
-        whens = tuple(
-            (_is_group(columns, group, missing), repaired_group(rule, group, score, coin, DUCKDB))
-            for group in rule.groups
-            if group in groups and rule.segments(group)
-        )
-        return str(Case(whens, score)) if whens else score
-
 
 def _copy(source: Source, query: str, output: Path, force: bool, progress: Progress | None) -> None:
     """Write the result of a query to a file, through a temporary one."""
@@ -1082,13 +1009,6 @@ def _copy(source: Source, query: str, output: Path, force: bool, progress: Progr
             raise FileError(Problem("output", rule, got, step)) from error
 
 
-def _as_read(source: Source, number: str, output: Path) -> str:
-    """A number as it is written: with a decimal comma into a CSV if it came from there."""
-    if source.decimal == "." or not FORMATS[kind_of(str(output))].is_text:
-        return number
-    return f"replace(CAST({number} AS VARCHAR), '.', ',')"
-
-
 def _step_of(
     progress: Progress | None, start: float, stop: float, rows: int | None = None
 ) -> Progress | None:
@@ -1099,31 +1019,25 @@ def _step_of(
 
 
 def _casts(source: Source, kind: str, groups: dict[str, _Column]) -> dict[str, str]:
-    """The types of columns in the output, where they differ from those they are read as."""
-    if FORMATS[kind].is_text:
-        return {}
-    if source.is_text:
-        types = source.types_of_all().items()
-        return {name: type for name, type in types if type in ("BIGINT", "DOUBLE")}
-    if kind != ".parquet":
-        return {}
-    # Parquet has no whole numbers of 128 bits: DuckDB would write doubles.
-    casts = {n: "DECIMAL(38,0)" for n, type in source.found_types.items() if type == "HUGEINT"}
-    for name, column in groups.items():
-        if source.found_types[name] == "DOUBLE" and all(type(v) is float for v in column.literals):
-            casts[name] = "DOUBLE"
+    """SQL of the columns whose types in the output differ from those they are read as."""
+    types: dict[str, str] = {}
+    if source.is_text and not FORMATS[kind].is_text:
+        all_types = source.types_of_all()
+        types = {n: found for n, found in all_types.items() if found in ("BIGINT", "DOUBLE")}
+    elif kind == ".parquet":
+        # Parquet has no whole numbers of 128 bits: DuckDB would write doubles.
+        wide = [name for name, found in source.found_types.items() if found == "HUGEINT"]
+        types = dict.fromkeys(wide, "DECIMAL(38,0)")
+        for name, column in groups.items():
+            is_float = all(type(value) is float for value in column.literals)
+            if source.found_types[name] == "DOUBLE" and is_float:
+                types[name] = "DOUBLE"
+    casts = {}
+    for name, new_type in types.items():
+        is_text = source.is_text and new_type == "DOUBLE"
+        value = source.text_number(quoted(name)) if is_text else quoted(name)
+        casts[name] = f"CAST({value} AS {new_type})"
     return casts
-
-
-def _selected(source: Source, target: str, new: str, casts: dict[str, str]) -> str:
-    """All columns, one of them new; numbers of a CSV become numbers elsewhere."""
-    listed = {column: quoted(column) for column in source.types}
-    for column, kind in casts.items():
-        is_text = source.is_text and kind == "DOUBLE"
-        value = source.text_number(quoted(column)) if is_text else quoted(column)
-        listed[column] = f"CAST({value} AS {kind}) AS {quoted(column)}"
-    listed[target] = f"{new} AS {quoted(target)}"
-    return ", ".join(listed.values())
 
 
 def _check_output(source: Source, output: Path, force: bool) -> None:
@@ -1139,35 +1053,17 @@ def _check_output(source: Source, output: Path, force: bool) -> None:
         raise FileError(Problem("output", "must be in a folder that exists", str(output), step))
 
 
-def _check_id(source: Source, id: str) -> None:
-    source.column("id", id)
-    kind = source.types[id]
-    if kind != "VARCHAR" and kind not in WHOLE_TYPES:
-        raise _no_id(id, f"values of type {kind}")
-
-
 def _no_id(id: str, got: str) -> DataError:
     step = "use another column, or write the ids without decimals"
     return DataError(problem_of("id", id, got, step))
 
 
-@dataclass(frozen=True)
-class _Column:
+class _Column(NamedTuple):
     """A group column as SQL, its type, and the literals of its values by what they stand for."""
 
     text: str
     kind: str
     literals: Mapping[Scalar, Sequence[str]]
-
-    def test(self, value: Scalar) -> str:
-        """The condition that it has a value; as in Python, 1 is 1.0 and True."""
-        same = self.literals.get(value)
-        return f"{self.text} IN ({', '.join(same)})" if same else "FALSE"
-
-    def is_missing(self) -> str:
-        """The condition that it is null or NaN."""
-        nan = f" OR isnan({self.text})" if self.kind in ("DOUBLE", "FLOAT") else ""
-        return f"{self.text} IS NULL{nan}"
 
 
 def _id_counts(source: Source, id: str | None) -> str:
@@ -1184,9 +1080,13 @@ def _id_counts(source: Source, id: str | None) -> str:
 
 
 def _is_group(columns: Sequence[_Column], group: Group, missing: Group | None) -> str:
-    """The condition that a row is in a group; nulls are in the group ``missing``."""
+    """The condition that a row is in a group; nulls and NaN are in the group ``missing``."""
     tests = []
     for column, part in zip(columns, parts_of(group), strict=True):
-        test = column.test(part)
-        tests.append(f"({test} OR {column.is_missing()})" if part == missing else test)
+        same = column.literals.get(part)
+        test = f"{column.text} IN ({', '.join(same)})" if same else "FALSE"
+        if part == missing:
+            nan = f" OR isnan({column.text})" if column.kind in ("DOUBLE", "FLOAT") else ""
+            test = f"({test} OR {column.text} IS NULL{nan})"
+        tests.append(test)
     return " AND ".join(tests)

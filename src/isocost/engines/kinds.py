@@ -1,7 +1,12 @@
-"""Kinds of files."""
+"""Files before they are read: their kinds, which a path stands for, their encoding, the sheets.
+
+Text in another encoding than UTF-8, and sheets of workbooks, are converted to temporary files,
+because DuckDB's own ways are extensions that must be downloaded.
+"""
 
 from __future__ import annotations
 
+import base64
 import codecs
 import csv
 import glob
@@ -11,6 +16,7 @@ import math
 import os
 import re
 import stat
+import struct
 import sys
 import tempfile
 import zipfile
@@ -38,35 +44,22 @@ from isocost.errors import (
 
 @dataclass(frozen=True)
 class Format:
-    """A kind of file, and how DuckDB reads and writes it.
-
-    Attributes
-    ----------
-    name : str
-        What messages call it.
-    endings : tuple of str
-        The endings of its files; the first one is its key in :data:`FORMATS`.
-    reader : str
-        The table function, given the files and further options.
-    writer : str
-        The options of COPY; empty if files of this kind are only read.
-    look : str
-        Options for the first look at the columns.
-    is_text : bool
-        Whether every value is read as text.
-    is_compressible : bool
-        Whether files may be compressed as a whole.
-    is_workbook : bool
-        Whether it has sheets, one of which is converted to CSV first.
-    """
+    """A kind of file, and how DuckDB reads and writes it; ``name`` is for messages."""
 
     name: str
+    # The first one is its key in FORMATS.
     endings: tuple[str, ...]
+    # The table function, given the files and further options.
     reader: str
+    # The options of COPY; empty if files of this kind are only read.
     writer: str
+    # Options for the first look at the columns.
     look: str = ""
+    # Every value is read as text.
     is_text: bool = False
+    # Files may be compressed as a whole.
     is_compressible: bool = True
+    # One of its sheets is converted to CSV first.
     is_workbook: bool = False
 
 
@@ -160,24 +153,11 @@ _CHUNK = 2**18
 
 @dataclass(frozen=True)
 class FileSet:
-    """Files of one kind.
+    """Files of one kind, a key of :data:`FORMATS`, and the path as it was passed.
 
-    Attributes
-    ----------
-    path : str
-        The path as it was passed.
-    kind : str
-        The key in :data:`FORMATS`, such as ".csv".
-    patterns : tuple of str
-        What DuckDB reads: globs, with special characters in names escaped.
-    partitions : tuple of str
-        The columns that come from folders such as ``sex=F``.
-    is_many : bool
-        Whether there may be several files.
-    files : tuple of str
-        The names of the files; empty if they are not on this machine.
-    compression : str, optional
-        DuckDB's name for the compression, if the path does not show it.
+    ``patterns`` are for DuckDB: globs, with special characters in names escaped.  ``partitions``
+    are the columns that come from folders such as ``sex=F``.  ``files`` is empty if they are not on
+    this machine, and ``compression`` is DuckDB's name for it, if the path does not show it.
     """
 
     path: str
@@ -208,7 +188,13 @@ def find_files(path: str | Path, name: str | None = None) -> FileSet:
     if name is not None:
         zipped = compression_of(name)
         return FileSet(text, kind_of(name), (glob.escape(text),), (), False, (text,), zipped)
-    status = _status(text)
+    try:
+        status = status_of(text)
+    except FileError:
+        # Too long for a file name, but perhaps not for a glob.
+        if not glob.has_magic(text):
+            raise
+        status = None
     if _is_folder(status):
         return _of_files(text, _below(text))
     if status is not None:
@@ -220,10 +206,16 @@ def find_files(path: str | Path, name: str | None = None) -> FileSet:
         return FileSet(text, kind_of(text), (text,))
     matches = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - the glob may be absolute
     if not matches:
-        _check_listable(text)
+        folder = next(folder for folder in Path(text).parents if not glob.has_magic(str(folder)))
+        try:
+            os.scandir(folder).close()
+        except PermissionError as error:
+            _cannot_list(error)
+        except OSError:
+            pass
         kind_of(text)
         raise nothing_at(text)
-    named = matches if _known(text) else filter(_is_data, matches)
+    named = matches if Path(_plain(text)).suffix in _KINDS else filter(_is_data, matches)
     below = (_below(name) if _is_folder(status_of(name)) else [str(Path(name))] for name in named)
     # With ** a file is matched by itself and in each folder above it.
     return _of_files(text, list(dict.fromkeys(name for names in below for name in names)))
@@ -231,27 +223,6 @@ def find_files(path: str | Path, name: str | None = None) -> FileSet:
 
 def _is_folder(status: os.stat_result | None) -> bool:
     return status is not None and stat.S_ISDIR(status.st_mode)
-
-
-def _check_listable(pattern: str) -> None:
-    """Raise if a glob matches nothing because its folder may not be listed."""
-    folder = next(folder for folder in Path(pattern).parents if not glob.has_magic(str(folder)))
-    try:
-        os.scandir(folder).close()
-    except PermissionError as error:
-        _cannot_list(error)
-    except OSError:
-        return
-
-
-def _status(text: str) -> os.stat_result | None:
-    try:
-        return status_of(text)
-    except FileError:
-        if glob.has_magic(text):
-            # Too long for a file name, but not for a glob.
-            return None
-        raise
 
 
 def nothing_at(path: str) -> FileError:
@@ -319,10 +290,6 @@ def _plain(path: str) -> str:
     return lower
 
 
-def _known(path: str) -> bool:
-    return Path(_plain(path)).suffix in _KINDS
-
-
 def kind_of(path: str) -> str:
     """The kind of a file, from its ending.
 
@@ -340,7 +307,18 @@ def kind_of(path: str) -> str:
         )
         if name:
             got, step = f"{path!r}, {name}", f"convert it: {line.replace('{}', Path(path).name)}"
-        raise FileError(Problem("file", f"must end in {_endings()}", got, step))
+        zipped, whole = (
+            [
+                end
+                for form in FORMATS.values()
+                if form.is_compressible is way
+                for end in form.endings
+            ]
+            for way in (True, False)
+        )
+        endings = f"{', '.join(zipped[:-1])} or {zipped[-1]} (also {' and '.join(_COMPRESSIONS)})"
+        rule = f"must end in {endings}, or {' or '.join(whole)}"
+        raise FileError(Problem("file", rule, got, step))
     return kind
 
 
@@ -351,16 +329,6 @@ def check_written_kind(path: str) -> str:
         step = "write .csv, which Excel opens, or .parquet"
         raise FileError(Problem("output", "must be of a kind that is written", repr(path), step))
     return kind
-
-
-def _endings() -> str:
-    """All endings, in words."""
-    zipped, whole = (
-        [end for form in FORMATS.values() if form.is_compressible is way for end in form.endings]
-        for way in (True, False)
-    )
-    listed = f"{', '.join(zipped[:-1])} or {zipped[-1]}"
-    return f"{listed} (also {' and '.join(_COMPRESSIONS)}), or {' or '.join(whole)}"
 
 
 def compression_of(path: str) -> str:
@@ -403,6 +371,45 @@ def _skip(file: BinaryIO, size: int) -> None:
         _number(file, 1)
 
 
+ARROW_SCHEMA, _DURATION = b"ARROW:schema", 18
+"""Where Parquet files keep Arrow's schema, and Arrow's number for the type of time spans."""
+
+
+def durations_of(schema: bytes) -> list[str]:
+    """Columns that are time spans in a schema of Arrow; none if the schema cannot be read.
+
+    The schema is a flatbuffer (arrow/format/Schema.fbs), in base64.  A table starts with the way
+    back to the places of its slots; a slot holds a value, or the way to one.
+    """
+
+    def number(form: str, at: int) -> int:
+        return int(struct.unpack_from(f"<{form}", data, at)[0])
+
+    def slot(table: int, index: int) -> int:
+        places = table - number("i", table)
+        step = number("H", places + 4 + 2 * index) if 4 + 2 * index < number("H", places) else 0
+        if not step:
+            raise IndexError(f"no slot {index}")
+        return table + step
+
+    def there(at: int) -> int:
+        return at + number("I", at)
+
+    try:
+        data = base64.b64decode(schema)
+        data = data[8 if data.startswith(b"\xff" * 4) else 4 :]
+        columns = there(slot(there(slot(there(0), 2)), 1))
+        names = []
+        for index in range(number("I", columns)):
+            column = there(columns + 4 + 4 * index)
+            if data[slot(column, 2)] == _DURATION:
+                name = there(slot(column, 0))
+                names.append(data[name + 4 : name + 4 + number("I", name)].decode())
+    except (ValueError, IndexError, struct.error):
+        return []
+    return names
+
+
 WESTERN = "windows-1252"
 """What text that is not UTF-8 is read as, if it can be."""
 
@@ -439,22 +446,11 @@ def is_utf8(encoding: str) -> bool:
 
 @dataclass(frozen=True)
 class Converted:
-    """Files that DuckDB reads in place of others.
+    """Files that DuckDB reads in place of others, whose names are the values of ``names``.
 
-    Attributes
-    ----------
-    file_set : FileSet
-        The files to read.
-    names : mapping
-        The original name of each converted file.
-    encoding, sheet : str or None
-        How they were converted.
-    guessed : str or None
-        "encoding" if that was neither asked for nor named in the files.
-    doubt : Problem or None
-        The reason if DuckDB does not accept the text as UTF-8.
-    folder : TemporaryDirectory or None
-        Where they are; it is deleted with this object at the latest.
+    ``guessed`` is "encoding" if that was neither asked for nor named in the files.  ``doubt`` is
+    the reason if DuckDB does not accept the text as UTF-8.  The folder is deleted with this object
+    at the latest.
     """
 
     file_set: FileSet
@@ -835,9 +831,6 @@ _LEAST, _EACH = 1024, 256
 
 _SIZE = re.compile(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([KMGT]i?B)\s*", re.IGNORECASE | re.ASCII)
 
-_SMALLEST, _LARGEST = 1e6, 1e15
-"""The range of limits that DuckDB accepts, in bytes."""
-
 
 @dataclass(frozen=True)
 class FileReading:
@@ -879,7 +872,13 @@ class FileReading:
             step = "use the name on its tab"
             check_kind("sheet", self.sheet, str, "must be the name of a sheet", step)
         limit, threads = self.memory_limit, self.threads
-        if limit is not None and not _is_limit(limit):
+        match = _SIZE.fullmatch(limit) if isinstance(limit, str) else None
+        size = 0.0
+        if match is not None:
+            base = 1024.0 if "i" in match[2].lower() else 1000.0
+            size = float(match[1]) * base ** " KMGT".index(match[2][0].upper())
+        # What DuckDB accepts.
+        if limit is not None and not 1e6 <= size <= 1e15:
             rule = "must be a number with a unit (KB, MB, GB or TB), from 1MB to 1000TB"
             raise UsageError(Problem("memory_limit", rule, repr(limit)[:80], 'use "512MB"'))
         whole = isinstance(threads, int) and not isinstance(threads, bool)
@@ -925,27 +924,12 @@ class FileReading:
         return before < _size(_setting(connection, "memory_limit"))
 
 
-def _is_limit(limit: object) -> bool:
-    match = _SIZE.fullmatch(limit) if isinstance(limit, str) else None
-    if match is None:
-        return False
-    base = 1024.0 if "i" in match[2].lower() else 1000.0
-    size = float(match[1]) * base ** " KMGT".index(match[2][0].upper())
-    return _SMALLEST <= size <= _LARGEST
-
-
 def _setting(connection: Any, name: str) -> str:
     return str(connection.execute(f"SELECT current_setting('{name}')").fetchall()[0][0])
 
 
 def _size(text: str) -> float:
-    """A size as DuckDB prints it, in bytes.
-
-    Examples
-    --------
-    >>> _size("1.5 GiB") / 2**20
-    1536.0
-    """
+    """A size as DuckDB prints it, such as 1.5 GiB, in bytes."""
     number, unit = text.split()
     return float(number) * 1024.0 ** max(" KMGTPE".find(unit[0]), 0)
 
