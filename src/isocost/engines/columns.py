@@ -35,8 +35,6 @@ NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 # As Python writes it and in 64 bits: 007 and +7 are names, not numbers.
 _PLAIN_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,18})")
 
-_BOOLEANS = {"true": True, "false": False}
-
 
 def _int(text: str) -> int | None:
     value = int(text) if _PLAIN_WHOLE.fullmatch(text) else None
@@ -47,18 +45,10 @@ def _float(text: str) -> float | None:
     # Digits with leading zeros, or too many, are names.
     if not NUMBER.fullmatch(text) or re.match(r"[-+]?0[0-9]", text):
         return None
-    if _is_whole(text) and (_int(text) is None or not is_exact(int(text))):
+    if re.fullmatch(WHOLE, text) and (_int(text) is None or not is_exact(int(text))):
         return None
     value = float(text)
     return value if math.isfinite(value) else None
-
-
-def _is_whole(text: str) -> bool:
-    return re.fullmatch(WHOLE, text) is not None
-
-
-def _bool(text: str) -> bool | None:
-    return _BOOLEANS.get(text.lower())
 
 
 COMMA = r"[-+]?([0-9]+,?[0-9]*|,[0-9]+)([eE][-+]?[0-9]+)?"
@@ -95,17 +85,10 @@ def number_text(text: str, decimal: str) -> str | None:
 class TextNumbers:
     """The texts of a column that are not numbers, and how they might be read.
 
-    Attributes
-    ----------
-    odd, commas, points, thousands, unclear : int
-        How many are not numbers, have a decimal comma, a decimal point or separated thousands.
-        What has a comma, as 1,234 has, is unclear if that may separate thousands.
-    examples : dict of str
-        One text of each kind that occurs.
-    whole : int
-        How many have neither sign and are numbers.
-    total : int
-        How many there are.
+    ``commas``, ``points`` and ``thousands`` count those with a decimal comma, a decimal point or
+    separated thousands.  What has a comma, as 1,234 has, is ``unclear`` if that may separate
+    thousands.  ``whole`` ones are numbers with neither sign, and ``odd`` ones no numbers as asked.
+    There is one example of each kind that occurs.
     """
 
     odd: int
@@ -119,7 +102,7 @@ class TextNumbers:
 
     @property
     def fits_comma(self) -> bool:
-        """Whether every text is a number with a decimal comma, and not all may be thousands."""
+        """True if every text is a number with a decimal comma, and not all may be thousands."""
         return (
             self.commas > 0
             and self.commas + self.whole == self.total
@@ -127,7 +110,7 @@ class TextNumbers:
         )
 
     def problem(self, title: str, asked: str | None) -> Problem:
-        """What is wrong, in four parts."""
+        """The problem, in four parts."""
         shown = {kind: repr(text) for kind, text in self.examples.items()}
         if self.thousands or (self.unclear and self.unclear == self.commas and asked != "."):
             got = f"{self.thousands + self.unclear:,} values such as "
@@ -153,7 +136,7 @@ class TextNumbers:
 
 
 def text_numbers(texts: Sequence[str], decimal: str) -> TextNumbers:
-    """How texts might be read as numbers.
+    """Counts of the ways in which texts might be read as numbers.
 
     Examples
     --------
@@ -180,11 +163,15 @@ def text_numbers(texts: Sequence[str], decimal: str) -> TextNumbers:
     return TextNumbers(**counts, total=len(texts), examples=examples)
 
 
-_MEANINGS: dict[type, Callable[[str], Scalar | None]] = {int: _int, float: _float, bool: _bool}
+_MEANINGS: dict[type, Callable[[str], Scalar | None]] = {
+    int: _int,
+    float: _float,
+    bool: lambda text: {"true": True, "false": False}.get(text.lower()),
+}
 
 
 def typed(texts: Iterable[str | None]) -> dict[str, Scalar]:
-    """What each text means: whole numbers, numbers or booleans if all are, else the texts.
+    """The meaning of each text: whole numbers, numbers or booleans if all are, else the texts.
 
     Two texts never mean the same: of 1 and 1.0, or true and True, both stay texts.
 
@@ -204,7 +191,7 @@ def typed(texts: Iterable[str | None]) -> dict[str, Scalar]:
 
 
 def json_values(texts: Iterable[str | None]) -> dict[str, Any]:
-    """What each text of JSON means; integers among fractions become floats if none is rounded.
+    """The meaning of each text of JSON; integers among fractions become floats if none is rounded.
 
     Examples
     --------
@@ -221,7 +208,7 @@ def json_values(texts: Iterable[str | None]) -> dict[str, Any]:
 
 
 def read_as(texts: Iterable[str | None], kinds: Collection[type]) -> dict[str, Scalar]:
-    """What each text means where values of some types are expected: the first type that fits.
+    """The meaning of each text where some types are expected: the first type that fits.
 
     As for :func:`typed`, texts that would mean the same stay texts.
 
@@ -251,7 +238,7 @@ POSITIVE = (
 
 
 def is_binary(values: Sequence[str]) -> bool:
-    """Whether labels are 0 and 1, or true and false."""
+    """True if labels are 0 and 1, or true and false."""
     known = {value.lower() for value in values}
     zeros_and_ones = {"0", "1", "0.0", "1.0", "0,0", "1,0"}
     return known <= zeros_and_ones or known <= {"true", "false"}
@@ -369,8 +356,10 @@ class Problems:
         """Raise one error that reports everything, and ``more``, if there is anything."""
         problems = list(self.texts)
         for role in (role for role in _RULES if any(role == other for other, _ in self.counts)):
+            # Scores may be on another scale.
+            called = {WRONG["score"][-3]: self.scale.outside} if role == "score" else {}
             got = ", ".join(
-                f"{count:,} {self._called(role, kind)}{example}"
+                f"{count:,} {called.get(kind, kind)}{example}"
                 for (other, kind), (count, example) in self.counts.items()
                 if other == role
             )
@@ -390,12 +379,8 @@ class Problems:
         if problems or more:
             raise DataError([*problems, *more])
 
-    def _called(self, role: str, kind: str) -> str:
-        is_outside = role == "score" and kind == WRONG["score"][-3]
-        return self.scale.outside if is_outside else kind
-
     def reading(self, columns: Mapping[str, Any] | None, positive: Any, **ways: Any) -> Reading:
-        """How values were read; ``ways`` are further fields of the reading."""
+        """The reading of the values; ``ways`` are further fields of the reading."""
         is_plain = positive is None or isinstance(positive, str | int | float)
         return Reading(
             columns=dict(columns or {}),
@@ -415,7 +400,7 @@ def _dropping(got: str) -> str:
 
 
 def _naming_step(labels: Sequence[Any], got: str, can_drop: bool) -> str:
-    """What to do about labels that have two values, and not 0 and 1."""
+    """The next step for labels that have two values, and not 0 and 1."""
     dropping = _dropping(got) if can_drop else ""
     first = f"drop rows without a label{dropping}; " if WRONG["label"][-1] in got else ""
     values = {str(label): label for label in sorted(labels, key=str)}
@@ -459,7 +444,7 @@ def missing_id(got: str = "none", step: str | None = None) -> UsageError:
 def problem_of(
     role: str, name: str, got: str, step: str | None = None, *, can_drop: bool = False
 ) -> Problem:
-    """What is wrong with the column that has a role, in four parts.
+    """The problem with the column that has a role, in four parts.
 
     Examples
     --------
@@ -469,20 +454,17 @@ def problem_of(
       next: give every row an id, or use seed= instead of id=
     """
     rule, usual_step = _RULES[role]
+    counting = "; if a rule handed them over, count them with {}".format(
+        spoken("isocost.tally(..., handed_over=True)", "--handed-over", f"{setting('handed_over')}")
+    )
     usual_step = usual_step.format(
         positive=setting("positive"),
         missing_group=setting("missing_group", "unknown"),
         seed=spoken(", or use seed= instead of id=", ""),
         dropping=_dropping(got) if can_drop else "",
-        handed_over=_counting_handed_over() if WRONG["score"][-1] in got else "",
+        handed_over=counting if WRONG["score"][-1] in got else "",
     )
     return Problem(title_of(role, name), rule, got, step or usual_step)
-
-
-def _counting_handed_over() -> str:
-    start = "; if a rule handed them over, count them with "
-    control = f"{start}{setting('handed_over')}"
-    return spoken(f"{start}isocost.tally(..., handed_over=True)", f"{start}--handed-over", control)
 
 
 def title_of(role: str, name: str) -> str:
@@ -625,12 +607,12 @@ class LabelReader:
         return np.maximum(labels, 0)
 
     def finish(self, name: str = "label") -> list[Problem]:
-        """What is wrong with the set of labels, once all chunks were read."""
+        """Problems with the set of labels, once all chunks were read."""
         return [] if self.positive is None else two_valued(self.positive, list(self.seen), name)
 
 
 def _holds_labels(chunk: Array) -> bool:
-    """Whether an array of numbers or booleans has only zeros and ones."""
+    """True if an array of numbers or booleans has only zeros and ones."""
     if chunk.dtype.kind == "f":
         return bool(((chunk == 0) | (chunk == 1)).all())
     if chunk.dtype.kind in "iu" and chunk.size:
@@ -639,7 +621,7 @@ def _holds_labels(chunk: Array) -> bool:
 
 
 def two_valued(positive: Any, seen: list[Any], name: str) -> list[Problem]:
-    """What is wrong with labels: there must be at most two, and the positive one among them."""
+    """Problems with labels: there must be at most two, and the positive one among them."""
     title = title_of("label", name)
     shown = ", ".join(map(repr, seen[:6])) + (" ..." if len(seen) > 6 else "")
     if len(seen) > 2:
@@ -684,7 +666,7 @@ def count_bad(
 def missing_cells(
     codes: Mapping[str, Array], groups: Sequence[Array], columns: Mapping[str, Any]
 ) -> dict[str, Bools]:
-    """Which cells lack a value, by column, given the codes of each role and the group columns."""
+    """Cells that lack a value, by column, given the codes of each role and the group columns."""
     missing = {columns[role]: np.asarray(values == -1) for role, values in codes.items()}
     return missing | {
         name: null_rows(values) for name, values in zip(columns["group"], groups, strict=False)
@@ -697,20 +679,19 @@ _ODD = object()
 
 def _scalars(chunk: Array) -> list[Any]:
     """Labels as texts, numbers and booleans; None where they are null."""
+
+    def scalar(value: Any) -> Any:
+        if is_null(value):
+            return None
+        # NumPy's time spans are integers, and 1 nanosecond would be the label 1.
+        if isinstance(value, np.generic) and value.dtype.kind in "biufU":
+            return value.item()
+        return value if isinstance(value, str | int | float | Decimal) else _ODD
+
     # tolist would turn dates into nanoseconds.
     values = list(chunk) if chunk.dtype.kind in "mM" else chunk.tolist()
-    if set(map(type, values)) <= {str, int, bool, type(None)}:
-        return values
-    return [_scalar(value) for value in values]
-
-
-def _scalar(value: Any) -> Any:
-    if is_null(value):
-        return None
-    # NumPy's time spans are integers, and 1 nanosecond would be the label 1.
-    if isinstance(value, np.generic) and value.dtype.kind in "biufU":
-        return value.item()
-    return value if isinstance(value, str | int | float | Decimal) else _ODD
+    is_plain = set(map(type, values)) <= {str, int, bool, type(None)}
+    return values if is_plain else list(map(scalar, values))
 
 
 _TABLE = 2**16
@@ -746,7 +727,7 @@ class Encoded:
 
 
 def _occurring(codes: Array, size: int) -> Bools:
-    """Which of the codes below ``size`` occur; reading stops as soon as all do."""
+    """True for each code below ``size`` that occurs; reading stops as soon as all do."""
     # The last is -1, of null.
     occurs = np.zeros(size + 1, dtype=bool)
     for start in range(0, len(codes), _TABLE):
@@ -789,7 +770,11 @@ class _Reader:
             codes[~null] = self.encode(chunk[~null])
             return codes
         small = self._by_table(chunk)
-        return self._by_sorting(chunk) if small is None else small
+        if small is not None:
+            return small
+        unique, inverse = np.unique(chunk, return_inverse=True)
+        found = [self.code_of(as_scalar(value)) for value in unique.tolist()]
+        return np.array(found, dtype=np.intp)[inverse]
 
     def _by_table(self, chunk: Array) -> Ints | None:
         """The codes of small whole numbers and booleans; None if these are others."""
@@ -815,11 +800,6 @@ class _Reader:
             self.is_identity = np.array_equal(self.table, np.arange(len(self.table)))
         # Looking codes up takes longer than the rest.
         return index if self.is_identity else self.table[index]
-
-    def _by_sorting(self, chunk: Array) -> Ints:
-        unique, inverse = np.unique(chunk, return_inverse=True)
-        codes = [self.code_of(as_scalar(value)) for value in unique.tolist()]
-        return np.array(codes, dtype=np.intp)[inverse]
 
     def _by_hashing(self, chunk: Array) -> Ints:
         # tolist would turn dates into nanoseconds.
@@ -970,7 +950,7 @@ def as_objects(values: Sequence[Any]) -> Array:
 
 
 def is_uniform(values: Sequence[Any]) -> bool:
-    """Whether all values are texts, whole numbers or booleans, but for None.
+    """True if all values are texts, whole numbers or booleans, but for None.
 
     Then no two different groups are equal in Python, as 1 and True are.
     """
@@ -978,7 +958,7 @@ def is_uniform(values: Sequence[Any]) -> bool:
 
 
 def _is_mixed(values: Sequence[Any]) -> bool:
-    """Whether NumPy would change values: [1, "1"], [None, "a"], [1, True], [2**53 + 1, 0.5]."""
+    """True if NumPy would change values: [1, "1"], [None, "a"], [1, True], [2**53 + 1, 0.5]."""
     kinds = set(map(type, values))
     texts = {kind for kind in kinds if issubclass(kind, str)}
     booleans = {kind for kind in kinds if issubclass(kind, bool | np.bool_)}

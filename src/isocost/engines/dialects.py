@@ -1,4 +1,7 @@
-"""How SQL is written."""
+"""Dialects of SQL: names, texts, numbers, the coin and an error, as each database spells them.
+
+A new dialect is a new row of :data:`DIALECTS`.
+"""
 
 from __future__ import annotations
 

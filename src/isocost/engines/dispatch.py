@@ -388,7 +388,7 @@ def _need_arrays(**columns: Any) -> None:
 
 
 def is_data(data: Any) -> bool:
-    """Whether data are of a kind that :func:`tally` takes."""
+    """True if data are of a kind that :func:`tally` takes."""
     import narwhals as nw
 
     if isinstance(data, str | Path | Mapping):

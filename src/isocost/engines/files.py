@@ -87,12 +87,12 @@ WHOLE_TYPES = (*_SIZES, *(f"U{size}" for size in _SIZES))
 
 
 def is_decimal(kind: str) -> bool:
-    """Whether a type is DECIMAL; a list of decimals is not."""
+    """True if a type is DECIMAL; a list of decimals is not."""
     return kind.startswith("DECIMAL(") and kind.endswith(")")
 
 
 def is_number(kind: str) -> bool:
-    """Whether a type holds numbers.
+    """True if a type holds numbers.
 
     Examples
     --------
@@ -179,7 +179,7 @@ class Source:
 
     @property
     def read_as(self) -> dict[str, Any]:
-        """How the files were read, where that is not the usual way."""
+        """The ways in which the files were read, where that is not the usual way."""
         ways = {"encoding": self.copies.encoding, "sheet": self.copies.sheet}
         ways |= {"decimal": "," if self.decimal == "," else None, "guessed": self.copies.guessed}
         return {name: way for name, way in ways.items() if way is not None}
@@ -515,7 +515,7 @@ class Source:
             raise DataError(numbers.problem(title, self.reading.decimal))
 
     def text_numbers(self, wanted: str) -> TextNumbers:
-        """How the texts of a column might be read as numbers."""
+        """Counts of the ways in which the texts of a column might be read as numbers."""
         text = f"trim({quoted(wanted)}::VARCHAR)"
         comma = f"regexp_full_match({text}, {literal(COMMA)})"
         point = f"({as_number(text)} IS NOT NULL)"

@@ -187,7 +187,7 @@ def _series_of(name: str, values: npt.NDArray[Any], backend: Any) -> Any:
 
 
 def is_wide(kind: Any) -> bool:
-    """Whether a type has integers of 128 bits, which NumPy does not have."""
+    """True if a type has integers of 128 bits, which NumPy does not have."""
     import narwhals as nw
 
     return kind in (nw.Int128, nw.UInt128)
@@ -261,7 +261,7 @@ class Lazy:
             raise DataError(Problem(title_of(role, name), rule, got, step))
 
     def only_texts(self, names: Iterable[str]) -> Lazy:
-        """The same frame; in dask, columns of objects raise at a value that is not a text."""
+        """Itself; in dask, columns of objects raise at a value that is not a text."""
         import narwhals as nw
 
         odd = [name for name in names if self.types[name] == nw.Object]
@@ -359,7 +359,7 @@ def _guessed(series: Any, native: Any) -> Encoded | None:
 
 
 def is_stream(data: Any) -> bool:
-    """Whether data are a dataset, a scanner or a reader of pyarrow, which yield batches."""
+    """True if data are a dataset, a scanner or a reader of pyarrow, which yield batches."""
     arrow, dataset = (sys.modules.get(name) for name in ("pyarrow", "pyarrow.dataset"))
     kinds = [arrow.RecordBatchReader] if arrow is not None else []
     kinds += [dataset.Dataset, dataset.Scanner] if dataset is not None else []
@@ -479,7 +479,7 @@ def apply_to_stream(
 
 
 def is_pyspark_pandas(data: Any) -> bool:
-    """Whether data are a frame of pyspark.pandas."""
+    """True if data are a frame of pyspark.pandas."""
     return type(data).__module__.startswith("pyspark.pandas") and hasattr(data, "to_spark")
 
 

@@ -440,7 +440,7 @@ def check_codec(encoding: Any) -> str | None:
 
 
 def is_utf8(encoding: str) -> bool:
-    """Whether an encoding is UTF-8, with or without a mark."""
+    """True if an encoding is UTF-8, with or without a mark."""
     return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii")
 
 
@@ -834,7 +834,7 @@ _SIZE = re.compile(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([KMGT]i?B)\s*", re.IGNORECA
 
 @dataclass(frozen=True)
 class FileReading:
-    """How files are read and written; what is left out is detected, or the usual way.
+    """Settings for reading and writing files; what is left out is detected, or the usual way.
 
     Parameters
     ----------

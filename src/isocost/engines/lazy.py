@@ -1,4 +1,17 @@
-"""Lazy frames and files: counted by one query of narwhals expressions, repaired lazily."""
+"""Lazy frames and files: counted by one query of narwhals expressions, repaired lazily.
+
+A tally is one query, and only cells come back.  Bad rows become cells of their own, so that the
+checks need no second query; only an example of a bad value does.
+
+A rule gives the same lazy frame with a column added or replaced; nothing is computed here.  What
+the types of the columns show is reported at once.  Other problems, such as a null id or a group
+that the rule does not know, stop the engine when it reaches the row.
+
+One narwhals expression does for all engines, but for names (:func:`column`), and for two things
+that narwhals does not have and each engine does in a native step, :func:`guarded`: the score read
+through a test that fails where the row has a fault, so that there is no result without the test;
+and the coin, 13 hexadecimal digits where the engine has MD5, otherwise their number.
+"""
 
 from __future__ import annotations
 
@@ -129,7 +142,7 @@ def column(source: Lazy, name: str, careful: bool = True) -> nw.Expr:
 
 
 def believes_statistics(source: Lazy) -> bool:
-    """Whether the engine may take NaN for a number between minimum and maximum.
+    """True if the engine may take NaN for a number between minimum and maximum.
 
     The statistics of Parquet files ignore NaN, and DuckDB trusts them: NaN would lie in [0, 1].
     """
@@ -138,7 +151,7 @@ def believes_statistics(source: Lazy) -> bool:
 
 
 def writes_decimals(frame: Any) -> bool:
-    """Whether floats in an expression reach the engine as decimals.
+    """True if floats in an expression reach the engine as decimals.
 
     ibis writes decimals, and before 2.0 DuckDB may miss the nearest double by one.
     """
@@ -304,14 +317,9 @@ _LARGEST = float(np.finfo(np.float64).max)
 class Rows(Protocol):
     """Rows that are counted where they are: those of a lazy frame, or of files.
 
-    Attributes
-    ----------
-    example : "first" or "least"
-        Which bad value an error shows; rows without an order have no first one.
-    believes_statistics : bool
-        Whether the engine may take NaN for a number between minimum and maximum.
-    origin : str
-        Where the rows come from, for errors.
+    ``example`` is the bad value that an error shows; rows without an order have no first one.  An
+    engine that ``believes_statistics`` may take NaN for a number between minimum and maximum.
+    ``origin`` says in errors where the rows come from.
     """
 
     example: Literal["first", "least"]
@@ -371,7 +379,11 @@ def count_cells(
         kept = ~problems.drop(lacking, n)
         cells, codes_of = ({k: v[kept] for k, v in one.items()} for one in (cells, codes_of))
         n, apart, raw = n[kept], apart[kept], [values[kept] for values in raw]
-        placed = _complete(placed, missing_group is None)
+        schema = placed.collect_schema()
+        known = [nw.col(key) != -1.0 for key in ("b", "y", "v") if key in schema.names()]
+        for name in (name for name in schema.names() if name.startswith("g")):
+            known += [~is_null(nw.col(name), schema[name])] if missing_group is None else []
+        placed = placed.filter(*known)
     encoder = GroupEncoder(raw, missing_group)
     codes = encoder.encode_cells(raw, n, problems)
     count_bad(codes_of, n, problems, partial(_example, rows, placed))
@@ -379,7 +391,9 @@ def count_cells(
         problems.span = _span(rows, placed)
     # Beside 0 and 1, any other value would be a third label.
     if positive is None and _OTHER_LABEL in cells["y"] and not {0, 1} <= set(cells["y"]):
-        problems.labels = _some_labels(rows, placed)
+        labelled = placed.filter(nw.col("y") != float(_NO_LABEL)).group_by("l").agg(n=nw.len())
+        some = rows.collect(labelled.head(MOST_LABELS))["l"].tolist()
+        problems.labels = list(map(rows.label_value, some))
     seen = [cells[key][~apart] for key in ("least_l", "most_l") if key in cells]
     labels = cells["y"][~apart]
     problems.check(label_problems(labels, seen, positive, columns["label"], rows.label_value))
@@ -393,14 +407,6 @@ def count_cells(
         problems.reading(columns, positive, drop_missing=drop_missing, **ways),
         handed_over=counted.take(apart).handed(encoder.groups),
     )
-
-
-def _complete(placed: Any, of_known_group: bool) -> Any:
-    """The rows without missing values."""
-    schema = placed.collect_schema()
-    codes = [nw.col(key) != -1.0 for key in ("b", "y", "v") if key in schema.names()]
-    groups = [name for name in schema.names() if name.startswith("g")] if of_known_group else []
-    return placed.filter(*codes, *(~is_null(nw.col(name), schema[name]) for name in groups))
 
 
 _NO_SCORE = _NO_LABEL = -1
@@ -536,13 +542,12 @@ def _part(frame: Any, h: nw.Expr, parts: int) -> nw.Expr:
         # Decimals would not equal the scores of the list, but dividing is exact here.
         above, below = h >= (part + 1.0) / float(parts), h < part / float(parts)
         return part + flag(above) - flag(below)
-    part = part - flag(_is_one_of(h, too_high)) if too_high else part
-    return part + flag(_is_one_of(h, too_low)) if too_low else part
-
-
-def _is_one_of(h: nw.Expr, values: list[float]) -> nw.Expr:
-    # For one value, as the tenths have, a comparison is quicker than DuckDB's lists.
-    return h == values[0] if len(values) == 1 else h.is_in(values)
+    for values, sign in ((too_high, -1.0), (too_low, 1.0)):
+        if values:
+            # For one value, as the tenths have, a comparison is quicker than DuckDB's lists.
+            is_one_of = h == values[0] if len(values) == 1 else h.is_in(values)
+            part = part + flag(is_one_of) * sign
+    return part
 
 
 def _misplaced(parts: int) -> tuple[list[float], list[float]]:
@@ -584,12 +589,12 @@ def number(source: Lazy, name: str, role: str, careful: bool = True) -> nw.Expr:
 
 
 def is_null(values: nw.Expr, kind: Any) -> nw.Expr:
-    """Whether a value is null or NaN."""
+    """True where a value is null or NaN."""
     return values.is_null() | values.is_nan() if kind.is_float() else values.is_null()
 
 
 def status(values: nw.Expr, *others: nw.Expr) -> nw.Expr:
-    """What is wrong with a number: a key of :data:`WRONG`, as a float.
+    """The fault of a number: a key of :data:`WRONG`, as a float.
 
     It is the place of the first test that holds: null, infinite, ``others``, or none of these.
     """
@@ -607,28 +612,21 @@ def group_column(source: Lazy, name: str) -> nw.Expr:
 
 
 def fits(kind: Any, value: Scalar) -> bool:
-    """Whether a column of this type can have a value; as in Python, 1 is 1.0 and True."""
+    """True if a column of this type can have a value; as in Python, 1 is 1.0 and True."""
     if isinstance(value, str):
         return kind in (nw.String, nw.Categorical, nw.Enum, nw.Object)
     if kind == nw.Boolean:
         return value in (0, 1)
     if kind.is_integer():
         # The engine would round or reject a number beyond the range of the type.
-        least, most = _range(kind)
-        return value == int(value) and least <= value <= most
+        bits, is_signed = int(str(kind).rpartition("t")[2]), not str(kind).startswith("U")
+        least, most = (-(2 ** (bits - 1)), 2 ** (bits - 1)) if is_signed else (0, 2**bits)
+        return value == int(value) and least <= value < most
     return bool(kind.is_numeric()) and is_exact(value)
 
 
-def _range(kind: Any) -> tuple[int, int]:
-    """The smallest and the largest number of an integer type."""
-    bits = int(str(kind).rpartition("t")[2])
-    return (
-        (0, 2**bits - 1) if str(kind).startswith("U") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-    )
-
-
 def equals(values: nw.Expr, kind: Any, value: Scalar) -> nw.Expr:
-    """Whether a column has a value; never, if its type does not fit."""
+    """True where a column has a value; never, if its type does not fit."""
     if not fits(kind, value):
         # Not a literal, which would have a single row.
         return values.is_null() & ~values.is_null()
@@ -675,14 +673,6 @@ def _example(rows: Rows, placed: Any, role: str, code: int) -> Any:
         result = bad.group_by(key).agg(example=nw.col(values).min())
     value = rows.collect(result)["example"][0]
     return rows.label_value(value) if role == "label" else value
-
-
-def _some_labels(rows: Rows, placed: Any) -> list[Any]:
-    """Some of the labels, where not all are 0 and 1."""
-    key, values = _CODES["label"]
-    known = placed.filter(nw.col(key) != float(_NO_LABEL)).group_by(values).agg(n=nw.len())
-    some = rows.collect(known.head(MOST_LABELS))[values].tolist()
-    return list(map(rows.label_value, some))
 
 
 _NO_GROUP, _OTHER_GROUP = 4, 5

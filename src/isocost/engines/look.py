@@ -1,4 +1,4 @@
-"""What is in a file: its columns, what each could be, and what is wrong with it.
+"""A look into a file: its columns, what each could be, and what is wrong with it.
 
 The local page, the commands and :func:`look` guess columns here, by their names and then by their
 values.  The label is the column that the score predicts.  Whoever guesses tells it.
@@ -109,7 +109,7 @@ class Column:
 
     @property
     def is_unit(self) -> bool:
-        """Whether its numbers lie in [0, 1]."""
+        """True if its numbers lie in [0, 1]."""
         return self.low is not None and self.high is not None and 0 <= self.low <= self.high <= 1
 
     @property
@@ -120,7 +120,7 @@ class Column:
         return fitting_scales(self.low, self.high, self.whole)
 
     def fits(self, role: str) -> bool:
-        """Whether its values can be those of a role."""
+        """True if its values can be those of a role."""
         if role == "score":
             other = self._named("score") and bool(self.scales)
             return (self.is_unit or other) and self.distinct > 2
@@ -135,7 +135,7 @@ class Column:
         return re.search(_NAMES[role], self.name.lower()) is not None
 
     def likelihood(self, role: str) -> tuple[bool, ...]:
-        """How well it suits a role, for sorting: by its name, then by its values."""
+        """Sort key for a role: by its name, then by its values."""
         suits = self.is_unit if role == "score" else not self.has_positive
         return self._named(role), not self.named_otherwise(role), suits
 
@@ -181,7 +181,7 @@ class LabelCandidate:
     def of(
         cls, column: Column, score: Column | None, samples: Mapping[str, Sequence[Any]]
     ) -> LabelCandidate:
-        """How well a column suits the label, given the column of scores."""
+        """The merits of a column as the label, given the column of scores."""
         auc, beyond, reasons = None, 0.0, []
         if score is not None:
             y, h = _labelled(column, score, samples)
@@ -217,7 +217,7 @@ class LabelCandidate:
 
 @dataclass(frozen=True, repr=False)
 class FileLook(Record):
-    """What is in a file, made by :func:`look`.
+    """Contents of a file, made by :func:`look`.
 
     Attributes
     ----------
@@ -228,7 +228,7 @@ class FileLook(Record):
     columns : tuple of Column
         Its columns.
     separator : str or None
-        What separates the values of a text file.
+        The sign that separates the values of a text file.
     reading : dict of str
         How it was read, where that is not the usual way: encoding, decimal, sheet; and what of
         that was ``guessed``.
@@ -259,7 +259,7 @@ class FileLook(Record):
         return mine + [role for role in ROLES if role not in mine and column.fits(role)]
 
     def notes(self, column: Column) -> list[str]:
-        """What is wrong with a column in the roles that it can have."""
+        """Problems of a column in the roles that it can have."""
         roles, notes = self.could_be(column), [column.wrong] if column.wrong else []
         if column.missing and roles:
             notes.append(f"{column.missing:,} missing")
@@ -340,7 +340,7 @@ class FileLook(Record):
         return f"{column.distinct:,}{' or more' if is_sample else ''}"
 
     def summary(self) -> list[str]:
-        """What to do next."""
+        """The next steps."""
         if self.command is not None:
             # The usual name needs no reason.
             why = [f"The label is {one}." for one in self.labels if one.name != "label"]
@@ -400,7 +400,7 @@ def look(
     encoding: str | None = None,
     sheet: str | None = None,
 ) -> FileLook:
-    r"""What is in a file: which columns could be what, what is wrong, and how to go on.
+    r"""Look into a file: which columns could be what, what is wrong, and how to go on.
 
     Parameters
     ----------
@@ -434,7 +434,7 @@ def look(
 def preview(
     path: str | Path, name: str | None = None, reading: FileReading | None = None
 ) -> FileLook:
-    """The same from a sample, without counting the rows.
+    """Look at a sample of a file, without counting the rows.
 
     ``name`` gives the ending of a file whose path has none.
     """

@@ -1,4 +1,8 @@
-"""The two queries."""
+"""The two queries that a warehouse runs: a rule applied to a table, and the cells of a tally.
+
+The layout of a query is a list of lines, with one item per line.  A quoted name may contain a line
+break, and what follows it must not be indented, so the text of a query is never split.
+"""
 
 from __future__ import annotations
 
