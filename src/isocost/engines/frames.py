@@ -172,18 +172,15 @@ class Frame:
             # By position, whatever the index; aligning a new series to it takes seconds.
             return nw.to_native(self.frame).assign(**columns)
         backend = nw.get_native_namespace(self.frame)
-        new = [_series_of(name, values, backend) for name, values in columns.items()]
+        new = []
+        for name, values in columns.items():
+            if values.dtype.kind == "f" and np.isnan(values).any():
+                # The score of people who are handed over is null.
+                listed = [None if math.isnan(score) else score for score in values.tolist()]
+                new.append(nw.new_series(name, listed, nw.Float64, backend=backend))
+            else:
+                new.append(nw.new_series(name, values, backend=backend))
         return nw.to_native(self.frame.with_columns(*new))
-
-
-def _series_of(name: str, values: npt.NDArray[Any], backend: Any) -> Any:
-    """A new series; the score of people who are handed over is null."""
-    import narwhals as nw
-
-    if values.dtype.kind == "f" and np.isnan(values).any():
-        listed = [None if math.isnan(score) else score for score in values.tolist()]
-        return nw.new_series(name, listed, nw.Float64, backend=backend)
-    return nw.new_series(name, values, backend=backend)
 
 
 def is_wide(kind: Any) -> bool:

@@ -528,7 +528,10 @@ def _counted(source: Source, columns: Sequence[Column]) -> tuple[int, list[Colum
     asked = []
     for column in columns:
         name = quoted(column.name)
-        number = _as_double(source, column) if column.numeric else "NULL::DOUBLE"
+        number = f"CAST({name} AS DOUBLE)" if column.numeric else "NULL::DOUBLE"
+        if column.numeric and source.is_text:
+            text = f"replace({name}, ',', '.')" if column.decimal == "," else name
+            number = f"try_cast({text} AS DOUBLE)"
         finite = f"CASE WHEN isfinite({number}) THEN {number} END"
         # A rare value may be missing in the sample; many distinct ones are not worth the memory.
         distinct = f"count(DISTINCT {name})" if column.distinct <= 2 * MOST_GROUPS else "NULL"
@@ -557,14 +560,6 @@ def _counted(source: Source, columns: Sequence[Column]) -> tuple[int, list[Colum
             )
         )
     return rows, counted
-
-
-def _as_double(source: Source, column: Column) -> str:
-    name = quoted(column.name)
-    if not source.is_text:
-        return f"CAST({name} AS DOUBLE)"
-    text = f"replace({name}, ',', '.')" if column.decimal == "," else name
-    return f"try_cast({text} AS DOUBLE)"
 
 
 def _separator(source: Source) -> str | None:
@@ -697,7 +692,14 @@ def completed(
             first = ranked(free, role)
             same = [c for c in first if c.likelihood(role) == first[0].likelihood(role)]
             likely = {column.name: repr(column.name) for column in same}
-        best = columns[names.index(_clear(likely, role, names))]
+        if len(likely) != 1:
+            got = f"{len(likely)} columns that could be it: {listing(likely.values(), 8)}"
+            step = f"name one, for example --{role} {command_line(list(likely)[:1])}"
+            if not likely:
+                got = f"no column that could be it among {listing(map(repr, names), 30)}"
+                step = f"name it with --{role}; isocost look FILE says what is in there"
+            raise UsageError(Problem(role, "must name a column of the data", got, step))
+        best = columns[names.index(next(iter(likely)))]
         chosen[role] = [best.name] if role == "group" else best.name
         tell(f"{role}: {best.name!r}")
         free = [column for column in free if column is not best]
@@ -706,16 +708,3 @@ def completed(
             if positive is not None:
                 tell(f"positive: {positive!r}")
     return chosen, positive
-
-
-def _clear(likely: Mapping[str, str], role: str, names: Sequence[str]) -> str:
-    """The column that is more likely than any other for a role; the values are shown otherwise."""
-    if len(likely) == 1:
-        return next(iter(likely))
-    got = f"{len(likely)} columns that could be it: {listing(likely.values(), 8)}"
-    if likely:
-        step = f"name one, for example --{role} {command_line([next(iter(likely))])}"
-    else:
-        got = f"no column that could be it among {listing(map(repr, names), 30)}"
-        step = f"name it with --{role}; isocost look FILE says what is in there"
-    raise UsageError(Problem(role, "must name a column of the data", got, step))

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from isocost import __version__
 from isocost.checks import (
@@ -35,7 +35,7 @@ from isocost.engines.columns import (
 from isocost.engines.dialects import Dialect, dialect_named
 from isocost.errors import Problem, UsageError, setting
 from isocost.grid import Grid
-from isocost.groups import Group, Scalar, group_names, parts_of
+from isocost.groups import Group, group_names, parts_of
 from isocost.rows import Row, Segment
 from isocost.rules import Rule, check_unknown
 
@@ -183,19 +183,15 @@ def bin_of(score: str, grid: Grid, dialect: Dialect) -> list[str]:
 
     Floor, never a cast: some databases round when they cast.
     """
-    last = grid.bins - 1
+    whole, last = dialect.whole, grid.bins - 1
     part = f"LEAST(FLOOR({score} * {grid.bins}), {last})"
     if not grid.is_dyadic:
         # The product may round across an edge: compare with the edge itself.
-        below = _flag(f"{score} < {part} / {grid.bins}", dialect)
-        above = _flag(f"{score} >= ({part} + 1) / {grid.bins}", dialect)
+        below = f"CAST({score} < {part} / {grid.bins} AS {whole})"
+        above = f"CAST({score} >= ({part} + 1) / {grid.bins} AS {whole})"
         part = f"LEAST({part} - {below} + {above}, {last})"
-    beyond = [_flag(f"{score} >= {dialect.number(edge)}", dialect) for edge in grid.extra]
-    return [f"CAST({part} AS {dialect.whole})", *beyond]
-
-
-def _flag(condition: str, dialect: Dialect) -> str:
-    return f"CAST({condition} AS {dialect.whole})"
+    beyond = [f"CAST({score} >= {dialect.number(edge)} AS {whole})" for edge in grid.extra]
+    return [f"CAST({part} AS {whole})", *beyond]
 
 
 SCORE, COIN, NEW = "isocost_tmp_score", "isocost_tmp_coin", "isocost_tmp_new"
@@ -270,7 +266,12 @@ def to_sql(
     optional = ("id", "output", "changed", "handed_over")
     flags = {"changed": changed, "handed_over": handed_over}
     check_names(score=score, id=id, output=output, **flags, optional=optional)
-    _check_columns(columns)
+    if isinstance(columns, list | tuple):
+        for name in columns:
+            check_names(columns=name)
+    elif columns != "*":
+        got, step = repr(columns), 'pass a list of names, or columns="*"'
+        raise UsageError(Problem("columns", 'must be "*" or a list of names', got, step))
     missing = missing_group_of(rule, missing_group)
     keys = _keys(rule, names, missing)
     if rule.needs_coin and id is None:
@@ -302,17 +303,7 @@ def to_sql(
     return "\n".join([head, *body(d.table_of(table), helpers, new, listed), ""])
 
 
-def _check_columns(columns: object) -> None:
-    if isinstance(columns, list | tuple):
-        for name in columns:
-            check_names(columns=name)
-    elif columns != "*":
-        got, step = repr(columns), 'pass a list of names, or columns="*"'
-        raise UsageError(Problem("columns", 'must be "*" or a list of names', got, step))
-
-
-@dataclass(frozen=True)
-class _Key:
+class _Key(NamedTuple):
     """A group column: its name, the kind of its values, and the name of its helper."""
 
     name: str
@@ -328,25 +319,19 @@ def _keys(rule: Rule, names: Sequence[str], missing: Group | None) -> list[_Key]
         got = f"{len(names)}: {', '.join(map(repr, names))}"
         step = "name the columns the rule was made with, in the same order"
         raise UsageError(Problem("group", must, got, step))
-    aliases = [f"isocost_tmp_group_{i + 1}" for i in range(len(names))]
-    if len(names) == 1:
-        aliases = ["isocost_tmp_group"]
-    columns = zip(names, zip(*groups, strict=True), strict=True)
-    kinds = [_kind(name, values, missing) for name, values in columns]
-    return [_Key(*key) for key in zip(names, kinds, aliases, strict=True)]
-
-
-def _kind(name: str, values: Sequence[Scalar], missing: Group | None) -> type:
-    """The type of the values of a group column, of which a column in a database has one."""
-    kinds = {type(value) for value in values if value != missing} or {type(values[0])}
-    if kinds == {int, float}:
-        return float
-    if len(kinds) > 1:
-        must = "must have values of one type, as a column in a database has"
-        got = ", ".join(sorted(kind.__name__ for kind in kinds))
-        step = "make the rule again with the column converted to text"
-        raise UsageError(Problem(f"group (column {name!r})", must, got, step))
-    return kinds.pop()
+    keys = []
+    for place, name in enumerate(names):
+        values = [parts[place] for parts in groups]
+        kinds = {type(value) for value in values if value != missing} or {type(values[0])}
+        if len(kinds) > 1 and kinds != {int, float}:
+            must = "must have values of one type, as a column in a database has"
+            got = ", ".join(sorted(kind.__name__ for kind in kinds))
+            step = "make the rule again with the column converted to text"
+            raise UsageError(Problem(f"group (column {name!r})", must, got, step))
+        kind = float if len(kinds) > 1 else kinds.pop()
+        alias = f"isocost_tmp_group_{place + 1}" if len(names) > 1 else "isocost_tmp_group"
+        keys.append(_Key(name, kind, alias))
+    return keys
 
 
 @dataclass(frozen=True)
@@ -753,19 +738,13 @@ def dbt_macro(name: str, dialect: str, query: Callable[[str], str]) -> str:
         step = "for example --dbt isocost_repair"
         rule = "must be a name of letters, digits and underscores for the macro"
         raise UsageError(Problem("--dbt", rule, short(name), step))
-    table, quoted = _unused(dialect, query)
+    # A table that occurs nowhere else in the query; with a space no dialect leaves out the quotes.
+    table, other = "isocost relation", query("isocost other")
+    while (quoted := dialect_named(dialect).table_of([table])) in other:
+        table += " "
     pieces = [_literal(piece) for piece in query(table).rstrip("\n").split(quoted)]
     body = "{{ relation }}".join(pieces)
     return f"{{% macro {name}(relation) -%}}\n{body}\n{{%- endmacro %}}\n"
-
-
-def _unused(dialect: str, query: Callable[[str], str]) -> tuple[str, str]:
-    """The name of a table that occurs nowhere else in the query, also as it is quoted."""
-    # With a space no dialect writes it without quotes.
-    table, other = "isocost relation", query("isocost other")
-    while dialect_named(dialect).table_of([table]) in other:
-        table += " "
-    return table, dialect_named(dialect).table_of([table])
 
 
 def _literal(text: str) -> str:
